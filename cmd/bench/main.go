@@ -34,6 +34,7 @@ type commands struct {
 	Waiting measure.Waiting `cmd:"" help:"Very many concurrent commands that wait for their vehicles: memory, and latency of answers."`
 	Growth  measure.Growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world."`
 	Ingest  measure.Ingest  `cmd:"" help:"Reports a second that are stored, against a subscriber that counts them."`
+	Fleet   measure.Fleet   `cmd:"" help:"What a report costs of a large fleet whose vehicles report once in 40 s: CPU, WAL, memory, and how far Postgres is behind."`
 	Status  measure.Status  `cmd:"" help:"Reading the status of a vehicle, against a handler that returns a constant."`
 	Events  measure.Events  `cmd:"" help:"Many subscribers of the live events: latency, and whether each receives all."`
 	Startup measure.Startup `cmd:"" help:"From the start to readiness, and use without load."`
@@ -145,10 +146,11 @@ func (a *all) experiments() ([]measure.Experiment, error) {
 		waiting measure.Waiting
 		status  measure.Status
 		ingest  measure.Ingest
+		fleet   measure.Fleet
 		startup measure.Startup
 		growth  measure.Growth
 	)
-	experiments := []measure.Experiment{&command, &waiting, &status, &ingest, &startup, &growth}
+	experiments := []measure.Experiment{&command, &waiting, &status, &ingest, &fleet, &startup, &growth}
 	for _, e := range experiments {
 		if err := kong.ApplyDefaults(e); err != nil {
 			return nil, err
@@ -160,6 +162,7 @@ func (a *all) experiments() ([]measure.Experiment, error) {
 		waiting.Vehicles, waiting.Connections, waiting.Network, waiting.Ramp = 2000, 4, time.Second, 1500*time.Millisecond
 		status.Connections, status.Duration = []int{1, 32}, time.Second
 		ingest.Duration = time.Second
+		fleet.Vehicles, fleet.Rate, fleet.Duration, fleet.StateInterval = 2000, 500, 8*time.Second, 2*time.Second
 		startup.Idle = time.Second
 		growth.Vehicles, growth.Listening, growth.Connected, growth.History = []int{500}, 500, 0, 20_000
 		growth.InFlight, growth.Duration = 32, 250*time.Millisecond

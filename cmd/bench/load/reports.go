@@ -28,6 +28,7 @@ type Reports struct {
 	Broker   Broker
 	Counts   string // URL at which the receiver counts reports
 	Vehicles int
+	Stride   int           // from one vehicle to the next, coprime with Vehicles; 0: 1
 	From     int           // sequence number before the first one
 	For      time.Duration // of the load
 	Rate     float64       // reports a second; 0: as many as come to an end
@@ -106,7 +107,7 @@ func (r *Reports) Do(ctx context.Context, _ func(string)) (any, error) {
 func (r *Reports) write(g *gateway, p *Published, n int64) error {
 	now := time.Now().UTC().Format(reportTime)
 	for range n {
-		vehicle := int(p.Messages) % r.Vehicles
+		vehicle := int(p.Messages) % r.Vehicles * max(r.Stride, 1) % r.Vehicles
 		sequence := r.From + int(p.Messages)/r.Vehicles + 1
 		if err := g.add(UnitOf(vehicle+1), Report(sequence, now)); err != nil {
 			return err

@@ -53,6 +53,10 @@ func (r IngestRound) Check() error {
 	return nil
 }
 
+// soonStored is a state interval that is short, so that a measurement need not wait for what is
+// stored. A vehicle that reports several times a second has many reports in it.
+const soonStored = "MOTORPOOL_STATE_INTERVAL=2s"
+
 const (
 	soakShare   = 0.8 // of the limit
 	warmUpTime  = 2 * time.Second
@@ -128,7 +132,7 @@ func (l *reportLoad) floor(ctx context.Context, d time.Duration) (IngestRound, e
 
 // service measures a new instance, at a rate, or at the fastest without loss.
 func (l *reportLoad) service(ctx context.Context, d time.Duration, rate float64) (r IngestRound, err error) {
-	n, err := l.serve(ctx)
+	n, err := l.serve(ctx, soonStored)
 	if err != nil {
 		return r, err
 	}

@@ -11,6 +11,7 @@ type Results struct {
 	Growth  *GrowthResult       `json:"growth,omitempty"`
 	Status  *StatusResult       `json:"status,omitempty"`
 	Ingest  *IngestResult       `json:"ingest,omitempty"`
+	Fleet   *FleetResult        `json:"fleet,omitempty"`
 	Events  *EventsResult       `json:"events,omitempty"`
 	Startup *StartupResult      `json:"startup,omitempty"`
 	Scale   *ScaleResult        `json:"scale,omitempty"`
@@ -46,6 +47,14 @@ func (r *Results) Sum() {
 		ingest = r.Ingest.Fleets[0]
 	}
 	put("ingest", ingest.Ratios())
+	var fleet FleetResult
+	if r.Fleet != nil {
+		fleet = *r.Fleet
+	}
+	put("report_cpu_us_100k", Of(fleet.Rounds, FleetRound.Cost))
+	put("report_wal_bytes_100k", Of(fleet.Rounds, FleetRound.WALPerReport))
+	put("report_lag_s_100k", Of(fleet.Rounds, func(r FleetRound) float64 { return r.Lag }))
+	put("kib_per_vehicle", Of(fleet.Rounds, func(r FleetRound) float64 { return r.Each / (1 << 10) }))
 	put("growth", r.Growth.ratios())
 }
 

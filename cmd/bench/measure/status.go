@@ -39,7 +39,7 @@ func (c *Status) Measure(ctx context.Context, s Setup, r *Results) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	n, err := w.serve(ctx)
+	n, err := w.serve(ctx, soonStored)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,10 @@ var aims = []aim{
 	{"memory_ratio_per_waiting", "memory of a waiting command, service / fair floor", true, 1.3},
 	{"wake_p99_ms", "answer received -> HTTP answered, many waiting, p99, ms", true, 50},
 	{"ingest", "telemetry ingest, service / bare subscriber", false, 0.7},
+	{"report_cpu_us_100k", "CPU of all per report of 100,000 vehicles, µs", true, 200},
+	{"report_wal_bytes_100k", "WAL per report of 100,000 vehicles, bytes", true, 1024},
+	{"report_lag_s_100k", "their last report -> all of it in Postgres, beyond the state interval, s", true, 10},
+	{"kib_per_vehicle", "memory of an instance per vehicle that reports, KiB", true, 2},
 	{"growth", "CPU per command, large fleet with a long history / small without", true, 1.1},
 }
 

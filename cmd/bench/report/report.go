@@ -34,6 +34,7 @@ func Tables(w io.Writer, r *measure.Results) error {
 		{"waiting", r.Waiting != nil, writeWaiting},
 		{"status", r.Status != nil, writeStatus},
 		{"ingest", r.Ingest != nil, writeIngest},
+		{"fleet", r.Fleet != nil, writeFleet},
 		{"events", r.Events != nil, writeEvents},
 		{"startup", r.Startup != nil, writeStartup},
 		{"growth", r.Growth != nil, writeGrowth},
@@ -163,6 +164,20 @@ func writeIngest(to io.Writer, r *measure.Results) {
 			row("soak", *f.Soak)
 		}
 		fmt.Fprintf(to, "service / floor %s\n", measure.SpreadOf(f.Ratios()))
+	}
+}
+
+func writeFleet(to io.Writer, r *measure.Results) {
+	f := r.Fleet
+	fmt.Fprintf(to, "%d vehicles, %.0f reports a second of %d bytes for %.0f s, %d instances, state interval %.0f s\n", f.Vehicles, f.Rate, f.Bytes, f.Duration, f.Instances, f.Interval)
+	fmt.Fprintln(to, "\treports\tlost\ts until stored\ts beyond the interval\tWAL bytes per report\tof full pages\tKiB per vehicle\tµs CPU per report\t")
+	for i, round := range f.Rounds {
+		lost := "nothing"
+		if err := round.Check(); err != nil {
+			lost = err.Error()
+		}
+		fmt.Fprintf(to, "round %d\t%d\t%s\t%.1f\t%.1f\t%.0f\t%.0f\t%.2f\t%s\t\n", i+1, round.Messages, lost, round.Stored, round.Lag,
+			round.WALPerReport(), float64(round.FullPages)/float64(max(round.Messages, 1)), round.Each/(1<<10), costs(round.Used, round.Messages))
 	}
 }
 

@@ -56,6 +56,7 @@ func TestJSON_HasEveryRatio(t *testing.T) {
 	}
 	for _, name := range []string{
 		"throughput_256_fair", "throughput_256", "p50_added_ms", "wake_p99_ms", "kib_per_waiting", "memory_ratio_per_waiting", "cpu_us_per_command", "ingest", "growth",
+		"report_cpu_us_100k", "report_wal_bytes_100k", "report_lag_s_100k", "kib_per_vehicle",
 	} {
 		if _, ok := file.Ratios[name]; !ok {
 			t.Errorf("%s is missing", name)

@@ -1,0 +1,317 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"motorpool/cmd/bench/load"
+	"motorpool/cmd/internal/world"
+)
+
+// Fleet measures what a report costs where each vehicle reports once in a while, so that few
+// reports are joined.
+type Fleet struct {
+	Vehicles      int           `default:"100000" placeholder:"N" help:"Of the fleet; they report in turn (default ${default})."`
+	Rate          float64       `default:"2500" placeholder:"N" help:"Reports a second, of all (default ${default})."`
+	Duration      time.Duration `default:"2m" placeholder:"DURATION" help:"Of one round, after each vehicle has reported twice (default ${default})."`
+	Instances     int           `default:"2" placeholder:"N" help:"Of the service (default ${default})."`
+	StateInterval time.Duration `default:"1m" placeholder:"DURATION" help:"The service's --state-interval (default ${default})."`
+	Profile       string        `placeholder:"FILE" help:"Write a CPU profile of the first instance, of 20 s in the round."`
+}
+
+// FleetResult is what Fleet measured.
+type FleetResult struct {
+	Vehicles  int          `json:"vehicles"`
+	Rate      float64      `json:"reports_per_second"`
+	Bytes     int          `json:"report_bytes"`
+	Duration  float64      `json:"seconds"`
+	Instances int          `json:"instances"`
+	Interval  float64      `json:"state_interval_seconds"`
+	Rounds    []FleetRound `json:"rounds"`
+}
+
+// FleetRound is one load, from its first report until the last one of each vehicle is in Postgres.
+type FleetRound struct {
+	Messages int64 `json:"messages"`
+	// From the last report to the last write, and the part of that beyond the state interval.
+	Stored float64 `json:"seconds_until_stored"`
+	Lag    float64 `json:"lag_seconds"`
+
+	Lost      load.Counts `json:"lost"`
+	Stale     int         `json:"stale_vehicles"` // whose last report is not in Postgres
+	WAL       int64       `json:"wal_bytes"`
+	FullPages int64       `json:"wal_full_page_images"`
+	// Memory of an instance beyond that before the first report.
+	Each float64          `json:"bytes_per_vehicle"`
+	Used map[string]Usage `json:"used"`
+}
+
+// Cost is microseconds of CPU time per report, of all but the publisher.
+func (r FleetRound) Cost() float64 {
+	sum := 0.0
+	for name, u := range r.Used {
+		if name != publisherName {
+			sum += u.CPU
+		}
+	}
+	return sum / float64(max(r.Messages, 1)) * 1e6
+}
+
+// WALPerReport is bytes of Postgres's log.
+func (r FleetRound) WALPerReport() float64 { return float64(r.WAL) / float64(max(r.Messages, 1)) }
+
+// Check returns an error where a report was lost.
+func (r FleetRound) Check() error {
+	return IngestRound{Lost: r.Lost, Stale: r.Stale}.Check()
+}
+
+const (
+	publisherName = "publisher"
+	// warmReports of each vehicle come before a round, so that most instances have met most units.
+	warmReports = 2
+	// storedEvery is between two looks at what is stored: each reads all snapshots.
+	storedEvery   = 2 * time.Second
+	storedTimeout = 3 * time.Minute // beyond the state interval
+	profileFor    = 20 * time.Second
+)
+
+// Measure implements Experiment.
+func (c *Fleet) Measure(ctx context.Context, s Setup, r *Results) error {
+	r.Fleet = &FleetResult{
+		Vehicles: c.Vehicles, Rate: c.Rate, Bytes: load.ReportSize, Duration: c.Duration.Seconds(), Instances: c.Instances, Interval: c.StateInterval.Seconds(),
+	}
+	if c.Instances < 1 || c.Vehicles < 1 || c.Rate <= 0 {
+		return errors.New("--instances, --vehicles, --rate: at least one")
+	}
+	var failures []error
+	for n := range s.Rounds {
+		Say("%d vehicles: round %d of %d", c.Vehicles, n+1, s.Rounds)
+		round, err := c.round(ctx, s, r)
+		if err == nil {
+			r.Fleet.Rounds = append(r.Fleet.Rounds, round)
+			err = round.Check()
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// round has every vehicle report twice, waits until that is stored, and measures a load.
+func (c *Fleet) round(ctx context.Context, s Setup, results *Results) (r FleetRound, err error) {
+	w, err := s.newWorld(ctx, c.Vehicles, results)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := w.db.connectUnits(ctx); err != nil {
+		return r, err
+	}
+	var instances []*world.Instance
+	for range c.Instances {
+		n, err := w.serve(ctx, "MOTORPOOL_STATE_INTERVAL="+c.StateInterval.String())
+		if err != nil {
+			return r, err
+		}
+		instances = append(instances, n)
+	}
+	l := &fleetLoad{reportLoad: reportLoad{testWorld: w}, Fleet: c, instances: instances}
+	idle, err := l.memory()
+	if err != nil {
+		return r, err
+	}
+	warm := time.Duration(warmReports * float64(c.Vehicles) / c.Rate * float64(time.Second))
+	if _, _, err := l.report(ctx, warm); err != nil {
+		return r, err
+	}
+	if err := w.db.exec(ctx, `vacuum (analyze)`, `checkpoint`); err != nil { //nolint:misspell // as Postgres spells it
+		return r, err
+	}
+	if r, err = l.measure(ctx); err != nil {
+		return r, err
+	}
+	memory, err := l.memory()
+	r.Each = float64(memory-idle) / float64(c.Vehicles*c.Instances)
+	return r, err
+}
+
+// fleetLoad publishes reports to several instances.
+type fleetLoad struct {
+	reportLoad
+	*Fleet
+	instances []*world.Instance
+}
+
+func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
+	before, err := l.counts(ctx)
+	if err != nil {
+		return r, err
+	}
+	checking, err := l.db.backend(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, checking.Close()) }()
+	wal, err := checking.wal(ctx)
+	if err != nil {
+		return r, err
+	}
+	meters := l.processes(l.instances...)
+	meters[checkerName] = checking.pid
+	used, err := meters.start()
+	if err != nil {
+		return r, err
+	}
+	profiled := l.profile(ctx)
+	p, publisher, err := l.publishFor(ctx, l.Duration)
+	if err = errors.Join(err, <-profiled); err != nil {
+		return r, err
+	}
+	r.Messages = p.Messages
+	at, left, err := l.awaitStored(ctx, checking.database, p)
+	if err != nil {
+		return r, err
+	}
+	r.Stale, r.Stored = left, max(at.Sub(p.End).Seconds(), 0)
+	r.Lag = max(r.Stored-l.StateInterval.Seconds(), 0)
+	if r.Used, err = used(); err != nil {
+		return r, err
+	}
+	// What the check itself has used.
+	r.Used["postgres"] = Usage{CPU: r.Used["postgres"].CPU - r.Used[checkerName].CPU, Memory: r.Used["postgres"].Memory}
+	delete(r.Used, checkerName)
+	r.Used[publisherName] = publisher
+	after, err := checking.wal(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.WAL, r.FullPages = after.Bytes-wal.Bytes, after.FullPages-wal.FullPages
+	counts, err := l.counts(ctx)
+	added := counts.Since(before)
+	r.Lost = added.Lost()
+	if missing := float64(p.Messages) - added[load.ReportsReceived]; missing != 0 {
+		r.Lost["not_received"] = missing
+	}
+	return r, err
+}
+
+// report publishes for a while, and waits until all of it is stored.
+func (l *fleetLoad) report(ctx context.Context, d time.Duration) (at time.Time, left int, err error) {
+	p, _, err := l.publishFor(ctx, d)
+	if err != nil {
+		return at, 0, err
+	}
+	return l.awaitStored(ctx, l.db, p)
+}
+
+// stride spreads successive reports over the pages of Postgres, as those of vehicles are. It is
+// coprime with the usual sizes of a fleet.
+const stride = 61_803
+
+func (l *fleetLoad) publishFor(ctx context.Context, d time.Duration) (p load.Published, u Usage, err error) {
+	state, err := load.Do(ctx, &load.Reports{
+		Broker: l.gateway(), Counts: metricsURL(l.instances[0]), Vehicles: l.fleet, Stride: stride, From: l.from, For: d, Rate: l.Rate,
+	}, &p)
+	if err != nil {
+		return p, u, err
+	}
+	l.from = max(l.from, slices.Max(p.Last))
+	return p, usageAtEnd(state), nil
+}
+
+// awaitStored returns when the last report of each vehicle was stored, or how many are not in time.
+func (l *fleetLoad) awaitStored(ctx context.Context, db database, p load.Published) (at time.Time, left int, err error) {
+	world.Pause(ctx, time.Until(p.End.Add(l.StateInterval*4/5))) // before, there is little to see
+	for ctx.Err() == nil {
+		left, at, err = db.stored(ctx, p.Last)
+		if err != nil || left == 0 || time.Since(p.End) > l.StateInterval+storedTimeout {
+			return at, left, err
+		}
+		world.Pause(ctx, storedEvery)
+	}
+	return at, left, ctx.Err()
+}
+
+// counts are those of all instances.
+func (l *fleetLoad) counts(ctx context.Context) (load.Counts, error) {
+	sum := load.Counts{}
+	for _, n := range l.instances {
+		counts, err := load.ReadCounts(ctx, metricsURL(n))
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range counts {
+			sum[name] += value
+		}
+	}
+	return sum, nil
+}
+
+// memory is that of all instances.
+func (l *fleetLoad) memory() (sum int64, err error) {
+	for _, n := range l.instances {
+		u, err := usageOf(n.PID())
+		if err != nil {
+			return 0, err
+		}
+		sum += u.Memory
+	}
+	return sum, nil
+}
+
+// profile writes a profile, if one is wanted, and sends when it has.
+func (l *fleetLoad) profile(ctx context.Context) <-chan error {
+	done := make(chan error, 1)
+	if l.Profile == "" {
+		done <- nil
+		return done
+	}
+	go func() {
+		world.Pause(ctx, l.Duration/4)
+		seconds := max(1, int(min(profileFor, l.Duration/2).Seconds()))
+		profile, err := l.get(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", l.instances[0].Internal, seconds))
+		done <- errors.Join(err, os.WriteFile(l.Profile, profile, 0o600))
+	}()
+	return done
+}
+
+const checkerName = "checker"
+
+// backend is a database on one connection, whose process in Postgres is known: what it uses is not
+// the service's.
+type backend struct {
+	database
+	pid int
+}
+
+func (db database) backend(ctx context.Context) (b backend, err error) {
+	db.SetMaxOpenConns(1)
+	b.database = db
+	if err = db.GetContext(ctx, &b.pid, `select pg_backend_pid()`); err != nil {
+		err = fmt.Errorf("read the process of a connection: %w", err)
+	}
+	return b, err
+}
+
+// Close lets the database have more connections again.
+func (b backend) Close() error {
+	b.SetMaxOpenConns(0)
+	return nil
+}
+
+// walAt is what Postgres has written to its log.
+type walAt struct {
+	Bytes     int64 `db:"bytes"`
+	FullPages int64 `db:"full_pages"`
+}
+
+func (db database) wal(ctx context.Context) (at walAt, err error) {
+	err = db.GetContext(ctx, &at, `select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as bytes, (select wal_fpi from pg_stat_wal) as full_pages`)
+	if err != nil {
+		err = fmt.Errorf("read the position of the log: %w", err)
+	}
+	return at, err
+}
