@@ -55,8 +55,14 @@ const (
 )
 
 // Reported returns the contact after a report.
-func (c Contact) Reported(at time.Time) Contact {
-	gap := min(at.Sub(c.LastSeen), maxGap)
+func (c Contact) Reported(at time.Time) Contact { return c.ReportedTimes(1, at) }
+
+// ReportedTimes returns the contact after n reports, the last one at an instant.
+func (c Contact) ReportedTimes(n int, at time.Time) Contact {
+	if n < 1 {
+		return c.Heard(at)
+	}
+	gap := min(at.Sub(c.LastSeen)/time.Duration(n), maxGap)
 	switch {
 	case c.LastSeen.IsZero() || gap < time.Second: // the first; or a burst, as around a command
 	case c.Gap == 0:

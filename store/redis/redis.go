@@ -197,8 +197,8 @@ type ScriptCall struct {
 
 // RunScript runs a script for each call, in one trip, and returns their replies, of which each has
 // its own error. A server that does not have the script, because it is new or was emptied, gets it
-// first.
-func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []ScriptCall) ([]*redis.Cmd, error) {
+// first. What after adds to the trip runs after the script, and again if that runs again.
+func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []ScriptCall, after ...func(redis.Pipeliner)) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(calls))
 	run := func() (missing bool) {
 		pipe := db.Client.Pipeline()
@@ -206,6 +206,9 @@ func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []Scrip
 			if replies[i] == nil || redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") {
 				replies[i] = script.EvalSha(ctx, pipe, call.Keys, call.Args...)
 			}
+		}
+		for _, add := range after {
+			add(pipe)
 		}
 		_, _ = pipe.Exec(ctx)
 		for _, reply := range replies {

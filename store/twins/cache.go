@@ -59,6 +59,21 @@ func (c *cache) evict() {
 	}
 }
 
+// drop removes states that are in no outbox: their vehicles report so seldom that they are not
+// worth their memory.
+func (c *cache) drop(states []*state) {
+	if len(states) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range states {
+		if c.states[s.vehicle] == s && !c.dirty(s) {
+			delete(c.states, s.vehicle)
+		}
+	}
+}
+
 // state is the reported state of a vehicle as this instance has it: never more than is true. It is
 // changed in place, since it changes with each report.
 type state struct {
@@ -72,7 +87,17 @@ type state struct {
 	snapshot telematics.Snapshot // returned as a copy only
 	reported bool
 
-	loaded      bool // it is merged with what Redis and Postgres had
+	loaded bool // it is merged with what Redis had, and Postgres, unless Redis had all of that
+	based  bool // Redis had a base then, or gets this one
+	base   base // that Redis does not have yet
+	// As Postgres had it, where Redis had nothing: when the unit was seen, and whether it said last
+	// that it is not online.
+	before  time.Time
+	offline bool
+
+	last        time.Time // the report before the newest one, as Redis has it
+	urgent      bool      // an urgent field has changed
+	reports     int       // that Redis has not counted yet
 	sections    map[string]*section
 	unpublished telematics.Snapshot
 
@@ -109,6 +134,7 @@ func (s *state) observe(o delivery.Observation, owner owner, waiter chan<- bool)
 	}
 	if o.Report != nil {
 		s.reported = true
+		s.reports++
 		for field, value := range o.Report.Values {
 			reading := telematics.Reading{Value: value, At: o.Report.At}
 			newer, changed := s.snapshot.Take(field, reading)
@@ -117,6 +143,7 @@ func (s *state) observe(o delivery.Observation, owner owner, waiter chan<- bool)
 			}
 			if changed {
 				s.unpublished[field] = reading
+				s.urgent = s.urgent || s.loaded && slices.Contains(urgentFields, field)
 			}
 		}
 	}
@@ -130,6 +157,20 @@ func (s *state) beginFlush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flushing, s.waiting = append(s.flushing, s.waiting...), nil
+}
+
+// isHot reports whether the vehicle reports again and again.
+func (s *state) isHot() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen.Sub(s.last) < hotWithin
+}
+
+// isAwaited reports whether a caller waits for the running flush.
+func (s *state) isAwaited() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.flushing) > 0
 }
 
 // endFlush sends the callers that wait whether Redis has their reports.
@@ -187,35 +228,57 @@ func (s *state) observation() observation {
 	return o
 }
 
-// load merges what Redis and Postgres have. What Redis has was published by the instance that wrote
-// it. What Postgres alone has was not: an instance that flushed it has yet to write it to Redis,
-// and will find it there, so this instance publishes it. But Redis drops a vehicle that is silent
-// for long, and all of that was published.
-func (s *state) load(shared redisState, stored telematics.Snapshot) {
+// load merges what Redis and Postgres have; stored is nil where Redis has all of Postgres, or
+// Postgres could not be read. What Redis has was published by the instance that wrote it. What
+// Postgres alone has was not: an instance that flushed it has yet to write it to Redis, and will
+// find it there, so this instance publishes it. But Redis drops a vehicle that is silent for long,
+// and all of that was published.
+func (s *state) load(shared redisState, stored *storedTwin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if shared.unit != s.unit {
 		shared = redisState{}
 	}
-	published := maps.Clone(shared.snapshot)
-	if published == nil {
-		published = telematics.Snapshot{}
-	}
-	for field, reading := range stored {
-		s.snapshot.Take(field, reading)
-		if shared.tokens[field.Section()] == "" && s.seen.Sub(reading.At) > stateTTL {
-			published[field] = reading
-		}
-	}
-	for field, reading := range shared.snapshot {
-		s.snapshot.Take(field, reading)
-	}
-	for field, mine := range s.snapshot {
-		s.comparePublished(field, mine, published)
+	mine := s.snapshot
+	s.snapshot = shared.snapshot
+	if s.snapshot == nil {
+		s.snapshot = make(telematics.Snapshot, len(mine))
 	}
 	for name, section := range s.sections {
-		section.token = shared.tokens[name]
-		section.changes++ // finding out which of them Redis lacks is not worth it
+		section.token, section.written = shared.tokens[name], section.changes
+	}
+	touched, published := map[telematics.Field]bool{}, telematics.Snapshot{}
+	take := func(field telematics.Field, reading telematics.Reading) bool {
+		was, ok := s.snapshot[field]
+		if newer, _ := s.snapshot.Take(field, reading); !newer {
+			return false
+		}
+		s.sections[field.Section()].changes++
+		if ok && !touched[field] {
+			published[field] = was
+		}
+		touched[field] = true
+		return true
+	}
+	s.based = shared.base != ""
+	if stored != nil {
+		for field, reading := range stored.snapshot {
+			if take(field, reading) && shared.tokens[field.Section()] == "" && s.seen.Sub(reading.At) > stateTTL {
+				published[field] = reading
+			}
+		}
+		s.base, s.based = stored.base, true
+		s.before, s.offline = stored.seen, stored.offline
+	}
+	for field, reading := range mine {
+		was := s.snapshot[field]
+		if take(field, reading) && !field.Same(was.Value, reading.Value) && slices.Contains(urgentFields, field) {
+			s.urgent = true
+		}
+	}
+	s.unpublished = telematics.Snapshot{}
+	for field := range touched {
+		s.comparePublished(field, s.snapshot[field], published)
 	}
 	s.loaded = true
 }
@@ -237,15 +300,19 @@ func (s *state) has(section string) bool {
 func (s *state) update() (u update, errs error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u = update{state: s, seen: s.seen}
+	u = update{state: s, seen: s.seen, reports: s.reports, base: s.base, offline: s.offline, before: s.before, urgent: s.urgent, whole: true}
 	for _, name := range telematics.Sections {
 		section := s.sections[name]
-		if section.changes == section.written && section.token != "" || !s.has(name) {
+		if !s.has(name) {
+			continue
+		}
+		if section.changes == section.written && section.token != "" {
+			u.whole = false
 			continue
 		}
 		row, err := encodeSection(name, s.snapshot)
 		if err != nil {
-			errs = errors.Join(errs, err)
+			errs, u.whole = errors.Join(errs, err), false
 			continue
 		}
 		u.sections = append(u.sections, sectionUpdate{name: name, expected: section.token, row: row, changes: section.changes})
@@ -260,6 +327,10 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed = telematics.Snapshot{}
+	s.reports -= u.reports
+	if result.before.Before(u.seen) { // not of a repeated update
+		s.last = result.before
+	}
 	for _, written := range u.sections {
 		section := s.sections[written.name]
 		conflict, refused := result.conflicts[written.name]
@@ -274,10 +345,17 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 			}
 		case conflict.token == "":
 			section.token, again, emptied = "", true, true
+			s.based, s.base = false, "" // the writer to Postgres will find out
 		default:
 			section.token = conflict.token
 			again = s.merge(written.name, conflict) || again
 		}
+	}
+	if s.offline, s.urgent, s.before = false, false, (time.Time{}); !again {
+		s.base = ""
+	}
+	if !again && s.based && !result.complete {
+		s.loaded = false // Postgres had more
 	}
 	return changed, again, emptied
 }
@@ -285,7 +363,8 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 // merge merges a section as another instance has written it, and reports whether more is known
 // here. What this instance wrote without getting the reply is written again, and published then.
 func (s *state) merge(name string, c conflict) bool {
-	theirs, err := decodeSection(name, c.row)
+	theirs := telematics.Snapshot{}
+	err := decodeSection(theirs, name, c.row)
 	ahead := err != nil || c.own // what cannot be read is replaced
 	for _, field := range fieldsOf[name] {
 		reading, has := theirs[field]
@@ -306,10 +385,10 @@ func (s *state) merge(name string, c conflict) bool {
 	return ahead
 }
 
-// mergeField merges a reading that others have, and reports whether the one here is newer.
+// mergeField merges a reading that others have, and reports whether the one here has more.
 func (s *state) mergeField(field telematics.Field, theirs telematics.Reading) (ahead bool) {
-	newer, _ := s.snapshot.Take(field, theirs)
+	s.snapshot.Take(field, theirs)
 	mine := s.snapshot[field]
 	s.comparePublished(field, mine, telematics.Snapshot{field: theirs})
-	return !newer && mine.At.After(theirs.At) || !telematics.SameValue(mine.Value, theirs.Value)
+	return mine.At.After(theirs.At) || mine.Once != theirs.Once || !telematics.SameValue(mine.Value, theirs.Value)
 }

@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -158,8 +159,12 @@ func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) erro
 	var loops sync.WaitGroup
 	loops.Go(func() { t.runPostgres(ctx) })
 	loops.Go(func() { t.runRedis(ctx, publish) })
+	loops.Go(func() { t.runDue(ctx) })
 	loops.Go(func() { t.owners.watchMoves(ctx) })
 	loops.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.stored.Timeout())
+	defer cancel()
+	t.flushPostgres(last, 1) // what Redis did not take is in this outbox, too
 	if left := t.toPostgres.size() + t.unresolved.size(); left > 0 {
 		t.log.Warn("reports lost that postgres did not take before the end; the next ones replace them", "vehicles", left)
 	}
@@ -189,9 +194,6 @@ func (t *Twins) runPostgres(ctx context.Context) {
 		share := postgresShare
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.stored.Timeout())
-			defer cancel()
-			t.flushPostgres(last, 1)
 			return
 		case <-check.C:
 			before := received
@@ -296,8 +298,12 @@ func (t *Twins) pauseRedis(ctx context.Context, d time.Duration) {
 // meanwhile comes back, and is merged and written again. It reports false where Redis could not be
 // reached; then all stay queued.
 func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change)) bool {
-	defer t.toRedis.end()
 	reached := true
+	var cold []*state
+	defer func() {
+		t.toRedis.end()
+		t.cache.drop(cold)
+	}()
 	for batch := range slices.Chunk(t.toRedis.begin(), redisBatch) {
 		for _, s := range batch {
 			s.beginFlush()
@@ -305,11 +311,17 @@ func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change
 		left := batch
 		if reached {
 			left, reached = t.flushBatch(ctx, batch, publish)
+			if t.stateInterval > 0 {
+				cold = append(cold, slices.DeleteFunc(slices.Clone(batch), (*state).isHot)...)
+			}
 		}
 		for _, s := range left {
 			s.endFlush(false)
 		}
 		t.toRedis.putBack(left...)
+		if t.stateInterval > 0 && !reached {
+			t.toPostgres.add(left...)
+		}
 	}
 	return reached
 }
@@ -322,9 +334,16 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	}
 	changed := make(map[*state]telematics.Snapshot, len(batch))
 	left = batch
+	var urgent []*state
 	var err error
 	for round := 0; len(left) > 0 && round < redisRounds && err == nil; round++ {
-		left, err = t.updateRedis(ctx, left, changed)
+		left, urgent, err = t.updateRedis(ctx, left, changed, urgent)
+	}
+	if err == nil {
+		err = t.dues.hasten(ctx, urgent)
+	}
+	if err != nil {
+		left = batch
 	}
 	for _, s := range batch { // before publishing, which may take its time
 		if !slices.Contains(left, s) {
@@ -337,8 +356,9 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	return left, err == nil
 }
 
-// updateRedis makes one trip, and adds to changed what that has changed.
-func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left []*state, err error) {
+// updateRedis makes one trip, and adds to changed what that has changed, and to urgent the states
+// that are to be in Postgres soon.
+func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot, urgent []*state) (left, urgentNow []*state, err error) {
 	defer tracing.Step(ctx, delivery.StepMerge).End()
 	updates := make([]update, len(states))
 	for i, s := range states {
@@ -346,27 +366,42 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 			t.log.Error("section not encoded", "vehicle", s.vehicle, "err", err)
 		}
 	}
-	outcomes, err := t.redis.update(ctx, updates)
+	marks := t.dues.newMarks(ctx, states)
+	outcomes, err := t.redis.update(ctx, updates, marks.add)
+	err = cmp.Or(err, marks.err())
 	t.recordWrite(ctx, err)
 	if err != nil {
-		return states, err
+		return states, urgent, err
 	}
 	for i, u := range updates {
 		s := u.state
 		if outcomes[i].err != nil {
 			t.log.Warn("reported state refused by redis", "vehicle", s.vehicle, "err", outcomes[i].err)
 			s.endFlush(false)
+			t.keep(s)
 			continue // the next report is written
 		}
 		fresh, again, emptied := u.apply(outcomes[i])
+		if t.isUrgent(u, outcomes[i]) {
+			urgent = append(urgent, s)
+		}
 		if changed[s] = telematics.Join(changed[s], fresh); again {
 			left = append(left, s)
 		}
 		if emptied {
-			t.redisLost.set()
+			t.keep(s)
 		}
 	}
-	return left, nil
+	return left, urgent, nil
+}
+
+// keep has a state written to Postgres by this instance, because Redis has lost it, or does not
+// take it.
+func (t *Twins) keep(s *state) {
+	if t.stateInterval > 0 {
+		t.toPostgres.add(s)
+	}
+	t.redisLost.set()
 }
 
 func (t *Twins) recordWrite(ctx context.Context, err error) {
@@ -386,23 +421,36 @@ func (t *Twins) load(ctx context.Context, states []*state) error {
 	for i, s := range states {
 		ids[i] = s.vehicle
 	}
-	fromPostgres := make(chan map[telematics.VehicleID]telematics.Snapshot, 1)
-	go func() {
-		snapshots, err := t.stored.snapshots(ctx, ids)
-		if err != nil {
-			t.log.Debug("reported state not compared with postgres", "vehicles", len(ids), "err", err)
-		}
-		fromPostgres <- snapshots
-	}()
 	shared, err := t.redis.read(ctx, ids)
-	if err != nil { // a caller that waits for Redis must not wait for Postgres, too
+	if err != nil {
 		return err
 	}
-	snapshots := <-fromPostgres
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id telematics.VehicleID) bool { return shared[id].base != "" })
+	stored := t.loadStored(ctx, missing)
 	for _, s := range states {
-		s.load(shared[s.vehicle], snapshots[s.vehicle])
+		s.load(shared[s.vehicle], stored[s.vehicle])
 	}
 	return nil
+}
+
+// storedTwin is the part of a vehicle in Postgres with which its state is loaded.
+type storedTwin struct {
+	snapshot telematics.Snapshot
+	base     base
+	seen     time.Time
+	offline  bool
+}
+
+// loadStored reads vehicles from Postgres; where that is unavailable, it returns nothing.
+func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[telematics.VehicleID]*storedTwin {
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := t.stored.load(ctx, ids, t.redis.newBase)
+	if err != nil {
+		t.log.Debug("reported state not compared with postgres", "vehicles", len(ids), "err", err)
+	}
+	return found
 }
 
 // changes returns what there is to publish, by the owners of now: what Redis takes late, because it

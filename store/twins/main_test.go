@@ -67,8 +67,19 @@ func newTwins(p *record, db *redis.DB, flushEvery time.Duration) *Twins {
 	return New(Config{DB: p.DB, Vehicles: p.Fleet, Redis: db, FlushEvery: flushEvery})
 }
 
+// withInterval opens an instance's twins with a state interval.
+func withInterval(p *record, db *redis.DB, interval time.Duration) *Twins {
+	return New(Config{DB: p.DB, Vehicles: p.Fleet, Redis: db, FlushEvery: 50 * time.Millisecond, StateInterval: interval})
+}
+
 // unwritten returns of how many vehicles Redis or Postgres do not have the newest state yet.
-func (t *Twins) unwritten() int { return t.toRedis.size() + t.toPostgres.size() + t.unresolved.size() }
+func (t *Twins) unwritten() int {
+	n := t.toRedis.size() + t.toPostgres.size() + t.unresolved.size()
+	for _, key := range append(t.dues.due, t.dues.writing...) {
+		n += int(t.redis.db.Client.ZCard(context.Background(), key).Val())
+	}
+	return n
+}
 
 func TestRecord_KeepsTheContractOfContacts(t *testing.T) {
 	address := storetest.NewDatabase(t)

@@ -8,8 +8,8 @@ import (
 )
 
 // registerLag registers how far Postgres is behind. docs/operating.md explains it.
-func registerLag(registerer prometheus.Registerer, toPostgres *outbox) {
+func registerLag(registerer prometheus.Registerer, lag func(now time.Time) time.Duration) {
 	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "motorpool_reported_state_lag_seconds", Help: "Age of the oldest reported state that is not in Postgres yet, at most.",
-	}, func() float64 { return toPostgres.lag(time.Now()).Seconds() })
+		Name: "motorpool_reported_state_lag_seconds", Help: "Time for which the oldest reported state should have been in Postgres, and is not, at most.",
+	}, func() float64 { return lag(time.Now()).Seconds() })
 }

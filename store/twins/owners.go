@@ -139,8 +139,8 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 	return found, err
 }
 
-// watchMoves updates the owners of vehicles that came to another agency lately, until the context
-// ends.
+// watchMoves updates the owners of units that left their vehicles lately, and of vehicles that came
+// to another agency, until the context ends.
 func (o *owners) watchMoves(ctx context.Context) {
 	every := time.NewTicker(movesEvery)
 	defer every.Stop()
@@ -156,16 +156,43 @@ func (o *owners) watchMoves(ctx context.Context) {
 	}
 }
 
-// updateMoved reads the vehicles that came to another agency in the last quarter of an hour: an
-// import notes the time before it commits, so that is longer than an import takes.
+// updateMoved reads what has moved in the last quarter of an hour: an import notes the time before
+// it commits, so that is longer than an import takes.
 func (o *owners) updateMoved(ctx context.Context) error {
 	moved, err := o.query(ctx, `where v.moved_at > now() - interval '15 minutes'`)
 	for unit, owner := range moved {
-		if before, cached := o.cached.Peek(unit); cached && before.owner != owner {
-			o.cached.Add(unit, cachedOwner{owner, time.Now().Add(ownerTTL)})
-		}
+		o.replace(unit, owner)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	var left []telematics.Unit
+	if err := o.db.Prepared.Select(ctx, &left, `select serial from units where moved_at > now() - interval '15 minutes'`); err != nil || len(left) == 0 {
+		return unavailable.Wrap("read moved units", err)
+	}
+	serials := make([]string, len(left))
+	for i, unit := range left {
+		serials[i] = string(unit)
+	}
+	owners, err := o.query(ctx, `where u.serial = any ($1)`, pq.Array(serials))
+	if err != nil {
+		return err
+	}
+	for _, unit := range left { // of which those without a vehicle have the zero owner
+		o.replace(unit, owners[unit])
+	}
+	return nil
+}
+
+// replace updates the owner of a unit that is cached.
+func (o *owners) replace(unit telematics.Unit, now owner) {
+	if before, cached := o.cached.Peek(unit); cached && before.owner != now {
+		ttl := ownerTTL
+		if now.vehicle == 0 {
+			ttl = unknownTTL
+		}
+		o.cached.Add(unit, cachedOwner{now, time.Now().Add(ttl)})
+	}
 }
 
 // query returns the owners of units that meet a condition; units without one are absent.

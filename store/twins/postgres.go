@@ -105,12 +105,12 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 
 // updateState locks the unit before its snapshot, as observeIn does, so that it cannot overwrite
 // what another transaction has merged meanwhile, nor the reverse.
-const updateState = `
+var updateState = `
 	with unit as (
-		update units set last_seen = $3, gap_ms = $4
+		update units u set last_seen = $3, gap_ms = $4, check_at = ` + vehicles.CheckAfterReport + `
 		where serial = $1 and vehicle_id = $2 and last_seen is not distinct from $5
 		returning vehicle_id)
-	update snapshots s set fields = $6, updated_at = now()
+	update snapshots s set fields = $6, updated_at = clock_timestamp()
 	from unit
 	where s.vehicle_id = unit.vehicle_id and s.fields = $7`
 
@@ -339,7 +339,8 @@ func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*obser
 	if err := writeSignsOfLife(ctx, tx, signs); err != nil {
 		return err
 	}
-	return writeSnapshots(ctx, tx, snapshots)
+	_, err := writeSnapshots(ctx, tx, snapshots)
+	return err
 }
 
 // signsOfLife are all that a report changes of a contact.
@@ -347,7 +348,7 @@ var signsOfLife = pg.RowSet{Name: "n", Columns: []string{"serial text", "last_se
 
 var updateSignsOfLife = `
 	with ` + signsOfLife.Many() + `
-	update units u set last_seen = n.last_seen, gap_ms = n.gap_ms
+	update units u set last_seen = n.last_seen, gap_ms = n.gap_ms, check_at = ` + vehicles.CheckAfterReport + `
 	from n
 	where u.serial = n.serial and u.serial = any ($1)`
 
@@ -371,7 +372,7 @@ func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 		update units u
 		set status = n.status, session = n.session, former_sessions = n.former_sessions, said_at = n.said_at, changed_at = n.changed_at,
 			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms,
-			announced = n.announced
+			announced = n.announced, check_at = `+vehicles.CheckAfterPresence+`
 		from json_to_recordset($1) as n (
 			serial text, status text, session text, former_sessions text[], said_at timestamptz, changed_at timestamptz,
 			last_seen timestamptz, actions text[], firmware text, gap_ms bigint, announced text)
@@ -380,14 +381,23 @@ func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 	return err
 }
 
-func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) error {
+// writeSnapshots returns the versions of the snapshots.
+func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) (map[telematics.VehicleID]int64, error) {
 	if len(rows) == 0 {
-		return nil
+		return nil, nil
 	}
-	_, err := tx.ExecContext(ctx, `
-		insert into snapshots (vehicle_id, fields)
-		select * from json_to_recordset($1) as n (vehicle_id bigint, fields jsonb) order by vehicle_id
-		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = now()`,
-		pg.JSONRecords(rows))
-	return err
+	versions := make(map[telematics.VehicleID]int64, len(rows))
+	err := tx.Each(ctx, `
+		insert into snapshots (vehicle_id, fields, updated_at)
+		select vehicle_id, fields, clock_timestamp() from json_to_recordset($1) as n (vehicle_id bigint, fields jsonb) order by vehicle_id
+		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = excluded.updated_at
+		returning vehicle_id, updated_at`,
+		[]any{pg.JSONRecords(rows)}, func(written *sql.Rows) error {
+			var id telematics.VehicleID
+			var at time.Time
+			err := written.Scan(&id, &at)
+			versions[id] = version(&at)
+			return err
+		})
+	return versions, err
 }

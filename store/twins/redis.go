@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,10 +21,11 @@ import (
 )
 
 // stateKey names the hash of a vehicle: unit, seen (microseconds since the epoch), and for each
-// section its row and, under at:<section>, the token of the writer.
-func stateKey(v telematics.VehicleID) string {
-	return "motorpool:{vehicle-" + strconv.FormatInt(int64(v), 10) + "}:latest"
-}
+// section its row and, under at:<section>, the token of the writer. For the writer to Postgres it
+// has base, reports and offline: see redisState.
+func stateKey(v telematics.VehicleID) string { return "motorpool:{" + hashTag(v) + "}:latest" }
+
+func hashTag(v telematics.VehicleID) string { return "vehicle-" + strconv.FormatInt(int64(v), 10) }
 
 // redisState is the state of a vehicle in Redis.
 type redisState struct {
@@ -33,6 +33,20 @@ type redisState struct {
 	seen     time.Time
 	snapshot telematics.Snapshot
 	tokens   map[string]string // by section: that a writer must name to replace it
+	base     base
+	reports  int // since it was last written to Postgres
+}
+
+// base is the version of the snapshot in Postgres of which Redis has everything: its updated_at in
+// microseconds (0: there was no snapshot), a colon, and what no other base has. Empty: there is
+// none, and Postgres may have more than Redis.
+type base string
+
+// version returns updated_at; false: there is no base.
+func (b base) version() (micros int64, ok bool) {
+	text, _, _ := strings.Cut(string(b), ":")
+	micros, err := strconv.ParseInt(text, 10, 64)
+	return micros, err == nil
 }
 
 // update is what is to be written of a state: sections, each on the condition that it is still as
@@ -40,6 +54,12 @@ type redisState struct {
 type update struct {
 	state    *state
 	seen     time.Time
+	reports  int       // that were merged since the last update
+	base     base      // of a state that was just loaded from Postgres; else empty
+	offline  bool      // likewise: the unit was offline or asleep
+	before   time.Time // likewise: when the unit was seen
+	whole    bool      // these are all sections
+	urgent   bool      // an urgent field has changed
 	sections []sectionUpdate
 }
 
@@ -54,6 +74,9 @@ type sectionUpdate struct {
 type outcome struct {
 	token     string              // of the sections that were written
 	conflicts map[string]conflict // by section
+	before    time.Time           // when the unit was seen before; zero: Redis did not have it
+	complete  bool                // Redis has a base
+	offline   bool                // the unit said last that it is offline or asleep
 	err       error
 }
 
@@ -68,13 +91,16 @@ type conflict struct {
 // decided in one place, telematics.Join, by the writer. A hash that another unit wrote is dropped:
 // the vehicle has another unit now.
 //
-// KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, and for each section its name, the
-// expected token and the row. It returns for each section false where it was written, else its
-// token and row.
+// KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, reports, base, offline, whether
+// these are all sections, and for each its name, the expected token and the row. A base is only
+// set where there is none, and Redis has all that it stands for. It returns for each section false
+// where it was written, else its token and row; and then when the unit was seen before, whether
+// there is a base, and whether the unit is offline.
 var updateScript = goredis.NewScript(`
 local key, unit, seen, ttl, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local fields = {'unit', 'seen'}
-for i = 5, #ARGV, 3 do
+local reports, base, offline, whole = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local fields = {'unit', 'seen', 'base', 'offline'}
+for i = 9, #ARGV, 3 do
   fields[#fields + 1] = 'at:' .. ARGV[i]
 end
 local held = redis.call('HMGET', key, unpack(fields))
@@ -82,29 +108,81 @@ if held[1] and held[1] ~= unit then
   redis.call('DEL', key)
   held = {}
 end
-local set, results = {'unit', unit}, {}
+local set, results, conflicts = {'unit', unit}, {}, 0
 if not held[2] or tonumber(held[2]) < tonumber(seen) then
   set[#set + 1] = 'seen'
   set[#set + 1] = seen
 end
-for i = 5, #ARGV, 3 do
-  local n = (i - 2) / 3 + 2
+if not held[4] and offline ~= '' then
+  set[#set + 1] = 'offline'
+  set[#set + 1] = offline
+  held[4] = offline
+end
+for i = 9, #ARGV, 3 do
+  local n = (i - 9) / 3 + 5
   local current = held[n] or ''
   if current == ARGV[i + 1] then
     set[#set + 1] = ARGV[i]
     set[#set + 1] = ARGV[i + 2]
     set[#set + 1] = 'at:' .. ARGV[i]
     set[#set + 1] = token
-    results[n - 2] = false
+    results[n - 4] = false
   elseif current == '' then
-    results[n - 2] = {'', ''}
+    results[n - 4] = {'', ''}
+    conflicts = conflicts + 1
   else
-    results[n - 2] = {current, redis.call('HGET', key, ARGV[i])}
+    conflicts = conflicts + 1
+    results[n - 4] = {current, redis.call('HGET', key, ARGV[i])}
   end
 end
+if not held[3] and base ~= '' and conflicts == 0 and (held[1] or whole ~= '') then
+  set[#set + 1] = 'base'
+  set[#set + 1] = base
+  held[3] = base
+end
 redis.call('HSET', key, unpack(set))
+if reports ~= '0' then
+  redis.call('HINCRBY', key, 'reports', reports)
+end
 redis.call('PEXPIRE', key, ttl)
+results[#fields - 3] = held[2] or ''
+results[#fields - 2] = held[3] and 1 or 0
+results[#fields - 1] = held[4] and 1 or 0
 return results
+`)
+
+// offlineScript notes whether the unit of a vehicle is offline. KEYS: the hash. ARGV: 1 or empty.
+var offlineScript = goredis.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return
+end
+if ARGV[1] == '' then
+  redis.call('HDEL', KEYS[1], 'offline')
+else
+  redis.call('HSET', KEYS[1], 'offline', ARGV[1])
+end
+`)
+
+// storedScript notes that a state as it was read is in Postgres. The base is replaced only where it
+// is still the one that was read; where there was none, a section shows that Redis was not emptied
+// since. KEYS: the hash. ARGV: unit, the base that was read, the new one or empty, reports, and the
+// name and token of a section.
+var storedScript = goredis.NewScript(`
+local held = redis.call('HMGET', KEYS[1], 'unit', 'base', 'at:' .. ARGV[5])
+if held[1] ~= ARGV[1] then
+  return
+end
+if ARGV[4] ~= '0' then
+  redis.call('HINCRBY', KEYS[1], 'reports', '-' .. ARGV[4])
+end
+if (held[2] or '') ~= ARGV[2] or ARGV[2] == '' and held[3] ~= ARGV[6] then
+  return
+end
+if ARGV[3] == '' then
+  redis.call('HDEL', KEYS[1], 'base')
+else
+  redis.call('HSET', KEYS[1], 'base', ARGV[3])
+end
 `)
 
 // states is the reported states in Redis. It is safe for concurrent use.
@@ -128,19 +206,28 @@ func newStates(db *redis.DB) *states {
 	return r
 }
 
-// update tries to write the updates, in one trip, and returns the outcome of each.
-func (r *states) update(ctx context.Context, updates []update) ([]outcome, error) {
+// newBase returns the base of a snapshot with a version.
+func (r *states) newBase(micros int64) base {
+	return base(strconv.FormatInt(micros, 10) + ":" + r.newToken())
+}
+
+func (r *states) newToken() string { return r.writer + strconv.FormatUint(r.writes.Add(1), 36) }
+
+// update tries to write the updates, in one trip, and returns the outcome of each. What after adds
+// to the trip runs last; its errors are its caller's.
+func (r *states) update(ctx context.Context, updates []update, after ...func(goredis.Pipeliner)) ([]outcome, error) {
 	outcomes := make([]outcome, len(updates))
 	calls := make([]redis.ScriptCall, len(updates))
 	for i, u := range updates {
-		outcomes[i].token = r.writer + strconv.FormatUint(r.writes.Add(1), 36)
-		args := append(make([]any, 0, 4+3*len(u.sections)), string(u.state.unit), u.seen.UnixMicro(), stateTTL.Milliseconds(), outcomes[i].token)
+		outcomes[i].token = r.newToken()
+		args := append(make([]any, 0, 8+3*len(u.sections)), string(u.state.unit), u.seen.UnixMicro(), stateTTL.Milliseconds(), outcomes[i].token,
+			u.reports, string(u.base), flag(u.offline), flag(u.whole))
 		for _, s := range u.sections {
 			args = append(args, s.name, s.expected, s.row)
 		}
 		calls[i] = redis.ScriptCall{Keys: []string{stateKey(u.state.vehicle)}, Args: args}
 	}
-	replies, err := r.db.RunScript(ctx, updateScript, calls)
+	replies, err := r.db.RunScript(ctx, updateScript, calls, after...)
 	if err != nil {
 		return nil, unavailable.Wrap("write reported state", err)
 	}
@@ -152,8 +239,65 @@ func (r *states) update(ctx context.Context, updates []update) ([]outcome, error
 		}
 		outcomes[i].err = err
 		outcomes[i].conflicts = r.conflicts(updates[i].sections, results)
+		if n := len(updates[i].sections); err == nil && len(results) == n+3 {
+			outcomes[i].before = decodeSeen(fmt.Sprint(results[n]))
+			outcomes[i].complete, outcomes[i].offline = results[n+1] == int64(1), results[n+2] == int64(1)
+		}
 	}
 	return outcomes, nil
+}
+
+// flag is a yes or no in Redis.
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return ""
+}
+
+// setOffline notes whether the units of vehicles are offline.
+func (r *states) setOffline(ctx context.Context, offline map[telematics.VehicleID]bool) error {
+	calls := make([]redis.ScriptCall, 0, len(offline))
+	for id, is := range offline {
+		calls = append(calls, redis.ScriptCall{Keys: []string{stateKey(id)}, Args: []any{flag(is)}})
+	}
+	return r.run(ctx, "note presence", offlineScript, calls)
+}
+
+// storedState is a state that was read from Redis and is in Postgres now.
+type storedState struct {
+	vehicle telematics.VehicleID
+	read    redisState
+	base    base // since then; empty: Postgres may have more
+}
+
+// setStored notes it.
+func (r *states) setStored(ctx context.Context, stored []storedState) error {
+	calls := make([]redis.ScriptCall, len(stored))
+	for i, s := range stored {
+		section, token := "", ""
+		for name, at := range s.read.tokens {
+			section, token = name, at
+		}
+		calls[i] = redis.ScriptCall{Keys: []string{stateKey(s.vehicle)}, Args: []any{
+			string(s.read.unit), string(s.read.base), string(s.base), s.read.reports, section, token,
+		}}
+	}
+	return r.run(ctx, "note stored state", storedScript, calls)
+}
+
+// run runs a script that returns nothing.
+func (r *states) run(ctx context.Context, doing string, script *goredis.Script, calls []redis.ScriptCall) error {
+	if len(calls) == 0 {
+		return nil
+	}
+	replies, err := r.db.RunScript(ctx, script, calls)
+	for _, reply := range replies {
+		if failed := reply.Err(); err == nil && !errors.Is(failed, goredis.Nil) {
+			err = failed
+		}
+	}
+	return unavailable.Wrap(doing, err)
 }
 
 func (r *states) conflicts(sections []sectionUpdate, results []any) map[string]conflict {
@@ -214,19 +358,28 @@ func (r *states) readEach(ctx context.Context, vehicles []telematics.VehicleID) 
 // decodeState leaves out a section that cannot be read: Postgres has it, and the next report
 // replaces it.
 func decodeState(hash map[string]string) redisState {
-	s := redisState{unit: telematics.Unit(hash["unit"]), snapshot: telematics.Snapshot{}, tokens: map[string]string{}}
-	if micros, err := strconv.ParseInt(hash["seen"], 10, 64); err == nil {
-		s.seen = time.UnixMicro(micros).UTC()
+	s := redisState{
+		unit: telematics.Unit(hash["unit"]), seen: decodeSeen(hash["seen"]), base: base(hash["base"]),
+		snapshot: make(telematics.Snapshot, len(telematics.Fields)), tokens: make(map[string]string, len(telematics.Sections)),
 	}
-	for name, row := range hash {
-		if section, ok := strings.CutPrefix(name, "at:"); ok {
-			s.tokens[section] = row
-		} else if name != "unit" && name != "seen" {
-			readings, _ := decodeSection(name, row)
-			maps.Copy(s.snapshot, readings)
+	s.reports, _ = strconv.Atoi(hash["reports"])
+	for _, section := range telematics.Sections {
+		if token, ok := hash["at:"+section]; ok {
+			s.tokens[section] = token
+		}
+		if row, ok := hash[section]; ok {
+			_ = decodeSection(s.snapshot, section, row)
 		}
 	}
 	return s
+}
+
+func decodeSeen(micros string) time.Time {
+	n, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
 }
 
 // sectionRow is the JSON of a section of a snapshot in Redis. Most of its readings are of
@@ -282,13 +435,13 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 	return text, nil
 }
 
-// decodeSection leaves out fields that this version of the program does not have.
-func decodeSection(section string, text string) (telematics.Snapshot, error) {
+// decodeSection adds a section to a snapshot. It leaves out fields that this version of the program
+// does not have.
+func decodeSection(s telematics.Snapshot, section string, text string) error {
 	var row sectionRow[json.RawMessage]
 	if err := json.Unmarshal([]byte(text), &row); err != nil {
-		return nil, fmt.Errorf("decode section %s: %w", section, err)
+		return fmt.Errorf("decode section %s: %w", section, err)
 	}
-	s := make(telematics.Snapshot, len(row.Values))
 	for name, raw := range row.Values {
 		field := telematics.Field(section)
 		if name != "" {
@@ -302,5 +455,5 @@ func decodeSection(section string, text string) (telematics.Snapshot, error) {
 			s[field] = telematics.Reading{Value: v, At: time.UnixMilli(at).UTC(), Once: row.Once[name]}
 		}
 	}
-	return s, nil
+	return nil
 }

@@ -275,7 +275,8 @@ func TestASectionIsReadAsItWasWritten(t *testing.T) {
 			if err != nil || !json.Valid(row) {
 				t.Fatalf("%s: %v", row, err)
 			}
-			got, err := decodeSection(sections[0], string(row))
+			got := telematics.Snapshot{}
+			err = decodeSection(got, sections[0], string(row))
 			if err != nil || !reflect.DeepEqual(got, s) {
 				t.Errorf("%s\n got %v, %v\nwant %v", row, got, err, s)
 			}

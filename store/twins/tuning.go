@@ -27,7 +27,10 @@ const (
 	// server is slow, or the fleet is large, more reports are merged before they are written. To
 	// Redis it is more where a caller waits.
 	postgresShare = 4
+	dueShare      = 2
 	redisShare    = 2
+	// spread is the part (1/n) of the state interval that is random.
+	spread = 10
 	// Between two flushes. Double: a slow server is found to be fast again later.
 	longestPause = 5 * time.Second
 	// Between two flushes to Redis all the same where a caller waits. Half: more trips; double:
@@ -39,8 +42,24 @@ const (
 	sharedWithin = redis.ReadTimeout / 2
 	// Time for which Redis has a silent vehicle's state; Postgres has it permanently. Half: more
 	// reads of Postgres alone; double: more memory.
-	stateTTL = time.Hour
+	stateTTL = 24 * time.Hour
 
+	// MaxStateInterval is the largest state interval: with the silence after which a report is
+	// urgent, it is less than the silence after which a unit is not online any more.
+	MaxStateInterval = 5 * time.Minute
+	// States whose interval is over, in a transaction. Half: more commits; double: locks are held
+	// longer.
+	dueBatch = 512
+	// Between two looks for such states, at most. Half: more trips; double: urgent ones are later.
+	dueEvery = 500 * time.Millisecond
+	// Time after which another instance writes what one has begun to write. Half: a slow one's work
+	// is done twice; double: what an instance that died had begun is later.
+	dueLease = 15 * time.Second
+
+	// hotWithin is the time between two reports of a vehicle whose state stays cached. Half: more
+	// states are read from Redis for each report; double: more memory for states that another
+	// instance changes meanwhile.
+	hotWithin = 10 * time.Second
 	// States of vehicles that are in no outbox, at about 4 KB. Half: states of a larger fleet are
 	// loaded again.
 	cachedStates     = 1 << 16
@@ -49,17 +68,19 @@ const (
 	// unavailable.
 	maxUnresolved = 1 << 17
 
-	cachedOwners = 1 << 17 // units, with and without a vehicle
-	// ownerTTL is how long an instance may not notice that a unit was built into another vehicle.
-	// Half: twice the lookups.
-	ownerTTL = 10 * time.Second
+	// Units, with and without a vehicle, at about 250 bytes. Half: the units of a larger fleet are
+	// looked up for each report.
+	cachedOwners = 1 << 18
+	// ownerTTL is how long an instance may not notice that a unit was built into another vehicle,
+	// where it did not notice within movesEvery. Half: twice the lookups.
+	ownerTTL = 10 * time.Minute
 	// unknownTTL is how long it may not notice that an unknown unit was built into one.
 	unknownTTL = 2 * time.Second
 	// awaitedOwnerTTL is added for answers to what the vehicle was requested.
 	awaitedOwnerTTL = telematics.MaxBudget
 	lookupTimeout   = time.Second
-	// movesEvery is how often vehicles that have come to another agency are read: the former one
-	// must not get their events.
+	// movesEvery is how often units that have left their vehicles are read, and vehicles that have
+	// come to another agency: the former one must not get their events.
 	movesEvery = time.Second
 
 	// Vehicles, at up to 1 KB. Half: orders to a larger fleet read the record first.

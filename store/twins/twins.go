@@ -23,11 +23,16 @@ import (
 
 // Config says where twins are stored.
 type Config struct {
-	DB         *pg.DB
-	Redis      *redis.DB
-	Vehicles   *vehicles.Fleet
-	FlushEvery time.Duration // between two flushes to Postgres while reports come. Defaults to 2 s
-	Logger     *slog.Logger  // Defaults to silence
+	DB       *pg.DB
+	Redis    *redis.DB
+	Vehicles *vehicles.Fleet
+	// FlushEvery is between two flushes to Postgres while reports come. Defaults to 2 s.
+	FlushEvery time.Duration
+	// StateInterval is between two writes of a vehicle's state to Postgres, where nothing urgent
+	// is reported; Redis has it meanwhile. Defaults to 0: each instance writes what it has taken,
+	// every FlushEvery.
+	StateInterval time.Duration
+	Logger        *slog.Logger // Defaults to silence
 
 	// Metrics is where the lag of Postgres is registered. Defaults to nowhere.
 	Metrics prometheus.Registerer
@@ -36,11 +41,13 @@ type Config struct {
 // Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent
 // use.
 type Twins struct {
-	vehicles   *vehicles.Fleet
-	stored     stored
-	redis      *states
-	flushEvery time.Duration
-	log        *slog.Logger
+	vehicles      *vehicles.Fleet
+	stored        stored
+	redis         *states
+	dues          *dues
+	flushEvery    time.Duration
+	stateInterval time.Duration
+	log           *slog.Logger
 
 	owners *owners
 	// The fields that orders depend on, as they were last read here.
@@ -65,7 +72,8 @@ type Twins struct {
 func New(config Config) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	t := &Twins{
-		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis), flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), log: log,
+		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis), dues: newDues(config.Redis, config.StateInterval),
+		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: config.StateInterval, log: log,
 		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
 		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(), toPostgres: newOutbox(),
 		awaited: newSignal(), redisLost: newSignal(),
@@ -82,7 +90,7 @@ func New(config Config) *Twins {
 		size: cachedStates, states: map[telematics.VehicleID]*state{},
 		dirty: func(s *state) bool { return t.toRedis.has(s) || t.toPostgres.has(s) },
 	}
-	registerLag(config.Metrics, t.toPostgres)
+	registerLag(config.Metrics, t.lag)
 	t.lookups = pg.NewBatcher(config.DB, t.lookUpAndShare)
 	t.fallbacks = pg.NewBatcher(config.DB, t.storeAwaited)
 	return t
@@ -103,6 +111,7 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 		}
 	}
 	seen, err := t.stored.observe(ctx, presence)
+	t.noteOffline(ctx, seen.Changes)
 	for i, found := range t.resolve(ctx, reports) {
 		o := reports[i]
 		switch {
@@ -161,7 +170,9 @@ func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	s := t.cache.of(owner.vehicle, o.Unit)
 	s.observe(o, owner, waiter)
 	t.toRedis.add(s)
-	t.toPostgres.add(s)
+	if t.stateInterval == 0 {
+		t.toPostgres.add(s)
+	}
 }
 
 // Report begins to merge a report, as Observe does, for a caller that waits until every instance

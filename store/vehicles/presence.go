@@ -2,6 +2,7 @@ package vehicles
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"motorpool/store/pg"
@@ -9,63 +10,86 @@ import (
 	"motorpool/telematics"
 )
 
-// agedBatch bounds what is announced in one statement.
+// agedBatch bounds what is checked in one statement.
 const agedBatch = 1000
 
 // Aged announces the vehicles whose connectivity is not any more what was announced, because time
-// has passed or a report has come, and returns them: each change once, whichever instance asks.
+// has passed or a report has come, and returns them: each change once, whichever instance calls.
 // Postgres's own time decides, so that two instances never take turns in contradicting each other.
+// It reads the units that are due to be checked: an online one about once in OnlineFor, another one
+// when it was heard.
 func (f *Fleet) Aged(ctx context.Context) ([]telematics.Change, error) {
 	return f.agedAt(ctx, nil)
 }
 
 // agedAt is Aged at an instant; nil: now.
-//
-// The rows are locked in the order of vehicles [LAW-7]. One that is locked is being observed,
-// or announced by another instance: there is a next time.
 func (f *Fleet) agedAt(ctx context.Context, now *time.Time) ([]telematics.Change, error) {
 	var all []telematics.Change
 	for {
-		aged, err := f.ageBatch(ctx, now)
+		checked, aged, err := f.ageBatch(ctx, now)
 		all = append(all, aged...)
-		if err != nil || len(aged) < agedBatch {
+		if err != nil || checked < agedBatch {
 			return all, unavailable.Wrap("announce connectivity", err)
 		}
 	}
 }
 
-func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) ([]telematics.Change, error) {
-	is := connectivity(`coalesce($1, now())`, `$2`)
+// ageBatch returns how many units it has checked, too. It waits for no lock, so the order of the
+// rows does not matter [LAW-7]: one that is locked is being observed, or checked by another
+// instance, and there is a next time.
+func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) (checked int, changes []telematics.Change, err error) {
 	var rows []struct {
-		VehicleID  telematics.VehicleID      `db:"vehicle_id"`
-		AgencyID   telematics.AgencyID       `db:"agency_id"`
-		Powertrain telematics.Powertrain     `db:"powertrain"`
+		VehicleID  *telematics.VehicleID     `db:"vehicle_id"`
+		AgencyID   *telematics.AgencyID      `db:"agency_id"`
+		Powertrain *telematics.Powertrain    `db:"powertrain"`
 		Announced  telematics.PresenceStatus `db:"announced"`
+		Before     telematics.PresenceStatus `db:"before"`
 		LastSeen   *time.Time                `db:"last_seen"`
 	}
-	err := f.db.Pool.SelectContext(ctx, &rows, `
-		with changed as (
-			select u.serial, `+is+` as connectivity
+	err = f.db.Pool.SelectContext(ctx, &rows, `
+		with due as materialized (
+			select u.serial, u.announced as before,
+				case when u.vehicle_id is null then u.announced else `+connectivity(`coalesce($1, now())`, `$2`)+` end as connectivity
 			from units u
-			where u.vehicle_id is not null and u.announced <> `+is+`
-			order by u.vehicle_id
+			where u.check_at <= coalesce($1, now())
+			order by u.check_at
 			limit $3
 			for update skip locked
+		), checked as (
+			update units u
+			set announced = due.connectivity,
+				check_at = case when u.vehicle_id is not null and due.connectivity = 'online' then `+nextCheck("u.last_seen", "$2")+` end
+			from due
+			where u.serial = due.serial
+			returning u.vehicle_id, u.announced, due.before, u.last_seen
 		)
-		update units u set announced = changed.connectivity
-		from changed, vehicles v
-		where u.serial = changed.serial and v.id = u.vehicle_id
-		returning u.vehicle_id, v.agency_id, v.powertrain, u.announced, u.last_seen`,
+		select c.*, v.agency_id, v.powertrain
+		from checked c left join vehicles v on v.id = c.vehicle_id`,
 		now, int64(telematics.OnlineFor.Seconds()), agedBatch)
-	changes := make([]telematics.Change, len(rows))
-	for i, row := range rows {
-		changes[i] = telematics.Change{
-			Vehicle: row.VehicleID, Agency: row.AgencyID, Powertrain: row.Powertrain,
-			Presence: row.Announced, LastSeen: pg.FromTimestamp(row.LastSeen),
+	for _, row := range rows {
+		if row.VehicleID != nil && row.Announced != row.Before {
+			changes = append(changes, telematics.Change{
+				Vehicle: *row.VehicleID, Agency: pg.Deref(row.AgencyID), Powertrain: pg.Deref(row.Powertrain),
+				Presence: row.Announced, LastSeen: pg.FromTimestamp(row.LastSeen),
+			})
 		}
 	}
-	return changes, err
+	return len(rows), changes, err
 }
+
+// nextCheck is the SQL of the first instant at which a unit that was last seen at another one, and
+// is online, is not online any more.
+func nextCheck(lastSeen, onlineFor string) string {
+	return lastSeen + ` + ` + onlineFor + `::bigint * interval '1 second' + interval '1 millisecond'`
+}
+
+// SQL of when to check a unit u next: once a unit that is announced as gone was heard, and once one
+// is announced as online.
+var (
+	CheckAfterReport   = `case when u.announced in ('offline', 'unknown') then now() else u.check_at end`
+	CheckAfterPresence = `case when n.announced = 'online' then least(u.check_at, ` +
+		nextCheck("n.last_seen", fmt.Sprint(int64(telematics.OnlineFor.Seconds()))) + `) else u.check_at end`
+)
 
 // ForgetContacts removes what units reported of their connections, for when the MQTT broker has
 // lost the presence that it retained: it would never deliver that a unit has left meanwhile. What
@@ -75,7 +99,7 @@ func (f *Fleet) ForgetContacts(ctx context.Context) error {
 		with locked as (
 			select serial from units order by vehicle_id for update
 		)
-		update units set status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null
+		update units set status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null, check_at = now()
 		from locked where units.serial = locked.serial`)
 	return unavailable.Wrap("forget contacts", err)
 }

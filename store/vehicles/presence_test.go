@@ -85,3 +85,59 @@ func TestAged_ReturnsMoreThanABatch(t *testing.T) {
 		t.Errorf("%d returned, %v", len(aged), err)
 	}
 }
+
+func TestAged_ChecksAUnitWhenItIsDue(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	now := time.Now().Truncate(time.Microsecond)
+	set := func(assignments string, args ...any) {
+		t.Helper()
+		if _, err := p.Pool.Exec(`update units u set `+assignments, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checkAt := func() (at *time.Time) {
+		t.Helper()
+		if err := p.Pool.Get(&at, `select check_at from units where serial = $1`, unit); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	aged := func(after time.Duration, want ...telematics.PresenceStatus) {
+		t.Helper()
+		at := now.Add(after)
+		changes, err := p.agedAt(t.Context(), &at)
+		if err != nil || len(changes) != len(want) || len(want) > 0 && (changes[0].Presence != want[0] || changes[0].Vehicle != id) {
+			t.Errorf("after %v: %+v, %v; want %v", after, changes, err, want)
+		}
+	}
+	aged(time.Minute)
+	if at := checkAt(); at != nil {
+		t.Errorf("a unit that was never heard is checked at %v", at)
+	}
+	heard := `last_seen = $1, check_at = ` + CheckAfterReport
+	set(heard, now)
+	aged(time.Minute, telematics.Online)
+	due := checkAt()
+	if due == nil || !due.Equal(now.Add(telematics.OnlineFor+time.Millisecond)) {
+		t.Errorf("a unit that is online is checked at %v", due)
+	}
+	set(heard, now.Add(5*time.Minute))
+	if at := checkAt(); at == nil || !at.Equal(*due) {
+		t.Errorf("a report moved the check to %v", at)
+	}
+	aged(telematics.OnlineFor + time.Second) // it is due, and was heard since
+	if at := checkAt(); at == nil || !at.Equal(due.Add(5*time.Minute)) {
+		t.Errorf("it is checked again at %v", at)
+	}
+	aged(telematics.OnlineFor+6*time.Minute, telematics.Absent)
+	aged(telematics.OnlineFor + time.Hour)
+	set(`vehicle_id = null, status = null, last_seen = null`)
+	if at := checkAt(); at == nil {
+		t.Error("a unit that has left its vehicle is not checked")
+	}
+	aged(telematics.OnlineFor + 2*time.Hour)
+	if at := checkAt(); at != nil {
+		t.Errorf("a unit without a vehicle is checked at %v", at)
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker/link"
 	"motorpool/store/agencykeys"
+	"motorpool/store/twins"
 	"motorpool/telematics"
 )
 
@@ -37,6 +38,7 @@ type Config struct {
 	RedisCA       string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
 	RedisCert     string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
 	RedisKey      string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
+	StateInterval time.Duration `default:"1m" placeholder:"DURATION" help:"Between two writes of a vehicle's reported state to Postgres, where nothing urgent is reported; Redis has it meanwhile, and loses at most that. 0 to 5m; 0: about 2s, from the memory of each instance (default ${default})."`
 	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/operating.md (default ${default})."`
 	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
@@ -98,6 +100,7 @@ func (c Config) Check() error {
 		address("internal", c.Internal),
 		c.checkHealth(),
 		between("drain", c.Drain, 0, maxDrain),
+		between("state-interval", c.StateInterval, 0, twins.MaxStateInterval),
 		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
 		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
 		c.checkMQTT(),

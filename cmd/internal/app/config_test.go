@@ -80,6 +80,7 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--http":            func(c *Config) { c.HTTP = "8080" },
 		"--internal":        func(c *Config) { c.Internal = "" },
 		"--health":          func(c *Config) { c.Health = "8082" },
+		"--state-interval":  func(c *Config) { c.StateInterval = time.Hour },
 		"--drain":           func(c *Config) { c.Drain = time.Hour },
 		"--max-connections": func(c *Config) { c.MaxConnections = -1 },
 		"--database-url":    func(c *Config) { c.DatabaseURL = "mysql://h/db" },

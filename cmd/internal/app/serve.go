@@ -80,7 +80,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer flushTraces()
 
 	cars := vehicles.New(postgres)
-	reported := twins.New(twins.Config{DB: postgres, Vehicles: cars, Redis: cache, Logger: log, Metrics: registry})
+	reported := twins.New(twins.Config{DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, Logger: log, Metrics: registry})
 	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
 	addresses, err := c.newAddresses(postgres, registry, log)
 	if err != nil {

@@ -1,0 +1,282 @@
+package twins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"motorpool/store/redis"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// The index of vehicles whose state Redis has and Postgres does not have yet, by when it is to be
+// written there (dueKey), and of those that an instance is writing, by when another one may do
+// it (writingKey). In a cluster each part has its own, next to its vehicles.
+const (
+	dueKey     = "motorpool:state-due"
+	writingKey = "motorpool:state-writing"
+)
+
+// takeScript gives the caller vehicles that are due, or whose writer did not end in time. KEYS:
+// due, writing. ARGV: now and the end of the lease in ms, how many at most. It returns when the
+// first one was due, and the vehicles.
+var takeScript = goredis.NewScript(`
+local due, writing, now, lease, most = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local taken = redis.call('ZRANGEBYSCORE', writing, '-inf', now, 'LIMIT', 0, most)
+local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2]
+local fresh = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, most - #taken)
+if #fresh > 0 then
+  redis.call('ZREM', due, unpack(fresh))
+end
+for _, vehicle in ipairs(fresh) do
+  taken[#taken + 1] = vehicle
+end
+if #taken > 0 then
+  local leases = {}
+  for i, vehicle in ipairs(taken) do
+    leases[2 * i - 1], leases[2 * i] = lease, vehicle
+  end
+  redis.call('ZADD', writing, unpack(leases))
+end
+return {first or '', taken}
+`)
+
+// dues is that index. It is safe for concurrent use.
+type dues struct {
+	db           *redis.DB
+	interval     time.Duration // 0: there is no index
+	due, writing []string      // keys of the parts
+
+	overdue atomic.Int64 // for how long the first one has been due, when it was last looked at
+}
+
+func newDues(db *redis.DB, interval time.Duration) *dues {
+	d := &dues{db: db, interval: interval}
+	if interval > 0 {
+		d.due, d.writing = db.Parts(dueKey), db.Parts(writingKey)
+	}
+	return d
+}
+
+// marks add vehicles to the index, as a part of a trip.
+type marks struct {
+	ctx     context.Context
+	byPart  map[string][]goredis.Z
+	replies []*goredis.IntCmd
+}
+
+// newMarks returns those of states: each is due after the interval, or as it was before. The last
+// tenth of the interval is random, so that those that came together are not written together.
+func (d *dues) newMarks(ctx context.Context, states []*state) *marks {
+	m := &marks{ctx: ctx}
+	if d.interval > 0 {
+		now := time.Now()
+		m.byPart = d.byPart(states, func() time.Time { return now.Add(d.interval - rand.N(d.interval/spread+1)) })
+	}
+	return m
+}
+
+func (d *dues) byPart(states []*state, due func() time.Time) map[string][]goredis.Z {
+	parts := map[string][]goredis.Z{}
+	for _, s := range states {
+		key := d.due[d.db.Part(hashTag(s.vehicle))]
+		parts[key] = append(parts[key], goredis.Z{Score: float64(due().UnixMilli()), Member: int64(s.vehicle)})
+	}
+	return parts
+}
+
+func (m *marks) add(pipe goredis.Pipeliner) {
+	for key, vehicles := range m.byPart {
+		m.replies = append(m.replies, pipe.ZAddNX(m.ctx, key, vehicles...))
+	}
+}
+
+func (m *marks) err() error {
+	for _, reply := range m.replies {
+		if err := reply.Err(); err != nil {
+			return unavailable.Wrap("note what is to be stored", err)
+		}
+	}
+	return nil
+}
+
+// hasten makes vehicles due now.
+func (d *dues) hasten(ctx context.Context, states []*state) error {
+	if d.interval == 0 || len(states) == 0 {
+		return nil
+	}
+	now := time.Now()
+	pipe := d.db.Client.Pipeline()
+	for key, vehicles := range d.byPart(states, func() time.Time { return now }) {
+		pipe.ZAdd(ctx, key, vehicles...)
+	}
+	_, err := pipe.Exec(ctx)
+	return unavailable.Wrap("note what is to be stored soon", err)
+}
+
+// take returns up to most vehicles that are due, of one part, for this instance to write. Done ends
+// that; another instance may take them when the lease is over.
+func (d *dues) take(ctx context.Context, part, most int) ([]telematics.VehicleID, error) {
+	now := time.Now()
+	replies, err := d.db.RunScript(ctx, takeScript, []redis.ScriptCall{{
+		Keys: []string{d.due[part], d.writing[part]}, Args: []any{now.UnixMilli(), now.Add(dueLease).UnixMilli(), most},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := replies[0].Slice()
+	if err != nil || len(reply) != 2 {
+		return nil, unavailable.Wrap("read what is to be stored", cmpErr(err, "unexpected reply"))
+	}
+	overdue := int64(0)
+	if first, err := strconv.ParseFloat(fmt.Sprint(reply[0]), 64); err == nil {
+		overdue = max(0, now.UnixMilli()-int64(first))
+	}
+	d.overdue.Store(overdue)
+	list, _ := reply[1].([]any)
+	vehicles := make([]telematics.VehicleID, 0, len(list))
+	for _, text := range list {
+		if id, err := strconv.ParseInt(fmt.Sprint(text), 10, 64); err == nil {
+			vehicles = append(vehicles, telematics.VehicleID(id))
+		}
+	}
+	return vehicles, nil
+}
+
+func cmpErr(err error, otherwise string) error {
+	if err != nil {
+		return err
+	}
+	return errors.New(otherwise)
+}
+
+// done ends the writing of vehicles of a part.
+func (d *dues) done(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
+	if len(vehicles) == 0 {
+		return nil
+	}
+	members := make([]any, len(vehicles))
+	for i, id := range vehicles {
+		members[i] = int64(id)
+	}
+	return unavailable.Wrap("note what is stored", d.db.Client.ZRem(ctx, d.writing[part], members...).Err())
+}
+
+// urgentFields are those whose change is in Postgres soon, and not after the state interval: who
+// could use the vehicle, and whether it moves.
+var urgentFields = []telematics.Field{telematics.IsLocked, telematics.EngineRuns, telematics.Ignition, telematics.KeyStatus}
+
+// isUrgent reports whether what was written to Redis is to be in Postgres soon: what a caller waits
+// for, a change of an urgent field, and what changes the connectivity that follows from Postgres.
+func (t *Twins) isUrgent(u update, o outcome) bool {
+	if t.stateInterval == 0 {
+		return false
+	}
+	before := o.before
+	if before.IsZero() {
+		before = u.before
+	}
+	return u.urgent || o.offline || before.IsZero() || u.seen.Sub(before) > t.quietAfter() || u.state.isAwaited()
+}
+
+// quietAfter is the silence after which a report is urgent. A shorter silence, and then the state
+// interval, leave Postgres's contact younger than OnlineFor.
+func (t *Twins) quietAfter() time.Duration { return (telematics.OnlineFor - t.stateInterval) / 2 }
+
+// noteOffline notes in Redis which units are not online, so that the next report of one is urgent.
+// Where Redis does not take that, the report is written after the state interval.
+func (t *Twins) noteOffline(ctx context.Context, changes []telematics.Change) {
+	if t.stateInterval == 0 {
+		return
+	}
+	offline := map[telematics.VehicleID]bool{}
+	for _, c := range changes {
+		if c.Presence != "" {
+			offline[c.Vehicle] = isOffline(c.Presence)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
+	defer cancel()
+	if err := t.redis.setOffline(ctx, offline); err != nil {
+		t.log.Debug("presence not noted in redis", "vehicles", len(offline), "err", err)
+	}
+}
+
+// isOffline reports whether a unit said last that it is offline or asleep.
+func isOffline(p telematics.PresenceStatus) bool {
+	return p == telematics.Offline || p == telematics.Standby
+}
+
+// runDue writes states that are due to Postgres.
+func (t *Twins) runDue(ctx context.Context) {
+	if t.stateInterval == 0 {
+		return
+	}
+	every := min(dueEvery, max(t.stateInterval/idleChecks, time.Millisecond))
+	for ctx.Err() == nil {
+		sleep(ctx, every)
+		for part := range t.dues.due {
+			if err := t.writeDue(ctx, part); err != nil && ctx.Err() == nil {
+				t.log.Warn("reported state that is due not written to postgres, retrying", "err", err)
+				break
+			}
+		}
+	}
+}
+
+// writeDue writes what is due of a part, in batches which may take one part (1/dueShare) of the
+// time.
+func (t *Twins) writeDue(ctx context.Context, part int) error {
+	for ctx.Err() == nil {
+		vehicles, err := t.dues.take(ctx, part, dueBatch)
+		if err != nil || len(vehicles) == 0 {
+			return err
+		}
+		began := time.Now()
+		if err := t.storeDue(ctx, part, vehicles); err != nil {
+			return err
+		}
+		if len(vehicles) < dueBatch {
+			return nil
+		}
+		sleep(ctx, pause(time.Since(began), dueShare))
+	}
+	return nil
+}
+
+// storeDue writes vehicles from Redis to Postgres.
+func (t *Twins) storeDue(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
+	found, err := t.redis.read(ctx, vehicles)
+	if err != nil {
+		return err
+	}
+	states := make([]dueState, 0, len(found))
+	for id, s := range found {
+		if s.unit != "" {
+			states = append(states, dueState{vehicle: id, redisState: s})
+		}
+	}
+	stored, err := t.stored.storeDue(ctx, states, t.redis.newBase)
+	if err != nil && unavailable.Is(err) {
+		return err
+	}
+	if err != nil {
+		t.log.Error("reported state refused by postgres", "err", err)
+	}
+	if err := t.redis.setStored(ctx, stored); err != nil {
+		return err
+	}
+	return t.dues.done(ctx, part, vehicles)
+}
+
+// lag is for how long the oldest state should have been in Postgres.
+func (t *Twins) lag(now time.Time) time.Duration {
+	return max(t.toPostgres.lag(now), time.Duration(t.dues.overdue.Load())*time.Millisecond)
+}

@@ -1,0 +1,327 @@
+package twins
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+func TestTwinsKeepTheirContractWithAStateInterval(t *testing.T) {
+	t.Parallel()
+	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var published publishedChanges
+			database := storetest.NewDatabase(t)
+			var instances []*Twins
+			for range 2 {
+				twins := withInterval(open(t, database), openRedis(t, redis), 100*time.Millisecond)
+				storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, published.publish) })
+				instances = append(instances, twins)
+			}
+			here, there := instances[0], instances[1]
+			add := storetest.Vehicles(t, here.stored.DB)
+			settled := func() {
+				storetest.Eventually(t, "both instances have flushed", func() bool { return here.unwritten()+there.unwritten() == 0 })
+			}
+			brokertest.TwinsContract(t, func(t *testing.T) brokertest.TwinRecord {
+				return brokertest.TwinRecord{
+					Here: here, There: there, Vehicle: add,
+					Published: func() []telematics.Change { settled(); return published.take() },
+					Twin: func(id telematics.VehicleID) telematics.Twin {
+						settled()
+						// As Postgres alone has it.
+						twin, err := there.vehicles.Twin(context.Background(), id)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return twin
+					},
+				}
+			})
+		})
+	}
+}
+
+// dueTwins are instances whose flushes the test makes, with one vehicle.
+type dueTwins struct {
+	*testing.T
+	instances []*Twins
+	id        telematics.VehicleID
+	unit      telematics.Unit
+	start     time.Time
+}
+
+func newDueTwins(t *testing.T, instances int, interval time.Duration) *dueTwins {
+	t.Helper()
+	database, redis := storetest.NewDatabase(t), storetest.StartRedis(t).URL()
+	d := &dueTwins{T: t, start: time.Now().Add(-time.Hour).Truncate(time.Millisecond)}
+	for range instances {
+		d.instances = append(d.instances, withInterval(open(t, database), openRedis(t, redis), interval))
+	}
+	d.id, d.unit = storetest.AddVehicle(t, d.instances[0].stored.DB, 1)
+	return d
+}
+
+func (d *dueTwins) report(twins *Twins, n int, more ...telematics.Field) {
+	d.Helper()
+	report := statusAt(d.start, n)
+	for _, field := range more {
+		report.Values[field] = n%2 == 0
+	}
+	observed(d.T, twins, d.unit, report)
+	if !twins.flushRedis(d.Context(), nil) {
+		d.Fatal("redis was not reached")
+	}
+}
+
+func (d *dueTwins) writeDue(twins *Twins) {
+	d.Helper()
+	for part := range twins.dues.due {
+		if err := twins.writeDue(d.Context(), part); err != nil {
+			d.Fatal(err)
+		}
+	}
+}
+
+// stored is the mileage in Postgres.
+func (d *dueTwins) stored() float64 {
+	d.Helper()
+	twin, err := d.instances[0].vehicles.Twin(d.Context(), d.id)
+	return mileage(d.T, twin, err)
+}
+
+func TestWriteDue_WritesAReportAfterTheInterval(t *testing.T) {
+	const interval = 400 * time.Millisecond
+	d := newDueTwins(t, 2, interval)
+	here, there := d.instances[0], d.instances[1]
+	d.report(here, 1)
+	d.writeDue(there) // the first one of a vehicle is urgent
+	if got := d.stored(); got != 1 {
+		t.Fatalf("postgres has %v after the first report", got)
+	}
+	began := time.Now()
+	d.report(here, 2)
+	d.report(there, 3)
+	d.writeDue(here)
+	if got := d.stored(); got != 1 && time.Since(began) < interval*9/10 {
+		t.Errorf("postgres has %v before the interval is over", got)
+	}
+	for _, twins := range d.instances {
+		twin, err := twins.Twin(t.Context(), d.id)
+		if got := mileage(t, twin, err); got != 3 {
+			t.Errorf("an instance reads %v meanwhile", got)
+		}
+	}
+	storetest.Eventually(t, "it is due", func() bool { d.writeDue(there); return d.stored() == 3 })
+	if took := time.Since(began); took < interval*9/10 || here.unwritten() > 0 {
+		t.Errorf("it was written after %v, and %d are unwritten", took, here.unwritten())
+	}
+}
+
+func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
+	presence := func(status telematics.PresenceStatus) func(d *dueTwins, twins *Twins) {
+		return func(d *dueTwins, twins *Twins) {
+			d.Helper()
+			p := telematics.Presence{Status: status, Session: "s", At: time.Now()}
+			if _, err := twins.Observe(d.Context(), []delivery.Observation{{Unit: d.unit, At: time.Now(), Presence: &p}}); err != nil {
+				d.Fatal(err)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		before func(d *dueTwins, twins *Twins)
+		fields []telematics.Field
+		await  bool
+		want   bool
+	}{
+		"nothing":               {},
+		"the lock":              {fields: []telematics.Field{telematics.IsLocked}, want: true},
+		"a command":             {await: true, want: true},
+		"a unit that is asleep": {before: presence(telematics.Standby), want: true},
+		"a unit that is gone":   {before: presence(telematics.Offline), want: true},
+		"a unit that is online": {before: presence(telematics.Online)},
+		"after silence": {before: func(d *dueTwins, twins *Twins) {
+			long := time.Now().Add(-telematics.OnlineFor / 2).UnixMicro()
+			if err := twins.redis.db.Client.HSet(d.Context(), stateKey(d.id), "seen", long).Err(); err != nil {
+				d.Fatal(err)
+			}
+		}, want: true},
+		"redis was emptied, postgres saw it a moment ago": {before: func(d *dueTwins, twins *Twins) {
+			if err := twins.redis.db.Client.FlushAll(d.Context()).Err(); err != nil {
+				d.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDueTwins(t, 2, time.Minute)
+			d.report(d.instances[0], 1, telematics.IsLocked)
+			d.writeDue(d.instances[0])
+			presence(telematics.Online)(d, d.instances[0])
+			if test.before != nil {
+				test.before(d, d.instances[0])
+			}
+			twins := d.instances[1]
+			if test.await {
+				wait := twins.Report(delivery.Observation{Unit: d.unit, At: time.Now(), Report: statusAt(d.start, 2)})
+				storetest.Eventually(t, "it is being shared", func() bool { return twins.toRedis.size() > 0 })
+				twins.flushRedis(t.Context(), nil)
+				if _, err := wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				d.report(twins, 2, test.fields...)
+			}
+			d.writeDue(twins)
+			if got := d.stored(); (got == 2) != test.want {
+				t.Errorf("postgres has %v, want the report: %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWriteDue_AnotherInstanceWritesWhatOneThatDiedHadTaken(t *testing.T) {
+	d := newDueTwins(t, 2, time.Minute)
+	here, there := d.instances[0], d.instances[1]
+	d.report(here, 1)
+	if taken, err := here.dues.take(t.Context(), 0, dueBatch); err != nil || !slices.Equal(taken, []telematics.VehicleID{d.id}) {
+		t.Fatalf("took %v, %v", taken, err)
+	}
+	if taken, err := there.dues.take(t.Context(), 0, dueBatch); err != nil || len(taken) > 0 {
+		t.Errorf("two instances took %v, %v", taken, err)
+	}
+	// The lease ends.
+	if err := here.redis.db.Client.ZIncrBy(t.Context(), here.dues.writing[0], -float64(2*dueLease.Milliseconds()), fmt.Sprint(int64(d.id))).Err(); err != nil {
+		t.Fatal(err)
+	}
+	d.writeDue(there)
+	if got := d.stored(); got != 1 || there.unwritten() > 0 {
+		t.Errorf("postgres has %v, unwritten %d", got, there.unwritten())
+	}
+}
+
+func TestWriteDue_IsRepeatedWhenPostgresIsAvailableAgain(t *testing.T) {
+	server, postgres := ownServer(t, time.Second)
+	twins := withInterval(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), 100*time.Millisecond)
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
+	observed(t, twins, unit, statusAt(time.Now().Add(-time.Minute).Truncate(time.Millisecond), 1))
+	twins.flushRedis(t.Context(), nil)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := twins.writeDue(t.Context(), 0); err == nil {
+		t.Error("a postgres that is not there has written")
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := twins.redis.db.Client.ZIncrBy(t.Context(), twins.dues.writing[0], -float64(2*dueLease.Milliseconds()), fmt.Sprint(int64(id))).Err(); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "postgres has it", func() bool {
+		_ = twins.writeDue(t.Context(), 0)
+		twin, err := postgres.Twin(t.Context(), id)
+		return err == nil && mileage(t, twin, err) == 1
+	})
+}
+
+func TestObserve_GoesToPostgresWhileRedisIsUnavailable(t *testing.T) {
+	server, postgres := storetest.StartRedis(t), open(t, storetest.NewDatabase(t))
+	twins := withInterval(postgres, openRedis(t, server.URL()), time.Minute)
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		observed(t, twins, unit, statusAt(time.Now().Add(-time.Minute).Truncate(time.Millisecond), n))
+		storetest.Eventually(t, "postgres has it", func() bool {
+			twin, err := postgres.Twin(t.Context(), id)
+			return mileage(t, twin, err) == float64(n)
+		})
+	}
+}
+
+// Whatever instances, readers and other writers of Postgres do meanwhile, no report is lost, and
+// Postgres never has less than before.
+func TestWriteDue_LosesNothingThatOthersWrite(t *testing.T) {
+	fields := []telematics.Field{telematics.MileageKm, telematics.SpeedKmh, telematics.OnboardV, telematics.ServiceDueKm, telematics.Latitude}
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 1))
+			d := newDueTwins(t, 3, time.Millisecond)
+			var want, before telematics.Snapshot
+			for n := range 60 {
+				twins := d.instances[random.IntN(len(d.instances))]
+				report := &telematics.Report{At: d.start.Add(time.Duration(random.IntN(40)) * time.Second), Values: map[telematics.Field]any{}}
+				for range 1 + random.IntN(3) {
+					report.Values[fields[random.IntN(len(fields))]] = float64(n % 90)
+				}
+				switch action := random.IntN(8); action {
+				case 0, 1, 2:
+					observed(t, twins, d.unit, report)
+					want = telematics.Merge(want, *report)
+				case 3:
+					twins.flushRedis(t.Context(), nil)
+				case 4:
+					d.writeDue(twins)
+				case 5:
+					if _, err := Store(t.Context(), twins.stored.DB, []delivery.Observation{{Unit: d.unit, At: time.Now(), Report: report}}); err != nil {
+						t.Fatal(err)
+					}
+					want = telematics.Merge(want, *report)
+				case 6:
+					if _, err := twins.DurableTwin(t.Context(), d.id); err != nil {
+						t.Fatal(err)
+					}
+				case 7:
+					twins.cache.mu.Lock() // as another fleet would
+					for id, s := range twins.cache.states {
+						if !twins.cache.dirty(s) {
+							delete(twins.cache.states, id)
+						}
+					}
+					twins.cache.mu.Unlock()
+				}
+				twin, err := twins.vehicles.Twin(t.Context(), d.id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if joined := telematics.Join(before, twin.Snapshot); len(joined) != len(twin.Snapshot) || !sameReadings(joined, twin.Snapshot) {
+					t.Fatalf("step %d: postgres has %v, and had %v", n, twin.Snapshot, before)
+				}
+				before = twin.Snapshot
+			}
+			for _, twins := range d.instances {
+				twins.flushRedis(t.Context(), nil)
+			}
+			time.Sleep(5 * time.Millisecond)
+			for _, twins := range d.instances {
+				d.writeDue(twins)
+			}
+			twin, err := d.instances[0].vehicles.Twin(t.Context(), d.id)
+			if err != nil || !sameReadings(want, twin.Snapshot) {
+				t.Errorf("postgres has\n%v, want\n%v; %v", twin.Snapshot, want, err)
+			}
+		})
+	}
+}
+
+func sameReadings(a, b telematics.Snapshot) bool {
+	for field, reading := range a {
+		if other, ok := b[field]; !ok || !other.At.Equal(reading.At) || !telematics.SameValue(other.Value, reading.Value) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
