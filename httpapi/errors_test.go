@@ -104,6 +104,7 @@ var reads = []string{
 	"/api/v1/admin/commands/0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",
 	"/api/v1/admin/activity",
 	"/api/v1/admin/units/unknown",
+	"/api/v1/admin/units/keys?key=k1",
 }
 
 func TestAReadWithoutItsServerIsUnavailable(t *testing.T) {

@@ -64,6 +64,7 @@ type fleet struct {
 	commands []telematics.Command
 	lines    []telematics.Activity
 	unknown  []telematics.UnknownUnit
+	holders  map[string]telematics.KeyHolders
 	err      error
 	block    bool // until the context ends
 
@@ -166,6 +167,10 @@ func (f *fleet) UnknownUnits(ctx context.Context, p telematics.Page) ([]telemati
 		}
 	}
 	return found[:min(p.Limit, len(found))], f.broken(ctx)
+}
+
+func (f *fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error) {
+	return f.holders[key], f.broken(ctx)
 }
 
 // bulks has orders to many vehicles in memory. Where err is set it returns nothing else.

@@ -92,24 +92,24 @@ func TestLimit_CommandsOfAVehicle(t *testing.T) {
 }
 
 func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
-	a, _ := limitedAPI(t, 10, 8)
+	a, _ := limitedAPI(t, 10, 9)
 	for range reads {
 		a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	}
-	a.post(lock).wants(200, "").wantsQuota("8", "0", "6")
+	a.post(lock).wants(200, "").wantsQuota("9", "0", "6")
 	for _, read := range reads {
-		r := a.get(read).wants(429, "rate_limited").wantsQuota("8", "0", "3").wantsRetryAfter("3")
-		if r.body.Error.Outcome != nil || r.body.Message != "Your limit of 8 requests a minute is used up. Try again in 3 seconds." {
+		r := a.get(read).wants(429, "rate_limited").wantsQuota("9", "0", "3").wantsRetryAfter("3")
+		if r.body.Error.Outcome != nil || r.body.Message != "Your limit of 9 requests a minute is used up. Try again in 3 seconds." {
 			t.Errorf("%s: %s", read, r.text)
 		}
 	}
-	a.do(http.MethodHead, status).wantsQuota("8", "0", "3")
+	a.do(http.MethodHead, status).wantsQuota("9", "0", "3")
 	if r := a.post(lock).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
 		t.Errorf("a refused order reads %s", r.text)
 	}
 	// Others have separate limits: of another subject, of another agency.
-	a.get(status, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("8", "7", "6")
-	a.get("/api/v1/admin/vehicles", withToken(agencyToken(t, 2))).wants(200, "").wantsQuota("8", "7", "6")
+	a.get(status, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("9", "8", "6")
+	a.get("/api/v1/admin/vehicles", withToken(agencyToken(t, 2))).wants(200, "").wantsQuota("9", "8", "6")
 }
 
 func TestWhoIsOverTheirOwnLimitUsesUpNoVehicle(t *testing.T) {

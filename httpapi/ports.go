@@ -79,10 +79,13 @@ type Places interface {
 	Address(telematics.AgencyID, telematics.Position) string
 }
 
-// UnknownUnits has the units without a vehicle.
-type UnknownUnits interface {
-	// UnknownUnits returns them by descending No, which is the position of a page.
+// Units has what is known of units, whatever their vehicles.
+type Units interface {
+	// UnknownUnits returns those without a vehicle by descending No, which is the position of a
+	// page.
 	UnknownUnits(context.Context, telematics.Page) ([]telematics.UnknownUnit, error)
+	// KeyHolders counts those with a vehicle by whether they hold one of the fleet's public keys.
+	KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error)
 }
 
 // Limiter counts requests against limits, for all instances together.

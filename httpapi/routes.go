@@ -78,7 +78,8 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke, withScope(auth.ScopeAgencyKeys))
 
 	r.get("/api/v1/admin/activity", activities{s.Fleet}.list, listed("activity"))
-	r.get("/api/v1/admin/units/unknown", units{s.Units}.list, ofAllAgencies, listed("unknown_units"))
+	r.get("/api/v1/admin/units/unknown", units{s.Units}.unknown, ofAllAgencies, listed("unknown_units"))
+	r.get("/api/v1/admin/units/keys", units{s.Units}.keyHolders, ofAllAgencies)
 	r.stream("/api/v1/admin/events", events.follow, recordedAs(telematics.EventsRead))
 
 	r.get("/api/v1/client/payment-methods", wallets.list, ofClient)

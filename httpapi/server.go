@@ -28,7 +28,7 @@ type Config struct {
 	Halts      Halts
 	History    History
 	Refusals   Refusals
-	Units      UnknownUnits
+	Units      Units
 	Tokens     *auth.Tokens
 	Feed       *stream.Feed
 

@@ -43,3 +43,39 @@ func TestUnitsWithoutAVehicleBelongToNoAgency(t *testing.T) {
 	a.get(unknownUnits, withToken(clientToken(t))).wants(403, "forbidden")
 	a.get(unknownUnits, anonymous).wants(401, "unauthenticated")
 }
+
+const keyHolders = "/api/v1/admin/units/keys"
+
+func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.holders = map[string]telematics.KeyHolders{"a key/2": {Holding: 117, Missing: 1, Unreported: 2, MissingUnits: []telematics.Unit{"unit-7"}}}
+	r := a.get(keyHolders+"?key=a+key%2F2").wants(200, "")
+	want := map[string]any{"key": "a key/2", "holding": 117.0, "missing": 1.0, "unreported": 2.0, "missing_units": []any{"unit-7"}}
+	if !reflect.DeepEqual(r.body.Data, any(want)) || r.body.Message != "117 of 118 units that said which keys they hold have this one; 2 did not say." {
+		t.Errorf("%s", r.text)
+	}
+	if r := a.get(keyHolders+"?key=another").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["missing_units"], any([]any{})) {
+		t.Errorf("none: %s", r.text)
+	}
+	a.get(keyHolders).wants(422, "validation_failed")
+	a.get(keyHolders+"?key=").wants(422, "validation_failed")
+	a.get(keyHolders+"?key=a", withToken(agencyToken(t, 1))).wants(403, "forbidden")
+}
+
+func TestVehicle_NamesTheKeysOfItsUnit(t *testing.T) {
+	for name, keys := range map[string][]string{"two": {"k1", "k2"}, "none": {}, "never said": nil} {
+		a := newAPI(t)
+		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Contact.Keys = keys })
+		var want any
+		if keys != nil {
+			list := []any{}
+			for _, key := range keys {
+				list = append(list, key)
+			}
+			want = list
+		}
+		if r := a.get("/api/v1/admin/vehicles/42").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["keys"], want) {
+			t.Errorf("%s: %s", name, r.text)
+		}
+	}
+}

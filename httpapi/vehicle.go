@@ -38,6 +38,7 @@ type vehicleBody struct {
 	recordBody
 	Promises     *promisesBody    `json:"promises"`
 	Capabilities capabilitiesBody `json:"capabilities"`
+	Keys         []string         `json:"keys"` // null: the unit never said
 }
 
 type capabilitiesBody struct {
@@ -118,6 +119,7 @@ func newVehicleBody(t telematics.Twin) vehicleBody {
 		recordBody:   newRecordBody(t.Vehicle),
 		Promises:     newPromisesBody(t.Vehicle),
 		Capabilities: capabilitiesBody{Commands: controls(t), Signals: signals(t)},
+		Keys:         t.Contact.Keys,
 	}
 }
 
@@ -243,30 +245,4 @@ func (v vehicles) recordList(c *call, q telematics.VehicleQuery, visible bool, n
 	}
 	entry.Details = map[string]any{"filter": filter, "vehicles": n}
 	return v.audit.read(c, entry)
-}
-
-// unknownUnitBody is a unit that belongs to no vehicle.
-type unknownUnitBody struct {
-	Unit      telematics.Unit `json:"unit"`
-	FirstSeen string          `json:"first_seen"`
-	LastSeen  string          `json:"last_seen"`
-	Messages  int64           `json:"messages"`
-}
-
-func newUnknownUnitBody(u telematics.UnknownUnit) unknownUnitBody {
-	return unknownUnitBody{Unit: u.Unit, FirstSeen: timestamp(u.FirstSeen), LastSeen: timestamp(u.LastSeen), Messages: u.Messages}
-}
-
-// units answers with units that belong to no vehicle.
-type units struct{ unknown UnknownUnits }
-
-// list answers GET /admin/units/unknown.
-func (u units) list(c *call) error {
-	p := c.page("unknown_units")
-	found, err := u.unknown.UnknownUnits(c.ctx(), p.query())
-	if err != nil {
-		return err
-	}
-	listed, meta := cut(p, found, func(u telematics.UnknownUnit) int64 { return u.No })
-	return c.answerWith(plural(len(listed), "unit"), bodies(listed, newUnknownUnitBody), meta)
 }

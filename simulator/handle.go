@@ -56,10 +56,13 @@ func (c *Car) SetClock(k Clock) {
 }
 
 // SetKeyring replaces the public keys that the unit holds: what it has not accepted yet is judged
-// by the new ones [CMD-1].
+// by the new ones [CMD-1]. A unit that is connected says which keys it holds [PRE-4].
 func (c *Car) SetKeyring(ring signing.Keyring) {
 	c.ask(func(context.Context) error {
 		c.unit.keys = ring
+		if c.link != nil {
+			c.present(telematics.Online)
+		}
 		return nil
 	})
 }

@@ -2,6 +2,8 @@ package simulator
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,6 +41,36 @@ func TestAUnitIsGivenNewKeysWhileItDrives(t *testing.T) {
 		r.send(telematics.Lock, 10*time.Second)
 		if a := final(); a.Reason != telematics.BadSignature {
 			t.Errorf("a key that was taken away: %+v", a)
+		}
+	})
+}
+
+// [PRE-4]
+func TestACarSaysWhichKeysItHolds(t *testing.T) {
+	onTheRoad(t, Config{}, func(r *road) {
+		said := func() []string {
+			presences := r.radio.link().presences(t)
+			last := presences[len(presences)-1]
+			if last.Status != telematics.Online || last.Session != presences[0].Session {
+				t.Errorf("presence %+v", last)
+			}
+			return last.Keys
+		}
+		first, next := r.key, newKey(t)
+		if got := said(); !slices.Equal(got, []string{first.ID}) {
+			t.Errorf("on connect: %q, want %q", got, first.ID)
+		}
+		both := first.Keyring()
+		maps.Copy(both, next.Keyring())
+		r.car.SetKeyring(both)
+		r.wait(time.Second)
+		if got := said(); len(got) != 2 || !slices.Contains(got, next.ID) {
+			t.Errorf("given another key: %q", got)
+		}
+		r.car.SetKeyring(nil)
+		r.wait(time.Second)
+		if got := said(); got == nil || len(got) != 0 {
+			t.Errorf("without keys: %#v", got)
 		}
 	})
 }

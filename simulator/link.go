@@ -3,6 +3,8 @@ package simulator
 import (
 	"context"
 	"crypto/rand"
+	"maps"
+	"slices"
 	"time"
 
 	"motorpool/telematics"
@@ -85,6 +87,10 @@ func (c *Car) present(status telematics.PresenceStatus) {
 	p := telematics.Presence{
 		Status: status, Session: c.session, At: c.clock.Read(time.Now()).Clock,
 		Firmware: c.body.Firmware, Actions: c.config.Profile.Actions,
+		Keys: slices.Sorted(maps.Keys(c.unit.keys)),
+	}
+	if p.Keys == nil {
+		p.Keys = []string{} // none, which is said
 	}
 	if err := c.link.Publish(v1.PresenceChannel, v1.EncodePresence(p), true); err != nil {
 		c.config.Logger.Warn("presence not published", "unit", c.config.Unit, "err", err)

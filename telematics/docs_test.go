@@ -47,6 +47,7 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 		"size of a message [TEL-4]":            fmt.Sprintf("at most %d KiB", MaxMessage>>10),
 		"size of a list":                       fmt.Sprintf("| lists in `diagnostics` | %d elements |", MaxTexts),
 		"size of a text":                       fmt.Sprintf("| %d bytes of UTF-8 |", MaxText),
+		"ids of keys [PRE-4]":                  fmt.Sprintf("at most %d of at most %d bytes", MaxKeys, MaxKeyID),
 		"depth of the manufacturer's data":     fmt.Sprintf("| `oem_data` | %d levels |", maxDepth),
 		"speed of a moving vehicle [CMD-7]":    fmt.Sprintf("a known speed of at most %g km/h", MovingKmh),
 		"age of a speed that forbids":          fmt.Sprintf("by a report of the last %.0f s", FreshFor.Seconds()),
@@ -58,7 +59,7 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 	} {
 		says(what, text)
 	}
-	for kind, n := range map[string]int{"TOP": 4, "CMD": 9, "ACK": 4, "TEL": 5, "PRE": 3} {
+	for kind, n := range map[string]int{"TOP": 4, "CMD": 9, "ACK": 4, "TEL": 5, "PRE": 4} {
 		for i := range n {
 			says("clause", fmt.Sprintf("**[%s-%d]**", kind, i+1))
 		}

@@ -25,7 +25,14 @@ type Presence struct {
 	At       time.Time // zero: not said, as in most last wills, or not true
 	Firmware string    // empty: not said
 	Actions  []Action  // nil: not said
+	Keys     []string  // ids of the fleet's public keys that the unit holds [PRE-4]; nil: not said
 }
+
+// Limits of the list of keys in a presence message.
+const (
+	MaxKeys  = 16
+	MaxKeyID = 128 // bytes of one id
+)
 
 // Silence after which a unit counts as gone.
 const (
@@ -43,6 +50,7 @@ type Contact struct {
 	ChangedAt time.Time // by ours: when the last presence arrived
 	LastSeen  time.Time // by ours: the last sign of life
 	Actions   []Action  // nil: the unit never said [PRE-3]
+	Keys      []string  // nil: the unit never said [PRE-4]
 	Firmware  string    // empty: the unit never said
 	// Gap is the usual time between two signs of the unit, as an estimate: it depends on
 	// the order of arrival, and nothing but a hint is made of it. Zero: not known.
@@ -123,6 +131,9 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 		c.SaidAt = said
 		if p.Actions != nil {
 			c.Actions = p.Actions
+		}
+		if p.Keys != nil {
+			c.Keys = p.Keys
 		}
 		if p.Firmware != "" {
 			c.Firmware = p.Firmware

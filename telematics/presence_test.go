@@ -85,6 +85,27 @@ func TestCapabilitiesAndFirmwareAreReplacedOnlyByWhatIsSaid(t *testing.T) {
 	}
 }
 
+// [PRE-4]
+func TestKeysAreReplacedOnlyByWhatIsSaid(t *testing.T) {
+	p := said(Online, "a", now)
+	p.Keys = []string{"k1", "k2"}
+	c, _ := Contact{}.Apply(p, now, false)
+	c, _ = c.Apply(said(Standby, "a", now.Add(second)), now.Add(second), false)
+	if !reflect.DeepEqual(c.Keys, p.Keys) {
+		t.Errorf("forgotten by a presence that did not say: %+v", c)
+	}
+	ghost := said(Standby, "older", now.Add(-minute))
+	ghost.Keys = []string{"k0"}
+	if c, counted := c.Apply(ghost, now, true); counted || !reflect.DeepEqual(c.Keys, p.Keys) {
+		t.Errorf("taken from a presence that does not count: %+v", c)
+	}
+	p = said(Online, "a", now.Add(2*second))
+	p.Keys = []string{}
+	if c, _ = c.Apply(p, now.Add(2*second), false); c.Keys == nil || len(c.Keys) != 0 {
+		t.Errorf("an empty list was not believed: %+v", c)
+	}
+}
+
 // [PRE-2]
 func TestOnlineWithoutAMessageForTenMinutesReadsAsUnknown(t *testing.T) {
 	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)

@@ -30,6 +30,18 @@ type UnknownUnit struct {
 	Messages  int64     // about: each instance counts a presence
 }
 
+// KeyHolders counts the units of vehicles by whether they hold one of the fleet's public keys.
+type KeyHolders struct {
+	Holding    int
+	Missing    int // said which keys they hold, and not this one
+	Unreported int // never said which keys they hold [PRE-4]
+	// The first of those that miss it, by serial; at most MaxMissingUnits.
+	MissingUnits []Unit
+}
+
+// MaxMissingUnits is how many units that miss a key are named.
+const MaxMissingUnits = 20
+
 // Limits of the list of unknown units.
 const (
 	// Beyond it the units that were silent for longest are removed.

@@ -51,7 +51,7 @@ func TestEventsComeBackWhereTheyWereCut(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	err := events{remote: remote{URL: server.URL, Token: "secret"}, Vehicle: "42", Event: "command"}.Run(ctx)
+	err := events{remote: remote{connection: connection{URL: server.URL, Token: "secret"}}, Vehicle: "42", Event: "command"}.Run(ctx)
 	if err == nil || !strings.Contains(err.Error(), "has expired") || calls.Load() != 3 {
 		t.Errorf("%d calls, %v", calls.Load(), err)
 	}

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,10 +19,10 @@ import (
 )
 
 type keys struct {
-	List     listKeys    `cmd:"" help:"List the signing keys: which one signs, since when."`
+	List     listKeys    `cmd:"" help:"List the signing keys: which one signs, since when; with an access token, how many units hold each."`
 	Add      addKey      `cmd:"" help:"Add a signing key on standby, and print its id."`
 	Export   exportKeys  `cmd:"" help:"Print the public halves of all signing keys, as JWKS: what every unit must know."`
-	Activate activateKey `cmd:"" help:"Let a key sign all commands from now on. Every unit must know it by then."`
+	Activate activateKey `cmd:"" help:"Let a key sign all commands from now on. Refused while units say that they do not have it."`
 	Retire   retireKey   `cmd:"" help:"Remove a key that signs no more."`
 	New      newKeys     `cmd:"" help:"Print a new private JWKS with one key (Ed25519): an installation's first, or one for tokens."`
 	Public   publicKeys  `cmd:"" help:"Print the public halves of any private JWKS, for example of the one that signs tokens."`
@@ -69,20 +73,57 @@ func (s signingKeys) command(words string) string {
 // hint prints to standard error: standard output has the result alone.
 func hint(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-type listKeys struct{ signingKeys }
+type listKeys struct {
+	signingKeys
+	connection
+}
 
-func (l listKeys) Run() error {
+func (l listKeys) Run(ctx context.Context) error {
 	chain, err := l.read()
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tSTATE\tCREATED\tACTIVE SINCE\tUNTIL\tAGE")
+	counted := l.Token != ""
+	fmt.Fprint(table, "ID\tSTATE\tCREATED\tACTIVE SINCE\tUNTIL\tAGE")
+	if counted {
+		fmt.Fprint(table, "\tHOLDING\tMISSING\tUNREPORTED")
+	}
+	fmt.Fprintln(table)
 	for i, k := range chain {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, chain.State(i), date(k.Created), date(k.Activated), date(k.Deactivated), age(k.Created, now))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s", k.ID, chain.State(i), date(k.Created), date(k.Activated), date(k.Deactivated), age(k.Created, now))
+		if counted {
+			holders, err := l.holders(ctx, k.ID)
+			if err != nil { // the file is what is listed
+				hint("WARNING: units not counted: %v", err)
+				counted = false
+				fmt.Fprint(table, "\t-\t-\t-")
+			} else {
+				fmt.Fprintf(table, "\t%d\t%d\t%d", holders.Holding, holders.Missing, holders.Unreported)
+			}
+		}
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
+}
+
+// keyHolders counts units by whether they hold a key, as the service does.
+type keyHolders struct {
+	Holding      int      `json:"holding"`
+	Missing      int      `json:"missing"`
+	Unreported   int      `json:"unreported"`
+	MissingUnits []string `json:"missing_units"`
+}
+
+// holders asks the service which units hold a key.
+func (r connection) holders(ctx context.Context, key string) (keyHolders, error) {
+	var holders keyHolders
+	e, err := r.send(ctx, http.MethodGet, "units/keys?"+url.Values{"key": {key}}.Encode(), nil)
+	if err == nil {
+		err = json.Unmarshal(e.Data, &holders)
+	}
+	return holders, err
 }
 
 func date(t time.Time) string {
@@ -148,13 +189,52 @@ type keyID struct {
 
 type activateKey struct {
 	signingKeys
+	connection
 	keyID
+	Force bool `env:"-" help:"Even where units say that they do not have the key, or where the service cannot count them."`
+}
+
+// checkUnits refuses a key that units do not have. Without an access token it warns alone: the file
+// may be kept on a machine that reaches no service.
+func (a activateKey) checkUnits(ctx context.Context) error {
+	if a.Token == "" {
+		hint("WARNING: it was not counted which units have %s: that needs an access token (MOTORPOOL_TOKEN).", a.ID)
+		return nil
+	}
+	holders, err := a.holders(ctx, a.ID)
+	said := holders.Holding + holders.Missing
+	switch {
+	case err != nil && a.Force:
+		hint("WARNING: it was not counted which units have %s: %v", a.ID, err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("count the units that have %s: %w\nnothing was changed; without counting: --force", a.ID, err)
+	case holders.Missing > 0 && !a.Force:
+		return failure{exitRefused, fmt.Errorf("%d of the %d units that say which keys they have do not have %s, and would reject every command; the first: %s\nnothing was changed; provision them, or --force",
+			holders.Missing, said, a.ID, strings.Join(holders.MissingUnits, ", "))}
+	}
+	if holders.Missing > 0 {
+		hint("WARNING: %d of the %d units that say which keys they have do not have %s.", holders.Missing, said, a.ID)
+	}
+	if holders.Unreported > 0 {
+		hint("WARNING: %d units do not say which keys they have.", holders.Unreported)
+	}
+	return nil
 }
 
 func (a activateKey) Run(ctx context.Context) error {
+	chain, err := a.read()
+	if err != nil {
+		return err
+	}
+	if waits := slices.ContainsFunc(chain[1:], func(k signing.FleetKey) bool { return k.ID == a.ID }); waits {
+		if err := a.checkUnits(ctx); err != nil {
+			return err
+		}
+	}
 	var before signing.FleetKey
 	now := time.Now()
-	err := a.edit(ctx, func(c signing.Keychain) (signing.Keychain, error) {
+	err = a.edit(ctx, func(c signing.Keychain) (signing.Keychain, error) {
 		before = c.Active()
 		return c.Activate(a.ID, now)
 	})

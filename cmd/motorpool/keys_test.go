@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -186,6 +188,82 @@ func TestTheAgeOfAKeyIsReadable(t *testing.T) {
 		if got := age(since, now); got != want {
 			t.Errorf("%v: %q, want %q", since, got, want)
 		}
+	}
+}
+
+// counting is a service that counts the units which hold keys, until the test ends. Its answer is
+// data, or, for a status that is not 200, an error.
+func counting(t *testing.T, status int, data map[string]string) {
+	t.Helper()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/api/v1/admin/units/keys" {
+			t.Errorf("asked %s with %s", r.URL, r.Header.Get("Authorization"))
+		}
+		w.WriteHeader(status)
+		if status != http.StatusOK {
+			_, _ = io.WriteString(w, `{"success":false,"message":"not now","error":{"code":"service_unavailable"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"success":true,"data":`+data[r.URL.Query().Get("key")]+`}`)
+	}))
+	t.Cleanup(service.Close)
+	t.Setenv("MOTORPOOL_URL", service.URL)
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+}
+
+func TestActivate_IsRefusedWhileUnitsMissTheKey(t *testing.T) {
+	file, old := newKeyFile(t)
+	added, _, err := runTool(t, "keys", "add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting(t, http.StatusOK, map[string]string{
+		old:   `{"holding":120,"missing":0,"unreported":4,"missing_units":[]}`,
+		added: `{"holding":117,"missing":3,"unreported":4,"missing_units":["unit-7","unit-8","unit-9"]}`,
+	})
+	list, err := output(t, "keys", "list")
+	if err != nil || !inOrder(list, "HOLDING", "MISSING", "UNREPORTED", old, "120", "0", "4", added, "117", "3", "4") {
+		t.Errorf("list: %s %v", list, err)
+	}
+	_, _, err = runTool(t, "keys", "activate", added)
+	if exitCode(err) != exitRefused || !inOrder(err.Error(), "3 of the 120 units", added, "unit-7, unit-8, unit-9", "nothing was changed", "--force") {
+		t.Errorf("activate: %v", err)
+	}
+	if chainOf(t, file).Active().ID != old {
+		t.Fatal("it was activated")
+	}
+	_, said, err := runTool(t, "keys", "activate", "--force", added)
+	if err != nil || chainOf(t, file).Active().ID != added || !inOrder(said, "WARNING: 3 of the 120", "WARNING: 4 units do not say") {
+		t.Errorf("forced: %q %v", said, err)
+	}
+	// The way back needs no flag: all have the old key.
+	_, said, err = runTool(t, "keys", "activate", old)
+	if err != nil || chainOf(t, file).Active().ID != old || !strings.Contains(said, "WARNING: 4 units do not say") {
+		t.Errorf("the way back: %q %v", said, err)
+	}
+}
+
+func TestActivate_IsRefusedWhereUnitsCannotBeCounted(t *testing.T) {
+	file, old := newKeyFile(t)
+	added, _, err := runTool(t, "keys", "add")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting(t, http.StatusServiceUnavailable, nil)
+	list, said, err := runTool(t, "keys", "list")
+	if err != nil || !lineHas(list, added, "standby") || strings.Count(said, "not counted") != 1 {
+		t.Errorf("list: %s %s %v", list, said, err)
+	}
+	_, _, err = runTool(t, "keys", "activate", added)
+	if exitCode(err) != exitUnavailable || !inOrder(err.Error(), "not now", "nothing was changed", "--force") || chainOf(t, file).Active().ID != old {
+		t.Errorf("activate: %v", err)
+	}
+	if _, said, err := runTool(t, "keys", "activate", "--force", added); err != nil || !strings.Contains(said, "not counted") || chainOf(t, file).Active().ID != added {
+		t.Errorf("forced: %s %v", said, err)
+	}
+	t.Setenv("MOTORPOOL_TOKEN", "")
+	if _, said, err := runTool(t, "keys", "activate", old); err != nil || !strings.Contains(said, "not counted which units have "+old) || !strings.Contains(said, "MOTORPOOL_TOKEN") {
+		t.Errorf("without a token: %s %v", said, err)
 	}
 }
 

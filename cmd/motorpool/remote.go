@@ -18,10 +18,15 @@ import (
 	"motorpool/telematics"
 )
 
-// remote is a running service.
-type remote struct {
+// connection is how a running service is reached.
+type connection struct {
 	URL   string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service runs (default ${default})."`
 	Token string `placeholder:"TOKEN" help:"Access token of an administrator; better set by the environment."`
+}
+
+// remote is a running service, whose answers are printed.
+type remote struct {
+	connection
 	presentation
 }
 
@@ -56,7 +61,7 @@ func (r remote) call(ctx context.Context, method, path string, body any, headers
 }
 
 // send sends a request, and returns the answer. It fails where the service did.
-func (r remote) send(ctx context.Context, method, path string, body any, headers ...string) (envelope, error) {
+func (r connection) send(ctx context.Context, method, path string, body any, headers ...string) (envelope, error) {
 	ctx, cancel := context.WithTimeout(ctx, telematics.MaxBudget+10*time.Second)
 	defer cancel()
 	var reached atomic.Bool // with a connection, what is asked for may have been sent
@@ -80,7 +85,7 @@ func (r remote) send(ctx context.Context, method, path string, body any, headers
 	return envelope{}, failure{exitUnavailable, fmt.Errorf("%w (is the service running there? see --url)", err)}
 }
 
-func (r remote) request(ctx context.Context, method, path string, body any, headers ...string) (*http.Request, error) {
+func (r connection) request(ctx context.Context, method, path string, body any, headers ...string) (*http.Request, error) {
 	if r.Token == "" {
 		return nil, badUsage("--token: want an access token; set MOTORPOOL_TOKEN")
 	}

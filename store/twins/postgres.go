@@ -242,7 +242,7 @@ func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[
 			var r vehicles.ContactRow
 			c := &u.change
 			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced,
-				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Firmware, &r.GapMS); err != nil {
+				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Keys, &r.Firmware, &r.GapMS); err != nil {
 				return err
 			}
 			u.contact = r.Contact()
@@ -299,6 +299,7 @@ type unitRow struct {
 	ChangedAt *time.Time                 `json:"changed_at"`
 	LastSeen  *time.Time                 `json:"last_seen"`
 	Actions   []telematics.Action        `json:"actions"`
+	Keys      []string                   `json:"keys"`
 	Firmware  string                     `json:"firmware"`
 	GapMS     *int64                     `json:"gap_ms"`
 	Announced telematics.PresenceStatus  `json:"announced"`
@@ -318,7 +319,7 @@ func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*obser
 			contacts = append(contacts, unitRow{
 				Serial: string(u.serial), Status: pg.Nullable(u.contact.Status), Session: u.contact.Session, Former: append([]string{}, u.contact.Former...),
 				SaidAt: pg.Timestamp(u.contact.SaidAt), ChangedAt: pg.Timestamp(u.contact.ChangedAt), LastSeen: pg.Timestamp(u.contact.LastSeen),
-				Actions: u.contact.Actions, Firmware: u.contact.Firmware,
+				Actions: u.contact.Actions, Keys: u.contact.Keys, Firmware: u.contact.Firmware,
 				GapMS: pg.Nullable(u.contact.Gap.Milliseconds()), Announced: u.announced,
 			})
 		} else {
@@ -371,11 +372,11 @@ func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 	_, err := tx.ExecContext(ctx, `
 		update units u
 		set status = n.status, session = n.session, former_sessions = n.former_sessions, said_at = n.said_at, changed_at = n.changed_at,
-			last_seen = n.last_seen, actions = n.actions, firmware = n.firmware, gap_ms = n.gap_ms,
+			last_seen = n.last_seen, actions = n.actions, keys = n.keys, firmware = n.firmware, gap_ms = n.gap_ms,
 			announced = n.announced, check_at = `+vehicles.CheckAfterPresence+`
 		from json_to_recordset($1) as n (
 			serial text, status text, session text, former_sessions text[], said_at timestamptz, changed_at timestamptz,
-			last_seen timestamptz, actions text[], firmware text, gap_ms bigint, announced text)
+			last_seen timestamptz, actions text[], keys text[], firmware text, gap_ms bigint, announced text)
 		where u.serial = n.serial and u.serial = any ($2)`,
 		pg.JSONRecords(rows), pq.Array(serials))
 	return err

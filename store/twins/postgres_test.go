@@ -71,7 +71,7 @@ func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
 func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
-	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{telematics.Lock}}
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{telematics.Lock}, Keys: []string{"k1", "k\"2"}}
 	report := telematics.Report{At: morning, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
 	var ids []telematics.VehicleID
 	var units []telematics.Unit
@@ -109,7 +109,7 @@ func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
 func TestAllContactsCanBeForgotten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
-	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}}
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}, Keys: []string{}}
 	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestAllContactsCanBeForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	twin, err := p.Twin(t.Context(), id)
-	declared := telematics.Contact{Actions: presence.Actions, Firmware: "4.2"}
+	declared := telematics.Contact{Actions: presence.Actions, Keys: presence.Keys, Firmware: "4.2"}
 	if err != nil || !reflect.DeepEqual(twin.Contact, declared) {
 		t.Errorf("contact %+v, %v", twin.Contact, err)
 	}

@@ -236,7 +236,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	for _, query := range []string{`
 		update units u
 		set vehicle_id = null, status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null,
-			actions = null, firmware = '', gap_ms = null
+			actions = null, keys = null, firmware = '', gap_ms = null
 		from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text)
 		where u.vehicle_id = f.vehicle_id and u.serial is distinct from f.serial
 			or u.serial = f.serial and (u.vehicle_id, u.protocol) <> (f.vehicle_id, f.protocol)

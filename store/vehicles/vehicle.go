@@ -66,11 +66,12 @@ type ContactRow struct {
 	ChangedAt *time.Time     `db:"changed_at"`
 	LastSeen  *time.Time     `db:"last_seen"`
 	Actions   pq.StringArray `db:"actions"`
+	Keys      pq.StringArray `db:"keys"`
 	Firmware  *string        `db:"firmware"`
 	GapMS     *int64         `db:"gap_ms"`
 }
 
-const ContactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen, u.actions, u.firmware, u.gap_ms`
+const ContactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen, u.actions, u.keys, u.firmware, u.gap_ms`
 
 // Vehicles with their units' contacts, and with their snapshots.
 const (
@@ -97,7 +98,7 @@ func (r ContactRow) Contact() telematics.Contact {
 	return telematics.Contact{
 		Status: telematics.PresenceStatus(pg.Deref(r.Status)), Session: pg.Deref(r.Session), Former: former(r.Former),
 		SaidAt: pg.FromTimestamp(r.SaidAt), ChangedAt: pg.FromTimestamp(r.ChangedAt), LastSeen: pg.FromTimestamp(r.LastSeen),
-		Actions: actions(r.Actions), Firmware: pg.Deref(r.Firmware), Gap: time.Duration(pg.Deref(r.GapMS)) * time.Millisecond,
+		Actions: actions(r.Actions), Keys: r.Keys, Firmware: pg.Deref(r.Firmware), Gap: time.Duration(pg.Deref(r.GapMS)) * time.Millisecond,
 	}
 }
 

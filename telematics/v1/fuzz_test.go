@@ -108,6 +108,10 @@ func FuzzDecodePresence(f *testing.F) {
 		if !p.At.IsZero() { // said, and true
 			checkTime(t, p.At)
 		}
+		checkText(t, p.Keys...)
+		if len(p.Keys) > telematics.MaxKeys {
+			t.Errorf("%d keys", len(p.Keys))
+		}
 		if len(p.Actions) > len(everyAction) {
 			t.Errorf("%d capabilities", len(p.Actions))
 		}

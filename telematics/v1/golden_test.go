@@ -136,7 +136,7 @@ func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
 
 func TestGoldenPresencesReadAndWriteToTheByte(t *testing.T) {
 	for file, want := range map[string]telematics.Presence{
-		"presence-online.json":  {Status: telematics.Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(telematics.ControlActions), telematics.ReportState)},
+		"presence-online.json":  {Status: telematics.Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(telematics.ControlActions), telematics.ReportState), Keys: []string{"fleet-1", "fleet-2"}},
 		"presence-standby.json": {Status: telematics.Standby, Session: "f3a9c1d07b5e2846", At: now.Add(minute)},
 		// A last will bears no time.
 		"presence-offline.json": {Status: telematics.Offline, Session: "f3a9c1d07b5e2846"},

@@ -19,6 +19,7 @@ type wirePresence struct {
 	At           string                    `json:"at,omitempty"`
 	Firmware     string                    `json:"firmware_version,omitempty"`
 	Capabilities *[]string                 `json:"capabilities,omitempty"`
+	Keys         json.RawMessage           `json:"keys,omitempty"`
 }
 
 // EncodePresence returns the message that a unit publishes, or leaves as its last will.
@@ -34,11 +35,14 @@ func EncodePresence(p telematics.Presence) []byte {
 		}
 		w.Capabilities = &names
 	}
+	if p.Keys != nil {
+		w.Keys = encode(p.Keys)
+	}
 	return encode(w)
 }
 
 // DecodePresence reads a presence message that arrived at the instant received.
-// Capabilities that this version does not know are left out.
+// Capabilities that this version does not know are left out, as are keys that are not sound [PRE-4].
 func DecodePresence(message []byte, received time.Time) (telematics.Presence, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Presence{}, errTooLarge
@@ -71,7 +75,24 @@ func DecodePresence(message []byte, received time.Time) (telematics.Presence, er
 			}
 		}
 	}
+	p.Keys = parseKeys(w.Keys)
 	return p, nil
+}
+
+// parseKeys returns ids of keys, sorted, each once; nil for anything but a list of at most
+// telematics.MaxKeys of them.
+func parseKeys(raw json.RawMessage) []string {
+	var ids []string
+	if json.Unmarshal(raw, &ids) != nil || len(ids) > telematics.MaxKeys {
+		return nil
+	}
+	for _, id := range ids {
+		if id == "" || len(id) > telematics.MaxKeyID || !telematics.IsText(id) {
+			return nil
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // parseTime returns the zero time for what is no time: VehicleTime replaces it.

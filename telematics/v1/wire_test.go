@@ -96,6 +96,30 @@ func TestCapabilitiesThatThisVersionDoesNotKnowAreLeftOut(t *testing.T) {
 	}
 }
 
+// [PRE-4]
+func TestDecodePresence_TakesAPresenceWhateverItsKeysAre(t *testing.T) {
+	many := func(n int) string {
+		ids := make([]string, n)
+		for i := range ids {
+			ids[i] = fmt.Sprintf(`"k%02d"`, i)
+		}
+		return "[" + strings.Join(ids, ",") + "]"
+	}
+	for list, want := range map[string][]string{
+		`null`: nil, `[]`: {}, `["b","a","b"]`: {"a", "b"}, `["` + strings.Repeat("x", 128) + `"]`: {strings.Repeat("x", 128)},
+		`7`: nil, `"a"`: nil, `{}`: nil, `["a",7]`: nil, `["a",null]`: nil, `["a",""]`: nil, `["a\u0000"]`: nil, `["a",["b"]]`: nil,
+		`["` + strings.Repeat("x", 129) + `"]`: nil, many(17): nil,
+	} {
+		p, err := DecodePresence([]byte(`{"status":"online","session":"s","keys":`+list+`}`), received)
+		if err != nil || p.Session != "s" || !reflect.DeepEqual(p.Keys, want) {
+			t.Errorf("%.80s: %#v, %v", list, p.Keys, err)
+		}
+	}
+	if p, err := DecodePresence([]byte(`{"status":"online","keys":`+many(16)+`}`), received); err != nil || len(p.Keys) != telematics.MaxKeys {
+		t.Errorf("as many as are allowed: %v, %v", p.Keys, err)
+	}
+}
+
 func TestAPresenceWithoutATrueTimeBearsNone(t *testing.T) {
 	for message, want := range map[string]time.Time{
 		`{"status":"online"}`:                                {},

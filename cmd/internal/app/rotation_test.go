@@ -303,7 +303,10 @@ func TestAKeyThatUnitsDoNotKnowYetIsRejectedUntilTheyDo(t *testing.T) {
 	s := embeddedStack(t, 1)
 	i := s.serve()
 	fleet := s.drive(nil, healthy)
-	s.activateKey(s.addKey())
+	added := s.addKey()
+	i.wantKeyHolders(s.signing.ID, 1, 0)
+	i.wantKeyHolders(added, 0, 1)
+	s.activateKey(added)
 	s.eventually(5*time.Second, "the new key signs", func() bool { return i.signingKey() != s.signing.ID })
 	if r := i.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Code != "command_rejected" || r.Error.Reason != telematics.BadSignature ||
 		r.Error.Outcome != "unknown" {
@@ -322,7 +325,18 @@ func TestAKeyThatUnitsDoNotKnowYetIsRejectedUntilTheyDo(t *testing.T) {
 		if r := i.control(1, telematics.Unlock); r.status != http.StatusOK {
 			t.Errorf("provisioned: %d %+v", r.status, r.Error)
 		}
+		i.wantKeyHolders(id, 1, 0)
 	}
+}
+
+// wantKeyHolders waits until units have said whether they hold a key.
+func (i *instance) wantKeyHolders(key string, holding, missing int) {
+	i.Helper()
+	var counted struct{ Holding, Missing, Unreported int }
+	i.eventually(5*time.Second, fmt.Sprintf("%d units hold %s", holding, key), func() bool {
+		i.get("/api/v1/admin/units/keys?key="+key, &counted)
+		return counted.Holding == holding && counted.Missing == missing && counted.Unreported == 0
+	})
 }
 
 func TestAFileOfKeysThatIsLostWhileTheServiceRunsStopsNothing(t *testing.T) {

@@ -1,0 +1,33 @@
+package vehicles
+
+import (
+	"context"
+
+	"github.com/lib/pq"
+
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// KeyHolders counts the units of vehicles by whether they hold a key. It reads all units.
+func (f *Fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error) {
+	var row struct {
+		Holding      int            `db:"holding"`
+		Missing      int            `db:"missing"`
+		Unreported   int            `db:"unreported"`
+		MissingUnits pq.StringArray `db:"missing_units"`
+	}
+	err := f.db.Lists.GetContext(ctx, &row, `
+		with fitted as (
+			select serial, $1 = any (keys) as holds from units where vehicle_id is not null
+		)
+		select count(*) filter (where holds) as holding, count(*) filter (where not holds) as missing,
+			count(*) filter (where holds is null) as unreported,
+			array(select serial from fitted where not holds order by serial limit $2) as missing_units
+		from fitted`, key, telematics.MaxMissingUnits)
+	holders := telematics.KeyHolders{Holding: row.Holding, Missing: row.Missing, Unreported: row.Unreported}
+	for _, unit := range row.MissingUnits {
+		holders.MissingUnits = append(holders.MissingUnits, telematics.Unit(unit))
+	}
+	return holders, unavailable.Wrap("count the units that hold a key", err)
+}

@@ -1,0 +1,56 @@
+package vehicles
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/lib/pq"
+
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+func TestKeyHolders_CountUnitsOfVehiclesByWhatTheySaid(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	var units []telematics.Unit
+	for _, keys := range [][]string{{"k1"}, {"k1", "k2"}, {"k0", "k1"}, nil, nil, {}} {
+		_, unit := add()
+		units = append(units, unit)
+		if _, err := p.Pool.Exec(`update units set keys = $2 where serial = $1`, unit, pq.Array(keys)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that was taken out of its vehicle does not count.
+	if _, err := p.Pool.Exec(`insert into units (serial, keys) values ('a-spare', '{k2}')`); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]telematics.KeyHolders{
+		"k1": {Holding: 3, Missing: 1, Unreported: 2, MissingUnits: units[5:]},
+		"k2": {Holding: 1, Missing: 3, Unreported: 2, MissingUnits: []telematics.Unit{units[0], units[2], units[5]}},
+		"%":  {Missing: 4, Unreported: 2, MissingUnits: []telematics.Unit{units[0], units[1], units[2], units[5]}},
+	} {
+		got, err := p.KeyHolders(t.Context(), key)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", key, got, err, want)
+		}
+	}
+}
+
+func TestKeyHolders_NamesSomeOfTheUnitsThatMissIt(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	if got, err := p.KeyHolders(t.Context(), "k1"); err != nil || !reflect.DeepEqual(got, telematics.KeyHolders{}) {
+		t.Errorf("of no units: %+v, %v", got, err)
+	}
+	add := storetest.Vehicles(t, p.DB)
+	for range telematics.MaxMissingUnits + 1 {
+		add()
+	}
+	if _, err := p.Pool.Exec(`update units set keys = '{k0}'`); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.KeyHolders(t.Context(), "k1")
+	if err != nil || got.Missing != telematics.MaxMissingUnits+1 || len(got.MissingUnits) != telematics.MaxMissingUnits {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
