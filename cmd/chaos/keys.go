@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/internal/keyfile"
 	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -87,6 +88,11 @@ func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 	if err != nil {
 		return err
 	}
+	chain, err := keyfile.Read(r.Path(world.SigningFile))
+	if err != nil {
+		return err
+	}
+	r.AddSigningKeys(chain) // a key may be retired before the end
 	exported, err := r.operate(ctx, nil, "keys", "export")
 	if err != nil {
 		return err

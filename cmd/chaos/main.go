@@ -36,6 +36,7 @@ import (
 	"motorpool/cmd/chaos/money"
 	"motorpool/cmd/chaos/rollout"
 	"motorpool/cmd/chaos/shards"
+	"motorpool/cmd/chaos/verdict"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
 	"motorpool/cmd/internal/world"
@@ -158,6 +159,7 @@ func (f flags) plan() fault.Plan {
 type result interface {
 	Write(out io.Writer)
 	Worthless() string // why the round proves nothing, or ""
+	Outcome() *verdict.Report
 }
 
 // runInFolder runs a round in a temporary folder, which stays if the round found something.
@@ -176,7 +178,7 @@ func (f flags) runInFolder(ctx context.Context) (code int, err error) {
 	if f.Binary, err = world.BuildProgram(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
 		return worthless, err
 	}
-	result, violations, err := f.runRound(ctx, dir, logger.New(os.Stderr, f.LogLevel, "text"))
+	result, err := f.runRound(ctx, dir, logger.New(os.Stderr, f.LogLevel, "text"))
 	if err != nil {
 		return worthless, err
 	}
@@ -189,7 +191,7 @@ func (f flags) runInFolder(ctx context.Context) (code int, err error) {
 	}
 	result.Write(os.Stdout)
 	switch {
-	case violations > 0 || races > 0:
+	case len(result.Outcome().Violations) > 0 || races > 0:
 		return violated, nil
 	case result.Worthless() != "":
 		return worthless, nil
@@ -214,26 +216,29 @@ func (f flags) arguments() string {
 	return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v", f.Seed, f.Commands, f.Duration)
 }
 
-func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res result, violations int, err error) {
+// runRound runs a round, and searches the logs of its processes for the secrets that were in use.
+func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res result, err error) {
+	var built *world.World
 	err = world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) error {
+		built = w
 		switch {
 		case f.Failover == postgresAsync:
 			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Progress: progress})
-			res, violations = r, len(r.Violations)
+			res = &r
 			return err
 		case f.Rollout:
 			r, err := rollout.Round(ctx, w, rollout.Config{Seed: f.Seed, Progress: progress})
-			res, violations = r, len(r.Violations)
+			res = &r
 			return err
 		case f.Shards:
 			r, err := shards.Round(ctx, w, shards.Config{Seed: f.Seed, Commands: f.Commands, Progress: progress})
-			res, violations = r, len(r.Violations)
+			res = &r
 			return err
 		case f.Bookings > 0:
 			r, err := money.Round(ctx, w, money.Config{
 				Seed: f.Seed, Bookings: f.Bookings, Instances: f.Instances, Duration: f.Duration, Progress: progress,
 			})
-			res, violations = r, len(r.Report.Violations)
+			res = &r
 			return err
 		}
 		one := &round{flags: f, World: w}
@@ -246,10 +251,28 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 		if failure := w.Close(); failure != nil {
 			log.Warn("world not closed", "err", failure)
 		}
-		res, violations = s, len(s.Report.Violations)
+		res = &s
 		return err
 	})
-	return res, violations, err
+	if err != nil {
+		return nil, err
+	}
+	found, err := built.SearchLogs() // the world is closed, so they are complete
+	if err != nil {
+		return nil, err
+	}
+	addLeaks(res.Outcome(), found)
+	return res, nil
+}
+
+const noSecret = "no log has a secret"
+
+// addLeaks adds the law about logs, checked once for each line.
+func addLeaks(report *verdict.Report, found world.LogSearch) {
+	report.AddLaw(noSecret, found.Lines)
+	for _, leak := range found.Leaks {
+		report.Must(noSecret, false, "%v", leak)
+	}
 }
 
 func progress(step string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", step) }

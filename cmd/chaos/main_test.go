@@ -1,14 +1,18 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/verdict"
+	"motorpool/cmd/internal/world"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -131,5 +135,27 @@ func TestInjectors_EveryKindOfFaultHasOne(t *testing.T) {
 	}
 	if len(injectors) != len(fault.Kinds) {
 		t.Errorf("%d injectors for %d kinds", len(injectors), len(fault.Kinds))
+	}
+}
+
+func TestAddLeaks_EachIsAViolationThatDoesNotShowTheSecret(t *testing.T) {
+	w, err := world.New(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.InUse.Add("password of postgres", "hush-database")
+	if err := os.WriteFile(w.Path("instance-0.log"), []byte("serving\nfailed: postgres://u:hush-database@h/db\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	found, err := w.SearchLogs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := summary{Report: verdict.New("a law")}
+	addLeaks(s.Outcome(), found)
+	var text strings.Builder
+	s.Outcome().Write(&text, "")
+	if !strings.Contains(text.String(), "instance-0.log:2 has the password of postgres") || !strings.HasSuffix(text.String(), "violations: 1\n") || strings.Contains(text.String(), "hush") {
+		t.Errorf("the summary says %s", &text)
 	}
 }

@@ -83,6 +83,9 @@ func writeAnswers(t io.Writer, e audit.Evidence) {
 	}))
 }
 
+// Outcome returns how the laws were kept.
+func (s *summary) Outcome() *verdict.Report { return &s.Report }
+
 // deliveries are sums of the flight recorders.
 type deliveries struct{ received, distinct, started, interrupted int }
 

@@ -124,6 +124,9 @@ func (r Result) Worthless() string {
 	return ""
 }
 
+// Outcome returns how the laws were kept.
+func (r *Result) Outcome() *verdict.Report { return &r.Report }
+
 // Write prints a summary of the round.
 func (r Result) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -44,6 +44,9 @@ func (r Result) Write(out io.Writer) {
 	r.Report.Write(out, r.Worthless())
 }
 
+// Outcome returns how the laws were kept.
+func (r *Result) Outcome() *verdict.Report { return &r.Report }
+
 // Worthless returns why the round proves nothing, or "".
 func (r Result) Worthless() string {
 	for _, s := range faults {

@@ -34,6 +34,12 @@ type Violation struct {
 // New returns an empty report of laws, which are printed in this order.
 func New(laws ...string) Report { return Report{Checked: map[string]int{}, laws: laws} }
 
+// AddLaw adds a law that was checked a number of times, and not violated yet.
+func (r *Report) AddLaw(law string, checked int) {
+	r.laws = append(r.laws, law)
+	r.Checked[law] += checked
+}
+
 // Must counts a check of a law. If it does not hold, Must adds a violation and returns it.
 func (r *Report) Must(law string, holds bool, what string, args ...any) *Violation {
 	r.Checked[law]++

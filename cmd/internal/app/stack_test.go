@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/world"
 	"motorpool/httpapi/auth"
 	"motorpool/metrics"
 	"motorpool/mosquitto"
@@ -56,6 +57,8 @@ type stack struct {
 	mosquitto *devstack.Mosquitto
 
 	postgres *devstack.Postgres // of a frail stack only
+
+	inUse *world.InUse // secrets, which the log must not have
 }
 
 // overBothStacks runs a test over the embedded servers and over the real ones, at the same time: it
@@ -82,9 +85,24 @@ func newDatabase(t *testing.T) string {
 
 func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
-	s := &stack{T: t, dir: t.TempDir(), database: database, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	var logged logBuffer
+	s := &stack{T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	t.Cleanup(func() { // the last: all has stopped
+		leaks, err := s.inUse.Search("log", []byte(logged.String()))
+		if err != nil || len(leaks) > 0 {
+			t.Errorf("secrets in the log: %v, %v", leaks, err)
+		}
+	})
 	s.fleet = testFleet(vehicles)
 	s.signing, s.tokens = s.newKey("signing.jwks", false), s.newKey("tokens.jwks", true)
+	s.inUse.AddKeys("private key", s.signing, s.tokens)
+	s.inUse.AddURL("password of postgres", database)
+	for name, secret := range map[string]string{"password of the service": servicePassword, "secret of units": unitSecret} {
+		s.inUse.Add(name, secret)
+	}
+	for _, v := range s.fleet.Vehicles {
+		s.inUse.Add("password of "+string(v.Unit), mosquitto.UnitPassword(unitSecret, string(v.Unit)))
+	}
 	s.record()
 	return s
 }
@@ -260,6 +278,7 @@ func (s *stack) token(actor telematics.Actor) string {
 	}
 	token, err := grant.Mint(s.tokens)
 	s.must(err)
+	s.inUse.AddToken(actor.Subject, token)
 	return token
 }
 

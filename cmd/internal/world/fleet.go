@@ -56,10 +56,12 @@ func (w *World) AddAgencyKey(ctx context.Context, agency telematics.AgencyID) (k
 	if err != nil {
 		return key, err
 	}
-	return key, w.withStore(func(db *pg.DB) error {
+	err = w.withStore(func(db *pg.DB) error {
 		key, _, err = agencykeys.New(db, sealer).Add(ctx, agency, telematics.OperatorAt("world"))
 		return err
 	})
+	w.InUse.AddBytes("secret of agency key "+key.ID, key.Secret)
+	return key, err
 }
 
 func (w *World) withStore(do func(*pg.DB) error) error {

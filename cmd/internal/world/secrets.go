@@ -109,10 +109,12 @@ func (s Secrets) UnitPassword(unit telematics.Unit) string {
 }
 
 // Token returns an access token.
-func (s Secrets) Token(actor telematics.Actor, scopes ...string) (string, error) {
-	return app.Grant{
+func (w *World) Token(actor telematics.Actor, scopes ...string) (string, error) {
+	token, err := app.Grant{
 		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Scope: strings.Join(scopes, " "), Lifetime: tokenLifetime,
-	}.Mint(s.Tokens)
+	}.Mint(w.Tokens)
+	w.InUse.AddToken(actor.Subject, token)
+	return token, err
 }
 
 // WriteKeyring writes the public halves of keys.

@@ -33,6 +33,7 @@ import (
 // use, those of its parts are.
 type World struct {
 	Secrets
+	InUse  InUse // the secrets in use, those of Secrets included
 	Dir    string
 	Binary string // the program that StartInstance runs; see BuildProgram
 
@@ -50,7 +51,17 @@ type World struct {
 // starts nothing.
 func New(dir string, log *slog.Logger) (*World, error) {
 	s, err := openSecrets(dir)
-	return &World{Secrets: s, Dir: dir, Log: log}, err
+	w := &World{Secrets: s, Dir: dir, Log: log}
+	w.AddSigningKeys(s.Signing)
+	w.InUse.AddKeys("key of tokens", s.Tokens)
+	for name, secret := range map[string]string{
+		"secret of units": s.UnitSecret, "password of the service at mosquitto": s.ServicePassword,
+		"key of the payment processor": s.PaymentsKey, "secret of the payment processor's notices": s.WebhookSecret,
+		"key of agencies' secrets": s.AgencySecrets,
+	} {
+		w.InUse.Add(name, secret)
+	}
+	return w, err
 }
 
 // Run opens the secrets of a folder as New does, lets do build and use the world, and closes it.
@@ -116,6 +127,7 @@ func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 	}
 	for _, unit := range c.Units {
 		config.Units[string(unit)] = w.UnitPassword(unit)
+		w.InUse.Add("password of unit "+string(unit), w.UnitPassword(unit))
 	}
 	if c.Watcher {
 		config.WatcherPassword = w.ServicePassword
@@ -132,12 +144,14 @@ func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 		return err
 	}
 	w.OnClose(w.Redis.Close)
+	w.InUse.AddURL("password of redis", w.Redis.URL())
 	if w.Postgres, err = devstack.StartPostgres(ctx, devstack.PostgresConfig{
 		Dir: w.Path("postgres"), Fsync: c.Fsync, Logger: w.LogFile("postgres"),
 	}); err != nil {
 		return err
 	}
 	w.OnClose(w.Postgres.Discard)
+	w.InUse.AddURL("password of postgres", w.Postgres.URL())
 	return nil
 }
 

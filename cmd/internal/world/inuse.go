@@ -1,0 +1,156 @@
+package world
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/telematics/signing"
+)
+
+// InUse is the secrets that are in use: no log may have one. The zero value has none. It is safe
+// for concurrent use.
+type InUse struct {
+	mu       sync.Mutex        // guards what follows
+	names    map[string]string // of the secrets, by their texts
+	tooShort []string          // names of secrets that are too short to be searched for
+}
+
+// shortestSecret is how many characters a secret has: a shorter one would be found by chance.
+const shortestSecret = 8
+
+// Add adds a secret. An empty one is none.
+func (u *InUse) Add(name, secret string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case secret == "":
+	case len(secret) < shortestSecret:
+		u.tooShort = append(u.tooShort, name)
+	case u.names[secret] == "":
+		if u.names == nil {
+			u.names = map[string]string{}
+		}
+		u.names[secret] = name
+	}
+}
+
+// AddBytes adds a secret that is no text, in each form in which programs print bytes.
+func (u *InUse) AddBytes(name string, secret []byte) {
+	u.Add(name+", hexadecimal", hex.EncodeToString(secret))
+	u.Add(name+", base64", base64.RawStdEncoding.EncodeToString(secret))
+	u.Add(name+", base64url", base64.RawURLEncoding.EncodeToString(secret))
+}
+
+// AddToken adds an access token: its signature, since a token without it is good for nothing, and
+// its claims, which name a person.
+func (u *InUse) AddToken(name, token string) {
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		u.Add("claims of the token of "+name, parts[1])
+		u.Add("signature of the token of "+name, parts[2])
+		return
+	}
+	u.Add("token of "+name, token)
+}
+
+// AddKeys adds private keys.
+func (u *InUse) AddKeys(name string, keys ...signing.Key) {
+	for _, key := range keys {
+		u.AddBytes(name+" "+key.ID, key.Private.Seed())
+	}
+}
+
+// AddURL adds the password of a URL.
+func (u *InUse) AddURL(name, address string) {
+	if parsed, err := url.Parse(address); err == nil {
+		password, _ := parsed.User.Password()
+		u.Add(name, password)
+	}
+}
+
+// Leak is a secret in a log.
+type Leak struct {
+	Secret string // its name
+	File   string
+	Line   int
+}
+
+// String names the secret, and does not show it.
+func (l Leak) String() string { return fmt.Sprintf("%s:%d has the %s", l.File, l.Line, l.Secret) }
+
+// Search returns the first line of a log with each secret. It fails where there is nothing to
+// search for, or a secret cannot be.
+func (u *InUse) Search(file string, log []byte) ([]Leak, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.names) == 0 || len(u.tooShort) > 0 {
+		return nil, fmt.Errorf("search logs for %d secrets; too short to be searched for: %q", len(u.names), u.tooShort)
+	}
+	var leaks []Leak
+	for _, secret := range slices.Sorted(maps.Keys(u.names)) {
+		if at := bytes.Index(log, []byte(secret)); at >= 0 {
+			leaks = append(leaks, Leak{Secret: u.names[secret], File: file, Line: 1 + bytes.Count(log[:at], []byte("\n"))})
+		}
+	}
+	return leaks, nil
+}
+
+func (u *InUse) count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.names)
+}
+
+// LogSearch is what a search of all logs has found.
+type LogSearch struct {
+	Secrets int // that were searched for
+	Files   int
+	Lines   int
+	Leaks   []Leak
+}
+
+// SearchLogs searches the logs in the folder of the world for all secrets of the world. The world
+// should be closed, so that the logs are complete.
+func (w *World) SearchLogs() (found LogSearch, err error) {
+	chain, err := keyfile.Read(w.Path(SigningFile))
+	if err != nil {
+		return found, err
+	}
+	w.AddSigningKeys(chain)
+	files, err := filepath.Glob(w.Path("*.log"))
+	if err != nil || len(files) == 0 {
+		return found, errors.Join(err, fmt.Errorf("no log in %s", w.Dir))
+	}
+	found.Files, found.Secrets = len(files), w.InUse.count()
+	for _, file := range files {
+		log, err := os.ReadFile(file)
+		if err != nil {
+			return found, err
+		}
+		leaks, err := w.InUse.Search(filepath.Base(file), log)
+		if err != nil {
+			return found, err
+		}
+		found.Lines += bytes.Count(log, []byte("\n"))
+		found.Leaks = append(found.Leaks, leaks...)
+	}
+	return found, nil
+}
+
+// AddSigningKeys adds private keys of commands to the secrets in use. Those that are in the
+// world's file at the end need not be added.
+func (w *World) AddSigningKeys(chain signing.Keychain) {
+	for _, key := range chain {
+		w.InUse.AddKeys("signing key", key.Key)
+	}
+}

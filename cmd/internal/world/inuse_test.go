@@ -1,0 +1,89 @@
+package world
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"motorpool/telematics"
+	"motorpool/telematics/signing"
+)
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
+	w, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := w.Token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, signature, _ := strings.Cut(strings.SplitN(token, ".", 2)[1], ".")
+	later, err := signing.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := w.Signing.Add(later, w.Signing[0].Created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwks, err := chain.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Path(SigningFile), string(jwks))
+	w.InUse.AddURL("password of postgres", "postgres://u:hush-database@127.0.0.1:5432/db")
+	w.InUse.AddBytes("secret of agency key a", []byte("\xff\xfe123456789"))
+	planted := map[string]string{
+		"claims": claims, "signature": signature, "units": w.UnitSecret, "service": w.ServicePassword, "processor": w.PaymentsKey,
+		"notices": w.WebhookSecret, "agencies": w.AgencySecrets, "postgres": "hush-database",
+		"key": base64.RawURLEncoding.EncodeToString(w.Signing.Active().Private.Seed()), "later key": hex.EncodeToString(later.Private.Seed()),
+		"key of tokens": base64.RawURLEncoding.EncodeToString(w.Tokens.Private.Seed()), "agency's app": base64.RawStdEncoding.EncodeToString([]byte("\xff\xfe123456789")),
+	}
+	write(t, w.Path("mosquitto.log"), "one line\n")
+	for name, secret := range planted {
+		write(t, w.Path("instance-0.log"), "request served\nserving http=127.0.0.1:1\nlevel=INFO msg=\"x\" url=http://u:"+secret+"@h/\n")
+		found, err := w.SearchLogs()
+		if err != nil || len(found.Leaks) != 1 || found.Leaks[0].File != "instance-0.log" || found.Leaks[0].Line != 3 || found.Files != 2 || found.Lines != 4 {
+			t.Errorf("%s: %+v, %v", name, found, err)
+			continue
+		}
+		if text := fmt.Sprint(found.Leaks[0]); strings.Contains(text, secret) || !strings.HasPrefix(text, "instance-0.log:3 has the ") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	write(t, w.Path("instance-0.log"), "request served\n")
+	if found, err := w.SearchLogs(); err != nil || len(found.Leaks) != 0 || found.Secrets < len(planted) {
+		t.Errorf("without one: %+v, %v", found, err)
+	}
+}
+
+func TestSearch_FailsWhereItCouldFindNothing(t *testing.T) {
+	if _, err := new(InUse).Search("x.log", []byte("text")); err == nil {
+		t.Error("for no secret")
+	}
+	var short InUse
+	short.Add("password of redis", "secret7")
+	short.Add("another", "long enough")
+	if _, err := short.Search("x.log", []byte("text")); err == nil || !strings.Contains(err.Error(), "password of redis") || strings.Contains(err.Error(), "secret7") {
+		t.Errorf("for a short one: %v", err)
+	}
+	w, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.SearchLogs(); err == nil {
+		t.Error("without a log")
+	}
+}
