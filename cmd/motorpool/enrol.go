@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -117,19 +118,20 @@ const (
 
 // serve answers units until the context ends.
 func (e enrolUnit) serve(ctx context.Context, authority *enrolment.Authority) error {
-	certificate, err := tls.LoadX509KeyPair(e.Certificate, e.Key)
-	if err != nil {
+	certificate := &reloadedPair{file: e.Certificate, keyFile: e.Key, log: logger.New(os.Stderr, "info", "text")}
+	if err := certificate.load(); err != nil {
 		return badUsage("--certificate, --certificate-key: %w", err)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	log := logger.New(os.Stderr, "info", "text")
+	log := certificate.log
 	server := &http.Server{
 		Handler: enrolment.Handler(authority, log), ReadTimeout: enrolmentTimeout / 2, WriteTimeout: enrolmentTimeout, MaxHeaderBytes: 8 << 10,
-		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug), // handshakes that fail
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // handshakes that fail
+		// Enrolment checks a unit's certificate itself, against its record.
+		TLSConfig: &tls.Config{GetCertificate: certificate.get, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12},
 	}
 	log.Info("serving enrolment", "listen", listener.Addr().String())
 	done := make(chan error, 1)
@@ -143,4 +145,27 @@ func (e enrolUnit) serve(ctx context.Context, authority *enrolment.Authority) er
 		return err
 	}
 	return <-done
+}
+
+// reloadedPair is the server's certificate, whose files are read for each connection: the server
+// runs for longer than a certificate lasts. Safe for concurrent use.
+type reloadedPair struct {
+	file, keyFile string
+	log           *slog.Logger
+	last          atomic.Pointer[tls.Certificate] // that could be read
+}
+
+func (p *reloadedPair) load() error {
+	pair, err := tls.LoadX509KeyPair(p.file, p.keyFile)
+	if err == nil {
+		p.last.Store(&pair)
+	}
+	return err
+}
+
+func (p *reloadedPair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if err := p.load(); err != nil {
+		p.log.Error("certificate not read, the former one stays in use", "file", p.file, "err", err)
+	}
+	return p.last.Load(), nil
 }

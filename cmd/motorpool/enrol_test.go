@@ -8,10 +8,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -114,21 +116,45 @@ func newRequest(t *testing.T, name string) (request []byte, key *ecdsa.PrivateKe
 // post sends a request as a unit does.
 func (p pki) post(t *testing.T, server, code string, request []byte) (status int, answer []byte) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server+"/v1/enrol", bytes.NewReader(request))
+	return p.postTo(t, server+"/v1/enrol", code, request)
+}
+
+// renew sends a request with a certificate, or none, as a unit does.
+func (p pki) renew(t *testing.T, server string, request []byte, certificates ...tls.Certificate) (status int, answer []byte) {
+	t.Helper()
+	return p.postTo(t, server+"/v1/renew", "", request, certificates...)
+}
+
+func (p pki) postTo(t *testing.T, address, code string, request []byte, certificates ...tls.Certificate) (status int, answer []byte) {
+	t.Helper()
+	status, answer, err := p.tryPost(t, address, code, request, certificates...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+code)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: p.trusted, DisableKeepAlives: true}}
+	return status, answer
+}
+
+func (p pki) tryPost(t *testing.T, address, code string, request []byte, certificates ...tls.Certificate) (status int, answer []byte, err error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, bytes.NewReader(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != "" {
+		r.Header.Set("Authorization", "Bearer "+code)
+	}
+	config := p.trusted.Clone()
+	if len(certificates) > 0 { // whatever authorities the server names
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificates[0], nil }
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		return 0, nil, err
 	}
 	defer response.Body.Close()
-	if answer, err = io.ReadAll(response.Body); err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, answer
+	answer, err = io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
 }
 
 // code has the operator make a code.
@@ -150,11 +176,43 @@ func (p pki) enrol(t *testing.T, server, unit string, flags ...string) tls.Certi
 	if status != http.StatusOK {
 		t.Fatalf("enrol: %d %s", status, answer)
 	}
+	return certificateOf(answer, key)
+}
+
+// certificateOf returns what the enrolment server answered, with its key.
+func certificateOf(answer []byte, key *ecdsa.PrivateKey) tls.Certificate {
 	certificate := tls.Certificate{PrivateKey: key}
 	for block, rest := pem.Decode(answer); block != nil; block, rest = pem.Decode(rest) {
 		certificate.Certificate = append(certificate.Certificate, block.Bytes)
 	}
 	return certificate
+}
+
+// age makes the record say that all certificates were issued earlier.
+func (p pki) age(t *testing.T, by time.Duration) {
+	t.Helper()
+	file := filepath.Join(p.dir, "authority", "certificates.json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]any
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		issued, err := time.Parse(time.RFC3339, c["issued"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c["issued"] = issued.Add(-by)
+	}
+	if text, err = json.Marshal(list); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // radio connects with a certificate.
@@ -284,4 +342,106 @@ func TestUnit_ARequestIsWorthACertificateOnlyWithItsCode(t *testing.T) {
 	if status, _ := p.post(t, server, removed, unnamed); status != http.StatusUnauthorized {
 		t.Errorf("the code of a removed unit: %d", status)
 	}
+}
+
+func TestUnit_ACertificateIsRenewedWithTheOneBefore(t *testing.T) {
+	p := newPKI(t)
+	broker := operatedMosquitto(t, p.brokerConfig(t))
+	server := p.serve(t)
+	first := p.enrol(t, server, "unit-1")
+	request, key := newRequest(t, "unit-1")
+	if status, answer := p.renew(t, server, request, first); status != http.StatusConflict || !bytes.Contains(answer, []byte("from 20")) {
+		t.Errorf("a new one: %d %s", status, answer)
+	}
+	p.age(t, 8761*time.Hour) // more than half of the time that it has left
+	status, answer := p.renew(t, server, request, first)
+	if status != http.StatusOK {
+		t.Fatalf("renew: %d %s", status, answer)
+	}
+	second := certificateOf(answer, key)
+	p.mustConnect(t, broker, "unit-1", second)
+	p.mustConnect(t, broker, "unit-1", first) // which stays valid
+
+	again, answer := p.renew(t, server, request, first)
+	if same := certificateOf(answer, key); again != http.StatusOK || serialOf(t, same) != serialOf(t, second) {
+		t.Errorf("the same key again: %d, serial %s, want %s", again, serialOf(t, same), serialOf(t, second))
+	}
+	other, _ := newRequest(t, "unit-1")
+	if status, answer := p.renew(t, server, other, first); status != http.StatusUnauthorized {
+		t.Errorf("another key: %d %s", status, answer)
+	}
+	if status, answer := p.renew(t, server, other, second); status != http.StatusConflict {
+		t.Errorf("the second, which is new: %d %s", status, answer)
+	}
+
+	if _, _, err := runTool(t, "unit", "remove", "--superseded", "unit-1"); err != nil {
+		t.Fatal(err)
+	}
+	p.mustConnect(t, broker, "unit-1", second)
+	if _, err := p.connect(t, broker, "unit-1", first); err == nil {
+		t.Error("the replaced certificate is accepted")
+	}
+	if status, _ := p.renew(t, server, request, first); status != http.StatusUnauthorized {
+		t.Errorf("a replaced and revoked one: %d", status)
+	}
+	t.Setenv("MOTORPOOL_UNITS_PASSWD", filepath.Join(p.dir, "none"))
+	p.age(t, 20000*time.Hour)
+	if _, _, err := runTool(t, "unit", "remove", "unit-1"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := p.renew(t, server, other, second); status != http.StatusUnauthorized {
+		t.Errorf("of a removed unit: %d", status)
+	}
+}
+
+func TestUnit_OnlyItsOwnCertificateRenewsAUnits(t *testing.T) {
+	p := newPKI(t)
+	server := p.serve(t)
+	own := p.enrol(t, server, "unit-1")
+	p.age(t, 8761*time.Hour)
+	request, key := newRequest(t, "unit-1")
+	foreign, _ := newRequest(t, "unit-2")
+	// The authority's name, and another key.
+	name := &x509.Certificate{
+		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "unit-1"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, name, name, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	for what, c := range map[string]struct {
+		with    []tls.Certificate
+		request []byte
+		status  int
+	}{
+		"no certificate":        {nil, request, http.StatusUnauthorized},
+		"a self-signed one":     {[]tls.Certificate{forged}, request, http.StatusUnauthorized},
+		"for another unit":      {[]tls.Certificate{own}, foreign, http.StatusBadRequest},
+		"no request":            {[]tls.Certificate{own}, []byte("hello"), http.StatusBadRequest},
+		"its own, for its name": {[]tls.Certificate{own}, request, http.StatusOK},
+	} {
+		if status, answer := p.renew(t, server, c.request, c.with...); status != c.status {
+			t.Errorf("%s: %d %s", what, status, answer)
+		}
+	}
+	// Without its key a certificate proves nothing.
+	stolen := own
+	stolen.PrivateKey = key
+	if _, _, err := p.tryPost(t, server+"/v1/renew", "", request, stolen); err == nil {
+		t.Error("a certificate without its key was accepted")
+	}
+}
+
+func serialOf(t *testing.T, certificate tls.Certificate) string {
+	t.Helper()
+	if len(certificate.Certificate) == 0 {
+		return "none"
+	}
+	leaf, err := x509.ParseCertificate(certificate.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf.SerialNumber.Text(16)
 }

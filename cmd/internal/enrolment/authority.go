@@ -67,7 +67,7 @@ func Create(ctx context.Context, dir, crl string, lifetime time.Duration) (*Auth
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.sign(nil, time.Now(), 1)
+	list, err := a.signCRL(nil, time.Now(), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +176,9 @@ func (a *Authority) parseCRL(text []byte) (*x509.RevocationList, error) {
 	return list, nil
 }
 
-// sign returns a revocation list. It is valid as long as the authority: an expired one would lock
+// signCRL returns a revocation list. It is valid as long as the authority: an expired one would lock
 // all units out, and it reaches the MQTT broker as a file, which no attacker on the way holds back.
-func (a *Authority) sign(revoked []Certificate, now time.Time, number int64) ([]byte, error) {
+func (a *Authority) signCRL(revoked []Certificate, now time.Time, number int64) ([]byte, error) {
 	list := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now, NextUpdate: a.certificate.NotAfter}
 	for _, c := range revoked {
 		serial, ok := new(big.Int).SetString(c.Serial, 16)
@@ -217,7 +217,7 @@ func (a *Authority) publishCRL(ctx context.Context, certificates []Certificate) 
 		}
 		now = next
 	}
-	list, err := a.sign(revoked, now, before.Number.Int64()+1)
+	list, err := a.signCRL(revoked, now, before.Number.Int64()+1)
 	if err != nil {
 		return err
 	}

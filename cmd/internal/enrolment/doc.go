@@ -8,9 +8,11 @@
 // and a revocation list (CRL), which the MQTT broker reads:
 //
 //	operator ─ NewCode ─► code ─► unit ─ code, CSR ─► Handler ─ Issue ─► certificate
+//	unit ─ certificate (TLS), CSR ─► Handler ─ Renew ─► the next certificate
 //	operator ─ Revoke ─► revocation list ─► MQTT broker
 //
 // Everything that changes the folder holds the lock of codes.json. A certificate is on record
 // before it is handed out, so that each one can be revoked. A code belongs to the first key that
-// uses it: the same key gets the same certificate again, since the answer may have been lost.
+// uses it, and so does the renewal of a certificate: the same key gets the same certificate again,
+// since the answer may have been lost.
 package enrolment

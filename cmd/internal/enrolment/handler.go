@@ -13,10 +13,14 @@ const (
 	maxConcurrent = 4        // each reads and writes the folder's files
 )
 
-// Handler answers POST /v1/enrol: a code as bearer token, and a certificate request as PEM, get a
-// certificate. It belongs behind TLS: the code is a secret.
+// Handler answers units, each with a certificate request as PEM:
+//
+//	POST /v1/enrol  a code as bearer token gets the first certificate
+//	POST /v1/renew  a certificate, as that of the TLS client, gets the next one
+//
+// It belongs behind TLS that requests the certificates of clients, and need not check them.
 func Handler(a *Authority, log *slog.Logger) http.Handler {
-	places := make(chan struct{}, maxConcurrent)
+	s := server{log: log, places: make(chan struct{}, maxConcurrent)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/enrol", func(w http.ResponseWriter, r *http.Request) {
 		text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -24,40 +28,63 @@ func Handler(a *Authority, log *slog.Logger) http.Handler {
 			http.Error(w, "want Authorization: Bearer, and the code", http.StatusUnauthorized)
 			return
 		}
-		request, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-		if err != nil {
-			http.Error(w, "want a certificate request of at most 16 KiB", http.StatusRequestEntityTooLarge)
+		s.answer(w, r, func(request []byte) ([]byte, Certificate, error) { return a.Issue(r.Context(), text, request) })
+	})
+	mux.HandleFunc("POST /v1/renew", func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+			http.Error(w, "want the certificate that is renewed, as that of the TLS client", http.StatusUnauthorized)
 			return
 		}
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-		default:
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "too many requests at the moment: repeat it", http.StatusServiceUnavailable)
-			return
-		}
-		chain, issued, err := a.Issue(r.Context(), text, request)
-		switch {
-		case errors.Is(err, ErrCode), errors.Is(err, ErrRequest):
-			status := http.StatusUnauthorized
-			if errors.Is(err, ErrRequest) {
-				status = http.StatusBadRequest
-			}
-			log.Warn("enrolment refused", "from", r.RemoteAddr, "err", err)
-			http.Error(w, err.Error(), status)
-			return
-		case err != nil:
-			log.Error("enrolment failed", "from", r.RemoteAddr, "err", err)
-			http.Error(w, "not issued: repeat the request", http.StatusServiceUnavailable)
-			return
-		case issued.Serial == "":
-			log.Info("certificate handed out again", "unit", issued.Unit, "from", r.RemoteAddr)
-		default:
-			log.Info("certificate issued", "unit", issued.Unit, "serial", issued.Serial, "expires", issued.Expires, "from", r.RemoteAddr)
-		}
-		w.Header().Set("Content-Type", "application/pem-certificate-chain")
-		_, _ = w.Write(chain)
+		s.answer(w, r, func(request []byte) ([]byte, Certificate, error) {
+			return a.Renew(r.Context(), r.TLS.PeerCertificates[0], request)
+		})
 	})
 	return mux
+}
+
+type server struct {
+	log    *slog.Logger
+	places chan struct{} // of requests that are worked on
+}
+
+// statuses are those of errors that are the caller's.
+var statuses = map[error]int{
+	ErrCode: http.StatusUnauthorized, ErrCertificate: http.StatusUnauthorized, ErrRequest: http.StatusBadRequest, ErrEarly: http.StatusConflict,
+}
+
+// answer sends the certificate that a request gets, or why it gets none.
+func (s server) answer(w http.ResponseWriter, r *http.Request, issue func(request []byte) ([]byte, Certificate, error)) {
+	request, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		http.Error(w, "want a certificate request of at most 16 KiB", http.StatusRequestEntityTooLarge)
+		return
+	}
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many requests at the moment: repeat it", http.StatusServiceUnavailable)
+		return
+	}
+	chain, issued, err := issue(request)
+	for refusal, status := range statuses {
+		if errors.Is(err, refusal) {
+			s.log.Warn("certificate refused", "path", r.URL.Path, "from", r.RemoteAddr, "err", err)
+			http.Error(w, err.Error(), status)
+			return
+		}
+	}
+	switch {
+	case err != nil:
+		s.log.Error("certificate not issued", "path", r.URL.Path, "from", r.RemoteAddr, "err", err)
+		http.Error(w, "not issued: repeat the request", http.StatusServiceUnavailable)
+		return
+	case issued.Serial == "":
+		s.log.Info("certificate handed out again", "path", r.URL.Path, "unit", issued.Unit, "from", r.RemoteAddr)
+	default:
+		s.log.Info("certificate issued", "path", r.URL.Path, "unit", issued.Unit, "serial", issued.Serial, "expires", issued.Expires, "from", r.RemoteAddr)
+	}
+	w.Header().Set("Content-Type", "application/pem-certificate-chain")
+	_, _ = w.Write(chain)
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"slices"
 	"time"
 
@@ -47,7 +48,7 @@ func (a *Authority) Issue(ctx context.Context, text string, request []byte) (cha
 			return nil, err
 		}
 		c.Key, c.Chain = key, string(chain)
-		return codes, a.editCertificates(ctx, func(list []Certificate) []Certificate { return append(list, issued) })
+		return codes, a.editCertificates(ctx, func(list []Certificate) ([]Certificate, error) { return append(list, issued), nil })
 	})
 	if err != nil {
 		return nil, Certificate{}, err
@@ -98,18 +99,27 @@ func (a *Authority) create(unit telematics.Unit, csr *x509.CertificateRequest, l
 		return nil, Certificate{}, err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
-	expires := now.Add(lifetime)
-	if expires.After(a.certificate.NotAfter) {
-		expires = a.certificate.NotAfter
+	c := Certificate{Unit: unit, Serial: number.Text(16), Issued: now, Expires: now.Add(lifetime)}
+	if c.Expires.After(a.certificate.NotAfter) {
+		c.Expires = a.certificate.NotAfter
+	}
+	chain, err := a.sign(c, csr)
+	return chain, c, err
+}
+
+// sign returns a certificate for the key of a request, with the authority's after it.
+func (a *Authority) sign(c Certificate, csr *x509.CertificateRequest) ([]byte, error) {
+	number, ok := new(big.Int).SetString(c.Serial, 16)
+	if !ok {
+		return nil, fmt.Errorf("%s: %q is no serial", certificatesFile, c.Serial)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: number, Subject: pkix.Name{CommonName: string(unit)},
-		NotBefore: now.Add(-clockError), NotAfter: expires,
+		SerialNumber: number, Subject: pkix.Name{CommonName: string(c.Unit)},
+		NotBefore: c.Issued.Add(-clockError), NotAfter: c.Expires,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
 	}, a.certificate, csr.PublicKey, a.key)
 	if err != nil {
-		return nil, Certificate{}, err
+		return nil, err
 	}
-	chain := append(encode("CERTIFICATE", der), encode("CERTIFICATE", a.certificate.Raw)...)
-	return chain, Certificate{Unit: unit, Serial: number.Text(16), Issued: now, Expires: expires}, nil
+	return append(encode("CERTIFICATE", der), encode("CERTIFICATE", a.certificate.Raw)...), nil
 }

@@ -24,6 +24,9 @@ type Certificate struct {
 	Issued  time.Time       `json:"issued"`
 	Expires time.Time       `json:"expires"`
 	Revoked *time.Time      `json:"revoked,omitempty"`
+	// Of one that another one was renewed with, and of that one.
+	Key       string `json:"key_sha256,omitempty"`
+	RenewedBy string `json:"renewed_by,omitempty"` // its serial
 }
 
 // code lets a unit have one certificate.
@@ -76,7 +79,7 @@ func (a *Authority) Revoke(ctx context.Context, which Which, units ...telematics
 			})
 		}
 		var all []Certificate
-		err := a.editCertificates(ctx, func(certificates []Certificate) []Certificate {
+		err := a.editCertificates(ctx, func(certificates []Certificate) ([]Certificate, error) {
 			newest := map[telematics.Unit]int{}
 			for i, c := range certificates {
 				newest[c.Unit] = i
@@ -89,7 +92,7 @@ func (a *Authority) Revoke(ctx context.Context, which Which, units ...telematics
 				}
 			}
 			all = certificates
-			return certificates
+			return certificates, nil
 		})
 		if err != nil {
 			return nil, err
@@ -142,10 +145,10 @@ func (a *Authority) locked(ctx context.Context, change func([]code) ([]code, err
 
 // editCertificates changes the record of certificates. The caller holds the folder's lock. Expired
 // ones are removed: no broker accepts them, and the revocation list need not name them.
-func (a *Authority) editCertificates(ctx context.Context, change func([]Certificate) []Certificate) error {
+func (a *Authority) editCertificates(ctx context.Context, change func([]Certificate) ([]Certificate, error)) error {
 	return edit(ctx, filepath.Join(a.dir, certificatesFile), func(certificates []Certificate) ([]Certificate, error) {
 		now := time.Now()
-		return change(slices.DeleteFunc(certificates, func(c Certificate) bool { return now.After(c.Expires.Add(clockError)) })), nil
+		return change(slices.DeleteFunc(certificates, func(c Certificate) bool { return now.After(c.Expires.Add(clockError)) }))
 	})
 }
 
