@@ -42,7 +42,8 @@ func EncodePresence(p telematics.Presence) []byte {
 }
 
 // DecodePresence reads a presence message that arrived at the instant received.
-// Capabilities that this version does not know are left out, as are keys that are not sound [PRE-4].
+// Capabilities that this version does not know are left out, and so is an unsound list of keys
+// [PRE-4].
 func DecodePresence(message []byte, received time.Time) (telematics.Presence, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Presence{}, errTooLarge
