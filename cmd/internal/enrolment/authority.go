@@ -176,8 +176,9 @@ func (a *Authority) parseCRL(text []byte) (*x509.RevocationList, error) {
 	return list, nil
 }
 
-// signCRL returns a revocation list. It is valid as long as the authority: an expired one would lock
-// all units out, and it reaches the MQTT broker as a file, which no attacker on the way holds back.
+// signCRL returns a revocation list. It is valid as long as the authority: an expired one would
+// lock all units out, and it reaches the MQTT broker as a file, which no attacker on the way holds
+// back.
 func (a *Authority) signCRL(revoked []Certificate, now time.Time, number int64) ([]byte, error) {
 	list := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now, NextUpdate: a.certificate.NotAfter}
 	for _, c := range revoked {

@@ -23,8 +23,8 @@ var (
 // is valid as long as the one before, which stays valid.
 //
 // A certificate is renewed once, by the first key that is requested, from half of its lifetime on:
-// so a stolen one that its owner has renewed is worth no other, and no unit can grow the record. The
-// same key gets the same certificate again, signed anew, since the answer may have been lost.
+// so a stolen one that its owner has renewed is worth no other, and no unit can grow the record.
+// The same key gets the same certificate again, signed anew, since the answer may have been lost.
 func (a *Authority) Renew(ctx context.Context, current *x509.Certificate, request []byte) (chain []byte, issued Certificate, err error) {
 	// Before the lock: only units may hold up an operator.
 	if err := a.verify(current); err != nil {
