@@ -192,6 +192,9 @@ func longestGap(executed []time.Time, from, to time.Time) time.Duration {
 	return longest
 }
 
+// Outcome returns how the laws were kept.
+func (s *failoverSummary) Outcome() *verdict.Report { return &s.Report }
+
 // Write prints the summary.
 func (s failoverSummary) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

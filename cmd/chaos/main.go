@@ -244,7 +244,7 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 		one := &round{flags: f, World: w}
 		if f.Failover != "" {
 			s, err := one.runFailover(ctx)
-			res, violations = s, len(s.Report.Violations)
+			res = &s
 			return err
 		}
 		s, err := one.run(ctx)
