@@ -75,6 +75,7 @@ type ScaleStart struct {
 // ScaleStage is the memory of all processes at a stage.
 type ScaleStage struct {
 	Name     string           `json:"name"`
+	Vehicles int              `json:"vehicles"` // on record, connected, or of which reports came
 	Resident map[string]int64 `json:"resident_bytes"`
 	Heap     int64            `json:"heap_bytes"` // of the first instance, after a collection
 }

@@ -65,7 +65,7 @@ func (w *scaleWorld) measureReports(ctx context.Context, rate float64, d time.Du
 		w.fail("reports at %d instances: lost %v", l.Instances, l.Lost)
 	}
 	w.result.Reports = append(w.result.Reports, l)
-	return errors.Join(w.countConnections(ctx), w.remember(ctx, fmt.Sprintf("%d reports, %d instances", sent.Messages, l.Instances)))
+	return errors.Join(w.countConnections(ctx), w.remember(ctx, fmt.Sprintf("%d reports, %d instances", sent.Messages, l.Instances), sent.Units))
 }
 
 // report has the units of all brokers report concurrently.

@@ -162,7 +162,7 @@ func (w *scaleWorld) startAlone(ctx context.Context) error {
 	w.instances = append(w.instances, n)
 	w.result.Alone.Ready = milliseconds(took)
 	w.setup.rest(ctx, restTime)
-	if err := w.remember(ctx, "no unit connected"); err != nil {
+	if err := w.remember(ctx, "no unit connected", w.vehicles); err != nil {
 		return err
 	}
 	return w.stop()
@@ -236,7 +236,7 @@ func (w *scaleWorld) startInstance(ctx context.Context) error {
 	u, err := usageOf(n.PID())
 	start.Used[fmt.Sprintf("instance %d", len(w.instances))] = u
 	w.result.Starts = append(w.result.Starts, start)
-	return errors.Join(err, w.remember(ctx, fmt.Sprintf("presence taken, %d instances", len(w.instances))))
+	return errors.Join(err, w.remember(ctx, fmt.Sprintf("presence taken, %d instances", len(w.instances)), w.connected))
 }
 
 // stop ends the instances.
@@ -248,13 +248,13 @@ func (w *scaleWorld) stop() (err error) {
 	return err
 }
 
-// remember records the memory of all processes.
-func (w *scaleWorld) remember(ctx context.Context, stage string) error {
+// remember records the memory of all processes at a stage, which concerns a number of vehicles.
+func (w *scaleWorld) remember(ctx context.Context, stage string, vehicles int) error {
 	heap, err := w.heap(ctx, w.instances[0])
 	if err != nil {
 		return err
 	}
-	now := ScaleStage{Name: stage, Resident: map[string]int64{}, Heap: heap}
+	now := ScaleStage{Name: stage, Vehicles: vehicles, Resident: map[string]int64{}, Heap: heap}
 	for name, pid := range w.meters() {
 		u, err := usageOf(pid)
 		if err != nil {

@@ -56,19 +56,12 @@ func writeScaleWorld(to io.Writer, s *measure.ScaleResult, w measure.ScaleWorld)
 
 // writeEach writes the memory per vehicle: what the large world has more than the small one.
 func writeEach(to io.Writer, s *measure.ScaleResult) {
-	stages := min(len(s.Small.Memory), len(s.Large.Memory))
-	if stages == 0 || s.Large.Connected == s.Small.Connected {
-		return
-	}
-	fmt.Fprintln(to, "bytes of memory for each vehicle that the large world has more\tper\tinstance\tof that in use\tRedis\tMQTT brokers\t")
-	for n := range stages {
+	fmt.Fprintln(to, "bytes of memory for each vehicle that the large world has more\tvehicles more\tinstance\tof that in use\tRedis\tMQTT brokers\t")
+	for n := range min(len(s.Small.Memory), len(s.Large.Memory)) {
 		small, large := s.Small.Memory[n], s.Large.Memory[n]
-		per, vehicles := "connected", s.Large.Connected-s.Small.Connected
-		if n == 0 {
-			per, vehicles = "on record", s.Large.Vehicles-s.Small.Vehicles
-		}
-		each := func(large, small int64) float64 { return float64(large-small) / float64(max(vehicles, 1)) }
-		fmt.Fprintf(to, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t\n", large.Name, per, each(large.Resident["service"], small.Resident["service"]), each(large.Heap, small.Heap),
+		more := large.Vehicles - small.Vehicles
+		each := func(large, small int64) float64 { return float64(large-small) / float64(max(more, 1)) }
+		fmt.Fprintf(to, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t\n", large.Name, more, each(large.Resident["service"], small.Resident["service"]), each(large.Heap, small.Heap),
 			each(large.Resident["redis"], small.Resident["redis"]), each(brokers(large.Resident), brokers(small.Resident)))
 	}
 }
