@@ -4,13 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 )
 
-// RedactURL returns an address without its password.
+// RedactURL returns an address without its passwords, of which a parameter may be one.
 func RedactURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "(unreadable)"
+	}
+	parameters, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return "(unreadable)"
+	}
+	secret := false
+	for name := range parameters {
+		if strings.Contains(strings.ToLower(name), "password") {
+			parameters.Set(name, "xxxxx") // as Redacted does
+			secret = true
+		}
+	}
+	if secret {
+		u.RawQuery = parameters.Encode()
 	}
 	return u.Redacted()
 }
