@@ -124,17 +124,19 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 		events = append([]telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}, batch...)
 	}
 	for giveUp := time.Now().Add(eventRetryFor); ; {
-		err := t.try(ctx, events)
+		missing, err := t.try(ctx, events)
+		t.metrics.eventsPublished.Add(float64(withoutResets(events) - withoutResets(missing)))
 		if err == nil {
-			t.metrics.eventsPublished.Add(float64(len(batch)))
 			return
 		}
+		events = missing
 		if gap || ctx.Err() != nil || time.Now().After(giveUp) {
 			// After a gap the log was away already.
-			if len(batch) > 0 {
-				t.logger.Warn("events dropped, subscribers get a reset", "count", len(batch), "err", err)
+			dropped := withoutResets(missing)
+			if dropped > 0 {
+				t.logger.Warn("events dropped, subscribers get a reset", "count", dropped, "err", err)
 			}
-			t.drop(len(batch), notStored)
+			t.drop(dropped, notStored)
 			return
 		}
 		select {
@@ -142,6 +144,17 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// withoutResets counts the events that tell of something else.
+func withoutResets(events []telematics.Event) int {
+	n := 0
+	for _, e := range events {
+		if e.Kind != telematics.ResetEvent {
+			n++
+		}
+	}
+	return n
 }
 
 // skip drops a batch and all that is queued: what did not fit was newer, and subscribers
@@ -158,7 +171,7 @@ func (t *eventPublisher) skip(batch []telematics.Event) []telematics.Event {
 	}
 }
 
-func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) error {
+func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.timeout)
 	defer cancel()
 	return t.log.Publish(ctx, events)

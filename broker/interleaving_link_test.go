@@ -284,4 +284,6 @@ func (l *link) Listen(ctx context.Context, instance string, wake func(telematics
 // Aged and Publish touch no command: nothing is explored there.
 func (l *link) Aged(context.Context) ([]telematics.Change, error) { return nil, nil }
 
-func (l *link) Publish(context.Context, []telematics.Event) error { return nil }
+func (l *link) Publish(context.Context, []telematics.Event) ([]telematics.Event, error) {
+	return nil, nil
+}

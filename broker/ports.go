@@ -106,8 +106,9 @@ type Unrecorded interface {
 
 // Events is the log of what has changed, which every instance follows.
 type Events interface {
-	// Publish adds events, in their order. After an error all of them, or none, are there.
-	Publish(context.Context, []telematics.Event) error
+	// Publish adds events, those of one vehicle in their order. It returns those that were not
+	// added, and why. Where that cannot be known, an event is among them and is there.
+	Publish(context.Context, []telematics.Event) (missing []telematics.Event, err error)
 }
 
 // Publisher hands a message to the MQTT broker.

@@ -81,7 +81,9 @@ func (w *instant) Observe(context.Context, []delivery.Observation) (delivery.See
 	return delivery.Seen{}, nil
 }
 
-func (w *instant) Publish(context.Context, []telematics.Event) error { return nil }
+func (w *instant) Publish(context.Context, []telematics.Event) ([]telematics.Event, error) {
+	return nil, nil
+}
 
 // instantMQTT answers each command immediately.
 type instantMQTT struct{ *instant }

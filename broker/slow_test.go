@@ -26,10 +26,10 @@ type tampering struct {
 	hang     atomic.Bool // the log of events
 }
 
-func (x *tampering) Publish(ctx context.Context, events []telematics.Event) error {
+func (x *tampering) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
 	if x.hang.Load() {
 		<-ctx.Done()
-		return ctx.Err()
+		return events, ctx.Err()
 	}
 	return x.Memory.Publish(ctx, events)
 }

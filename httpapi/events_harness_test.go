@@ -44,7 +44,7 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 		c(&config)
 	}
 	if len(l.log.All()) == 0 { // a log that was followed before
-		if err := l.log.Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: now}}); err != nil {
+		if _, err := l.log.Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: now}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -210,7 +210,7 @@ func after(id string) func(*http.Request) { return withHeader("Last-Event-ID", i
 
 func (l *live) tell(events ...telematics.Event) {
 	l.t.Helper()
-	if err := l.log.Publish(context.Background(), events); err != nil {
+	if _, err := l.log.Publish(context.Background(), events); err != nil {
 		l.t.Fatal(err)
 	}
 }

@@ -365,9 +365,9 @@ func (m *Memory) Entries() []telematics.Activity {
 }
 
 // Publish implements broker.Events.
-func (m *Memory) Publish(ctx context.Context, events []telematics.Event) error {
+func (m *Memory) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
 	if err := m.enter(ctx, "Publish"); err != nil {
-		return err
+		return events, err
 	}
 	m.mu.Unlock()
 	return m.events.Publish(ctx, events)

@@ -59,14 +59,14 @@ func (l *Events) wake() {
 }
 
 // Publish implements broker.Events.
-func (l *Events) Publish(_ context.Context, events []telematics.Event) error {
+func (l *Events) Publish(_ context.Context, events []telematics.Event) ([]telematics.Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {
-		return l.broken
+		return events, l.broken
 	}
 	l.publish(events)
-	return nil
+	return nil, nil
 }
 
 // publish needs the lock.
@@ -82,8 +82,8 @@ func (l *Events) publish(events []telematics.Event) {
 	l.wake()
 }
 
-// After returns what follows an event; false where that cannot be said.
-func (l *Events) After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error) {
+// After returns what follows an event, until another; false where that cannot be said.
+func (l *Events) After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
@@ -95,6 +95,9 @@ func (l *Events) After(ctx context.Context, id string, limit int) ([]telematics.
 	for i, e := range l.events {
 		if e.ID == id {
 			after := l.events[i+1:]
+			if end := slices.IndexFunc(l.events, func(e telematics.Event) bool { return e.ID == until }); end >= 0 {
+				after = l.events[i+1 : max(i, end)+1]
+			}
 			return slices.Clone(after[:min(limit, len(after))]), true, nil
 		}
 	}
@@ -112,7 +115,7 @@ func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 		}
 		latest := slices.Clone(l.events[max(0, len(l.events)-recent):])
 		l.mu.Unlock()
-		events, complete, err := l.After(ctx, at, len(latest)+recent)
+		events, complete, err := l.After(ctx, at, "", len(latest)+recent)
 		switch {
 		case err != nil:
 			events = nil

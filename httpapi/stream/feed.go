@@ -16,9 +16,10 @@ import (
 
 // Log is the log of events, which all instances write.
 type Log interface {
-	// After returns up to limit events after the one with an id, oldest first. It reports false
-	// where the log cannot say what came after it, or not any more.
-	After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error)
+	// After returns up to limit events after the one with an id, and none after the one with
+	// another, until; the last of them all has the id until, unless that is not behind the first.
+	// It reports false where the log cannot say what came after the first, or not any more.
+	After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error)
 	// Follow calls begin with up to recent latest events, at least one, and then next with later
 	// ones, without a gap, until the context ends. Where the log has lost the position, it calls
 	// begin again. Calls are serial.

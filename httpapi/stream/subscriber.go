@@ -28,8 +28,9 @@ type Subscription struct {
 
 // subscriber is one stream on its way through the events.
 //
-// It reads the log itself, in pages, until it reaches an event that is in the ring, and continues
-// there. Both have the same events in the same order, so none is missing and none is sent twice.
+// It reads the log itself, in pages, until the latest event of the ring, and continues there. The
+// log may order the events of several vehicles otherwise than the ring does; up to one id it has
+// the same events, so none is missing and none is sent twice.
 type subscriber struct {
 	Subscription
 	feed     *Feed
@@ -66,7 +67,8 @@ func (s *subscriber) begin(ctx context.Context) error {
 	} else if s.LastID != "" {
 		var complete bool
 		var err error
-		if page, complete, err = s.feed.Log.After(ctx, s.LastID, pageEvents); err != nil {
+		_, until := s.feed.ring.end()
+		if page, complete, err = s.feed.Log.After(ctx, s.LastID, until, pageEvents); err != nil {
 			return err
 		}
 		s.lastID, reset = s.LastID, !complete
@@ -174,11 +176,11 @@ func (s *subscriber) isBehindRing() bool {
 // log has no more events than the ring had before, it returns a channel that is closed by the next
 // one.
 func (s *subscriber) readLog(ctx context.Context) (more <-chan struct{}, err error) {
-	end, _ := s.feed.ring.end()
+	end, until := s.feed.ring.end()
 	if s.next, s.inRing = s.feed.ring.find(s.lastID); s.inRing {
 		return nil, nil
 	}
-	page, complete, err := s.feed.Log.After(ctx, s.lastID, pageEvents)
+	page, complete, err := s.feed.Log.After(ctx, s.lastID, until, pageEvents)
 	switch {
 	case err != nil:
 		return nil, errors.Join(errLogUnavailable, err)

@@ -1,17 +1,17 @@
-// Package events is the log of what has changed, in a stream of Redis that all instances write and
-// follow.
+// Package events is the log of what has changed, in streams of Redis that all instances write and
+// follow: one, or in a Redis Cluster several, each of which has the events of some vehicles.
 //
-// A position in the log is the id of an entry. What comes after it is complete if and only if that
-// entry is still there: a log that was emptied, or cut off beyond the position, does not have it
-// any more.
+// A place in the log is the id of an entry of each stream. What comes after it is complete if and
+// only if those entries are still there: a stream that was emptied, or cut off beyond the place,
+// does not have its entry any more.
 package events
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -21,13 +21,28 @@ import (
 	"motorpool/telematics"
 )
 
-// eventsKey is the stream of events. Its ids grow; entries leave it at its old end only.
+// eventsKey is the stream of events; of several, what the name of each begins with. Its ids grow;
+// entries leave it at its old end only.
 const eventsKey = "motorpool:events"
 
 const (
+	// streams is over how many streams a Redis Cluster has the events: at most as many masters
+	// carry them. Half: two of six masters, say, have twice the load. Double: ids are twice as
+	// long, 300 bytes with each event that is sent.
+	streams = 8
 	// eventsKept is about how many events can be read again: at about 400 bytes each, 40 MB of
 	// Redis, and a quarter of an hour of a fleet that has 100 events a second.
 	eventsKept = 100_000
+	// keptFor is about how long an event can be read again, where they are fewer. Half: a
+	// subscriber that was away for longer reads anew what it shows; double: positions of vehicles
+	// are in Redis for longer.
+	keptFor = time.Hour
+	// trimEvery is between two removals of what is older. Half: more requests; double: it is there
+	// for a minute more.
+	trimEvery = time.Minute
+	// unusedFor is how long a stream stays to which nothing is added. It outlives a quiet night: a
+	// stream that goes resets all subscribers.
+	unusedFor = 24 * time.Hour
 	// followPace is between two readings while events come, so that a reading brings several.
 	followPace = 20 * time.Millisecond
 	// followPage bounds one reading, and with it the time for which Redis serves no other client.
@@ -37,89 +52,214 @@ const (
 )
 
 // Log is the log of events. It is safe for concurrent use.
-type Log struct{ db *redis.DB }
+type Log struct {
+	db   *redis.DB
+	keys []string // of the streams
+
+	mu      sync.Mutex
+	trimmed []time.Time // when each stream was last rid of what is too old
+}
 
 // New returns the log in Redis.
-func New(db *redis.DB) *Log { return &Log{db} }
+func New(db *redis.DB) *Log {
+	l := &Log{db: db}
+	for _, tag := range db.Spread(streams) {
+		l.keys = append(l.keys, eventsKey+tag)
+	}
+	l.trimmed = make([]time.Time, len(l.keys))
+	return l
+}
 
-// Publish adds events, in their order: all of them, or none.
-func (l *Log) Publish(ctx context.Context, events []telematics.Event) error {
-	rows := make([][]byte, len(events))
+// streamOf returns the stream of an event.
+func (l *Log) streamOf(e *telematics.Event) int { return int(uint64(e.Vehicle) % uint64(len(l.keys))) }
+
+// Publish adds events, those of one vehicle in their order. It returns those that were not added,
+// and why: of each stream all, or none.
+func (l *Log) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
+	rows := make([][][]byte, len(l.keys))
 	for i := range events {
 		row, err := encodeEvent(&events[i])
 		if err != nil {
-			return unavailable.Wrap("tell events", err)
+			return events, unavailable.Wrap("tell events", err)
 		}
-		rows[i] = row
+		stream := l.streamOf(&events[i])
+		rows[stream] = append(rows[stream], row)
 	}
-	_, err := l.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
+	failures := make([]error, len(l.keys))
+	var all sync.WaitGroup
+	for stream := range l.keys {
+		if len(rows[stream]) > 0 {
+			all.Go(func() { failures[stream] = l.add(ctx, stream, rows[stream]) })
+		}
+	}
+	all.Wait()
+	var missing []telematics.Event
+	for i := range events {
+		if failures[l.streamOf(&events[i])] != nil {
+			missing = append(missing, events[i])
+		}
+	}
+	return missing, unavailable.Wrap("tell events", errors.Join(failures...))
+}
+
+// add adds rows to a stream: all of them, or none.
+func (l *Log) add(ctx context.Context, stream int, rows [][]byte) error {
+	key := l.keys[stream]
+	if _, err := l.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, row := range rows {
-			pipe.XAdd(ctx, &goredis.XAddArgs{Stream: eventsKey, MaxLen: eventsKept, Approx: true, Values: []any{eventField, row}})
+			pipe.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: int64(eventsKept / len(l.keys)), Approx: true, Values: []any{eventField, row}})
 		}
+		pipe.Expire(ctx, key, unusedFor)
 		return nil
-	})
-	return unavailable.Wrap("tell events", err)
-}
-
-// After returns up to limit events after the one with an id, oldest first. It reports false
-// where the log cannot say, or cannot say any more, what came after it.
-func (l *Log) After(ctx context.Context, id string, limit int) ([]telematics.Event, bool, error) {
-	if !isEventID(id) {
-		return nil, false, nil
+	}); err != nil {
+		return err
 	}
-	entries, err := l.db.Client.XRangeN(ctx, eventsKey, id, "+", int64(limit)+1).Result()
-	if err != nil {
-		return nil, false, unavailable.Wrap("read events", err)
+	if l.isTrimDue(stream) {
+		if err := l.trim(ctx, key); err != nil {
+			l.db.Log.Warn("old events not removed from redis", "key", key, "err", err)
+		}
 	}
-	if len(entries) == 0 || entries[0].ID != id {
-		return nil, false, nil
-	}
-	return decodeEvents(entries[1:]), true, nil
-}
-
-// isEventID reports whether Redis would take a text for an id of a stream.
-func isEventID(s string) bool {
-	ms, seq, ok := strings.Cut(s, "-")
-	_, badMS := strconv.ParseUint(ms, 10, 64)
-	_, badSeq := strconv.ParseUint(seq, 10, 64)
-	return ok && badMS == nil && badSeq == nil
-}
-
-// Follow calls begin with up to recent latest events, at least one, and then next with
-// what follows, without a gap, until the context ends. Where the log has lost the place, it
-// calls begin again. Calls come one after another. While Redis is unavailable it keeps trying.
-func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
-	at := ""
-	l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
-		return l.follow(ctx, recent, &at, answered, begin, next)
-	}, func(err error) { l.db.Log.Warn("events not read from redis, reconnecting", "err", err) })
 	return nil
 }
 
-// follow follows from a position, or from the end where it is empty, until Redis fails. It
-// calls heard each time that Redis has answered.
-func (l *Log) follow(ctx context.Context, recent int, at *string, heard func(), begin, next func([]telematics.Event)) error {
-	for {
-		events, complete, err := l.After(ctx, *at, followPage)
-		switch {
-		case err != nil:
-			return err
-		case !complete:
-			if events, err = l.latest(ctx, recent); err != nil {
+func (l *Log) isTrimDue(stream int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := time.Since(l.trimmed[stream]) > trimEvery
+	if due {
+		l.trimmed[stream] = time.Now()
+	}
+	return due
+}
+
+// trim removes what is too old. The newest of it stays: a follower may stand there, where nothing
+// was added for long.
+func (l *Log) trim(ctx context.Context, key string) error {
+	until := fmt.Sprint(time.Now().Add(-keptFor).UnixMilli())
+	old, err := l.db.Client.XRevRangeN(ctx, key, until, "-", 1).Result()
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	return l.db.Client.XTrimMinIDApprox(ctx, key, old[0].ID, 0).Err()
+}
+
+// After returns up to limit events after a place, oldest first for each vehicle, and none after
+// another place, until; empty: all there are. It reports false where the log cannot say, or cannot
+// say any more, what came after the place.
+func (l *Log) After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error) {
+	at, ok := l.parsePlace(id)
+	if !ok {
+		return nil, false, nil
+	}
+	end, bounded := l.parsePlace(until)
+	ranges := make([]*goredis.XMessageSliceCmd, len(l.keys))
+	pipe := l.db.Client.Pipeline()
+	for i, key := range l.keys {
+		last := "+"
+		if bounded {
+			last = later(end[i], at[i]).String()
+		}
+		ranges[i] = pipe.XRangeN(ctx, key, at[i].String(), last, int64(limit)+1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, false, unavailable.Wrap("read events", err)
+	}
+	after := make([][]entry, len(l.keys))
+	for i, of := range ranges {
+		entries := decodeEntries(i, of.Val())
+		if len(entries) == 0 || entries[0].id != at[i] {
+			return nil, false, nil
+		}
+		after[i] = entries[1:]
+	}
+	found := slices.Concat(after...)
+	slices.SortStableFunc(found, byTime)
+	return at.through(found[:min(limit, len(found))]), true, nil
+}
+
+// errLost means that a stream does not have the entry any more that was read last.
+var errLost = errors.New("the place in the log of events is lost")
+
+// Follow calls begin with up to recent latest events, at least one, and then next with what
+// follows, without a gap, until the context ends. Where the log has lost the place, it calls begin
+// again. Calls come one after another. While Redis is unavailable it keeps trying; where some
+// masters of a cluster are, it goes on with what the others have.
+func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
+	l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
+		for {
+			events, at, err := l.latest(ctx, recent)
+			if err != nil {
 				return err
 			}
+			answered()
 			begin(events)
-		case len(events) == 0:
-			if err := l.await(ctx, *at); err != nil {
+			if err := l.followFrom(ctx, at, next); !errors.Is(err, errLost) {
+				return err
+			}
+		}
+	}, l.notRead)
+	return nil
+}
+
+func (l *Log) notRead(err error) {
+	l.db.Log.Warn("events not read from redis, reconnecting", "err", err)
+}
+
+// followFrom follows each stream from a place, until one has lost it.
+func (l *Log) followFrom(ctx context.Context, at place, next func([]telematics.Event)) error {
+	var following sync.WaitGroup
+	defer following.Wait()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	pages := make(chan []entry)
+	for stream, from := range at {
+		following.Go(func() {
+			l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
+				err := l.followStream(ctx, stream, &from, answered, pages)
+				if errors.Is(err, errLost) {
+					stop(err)
+				}
+				return err
+			}, l.notRead)
+		})
+	}
+	for {
+		select {
+		case page := <-pages:
+			next(at.through(page))
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// followStream reads a stream page by page, until Redis fails. It calls heard each time that Redis
+// has answered.
+func (l *Log) followStream(ctx context.Context, stream int, from *entryID, heard func(), pages chan<- []entry) error {
+	key := l.keys[stream]
+	for {
+		messages, err := l.db.Client.XRangeN(ctx, key, from.String(), "+", followPage+1).Result()
+		if err != nil {
+			return unavailable.Wrap("read events", err)
+		}
+		entries := decodeEntries(stream, messages)
+		if len(entries) == 0 || entries[0].id != *from {
+			return errLost
+		}
+		heard()
+		if entries = entries[1:]; len(entries) == 0 {
+			if err := l.await(ctx, key, *from); err != nil {
 				return err
 			}
 			heard()
 			continue
-		default:
-			next(events)
 		}
-		heard()
-		*at = events[len(events)-1].ID
+		select {
+		case pages <- entries:
+			*from = entries[len(entries)-1].id
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -128,30 +268,59 @@ func (l *Log) follow(ctx context.Context, recent int, at *string, heard func(), 
 	}
 }
 
-// latest returns up to n latest events, oldest first. An empty log is given its first: there
-// must be a position to go on from.
-func (l *Log) latest(ctx context.Context, n int) ([]telematics.Event, error) {
-	for {
-		entries, err := l.db.Client.XRevRangeN(ctx, eventsKey, "+", "-", int64(n)).Result()
-		if err != nil {
-			return nil, unavailable.Wrap("read latest events", err)
-		}
-		if len(entries) > 0 {
-			slices.Reverse(entries)
-			return decodeEvents(entries), nil
-		}
-		if err := l.Publish(ctx, []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}); err != nil {
-			return nil, err
-		}
+// latest returns about the n latest events, no more and at least one, and the place after them. An
+// empty stream is given its first entry: there must be a place to go on from.
+func (l *Log) latest(ctx context.Context, n int) ([]telematics.Event, place, error) {
+	each := n/len(l.keys) + 1
+	streams, err := l.newest(ctx, each+1)
+	if err != nil {
+		return nil, nil, err
 	}
+	at := make(place, len(streams))
+	var first, others []entry
+	for i, entries := range streams {
+		at[i] = entries[0].id
+		if len(entries) <= each { // else it is there to begin with
+			first = append(first, entries[0])
+		}
+		others = append(others, entries[1:]...)
+	}
+	slices.SortStableFunc(others, byTime)
+	events := append(at.through(first), at.through(others)...)
+	return events[max(0, len(events)-n):], at, nil
 }
 
-// await returns when there is an event after a position, or after a while without one.
-func (l *Log) await(ctx context.Context, at string) error {
+// newest returns the n newest entries of each stream, oldest first.
+func (l *Log) newest(ctx context.Context, n int) ([][]entry, error) {
+	streams := make([][]entry, len(l.keys))
+	for stream, key := range l.keys {
+		for len(streams[stream]) == 0 {
+			messages, err := l.db.Client.XRevRangeN(ctx, key, "+", "-", int64(n)).Result()
+			if err != nil {
+				return nil, unavailable.Wrap("read latest events", err)
+			}
+			slices.Reverse(messages)
+			if streams[stream] = decodeEntries(stream, messages); len(messages) > 0 {
+				continue
+			}
+			first, err := encodeEvent(&telematics.Event{Kind: telematics.ResetEvent, At: time.Now().UTC()})
+			if err == nil {
+				err = l.add(ctx, stream, [][]byte{first})
+			}
+			if err != nil {
+				return nil, unavailable.Wrap("begin the log of events", err)
+			}
+		}
+	}
+	return streams, nil
+}
+
+// await returns when there is an event after an entry, or after a while without one.
+func (l *Log) await(ctx context.Context, key string, at entryID) error {
 	// The library would wait longer for a server that is gone.
 	ctx, cancel := context.WithTimeout(ctx, blockFor+redis.PingAfter)
 	defer cancel()
-	err := l.db.Client.XRead(ctx, &goredis.XReadArgs{Streams: []string{eventsKey, at}, Count: 1, Block: blockFor}).Err()
+	err := l.db.Client.XRead(ctx, &goredis.XReadArgs{Streams: []string{key, at.String()}, Count: 1, Block: blockFor}).Err()
 	if errors.Is(err, goredis.Nil) {
 		return nil
 	}

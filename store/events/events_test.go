@@ -2,12 +2,20 @@ package events
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/simulator/devstack"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
+	"motorpool/telematics"
 )
 
 var _ broker.Events = (*Log)(nil)
@@ -22,17 +30,115 @@ func TestRedisKeepsTheContractOfEvents(t *testing.T) {
 	eventsContract(t, storetest.StartRedis(t).URL())
 }
 
+func TestARedisClusterKeepsTheContractOfEvents(t *testing.T) {
+	devstack.NeedServer(t, devstack.RedisServer)
+	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close() })
+	eventsContract(t, cluster.URL())
+	t.Run("EveryMasterCarriesAPart", func(t *testing.T) { losesMaster(t, cluster) })
+}
+
 func eventsContract(t *testing.T, address string) {
 	here, there := openRedis(t, address), openRedis(t, address)
+	cluster, spread := here.Client.(*goredis.ClusterClient)
 	brokertest.EventsContract(t, func(t *testing.T) brokertest.EventLogs {
 		empty := func() {
-			if err := here.Client.FlushAll(context.Background()).Err(); err != nil {
+			flush := func(ctx context.Context, server *goredis.Client) error { return server.FlushAll(ctx).Err() }
+			var err error
+			if spread {
+				err = cluster.ForEachMaster(context.Background(), flush)
+			} else {
+				err = here.Client.FlushAll(context.Background()).Err()
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
 		empty()
-		return brokertest.EventLogs{Here: New(here), There: New(there), Empty: empty}
+		return brokertest.EventLogs{Here: New(here), There: New(there), Empty: empty, Spread: spread}
 	})
+}
+
+// losesMaster kills a master: what is published meanwhile is missing of its vehicles alone.
+func losesMaster(t *testing.T, cluster *devstack.RedisCluster) {
+	db := openRedis(t, cluster.URL())
+	l := New(db)
+	var mu sync.Mutex
+	heard := map[telematics.VehicleID]bool{}
+	ctx, stop := context.WithCancel(t.Context())
+	begun := make(chan struct{})
+	var following sync.WaitGroup
+	following.Go(func() {
+		_ = l.Follow(ctx, 1, func([]telematics.Event) { close(begun) }, func(events []telematics.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, e := range events {
+				heard[e.Vehicle] = true
+			}
+		})
+	})
+	t.Cleanup(func() { stop(); following.Wait() })
+	<-begun
+	const dying = 1
+	if err := cluster.Masters[dying].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var events []telematics.Event
+	for id := telematics.VehicleID(1); id <= 3*streams; id++ {
+		events = append(events, telematics.Event{Kind: telematics.PresenceEvent, Vehicle: id, At: time.Now(), Change: &telematics.Change{Vehicle: id, Presence: telematics.Offline}})
+	}
+	missing, err := l.Publish(t.Context(), events)
+	if err == nil || len(missing) == 0 || len(missing) > len(events)/2 {
+		t.Fatalf("%d of %d are missing without one of three masters: %v", len(missing), len(events), err)
+	}
+	all := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(heard) == len(events)-len(missing)
+	}
+	storetest.Eventually(t, "what the other masters have is heard", all)
+	published := len(events)
+	events, missing = missing, nil
+	storetest.Eventually(t, "the rest is published once the master is replaced", func() bool {
+		events, err = l.Publish(t.Context(), events)
+		return err == nil
+	})
+	storetest.Eventually(t, "all are heard", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(heard) == published
+	})
+}
+
+// What is older than an hour goes, but for the newest of it: a follower may stand there.
+func TestPublish_RemovesWhatIsTooOld(t *testing.T) {
+	server := storetest.StartRedis(t)
+	db := openRedis(t, server.URL())
+	hourAgo := time.Now().Add(-keptFor).UnixMilli()
+	const old = 1000
+	for n := range old {
+		id := fmt.Sprintf("%d-0", hourAgo-old+int64(n))
+		if err := db.Client.XAdd(t.Context(), &goredis.XAddArgs{Stream: eventsKey, ID: id, Values: []any{eventField, "{}"}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := fmt.Sprintf("%d-0", hourAgo-1)
+	if _, err := New(db).Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := db.Client.XRange(t.Context(), eventsKey, "-", "+").Result()
+	if err != nil || len(left) > old/2 || !slices.ContainsFunc(left, func(m goredis.XMessage) bool { return m.ID == last }) {
+		t.Errorf("%d are left of %d, %v", len(left), old, err)
+	}
+	if events, complete, err := New(db).After(t.Context(), last, "", 10); err != nil || !complete || len(events) != 1 {
+		t.Errorf("after the last of the old ones: %d events, %v, %v", len(events), complete, err)
+	}
+	if ttl := db.Client.TTL(t.Context(), eventsKey).Val(); ttl <= 0 || ttl > unusedFor {
+		t.Errorf("the stream expires in %v", ttl)
+	}
 }
 
 func openRedis(t testing.TB, address string) *redis.DB {

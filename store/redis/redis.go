@@ -136,6 +136,17 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
+// Spread returns what the names of n keys have to end in, so that as many masters of a cluster have
+// them. Another server needs one key alone, which ends in nothing.
+func (db *DB) Spread(n int) []string {
+	n = min(n, len(db.parts))
+	ends := make([]string, n)
+	for i := range ends {
+		ends[i] = db.parts[i*len(db.parts)/n]
+	}
+	return ends
+}
+
 // Close closes the connections. Calls in progress fail, and Listen returns once its context ends.
 func (db *DB) Close() error {
 	return unavailable.Wrap("close redis", db.Client.Close())

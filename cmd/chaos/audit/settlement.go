@@ -124,8 +124,13 @@ const maxTTL = 100 * time.Second
 // maxSnapshotTTL is that of the reported state of a vehicle.
 const maxSnapshotTTL = time.Hour
 
-// isEventLog reports whether a key is the event log, which is bounded by its length.
-func (e RedisKey) isEventLog() bool { return e.Key == "motorpool:events" }
+// maxEventsTTL is that of a stream of the event log.
+const maxEventsTTL = 24 * time.Hour
+
+// isEventLog reports whether a key is a stream of the event log.
+func (e RedisKey) isEventLog() bool {
+	return e.Key == "motorpool:events" || strings.HasPrefix(e.Key, "motorpool:events:")
+}
 
 // isSnapshot reports whether a key is the reported state of a vehicle.
 func (e RedisKey) isSnapshot() bool { return strings.HasSuffix(e.Key, ":latest") }
@@ -134,8 +139,7 @@ func (e RedisKey) isSnapshot() bool { return strings.HasSuffix(e.Key, ":latest")
 func (e RedisKey) Stays() bool { return e.isEventLog() || e.isSnapshot() }
 
 // redisExpires checks that every key in Redis has an expiry, and a short one after everything has
-// settled. Exempt are the event log, which has a limited length, and the reported states of
-// vehicles, which may live longer.
+// settled. The event log and the reported states of vehicles may live longer.
 func redisExpires(chk *checker) {
 	chk.must(true, subject{}, "") // the reading itself
 	for i := range chk.Pending {
@@ -144,12 +148,12 @@ func redisExpires(chk *checker) {
 		if id := commandOf(e); chk.rows[id] != nil {
 			about = command(id)
 		}
-		if e.isEventLog() {
-			continue
-		}
 		most := maxTTL + chk.ahead[commandOf(e)]
-		if e.isSnapshot() {
+		switch {
+		case e.isSnapshot():
 			most = maxSnapshotTTL
+		case e.isEventLog():
+			most = maxEventsTTL
 		}
 		chk.must(e.TTL >= 0, about, "%s has no expiry", e.Key)
 		chk.must(e.TTL <= most, about, "%s expires in %v", e.Key, e.TTL)
