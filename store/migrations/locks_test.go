@@ -27,9 +27,9 @@ var rules = []struct{ statement, unless, instead string }{
 	{`^alter table .* alter (column )?\S+ (set data )?type`, ``, "a new column, written by both versions, and filled in batches"},
 	{`^alter table .* set not null`, ``, "a check constraint (… is not null) not valid, which a later migration validates"},
 	{`^alter table .* add (constraint \S+ )?(check|foreign key)`, `not valid`, "not valid, and a later migration that validates it"},
-	{`^alter table .* add (column )?(if not exists )?\S+ [^,]*(references|check)`, `^alter table .* add (constraint|check|foreign)`, "the column, then the constraint not valid"},
+	{`^alter table .* add (column )?(if not exists )?\S+ [^,]*\b(references|check)\b`, `^alter table .* add (constraint|check|foreign)`, "the column, then the constraint not valid"},
 	{`^alter table .* add (constraint \S+ )?(unique|primary key|exclude)`, `using index`, "create unique index concurrently, then add constraint … using index"},
-	{`^alter table .* add (column )?[^,]*(default [^,]*\(|generated|serial|identity)`, `^alter table .* add (constraint|check|foreign)`, "a column without a default that is computed, filled in batches"},
+	{`^alter table .* add (column )?[^,]*(default [^,]*\(|generated|serial|identity)`, `^alter table .* add (constraint|check|foreign)|default now\(\)`, "a column without a default that is computed, filled in batches"},
 	{`^alter table .* set (logged|unlogged|tablespace|access method|without cluster)`, ``, "a new table"},
 	{`^(update|delete from|merge into|truncate|lock|cluster|vacuum full|refresh materialized view)\b`, ``, "a loop of the service, in batches"},
 }
@@ -138,6 +138,7 @@ func TestViolations(t *testing.T) {
 		`create table a (b int primary key, c int references d, check (b > 0)); create index a_c on a (c); update a set b = 1;`,
 		`alter table a add column b text not null default '';`,
 		`alter table a add column b boolean;`,
+		`alter table a add column check_at timestamptz default now();`, // the same for all rows
 		`alter table a add constraint c check (b > 0) not valid;`,
 		`alter table a validate constraint c;`,
 		`alter table a add constraint c unique using index a_b;`,
