@@ -19,10 +19,21 @@ func WithRequest(ctx context.Context, id string) context.Context {
 }
 
 // LogHandler returns a handler that adds to each line the request and the trace of its context,
-// where the line does not have them itself.
-func LogHandler(h slog.Handler) slog.Handler { return correlating{h} }
+// where neither the line nor its logger has them.
+func LogHandler(h slog.Handler) slog.Handler { return correlating{Handler: h} }
 
-type correlating struct{ slog.Handler }
+type correlating struct {
+	slog.Handler
+	has ids // of the logger's own attributes
+}
+
+// ids says which keys are there.
+type ids struct{ request, trace bool }
+
+func (has *ids) note(a slog.Attr) {
+	has.request = has.request || a.Key == RequestKey
+	has.trace = has.trace || a.Key == TraceKey
+}
 
 func (c correlating) Handle(ctx context.Context, r slog.Record) error {
 	request, _ := ctx.Value(requestKey{}).(string)
@@ -30,26 +41,29 @@ func (c correlating) Handle(ctx context.Context, r slog.Record) error {
 	if request == "" && trace == "" {
 		return c.Handler.Handle(ctx, r)
 	}
+	has := c.has
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == RequestKey {
-			request = ""
-		}
+		has.note(a)
 		return true
 	})
 	r = r.Clone()
-	if request != "" {
+	if request != "" && !has.request {
 		r.AddAttrs(slog.String(RequestKey, request))
 	}
-	if trace != "" {
+	if trace != "" && !has.trace {
 		r.AddAttrs(slog.String(TraceKey, trace))
 	}
 	return c.Handler.Handle(ctx, r)
 }
 
 func (c correlating) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return correlating{c.Handler.WithAttrs(attrs)}
+	has := c.has
+	for _, a := range attrs {
+		has.note(a)
+	}
+	return correlating{c.Handler.WithAttrs(attrs), has}
 }
 
 func (c correlating) WithGroup(name string) slog.Handler {
-	return correlating{c.Handler.WithGroup(name)}
+	return correlating{Handler: c.Handler.WithGroup(name)} // in which there is none yet
 }

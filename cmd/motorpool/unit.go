@@ -154,7 +154,8 @@ func (credentials) draw(passwords *mosquitto.Passwords, units []string) ([]byte,
 // set gives the units new passwords where check allows it.
 func (c credentials) set(ctx context.Context, a unitAccess, units []string, check func(*mosquitto.Passwords) error) error {
 	var lines []byte
-	return a.edit(ctx, func(passwords *mosquitto.Passwords) error {
+	var written, inForce bool
+	err := a.edit(ctx, func(passwords *mosquitto.Passwords) error {
 		if err := check(passwords); err != nil {
 			return err
 		}
@@ -163,14 +164,21 @@ func (c credentials) set(ctx context.Context, a unitAccess, units []string, chec
 			return err
 		}
 		// Before they are in force: else a full disk would lose them.
-		return writeNew(c.PasswordFile, lines)
+		err = writeNew(c.PasswordFile, lines)
+		written = err == nil
+		return err
 	}, func() error {
+		inForce = true
 		if c.PasswordFile != "" {
 			return nil
 		}
 		_, err := os.Stdout.Write(lines)
 		return err
 	})
+	if written && !inForce { // passwords of no use, which would refuse the next attempt
+		err = errors.Join(err, os.Remove(c.PasswordFile))
+	}
+	return err
 }
 
 // writeNew writes a secret to a file that did not exist.
@@ -180,7 +188,10 @@ func writeNew(name string, content []byte) error {
 		return err
 	}
 	_, err = file.Write(content)
-	return errors.Join(err, file.Sync(), file.Close())
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
 }
 
 type addUnit struct {

@@ -86,6 +86,10 @@ func (u removeUnit) Run(ctx context.Context) error {
 		return err
 	}
 	certified, err := u.mayRemove()
+	if broker.process != nil && exitCode(err) == exitRefused {
+		// A run that was killed may have changed the files, and not had Mosquitto read them.
+		return errors.Join(err, broker.reload())
+	}
 	if err != nil {
 		return err
 	}

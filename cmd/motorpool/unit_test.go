@@ -238,3 +238,42 @@ func TestUnit_APasswordFileIsForItsOwnerAlone(t *testing.T) {
 		t.Errorf("mode %v, %v", is.Mode(), err)
 	}
 }
+
+func TestUnit_ARepeatedRemoveEndsWhatAKilledOneLeft(t *testing.T) {
+	broker := operatedMosquitto(t, devstack.MosquittoConfig{})
+	other, err := connect(t, broker, "other", "password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Killed after the file was changed, and before Mosquitto read it.
+	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", "")
+	if _, _, err := runTool(t, "unit", "remove", "other"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
+	if _, _, err := runTool(t, "unit", "remove", "other"); exitCode(err) != exitRefused {
+		t.Errorf("remove again: %v", err)
+	}
+	awaitLost(t, "of a removed unit", other)
+}
+
+func TestUnit_PasswordsThatAreNotInForceAreNotLeft(t *testing.T) {
+	file := unitsFile(t)
+	// What cannot be cleaned away makes the change fail after the passwords were drawn.
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	passwords := filepath.Join(t.TempDir(), "passwords")
+	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err == nil {
+		t.Fatal("it was changed")
+	}
+	if _, err := os.Stat(passwords); !os.IsNotExist(err) {
+		t.Errorf("the file of the passwords is there: %v", err)
+	}
+	if err := os.RemoveAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err != nil {
+		t.Errorf("add again: %v", err)
+	}
+}

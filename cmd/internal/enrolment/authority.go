@@ -39,6 +39,7 @@ type Authority struct {
 	dir, crl    string
 	certificate *x509.Certificate
 	key         crypto.Signer
+	index       codeIndex
 }
 
 // Create makes an authority in a folder: what is missing of key and certificate, record and
@@ -103,7 +104,7 @@ func load(dir, crl string) (*Authority, error) {
 	case !time.Now().Before(c.NotAfter):
 		return nil, fmt.Errorf("%s in %s expired at %s", certificateFile, dir, c.NotAfter.Format(time.RFC3339))
 	}
-	return &Authority{dir, crl, pair.Leaf, key}, nil
+	return &Authority{dir: dir, crl: crl, certificate: pair.Leaf, key: key}, nil
 }
 
 func createKey(dir string, lifetime time.Duration) error {
@@ -130,9 +131,11 @@ func createKey(dir string, lifetime time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		createFile(filepath.Join(dir, keyFile), encode("PRIVATE KEY", private), 0o600),
-		createFile(filepath.Join(dir, certificateFile), encode("CERTIFICATE", der), 0o644))
+	// The key decides between two that make an authority at the same time.
+	if err := createFile(filepath.Join(dir, keyFile), encode("PRIVATE KEY", private), 0o600); err != nil {
+		return err
+	}
+	return createFile(filepath.Join(dir, certificateFile), encode("CERTIFICATE", der), 0o644)
 }
 
 // newSerial returns a random number of a certificate.
@@ -144,13 +147,19 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
+// createFile makes a file with all of its content, or none. It fails where there is one.
 func createFile(path string, content []byte, mode fs.FileMode) error {
-	file, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	path = filepath.Clean(path)
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(content)
-	return errors.Join(err, file.Sync(), file.Close())
+	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	if err == nil {
+		err = os.Link(file.Name(), path)
+	}
+	return errors.Join(err, os.Remove(file.Name()))
 }
 
 func (a *Authority) readCRL() (*x509.RevocationList, error) {

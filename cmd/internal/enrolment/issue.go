@@ -11,7 +11,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"motorpool/telematics"
@@ -56,13 +59,32 @@ func (a *Authority) Issue(ctx context.Context, text string, request []byte) (cha
 	return chain, issued, nil
 }
 
+// codeIndex is the codes of the file, as it was read last: a guess costs no reading of the file.
+type codeIndex struct {
+	mu   sync.Mutex // guards what follows
+	file os.FileInfo
+	ends map[string]time.Time // when codes expire, by their hashes
+}
+
+// knows fails where there is no such code.
 func (a *Authority) knows(text string) error {
-	codes, err := a.codes()
+	a.index.mu.Lock()
+	defer a.index.mu.Unlock()
+	is, err := os.Stat(filepath.Join(a.dir, codesFile))
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	if !slices.ContainsFunc(codes, func(c code) bool { return c.Hash == hash([]byte(text)) && now.Before(c.Expires) }) {
+	if was := a.index.file; was == nil || !os.SameFile(was, is) || !was.ModTime().Equal(is.ModTime()) || was.Size() != is.Size() {
+		codes, err := a.codes()
+		if err != nil {
+			return err
+		}
+		a.index.file, a.index.ends = is, make(map[string]time.Time, len(codes))
+		for _, c := range codes {
+			a.index.ends[c.Hash] = c.Expires
+		}
+	}
+	if ends, ok := a.index.ends[hash([]byte(text))]; !ok || !time.Now().Before(ends) {
 		return ErrCode
 	}
 	return nil
