@@ -225,6 +225,9 @@ func (c *Scale) compare(ctx context.Context, rounds int, small, large *scaleWorl
 		}
 		slices.Reverse(sides)
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	v.Cost = SpreadOf(v.Ratios())
 	result.Commands = append(result.Commands, v)
 	return nil

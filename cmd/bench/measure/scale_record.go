@@ -18,7 +18,7 @@ import (
 const vehiclesPerStatement = 50_000
 
 // addVehicles puts vehicles on record, as the first one is, each with a unit and a snapshot. They
-// were never connected.
+// were never connected, and none is due to be checked.
 func (db database) addVehicles(ctx context.Context, first, last int) error {
 	at := time.Now().Add(-24 * time.Hour)
 	report, dropped, err := v1.DecodeReport(load.Report(1, at.UTC().Format(time.RFC3339)), time.Now())
@@ -54,7 +54,7 @@ func (db database) addVehicleRows(ctx context.Context, first, last int, fields [
 		{`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
 			select n, agency_id, status, powertrain, 'T-ST ' || n, (array['Volkswagen', 'Renault', 'Opel', 'Fiat'])[1 + n % 4], 'Model ' || n % 5, 2024, 'blue', 'compact', image, features, capabilities
 			from vehicles, generate_series($1::bigint, $2::bigint) n where id = 1`, []any{first, last}},
-		{`insert into units (serial, vehicle_id) select $3 || lpad(n::text, 9, '0'), n from generate_series($1::bigint, $2::bigint) n`, []any{first, last, load.SerialPrefix}},
+		{`insert into units (serial, vehicle_id, check_at) select $3 || lpad(n::text, 9, '0'), n, null from generate_series($1::bigint, $2::bigint) n`, []any{first, last, load.SerialPrefix}},
 		{`insert into snapshots (vehicle_id, fields) select n, $3::jsonb from generate_series($1::bigint, $2::bigint) n`, []any{first, last, string(fields)}},
 	} {
 		if err == nil {
@@ -87,7 +87,8 @@ func (r reader) heardSince(ctx context.Context, at time.Time) (n int, err error)
 
 // silence makes all units silent for some time.
 func (db database) silence(ctx context.Context, d time.Duration) error {
-	_, err := db.ExecContext(ctx, `update units set last_seen = last_seen - make_interval(secs => $1), changed_at = changed_at - make_interval(secs => $1)
+	_, err := db.ExecContext(ctx, `update units set last_seen = last_seen - make_interval(secs => $1), changed_at = changed_at - make_interval(secs => $1),
+			check_at = check_at - make_interval(secs => $1)
 		where status is not null`, d.Seconds())
 	return err
 }
