@@ -272,7 +272,13 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	var to hall
 	l := mqttlink.New(mqttlink.Config{
 		Nodes: []string{server.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword, Dialects: spoken,
-		Group:  func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		Group: func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		Units: func(_ context.Context, after telematics.Unit, _ int) ([]telematics.Unit, error) {
+			if after != "" {
+				return nil, nil
+			}
+			return []telematics.Unit{unit}, nil
+		},
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	ctx, stop := context.WithCancel(t.Context())

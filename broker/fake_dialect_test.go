@@ -29,12 +29,13 @@ const morseRoot = "morse/"
 
 var spoken = append(telematics.Dialects{morse{}}, dialects.Spoken...)
 
-func (morse) Protocol() telematics.Protocol  { return "morse" }
-func (morse) Promises() telematics.Promises  { return telematics.Promises{} }
-func (morse) Actions() []telematics.Action   { return morseActions }
-func (morse) Filters() telematics.Filters    { return morseFilters }
-func morseTopic(u telematics.Unit) string    { return morseRoot + string(u) + "/" + string(u) + "/" }
-func morseValue(m telematics.Message) string { return string(m.Payload) }
+func (morse) Protocol() telematics.Protocol       { return "morse" }
+func (morse) Promises() telematics.Promises       { return telematics.Promises{} }
+func (morse) Actions() []telematics.Action        { return morseActions }
+func (morse) Filters() telematics.Filters         { return morseFilters }
+func (morse) PresenceOf(u telematics.Unit) string { return morseTopic(u) + "connected" }
+func morseTopic(u telematics.Unit) string         { return morseRoot + string(u) + "/" + string(u) + "/" }
+func morseValue(m telematics.Message) string      { return string(m.Payload) }
 
 var (
 	morseActions = []telematics.Action{telematics.Lock, telematics.Unlock}

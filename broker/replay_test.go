@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -74,20 +75,26 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 	return server
 }
 
-func TestPresenceThatDoesNotFitIsSubscribedToAgainUntilAllIsTaken(t *testing.T) {
+func TestPresenceThatDoesNotFitIsReadAgainUntilAllIsTaken(t *testing.T) {
 	const fleet, queue = 120, 8
 	for name, real := range map[string]bool{"embedded": false, "mosquitto": true} {
 		t.Run(name, func(t *testing.T) {
 			server := fleetMQTT(t, real, fleet)
-			for i := range fleet {
-				sayRetained(t, server.UnitsURL(), telematics.Unit(fmt.Sprintf("unit-%d", i)))
+			units := make([]telematics.Unit, fleet)
+			for i := range units {
+				units[i] = telematics.Unit(fmt.Sprintf("unit-%d", i))
+				sayRetained(t, server.UnitsURL(), units[i])
 			}
 			m := &slowTwins{Memory: brokertest.NewMemory(), units: map[telematics.Unit]bool{}}
 			logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 			link := mqttlink.NewShards(mqttlink.Config{
 				Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
-				Group:       func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
-				ReplayAfter: 50 * time.Millisecond, Logger: logger,
+				Group: func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+				Units: func(_ context.Context, after telematics.Unit, limit int) ([]telematics.Unit, error) {
+					rest := units[slices.Index(units, after)+1:]
+					return rest[:min(len(rest), limit)], nil
+				},
+				CatchUpAfter: 50 * time.Millisecond, Logger: logger,
 			}, []string{server.ServiceURL()})
 			b := broker.New(broker.Config{
 				Vehicles: m, Commands: m, Halts: m, Clock: m, AuditLog: m, Pending: m, Twins: m, Contacts: m, Events: m, Publisher: link,

@@ -31,6 +31,9 @@ type Dialect interface {
 	Actions() []Action
 	// Filters returns the subscriptions by which units are heard.
 	Filters() Filters
+	// PresenceOf returns the topic on which what a unit said of its presence is retained; empty:
+	// nothing is.
+	PresenceOf(Unit) string
 	// ParseTopic returns the unit that a topic of its filters names, and what of the unit
 	// the topic is about, where it says so. The unit must stand in the topic where the MQTT
 	// broker's access rules demand the sender's own name: nothing else says who spoke

@@ -5,11 +5,12 @@ package link
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -45,9 +46,13 @@ type Config struct {
 	// second before its expiry in which nothing is published, or a message could leave too late
 	// [LAW-4]. Defaults to 400 ms.
 	WriteTimeout time.Duration
-	// ReplayAfter is the first pause before presence is subscribed to again, where not all retained
-	// messages did fit into the queue. Defaults to 1 s.
-	ReplayAfter time.Duration
+	// Units returns the next units on record, in an order of its choice, at most limit; after is
+	// the last one of the page before, empty for the first page. Nil: nothing that is retained is
+	// read.
+	Units func(ctx context.Context, after telematics.Unit, limit int) ([]telematics.Unit, error)
+	// CatchUpAfter is the first pause before retained presence that did not fit into the queue is
+	// read again. Defaults to 250 ms.
+	CatchUpAfter time.Duration
 	// KeepAlive is at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
 	KeepAlive time.Duration
 	Logger    *slog.Logger // Defaults to slog.Default().
@@ -57,8 +62,7 @@ type Config struct {
 type Receiver interface {
 	Answer(telematics.Message)
 	Report(telematics.Message)
-	// Presence reports false for a message that did not fit: the link then subscribes again to what
-	// is retained.
+	// Presence reports false for a message that did not fit: the link then reads what is retained.
 	Presence(telematics.Message) bool
 }
 
@@ -76,7 +80,7 @@ type Receiver interface {
 //   - A clean session: the MQTT broker keeps nothing while the service is not connected.
 //   - Connected means that the subscription was granted: a denied one is not an error of
 //     the library, and an answer to what was published before would be lost.
-//   - Granted is not enough for a shared one: a message must have come through one.
+//   - Granted is not enough, since all are shared: a message must have come through one.
 type Link struct {
 	config Config
 	lines  []*line
@@ -87,7 +91,7 @@ type Link struct {
 type line struct {
 	name   string // in the log
 	filter func(telematics.Filters) string
-	shared bool
+	own    bool // its group has no other member: each instance hears everything
 	qos    byte
 	to     func(Receiver) func(telematics.Message) bool
 	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
@@ -103,23 +107,22 @@ func New(c Config) *Link {
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 400*time.Millisecond)
 	c.KeepAlive = cmp.Or(c.KeepAlive, 5*time.Second)
-	c.ReplayAfter = cmp.Or(c.ReplayAfter, time.Second)
+	c.CatchUpAfter = cmp.Or(c.CatchUpAfter, 250*time.Millisecond)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Dialects == nil {
 		c.Dialects = dialects.Spoken
 	}
-	air := &line{name: "answers", filter: func(f telematics.Filters) string { return f.Answers }, shared: true, qos: 1,
+	air := &line{name: "answers", filter: func(f telematics.Filters) string { return f.Answers }, qos: 1,
 		to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }}
 	l := &Link{config: c, air: air, lines: []*line{
 		air,
-		{name: "telemetry", filter: func(f telematics.Filters) string { return f.Reports }, shared: true, qos: 1,
+		{name: "telemetry", filter: func(f telematics.Filters) string { return f.Reports }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }},
-		// Every instance hears all of presence, from the broker's memory too, which a
-		// shared subscription does not replay.
-		{name: "presence", filter: func(f telematics.Filters) string { return f.Presence }, qos: 0,
+		// Every instance hears all of presence. What is retained is read separately.
+		{name: "presence", filter: func(f telematics.Filters) string { return f.Presence }, own: true, qos: 0,
 			to: func(r Receiver) func(telematics.Message) bool { return r.Presence }},
 	}}
-	first := rand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
+	first := mathrand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
 	for _, ln := range l.lines {
 		ln.node = first
 	}
@@ -242,22 +245,20 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
 	}
-	replayed := newReplay(take)
-	subscribe := func() error {
-		for _, dialect := range l.config.Dialects {
-			if err := l.subscribe(ctx, client, ln, group, dialect, replayed.take); err != nil {
-				return err
-			}
-		}
-		return nil
+	heard, probed := func(m telematics.Message) { take(m) }, func(string) {}
+	var missed *catchUp
+	if ln.own {
+		group = rand.Text()
+		missed = newCatchUp(l, client, take)
+		heard, probed = missed.take, missed.takeProbe
 	}
-	if err := subscribe(); err != nil {
-		return err
-	}
-	if ln.shared {
-		if err := l.probe(ctx, client, lost); err != nil {
+	for _, dialect := range l.config.Dialects {
+		if err := l.subscribe(ctx, client, ln, group, dialect, heard, probed); err != nil {
 			return err
 		}
+	}
+	if err := l.probe(ctx, client, lost); err != nil {
+		return err
 	}
 	ln.client.Store(&client)
 	defer func() {
@@ -266,13 +267,13 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 	}()
 	up()
 	l.config.Logger.Info("mqtt connected", "connection", ln.name, "node", host(node))
-	again := make(chan error, 1)
-	if !ln.shared { // a shared subscription brings nothing that is retained
-		var watching sync.WaitGroup
-		over := make(chan struct{})
-		watching.Go(func() { again <- replayed.watch(l.config.ReplayAfter, l.config.Logger, ln.name, subscribe, over) })
-		defer watching.Wait()
-		defer close(over)
+	failed := make(chan error, 1)
+	if missed != nil {
+		var reading sync.WaitGroup
+		ctx, stop := context.WithCancel(ctx)
+		reading.Go(func() { failed <- missed.run(ctx) })
+		defer reading.Wait()
+		defer stop()
 	}
 	for {
 		select {
@@ -280,9 +281,9 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 			return fmt.Errorf("lost: %w", err)
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-again:
+		case err := <-failed:
 			if err != nil {
-				return fmt.Errorf("subscribe again: %w", err)
+				return err
 			}
 		}
 	}
@@ -290,23 +291,22 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 
 // subscribe asks for what the line carries of one dialect. The subscription by which a
 // message comes says in which dialect it is.
-func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(topic string, m telematics.Message)) error {
+func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
 	filter := ln.filter(d.Filters())
 	if filter == "" {
 		return nil
 	}
-	if ln.shared {
-		filter = telematics.SharedFilter(group, filter)
-	}
-	subscribed := client.Subscribe(filter, ln.qos, func(_ mqtt.Client, m mqtt.Message) {
+	subscribed := client.Subscribe(telematics.SharedFilter(group, filter), ln.qos, func(_ mqtt.Client, m mqtt.Message) {
 		unit, subject, err := d.ParseTopic(m.Topic())
 		if err != nil {
 			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "err", err)
 			return
 		}
 		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()}
-		if !v1.IsProbe(message) {
-			take(m.Topic(), message)
+		if name, ok := v1.ProbeName(message); ok {
+			probed(name)
+		} else {
+			take(message)
 		}
 	})
 	if err := l.await(ctx, subscribed); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,12 +90,21 @@ func command(payload []byte) telematics.Transmission {
 	return telematics.Transmission{Topic: v1.CommandChannel.Topic(unit), Payload: payload, QoS: 1}
 }
 
+// only returns units on record.
+func only(units ...telematics.Unit) func(context.Context, telematics.Unit, int) ([]telematics.Unit, error) {
+	return func(_ context.Context, after telematics.Unit, limit int) ([]telematics.Unit, error) {
+		rest := units[slices.Index(units, after)+1:]
+		return rest[:min(len(rest), limit)], nil
+	}
+}
+
 // startLink runs a link until the test ends.
 func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 	t.Helper()
 	link := link.New(link.Config{
 		Nodes: []string{url}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		Units:          only(unit),
 		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	ctx, stop := context.WithCancel(t.Context())

@@ -26,6 +26,7 @@ func startShards(t *testing.T, to link.Receiver, shards ...[]string) *link.Shard
 	s := link.NewShards(link.Config{
 		Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		Units:          only(unit),
 		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}, shards...)
 	ctx, stop := context.WithCancel(t.Context())

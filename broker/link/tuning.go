@@ -32,9 +32,24 @@ const (
 	// costs 2 s of ConnectTimeout.
 	probeEvery = time.Second
 
-	// Factor of each pause before presence is subscribed to again over the one before; a choice.
-	// 0.75 would shorten the pauses; 3 reaches the longest after four.
-	replayGrow = 1.5
+	// Questions for an instance that has heard all presence, and the interval between them;
+	// choices. Half: instances that answer late are not found, and all retained presence is read.
+	// Double: it is read 1 s later where there is no other instance.
+	askTimes, askEvery = 3, 300 * time.Millisecond
+	// Questions of other instances that wait for an answer; a choice. Half: of many instances that
+	// start together, some read for themselves. Double: nothing.
+	askQueue = 16
+	// Units whose retained presence is read at a time: some 20 kB in a subscription, and 100 kB of
+	// messages, far below what MQTT brokers queue for a client. Half: a fleet takes twice as long.
+	// Double: more that may not fit into the queue.
+	readBatch = 500
+	// Time for which such a subscription stays after it was acknowledged: Mosquitto sends what is
+	// retained before that, others immediately after. Half: less time for those. Double: 100,000
+	// units take 40 s instead of 20 s.
+	readPause = 100 * time.Millisecond
+	// Factor of each pause before what did not fit is read again over the one before; a choice.
+	// 0.75 would shorten the pauses; 3 reaches the longest after five.
+	catchUpGrow = 1.5
 	// Longest such pause; a choice. Half: a full queue is filled more often. Double: presence is
 	// incomplete for longer.
 	longestPause = 30 * time.Second

@@ -10,6 +10,15 @@ import (
 	"motorpool/telematics"
 )
 
+// Units returns the next units of vehicles, at most limit, in the order of Postgres; after is the
+// last one of the page before, empty for the first page.
+func (f *Fleet) Units(ctx context.Context, after telematics.Unit, limit int) ([]telematics.Unit, error) {
+	var units []telematics.Unit
+	err := f.db.Prepared.Select(ctx, &units, `
+		select serial from units where serial > $1 and vehicle_id is not null order by serial limit $2`, string(after), limit)
+	return units, unavailable.Wrap("read units", err)
+}
+
 // agedBatch bounds what is checked in one statement.
 const agedBatch = 1000
 

@@ -141,3 +141,39 @@ func TestAged_ChecksAUnitWhenItIsDue(t *testing.T) {
 		t.Errorf("a unit without a vehicle is checked at %v", at)
 	}
 }
+
+func TestUnits_PagesHaveEachUnitOfAVehicleOnce(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	for range 7 {
+		add()
+	}
+	if _, err := p.Pool.Exec(`insert into units (serial) values ('in-stock')`); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[telematics.Unit]int{}
+	for after, pages := telematics.Unit(""), 0; ; pages++ {
+		page, err := p.Units(t.Context(), after, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			if pages != 3 {
+				t.Errorf("%d pages", pages)
+			}
+			break
+		}
+		for _, unit := range page {
+			seen[unit]++
+		}
+		after = page[len(page)-1]
+	}
+	if len(seen) != 7 || seen["in-stock"] > 0 {
+		t.Errorf("read %v", seen)
+	}
+	for unit, n := range seen {
+		if n != 1 {
+			t.Errorf("%s was read %d times", unit, n)
+		}
+	}
+}

@@ -113,6 +113,11 @@ func reads(t *testing.T, d telematics.Dialect, s Samples) {
 		}
 	}
 	if f.Presence != "" {
+		own := s
+		own.Presence.Topic = d.PresenceOf(s.Unit)
+		if message(t, d, own.Presence).Unit != s.Unit {
+			t.Errorf("PresenceOf(%q) = %q, the topic of another unit", s.Unit, own.Presence.Topic)
+		}
 		p, err := d.DecodePresence(message(t, d, s.Presence), received)
 		if err != nil || !slices.Contains([]telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline}, p.Status) {
 			t.Errorf("presence %+v, %v", p, err)

@@ -30,6 +30,9 @@ func (Dialect) Filters() telematics.Filters {
 	return telematics.Filters{Answers: AckChannel.Filter(), Reports: TelemetryChannel.Filter(), Presence: PresenceChannel.Filter()}
 }
 
+// PresenceOf implements telematics.Dialect.
+func (Dialect) PresenceOf(u telematics.Unit) string { return PresenceChannel.Topic(u) }
+
 // ParseTopic implements telematics.Dialect. A topic is about all that its payload says.
 func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	u, _, err := ParseTopic(topic)

@@ -35,10 +35,13 @@ func ProbeTopic(name string) string {
 	return PresenceChannel.Topic(telematics.Unit(probePrefix + name))
 }
 
-// IsProbe reports whether a message on a topic of presence is what an instance sends itself on a
-// ProbeTopic, which is empty.
-func IsProbe(m telematics.Message) bool {
-	return len(m.Payload) == 0 && strings.HasPrefix(string(m.Unit), probePrefix)
+// ProbeName returns the name of a ProbeTopic, for a message on a topic of presence that an instance
+// sends itself or other instances, which is empty.
+func ProbeName(m telematics.Message) (name string, ok bool) {
+	if len(m.Payload) > 0 {
+		return "", false
+	}
+	return strings.CutPrefix(string(m.Unit), probePrefix)
 }
 
 // ParseTopic returns the unit and the channel that a topic names.

@@ -66,10 +66,11 @@ func TestAProbeIsAnEmptyMessageOfAUnitThatDoesNotExist(t *testing.T) {
 	if err != nil || channel != PresenceChannel {
 		t.Fatalf("%s: %v, %v", ProbeTopic("3F9K2M7Q"), channel, err)
 	}
-	if !IsProbe(telematics.Message{Unit: unit}) {
+	if name, ok := ProbeName(telematics.Message{Unit: unit}); !ok || name != "3F9K2M7Q" {
 		t.Error("a probe is not known as one")
 	}
-	if IsProbe(telematics.Message{Unit: "unit-1"}) || IsProbe(telematics.Message{Unit: unit, Payload: []byte("{}")}) {
+	_, other := ProbeName(telematics.Message{Unit: "unit-1"})
+	if _, payload := ProbeName(telematics.Message{Unit: unit, Payload: []byte("{}")}); other || payload {
 		t.Error("what a unit says is taken for a probe")
 	}
 }

@@ -96,6 +96,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	mqtt := link.NewShards(link.Config{
 		Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
 		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
+		Units:  cars.Units,
 		Logger: log,
 	}, link.ParseShards(c.MQTTURL)...)
 	carrier := broker.New(broker.Config{

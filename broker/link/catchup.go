@@ -1,0 +1,235 @@
+package link
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
+)
+
+// catchUp reads from the MQTT broker's memory what the presence connection has missed: what units
+// said while no instance was connected, and what did not fit into the queue.
+//
+// The subscription to presence is shared in a group of one member, which brings nothing that is
+// retained; what Mosquitto 2.0 sends all the same is discarded. So an instance that starts next to
+// others, which have heard everything, stores nothing. It asks for such an instance, by a probe
+// that each hears, and one that is complete answers. Without an answer, it reads the retained
+// presence of all units on record, in batches: each is a subscription to the topics of some units,
+// for a moment. So the MQTT broker never has more to send than a batch, and a queue that is full is
+// waited for.
+//
+// The callback is never held up, which would keep the MQTT client from reading.
+type catchUp struct {
+	*Link
+	client mqtt.Client
+	to     func(telematics.Message) bool
+	name   string // of this connection, in probes
+
+	asked   chan string   // names of connections that ask for a complete instance
+	covered chan struct{} // another instance is complete
+	reads   atomic.Bool   // what is retained was asked for
+
+	mu     sync.Mutex
+	missed map[telematics.Unit]struct{} // of which a message did not fit: as many as have accounts
+	some   chan struct{}                // holds one where missed has some
+}
+
+// Probes between instances.
+const (
+	askProbe  = "ask-"  // with the name of the connection that asks
+	doneProbe = "done-" // likewise: another instance is complete
+)
+
+func newCatchUp(l *Link, client mqtt.Client, to func(telematics.Message) bool) *catchUp {
+	return &catchUp{
+		Link: l, client: client, to: to, name: rand.Text(), asked: make(chan string, askQueue), covered: make(chan struct{}, 1),
+		missed: map[telematics.Unit]struct{}{}, some: make(chan struct{}, 1),
+	}
+}
+
+// take hands a message over, or notes its unit where it does not fit.
+func (c *catchUp) take(m telematics.Message) {
+	if m.Retained && !c.reads.Load() || c.to(m) {
+		return
+	}
+	c.mu.Lock()
+	c.missed[m.Unit] = struct{}{}
+	c.mu.Unlock()
+	select {
+	case c.some <- struct{}{}:
+	default:
+	}
+}
+
+// takeProbe takes the name of a probe of any instance, this one included.
+func (c *catchUp) takeProbe(name string) {
+	if asking, ok := strings.CutPrefix(name, askProbe); ok && asking != c.name {
+		select {
+		case c.asked <- asking:
+		default: // it repeats the question, or reads
+		}
+	}
+	if name == doneProbe+c.name {
+		select {
+		case c.covered <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run reads what was missed, until the context ends, or a subscription fails.
+func (c *catchUp) run(ctx context.Context) error {
+	if c.config.Units == nil {
+		return nil
+	}
+	if !c.isCovered(ctx) {
+		if err := c.readAll(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case asking := <-c.asked:
+			c.publishProbe(doneProbe + asking)
+		case <-c.some:
+			c.config.Logger.Warn("presence queue full, reading what is retained")
+			if err := c.readMissed(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *catchUp) publishProbe(name string) {
+	c.client.Publish(v1.ProbeTopic(name), 1, false, []byte{}) // empty: older instances ignore it
+}
+
+// isCovered reports whether another instance has heard what this one has not.
+func (c *catchUp) isCovered(ctx context.Context) bool {
+	for range askTimes {
+		c.publishProbe(askProbe + c.name)
+		select {
+		case <-c.covered:
+			return true
+		case <-time.After(askEvery):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// readAll reads the retained presence of all units on record.
+func (c *catchUp) readAll(ctx context.Context) error {
+	count, began, after := 0, time.Now(), telematics.Unit("")
+	for ctx.Err() == nil {
+		units, err := c.unitsAfter(ctx, after)
+		if err != nil {
+			c.config.Logger.Warn("units not read, retrying", "err", err)
+			pause(ctx, c.config.CatchUpAfter)
+			continue
+		}
+		if len(units) == 0 {
+			c.config.Logger.Info("retained presence read", "units", count, "took", time.Since(began).Round(time.Millisecond))
+			return nil
+		}
+		if err := c.read(ctx, units); err != nil {
+			return err
+		}
+		if err := c.readMissed(ctx); err != nil {
+			return err
+		}
+		count, after = count+len(units), units[len(units)-1]
+	}
+	return nil
+}
+
+func (c *catchUp) unitsAfter(ctx context.Context, after telematics.Unit) ([]telematics.Unit, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.ConnectTimeout)
+	defer cancel()
+	return c.config.Units(ctx, after, readBatch)
+}
+
+// readMissed reads what did not fit until all fits, after growing pauses.
+func (c *catchUp) readMissed(ctx context.Context) error {
+	for wait := c.config.CatchUpAfter; ; wait = min(time.Duration(float64(wait)*catchUpGrow), longestPause) {
+		units := c.takeMissed()
+		if len(units) == 0 {
+			return nil
+		}
+		if !pause(ctx, wait) {
+			return nil
+		}
+		if err := c.read(ctx, units); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *catchUp) takeMissed() []telematics.Unit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	units := slices.Collect(maps.Keys(c.missed))
+	units = units[:min(len(units), readBatch)]
+	for _, unit := range units {
+		delete(c.missed, unit)
+	}
+	return units
+}
+
+// read returns when what is retained of units has come. It goes to the callback of the
+// subscription to all presence.
+func (c *catchUp) read(ctx context.Context, units []telematics.Unit) error {
+	topics := map[string]byte{}
+	for _, unit := range units {
+		for _, dialect := range c.config.Dialects {
+			if topic := dialect.PresenceOf(unit); topic != "" {
+				topics[topic] = 0
+			}
+		}
+	}
+	if len(topics) == 0 {
+		return nil
+	}
+	c.reads.Store(true)
+	if err := c.await(ctx, c.client.SubscribeMultiple(topics, nil)); err != nil {
+		return ignoreEnd(ctx, fmt.Errorf("subscribe to retained presence: %w", err))
+	}
+	if !pause(ctx, readPause) {
+		return nil
+	}
+	if err := c.await(ctx, c.client.Unsubscribe(slices.Collect(maps.Keys(topics))...)); err != nil {
+		return ignoreEnd(ctx, fmt.Errorf("unsubscribe from retained presence: %w", err))
+	}
+	return nil
+}
+
+// ignoreEnd returns nil for an error that the end of the context has caused.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// pause reports whether the context lasted.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
