@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	auditlog "motorpool/store/activity"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
 )
@@ -11,11 +13,15 @@ import (
 type prune struct {
 	database
 	KeepCommands int  `default:"24" placeholder:"MONTHS" help:"Whole months for which settled commands are kept, at least 3; 0: all of them (default ${default})."`
+	KeepActivity int  `default:"24" placeholder:"MONTHS" help:"Whole months for which the audit log is kept; 0: all of it (default ${default})."`
 	DryRun       bool `env:"-" help:"Print what would be removed, and change nothing."`
 }
 
 // Run goes to the database, past the service: the service's role may remove no history.
 func (p prune) Run(ctx context.Context) error {
+	if p.KeepActivity < 0 {
+		return badUsage("--keep-activity: want 0 or more months")
+	}
 	if p.KeepCommands != 0 && p.KeepCommands < commands.MinMonths {
 		return badUsage("--keep-commands: want 0 or at least %d: for that time an answer may still settle a command whose result is unknown", commands.MinMonths)
 	}
@@ -24,6 +30,27 @@ func (p prune) Run(ctx context.Context) error {
 		return err
 	}
 	defer postgres.Close()
+	return errors.Join(p.pruneCommands(ctx, postgres), p.pruneActivity(ctx, postgres))
+}
+
+func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {
+	if p.KeepActivity == 0 {
+		fmt.Println("the whole audit log is kept")
+		return nil
+	}
+	pruned, err := auditlog.Prune(ctx, postgres, p.KeepActivity, p.DryRun)
+	if err != nil {
+		return explainUnavailable(pg.NeedsOwner(err))
+	}
+	p.printMonths(pruned.Months, "audit log entries")
+	if pruned.Others > 0 {
+		fmt.Printf("removed %d audit log entries from the default partition\n", pruned.Others)
+	}
+	fmt.Printf("the audit log begins with %s\n", pruned.Before.Format("2006-01-02"))
+	return nil
+}
+
+func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
 	if p.KeepCommands == 0 {
 		fmt.Println("all commands are kept")
 		return nil

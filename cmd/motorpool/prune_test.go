@@ -58,7 +58,10 @@ func TestPrune_AYear(t *testing.T) {
 	if got := prune(); strings.Contains(got, "settled_commands_") || left() != 1400 {
 		t.Errorf("by default: %s%d are left", got, left())
 	}
-	if got := prune("--keep-commands", "0"); !strings.Contains(got, "all commands are kept") || left() != 1400 {
+	if got := prune("--keep-activity", "0"); !strings.Contains(got, "the whole audit log is kept") {
+		t.Errorf("--keep-activity 0: %s", got)
+	}
+	if got := prune("--keep-commands", "0"); !strings.Contains(got, "all commands are kept") || !strings.Contains(got, "the audit log begins with 20") || left() != 1400 {
 		t.Errorf("keep all: %s%d are left", got, left())
 	}
 	if got := prune("--keep-commands", "4", "--dry-run"); strings.Count(got, "would remove settled_commands_") != 10 || left() != 1400 {

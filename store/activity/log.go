@@ -144,6 +144,10 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 	if !pg.Searchable(q.Actor, q.Action, string(q.Outcome)) {
 		return nil, nil
 	}
+	order := "id"
+	if !q.From.IsZero() && !q.To.IsZero() && q.To.Sub(q.From) <= sortedRange {
+		order = "id + 0" // not by the index of ids, from the newest entry on
+	}
 	var rows []row
 	err := l.db.Lists.SelectContext(ctx, &rows, `
 		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action, parameters,
@@ -158,7 +162,7 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 			and ($7::timestamptz is null or at < $7)
 			and ($8::bigint = 0 or id < $8)
 			and ($10::bigint = 0 or booking_id = $10)
-		order by id desc
+		order by `+order+` desc
 		limit nullif($9::bigint, 0)`,
 		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Booking)
 	if err != nil {

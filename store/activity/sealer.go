@@ -24,11 +24,17 @@ type Sealer struct {
 // NewSealer returns a sealer, which is not safe for concurrent use.
 func NewSealer(db *pg.DB, log *slog.Logger) *Sealer { return &Sealer{db: db, log: log} }
 
-// Run seals until the context ends.
+// Run seals, and adds the partitions of the next months, until the context ends.
 func (s *Sealer) Run(ctx context.Context) error {
 	tick := time.NewTicker(sealEvery)
 	defer tick.Stop()
-	for {
+	for next := time.Now(); ; {
+		if time.Now().After(next) {
+			next = time.Now().Add(partitionsEvery)
+			if _, err := AddPartitions(ctx, s.db); err != nil && ctx.Err() == nil {
+				s.log.Warn("partitions of the audit log not added, retrying", "err", err, "retry_in", partitionsEvery)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil

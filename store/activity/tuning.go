@@ -21,6 +21,18 @@ const (
 	// headEvery is between two log messages with the head of the chain.
 	headEvery = time.Hour
 
+	// partitionsAhead are the months for which there are partitions in advance. Half: an
+	// installation that is stopped for two months adds to the default partition; double: more empty
+	// tables.
+	partitionsAhead = 2
+	// partitionsEvery is between two looks whether partitions are missing.
+	partitionsEvery = time.Hour
+
+	// sortedRange is up to which range of time a query reads all entries of that time and sorts
+	// them, instead of searching from the newest one. Half: a day that is long ago is not found in
+	// time; double: sorting takes too long where there are 2 million entries a day.
+	sortedRange = 24 * time.Hour
+
 	// walkSeals are read at a time, with their entries.
 	walkSeals = 100
 	// maxFindings bounds what a verification reports in detail.

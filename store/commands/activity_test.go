@@ -98,6 +98,7 @@ func TestTheHistoryIsFilteredAndPaged(t *testing.T) {
 		"outcome":       {telematics.ActivityQuery{Outcome: telematics.Executed}, []int64{12, 11, 10, 9, 8, 7}},
 		"from":          {telematics.ActivityQuery{From: morning.Add(9 * time.Second)}, []int64{12, 11, 10}},
 		"to":            {telematics.ActivityQuery{To: morning.Add(2 * time.Second)}, []int64{2, 1}},
+		"from and to":   {telematics.ActivityQuery{From: morning.Add(3 * time.Second), To: morning.Add(6 * time.Second), Page: telematics.Page{Limit: 2}}, []int64{6, 5}},
 		"page":          {telematics.ActivityQuery{Page: telematics.Page{Limit: 3, Before: 6}}, []int64{5, 4, 3}},
 		"all together":  {telematics.ActivityQuery{Agency: 1, Vehicle: 3, Actor: "b", Action: "command.lock"}, []int64{8}},
 		"not even text": {telematics.ActivityQuery{Actor: "\x00"}, nil},

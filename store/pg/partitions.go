@@ -67,13 +67,16 @@ func (p *DB) DropMonths(ctx context.Context, table, history string, before time.
 	if dryRun || outdated == 0 {
 		return months, nil
 	}
-	db, err := p.WithoutTimeouts(ctx, tablePatience)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
 	for i, m := range months {
-		err := retryLocked(ctx, func() error { return dropMonth(ctx, db, m, history) })
+		err := p.WhenFree(ctx, func(tx *sqlx.Tx) error {
+			_, err := tx.ExecContext(ctx, `
+				insert into history_pruned as p (history, before) values ($1, $2)
+				on conflict (history) do update set before = greatest(p.before, excluded.before)`, history, m.until)
+			if err == nil {
+				_, err = tx.ExecContext(ctx, `drop table `+pq.QuoteIdentifier(m.Name))
+			}
+			return err
+		})
 		if err != nil {
 			return months[:i], unavailable.Wrap("drop "+m.Name, err)
 		}
@@ -81,22 +84,15 @@ func (p *DB) DropMonths(ctx context.Context, table, history string, before time.
 	return months, nil
 }
 
-func dropMonth(ctx context.Context, db *sqlx.DB, m Month, history string) error {
-	tx, err := db.BeginTxx(ctx, nil)
+// WhenFree runs statements that lock whole tables, in one transaction. Where a table is in use it
+// tries again for some minutes, and lets other statements pass meanwhile. No timeout bounds them.
+func (p *DB) WhenFree(ctx context.Context, run func(*sqlx.Tx) error) error {
+	db, err := p.WithoutTimeouts(ctx, tablePatience)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	_, err = tx.ExecContext(ctx, `
-		insert into history_pruned as p (history, before) values ($1, $2)
-		on conflict (history) do update set before = greatest(p.before, excluded.before)`, history, m.until)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, `drop table `+pq.QuoteIdentifier(m.Name))
-	}
-	if err == nil {
-		err = tx.Commit()
-	}
-	return err
+	defer db.Close()
+	return retryLocked(ctx, func() error { return within(ctx, db, run) })
 }
 
 // insufficientPrivilege is the SQLSTATE of a statement for which a role lacks a right.

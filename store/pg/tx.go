@@ -10,7 +10,11 @@ import (
 
 // Within runs statements in one transaction: all of them count, or none.
 func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
-	tx, err := p.Pool.BeginTxx(ctx, nil)
+	return within(ctx, p.Pool, run)
+}
+
+func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
+	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,143 @@
+package activity
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/store/storetest"
+)
+
+// partitions returns the names of the partitions.
+func (l *sealedLog) partitions() (names []string) {
+	l.Helper()
+	l.must(l.db.Pool.Select(&names, `select inhrelid::regclass::text from pg_inherits where inhparent = 'activity'::regclass order by 1`))
+	return names
+}
+
+func (l *sealedLog) monthAhead(n int) string {
+	l.Helper()
+	now, err := l.db.Time(l.Context())
+	l.must(err)
+	return time.Date(now.Year(), now.Month()+time.Month(n), 1, 0, 0, 0, 0, time.UTC).Format("2006_01")
+}
+
+// unpartitioned is the last version with one table.
+const unpartitioned = 45
+
+func logAt(t *testing.T, version int64) *sealedLog {
+	t.Helper()
+	db := storetest.Open(t, storetest.NewEmptyDatabase(t))
+	if err := db.MigrateTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	return &sealedLog{T: t, Log: New(db), sealer: NewSealer(db, slog.New(slog.DiscardHandler))}
+}
+
+// An instance of the version before goes on with its open connections and prepared statements.
+func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T) {
+	t.Parallel()
+	l := logAt(t, unpartitioned)
+	l.exec(`create role activity_reader`, `create role activity_keeper`, `grant select on activity to activity_reader`, `grant select, insert, update, delete on activity to activity_keeper`)
+	t.Cleanup(func() {
+		if _, err := l.db.Pool.Exec(`drop owned by activity_reader, activity_keeper; drop role activity_reader, activity_keeper`); err != nil {
+			t.Error(err)
+		}
+	})
+	l.writeNumbered(1, 10)
+	l.seal()
+	noted := l.head()
+	stop := make(chan struct{})
+	added := make(chan int, 1)
+	go func() {
+		n := 0
+		defer func() { added <- n }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			now := entry(n)
+			now.At = time.Now()
+			if err := l.Add(t.Context(), now); err != nil {
+				t.Errorf("while the table is changed: %v", err)
+				return
+			}
+			n++
+		}
+	}()
+	if _, err := l.db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	n := <-added
+	if n == 0 {
+		t.Error("no entry was added meanwhile")
+	}
+	if got, want := l.partitions(), []string{"activity_" + l.monthAhead(2), "activity_default", "activity_to_" + l.monthAhead(1)}; !slices.Equal(got, want) {
+		t.Errorf("partitions %q, want %q", got, want)
+	}
+	l.write(entry(11))
+	l.seal()
+	if r := l.verify(noted); len(r.Findings) > 0 || r.Entries != int64(11+n) {
+		t.Errorf("%d entries were added meanwhile: %+v", n, r)
+	}
+	var ids []int64
+	l.must(l.db.Pool.Select(&ids, `select id from activity order by id`))
+	if len(ids) != 11+n || slices.Contains(ids, 0) || len(slices.Compact(ids)) != 11+n {
+		t.Errorf("%d entries with %d ids", 11+n, len(slices.Compact(ids)))
+	}
+	var rights string
+	l.must(l.db.Pool.Get(&rights, `select concat_ws(' ', has_table_privilege('activity_reader', 'activity', 'select'), has_table_privilege('activity_reader', 'activity', 'insert'),
+		has_table_privilege('activity_keeper', 'activity', 'insert'), has_table_privilege('activity_keeper', 'activity', 'update'),
+		has_table_privilege('activity_keeper', 'activity_to_`+l.monthAhead(1)+`', 'delete'))`))
+	if rights != "t f t f f" {
+		t.Errorf("rights %s", rights)
+	}
+}
+
+func TestAddPartitions_OfTheNextMonthsThroughTheServicesRole(t *testing.T) {
+	t.Parallel()
+	l := newSealedLog(t)
+	want := []string{"activity_" + l.monthAhead(0), "activity_" + l.monthAhead(1), "activity_" + l.monthAhead(2), "activity_default", "activity_to_" + l.monthAhead(-1)}
+	if got := l.partitions(); !slices.Equal(got, want) {
+		t.Errorf("partitions of a new database %q, want %q", got, want)
+	}
+	now, err := l.db.Time(t.Context())
+	l.must(err)
+	current, far := entry(1), entry(1)
+	current.At, far.At = now, now.AddDate(3, 0, 0)
+	l.exec(`drop table activity_`+l.monthAhead(1), `drop table activity_`+l.monthAhead(2), `create role activity_owner`, `grant all on schema public to activity_owner`)
+	t.Cleanup(func() {
+		if _, err := l.db.Pool.Exec(`reassign owned by activity_owner to current_user; drop owned by activity_owner; drop role activity_owner`); err != nil {
+			t.Error(err)
+		}
+	})
+	l.write(current, entry(1), far)
+	l.db.Pool.SetMaxOpenConns(1)
+	l.exec(`set role activity_owner`) // owns nothing
+	for range 2 {
+		if _, err := AddPartitions(t.Context(), l.db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.exec(`reset role`)
+	if got := l.partitions(); !slices.Equal(got, want) {
+		t.Errorf("partitions %q, want %q", got, want)
+	}
+	var where []string
+	l.must(l.db.Pool.Select(&where, `select tableoid::regclass::text from activity order by id`))
+	if w := []string{want[0], want[4], "activity_default"}; !slices.Equal(where, w) {
+		t.Errorf("entries are in %q, want %q", where, w)
+	}
+	l.seal()
+	if r := l.verify(); len(r.Findings) > 0 || r.Entries != 3 || r.Seals != 3 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := l.db.Pool.Exec(`delete from ` + want[0]); err == nil || !strings.Contains(err.Error(), "append-only") {
+		t.Errorf("delete from a partition: %v", err)
+	}
+}
