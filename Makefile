@@ -3,7 +3,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test chaos bench check contract fmt lint build
+.PHONY: help dev test chaos bench check contract vuln fmt lint build
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ check: go ## run what needs no server: format, vet, lint, architecture, language
 
 contract: go ## check the HTTP contract with linters and client generators, and docs/signing with its vectors
 	.ci/contract/run
+
+vuln: go ## look for known vulnerabilities in what the programs call (needs https://vuln.go.dev, or a copy: GOVULNDB=file:///srv/vulndb)
+	@.ci/vuln
 
 fmt: go ## format the code
 	gofmt -w .
