@@ -91,7 +91,7 @@ func (p *Postgres) startStandbyLocked(ctx context.Context, cfg StandbyConfig, lo
 	if err := c.place(dir, log); err != nil {
 		return nil, err
 	}
-	if err := p.copyTo(ctx, c, cfg.Primary); err != nil {
+	if err := errors.Join(p.copyTo(ctx, c), c.configure("standby.signal", p.standbySettings(cfg.Primary))); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
 	s, err := onFreePorts(1, func(ports []int) (*Postgres, error) {
@@ -104,18 +104,27 @@ func (p *Postgres) startStandbyLocked(ctx context.Context, cfg StandbyConfig, lo
 	return s, nil
 }
 
-// copyTo copies the data, and says there where the primary is.
-func (p *Postgres) copyTo(ctx context.Context, c *cluster, primary string) error {
+// copyTo copies the data.
+func (p *Postgres) copyTo(ctx context.Context, c *cluster) error {
 	backup := c.program("pg_basebackup", "-D", c.dataDir(), "-h", "127.0.0.1", "-p", fmt.Sprint(p.port), "-U", postgresUser,
 		"--checkpoint=fast", "--wal-method=stream", "--no-sync")
 	backup.Env = append(backup.Env, "PGPASSWORD="+c.password)
 	if said, err := runWith(ctx, backup); err != nil {
 		return fmt.Errorf("pg_basebackup: %w; it said:\n%s", err, said)
 	}
+	return nil
+}
+
+// standbySettings say where the primary is.
+func (p *Postgres) standbySettings(primary string) string {
 	host, port, _ := strings.Cut(cmp.Or(primary, fmt.Sprintf("127.0.0.1:%d", p.port)), ":")
-	settings := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s application_name=%s connect_timeout=2'\nwal_retrieve_retry_interval = '200ms'\n",
-		host, port, postgresUser, c.password, standbyApplication)
-	for file, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": settings} {
+	return fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s application_name=%s connect_timeout=2'\nwal_retrieve_retry_interval = '200ms'\n",
+		host, port, postgresUser, p.cluster.password, standbyApplication)
+}
+
+// configure sets how a copy recovers: as the signal file says, with settings.
+func (c *cluster) configure(signal, settings string) error {
+	for file, text := range map[string]string{signal: "", "postgresql.auto.conf": settings} {
 		path := filepath.Join(c.dataDir(), file)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/simulator/devstack"
+	auditlog "motorpool/store/activity"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+// The procedure of docs/backup.md: a base backup, archived WAL, the server is lost, and restored to
+// a moment before its end.
+func TestBackup_RestoredToAMomentTheAuditLogIsSealedAndNumbersJump(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	server := storetest.StartPostgres(t, false)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(server.Archive(t.Context()))
+	open := func(address string) *pg.DB {
+		t.Helper()
+		db, err := pg.New(pg.Config{URL: address, Timeout: 20 * time.Second})
+		must(err)
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	address := server.Database(storetest.Template)
+	db := open(address)
+	write := func(db *pg.DB, n int) {
+		t.Helper()
+		entries := make([]telematics.Activity, n)
+		for i := range entries {
+			entries[i] = telematics.Activity{At: time.Now(), Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin}, Action: telematics.StatusRead}
+		}
+		must(auditlog.Insert(t.Context(), db.Pool, entries...))
+		_, err := auditlog.NewSealer(db, slog.New(slog.DiscardHandler)).Seal(t.Context())
+		must(err)
+	}
+	number := func(db *pg.DB) (n int64) {
+		t.Helper()
+		must(db.Pool.Get(&n, `select next_command_seq()`))
+		return n
+	}
+	tool := func(address string, args ...string) (string, error) {
+		t.Helper()
+		printed, err := output(t, append(args, "--database-url", address)...)
+		return strings.TrimSpace(printed), err
+	}
+	head := func(address string) string {
+		t.Helper()
+		hash, err := tool(address, "activity", "verify", "--head")
+		must(err)
+		return hash
+	}
+
+	write(db, 400)
+	number(db)
+	backup, err := server.Backup(t.Context(), server.Dir+"/backup")
+	must(err)
+	write(db, 50)
+	kept := head(address)
+	moment, err := db.Time(t.Context())
+	must(err)
+	time.Sleep(20 * time.Millisecond) // so that the moment is before what follows
+	write(db, 20)
+	lost, last := head(address), number(db)
+	must(server.Archived(t.Context()))
+	must(server.Kill())
+
+	restored, err := backup.Restore(t.Context(), moment)
+	must(err)
+	t.Cleanup(func() {
+		if err := restored.Discard(); err != nil {
+			t.Error(err)
+		}
+	})
+	to, err := url.Parse(restored.URL())
+	must(err)
+	to.Path = "/" + storetest.Template
+	address = to.String()
+	if printed, err := tool(address, "activity", "verify", "--expect-head", kept); err != nil || !strings.HasPrefix(printed, "compared 450 entries with 3 seals; 0 entries are not sealed yet") {
+		t.Errorf("restored: %q, %v", printed, err)
+	}
+	if printed, err := tool(address, "activity", "verify", "--expect-head", lost); exitCode(err) != exitFailed {
+		t.Errorf("the head of what was lost: %q, %v", printed, err)
+	}
+	if printed, err := tool(address, "seq", "advance", "--dry-run"); err != nil || !strings.Contains(printed, "the next command makes it jump by itself") {
+		t.Errorf("numbers: %q, %v", printed, err)
+	}
+	db = open(address)
+	if next := number(db); next <= last {
+		t.Errorf("the first number after the restore is %d, units have seen %d", next, last)
+	}
+	write(db, 5)
+	if printed, err := tool(address, "activity", "verify", "--expect-head", kept); err != nil || !strings.HasPrefix(printed, "compared 455 entries") {
+		t.Errorf("after entries were added: %q, %v", printed, err)
+	}
+}
