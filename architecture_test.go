@@ -84,7 +84,7 @@ var homes = map[string][]string{
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
 	"github.com/Shopify/toxiproxy/":              {"cmd/chaos/network"},
 	// Until it is part of the standard library: Go 1.27.
-	"github.com/go-json-experiment/json":   {"telematics/v1"},
+	"github.com/go-json-experiment/json":   {"telematics/v1", "store/vehicles", "store/twins"},
 	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":          {"rental"},
 	"github.com/stripe/stripe-go/":         {"rental/stripe"},

@@ -135,15 +135,18 @@ func (s *state) observe(o delivery.Observation, owner owner, waiter chan<- bool)
 	if o.Report != nil {
 		s.reported = true
 		s.reports++
+		if len(s.snapshot) == 0 {
+			s.snapshot = make(telematics.Snapshot, len(o.Report.Values))
+		}
 		for field, value := range o.Report.Values {
 			reading := telematics.Reading{Value: value, At: o.Report.At}
 			newer, changed := s.snapshot.Take(field, reading)
 			if newer {
 				s.sections[field.Section()].changes++
 			}
-			if changed {
+			if changed && s.loaded { // else load compares it
 				s.unpublished[field] = reading
-				s.urgent = s.urgent || s.loaded && slices.Contains(urgentFields, field)
+				s.urgent = s.urgent || slices.Contains(urgentFields, field)
 			}
 		}
 	}
@@ -247,7 +250,7 @@ func (s *state) load(shared redisState, stored *storedTwin) {
 	for name, section := range s.sections {
 		section.token, section.written = shared.tokens[name], section.changes
 	}
-	touched, published := map[telematics.Field]bool{}, telematics.Snapshot{}
+	touched, published := make(map[telematics.Field]bool, len(mine)), make(telematics.Snapshot, len(mine))
 	take := func(field telematics.Field, reading telematics.Reading) bool {
 		was, ok := s.snapshot[field]
 		if newer, _ := s.snapshot.Take(field, reading); !newer {
@@ -276,7 +279,7 @@ func (s *state) load(shared redisState, stored *storedTwin) {
 			s.urgent = true
 		}
 	}
-	s.unpublished = telematics.Snapshot{}
+	s.unpublished = make(telematics.Snapshot, len(touched))
 	for field := range touched {
 		s.comparePublished(field, s.snapshot[field], published)
 	}

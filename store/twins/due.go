@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (d *dues) take(ctx context.Context, part, most int) ([]telematics.VehicleID
 	}
 	reply, err := replies[0].Slice()
 	if err != nil || len(reply) != 2 {
-		return nil, unavailable.Wrap("read what is to be stored", cmpErr(err, "unexpected reply"))
+		return nil, unavailable.Wrap("read what is to be stored", cmp.Or(err, errUnexpectedReply))
 	}
 	overdue := int64(0)
 	if first, err := strconv.ParseFloat(fmt.Sprint(reply[0]), 64); err == nil {
@@ -150,12 +151,7 @@ func (d *dues) take(ctx context.Context, part, most int) ([]telematics.VehicleID
 	return vehicles, nil
 }
 
-func cmpErr(err error, otherwise string) error {
-	if err != nil {
-		return err
-	}
-	return errors.New(otherwise)
-}
+var errUnexpectedReply = errors.New("unexpected reply")
 
 // done ends the writing of vehicles of a part.
 func (d *dues) done(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
@@ -167,6 +163,19 @@ func (d *dues) done(ctx context.Context, part int, vehicles []telematics.Vehicle
 		members[i] = int64(id)
 	}
 	return unavailable.Wrap("note what is stored", d.db.Client.ZRem(ctx, d.writing[part], members...).Err())
+}
+
+// putBack makes vehicles of a part due again in a moment. Where Redis does not take that, they are
+// when the lease is over.
+func (d *dues) putBack(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
+	again := make([]goredis.Z, len(vehicles))
+	for i, id := range vehicles {
+		again[i] = goredis.Z{Score: float64(time.Now().Add(unavailable.RetryAfter).UnixMilli()), Member: int64(id)}
+	}
+	if err := d.db.Client.ZAddNX(ctx, d.due[part], again...).Err(); err != nil {
+		return unavailable.Wrap("note what is to be stored", err)
+	}
+	return d.done(ctx, part, vehicles)
 }
 
 // urgentFields are those whose change is in Postgres soon, and not after the state interval: who
@@ -241,7 +250,7 @@ func (t *Twins) writeDue(ctx context.Context, part int) error {
 		}
 		began := time.Now()
 		if err := t.storeDue(ctx, part, vehicles); err != nil {
-			return err
+			return cmp.Or(t.dues.putBack(context.WithoutCancel(ctx), part, vehicles), err)
 		}
 		if len(vehicles) < dueBatch {
 			return nil

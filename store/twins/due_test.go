@@ -224,9 +224,6 @@ func TestWriteDue_IsRepeatedWhenPostgresIsAvailableAgain(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if err := twins.redis.db.Client.ZIncrBy(t.Context(), twins.dues.writing[0], -float64(2*dueLease.Milliseconds()), fmt.Sprint(int64(id))).Err(); err != nil {
-		t.Fatal(err)
-	}
 	storetest.Eventually(t, "postgres has it", func() bool {
 		_ = twins.writeDue(t.Context(), 0)
 		twin, err := postgres.Twin(t.Context(), id)

@@ -272,7 +272,7 @@ func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change))
 		t.awaited.clear() // the reports awaited so far are in this flush
 		began := time.Now()
 		if t.flushRedis(ctx, publish) {
-			t.pauseRedis(ctx, pause(time.Since(began), redisShare))
+			t.pauseRedis(ctx, pause(time.Since(began), redisShare), began)
 		} else {
 			t.redisLost.set()
 			sleep(ctx, unavailable.RetryAfter)
@@ -280,16 +280,18 @@ func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change))
 	}
 }
 
-// pauseRedis waits until the time has passed, or the context ends, or a caller awaits a report.
-func (t *Twins) pauseRedis(ctx context.Context, d time.Duration) {
+// pauseRedis waits until the time has passed, and redisEvery since the flush began, or until the
+// context ends, or a caller awaits a report.
+func (t *Twins) pauseRedis(ctx context.Context, d time.Duration, began time.Time) {
 	sleep(ctx, min(d, awaitedPause))
-	if d <= awaitedPause {
+	more := max(d-awaitedPause, redisEvery-time.Since(began))
+	if more <= 0 {
 		return
 	}
 	select {
 	case <-ctx.Done():
 	case <-t.awaited:
-	case <-time.After(d - awaitedPause):
+	case <-time.After(more):
 	}
 }
 

@@ -13,10 +13,11 @@ func TestPauseRedis_IsShorterWhereACallerWaits(t *testing.T) {
 		after time.Duration // a caller waits; zero: none
 		want  time.Duration
 	}{
-		"no caller":             {pause: time.Second, want: time.Second},
-		"a caller, later":       {pause: time.Second, after: 300 * time.Millisecond, want: 300 * time.Millisecond},
-		"a caller, immediately": {pause: time.Second, after: time.Millisecond, want: awaitedPause},
-		"a pause that is short": {pause: awaitedPause / 2, after: time.Millisecond, want: awaitedPause / 2},
+		"no caller":              {pause: time.Second, want: time.Second},
+		"a caller, later":        {pause: time.Second, after: 300 * time.Millisecond, want: 300 * time.Millisecond},
+		"a caller, immediately":  {pause: time.Second, after: time.Millisecond, want: awaitedPause},
+		"a pause that is short":  {pause: awaitedPause / 2, after: time.Millisecond, want: awaitedPause / 2},
+		"a short one, no caller": {pause: awaitedPause / 2, want: redisEvery},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -30,7 +31,7 @@ func TestPauseRedis_IsShorterWhereACallerWaits(t *testing.T) {
 				twins.awaited.set()
 				twins.awaited.clear() // what it waited for is being flushed
 				began := time.Now()
-				twins.pauseRedis(context.Background(), c.pause)
+				twins.pauseRedis(context.Background(), c.pause, began)
 				if got := time.Since(began); got != c.want {
 					t.Errorf("rested %v, want %v", got, c.want)
 				}

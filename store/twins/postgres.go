@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -306,8 +307,8 @@ type unitRow struct {
 }
 
 type snapshotRow struct {
-	VehicleID telematics.VehicleID `json:"vehicle_id"`
-	Fields    json.RawMessage      `json:"fields"`
+	VehicleID telematics.VehicleID
+	Fields    json.RawMessage
 }
 
 func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*observedUnit) error {
@@ -388,12 +389,17 @@ func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) (map[tel
 		return nil, nil
 	}
 	versions := make(map[telematics.VehicleID]int64, len(rows))
+	slices.SortFunc(rows, func(a, b snapshotRow) int { return cmp.Compare(a.VehicleID, b.VehicleID) })
+	ids, fields := make([]int64, len(rows)), make([]string, len(rows))
+	for i, row := range rows {
+		ids[i], fields[i] = int64(row.VehicleID), string(row.Fields)
+	}
 	err := tx.Each(ctx, `
 		insert into snapshots (vehicle_id, fields, updated_at)
-		select vehicle_id, fields, clock_timestamp() from json_to_recordset($1) as n (vehicle_id bigint, fields jsonb) order by vehicle_id
+		select vehicle_id, fields, clock_timestamp() from unnest($1::bigint[], $2::jsonb[]) as n (vehicle_id, fields)
 		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = excluded.updated_at
 		returning vehicle_id, updated_at`,
-		[]any{pg.JSONRecords(rows)}, func(written *sql.Rows) error {
+		[]any{pq.Array(ids), pq.Array(fields)}, func(written *sql.Rows) error {
 			var id telematics.VehicleID
 			var at time.Time
 			err := written.Scan(&id, &at)

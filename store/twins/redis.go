@@ -11,12 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	goredis "github.com/redis/go-redis/v9"
 
 	"motorpool/store/groupcommit"
 	"motorpool/store/redis"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -384,11 +386,12 @@ func decodeSeen(micros string) time.Time {
 
 // sectionRow is the JSON of a section of a snapshot in Redis. Most of its readings are of
 // one report, so their time stands once. Values are decoded by their field.
-type sectionRow[V any] struct {
-	AtMS   int64            `json:"at"`              // vehicle time of the newest readings
-	Values map[string]V     `json:"v"`               // by the field's name within the section
-	Older  map[string]int64 `json:"older,omitempty"` // the times of the others
-	Once   map[string]bool  `json:"once,omitempty"`  // those of null that had a value before
+type sectionRow struct {
+	AtMS   int64                      `json:"at"` // vehicle time of the newest readings
+	Values map[string]json.RawMessage `json:"v"`  // by the field's name within the section
+	// The times of the others, and those of null that had a value before.
+	Older map[string]int64 `json:"older,omitempty"`
+	Once  map[string]bool  `json:"once,omitempty"`
 }
 
 // fieldsOf lists the fields of each section, in a fixed order, and nameOf the name of each
@@ -413,22 +416,38 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 			newest = r.At
 		}
 	}
-	row := sectionRow[any]{AtMS: newest.UnixMilli(), Values: make(map[string]any, len(fieldsOf[section])), Older: map[string]int64{}, Once: map[string]bool{}}
+	w := vehicles.NewJSONWriter(32 * len(fieldsOf[section]))
+	w.Add(jsontext.BeginObject, jsontext.String("at"), jsontext.Int(newest.UnixMilli()), jsontext.String("v"), jsontext.BeginObject)
+	var older, once []telematics.Field
 	for _, field := range fieldsOf[section] {
 		reading, ok := s[field]
 		if !ok {
 			continue
 		}
-		name := nameOf[field]
-		row.Values[name] = reading.Value
+		w.Add(jsontext.String(nameOf[field]))
+		w.AddValue(reading.Value)
 		if !reading.At.Equal(newest) {
-			row.Older[name] = reading.At.UnixMilli()
+			older = append(older, field)
 		}
 		if reading.Once {
-			row.Once[name] = true
+			once = append(once, field)
 		}
 	}
-	text, err := json.Marshal(row)
+	w.Add(jsontext.EndObject)
+	add := func(name string, fields []telematics.Field, value func(telematics.Field) jsontext.Token) {
+		if len(fields) == 0 {
+			return
+		}
+		w.Add(jsontext.String(name), jsontext.BeginObject)
+		for _, field := range fields {
+			w.Add(jsontext.String(nameOf[field]), value(field))
+		}
+		w.Add(jsontext.EndObject)
+	}
+	add("older", older, func(f telematics.Field) jsontext.Token { return jsontext.Int(s[f].At.UnixMilli()) })
+	add("once", once, func(telematics.Field) jsontext.Token { return jsontext.True })
+	w.Add(jsontext.EndObject)
+	text, err := w.Text()
 	if err != nil {
 		return nil, fmt.Errorf("encode section %q: %w", section, err)
 	}
@@ -438,7 +457,7 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 // decodeSection adds a section to a snapshot. It leaves out fields that this version of the program
 // does not have.
 func decodeSection(s telematics.Snapshot, section string, text string) error {
-	var row sectionRow[json.RawMessage]
+	var row sectionRow
 	if err := json.Unmarshal([]byte(text), &row); err != nil {
 		return fmt.Errorf("decode section %s: %w", section, err)
 	}
@@ -451,7 +470,10 @@ func decodeSection(s telematics.Snapshot, section string, text string) error {
 		if !ok {
 			at = row.AtMS
 		}
-		if v, err := telematics.ParseValue(field, raw); err == nil {
+		if _, known := nameOf[field]; !known {
+			continue
+		}
+		if v, err := field.Parser()(raw); err == nil { // it is valid JSON
 			s[field] = telematics.Reading{Value: v, At: time.UnixMilli(at).UTC(), Once: row.Once[name]}
 		}
 	}

@@ -33,6 +33,9 @@ const (
 	spread = 10
 	// Between two flushes. Double: a slow server is found to be fast again later.
 	longestPause = 5 * time.Second
+	// Between the beginnings of two flushes to Redis where no caller waits. Half: more trips;
+	// double: other instances see a report later.
+	redisEvery = 20 * time.Millisecond
 	// Between two flushes to Redis all the same where a caller waits. Half: more trips; double:
 	// callers wait longer.
 	awaitedPause = 5 * time.Millisecond

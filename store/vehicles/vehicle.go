@@ -147,22 +147,10 @@ func actions(names []string) []telematics.Action {
 }
 
 // readingRow is the JSON of a reading in a snapshot; its value is decoded when its field is known.
-type readingRow[V any] struct {
-	Value V     `json:"v"`
-	AtMS  int64 `json:"at"`
-	Once  bool  `json:"once,omitempty"` // of null: there was a value before
-}
-
-func EncodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
-	rows := make(map[telematics.Field]readingRow[any], len(s))
-	for field, reading := range s {
-		rows[field] = readingRow[any]{Value: reading.Value, AtMS: reading.At.UnixMilli(), Once: reading.Once}
-	}
-	text, err := json.Marshal(rows)
-	if err != nil {
-		return nil, fmt.Errorf("encode snapshot: %w", err)
-	}
-	return text, nil
+type readingRow struct {
+	Value json.RawMessage `json:"v"`
+	AtMS  int64           `json:"at"`
+	Once  bool            `json:"once,omitempty"` // of null: there was a value before
 }
 
 // DecodeSnapshot leaves out what this version of the program does not know, or would not
@@ -171,7 +159,7 @@ func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
 	}
-	var rows map[telematics.Field]readingRow[json.RawMessage]
+	var rows map[telematics.Field]readingRow
 	if err := json.Unmarshal(fields, &rows); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}

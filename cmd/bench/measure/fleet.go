@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"slices"
 	"time"
@@ -17,7 +18,7 @@ import (
 type Fleet struct {
 	Vehicles      int           `default:"100000" placeholder:"N" help:"Of the fleet; they report in turn (default ${default})."`
 	Rate          float64       `default:"2500" placeholder:"N" help:"Reports a second, of all (default ${default})."`
-	Duration      time.Duration `default:"2m" placeholder:"DURATION" help:"Of one round, after each vehicle has reported twice (default ${default})."`
+	Duration      time.Duration `default:"4m" placeholder:"DURATION" help:"Of one round, after each vehicle has reported twice (default ${default})."`
 	Instances     int           `default:"2" placeholder:"N" help:"Of the service (default ${default})."`
 	StateInterval time.Duration `default:"1m" placeholder:"DURATION" help:"The service's --state-interval (default ${default})."`
 	Profile       string        `placeholder:"FILE" help:"Write a CPU profile of the first instance, of 20 s in the round."`
@@ -207,13 +208,19 @@ func (l *fleetLoad) report(ctx context.Context, d time.Duration) (at time.Time, 
 	return l.awaitStored(ctx, l.db, p)
 }
 
-// stride spreads successive reports over the pages of Postgres, as those of vehicles are. It is
-// coprime with the usual sizes of a fleet.
-const stride = 61_803
+// strideFor returns a stride that spreads successive reports over the pages of Postgres, as those
+// of vehicles are: it is coprime with the size of the fleet, so each vehicle has its turn.
+func strideFor(vehicles int) int {
+	stride := max(1, int(0.618*float64(vehicles)))
+	for new(big.Int).GCD(nil, nil, big.NewInt(int64(stride)), big.NewInt(int64(vehicles))).Int64() != 1 {
+		stride++
+	}
+	return stride
+}
 
 func (l *fleetLoad) publishFor(ctx context.Context, d time.Duration) (p load.Published, u Usage, err error) {
 	state, err := load.Do(ctx, &load.Reports{
-		Broker: l.gateway(), Counts: metricsURL(l.instances[0]), Vehicles: l.fleet, Stride: stride, From: l.from, For: d, Rate: l.Rate,
+		Broker: l.gateway(), Counts: metricsURL(l.instances[0]), Vehicles: l.fleet, Stride: strideFor(l.fleet), From: l.from, For: d, Rate: l.Rate,
 	}, &p)
 	if err != nil {
 		return p, u, err

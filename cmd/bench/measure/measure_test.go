@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,18 @@ func TestWaiting_NoUnitAnswersBeforeTheLastCommand(t *testing.T) {
 	for _, w := range []Waiting{{Network: 0}, {Network: 16 * time.Second}, {Network: 5 * time.Second, Ramp: 17 * time.Second}} {
 		if err := w.Measure(t.Context(), Setup{}, &Results{}); err == nil || !strings.Contains(err.Error(), "--ramp") {
 			t.Errorf("%+v: %v", w, err)
+		}
+	}
+}
+
+func TestStrideFor_EachVehicleHasItsTurn(t *testing.T) {
+	for _, vehicles := range []int{1, 2, 500, 2000, 30_000, 99_991} {
+		seen := make([]bool, vehicles)
+		for n := range vehicles {
+			seen[n*strideFor(vehicles)%vehicles] = true
+		}
+		if slices.Contains(seen, false) {
+			t.Errorf("of %d vehicles some never report", vehicles)
 		}
 	}
 }
