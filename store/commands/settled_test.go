@@ -157,9 +157,14 @@ func TestMoveSettled_ConcurrentInstances(t *testing.T) {
 		}
 	}
 	var moving sync.WaitGroup
-	for range 3 {
+	begin := make(chan struct{})
+	for range 4 {
 		other := open(t, address)
+		if err := other.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		moving.Go(func() {
+			<-begin // all of them need the new partitions at the same moment
 			for range 5 {
 				if _, err := other.MoveSettled(t.Context()); err != nil {
 					t.Error(err)
@@ -167,6 +172,7 @@ func TestMoveSettled_ConcurrentInstances(t *testing.T) {
 			}
 		})
 	}
+	close(begin)
 	moving.Wait()
 	var left, moved int
 	if err := p.Pool.QueryRow(`select (select count(*) from commands), (select count(*) from settled_commands)`).Scan(&left, &moved); err != nil || left != 0 || moved != len(ids) {

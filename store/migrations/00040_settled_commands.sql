@@ -68,7 +68,8 @@ begin
         return;
     end if;
     perform pg_advisory_xact_lock(hashtext('settled_commands'));
-    if to_regclass(name) is not null then
+    -- By a query: to_regclass may have cached, before it waited, that there is none.
+    if exists (select from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'settled_commands'::regclass and c.relname = name) then
         return;
     end if;
     execute format('create table %I (like settled_commands including all)', name);
