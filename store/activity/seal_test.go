@@ -293,11 +293,16 @@ func TestSeal_ManyWritersAndSealersMakeOneChain(t *testing.T) {
 		})
 	}
 	working.Wait()
-	l.seal()
-	r := l.verify()
+	var r Report
+	// Postgres may still carry out a statement that was given up.
+	storetest.Eventually(t, "all entries are sealed", func() bool {
+		l.seal()
+		r = l.verify()
+		return r.Unsealed == 0
+	})
 	var written int64
 	l.must(l.db.Pool.Get(&written, `select count(*) from activity`))
-	if len(r.Findings) > 0 || r.Unsealed != 0 || r.Entries != written || r.Seals < 3 {
+	if len(r.Findings) > 0 || r.Entries != written || r.Seals < 3 {
 		t.Errorf("%d entries: %+v", written, r)
 	}
 	t.Logf("%d entries under %d seals", r.Entries, r.Seals)
