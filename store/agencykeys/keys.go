@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"golang.org/x/sync/singleflight"
 
 	"motorpool/rental"
@@ -237,12 +238,14 @@ func (k *Keys) change(ctx context.Context, doing, activity string, by telematics
 	}
 	var row agencyKeyRow
 	n := len(args)
-	err := k.db.Pool.GetContext(ctx, &row, fmt.Sprintf(change+`, recorded as (
+	statement := fmt.Sprintf(change+`, recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
 			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, '', '', $%d::uuid, 0, false, id || $%d::text from k
 		)
-		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3, n+4, n+5, n+6),
-		append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)...)
+		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3, n+4, n+5, n+6)
+	err := k.db.Within(ctx, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, statement, append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)...)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return rental.AgencyKey{}, false, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -70,13 +71,15 @@ func (k KillSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by t
 // step.
 func (k KillSwitch) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
 	var row haltRow
-	err := k.DB.Pool.GetContext(ctx, &row, change+`, recorded as (
+	statement := change + `, recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
 			select clock_timestamp(), $3::text, $5::text, nullif($6::bigint, 0), nullif(agency_id, 0), $4::text, '', '', $7::uuid, 0, false, $2::text
 			from changed where is_new
 		)
-		select agency_id, why, by, since from changed`,
-		h.Agency, h.Why, by.Subject, activity, by.Role, by.Agency, requestOf(by))
+		select agency_id, why, by, since from changed`
+	err := k.DB.Within(ctx, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, statement, h.Agency, h.Why, by.Subject, activity, by.Role, by.Agency, requestOf(by))
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return haltRow{}, false, nil
 	}

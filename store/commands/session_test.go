@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
@@ -162,4 +165,44 @@ func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgr
 		hosts, user = append(hosts, u.Host), u.User
 	}
 	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", user, strings.Join(hosts, ","), database)
+}
+
+// A commit that waits for the synchronous standby, and is interrupted, counts at the primary, and
+// is lost with it: it must not be reported as done.
+func TestWithin_ConfirmsNothingThatTheSynchronousStandbyMayNotHave(t *testing.T) {
+	devstack.NeedServer(t, devstack.PostgresServer)
+	dir := t.TempDir()
+	primary, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(dir, "primary")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = primary.Discard() })
+	standby, err := primary.StartStandby(t.Context(), devstack.StandbyConfig{Dir: filepath.Join(dir, "standby"), Synchronous: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = standby.Discard() })
+	p := open(t, primary.URL())
+	write := func(ctx context.Context, n int) error {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		return p.Within(ctx, func(tx *sqlx.Tx) error {
+			_, err := tx.ExecContext(ctx, `insert into numbers values ($1)`, n)
+			return err
+		})
+	}
+	if _, err := p.Pool.ExecContext(t.Context(), `create table numbers (n int)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := standby.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t.Context(), 2); err == nil {
+		t.Error("confirmed without the standby")
+	} else {
+		t.Log(err)
+	}
 }

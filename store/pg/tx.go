@@ -3,23 +3,33 @@ package pg
 import (
 	"context"
 
-	"motorpool/store/unavailable"
-
 	"github.com/jmoiron/sqlx"
+
+	"motorpool/store/unavailable"
 )
 
-// Within runs statements in one transaction: all of them count, or none.
+// Within runs statements in one transaction: all of them count, or none. The end of the context
+// does not interrupt the commit: one that waits for the synchronous standby would count at the
+// primary alone, and the driver would report it as done.
 func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
 	return within(ctx, p.Pool, run)
 }
 
 func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
-	tx, err := db.BeginTxx(ctx, nil)
+	conn, err := db.Connx(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	tx, err := conn.BeginTxx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	if err := run(tx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return tx.Commit()
