@@ -3,9 +3,13 @@ package redis
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"path/filepath"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
 )
 
 // Sentinels and clusters name servers that the URL does not, so none is checked by the URL's name.
@@ -38,4 +42,58 @@ func TestClient_EachKindOfRedisIsSecured(t *testing.T) {
 		}
 		_ = client.Close()
 	}
+}
+
+// The same authority and certificate secure the Sentinels, the master that they name, and each node
+// of a cluster.
+func TestNew_SentinelsAndClustersAreReachedWithTLS(t *testing.T) {
+	t.Parallel()
+	devstack.NeedServer(t, devstack.RedisServer)
+	dir := t.TempDir()
+	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := authority.Issue("redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := tls.LoadX509KeyPair(pair.CertFile, pair.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secured := devstack.ServerTLS{KeyPair: pair, CAFile: authority.CAFile}
+	servers, err := devstack.StartRedisSentinelTLS(filepath.Join(dir, "sentinel"), secured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Close() })
+	cluster, err := devstack.StartRedisClusterTLS(filepath.Join(dir, "cluster"), 3, secured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cluster.Close() })
+	open := func(url string, config *tls.Config) *DB {
+		db, err := New(Config{URL: url, TLS: config})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	trusted := authority.Trusted()
+	known := trusted.Clone()
+	known.Certificates = []tls.Certificate{certificate}
+	for _, url := range []string{servers.URL(), cluster.URL()} {
+		if open(url, trusted).Ready(t.Context()) == nil {
+			t.Errorf("%s: ready without a certificate", url)
+		}
+		db := open(url, known)
+		storetest.Eventually(t, url+" is ready", func() bool { return db.Ready(t.Context()) == nil })
+	}
+	db := open(servers.URL(), known)
+	if err := servers.Master.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "the replica takes writes", func() bool { return db.Ready(t.Context()) == nil })
 }

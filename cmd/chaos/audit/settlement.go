@@ -122,7 +122,7 @@ func (v *view) settledAt(r *Row) time.Time {
 const maxTTL = 100 * time.Second
 
 // maxSnapshotTTL is that of the reported state of a vehicle.
-const maxSnapshotTTL = time.Hour
+const maxSnapshotTTL = 24 * time.Hour
 
 // maxEventsTTL is that of a stream of the event log.
 const maxEventsTTL = 24 * time.Hour
