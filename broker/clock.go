@@ -165,7 +165,7 @@ func (b *Broker) reportWrongClock(least, most time.Duration) error {
 
 // WhileClockRight runs something while this instance's clock agrees with the record's: its context
 // ends when they differ, and it is run again when they agree again. It returns when the context
-// ends, or what was run returns by itself. The first comparison is awaited.
+// ends, or what was run returns earlier. The first comparison is awaited.
 func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) error) error {
 	for ctx.Err() == nil {
 		right, turned := b.clock.state()

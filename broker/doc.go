@@ -25,5 +25,5 @@
 //   - A refusal leaves an audit log entry, too [LAW-9].
 //
 // The ports that the package needs are in ports.go, and in package ingest, which stores what units
-// report by themselves. Their contracts, as suites, and in-memory fakes are in package brokertest.
+// report unasked. Their contracts, as suites, and in-memory fakes are in package brokertest.
 package broker

@@ -26,7 +26,7 @@ const (
 // ChargeActivity is the name in the history of what happens to a charge.
 func ChargeActivity(k ChargeKind) string { return chargeActivity + string(k) }
 
-// System is the actor of what happens by itself.
+// System is the actor of what happens automatically.
 func System() telematics.Actor {
 	return telematics.Actor{Subject: systemSubject, Role: telematics.System}
 }

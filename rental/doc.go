@@ -1,5 +1,5 @@
 // Package rental is the commercial side of a shared fleet: bookings, prices, payment methods, and
-// charges that happen by themselves.
+// automatic charges.
 //
 //	admin, client ─► decision about a booking ─► one transaction: booking, charges, audit log entry
 //	                 (BookingDetails)                                      │

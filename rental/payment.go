@@ -42,7 +42,7 @@ type Payment struct {
 // Payment sums up the charges. The status is the first that applies:
 //
 //   - requires_action: a charge waits for the card's owner.
-//   - failed: a charge was refused, and is owed, though it be tried again by itself.
+//   - failed: a charge was refused, and is owed, though it be tried again automatically.
 //   - not_charged: the booking was cancelled, and nothing was ever charged.
 //   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is to be
 //     carried out, or may have been. So is a capture that was asked for.

@@ -49,7 +49,7 @@ func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
 	}
 }
 
-// A radio delays, but does not reorder by itself.
+// A radio delays, but does not reorder without that fault.
 func TestMessagesStayInOrderWithoutFaults(t *testing.T) {
 	a := newAir(Cellular, &Faults{}, newRNG())
 	var down, up []time.Time

@@ -8,7 +8,7 @@ import (
 // The keys of log lines by which those of one request are found.
 const (
 	RequestKey = "request_id"
-	TraceKey   = "trace_id"
+	traceKey   = "trace_id"
 )
 
 type requestKey struct{}
@@ -32,12 +32,12 @@ type ids struct{ request, trace bool }
 
 func (has *ids) note(a slog.Attr) {
 	has.request = has.request || a.Key == RequestKey
-	has.trace = has.trace || a.Key == TraceKey
+	has.trace = has.trace || a.Key == traceKey
 }
 
 func (c correlating) Handle(ctx context.Context, r slog.Record) error {
 	request, _ := ctx.Value(requestKey{}).(string)
-	trace := TraceID(ctx)
+	trace := traceID(ctx)
 	if request == "" && trace == "" {
 		return c.Handler.Handle(ctx, r)
 	}
@@ -51,7 +51,7 @@ func (c correlating) Handle(ctx context.Context, r slog.Record) error {
 		r.AddAttrs(slog.String(RequestKey, request))
 	}
 	if trace != "" && !has.trace {
-		r.AddAttrs(slog.String(TraceKey, trace))
+		r.AddAttrs(slog.String(traceKey, trace))
 	}
 	return c.Handler.Handle(ctx, r)
 }

@@ -157,8 +157,8 @@ func Traceparent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// TraceID returns the id of the trace in the context; empty: there is none.
-func TraceID(ctx context.Context) string {
+// traceID returns the id of the trace in the context; empty: there is none.
+func traceID(ctx context.Context) string {
 	if c := trace.SpanContextFromContext(ctx); c.IsSampled() {
 		return c.TraceID().String()
 	}

@@ -52,7 +52,7 @@ func TestRequest_RecordsNothingThatItsCallerDoesNotRecord(t *testing.T) {
 	ctx, span := tracer.Request(t.Context(), request(unasked), "POST")
 	tracing.Step(ctx, "claim").End()
 	span.End()
-	if got := tracing.Traceparent(ctx) + tracing.TraceID(ctx); len(spans.Ended()) != 0 || got != "" {
+	if got := tracing.Traceparent(ctx); len(spans.Ended()) != 0 || got != "" {
 		t.Errorf("recorded %d spans, and is named %q", len(spans.Ended()), got)
 	}
 }
@@ -62,7 +62,7 @@ func TestRequest_BeginsATraceWhereTheHeaderIsNoTraceparent(t *testing.T) {
 		tracer, spans := recorded()
 		ctx, span := tracer.Request(t.Context(), request(header), "POST")
 		span.End()
-		if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().IsValid() || tracing.TraceID(ctx) == "" {
+		if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().IsValid() || tracing.Traceparent(ctx) == "" {
 			t.Errorf("%.20q: %v", header, ended)
 		}
 	}

@@ -34,7 +34,7 @@ func (t test) String() string { return strings.TrimSpace(t.Package + " " + t.Tes
 type account struct {
 	to     io.Writer
 	output map[test][]string // last lines
-	// Leaves: tests without a failed subtest, and packages that failed by themselves.
+	// Leaves: tests without a failed subtest, and packages that failed without one.
 	failed []test
 	lines  []string       // go test's own, of packages
 	counts map[string]int // of tests, by action

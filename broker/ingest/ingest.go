@@ -1,4 +1,4 @@
-// Package ingest stores what units report by themselves: telemetry, presence, signs of life, and
+// Package ingest stores what units report unasked: telemetry, presence, signs of life, and
 // units that no vehicle has.
 //
 // The MQTT client's callback hands each message over to a bounded queue and returns [LAW-8]. The

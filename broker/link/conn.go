@@ -14,7 +14,7 @@ import (
 )
 
 // batchingConn takes fewer system calls than the client library, which reads the head of each
-// packet byte by byte, four calls for a report, and writes each acknowledgement by itself. Messages
+// packet byte by byte, four calls for a report, and writes acknowledgements separately. Messages
 // are written immediately, with the acknowledgements that wait.
 //
 // It also decides whether the MQTT broker still reads and writes, by what the socket does. The

@@ -97,7 +97,7 @@ func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
-// fillDisk leaves Postgres no byte. It may refuse writes, or crash and not restart by itself.
+// fillDisk leaves Postgres no byte. It may refuse writes, or crash and not restart.
 func (r *round) fillDisk(ctx context.Context, f fault.Fault) error {
 	if r.disk == nil {
 		return errUnsupported

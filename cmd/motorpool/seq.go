@@ -8,7 +8,7 @@ import (
 )
 
 type seq struct {
-	Advance advanceSeq `cmd:"" help:"Let the numbers of commands jump ahead, after a restore that Postgres cannot notice by itself. It is safe while the service runs."`
+	Advance advanceSeq `cmd:"" help:"Let the numbers of commands jump ahead, after a restore that Postgres does not reveal. It is safe while the service runs."`
 }
 
 type advanceSeq struct {
@@ -43,9 +43,9 @@ func printNumbering(n commands.Numbering) {
 	fmt.Printf("the last number is %d; it would jump to %d or a little above\n", n.Last, n.Next)
 	switch {
 	case n.RaisedAt.IsZero():
-		fmt.Println("it never jumped: the next command makes it jump by itself")
+		fmt.Println("it never jumped: the next command makes it jump")
 	case !n.Current:
-		fmt.Printf("it jumped last at %s, and Postgres was started or promoted since: the next command makes it jump by itself\n", n.RaisedAt.Format(time.RFC3339))
+		fmt.Printf("it jumped last at %s, and Postgres was started or promoted since: the next command makes it jump\n", n.RaisedAt.Format(time.RFC3339))
 	default:
 		fmt.Printf("it jumped last at %s, after the start or the promotion of this Postgres\n", n.RaisedAt.Format(time.RFC3339))
 	}

@@ -10,7 +10,7 @@ import (
 const (
 	noCard        = "no_card"   // the client has none that may be tried
 	cardGone      = "card_gone" // the processor does not take it any more
-	holdExpired   = "expired"   // the processor gave the hold up by itself
+	holdExpired   = "expired"   // the processor ended the hold
 	notAccepted   = "refused"   // the request makes no sense to the processor
 	canceledThere = "canceled"  // the payment was cancelled at the processor
 )

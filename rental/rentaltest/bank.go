@@ -195,7 +195,7 @@ func (b *Bank) OwnerConfirms(intent string) {
 	}
 }
 
-// Lapse has the bank give a hold up by itself.
+// Lapse has the bank end a hold.
 func (b *Bank) Lapse(intent string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

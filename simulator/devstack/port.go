@@ -41,7 +41,7 @@ func portIsFree(port int) error {
 	return l.Close()
 }
 
-// onFreePorts starts a server that cannot find a port by itself.
+// onFreePorts starts a server that cannot choose a free port.
 func onFreePorts[S any](count int, start func(ports []int) (S, error)) (S, error) {
 	var server S
 	var err error

@@ -28,7 +28,7 @@ func newBench(t *testing.T, change ...func(*sandbox.Config)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// On an old connection net/http repeats by itself.
+	// On an old connection net/http repeats requests automatically.
 	b := &bench{T: t, Server: server, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	t.Cleanup(func() {
 		b.client.CloseIdleConnections()

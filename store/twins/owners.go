@@ -60,7 +60,7 @@ func (o *owners) find(unit telematics.Unit) (owner, bool) {
 }
 
 // findAnswering returns the owner of a unit that answers what a vehicle was requested, or that
-// reports by itself, for zero. For an answer the owner at the time of the request is good enough:
+// reports unasked, for zero. For an answer the owner at the time of the request is good enough:
 // an answer of another vehicle's unit does not count.
 func (o *owners) findAnswering(unit telematics.Unit, requested telematics.VehicleID) (owner, bool) {
 	if owner, ok := o.find(unit); ok {

@@ -15,7 +15,7 @@ type Observation struct {
 	Report   *telematics.Report   // nil: none
 	Presence *telematics.Presence // nil: none
 	Retained bool                 // the presence is the MQTT broker's memory
-	// The vehicle that got the command which this answers; zero: the unit reports by itself.
+	// The vehicle that got the command which this answers; zero: the unit reports unasked.
 	Asked telematics.VehicleID
 }
 

@@ -1,7 +1,7 @@
 // Package money checks that each charge, deposit and refund is made exactly once. It runs instances
 // of the service as processes, with real servers and a simulated payment processor, and leads many
 // bookings through their lives by HTTP: started, extended, fined, refunded, captured from, ended.
-// Meanwhile it kills the instances, Postgres and the processor; and the processor fails by itself:
+// Meanwhile it kills the instances, Postgres and the processor; and the processor fails, too:
 // it charges without an answer, and answers with errors that it repeats for the same key.
 //
 //	callers ─HTTP─ instances ─ Postgres, Redis, Mosquitto

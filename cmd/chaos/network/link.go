@@ -105,7 +105,7 @@ func (p *pipe) copy(to, from net.Conn, end func()) {
 	}
 	p.mu.Unlock()
 	end()
-	for range p.in { // a toxic that returned by itself reads no more
+	for range p.in { // a toxic that has returned reads no more
 	}
 	reading.Wait()
 }

@@ -114,7 +114,7 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 }
 
 // toldAll demands that the history tells of everything that happened to the booking, in its order;
-// what happens by itself may come in between.
+// automatic entries may come in between.
 func (r *rentals) toldAll(i *instance, booking int64) {
 	r.Helper()
 	story := i.story(booking)

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// A cluster that has lost a master heals by itself. Until then its own vehicles wait, and no
+// A cluster that has lost a master promotes a replica. Until then its own vehicles wait, and no
 // others.
 func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"motorpool/store/pg"
 )
 
-// refused runs an instance until it ends by itself, and returns why.
+// refused runs an instance until it ends, and returns why.
 func (s *stack) refused(config app.Config) error {
 	s.Helper()
 	listeners, err := config.Listen()

@@ -29,7 +29,7 @@ func (i *instance) meta(r reply) statusMeta {
 	return meta
 }
 
-// quiet keeps the cars from reporting by themselves, but for once after they connect, which it
+// quiet keeps the cars from reporting unasked, but for once after they connect, which it
 // awaits.
 func (i *instance) quiet(profile func(telematics.VehicleID) simulator.Profile) statusMeta {
 	i.Helper()

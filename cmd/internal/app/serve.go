@@ -185,7 +185,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	registry.MustRegister(ready)
 	stopping := newStopping(c.Drain, log)
 	server := httpapi.NewServer("", stopping.closeConnections(public))
-	server.RegisterOnShutdown(feed.End) // no stream ends by itself
+	server.RegisterOnShutdown(feed.End) // else no stream ends
 	servers := []httpServer{
 		{server, secured.listener(connections.Bound(listeners.Public, maxConnections, registry, log))},
 		{httpapi.NewServer("", c.internalHandler(ready, registry, signing, log)), listeners.Internal},
