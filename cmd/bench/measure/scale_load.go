@@ -167,7 +167,7 @@ func (w *scaleWorld) measureLists(ctx context.Context) error {
 			begin := time.Now()
 			body, err := w.get(ctx, fmt.Sprintf("%s/api/v1/admin/vehicles?limit=%d%s", w.instances[0].Public, listLimit, page.query))
 			if err != nil {
-				list.Failure = err.Error()
+				list.Failure = fmt.Sprintf("%.160s", err)
 			}
 			took, list.Bytes = append(took, milliseconds(time.Since(begin))), len(body)
 		}
