@@ -253,7 +253,8 @@ func (s *RedisSentinel) startSentinel(dir string) (*sentinel, error) {
 // knows returns nil where the Sentinel has heard of the others and of the replica.
 func (s *sentinel) knows(secured *ServerTLS) error {
 	info, err := redisCLI(s.port, secured, "info", "sentinel")
-	if err == nil && !(strings.Contains(info, "status=ok") && strings.Contains(info, fmt.Sprintf("slaves=1,sentinels=%d", sentinels))) {
+	known := strings.Contains(info, "status=ok") && strings.Contains(info, fmt.Sprintf("slaves=1,sentinels=%d", sentinels))
+	if err == nil && !known {
 		err = errors.New(info)
 	}
 	return err

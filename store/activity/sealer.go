@@ -154,7 +154,7 @@ func readEntries(ctx context.Context, db sqlx.QueryerContext, which string, args
 
 // eachEntry calls a function with one entry after another. It does not hold all of them.
 func eachEntry(ctx context.Context, db sqlx.QueryerContext, call func(sealedEntry, line) error, which string, args ...any) error {
-	rows, err := db.QueryxContext(ctx, `select `+lineColumns+` from activity `+which, args...)
+	rows, err := db.QueryxContext(ctx, `select `+lineColumns+` from activity `+which, args...) //nolint:sqlclosecheck // it does not see the Close of an interface's rows
 	if err != nil {
 		return err
 	}
