@@ -151,6 +151,11 @@ func (d *dues) take(ctx context.Context, part, most int) ([]telematics.VehicleID
 	return vehicles, nil
 }
 
+// overdueFor returns for how long the oldest state has been due.
+func (d *dues) overdueFor() time.Duration {
+	return time.Duration(d.overdue.Load()) * time.Millisecond
+}
+
 var errUnexpectedReply = errors.New("unexpected reply")
 
 // done ends the writing of vehicles of a part.
@@ -241,7 +246,7 @@ func (t *Twins) runDue(ctx context.Context) {
 }
 
 // writeDue writes what is due of a part, in batches which may take one part (1/dueShare) of the
-// time.
+// time, and without pauses where the oldest is overdue.
 func (t *Twins) writeDue(ctx context.Context, part int) error {
 	for ctx.Err() == nil {
 		vehicles, err := t.dues.take(ctx, part, dueBatch)
@@ -255,7 +260,9 @@ func (t *Twins) writeDue(ctx context.Context, part int) error {
 		if len(vehicles) < dueBatch {
 			return nil
 		}
-		sleep(ctx, pause(time.Since(began), dueShare))
+		if t.dues.overdueFor() < overdueAfter {
+			sleep(ctx, pause(time.Since(began), dueShare))
+		}
 	}
 	return nil
 }
@@ -287,5 +294,5 @@ func (t *Twins) storeDue(ctx context.Context, part int, vehicles []telematics.Ve
 
 // lag is for how long the oldest state should have been in Postgres.
 func (t *Twins) lag(now time.Time) time.Duration {
-	return max(t.toPostgres.lag(now), time.Duration(t.dues.overdue.Load())*time.Millisecond)
+	return max(t.toPostgres.lag(now), t.dues.overdueFor())
 }

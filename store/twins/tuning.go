@@ -55,6 +55,9 @@ const (
 	dueBatch = 512
 	// Between two looks for such states, at most. Half: more trips; double: urgent ones are later.
 	dueEvery = 500 * time.Millisecond
+	// How long a state may be overdue before an instance writes without pauses. Half: more load on
+	// Postgres in bursts; double: a fleet's state is later while the machine is busy.
+	overdueAfter = 2 * time.Second
 	// Time after which another instance writes what one has begun to write. Half: a slow one's work
 	// is done twice; double: what an instance that died had begun is later.
 	dueLease = 15 * time.Second
