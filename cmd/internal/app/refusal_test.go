@@ -272,7 +272,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		car.Change(func(b *simulator.Body) { b.Opened = nil })
 
 		car.SetFaults(simulator.Faults{Silent: true})
-		wait, first := withHeader("Prefer", "wait=1"), make(chan answer, 1)
+		wait, first := withHeader("Prefer", "wait=4"), make(chan answer, 1)
 		go func() { first <- lock(i, wait, withHeader("Idempotency-Key", "night")) }()
 		r.eventually(5*time.Second, "the command is on its way", func() bool {
 			return r.rows(`select count(*) from commands where state = 'sent'`) == 1
