@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/store/commands"
 	"motorpool/store/pg"
 )
@@ -17,13 +19,16 @@ const (
 
 // moveSettled moves commands that were settled long ago to the partitions of their months, until
 // the context ends.
-func moveSettled(ctx context.Context, db *pg.DB, record *commands.Store, log *slog.Logger) error {
+func moveSettled(ctx context.Context, db *pg.DB, record *commands.Store, moved prometheus.Gauge, log *slog.Logger) error {
 	if !awaitSchema(ctx, db, log) {
 		return nil
 	}
 	for {
 		more, err := record.MoveSettled(ctx)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil:
+			moved.SetToCurrentTime()
+		case ctx.Err() == nil:
 			log.Warn("settled commands not moved", "err", err)
 		}
 		wait := moveEvery

@@ -152,7 +152,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return carrier.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
 	})
 	run(func(ctx context.Context) error {
-		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, log) })
+		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, database.gauges.moved, log) })
 	})
 	run(addresses.run)
 	run(tokenKeys.Run)
