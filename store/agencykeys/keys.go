@@ -281,6 +281,5 @@ func (k *Keys) reseal(ctx context.Context, row agencyKeyRow, secret []byte) erro
 	if err != nil {
 		return err
 	}
-	_, err = k.db.Pool.ExecContext(ctx, `update agency_keys set sealed = $2 where id = $1 and sealed = $3`, row.ID, sealed, row.Sealed)
-	return err
+	return k.db.Exec(ctx, `update agency_keys set sealed = $2 where id = $1 and sealed = $3`, row.ID, sealed, row.Sealed)
 }

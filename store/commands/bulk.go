@@ -37,7 +37,7 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 		ActorSubject: b.Actor.Subject, ActorRole: string(b.Actor.Role), ActorAgency: pg.Nullable(int64(b.Actor.Agency)),
 		RequestID: pg.Nullable(b.RequestID), RequestedAt: pg.Timestamp(b.Requested), keyRow: newKeyRow(b.Key),
 	}
-	_, err = s.db.Pool.ExecContext(ctx, `
+	err = s.db.Exec(ctx, `
 		with bulk as (
 			select * from json_to_record($1) as bulk (
 				id uuid, action text, parameters jsonb, actor_subject text, actor_role text, actor_agency_id bigint,
@@ -74,7 +74,7 @@ func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []te
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := s.db.Pool.ExecContext(ctx, `
+	err := s.db.Exec(ctx, `
 		insert into bulk_refusals (bulk_id, vehicle_id, error)
 		select $1, vehicle_id, error from json_to_recordset($2) as refusal (vehicle_id bigint, error jsonb)
 		on conflict do nothing`,

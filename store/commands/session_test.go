@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -169,7 +167,7 @@ func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgr
 
 // A commit that waits for the synchronous standby, and is interrupted, counts at the primary, and
 // is lost with it: it must not be reported as done.
-func TestWithin_ConfirmsNothingThatTheSynchronousStandbyMayNotHave(t *testing.T) {
+func TestExec_ConfirmsNothingThatTheSynchronousStandbyMayNotHave(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	primary, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(dir, "primary")})
@@ -186,10 +184,7 @@ func TestWithin_ConfirmsNothingThatTheSynchronousStandbyMayNotHave(t *testing.T)
 	write := func(ctx context.Context, n int) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		return p.Within(ctx, func(tx *sqlx.Tx) error {
-			_, err := tx.ExecContext(ctx, `insert into numbers values ($1)`, n)
-			return err
-		})
+		return p.Exec(ctx, `insert into numbers values ($1)`, n)
 	}
 	if _, err := p.Pool.ExecContext(t.Context(), `create table numbers (n int)`); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ type Notices struct{ DB *pg.DB }
 
 // Keep writes a notice down, once: a repetition changes nothing.
 func (p Notices) Keep(ctx context.Context, n rental.Notice) error {
-	_, err := p.DB.Pool.ExecContext(ctx, `
+	err := p.DB.Exec(ctx, `
 		insert into processor_notices (id, type, object, kind, live) values ($1, $2, $3, $4, $5)
 		on conflict (id) do nothing`,
 		n.ID, n.Type, n.Object, n.Kind, n.Live)
@@ -58,7 +58,7 @@ func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration
 // Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then.
 // One that is done with stays so.
 func (p Notices) Handled(ctx context.Context, id string, again time.Time) error {
-	_, err := p.DB.Pool.ExecContext(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, pg.Timestamp(again))
+	err := p.DB.Exec(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, pg.Timestamp(again))
 	return unavailable.Wrap("give a notice of the payment processor back", err)
 }
 

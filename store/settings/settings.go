@@ -23,7 +23,7 @@ func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
 
 // value returns a setting, which is proposed where there is none yet.
 func value(ctx context.Context, db *pg.DB, name, proposed string) (v string, err error) {
-	if _, err = db.Pool.ExecContext(ctx, `insert into settings (name, value) values ($1, $2) on conflict (name) do nothing`, name, proposed); err == nil {
+	if err = db.Exec(ctx, `insert into settings (name, value) values ($1, $2) on conflict (name) do nothing`, name, proposed); err == nil {
 		err = db.Pool.GetContext(ctx, &v, `select value from settings where name = $1`, name)
 	}
 	return v, err
