@@ -15,7 +15,7 @@ func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
 	return within(ctx, p.Pool, run)
 }
 
-// Exec runs a statement in a transaction of its own ([DB.Within]): for what the caller confirms.
+// Exec runs a statement in a separate transaction ([DB.Within]): for what the caller confirms.
 func (p *DB) Exec(ctx context.Context, statement string, args ...any) error {
 	return p.Within(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, statement, args...)
