@@ -197,15 +197,15 @@ func (s *bulkSummary) count(item telematics.BulkItem) {
 	}
 }
 
-// sentence is such as "2 vehicles: 1 did it, 1 still asked."
+// sentence is such as "2 vehicles: 1 executed, 1 open."
 func (s bulkSummary) sentence() string {
 	var parts []string
 	for _, part := range []struct {
 		n    int
 		what string
 	}{
-		{s.Executed, "did it"}, {s.NotExecuted, "did not"}, {s.Failed, "failed"},
-		{s.Unknown, "may have done it"}, {s.Open, "still asked"},
+		{s.Executed, "executed"}, {s.NotExecuted, "not executed"}, {s.Failed, "failed"},
+		{s.Unknown, "unknown"}, {s.Open, "open"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))

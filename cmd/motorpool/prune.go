@@ -60,14 +60,14 @@ func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
 	if err != nil {
 		return explainUnavailable(err)
 	}
-	if !p.DryRun {
+	before := pruned.Before.Format("2006-01-02")
+	switch {
+	case !p.DryRun:
 		fmt.Printf("removed %d orders to many vehicles and %d answers to commands that were not on record\n", pruned.Bulks, pruned.Unrecorded)
+		fmt.Printf("no command is on record from before %s\n", before)
+	case len(pruned.Months) == 0:
+		fmt.Printf("no month to remove: no command is older than %s\n", before)
 	}
-	if p.DryRun && len(pruned.Months) == 0 {
-		fmt.Printf("nothing to remove: no command is older than %s\n", pruned.Before.Format("2006-01-02"))
-		return nil
-	}
-	fmt.Printf("no command is on record from before %s\n", pruned.Before.Format("2006-01-02"))
 	return nil
 }
 

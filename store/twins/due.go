@@ -55,13 +55,15 @@ type dues struct {
 	interval     time.Duration // 0: there is no index
 	due, writing []string      // keys of the parts
 
-	overdue atomic.Int64 // for how long the first one has been due, when it was last looked at
+	// Of each part: for how many ms the first one had been due, when it was last looked at.
+	overdue []atomic.Int64
 }
 
 func newDues(db *redis.DB, interval time.Duration) *dues {
 	d := &dues{db: db, interval: interval}
 	if interval > 0 {
 		d.due, d.writing = db.Parts(dueKey), db.Parts(writingKey)
+		d.overdue = make([]atomic.Int64, len(d.due))
 	}
 	return d
 }
@@ -140,7 +142,7 @@ func (d *dues) take(ctx context.Context, part, most int) ([]telematics.VehicleID
 	if first, err := strconv.ParseFloat(fmt.Sprint(reply[0]), 64); err == nil {
 		overdue = max(0, now.UnixMilli()-int64(first))
 	}
-	d.overdue.Store(overdue)
+	d.overdue[part].Store(overdue)
 	list, _ := reply[1].([]any)
 	vehicles := make([]telematics.VehicleID, 0, len(list))
 	for _, text := range list {
@@ -151,9 +153,9 @@ func (d *dues) take(ctx context.Context, part, most int) ([]telematics.VehicleID
 	return vehicles, nil
 }
 
-// overdueFor returns for how long the oldest state has been due.
-func (d *dues) overdueFor() time.Duration {
-	return time.Duration(d.overdue.Load()) * time.Millisecond
+// overdueFor returns for how long the oldest state of a part has been due.
+func (d *dues) overdueFor(part int) time.Duration {
+	return time.Duration(d.overdue[part].Load()) * time.Millisecond
 }
 
 var errUnexpectedReply = errors.New("unexpected reply")
@@ -260,7 +262,7 @@ func (t *Twins) writeDue(ctx context.Context, part int) error {
 		if len(vehicles) < dueBatch {
 			return nil
 		}
-		if t.dues.overdueFor() < overdueAfter {
+		if t.dues.overdueFor(part) < overdueAfter {
 			sleep(ctx, pause(time.Since(began), dueShare))
 		}
 	}
@@ -294,5 +296,9 @@ func (t *Twins) storeDue(ctx context.Context, part int, vehicles []telematics.Ve
 
 // lag is for how long the oldest state should have been in Postgres.
 func (t *Twins) lag(now time.Time) time.Duration {
-	return max(t.toPostgres.lag(now), t.dues.overdueFor())
+	lag := t.toPostgres.lag(now)
+	for part := range t.dues.due {
+		lag = max(lag, t.dues.overdueFor(part))
+	}
+	return lag
 }

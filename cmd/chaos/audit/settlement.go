@@ -151,12 +151,12 @@ func redisExpires(chk *checker) {
 	chk.must(true, subject{}, "") // the reading itself
 	for i := range chk.Pending {
 		e := &chk.Pending[i]
+		if e.isStateList() {
+			continue
+		}
 		about := command()
 		if id := commandOf(e); chk.rows[id] != nil {
 			about = command(id)
-		}
-		if e.isStateList() {
-			continue
 		}
 		most := maxTTL + chk.ahead[commandOf(e)]
 		switch {

@@ -32,8 +32,8 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 	}, func() float64 { return 1 }))
 }
 
-// databaseGauges are what is read of the database, and done in it, now and then.
-type databaseGauges struct{ asynchronous, stuckCharges, agencyKeysExpiry, unsealed, moved prometheus.Gauge }
+// databaseGauges are what is read of the database now and then. It is the same at every instance.
+type databaseGauges struct{ asynchronous, stuckCharges, agencyKeysExpiry, unsealed prometheus.Gauge }
 
 func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 	gauge := func(name, help string) prometheus.Gauge {
@@ -41,7 +41,6 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 	}
 	g := databaseGauges{
 		unsealed:         gauge("motorpool_activity_unsealed_age_seconds", "Age of the oldest audit log entry that is not sealed yet; 0: there is none."),
-		moved:            gauge("motorpool_settled_commands_moved_timestamp_seconds", "Time at which this instance last looked for old settled commands, and moved them if there were any; 0: not yet."),
 		asynchronous:     gauge("motorpool_postgres_asynchronous_standbys", "Standbys of Postgres that may lack what was committed."),
 		stuckCharges:     gauge("motorpool_charges_stuck", "Charges whose result is still unknown after several looks at the payment processor."),
 		agencyKeysExpiry: gauge("motorpool_agency_keys_expiry_timestamp_seconds", "Time at which the next agency is left without a valid key; +Inf: none will be."),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"motorpool/store/commands"
 	"motorpool/store/pg"
@@ -16,6 +17,14 @@ const (
 	moveAgain = time.Second
 	moveEvery = 10 * time.Second
 )
+
+// newMovedGauge registers when this instance last moved settled commands.
+func newMovedGauge(registry *prometheus.Registry) prometheus.Gauge {
+	return promauto.With(registry).NewGauge(prometheus.GaugeOpts{
+		Name: "motorpool_settled_commands_moved_timestamp_seconds",
+		Help: "Time at which this instance last looked for old settled commands, and moved them if there were any; 0: not yet.",
+	})
+}
 
 // moveSettled moves commands that were settled long ago to the partitions of their months, until
 // the context ends.

@@ -151,8 +151,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		}
 		return carrier.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
 	})
+	moved := newMovedGauge(registry)
 	run(func(ctx context.Context) error {
-		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, database.gauges.moved, log) })
+		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) })
 	})
 	run(addresses.run)
 	run(tokenKeys.Run)
