@@ -24,9 +24,10 @@ import (
 // retained; what Mosquitto 2.0 sends all the same is discarded. So an instance that starts next to
 // others, which have heard everything, stores nothing. It asks for such an instance, by a probe
 // that each hears, and one that is complete answers. Without an answer, it reads the retained
-// presence of all units on record, in batches: each is a subscription to the topics of some units,
-// for a moment. So the MQTT broker never has more to send than a batch, and a queue that is full is
-// waited for.
+// presence of all units on record, in batches: the topics of some units are subscribed to for a
+// moment, a packet at a time. So the MQTT broker never has more to send than a packet, or a batch
+// where it acknowledges a subscription before it sends what is retained, and a queue that is full
+// is waited for.
 //
 // The callback is never held up, which would keep the MQTT client from reading.
 type catchUp struct {
@@ -192,11 +193,11 @@ func (c *catchUp) takeMissed() []telematics.Unit {
 // read returns when what is retained of units has come. It goes to the callback of the
 // subscription to all presence.
 func (c *catchUp) read(ctx context.Context, units []telematics.Unit) error {
-	topics := map[string]byte{}
+	var topics []string
 	for _, unit := range units {
 		for _, dialect := range c.config.Dialects {
 			if topic := dialect.PresenceOf(unit); topic != "" {
-				topics[topic] = 0
+				topics = append(topics, topic)
 			}
 		}
 	}
@@ -204,14 +205,22 @@ func (c *catchUp) read(ctx context.Context, units []telematics.Unit) error {
 		return nil
 	}
 	c.reads.Store(true)
-	if err := c.await(ctx, c.client.SubscribeMultiple(topics, nil)); err != nil {
-		return ignoreEnd(ctx, fmt.Errorf("subscribe to retained presence: %w", err))
+	for packet := range slices.Chunk(topics, readPacket) {
+		filters := map[string]byte{}
+		for _, topic := range packet {
+			filters[topic] = 0
+		}
+		if err := c.await(ctx, c.client.SubscribeMultiple(filters, nil)); err != nil {
+			return ignoreEnd(ctx, fmt.Errorf("subscribe to retained presence: %w", err))
+		}
 	}
 	if !pause(ctx, readPause) {
 		return nil
 	}
-	if err := c.await(ctx, c.client.Unsubscribe(slices.Collect(maps.Keys(topics))...)); err != nil {
-		return ignoreEnd(ctx, fmt.Errorf("unsubscribe from retained presence: %w", err))
+	for packet := range slices.Chunk(topics, readPacket) {
+		if err := c.await(ctx, c.client.Unsubscribe(packet...)); err != nil {
+			return ignoreEnd(ctx, fmt.Errorf("unsubscribe from retained presence: %w", err))
+		}
 	}
 	return nil
 }

@@ -39,13 +39,15 @@ const (
 	// Questions of other instances that wait for an answer; a choice. Half: of many instances that
 	// start together, some read for themselves. Double: nothing.
 	askQueue = 16
-	// Units whose retained presence is read at a time: some 20 kB in a subscription, and 100 kB of
-	// messages, far below what MQTT brokers queue for a client. Half: a fleet takes twice as long.
-	// Double: more that may not fit into the queue.
-	readBatch = 500
+	// Units whose retained presence is read at a time: 1 MB of messages. Half: a million units take
+	// twice the pauses, 40 s. Double: more that may not fit into the queue of an MQTT broker.
+	readBatch = 5000
+	// Their topics in one packet: some 20 kB, and 100 kB of messages, far below what MQTT brokers
+	// queue for a client. Half: twice the round trips. Double: more to queue.
+	readPacket = 500
 	// Time for which such a subscription stays after it was acknowledged: Mosquitto sends what is
-	// retained before that, others immediately after. Half: less time for those. Double: 100,000
-	// units take 40 s instead of 20 s.
+	// retained before that, others immediately after. Half: less time for those. Double: a million
+	// units take 20 s more.
 	readPause = 100 * time.Millisecond
 	// Factor of each pause before what did not fit is read again over the one before; a choice.
 	// 0.75 would shorten the pauses; 3 reaches the longest after five.
