@@ -30,16 +30,29 @@ const morseRoot = "morse/"
 var spoken = append(telematics.Dialects{morse{}}, dialects.Spoken...)
 
 func (morse) Protocol() telematics.Protocol       { return "morse" }
-func (morse) Promises() telematics.Promises       { return telematics.Promises{} }
-func (morse) Actions() []telematics.Action        { return morseActions }
 func (morse) Filters() telematics.Filters         { return morseFilters }
 func (morse) PresenceOf(u telematics.Unit) string { return morseTopic(u) + "connected" }
-func morseTopic(u telematics.Unit) string         { return morseRoot + string(u) + "/" + string(u) + "/" }
-func morseValue(m telematics.Message) string      { return string(m.Payload) }
+func (morse) Promises(telematics.Installation, telematics.Action) telematics.Promises {
+	return telematics.Promises{Correlated: true, Confirmed: true}
+}
+
+func (morse) Confirmation(telematics.Installation, telematics.Action) map[telematics.Field]any {
+	return nil
+}
+
+func (morse) Actions(i telematics.Installation) ([]telematics.Action, error) {
+	if len(i) > 0 {
+		return nil, errors.New("morse has no settings")
+	}
+	return morseActions, nil
+}
+
+func morseTopic(u telematics.Unit) string    { return morseRoot + string(u) + "/" + string(u) + "/" }
+func morseValue(m telematics.Message) string { return string(m.Payload) }
 
 var (
 	morseActions = []telematics.Action{telematics.Lock, telematics.Unlock}
-	morseFilters = telematics.Filters{Answers: "morse/+/+/response/+", Reports: "morse/+/+/metric/+", Presence: "morse/+/+/connected"}
+	morseFilters = telematics.Filters{Answers: "morse/+/+/response/+", Reports: []string{"morse/+/+/metric/+"}, Presence: "morse/+/+/connected"}
 	morseFields  = map[string]telematics.Field{"metric/locked": telematics.IsLocked, "metric/speed": telematics.SpeedKmh, "metric/soc": telematics.Battery}
 )
 

@@ -57,7 +57,7 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 	case !c.Actor.Sees(twin.AgencyID):
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
-	c.Agency, c.Unit, c.Protocol, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Version
+	c.Agency, c.Unit, c.Protocol, c.Installation, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Installation, twin.Version
 	return &twin, nil
 }
 

@@ -97,20 +97,22 @@ func protocol(v telematics.Vehicle) *telematics.Protocol {
 	return orNull(cmp.Or(v.Protocol, telematics.DefaultProtocol))
 }
 
-// promisesBody is what the vehicle's unit checks itself.
+// promisesBody is what holds of every command to a unit.
 type promisesBody struct {
 	Signed       bool `json:"signed"`
 	Expiring     bool `json:"expiring"`
 	Deduplicated bool `json:"deduplicated"`
+	Correlated   bool `json:"correlated"`
+	Confirmed    bool `json:"confirmed"`
 }
 
 // newPromisesBody returns nil where there is no unit, or this version does not speak its protocol.
 func newPromisesBody(v telematics.Vehicle) *promisesBody {
-	dialect, spoken := dialects.Spoken.Find(v.Protocol)
-	if v.Unit == "" || !spoken {
+	promises, ok := dialects.Spoken.Promises(v)
+	if !ok {
 		return nil
 	}
-	body := promisesBody(dialect.Promises())
+	body := promisesBody(promises)
 	return &body
 }
 
@@ -130,7 +132,7 @@ func controls(t telematics.Twin) []telematics.Action {
 		return []telematics.Action{} // nothing could execute them
 	}
 	actions := slices.Clone(telematics.ControlActions)
-	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Carry(t.Protocol, a) })
+	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Carry(t.Vehicle, a) })
 }
 
 // signals lists the fields of which the vehicle has ever reported a value, by the names of the

@@ -73,7 +73,7 @@ func TestAVehicleShowsItsProtocolAndWhatItsUnitChecks(t *testing.T) {
 		says     any
 		promises any
 	}{
-		{"unit-1", "", "v1", map[string]any{"signed": true, "expiring": true, "deduplicated": true}},
+		{"unit-1", "", "v1", map[string]any{"signed": true, "expiring": true, "deduplicated": true, "correlated": true, "confirmed": true}},
 		{"unit-1", "tomorrow", "tomorrow", nil},
 		{"", "", nil, nil},
 	} {

@@ -25,6 +25,8 @@ type Command struct {
 	Agency   AgencyID
 	Unit     Unit     // that was asked; only its word counts [ACK-4]
 	Protocol Protocol // of the unit; not read back
+	// Of the unit; not read back.
+	Installation Installation
 	// The version of the vehicle's record by which it was accepted; zero: not to be checked; not
 	// read back.
 	Version    int64

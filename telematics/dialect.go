@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,9 +27,15 @@ func (p Protocol) Means(other Protocol) bool {
 // What its units do not check themselves, its Promises say.
 type Dialect interface {
 	Protocol() Protocol
-	Promises() Promises
-	// Actions lists the commands that it can carry. The caller changes nothing in it.
-	Actions() []Action
+	// Actions lists the commands that it can carry to a unit that is installed so, or says what of
+	// the installation it does not understand. The caller changes nothing in the list.
+	Actions(Installation) ([]Action, error)
+	// Promises returns what holds of a command to a unit that is installed so.
+	Promises(Installation, Action) Promises
+	// Confirmation returns what the vehicle must report before such a command counts as executed:
+	// each of the values, none of which was reported before the command left. Nil: the unit's
+	// answer is enough. Where it is not, the answer that it has taken the command is Received.
+	Confirmation(Installation, Action) map[Field]any
 	// Filters returns the subscriptions by which units are heard.
 	Filters() Filters
 	// PresenceOf returns the topic on which what a unit said of its presence is retained; empty:
@@ -42,7 +49,8 @@ type Dialect interface {
 	// DecodeAnswer, DecodeReport and DecodePresence read what arrived by the filter of that
 	// name, at the instant received. What carries no time is given that instant. What is
 	// unsound in part is left out and listed; what the dialect has no field for is a report
-	// without values.
+	// without values. A message of another kind, where kinds share a topic, is ErrOtherKind. An
+	// answer that names no command, where the promises say so, has the command NoCommand.
 	DecodeAnswer(m Message, received time.Time) (Answer, []Dropped, error)
 	DecodeReport(m Message, received time.Time) (Report, []Dropped, error)
 	DecodePresence(m Message, received time.Time) (Presence, error)
@@ -51,25 +59,36 @@ type Dialect interface {
 	Encode(c *Command, s Signer) (Transmission, error)
 }
 
-// Promises is what units of a dialect check themselves. Where they do not, the service
-// can only be more careful, and must show it.
+// ErrOtherKind says that a message is of another kind than it was read as.
+var ErrOtherKind = errors.New("message of another kind")
+
+// Promises is what a unit does itself about a command. Where it does not, the service can only be
+// more careful, and must show it.
 type Promises struct {
-	Signed       bool // a unit executes nothing without our signature
-	Expiring     bool // a unit starts nothing after its expiry
-	Deduplicated bool // a unit that hears a command again does not execute it again
+	Signed       bool // it executes nothing without our signature
+	Expiring     bool // it starts nothing after its expiry
+	Deduplicated bool // it does not execute again what it hears again
+	Correlated   bool // its answer names the command
+	Confirmed    bool // a success means done, not accepted
 }
 
-// Unreachable reports whether a unit must not get a command: it is offline, or it checks no
-// expiry and is not known to be online.
-func (p Promises) Unreachable(c Contact, now time.Time) bool {
-	return c.Unreachable(now) || !p.Expiring && (c.Status != Online || c.At(now) != Online)
+// And returns what holds by both.
+func (p Promises) And(q Promises) Promises {
+	return Promises{
+		Signed: p.Signed && q.Signed, Expiring: p.Expiring && q.Expiring, Deduplicated: p.Deduplicated && q.Deduplicated,
+		Correlated: p.Correlated && q.Correlated, Confirmed: p.Confirmed && q.Confirmed,
+	}
 }
+
+// Installation is how a unit is built into its vehicle, in the words of its protocol: which output
+// it locks the doors by, the PIN that it was given. Its values may be secret.
+type Installation map[string]string
 
 // Filters are the subscriptions of a dialect, one for each kind of message. Each kind has a
 // separate connection: a message that matches two filters is read as both. Empty: none.
 type Filters struct {
 	Answers  string
-	Reports  string
+	Reports  []string
 	Presence string
 }
 
@@ -129,10 +148,43 @@ func (ds Dialects) Names() []Protocol {
 	return names
 }
 
-// Carry reports whether a command can be carried in a protocol.
-func (ds Dialects) Carry(p Protocol, a Action) bool {
+// Carry reports whether a command can be carried to a vehicle's unit.
+func (ds Dialects) Carry(v Vehicle, a Action) bool {
+	d, ok := ds.Find(v.Protocol)
+	return ok && carries(d, v.Installation, a)
+}
+
+func carries(d Dialect, i Installation, a Action) bool {
+	actions, err := d.Actions(i)
+	return err == nil && slices.Contains(actions, a)
+}
+
+// Assurance returns what holds of a command to a vehicle's unit; nothing, where its protocol is not
+// spoken.
+func (ds Dialects) Assurance(p Protocol, i Installation, a Action) Promises {
 	d, ok := ds.Find(p)
-	return ok && slices.Contains(d.Actions(), a)
+	if !ok {
+		return Promises{}
+	}
+	return d.Promises(i, a)
+}
+
+// Promises returns what holds of each command that can be carried to a vehicle's unit, and whether
+// there is one.
+func (ds Dialects) Promises(v Vehicle) (all Promises, ok bool) {
+	d, ok := ds.Find(v.Protocol)
+	if !ok || v.Unit == "" {
+		return Promises{}, false
+	}
+	actions, err := d.Actions(v.Installation)
+	if err != nil || len(actions) == 0 {
+		return Promises{}, false
+	}
+	all = d.Promises(v.Installation, actions[0])
+	for _, a := range actions {
+		all = all.And(d.Promises(v.Installation, a))
+	}
+	return all, true
 }
 
 // Encode returns the command as it goes on the air in the dialect of its vehicle.
@@ -159,10 +211,17 @@ func (ds Dialects) Refuse(t Twin, a Action, now time.Time) *Error {
 	switch {
 	case !ok:
 		return UnknownProtocol(t.Protocol)
-	case !slices.Contains(d.Actions(), a):
+	case !carries(d, t.Installation, a):
 		return NotSupported(a)
-	case d.Promises().Unreachable(t.Contact, now):
+	case t.Contact.Unreachable(now), !d.Promises(t.Installation, a).Expiring && !isHere(d, t.Contact, now):
 		return UnitOffline(t.Contact, now)
 	}
 	return nil
+}
+
+// isHere reports whether a unit is known to be online. One that publishes no presence is by what it
+// reports.
+func isHere(d Dialect, c Contact, now time.Time) bool {
+	said := c.Status == Online || d.Filters().Presence == ""
+	return said && c.At(now) == Online
 }

@@ -15,6 +15,14 @@ type Report struct {
 	Values map[Field]any
 	// Answers repeats the final answers of the unit's latest commands [TEL-3].
 	Answers []Answer
+	Undated bool    // the unit did not say when: At is the time of arrival
+	Alarms  []Alarm // that the unit raised
+}
+
+// Alarm is what a unit reports at the moment it happens, such as that the vehicle is towed away.
+type Alarm struct {
+	Kind string // in the words of the protocol
+	Text string // for people; empty: none
 }
 
 // MaxAhead is how far a unit's clock may run before ours: a report from further

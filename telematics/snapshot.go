@@ -14,6 +14,9 @@ type Reading struct {
 	At    time.Time
 	// Once is set where Value is nil and there was a value before: the vehicle has a sensor for it.
 	Once bool
+	// Undated is set where the vehicle did not say when: At is the arrival of the first message
+	// with this value. The same value again may only repeat it.
+	Undated bool
 }
 
 // Ever reports whether the field has ever had a value.
@@ -26,7 +29,8 @@ type Snapshot map[Field]Reading
 // Merge returns the snapshot with a report taken in. Vehicle time decides, never
 // the order of arrival [LAW-7]: each field keeps the newest reading, so any order
 // and any repetition of the same reports ends in the same snapshot. Neither
-// argument is changed.
+// argument is changed. Undated readings are an exception: two that pass each other are taken in the
+// wrong order, until the next.
 func Merge(s Snapshot, r Report) Snapshot {
 	if len(s)+len(r.Values) == 0 {
 		return nil
@@ -36,7 +40,7 @@ func Merge(s Snapshot, r Report) Snapshot {
 		merged = make(Snapshot, len(r.Values))
 	}
 	for field, value := range r.Values {
-		merged.Take(field, Reading{Value: value, At: r.At})
+		merged.Take(field, Reading{Value: value, At: r.At, Undated: r.Undated})
 	}
 	return merged
 }
@@ -66,6 +70,11 @@ func (s Snapshot) Take(f Field, next Reading) (newer, changed bool) {
 	known, ok := s[f]
 	switch {
 	case !ok:
+	case next.Undated && known.Undated && f.Same(known.Value, next.Value):
+		if next.At.Before(known.At) {
+			s[f] = next
+		}
+		return next.At.Before(known.At), false
 	case next.newerThan(known):
 		next.Once = next.Value == nil && (next.Once || known.Ever())
 	case next.Ever() && !known.Ever():

@@ -42,6 +42,22 @@ func TestReadingsOfTheSameInstantMergeAlikeInEveryOrder(t *testing.T) {
 	}
 }
 
+// A unit that does not date its values sends all of them again from time to time, stale ones too.
+func TestAnUndatedValueThatIsRepeatedKeepsItsTime(t *testing.T) {
+	say := func(after time.Duration, locked bool) Report {
+		return Report{At: now.Add(after), Undated: true, Values: map[Field]any{IsLocked: locked}}
+	}
+	first, again, changed := say(0, true), say(time.Hour, true), say(2*time.Hour, false)
+	for _, order := range [][]Report{{first, again}, {again, first}, {first, again, again}} {
+		if got := merged(order); !got[IsLocked].At.Equal(first.At) || got[IsLocked].Value != true {
+			t.Errorf("%v, want the time of the first", got)
+		}
+	}
+	if got := merged([]Report{first, again, changed}); got[IsLocked].Value != false || !got[IsLocked].At.Equal(changed.At) {
+		t.Errorf("%v, want the change with its own time", got)
+	}
+}
+
 func TestWhatKnowsNothingIsTheZeroValue(t *testing.T) {
 	for _, s := range []Snapshot{
 		Merge(nil, Report{At: now}), Merge(Snapshot{}, Report{At: now, Values: map[Field]any{}}),
@@ -192,15 +208,15 @@ func TestAReadingRemembersThatThereWasAValue(t *testing.T) {
 		want    Reading
 		ever    bool
 	}{
-		"never a value":        {[]Report{report(0, nil), report(1e9, nil)}, Reading{nil, at.Add(1e9), false}, false},
-		"a value":              {[]Report{report(0, 5.0)}, Reading{5.0, at, false}, true},
-		"no longer known":      {[]Report{report(0, 5.0), report(1e9, nil)}, Reading{nil, at.Add(1e9), true}, true},
-		"the other way round":  {[]Report{report(1e9, nil), report(0, 5.0)}, Reading{nil, at.Add(1e9), true}, true},
-		"known again":          {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, 6.0)}, Reading{6.0, at.Add(2e9), false}, true},
-		"and forgotten again":  {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, nil)}, Reading{nil, at.Add(2e9), true}, true},
-		"at the same instant":  {[]Report{report(0, nil), report(0, 5.0)}, Reading{nil, at, true}, true},
-		"the same, turned":     {[]Report{report(0, 5.0), report(0, nil)}, Reading{nil, at, true}, true},
-		"a value, then itself": {[]Report{report(0, 5.0), report(0, 5.0)}, Reading{5.0, at, false}, true},
+		"never a value":        {[]Report{report(0, nil), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: false}, false},
+		"a value":              {[]Report{report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
+		"no longer known":      {[]Report{report(0, 5.0), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
+		"the other way round":  {[]Report{report(1e9, nil), report(0, 5.0)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
+		"known again":          {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, 6.0)}, Reading{Value: 6.0, At: at.Add(2e9), Once: false}, true},
+		"and forgotten again":  {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, nil)}, Reading{Value: nil, At: at.Add(2e9), Once: true}, true},
+		"at the same instant":  {[]Report{report(0, nil), report(0, 5.0)}, Reading{Value: nil, At: at, Once: true}, true},
+		"the same, turned":     {[]Report{report(0, 5.0), report(0, nil)}, Reading{Value: nil, At: at, Once: true}, true},
+		"a value, then itself": {[]Report{report(0, 5.0), report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
 	} {
 		var s Snapshot
 		for _, r := range c.reports {

@@ -42,20 +42,22 @@ func (p Powertrain) PlugsIn() bool { return p != Combustion }
 
 // Vehicle is the record of a vehicle.
 type Vehicle struct {
-	ID         VehicleID
-	AgencyID   AgencyID
-	Unit       Unit     // empty: none is built in
-	Protocol   Protocol // that the unit speaks; empty: DefaultProtocol
-	Status     VehicleStatus
-	Powertrain Powertrain
-	Plate      string
-	Brand      string
-	Model      string
-	Year       int
-	Color      string
-	Category   string
-	Image      string // URL
-	Features   []string
+	ID       VehicleID
+	AgencyID AgencyID
+	Unit     Unit     // empty: none is built in
+	Protocol Protocol // that the unit speaks; empty: DefaultProtocol
+	// How the unit is built in; nil: as its protocol expects, or has it.
+	Installation Installation
+	Status       VehicleStatus
+	Powertrain   Powertrain
+	Plate        string
+	Brand        string
+	Model        string
+	Year         int
+	Color        string
+	Category     string
+	Image        string // URL
+	Features     []string
 	// Actions are those that the record grants. What the unit itself declares
 	// ([PRE-3]) replaces them: see Twin.Commands.
 	Actions []Action
@@ -74,7 +76,7 @@ type Twin struct {
 // ForOrders returns what an order depends on, which Version covers, and the last sign of life.
 func (t *Twin) ForOrders() Twin {
 	return Twin{
-		Vehicle: Vehicle{ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Powertrain: t.Powertrain, Actions: t.Actions},
+		Vehicle: Vehicle{ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Installation: t.Installation, Powertrain: t.Powertrain, Actions: t.Actions},
 		Contact: Contact{
 			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
 			Actions: t.Contact.Actions,

@@ -89,12 +89,12 @@ type Link struct {
 
 // line is one connection and its subscriptions, one for each dialect.
 type line struct {
-	name   string // in the log
-	filter func(telematics.Filters) string
-	own    bool // its group has no other member: each instance hears everything
-	qos    byte
-	to     func(Receiver) func(telematics.Message) bool
-	client atomic.Pointer[mqtt.Client] // nil: nothing may be published
+	name    string // in the log
+	filters func(telematics.Filters) []string
+	own     bool // its group has no other member: each instance hears everything
+	qos     byte
+	to      func(Receiver) func(telematics.Message) bool
+	client  atomic.Pointer[mqtt.Client] // nil: nothing may be published
 	// The latest connection ended, or did not come up; nil: there was none.
 	why atomic.Pointer[error]
 	// When the latest connection that came up ended, by the clock of Unix; 0: none did.
@@ -112,14 +112,14 @@ func New(c Config) *Link {
 	if c.Dialects == nil {
 		c.Dialects = dialects.Spoken
 	}
-	air := &line{name: "answers", filter: func(f telematics.Filters) string { return f.Answers }, qos: 1,
+	air := &line{name: "answers", filters: func(f telematics.Filters) []string { return one(f.Answers) }, qos: 1,
 		to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }}
 	l := &Link{config: c, air: air, lines: []*line{
 		air,
-		{name: "telemetry", filter: func(f telematics.Filters) string { return f.Reports }, qos: 1,
+		{name: "telemetry", filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }},
 		// Every instance hears all of presence. What is retained is read separately.
-		{name: "presence", filter: func(f telematics.Filters) string { return f.Presence }, own: true, qos: 0,
+		{name: "presence", filters: func(f telematics.Filters) []string { return one(f.Presence) }, own: true, qos: 0,
 			to: func(r Receiver) func(telematics.Message) bool { return r.Presence }},
 	}}
 	first := mathrand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
@@ -127,6 +127,14 @@ func New(c Config) *Link {
 		ln.node = first
 	}
 	return l
+}
+
+// one returns a list of what is not empty.
+func one(filter string) []string {
+	if filter == "" {
+		return nil
+	}
+	return []string{filter}
 }
 
 func always(take func(telematics.Message)) func(telematics.Message) bool {
@@ -292,11 +300,14 @@ func (l *Link) connection(ctx context.Context, ln *line, take func(telematics.Me
 // subscribe asks for what the line carries of one dialect. The subscription by which a
 // message comes says in which dialect it is.
 func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
-	filter := ln.filter(d.Filters())
-	if filter == "" {
+	filters := map[string]byte{}
+	for _, filter := range ln.filters(d.Filters()) {
+		filters[telematics.SharedFilter(group, filter)] = ln.qos
+	}
+	if len(filters) == 0 {
 		return nil
 	}
-	subscribed := client.Subscribe(telematics.SharedFilter(group, filter), ln.qos, func(_ mqtt.Client, m mqtt.Message) {
+	subscribed := client.SubscribeMultiple(filters, func(_ mqtt.Client, m mqtt.Message) {
 		unit, subject, err := d.ParseTopic(m.Topic())
 		if err != nil {
 			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "err", err)
@@ -379,11 +390,16 @@ func (l *Link) await(ctx context.Context, token mqtt.Token) error {
 
 // granted reads the result of a subscription to one filter, which the library does not judge.
 func granted(token *mqtt.SubscribeToken) error {
-	const failure = 0x80                  // MQTT 3.1.1 §3.9.3
-	for _, code := range token.Result() { // under a key of the library's own making
-		if code < failure {
-			return nil
+	const failure = 0x80    // MQTT 3.1.1 §3.9.3
+	codes := token.Result() // under keys of the library's own making
+	for _, code := range codes {
+		if code >= failure {
+			codes = nil
+			break
 		}
 	}
-	return errors.New("subscribe: the MQTT broker denied it; check the access rules of the service account")
+	if len(codes) == 0 {
+		return errors.New("subscribe: the MQTT broker denied it; check the access rules of the service account")
+	}
+	return nil
 }

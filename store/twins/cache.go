@@ -393,5 +393,5 @@ func (s *state) mergeField(field telematics.Field, theirs telematics.Reading) (a
 	s.snapshot.Take(field, theirs)
 	mine := s.snapshot[field]
 	s.comparePublished(field, mine, telematics.Snapshot{field: theirs})
-	return mine.At.After(theirs.At) || mine.Once != theirs.Once || !telematics.SameValue(mine.Value, theirs.Value)
+	return !mine.At.Equal(theirs.At) || mine.Once != theirs.Once || !telematics.SameValue(mine.Value, theirs.Value)
 }

@@ -20,6 +20,8 @@ type sectionRow struct {
 	// The times of the others, and those of null that had a value before.
 	Older map[string]int64 `json:"older,omitempty"`
 	Once  map[string]bool  `json:"once,omitempty"`
+	// Those whose times are of arrival.
+	Undated map[string]bool `json:"undated,omitempty"`
 }
 
 // fieldsOf lists the fields of each section, in a fixed order, and nameOf the name of each
@@ -46,7 +48,7 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 	}
 	w := vehicles.NewJSONWriter(32 * len(fieldsOf[section]))
 	w.Add(jsontext.BeginObject, jsontext.String("at"), jsontext.Int(newest.UnixMilli()), jsontext.String("v"), jsontext.BeginObject)
-	var older, once []telematics.Field
+	var older, once, undated []telematics.Field
 	for _, field := range fieldsOf[section] {
 		reading, ok := s[field]
 		if !ok {
@@ -59,6 +61,9 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 		}
 		if reading.Once {
 			once = append(once, field)
+		}
+		if reading.Undated {
+			undated = append(undated, field)
 		}
 	}
 	w.Add(jsontext.EndObject)
@@ -73,7 +78,9 @@ func encodeSection(section string, s telematics.Snapshot) ([]byte, error) {
 		w.Add(jsontext.EndObject)
 	}
 	add("older", older, func(f telematics.Field) jsontext.Token { return jsontext.Int(s[f].At.UnixMilli()) })
-	add("once", once, func(telematics.Field) jsontext.Token { return jsontext.True })
+	isSet := func(telematics.Field) jsontext.Token { return jsontext.True }
+	add("once", once, isSet)
+	add("undated", undated, isSet)
 	w.Add(jsontext.EndObject)
 	text, err := w.Text()
 	if err != nil {
@@ -102,7 +109,7 @@ func decodeSection(s telematics.Snapshot, section string, text string) error {
 			continue
 		}
 		if v, err := field.Parser()(raw); err == nil { // it is valid JSON
-			s[field] = telematics.Reading{Value: v, At: time.UnixMilli(at).UTC(), Once: row.Once[name]}
+			s[field] = telematics.Reading{Value: v, At: time.UnixMilli(at).UTC(), Once: row.Once[name], Undated: row.Undated[name]}
 		}
 	}
 	return nil

@@ -32,8 +32,8 @@ type FleetFile struct {
 //	{"agencies": [{"id": 1, "code": "MUC", "name": "…", "currency": "EUR", "tax_percent": 19, "cancel_cutoff_minutes": 60,
 //	               "buffer_minutes": 15}],
 //	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
-//	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "status": "available", "powertrain": "electric",
-//	               "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
+//	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "installation": {"…": "…"},
+//	               "status": "available", "powertrain": "electric", "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
 //	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …], "hourly_rate": 15.00, "deposit": 200}]}
 //
 // A vehicle needs an id, an agency, a powertrain, a plate number and capabilities; its status is
@@ -133,7 +133,8 @@ func (p *part) vehicle(terms map[telematics.AgencyID]rental.Terms) (telematics.V
 	if u, err := url.Parse(v.Image); v.Image != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		p.problem("image", "%q: want an http or https address", v.Image)
 	}
-	v.Actions = p.capabilities("capabilities", v.Protocol)
+	v.Installation, _ = take[telematics.Installation](p, "installation", "an object of texts")
+	v.Actions = p.capabilities("capabilities", v)
 	return v, p.rate(terms[v.AgencyID].Currency)
 }
 
@@ -162,12 +163,20 @@ func (p *part) unit(key string) telematics.Unit {
 	return unit
 }
 
-func (p *part) capabilities(key string, protocol telematics.Protocol) []telematics.Action {
+func (p *part) capabilities(key string, v telematics.Vehicle) []telematics.Action {
 	if _, ok := p.fields[key]; !ok {
 		p.problem(key, "missing")
 	}
 	actions := []telematics.Action{}
-	dialect, spoken := dialects.Spoken.Find(protocol) // another was complained of before
+	var carried []telematics.Action
+	dialect, spoken := dialects.Spoken.Find(v.Protocol) // another was complained of before
+	if spoken {
+		var err error
+		if carried, err = dialect.Actions(v.Installation); err != nil {
+			p.problem("installation", "%v", err)
+			return actions
+		}
+	}
 	for _, name := range p.texts(key) {
 		action := telematics.Action(name)
 		switch {
@@ -175,8 +184,8 @@ func (p *part) capabilities(key string, protocol telematics.Protocol) []telemati
 			p.problem(key, "%q: want some of %v", name, telematics.ControlActions)
 		case slices.Contains(actions, action):
 			p.problem(key, "%q comes twice", name)
-		case spoken && !slices.Contains(dialect.Actions(), action):
-			p.problem(key, "%q: protocol %s has no such command", name, protocol)
+		case spoken && !slices.Contains(carried, action):
+			p.problem(key, "%q: protocol %s has no such command for a unit that is installed so", name, v.Protocol)
 		default:
 			actions = append(actions, action)
 		}

@@ -219,6 +219,8 @@ type unitFileRow struct {
 	Serial    *telematics.Unit     `json:"serial"` // null: none is built in
 	VehicleID telematics.VehicleID `json:"vehicle_id"`
 	Protocol  telematics.Protocol  `json:"protocol"`
+	// Never null.
+	Installation telematics.Installation `json:"installation"`
 }
 
 // importUnits first takes out what moves, so that units can change places. The lock
@@ -229,7 +231,14 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	}
 	rows := []unitFileRow{}
 	for _, v := range file.Vehicles {
-		rows = append(rows, unitFileRow{Serial: pg.Nullable(v.Unit), VehicleID: v.ID, Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol)})
+		row := unitFileRow{
+			Serial: pg.Nullable(v.Unit), VehicleID: v.ID,
+			Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol), Installation: v.Installation,
+		}
+		if row.Installation == nil {
+			row.Installation = telematics.Installation{}
+		}
+		rows = append(rows, row)
 	}
 	// Both statements return what they touched: a unit that moves counts once.
 	touched := map[telematics.Unit]bool{}
@@ -241,12 +250,13 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 		where u.vehicle_id = f.vehicle_id and u.serial is distinct from f.serial
 			or u.serial = f.serial and (u.vehicle_id, u.protocol) <> (f.vehicle_id, f.protocol)
 		returning u.serial`, `
-		insert into units as u (serial, vehicle_id, protocol)
-		select serial, vehicle_id, protocol from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text)
+		insert into units as u (serial, vehicle_id, protocol, installation)
+		select serial, vehicle_id, protocol, installation
+		from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text, installation jsonb)
 		where serial is not null
 		order by vehicle_id
-		on conflict (serial) do update set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol
-		where (u.vehicle_id, u.protocol) is distinct from (excluded.vehicle_id, excluded.protocol)
+		on conflict (serial) do update set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
+		where (u.vehicle_id, u.protocol, u.installation) is distinct from (excluded.vehicle_id, excluded.protocol, excluded.installation)
 		returning u.serial`,
 	} {
 		var serials []telematics.Unit

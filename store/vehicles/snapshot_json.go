@@ -25,6 +25,9 @@ func EncodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
 		if reading.Once {
 			w.Add(jsontext.String("once"), jsontext.True)
 		}
+		if reading.Undated {
+			w.Add(jsontext.String("undated"), jsontext.True)
+		}
 		w.Add(jsontext.EndObject)
 	}
 	w.Add(jsontext.EndObject)

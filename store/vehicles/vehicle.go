@@ -52,9 +52,23 @@ type Row struct {
 	Capabilities pq.StringArray `db:"capabilities"`
 	Serial       *string        `db:"serial"`
 	Protocol     *string        `db:"protocol"`
+	Installation installation   `db:"installation"`
 	Fields       []byte         `db:"fields"`
 	Version      int64          `db:"version"`
 	ContactRow
+}
+
+// installation is the column of that name.
+type installation telematics.Installation
+
+// Scan implements sql.Scanner. An empty object, and no unit, are nil.
+func (i *installation) Scan(column any) error {
+	*i = nil
+	text, ok := column.([]byte)
+	if !ok || string(text) == "{}" {
+		return nil
+	}
+	return json.Unmarshal(text, i)
 }
 
 // ContactRow is the contact in a row of units.
@@ -76,7 +90,7 @@ const ContactColumns = `u.status as contact_status, u.session, u.former_sessions
 // Vehicles with their units' contacts, and with their snapshots.
 const (
 	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
-		v.image, v.features, v.capabilities, u.serial, u.protocol, ` + ContactColumns
+		v.image, v.features, v.capabilities, u.serial, u.protocol, u.installation, ` + ContactColumns
 	selectRecords = `
 	select ` + recordColumns + `, ` + RecordVersion + ` as version
 	from vehicles v left join units u on u.vehicle_id = v.id`
@@ -92,7 +106,7 @@ const (
 // but the last sign of life. It is compared with what the same program read on connections of the
 // same settings, and never kept.
 const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
-		u.serial, u.protocol, u.status, u.session, u.changed_at, u.actions)::text, 0)`
+		u.serial, u.protocol, u.installation, u.status, u.session, u.changed_at, u.actions)::text, 0)`
 
 func (r ContactRow) Contact() telematics.Contact {
 	return telematics.Contact{
@@ -114,8 +128,8 @@ func former(sessions []string) []string {
 func (r *Row) Vehicle() telematics.Vehicle {
 	return telematics.Vehicle{
 		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
-		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)), Status: telematics.VehicleStatus(r.Status),
-		Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
+		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)), Installation: telematics.Installation(r.Installation),
+		Status: telematics.VehicleStatus(r.Status), Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
 		Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
 		Features: r.Features, Actions: actions(r.Capabilities),
 	}
@@ -151,6 +165,8 @@ type readingRow struct {
 	Value json.RawMessage `json:"v"`
 	AtMS  int64           `json:"at"`
 	Once  bool            `json:"once,omitempty"` // of null: there was a value before
+	// The time is that of arrival.
+	Undated bool `json:"undated,omitempty"`
 }
 
 // DecodeSnapshot leaves out what this version of the program does not know, or would not
@@ -166,7 +182,7 @@ func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	snapshot := make(telematics.Snapshot, len(rows))
 	for field, row := range rows {
 		if v, err := telematics.ParseValue(field, row.Value); err == nil {
-			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once}
+			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once, Undated: row.Undated}
 		}
 	}
 	return snapshot, nil

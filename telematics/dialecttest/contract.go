@@ -16,10 +16,10 @@ import (
 	"motorpool/telematics"
 )
 
-// Samples are messages of one unit, one by each filter of the dialect. Zero: the dialect
-// has no filter for it.
+// Samples are messages of one unit, one of each kind. Zero: the dialect has no filter for it.
 type Samples struct {
 	Unit                     telematics.Unit
+	Installation             telematics.Installation // of the unit
 	Answer, Report, Presence Line
 }
 
@@ -39,6 +39,8 @@ func Contract(t *testing.T, d telematics.Dialect, samples Samples) {
 		"WhatIsTooLargeIsAnError":                tooLarge,
 		"GarbageDoesNotPanic":                    garbage,
 		"ItsCommandsKeepTheLaws":                 commandsKeepTheLaws,
+		"ItConfirmsWhatItPromises":               confirmsWhatItPromises,
+		"ItRefusesAnInstallationThatIsNotItsOwn": strangeInstallation,
 		"ItCarriesNothingThatItDoesNotHave":      carriesNothingElse,
 		"WhoPromisesLessIsAskedOnlyWhenItIsHere": askedOnlyWhenHere,
 	} {
@@ -52,24 +54,30 @@ func nameFits(t *testing.T, d telematics.Dialect, _ Samples) {
 	}
 }
 
-// lines returns the samples with their filters, those that there are.
-func lines(d telematics.Dialect, s Samples) map[string]Line {
-	f := d.Filters()
-	all := map[string]Line{f.Answers: s.Answer, f.Reports: s.Report, f.Presence: s.Presence}
-	delete(all, "")
-	return all
+// lines returns the samples that there are.
+func lines(s Samples) []Line {
+	return slices.DeleteFunc([]Line{s.Answer, s.Report, s.Presence}, func(l Line) bool { return l == Line{} })
 }
 
 func filtersBring(t *testing.T, d telematics.Dialect, s Samples) {
-	for filter, line := range lines(d, s) {
-		if !matches(filter, line.Topic) {
-			t.Errorf("filter %q does not bring %q", filter, line.Topic)
+	f := d.Filters()
+	bring := func(line Line, filters ...string) {
+		if !anyMatches(filters, line.Topic) && (line != Line{} || strings.Join(filters, "") != "") {
+			t.Errorf("filters %q do not bring %q", filters, line.Topic)
 		}
 	}
+	bring(s.Answer, f.Answers)
+	bring(s.Report, f.Reports...)
+	bring(s.Presence, f.Presence)
+}
+
+// anyMatches reports whether one of the filters matches a topic.
+func anyMatches(filters []string, topic string) bool {
+	return slices.ContainsFunc(filters, func(filter string) bool { return matches(filter, topic) })
 }
 
 func topicNamesUnit(t *testing.T, d telematics.Dialect, s Samples) {
-	for _, line := range lines(d, s) {
+	for _, line := range lines(s) {
 		unit, _, err := d.ParseTopic(line.Topic)
 		if err != nil || unit != s.Unit {
 			t.Errorf("ParseTopic(%q) = %q, %v, want %q", line.Topic, unit, err, s.Unit)
@@ -102,11 +110,12 @@ func reads(t *testing.T, d telematics.Dialect, s Samples) {
 	f := d.Filters()
 	if f.Answers != "" {
 		a, _, err := d.DecodeAnswer(message(t, d, s.Answer), received)
-		if err != nil || a.Command == telematics.NoCommand || a.At.IsZero() || a.State.IsOpen() && a.State != telematics.Received {
+		correlated := promisesOf(d, s).Correlated
+		if err != nil || (a.Command == telematics.NoCommand) == correlated || a.At.IsZero() || a.State.IsOpen() && a.State != telematics.Received {
 			t.Errorf("answer %+v, %v", a, err)
 		}
 	}
-	if f.Reports != "" {
+	if len(f.Reports) > 0 {
 		r, _, err := d.DecodeReport(message(t, d, s.Report), received)
 		if err != nil || len(r.Values) == 0 || r.At.IsZero() || r.At.After(received.Add(telematics.MaxAhead)) {
 			t.Errorf("report %+v, %v", r, err)
@@ -151,7 +160,7 @@ func decodeAll(t *testing.T, d telematics.Dialect, s Samples, payload []byte, ch
 		_, _, err := d.DecodeAnswer(said(s.Answer), received)
 		check("an answer", err)
 	}
-	if f.Reports != "" {
+	if len(f.Reports) > 0 {
 		_, _, err := d.DecodeReport(said(s.Report), received)
 		check("a report", err)
 	}
@@ -169,9 +178,25 @@ func (s *signer) Sign(telematics.Claims) ([]byte, error) {
 	return []byte("signed"), nil
 }
 
-func command(u telematics.Unit, d telematics.Dialect, a telematics.Action) telematics.Command {
+// actionsOf returns what the dialect carries to the unit of the samples.
+func actionsOf(t *testing.T, d telematics.Dialect, s Samples) []telematics.Action {
+	t.Helper()
+	actions, err := d.Actions(s.Installation)
+	if err != nil || len(actions) == 0 {
+		t.Fatalf("actions of the installation %v: %v, %v", s.Installation, actions, err)
+	}
+	return actions
+}
+
+// promisesOf returns what holds of each command to the unit of the samples.
+func promisesOf(d telematics.Dialect, s Samples) telematics.Promises {
+	promises, _ := telematics.Dialects{d}.Promises(here(d, s, "").Vehicle)
+	return promises
+}
+
+func command(s Samples, d telematics.Dialect, a telematics.Action) telematics.Command {
 	c := telematics.Command{
-		ID: uuid.New(), Unit: u, Protocol: d.Protocol(), Action: a, Lane: a.Lane(), Seq: 1,
+		ID: uuid.New(), Unit: s.Unit, Protocol: d.Protocol(), Installation: s.Installation, Action: a, Lane: a.Lane(), Seq: 1,
 		Requested: received.Add(123 * time.Millisecond), Deadline: received.Add(10 * time.Second),
 	}
 	if a == telematics.AttentionSignal {
@@ -181,9 +206,10 @@ func command(u telematics.Unit, d telematics.Dialect, a telematics.Action) telem
 }
 
 func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
-	promises, f := d.Promises(), d.Filters()
-	for _, action := range d.Actions() {
-		c, key := command(s.Unit, d, action), &signer{}
+	f := d.Filters()
+	for _, action := range actionsOf(t, d, s) {
+		promises := d.Promises(s.Installation, action)
+		c, key := command(s, d, action), &signer{}
 		out, err := d.Encode(&c, key)
 		again, _ := d.Encode(&c, &signer{})
 		switch {
@@ -193,7 +219,7 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 			t.Errorf("%s: %v", action, err)
 		case out.Topic == "" || strings.ContainsAny(out.Topic, "+#") || len(out.Payload) == 0:
 			t.Errorf("%s goes to %q with %d bytes", action, out.Topic, len(out.Payload))
-		case matches(f.Answers, out.Topic) || matches(f.Reports, out.Topic) || matches(f.Presence, out.Topic):
+		case matches(f.Answers, out.Topic) || anyMatches(f.Reports, out.Topic) || matches(f.Presence, out.Topic):
 			t.Errorf("%s goes to %q, where its unit is heard", action, out.Topic)
 		case !out.LeaveBefore.After(c.Requested) || out.LeaveBefore.After(c.Expires()):
 			t.Errorf("%s may leave until %v, which is not between its request and its expiry", action, out.LeaveBefore)
@@ -207,9 +233,30 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
+// A command that is confirmed by a report says by which values, and no other command has any.
+func confirmsWhatItPromises(t *testing.T, d telematics.Dialect, s Samples) {
+	for _, action := range actionsOf(t, d, s) {
+		confirmation := d.Confirmation(s.Installation, action)
+		if len(confirmation) > 0 && !d.Promises(s.Installation, action).Confirmed {
+			t.Errorf("%s is not confirmed, though a report of %v would confirm it", action, confirmation)
+		}
+		for field, value := range confirmation {
+			if value == nil || !field.Same(value, value) {
+				t.Errorf("%s is confirmed by %s = %v, which no vehicle reports", action, field, value)
+			}
+		}
+	}
+}
+
+func strangeInstallation(t *testing.T, d telematics.Dialect, _ Samples) {
+	if actions, err := d.Actions(telematics.Installation{"no such setting": "1"}); err == nil {
+		t.Errorf("an installation with a setting that is not there offers %v, want an error", actions)
+	}
+}
+
 func carriesNothingElse(t *testing.T, d telematics.Dialect, s Samples) {
 	for _, action := range append([]telematics.Action{telematics.ReportState, "fly"}, telematics.ControlActions...) {
-		if slices.Contains(d.Actions(), action) {
+		if slices.Contains(actionsOf(t, d, s), action) {
 			continue
 		}
 		if refusal := (telematics.Dialects{d}).Refuse(here(d, s, action), action, received); refusal == nil || refusal.Code != telematics.CommandNotSupported {
@@ -219,14 +266,14 @@ func carriesNothingElse(t *testing.T, d telematics.Dialect, s Samples) {
 }
 
 func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
-	for _, action := range d.Actions() {
+	for _, action := range actionsOf(t, d, s) {
 		twin := here(d, s, action)
 		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); refusal != nil {
 			t.Errorf("%s of a unit that is here: %v", action, refusal)
 		}
 		twin.Contact = telematics.Contact{} // no contact recorded, so the unit may be reachable
-		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); (refusal == nil) != d.Promises().Expiring {
-			t.Errorf("%s of a unit that may be away: %v, expiring: %t", action, refusal, d.Promises().Expiring)
+		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); (refusal == nil) != d.Promises(s.Installation, action).Expiring {
+			t.Errorf("%s of a unit that may be away: %v, expiring: %t", action, refusal, d.Promises(s.Installation, action).Expiring)
 		}
 	}
 }
@@ -234,7 +281,7 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 // here is a vehicle that can do the action, and whose unit is online.
 func here(d telematics.Dialect, s Samples, a telematics.Action) telematics.Twin {
 	return telematics.Twin{
-		Vehicle: telematics.Vehicle{Unit: s.Unit, Protocol: d.Protocol(), Actions: []telematics.Action{a}},
+		Vehicle: telematics.Vehicle{Unit: s.Unit, Protocol: d.Protocol(), Installation: s.Installation, Actions: []telematics.Action{a}},
 		Contact: telematics.Contact{Status: telematics.Online, LastSeen: received},
 	}
 }

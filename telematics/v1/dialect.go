@@ -3,6 +3,7 @@
 package v1
 
 import (
+	"errors"
 	"time"
 
 	"motorpool/telematics"
@@ -17,17 +18,27 @@ var everyAction = append([]telematics.Action{telematics.ReportState}, telematics
 // Protocol implements telematics.Dialect.
 func (Dialect) Protocol() telematics.Protocol { return telematics.DefaultProtocol }
 
-// Promises implements telematics.Dialect [CMD-4] [CMD-5].
-func (Dialect) Promises() telematics.Promises {
-	return telematics.Promises{Signed: true, Expiring: true, Deduplicated: true}
+// Promises implements telematics.Dialect [CMD-4] [CMD-5] [ACK-1].
+func (Dialect) Promises(telematics.Installation, telematics.Action) telematics.Promises {
+	return telematics.Promises{Signed: true, Expiring: true, Deduplicated: true, Correlated: true, Confirmed: true}
 }
 
-// Actions implements telematics.Dialect [CMD-3].
-func (Dialect) Actions() []telematics.Action { return everyAction }
+// Confirmation implements telematics.Dialect: the answer is enough.
+func (Dialect) Confirmation(telematics.Installation, telematics.Action) map[telematics.Field]any {
+	return nil
+}
+
+// Actions implements telematics.Dialect [CMD-3]. All units are installed alike.
+func (Dialect) Actions(i telematics.Installation) ([]telematics.Action, error) {
+	if len(i) > 0 {
+		return nil, errors.New("protocol v1 has no settings of an installation")
+	}
+	return everyAction, nil
+}
 
 // Filters implements telematics.Dialect.
 func (Dialect) Filters() telematics.Filters {
-	return telematics.Filters{Answers: AckChannel.Filter(), Reports: TelemetryChannel.Filter(), Presence: PresenceChannel.Filter()}
+	return telematics.Filters{Answers: AckChannel.Filter(), Reports: []string{TelemetryChannel.Filter()}, Presence: PresenceChannel.Filter()}
 }
 
 // PresenceOf implements telematics.Dialect.
