@@ -71,7 +71,7 @@ var homes = map[string][]string{
 	// bench: units, and floors with the service's client; chaos: see redis below.
 	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
 	// bench: floors with the service's library.
-	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure"},
+	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "cmd/internal/enrolment"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},
 	// bench reads what is stored without the service.
 	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards"},

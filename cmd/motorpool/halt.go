@@ -261,7 +261,7 @@ func (r resume) Run(ctx context.Context) error {
 		fmt.Printf("the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.scope(), scopeOf(h.Agency), h.Why)
 		return nil
 	}
-	fmt.Printf("commands to vehicles of %s may leave again, within a second\n", r.scope())
+	fmt.Printf("commands to vehicles of %s can be sent again within a second; those that were refused are not sent\n", r.scope())
 	for _, h := range inForce {
 		if r.agency() == 0 {
 			fmt.Printf("but for those of %s: %s\n", scopeOf(h.Agency), h.Why)

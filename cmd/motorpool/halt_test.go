@@ -57,10 +57,10 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 	if got := resume("--agency", "1"); got != "the halt of agency 1 is lifted; that of all agencies still stops its vehicles: recall\n" {
 		t.Errorf("of one, while all are halted: %q", got)
 	}
-	if got := resume(); got != "commands to vehicles of all agencies may leave again, within a second\nbut for those of agency 2: theft\n" {
+	if got := resume(); got != "commands to vehicles of all agencies can be sent again within a second; those that were refused are not sent\nbut for those of agency 2: theft\n" {
 		t.Errorf("of all, while one is halted: %q", got)
 	}
-	if got := resume("--agency", "2"); got != "commands to vehicles of agency 2 may leave again, within a second\n" {
+	if got := resume("--agency", "2"); got != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
 		t.Errorf("of the last one: %q", got)
 	}
 }
@@ -128,7 +128,7 @@ func TestHalt_GoesThroughTheService(t *testing.T) {
 	if err != nil || !strings.Contains(printed, "motorpool resume --agency 2") {
 		t.Errorf("%q %v", printed, err)
 	}
-	if printed, err = output(t, "resume", "--agency", "2", "--url", url, "--token", "x"); err != nil || printed != "commands to vehicles of agency 2 may leave again, within a second\n" {
+	if printed, err = output(t, "resume", "--agency", "2", "--url", url, "--token", "x"); err != nil || printed != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
 		t.Errorf("%q %v", printed, err)
 	}
 	want := []asked{
@@ -170,7 +170,7 @@ func TestResume_ThatWasDoneByATryWhoseAnswerWasLost(t *testing.T) {
 		return true
 	}
 	_, url := haltService(t, lost, none)
-	if printed, err := output(t, "resume", "--url", url, "--token", "x"); err != nil || !strings.Contains(printed, "may leave again") {
+	if printed, err := output(t, "resume", "--url", url, "--token", "x"); err != nil || !strings.Contains(printed, "can be sent again") {
 		t.Errorf("%q %v", printed, err)
 	}
 	_, url = haltService(t, none)

@@ -4,13 +4,20 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
+
+	"github.com/labstack/echo/v4/middleware"
 )
 
 const (
 	maxRequest    = 16 << 10 // bytes; a request with an RSA key of 4096 bits has 2 KiB
 	maxConcurrent = 4        // each reads and writes the folder's files
+
+	// Requests a second from one address, and at one moment. A mobile network shows many units
+	// under one address. Double: more guesses of a code, which has far too many for either.
+	addressRate, addressBurst = 5, 50
 )
 
 // Handler answers units, each with a certificate request as PEM:
@@ -20,7 +27,9 @@ const (
 //
 // It belongs behind TLS that requests the certificates of clients, and need not check them.
 func Handler(a *Authority, log *slog.Logger) http.Handler {
-	s := server{log: log, places: make(chan struct{}, maxConcurrent)}
+	s := server{log: log, places: make(chan struct{}, maxConcurrent), addresses: middleware.NewRateLimiterMemoryStoreWithConfig(
+		middleware.RateLimiterMemoryStoreConfig{Rate: addressRate, Burst: addressBurst},
+	)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/enrol", func(w http.ResponseWriter, r *http.Request) {
 		text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -45,6 +54,8 @@ func Handler(a *Authority, log *slog.Logger) http.Handler {
 type server struct {
 	log    *slog.Logger
 	places chan struct{} // of requests that are worked on
+	// Requests of each address.
+	addresses middleware.RateLimiterStore
 }
 
 // statuses are those of errors that are the caller's.
@@ -54,6 +65,12 @@ var statuses = map[error]int{
 
 // answer sends the certificate that a request gets, or why it gets none.
 func (s server) answer(w http.ResponseWriter, r *http.Request, issue func(request []byte) ([]byte, Certificate, error)) {
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	if ok, err := s.addresses.Allow(address); !ok || err != nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many requests from your address: repeat it", http.StatusTooManyRequests)
+		return
+	}
 	request, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
 		http.Error(w, "want a certificate request of at most 16 KiB", http.StatusRequestEntityTooLarge)
