@@ -41,9 +41,15 @@ func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--signing-keys: %s: %w", c.SigningKeys, err)
 	}
+	if info, err := os.Stat(c.SigningKeys); err == nil && info.Mode().Perm()&forOthers != 0 {
+		log.Warn("every account of this machine may read or change the private signing keys", "file", c.SigningKeys, "mode", info.Mode().Perm(), "fix", "chmod o= "+c.SigningKeys)
+	}
 	k.current.Store(&chain)
 	return k, nil
 }
+
+// forOthers is what a file's mode grants to those that are neither its owner nor of its group.
+const forOthers = fs.FileMode(0o007)
 
 // Sign signs with the key that is active now. A command is signed once: those that were
 // signed before a switch are sent again as they are.
