@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -93,6 +94,9 @@ func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 		return err
 	}
 	r.AddSigningKeys(chain) // a key may be retired before the end
+	if _, err := r.activateCounted(ctx, next); err == nil {
+		return fmt.Errorf("key %s was activated, though no car has it", next)
+	}
 	exported, err := r.operate(ctx, nil, "keys", "export")
 	if err != nil {
 		return err
@@ -103,7 +107,13 @@ func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 	}
 	r.keys.add(ring)
 	r.setKeyrings(ring)
-	if _, err := r.operate(ctx, nil, "keys", "activate", "--", next); err != nil {
+	if err := world.Eventually(ctx, operatorTimeout, "key activated: every car says that it has it", func(ctx context.Context) bool {
+		said, err := r.activateCounted(ctx, next)
+		if err != nil {
+			r.Log.Info("key not activated, retrying", "err", err, "said", said)
+		}
+		return retryLater(ctx, err == nil)
+	}); err != nil {
 		return err
 	}
 	for _, n := range r.Running {
@@ -115,6 +125,11 @@ func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 	}
 	r.keys.activate(next)
 	return nil
+}
+
+// activateCounted activates a key where every car that says which keys it has, has this one.
+func (r *round) activateCounted(ctx context.Context, key string) (string, error) {
+	return r.operate(ctx, nil, "keys", "activate", "--url", r.Running[0].Public, "--token", r.admin, "--", key)
 }
 
 // setKeyrings gives every car a keyring, concurrently, as a call may block while a car is busy.
