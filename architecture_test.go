@@ -17,6 +17,7 @@ var arrows = map[string][]string{
 	"telematics/dialecttest":      {"telematics"},
 	"telematics/wiretest":         {},
 	"telematics/dialects":         {"telematics", "telematics/v1"},
+	"telematics/ovms":             {"telematics"},
 	"telematics/v1":               {"telematics"},
 	"telematics/signing":          {"telematics"},
 	"metrics":                     {},

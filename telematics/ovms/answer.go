@@ -1,0 +1,54 @@
+package ovms
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"motorpool/telematics"
+)
+
+var errTooLarge = fmt.Errorf("larger than %d bytes", telematics.MaxMessage)
+
+// The texts of the module's shell (vehicle_shell.cpp: vehicle_lock, vehicle_unlock;
+// ovms_server_v3.cpp: ovmsv3_update).
+const (
+	locked      = "Vehicle locked"
+	unlocked    = "Vehicle unlocked"
+	scheduled   = "Server V3 data update for all metrics has been scheduled"
+	noLock      = "Error: Vehicle lock functionality not available"
+	noUnlock    = "Error: Vehicle unlock functionality not available"
+	noVehicle   = "Error: No vehicle module selected"
+	lockFails   = "Error: vehicle could not be locked"
+	unlockFails = "Error: vehicle could not be unlocked"
+)
+
+// digits may be the PIN, which a shell that does not understand a line may repeat.
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// maxDetail is how much of a text that the codec does not know is passed on, in bytes.
+const maxDetail = 120
+
+// meaning returns what a text of the module's shell says about its command.
+func meaning(text string) telematics.Answer {
+	switch text {
+	case locked, unlocked:
+		return telematics.Answer{State: telematics.Received}
+	case scheduled:
+		return telematics.Answer{State: telematics.Succeeded}
+	case noLock, noUnlock, noVehicle:
+		return telematics.Answer{State: telematics.Rejected, Reason: telematics.Unsupported, Detail: text}
+	case lockFails, unlockFails:
+		return telematics.Answer{State: telematics.Failed, Detail: text}
+	}
+	return telematics.Answer{State: telematics.Failed, Detail: clean(digits.ReplaceAllString(text, "…"), maxDetail)}
+}
+
+// clean returns the beginning of a text as a field can hold it.
+func clean(text string, most int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "�")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}

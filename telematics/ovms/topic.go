@@ -1,0 +1,45 @@
+package ovms
+
+import (
+	"fmt"
+	"strings"
+
+	"motorpool/telematics"
+)
+
+// Client is the name of the service among the clients of a module. All instances have the same.
+const Client = "motorpool"
+
+// What follows the unit in a topic (ovms_server_v3.cpp: Connect, TransmitMetric, RunCommand,
+// TransmitNotificationAlert, TransmitEvents).
+const (
+	metrics       = "metric/"
+	connected     = "metric/s/v3/connected"
+	alerts        = "notify/alert/"
+	vehicleAlerts = "event/vehicle/alert/"
+	commands      = "client/" + Client + "/command/"
+	responses     = "client/" + Client + "/response/"
+)
+
+const root = "ovms/"
+
+// topic returns a topic of a unit. Its serial is both the module's user name, which the access
+// rules demand, and its vehicle id.
+func topic(u telematics.Unit, last string) string {
+	return root + string(u) + "/" + string(u) + "/" + last
+}
+
+// ParseTopic implements telematics.Dialect. The subject is what follows the unit.
+func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
+	rest, ok := strings.CutPrefix(topic, root)
+	user, rest, cut := strings.Cut(rest, "/")
+	vehicle, subject, more := strings.Cut(rest, "/")
+	if !ok || !cut || !more || subject == "" || user != vehicle {
+		return "", "", fmt.Errorf("topic %q: want %s{unit}/{unit}/..., with user name and vehicle id the same", topic, root)
+	}
+	unit, err := telematics.ParseUnit(user)
+	if err != nil {
+		return "", "", fmt.Errorf("topic %q: %w", topic, err)
+	}
+	return unit, subject, nil
+}
