@@ -85,6 +85,9 @@ type state struct {
 	protocol telematics.Protocol
 	seen     time.Time
 	snapshot telematics.Snapshot // returned as a copy only
+	// The only report so far of a state that is not loaded. It is not in the snapshot yet: most
+	// states are loaded next, and are merged with what Redis has only then.
+	pending  *telematics.Report
 	reported bool
 
 	loaded bool // it is merged with what Redis had, and Postgres, unless Redis had all of that
@@ -98,7 +101,7 @@ type state struct {
 	last        time.Time // the report before the newest one, as Redis has it
 	urgent      bool      // an urgent field has changed
 	reports     int       // that Redis has not counted yet
-	sections    map[string]*section
+	sections    []section // by their places in telematics.Sections
 	unpublished telematics.Snapshot
 
 	waiting  []chan<- bool // callers that wait until Redis has their reports
@@ -113,15 +116,7 @@ type section struct {
 }
 
 func newState(vehicle telematics.VehicleID, unit telematics.Unit) *state {
-	s := &state{
-		vehicle: vehicle, unit: unit, snapshot: telematics.Snapshot{}, unpublished: telematics.Snapshot{},
-		sections: make(map[string]*section, len(telematics.Sections)),
-	}
-	sections := make([]section, len(telematics.Sections))
-	for i, name := range telematics.Sections {
-		s.sections[name] = &sections[i]
-	}
-	return s
+	return &state{vehicle: vehicle, unit: unit, unpublished: telematics.Snapshot{}, sections: make([]section, len(telematics.Sections))}
 }
 
 // observe merges an observation. waiter, which is nil or holds one, receives whether Redis has it.
@@ -135,24 +130,49 @@ func (s *state) observe(o delivery.Observation, owner owner, waiter chan<- bool)
 	if o.Report != nil {
 		s.reported = true
 		s.reports++
-		if len(s.snapshot) == 0 {
-			s.snapshot = make(telematics.Snapshot, len(o.Report.Values))
-		}
-		for field, value := range o.Report.Values {
-			reading := telematics.Reading{Value: value, At: o.Report.At}
-			newer, changed := s.snapshot.Take(field, reading)
-			if newer {
-				s.sections[field.Section()].changes++
-			}
-			if changed && s.loaded { // else load compares it
-				s.unpublished[field] = reading
-				s.urgent = s.urgent || slices.Contains(urgentFields, field)
-			}
+		if s.mergePending(); !s.loaded && len(s.snapshot) == 0 {
+			s.pending = o.Report
+		} else {
+			s.mergeReport(o.Report)
 		}
 	}
 	if waiter != nil {
 		s.waiting = append(s.waiting, waiter)
 	}
+}
+
+func (s *state) mergePending() {
+	if s.pending != nil {
+		s.mergeReport(s.pending)
+		s.pending = nil
+	}
+}
+
+func (s *state) mergeReport(r *telematics.Report) {
+	if s.snapshot == nil {
+		s.snapshot = make(telematics.Snapshot, len(r.Values))
+	}
+	for field, value := range r.Values {
+		s.mergeReading(field, telematics.Reading{Value: value, At: r.At, Undated: r.Undated})
+	}
+}
+
+// mergeReading merges a reading that was reported to this instance. What it changes of a state that
+// is not loaded is compared with Redis when that is.
+func (s *state) mergeReading(field telematics.Field, reading telematics.Reading) {
+	if s.take(field, reading) && s.loaded {
+		s.unpublished[field] = reading
+		s.urgent = s.urgent || slices.Contains(urgentFields, field)
+	}
+}
+
+// take reports whether the field has another value now.
+func (s *state) take(field telematics.Field, reading telematics.Reading) (changed bool) {
+	newer, changed := s.snapshot.Take(field, reading)
+	if newer {
+		s.sections[sectionOf[field]].changes++
+	}
+	return changed
 }
 
 // beginFlush notes that the reports so far are being written to Redis.
@@ -192,8 +212,8 @@ func (s *state) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	had := false
-	for _, section := range s.sections {
-		had, section.token = had || section.token != "", ""
+	for i := range s.sections {
+		had, s.sections[i].token = had || s.sections[i].token != "", ""
 	}
 	return had
 }
@@ -216,6 +236,7 @@ func (s *state) change(fields telematics.Snapshot) telematics.Change {
 func (s *state) copy() redisState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.mergePending()
 	return redisState{unit: s.unit, seen: s.seen, snapshot: maps.Clone(s.snapshot)}
 }
 
@@ -223,6 +244,7 @@ func (s *state) copy() redisState {
 func (s *state) observation() observation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.mergePending()
 	o := observation{vehicle: s.vehicle, readings: maps.Clone(s.snapshot)}
 	o.Unit, o.At, o.Protocol = s.unit, s.seen, s.protocol
 	if s.reported {
@@ -242,48 +264,33 @@ func (s *state) load(shared redisState, stored *storedTwin) {
 	if shared.unit != s.unit {
 		shared = redisState{}
 	}
-	mine := s.snapshot
-	s.snapshot = shared.snapshot
+	mine, pending := s.snapshot, s.pending
+	s.snapshot, s.pending, s.unpublished = shared.snapshot, nil, telematics.Snapshot{}
 	if s.snapshot == nil {
 		s.snapshot = make(telematics.Snapshot, len(mine))
 	}
-	for name, section := range s.sections {
-		section.token, section.written = shared.tokens[name], section.changes
-	}
-	touched, published := make(map[telematics.Field]bool, len(mine)), make(telematics.Snapshot, len(mine))
-	take := func(field telematics.Field, reading telematics.Reading) bool {
-		was, ok := s.snapshot[field]
-		if newer, _ := s.snapshot.Take(field, reading); !newer {
-			return false
-		}
-		s.sections[field.Section()].changes++
-		if ok && !touched[field] {
-			published[field] = was
-		}
-		touched[field] = true
-		return true
+	for i := range s.sections {
+		section := &s.sections[i]
+		section.token, section.written = shared.token(i), section.changes
 	}
 	s.based = shared.base != ""
 	if stored != nil {
 		for field, reading := range stored.snapshot {
-			if take(field, reading) && shared.tokens[field.Section()] == "" && s.seen.Sub(reading.At) > stateTTL {
-				published[field] = reading
+			wasPublished := shared.token(sectionOf[field]) == "" && s.seen.Sub(reading.At) > stateTTL
+			if s.take(field, reading) && !wasPublished {
+				s.unpublished[field] = reading
 			}
 		}
 		s.base, s.based = stored.base, true
 		s.before, s.offline = stored.seen, stored.offline
 	}
-	for field, reading := range mine {
-		was := s.snapshot[field]
-		if take(field, reading) && !field.Same(was.Value, reading.Value) && slices.Contains(urgentFields, field) {
-			s.urgent = true
-		}
-	}
-	s.unpublished = make(telematics.Snapshot, len(touched))
-	for field := range touched {
-		s.comparePublished(field, s.snapshot[field], published)
-	}
 	s.loaded = true
+	for field, reading := range mine {
+		s.mergeReading(field, reading)
+	}
+	if pending != nil {
+		s.mergeReport(pending)
+	}
 }
 
 func (s *state) comparePublished(field telematics.Field, mine telematics.Reading, published telematics.Snapshot) {
@@ -294,7 +301,7 @@ func (s *state) comparePublished(field telematics.Field, mine telematics.Reading
 	}
 }
 
-func (s *state) has(section string) bool {
+func (s *state) has(section int) bool {
 	return slices.ContainsFunc(fieldsOf[section], func(f telematics.Field) bool { _, ok := s.snapshot[f]; return ok })
 }
 
@@ -304,21 +311,20 @@ func (s *state) update() (u update, errs error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u = update{state: s, seen: s.seen, reports: s.reports, base: s.base, offline: s.offline, before: s.before, urgent: s.urgent, whole: true}
-	for _, name := range telematics.Sections {
-		section := s.sections[name]
-		if !s.has(name) {
+	for place, section := range s.sections {
+		if !s.has(place) {
 			continue
 		}
 		if section.changes == section.written && section.token != "" {
 			u.whole = false
 			continue
 		}
-		row, err := encodeSection(name, s.snapshot)
+		row, err := encodeSection(place, s.snapshot)
 		if err != nil {
 			errs, u.whole = errors.Join(errs, err), false
 			continue
 		}
-		u.sections = append(u.sections, sectionUpdate{name: name, expected: section.token, row: row, changes: section.changes})
+		u.sections = append(u.sections, sectionUpdate{place: place, expected: section.token, row: row, changes: section.changes})
 	}
 	return u, errs
 }
@@ -335,13 +341,13 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 		s.last = result.before
 	}
 	for _, written := range u.sections {
-		section := s.sections[written.name]
-		conflict, refused := result.conflicts[written.name]
+		section := &s.sections[written.place]
+		conflict, refused := result.conflicts[written.place]
 		switch {
 		case !refused:
 			section.token, section.written = result.token, written.changes
-			for _, field := range fieldsOf[written.name] {
-				if reading, ok := s.unpublished[field]; ok {
+			for field, reading := range s.unpublished {
+				if sectionOf[field] == written.place {
 					changed[field] = reading
 					delete(s.unpublished, field)
 				}
@@ -351,7 +357,7 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 			s.based, s.base = false, "" // the writer to Postgres will find out
 		default:
 			section.token = conflict.token
-			again = s.merge(written.name, conflict) || again
+			again = s.merge(written.place, conflict) || again
 		}
 	}
 	if s.offline, s.urgent, s.before = false, false, (time.Time{}); !again {
@@ -365,11 +371,11 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 
 // merge merges a section as another instance has written it, and reports whether more is known
 // here. What this instance wrote without getting the reply is written again, and published then.
-func (s *state) merge(name string, c conflict) bool {
+func (s *state) merge(place int, c conflict) bool {
 	theirs := telematics.Snapshot{}
-	err := decodeSection(theirs, name, c.row)
+	err := decodeSection(theirs, place, c.row)
 	ahead := err != nil || c.own // what cannot be read is replaced
-	for _, field := range fieldsOf[name] {
+	for _, field := range fieldsOf[place] {
 		reading, has := theirs[field]
 		_, mine := s.snapshot[field]
 		switch {
@@ -381,7 +387,7 @@ func (s *state) merge(name string, c conflict) bool {
 			ahead = true
 		}
 	}
-	section := s.sections[name]
+	section := &s.sections[place]
 	if section.written = section.changes; ahead {
 		section.changes++
 	}

@@ -31,7 +31,7 @@ type redisState struct {
 	unit     telematics.Unit
 	seen     time.Time
 	snapshot telematics.Snapshot
-	tokens   map[string]string // by section: that a writer must name to replace it
+	tokens   []string // by the section's place: that a writer must name to replace it; nil: none
 	base     base
 	reports  int // since it was last written to Postgres
 }
@@ -63,7 +63,7 @@ type update struct {
 }
 
 type sectionUpdate struct {
-	name     string
+	place    int    // in telematics.Sections
 	expected string // the token of what is replaced; empty: nothing
 	row      []byte
 	changes  int // of the section, in the row
@@ -71,11 +71,11 @@ type sectionUpdate struct {
 
 // outcome is the result of an update.
 type outcome struct {
-	token     string              // of the sections that were written
-	conflicts map[string]conflict // by section
-	before    time.Time           // when the unit was seen before; zero: Redis did not have it
-	complete  bool                // Redis has a base
-	offline   bool                // the unit said last that it is offline or asleep
+	token     string           // of the sections that were written
+	conflicts map[int]conflict // by the section's place
+	before    time.Time        // when the unit was seen before; zero: Redis did not have it
+	complete  bool             // Redis has a base
+	offline   bool             // the unit said last that it is offline or asleep
 	err       error
 }
 
@@ -222,7 +222,7 @@ func (r *states) update(ctx context.Context, updates []update, after ...func(gor
 		args := append(make([]any, 0, 8+3*len(u.sections)), string(u.state.unit), u.seen.UnixMicro(), stateTTL.Milliseconds(), outcomes[i].token,
 			u.reports, string(u.base), flag(u.offline), flag(u.whole))
 		for _, s := range u.sections {
-			args = append(args, s.name, s.expected, s.row)
+			args = append(args, telematics.Sections[s.place], s.expected, s.row)
 		}
 		calls[i] = redis.ScriptCall{Keys: []string{stateKey(u.state.vehicle)}, Args: args}
 	}
@@ -275,8 +275,10 @@ func (r *states) setStored(ctx context.Context, stored []storedState) error {
 	calls := make([]redis.ScriptCall, len(stored))
 	for i, s := range stored {
 		section, token := "", ""
-		for name, at := range s.read.tokens {
-			section, token = name, at
+		for place, at := range s.read.tokens {
+			if at != "" {
+				section, token = telematics.Sections[place], at
+			}
 		}
 		calls[i] = redis.ScriptCall{Keys: []string{stateKey(s.vehicle)}, Args: []any{
 			string(s.read.unit), string(s.read.base), string(s.base), s.read.reports, section, token,
@@ -299,8 +301,8 @@ func (r *states) run(ctx context.Context, doing string, script *goredis.Script, 
 	return unavailable.Wrap(doing, err)
 }
 
-func (r *states) conflicts(sections []sectionUpdate, results []any) map[string]conflict {
-	conflicts := map[string]conflict{}
+func (r *states) conflicts(sections []sectionUpdate, results []any) map[int]conflict {
+	conflicts := map[int]conflict{}
 	for i := range min(len(sections), len(results)) {
 		pair, ok := results[i].([]any)
 		if !ok || len(pair) != 2 {
@@ -308,7 +310,7 @@ func (r *states) conflicts(sections []sectionUpdate, results []any) map[string]c
 		}
 		token, _ := pair[0].(string)
 		row, _ := pair[1].(string)
-		conflicts[sections[i].name] = conflict{token: token, row: row, own: strings.HasPrefix(token, r.writer)}
+		conflicts[sections[i].place] = conflict{token: token, row: row, own: strings.HasPrefix(token, r.writer)}
 	}
 	return conflicts
 }
@@ -359,18 +361,27 @@ func (r *states) readEach(ctx context.Context, vehicles []telematics.VehicleID) 
 func decodeState(hash map[string]string) redisState {
 	s := redisState{
 		unit: telematics.Unit(hash["unit"]), seen: decodeSeen(hash["seen"]), base: base(hash["base"]),
-		snapshot: make(telematics.Snapshot, len(telematics.Fields)), tokens: make(map[string]string, len(telematics.Sections)),
+		tokens: make([]string, len(telematics.Sections)),
 	}
 	s.reports, _ = strconv.Atoi(hash["reports"])
-	for _, section := range telematics.Sections {
-		if token, ok := hash["at:"+section]; ok {
-			s.tokens[section] = token
-		}
+	r := newSectionReader()
+	defer r.close()
+	for place, section := range telematics.Sections {
+		s.tokens[place] = hash[tokenOf[place]]
 		if row, ok := hash[section]; ok {
-			_ = decodeSection(s.snapshot, section, row)
+			_ = r.read(place, row)
 		}
 	}
+	s.snapshot = r.snapshot()
 	return s
+}
+
+// token is that of a section, empty where there is none.
+func (s redisState) token(place int) string {
+	if s.tokens == nil {
+		return ""
+	}
+	return s.tokens[place]
 }
 
 func decodeSeen(micros string) time.Time {

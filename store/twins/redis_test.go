@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +14,14 @@ import (
 )
 
 // sectionsIn lists the sections of which a snapshot has readings.
-func sectionsIn(s telematics.Snapshot) []string {
+func sectionsIn(s telematics.Snapshot) (places []int) {
 	has := &state{snapshot: s}
-	return slices.DeleteFunc(slices.Clone(telematics.Sections), func(section string) bool { return !has.has(section) })
+	for place := range telematics.Sections {
+		if has.has(place) {
+			places = append(places, place)
+		}
+	}
+	return places
 }
 
 // withoutRun opens twins of one vehicle, whose flushes the test makes.
@@ -107,8 +113,8 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenAsAWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := sectionsIn(held[id].snapshot), []string{"location", "telemetry", "oem_data"}; !slices.Equal(got, want) {
-		t.Errorf("redis has %v, want %v", got, want)
+	if got, want := sectionsIn(held[id].snapshot), []int{0, 1, 4}; !slices.Equal(got, want) {
+		t.Errorf("redis has the sections %v of %v, want %v", got, telematics.Sections, want)
 	}
 }
 
@@ -264,6 +270,7 @@ func TestASectionIsReadAsItWasWritten(t *testing.T) {
 		"texts":           {telematics.Firmware: {Value: "4.2 \"β\" \\ <\u2028>", At: at}},
 		"raw with others": {telematics.OEMData: {Value: map[string]any{"a": 1e300, "": []any{nil, "x"}}, At: at}, telematics.RawDTCs: {Value: []string{"0x1"}, At: earlier}},
 		"only nulls":      {telematics.OEMData: {At: at}},
+		"without times":   {telematics.SpeedKmh: {Value: 48.5, At: at, Undated: true}, telematics.Gear: {Value: "D", At: earlier, Undated: true}, telematics.IsLocked: {Value: true, At: at}},
 		"raw without":     {telematics.RawCharging: {Value: "plugged_in", At: at}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,5 +288,46 @@ func TestASectionIsReadAsItWasWritten(t *testing.T) {
 				t.Errorf("%s\n got %v, %v\nwant %v", row, got, err, s)
 			}
 		})
+	}
+}
+
+func TestDecodeSection_ReadsWhatOtherVersionsWrite(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	want := telematics.Snapshot{
+		telematics.SpeedKmh: {Value: 48.5, At: at}, telematics.Gear: {Value: "D", At: at.Add(-time.Second)}, telematics.KeyStatus: {At: at, Once: true},
+	}
+	const telemetry = 1
+	for name, text := range map[string]string{
+		"in this order":   `{"at":1700000000000,"v":{"gear":"D","key_status":null,"speed_kmh":48.5},"older":{"gear":1699999999000},"once":{"key_status":true}}`,
+		"in another":      `{"once":{"key_status":true},"older":{"gear":1699999999000},"v":{"speed_kmh":48.5,"key_status":null,"gear":"D"},"at":1700000000000}`,
+		"with more":       `{"at":1700000000000,"new":{"a":[1]},"v":{"gear":"D","new":{"v":1},"key_status":null,"speed_kmh":48.5,"sunroof":"ajar"},"older":{"gear":1699999999000,"new":1},"once":{"key_status":true,"new":true}}`,
+		"spaced":          ` { "at" : 1700000000000 , "v" : { "gear" : "D" , "key_status" : null , "speed_kmh" : 48.5 } , "older" : { "gear" : 1699999999000 } , "once" : { "key_status" : true } } `,
+		"with a time 0":   `{"at":0,"at":1700000000000,"v":{"gear":"D","key_status":null,"speed_kmh":48.5},"older":{"gear":1699999999000},"once":{"key_status":true}}`,
+		"with no members": ``, "a list": `[]`, "a text": `"at"`, "not JSON": `{"at":1700000000000,"v":{"gear":"D"`, "a time that is a text": `{"v":{"gear":"D"},"at":"now"}`,
+		"values that are a list": `{"at":1700000000000,"v":["gear"]}`,
+	} {
+		got := telematics.Snapshot{}
+		err := decodeSection(got, telemetry, text)
+		if wantErr := !strings.Contains(text, "48.5"); (err != nil) != wantErr || wantErr && len(got) > 0 || !wantErr && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %s\n got %v, %v\nwant %v", name, text, got, err, want)
+		}
+	}
+}
+
+func TestFlushRedis_KeepsTheTimeOfAValueThatIsRepeatedWithoutOne(t *testing.T) {
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
+	first := time.Now().Truncate(time.Millisecond).UTC()
+	for n := range 3 {
+		report := statusAt(first, 7)
+		report.At, report.Undated = first.Add(time.Duration(n)*time.Second), true
+		observed(t, twins, unit, report)
+		if n != 1 { // once before the state is loaded, and once after
+			twins.flushRedis(t.Context(), nil)
+		}
+		held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
+		want := telematics.Reading{Value: 7.0, At: first, Undated: true}
+		if got := held[id].snapshot[telematics.MileageKm]; err != nil || got != want {
+			t.Errorf("after %d reports redis has %v, %v, want %v", n+1, got, err, want)
+		}
 	}
 }

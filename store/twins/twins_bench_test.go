@@ -73,3 +73,34 @@ func BenchmarkWriteBehind(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/postgresBatch, "us/row")
 }
+
+// A state on its way into Redis and back.
+func BenchmarkSections(b *testing.B) {
+	snapshot := telematics.Merge(nil, fullReport(b, time.Now().Truncate(time.Millisecond), 1))
+	encode := func() map[string]string {
+		hash := map[string]string{}
+		for _, place := range sectionsIn(snapshot) {
+			row, err := encodeSection(place, snapshot)
+			if err != nil {
+				b.Fatal(err)
+			}
+			hash[telematics.Sections[place]] = string(row)
+		}
+		return hash
+	}
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			encode()
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		hash := encode()
+		b.ReportAllocs()
+		for b.Loop() {
+			if state := decodeState(hash); len(state.snapshot) != len(snapshot) {
+				b.Fatalf("%d readings, want %d", len(state.snapshot), len(snapshot))
+			}
+		}
+	})
+}

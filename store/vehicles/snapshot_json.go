@@ -3,6 +3,7 @@ package vehicles
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -12,7 +13,7 @@ import (
 // EncodeSnapshot returns the JSON of a snapshot: for each field its value and the vehicle time in
 // milliseconds.
 func EncodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
-	w := NewJSONWriter(64 * len(s))
+	w := NewJSONWriter()
 	w.Add(jsontext.BeginObject)
 	for _, field := range telematics.Fields {
 		reading, ok := s[field]
@@ -34,17 +35,23 @@ func EncodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
 	return w.Text()
 }
 
-// JSONWriter writes one JSON value, token by token. The first error is returned by Text.
+// JSONWriter writes one JSON value, token by token. The first error is returned by Text. Writers
+// are pooled, so that a value costs no more memory than its text.
 type JSONWriter struct {
-	text   *bytes.Buffer
+	text   bytes.Buffer
 	tokens *jsontext.Encoder
 	err    error
 }
 
-// NewJSONWriter returns a writer of a value that takes about size bytes.
-func NewJSONWriter(size int) *JSONWriter {
-	text := bytes.NewBuffer(make([]byte, 0, size+16))
-	return &JSONWriter{text: text, tokens: jsontext.NewEncoder(text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+var jsonWriters = sync.Pool{New: func() any { return &JSONWriter{tokens: jsontext.NewEncoder(&bytes.Buffer{})} }}
+
+// NewJSONWriter returns a writer of a value. Text ends its use.
+func NewJSONWriter() *JSONWriter {
+	w := jsonWriters.Get().(*JSONWriter)
+	w.text.Reset()
+	w.err = nil
+	w.tokens.Reset(&w.text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return w
 }
 
 // Add writes tokens.
@@ -78,7 +85,9 @@ func (w *JSONWriter) AddValue(value any) {
 	}
 }
 
-// Text returns the value.
+// Text returns the value. The writer must not be used after it.
 func (w *JSONWriter) Text() (json.RawMessage, error) {
-	return bytes.TrimSuffix(w.text.Bytes(), []byte("\n")), w.err
+	text, err := bytes.Clone(bytes.TrimSuffix(w.text.Bytes(), []byte("\n"))), w.err
+	jsonWriters.Put(w)
+	return text, err
 }
