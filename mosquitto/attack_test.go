@@ -35,6 +35,14 @@ var attacks = []struct {
 	{"the service can neither read commands nor answer for a unit", abusesTheServiceAccount},
 	{"an oversized report is dropped", sendsTooMuch},
 	{"a unit can neither forge nor take the service's probe", spoilsTheProbe},
+	{"OVMS: a unit reads its own command lines only", ovmsReadsAnothers},
+	{"OVMS: a unit answers, reports and alerts for itself only", ovmsSpeaksForAnother},
+	{"OVMS: a last will speaks for its own unit only", ovmsLeavesAWillForAnother},
+	{"OVMS: a unit writes no command line, for another or itself", ovmsWritesCommands},
+	{"OVMS: a module's settings are requested and answered by no account", ovmsReadsSettings},
+	{"OVMS: the service neither reads command lines nor speaks for a unit", ovmsAbusesTheService},
+	{"OVMS: retained values are marked, and no answer is delivered twice as fresh", ovmsRetains},
+	{"a command at QoS 0 does not wait for an absent unit", absentUnitsFindNoCommand},
 }
 
 func TestTheEmbeddedBrokerWithstandsEveryAttack(t *testing.T) {
