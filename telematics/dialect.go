@@ -34,7 +34,9 @@ type Dialect interface {
 	Promises(Installation, Action) Promises
 	// Confirmation returns what the vehicle must report before such a command counts as executed:
 	// each of the values, none of which was reported before the command left. Nil: the unit's
-	// answer is enough. Where it is not, the answer that it has taken the command is Received.
+	// answer is enough. Where it is not, the answer that it has taken the command is Received; a
+	// codec that reads an answer without knowing its command may say Succeeded, which then counts
+	// as Received.
 	Confirmation(Installation, Action) map[Field]any
 	// Filters returns the subscriptions by which units are heard.
 	Filters() Filters
