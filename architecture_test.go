@@ -19,6 +19,7 @@ var arrows = map[string][]string{
 	"telematics/dialects":         {"telematics", "telematics/ovms", "telematics/v1"},
 	"telematics/ovms":             {"telematics"},
 	"telematics/v1":               {"telematics"},
+	"telematics/teltonika":        {"telematics"},
 	"telematics/signing":          {"telematics"},
 	"metrics":                     {},
 	"tracing":                     {},

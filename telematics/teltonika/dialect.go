@@ -1,0 +1,125 @@
+// Package teltonika is the codec of Teltonika's vehicle trackers (FMB, FMC, FMM and alike) that
+// send Codec JSON over MQTT: topics, records, commands and their answers. It keeps no state and
+// does no I/O. docs/teltonika.md says how such a unit is configured.
+package teltonika
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Protocol is the name of this dialect in the fleet file.
+const Protocol telematics.Protocol = "teltonika"
+
+// Dialect is Codec JSON over MQTT. A unit executes what it hears as often as it hears it, whenever
+// that is, and its answers name no command.
+type Dialect struct{}
+
+const (
+	topicRoot = "teltonika/"
+	dataLeaf  = "data"
+)
+
+// DataTopic is where a unit publishes its records and its answers. It is a setting of the unit.
+func DataTopic(u telematics.Unit) string { return topicRoot + string(u) + "/" + dataLeaf }
+
+// CommandTopic is where a unit reads its commands. It is a setting of the unit.
+func CommandTopic(u telematics.Unit) string { return topicRoot + string(u) + "/commands" }
+
+// Protocol implements telematics.Dialect.
+func (Dialect) Protocol() telematics.Protocol { return Protocol }
+
+// Actions implements telematics.Dialect: what the installation has outputs for. There is no
+// report-state: getrecord, which makes a unit report, is never answered.
+func (Dialect) Actions(i telematics.Installation) ([]telematics.Action, error) {
+	w, err := parseInstallation(i)
+	if err != nil {
+		return nil, err
+	}
+	return w.actions(), nil
+}
+
+// Promises implements telematics.Dialect.
+func (d Dialect) Promises(i telematics.Installation, a telematics.Action) telematics.Promises {
+	return telematics.Promises{Confirmed: len(d.Confirmation(i, a)) > 0}
+}
+
+// Confirmation implements telematics.Dialect: the lock state, where a CAN adapter reads it. It says
+// nothing of an immobilizer, so the combined actions are not confirmed.
+func (Dialect) Confirmation(i telematics.Installation, a telematics.Action) map[telematics.Field]any {
+	w, err := parseInstallation(i)
+	if err != nil || !w.readsLock {
+		return nil
+	}
+	switch a {
+	case telematics.Lock:
+		return map[telematics.Field]any{telematics.IsLocked: true}
+	case telematics.Unlock:
+		return map[telematics.Field]any{telematics.IsLocked: false}
+	}
+	return nil
+}
+
+// Filters implements telematics.Dialect. Records and answers share a topic; nothing is said of
+// presence.
+func (Dialect) Filters() telematics.Filters {
+	data := DataTopic("+")
+	return telematics.Filters{Answers: data, Reports: []string{data}}
+}
+
+// PresenceOf implements telematics.Dialect: there is none.
+func (Dialect) PresenceOf(telematics.Unit) string { return "" }
+
+// ParseTopic implements telematics.Dialect.
+func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
+	rest, ok := strings.CutPrefix(topic, topicRoot)
+	serial, leaf, cut := strings.Cut(rest, "/")
+	if !ok || !cut || leaf != dataLeaf {
+		return "", "", fmt.Errorf("topic %q: want %s{imei}/%s", topic, topicRoot, dataLeaf)
+	}
+	unit, err := telematics.ParseUnit(serial)
+	if err != nil {
+		return "", "", fmt.Errorf("topic %q: %w", topic, err)
+	}
+	return unit, "", nil
+}
+
+// DecodePresence implements telematics.Dialect: no filter brings any.
+func (Dialect) DecodePresence(telematics.Message, time.Time) (telematics.Presence, error) {
+	return telematics.Presence{}, errors.New("a Teltonika unit publishes no presence")
+}
+
+// leaveWithin is how long after its request a command may leave: the unit checks no expiry, so what
+// comes late is executed late.
+const leaveWithin = 3 * time.Second
+
+type commandMessage struct {
+	Command string `json:"CMD"`
+}
+
+// Encode implements telematics.Dialect. A QoS of 0, so that no MQTT broker keeps it for a unit
+// without a connection, and once, as the unit executes each copy.
+func (Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
+	w, err := parseInstallation(c.Installation)
+	if err != nil {
+		return telematics.Transmission{}, err
+	}
+	text, err := w.command(c)
+	if err != nil {
+		return telematics.Transmission{}, err
+	}
+	payload, err := json.Marshal(commandMessage{text})
+	if err != nil {
+		return telematics.Transmission{}, err
+	}
+	leave := c.Requested.Add(leaveWithin)
+	if expires := c.Expires(); leave.After(expires) {
+		leave = expires
+	}
+	return telematics.Transmission{Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave, Once: true}, nil
+}

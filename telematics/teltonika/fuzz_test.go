@@ -1,0 +1,43 @@
+package teltonika
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"motorpool/telematics"
+)
+
+// Whatever arrives: nothing panics, and what is taken can be stored.
+func FuzzDecode(f *testing.F) {
+	for _, file := range []string{"record-parked.json", "record-driving.json", "record-no-fix.json", "answer-switched.json"} {
+		f.Add([]byte(golden(f, file)))
+	}
+	f.Add([]byte(`{"state":{"reported":{"ts":"1767348000123","90":1e300,"281":"\u0000,x"}}}`))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		m := message(string(payload))
+		report, _, reportErr := (Dialect{}).DecodeReport(m, received)
+		answer, _, answerErr := (Dialect{}).DecodeAnswer(m, received)
+		if reportErr == nil && answerErr == nil {
+			t.Fatal("both a record and an answer")
+		}
+		if errors.Is(reportErr, telematics.ErrOtherKind) != (answerErr == nil) || errors.Is(answerErr, telematics.ErrOtherKind) != (reportErr == nil) {
+			t.Fatalf("%v, %v", reportErr, answerErr)
+		}
+		if answerErr == nil && !telematics.IsText(answer.Detail) {
+			t.Errorf("detail %q", answer.Detail)
+		}
+		for field, value := range report.Values {
+			raw, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := telematics.ParseValue(field, raw); err != nil || !field.Same(value, again) {
+				t.Errorf("%s = %v reads again as %v, %v", field, value, again, err)
+			}
+		}
+		if reportErr == nil && (report.At.IsZero() || report.At.After(received.Add(telematics.MaxAhead))) {
+			t.Errorf("of %v", report.At)
+		}
+	})
+}
