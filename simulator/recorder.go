@@ -20,6 +20,7 @@ const (
 	CommandStarted  Kind = "started"  // the car begins to act
 	CommandEnded    Kind = "ended"    // the car has acted, or failed to
 	CommandAnswered Kind = "answered" // the unit handed an answer to its radio
+	Harmed          Kind = "harmed"   // what no command must ever do; the detail says it
 )
 
 // Event is one line of the flight recorder.
@@ -108,10 +109,10 @@ func (r *Recorder) Of(id telematics.CommandID) []Event {
 }
 
 // Late returns the commands that started more than the allowed clock error after their expiry, by
-// true time.
+// true time. A unit that knows of no expiry starts none late.
 func (r *Recorder) Late(allowed time.Duration) []Event {
 	return slices.DeleteFunc(r.Events(), func(e Event) bool {
-		return e.Kind != CommandStarted || !e.True.After(e.Expires.Add(allowed))
+		return e.Kind != CommandStarted || e.Expires.IsZero() || !e.True.After(e.Expires.Add(allowed))
 	})
 }
 

@@ -1,0 +1,134 @@
+package ovms
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+// prefix begins every topic of the module (Connect).
+func (m *Module) prefix() string {
+	return "ovms/" + string(m.config.Unit) + "/" + string(m.config.Unit) + "/"
+}
+
+// connect begins an attempt, in a goroutine that ends with it.
+func (m *Module) connect(ctx context.Context) {
+	m.attempt++
+	attempt := m.attempt
+	var mu sync.Mutex
+	var conn net.Conn
+	client := paho.NewClient(paho.NewClientOptions().AddBroker(m.config.Broker).SetProtocolVersion(4).
+		SetClientID(string(m.config.Unit)).SetUsername(string(m.config.Unit)).SetPassword(m.config.Password).
+		SetCleanSession(false). // the firmware sets no such flag
+		SetKeepAlive(m.config.KeepAlive).SetConnectTimeout(connectTimeout).SetAutoReconnect(false).SetConnectRetry(false).
+		SetWill(m.prefix()+"metric/s/v3/connected", "no", 0, true).
+		SetDefaultPublishHandler(func(_ paho.Client, p paho.Message) {
+			select {
+			case m.inbox <- message{p.Topic(), string(p.Payload()), attempt}:
+			default: // lost
+			}
+		}).
+		SetConnectionLostHandler(func(paho.Client, error) { m.later(ctx, func() { m.lostBy(attempt) }) }).
+		SetCustomOpenConnectionFn(func(broker *url.URL, _ paho.ClientOptions) (net.Conn, error) {
+			opened, err := net.DialTimeout("tcp", broker.Host, connectTimeout)
+			mu.Lock()
+			defer mu.Unlock()
+			conn = opened
+			return opened, err
+		}))
+	// The client takes the error of a connection that is closed behind its back for its own doing;
+	// the end of what it reads is the connection's loss.
+	cut := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.CloseRead()
+		}
+	}
+	go func() {
+		token, err := client.Connect(), errors.New("no answer from the broker")
+		if token.WaitTimeout(connectTimeout) {
+			err = token.Error()
+		}
+		select {
+		case m.events <- func() { m.dialled(attempt, client, cut, err) }:
+		case <-ctx.Done():
+			cut()
+		}
+	}()
+}
+
+// later does something soon, in the goroutine of Run.
+func (m *Module) later(ctx context.Context, do func()) {
+	select {
+	case m.events <- do:
+	case <-ctx.Done():
+	}
+}
+
+// dialled takes in the answer to an attempt (MG_EV_MQTT_CONNACK). After a login that was refused
+// the firmware after 3.3.006 never tries again.
+func (m *Module) dialled(attempt int, client paho.Client, cut func(), err error) {
+	switch {
+	case attempt != m.attempt:
+		cut()
+		return
+	case err != nil:
+		m.retry = retryRefused
+		if refused(err) {
+			m.retry = -1
+			m.suspended.Store(true)
+		}
+		m.config.Logger.Warn("not connected", "unit", m.config.Unit, "again_in_s", m.retry, "err", err)
+		return
+	}
+	m.link, m.cut = client, cut
+	for _, filter := range []string{"client/+/active", "client/+/command/+", "client/+/request/metric", "client/+/request/config"} {
+		// What the MQTT broker denies, the firmware does not notice.
+		client.Subscribe(m.prefix()+filter, 1, nil)
+	}
+	m.sendAll = true
+	m.connected.Store(true)
+}
+
+func refused(err error) bool {
+	return errors.Is(err, packets.ErrorRefusedNotAuthorised) || errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword) ||
+		errors.Is(err, packets.ErrorRefusedIDRejected)
+}
+
+func (m *Module) lostBy(attempt int) {
+	if attempt == m.attempt && m.link != nil {
+		m.lost(retryLost)
+	}
+}
+
+func (m *Module) lost(retry int) {
+	m.hangUp()
+	m.retry = retry
+}
+
+// hangUp ends the connection without DISCONNECT.
+func (m *Module) hangUp() {
+	m.attempt++
+	m.cut()
+	m.link, m.cut = nil, func() {}
+	m.connected.Store(false)
+}
+
+// publish does not wait: what the connection does not take is lost, as in the firmware.
+func (m *Module) publish(last string, qos byte, retained bool, payload string) {
+	if m.link != nil {
+		m.link.Publish(m.prefix()+last, qos, retained, payload)
+	}
+}
+
+// scaled is how long the module's time takes in ours.
+func (m *Module) scaled(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / m.config.Speed)
+}

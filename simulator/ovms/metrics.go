@@ -1,0 +1,86 @@
+package ovms
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"motorpool/telematics"
+)
+
+func slashes(name string) string { return strings.ReplaceAll(name, ".", "/") }
+
+// observe lets the module listen to the bus of its car.
+func (m *Module) observe() {
+	if !m.faults.Deaf && believes[m.config.Type] == byBus {
+		m.locked = m.body.Locked
+	}
+}
+
+// metrics returns what the module knows, as text (OvmsMetric::AsString).
+func (m *Module) metrics() map[string]string {
+	b := &m.body
+	open := func(f telematics.Field) string { return truth(slices.Contains(b.Opened, f)) }
+	all := map[string]string{
+		"m.version": m.config.Firmware, "s.v3.connected": "yes", "s.v3.peers": strconv.Itoa(len(m.clients)), "v.type": m.config.Type,
+		"v.b.soc": decimal(b.EnergyPercent, 1), "v.b.range.est": decimal(b.FullRangeKm*b.EnergyPercent/100, 0), "v.b.12v.voltage": decimal(b.OnboardV, 2),
+		"v.e.on": truth(b.Ignition), "v.e.awake": truth(b.Ignition), "v.e.locked": truth(m.locked), "v.e.handbrake": truth(b.ParkBrake), "v.e.gear": gears[b.Gear],
+		"v.e.valet": "no", "v.e.serv.range": decimal(b.ServiceDueKm, 0),
+		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1), "v.p.gpslock": truth(!m.faults.NoFix),
+		"v.d.fl": open(telematics.DoorFrontLeft), "v.d.fr": open(telematics.DoorFrontRight), "v.d.rl": open(telematics.DoorRearLeft),
+		"v.d.rr": open(telematics.DoorRearRight), "v.d.trunk": open(telematics.DoorTrunk),
+		"v.c.charging": truth(b.Charging == "charging"), "v.c.pilot": truth(b.Charging == "charging"), "v.c.state": "done",
+		"v.p.latitude": decimal(b.Latitude, 6), "v.p.longitude": decimal(b.Longitude, 6), "v.p.gpstime": time.Now().UTC().Format("2006-01-02 15:04:05 UTC"),
+	}
+	if b.Charging == "charging" {
+		all["v.c.state"] = "charging"
+	}
+	if m.faults.NoFix { // stale, and sent all the same
+		for _, name := range []string{"v.p.latitude", "v.p.longitude", "v.p.gpstime"} {
+			if before, ok := m.sent[name]; ok {
+				all[name] = before
+			} else {
+				delete(all, name) // not defined
+			}
+		}
+	}
+	return all
+}
+
+var gears = map[string]string{"R": "-1", "N": "0", "P": "0", "D": "1"}
+
+func truth(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func decimal(f float64, digits int) string { return strconv.FormatFloat(f, 'f', digits, 64) }
+
+// transmitAll sends everything, stale or not (TransmitAllMetrics).
+func (m *Module) transmitAll() {
+	m.sendAll, m.lastAll, m.lastSent = false, m.seconds, m.seconds
+	m.transmit(func(string, string) bool { return true })
+}
+
+// transmitModified sends what differs from what was sent last (TransmitModifiedMetrics).
+func (m *Module) transmitModified() {
+	m.lastSent = m.seconds
+	m.transmit(func(name, text string) bool { return m.sent[name] != text })
+}
+
+func (m *Module) transmit(included func(name, text string) bool) {
+	if m.link == nil {
+		return
+	}
+	all := m.metrics()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if text := all[name]; included(name, text) {
+			m.sent[name] = text
+			m.publish("metric/"+slashes(name), 0, true, text)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+// Package ovms simulates OVMS v3 modules: what the firmware does, quirks included, written from its
+// source (components/ovms_server_v3, vehicle and vehicle_*) and not from the service's codec.
+//
+// A module sends metrics one by one as text, retained, at QoS 0: those that have changed at an
+// interval, and all of them, stale ones too, every 20 minutes and at each connection. It keeps its
+// MQTT session, and executes each command line as often as it arrives. One goroutine owns all of
+// it.
+package ovms
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// Config is one module and its car. The zero value has no broker account.
+type Config struct {
+	Unit     telematics.Unit // user name, vehicle id and client id
+	Password string
+	Broker   string // MQTT URL. Defaults to tcp://127.0.0.1:1883
+	Type     string // vehicle type. Defaults to NL, a Nissan Leaf
+	PIN      string // its setting password/pin. Defaults to none
+	Firmware string // Defaults to 3.3.006
+	Body     simulator.Body
+	Faults   Faults
+
+	Recorder *simulator.Recorder // Defaults to none
+	Logger   *slog.Logger        // Defaults to none
+	// Speed is how many seconds of the module pass in one. Defaults to 1
+	Speed float64
+	// Effort is how long the car takes to lock. Defaults to 300 ms.
+	Effort time.Duration
+	// KeepAlive is the setting updatetime.keepalive. Defaults to 60 s, the firmware's to 29 min
+	KeepAlive time.Duration
+	// StableWait is how long the network has to be stable before a connection. Defaults to 10 s
+	StableWait time.Duration
+}
+
+// Faults is what is wrong with a module or its car.
+type Faults struct {
+	// The car ignores the frames on its bus; the module answers as ever.
+	Stuck bool
+	// The shell hangs: command lines are neither executed nor answered. Metrics are sent.
+	Silent bool
+	// Answers are lost on the way.
+	Mute bool
+	// The answer and the execution of a command line come so much later.
+	Delay time.Duration
+	// The module does not hear the bus: v.e.locked keeps its value, and is sent again as it was.
+	Deaf bool
+	// No GPS fix: the position and its time stay as they are.
+	NoFix bool
+}
+
+// Settings and constants of the firmware, in seconds of the module (ovms_server_v3.cpp:
+// constructor, MongooseCallback, AddClient).
+const (
+	sendAllEvery   = 1200
+	whileOn        = 5
+	whileCharging  = 10
+	whileWatched   = 10
+	whileIdle      = 300 // as docs/ovms.md has it configured, instead of 600
+	leaseSeconds   = 120
+	retryRefused   = 30
+	retryLost      = 60
+	freshEnough    = 30
+	connectTimeout = 10 * time.Second
+)
+
+// Module is a module in its car. Run makes it live.
+type Module struct {
+	config    Config
+	connected atomic.Bool
+	suspended atomic.Bool
+	asks      chan func()
+	inbox     chan message
+	events    chan func()
+
+	// The goroutine of Run owns everything below.
+	body     simulator.Body
+	faults   Faults
+	link     paho.Client // nil: none
+	cut      func()
+	attempt  int
+	seconds  int               // since the start
+	retry    int               // seconds to the next attempt; negative: never again
+	sent     map[string]string // metrics, as they were sent last
+	sendAll  bool
+	lastAll  int
+	lastSent int
+	clients  map[string]int // when the leases end
+	locked   bool           // v.e.locked, which the module may believe wrongly
+	limitKmh int            // of a Twizy; 0: none
+}
+
+type message struct {
+	topic, payload string
+	attempt        int
+}
+
+const inboxSize = 64
+
+// New assembles a module; it does nothing before Run.
+func New(c Config) *Module {
+	c.Broker = cmp.Or(c.Broker, "tcp://127.0.0.1:1883")
+	c.Type = cmp.Or(c.Type, "NL")
+	c.Firmware = cmp.Or(c.Firmware, "3.3.006")
+	c.Speed = cmp.Or(c.Speed, 1)
+	c.Effort = cmp.Or(c.Effort, 300*time.Millisecond)
+	c.KeepAlive = cmp.Or(c.KeepAlive, time.Minute)
+	c.StableWait = cmp.Or(c.StableWait, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Module{
+		config: c, asks: make(chan func()), inbox: make(chan message, inboxSize), events: make(chan func(), inboxSize),
+		body: c.Body, faults: c.Faults, cut: func() {}, sent: map[string]string{}, clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT",
+		retry: max(1, int(c.StableWait/time.Second)),
+	}
+}
+
+// Run lets the module live until the context ends, and then cuts its power: the MQTT broker
+// publishes its last will.
+func (m *Module) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Duration(float64(time.Second) / m.config.Speed))
+	defer tick.Stop()
+	defer m.hangUp()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case do := <-m.asks:
+			do()
+		case do := <-m.events:
+			do()
+		case heard := <-m.inbox:
+			m.hear(ctx, heard)
+		case <-tick.C:
+			m.tick(ctx)
+		}
+	}
+}
+
+// Connected reports whether the module is connected.
+func (m *Module) Connected() bool { return m.connected.Load() }
+
+// Suspended reports whether the module has stopped connecting: its login was refused, and only a
+// change of its configuration ends that.
+func (m *Module) Suspended() bool { return m.suspended.Load() }
+
+// Do changes the car, its faults, or both. It blocks until it is done, or the context ends.
+func (m *Module) Do(ctx context.Context, change func(*simulator.Body, *Faults)) {
+	m.ask(ctx, func() { change(&m.body, &m.faults); m.observe() })
+}
+
+// Body returns the car as it is, whatever the module reports.
+func (m *Module) Body(ctx context.Context) (b simulator.Body) {
+	m.ask(ctx, func() { b = m.body })
+	return b
+}
+
+// LimitKmh returns the speed to which a Twizy is limited; 0: it is not.
+func (m *Module) LimitKmh(ctx context.Context) (kmh int) {
+	m.ask(ctx, func() { kmh = m.limitKmh })
+	return kmh
+}
+
+// Cut breaks the connection as a dead radio does; the module connects again a minute later.
+func (m *Module) Cut(ctx context.Context) { m.ask(ctx, func() { m.lost(retryLost) }) }
+
+// Alert lets the module raise an alert (TransmitNotificationAlert).
+func (m *Module) Alert(ctx context.Context, subtype, text string) {
+	m.ask(ctx, func() { m.publish("notify/alert/"+slashes(subtype), 1, false, text) })
+}
+
+func (m *Module) ask(ctx context.Context, do func()) {
+	done := make(chan struct{})
+	select {
+	case m.asks <- func() { do(); close(done) }:
+		<-done
+	case <-ctx.Done():
+	}
+}
+
+// after does something a while later, in the goroutine of Run.
+func (m *Module) after(ctx context.Context, d time.Duration, do func()) {
+	time.AfterFunc(d, func() {
+		select {
+		case m.events <- do:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// tick is one second of the module (Ticker1).
+func (m *Module) tick(ctx context.Context) {
+	m.seconds++
+	if m.link == nil {
+		if m.retry > 0 {
+			if m.retry--; m.retry == 0 {
+				m.connect(ctx)
+			}
+		}
+		return
+	}
+	m.countClients()
+	switch {
+	case m.sendAll, m.seconds > m.lastAll+sendAllEvery:
+		m.transmitAll()
+	case m.seconds > m.lastSent+m.interval():
+		m.transmitModified()
+	}
+}
+
+func (m *Module) interval() int {
+	switch {
+	case m.body.Ignition:
+		return whileOn
+	case m.body.Charging == "charging":
+		return whileCharging
+	case len(m.clients) > 0:
+		return whileWatched
+	}
+	return whileIdle
+}
+
+// countClients ends leases that were not renewed (CountClients).
+func (m *Module) countClients() {
+	for client, ends := range m.clients {
+		if ends < m.seconds {
+			delete(m.clients, client)
+		}
+	}
+}
+
+func (m *Module) watch(client, payload string) {
+	_, known := m.clients[client]
+	if payload == "" || payload == "0" {
+		delete(m.clients, client)
+		if known {
+			m.transmitModified()
+		}
+		return
+	}
+	m.clients[client] = m.seconds + leaseSeconds
+	if !known && m.seconds-m.lastAll > freshEnough {
+		m.transmitAll()
+	}
+}

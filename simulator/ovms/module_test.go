@@ -1,0 +1,314 @@
+package ovms
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/google/uuid"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+	codec "motorpool/telematics/ovms"
+)
+
+const patience = 20 * time.Second
+
+// service is a client with the rights of the service, which keeps what units say.
+type service struct {
+	t      *testing.T
+	client paho.Client
+	mu     sync.Mutex
+	heard  []paho.Message
+}
+
+// world is a module at a real Mosquitto with the production access rules.
+type world struct {
+	*service
+	broker   *devstack.Mosquitto
+	module   *Module
+	recorder *simulator.Recorder
+}
+
+func begin(t *testing.T, config Config) world {
+	t.Helper()
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	broker, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{"OV-1": "password"}, ServicePassword: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	s := &service{t: t}
+	s.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").SetUsername(mosquitto.ServiceUser).SetPassword("secret").
+		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.heard = append(s.heard, m)
+		}))
+	filters := map[string]byte{
+		"ovms/+/+/metric/#": 1, "ovms/+/+/client/motorpool/response/+": 1, "ovms/+/+/notify/alert/#": 1, "ovms/+/+/client/#": 1,
+	}
+	for _, do := range []func() paho.Token{s.client.Connect, func() paho.Token { return s.client.SubscribeMultiple(filters, nil) }} {
+		if token := do(); !token.WaitTimeout(patience) || token.Error() != nil {
+			t.Fatal(token.Error())
+		}
+	}
+	t.Cleanup(func() { s.client.Disconnect(100) })
+
+	w := world{service: s, broker: broker, recorder: &simulator.Recorder{}}
+	config.Unit, config.Broker, config.Recorder = "OV-1", broker.UnitsURL(), w.recorder
+	if config.Password == "" {
+		config.Password = "password"
+	}
+	if config.Speed == 0 {
+		config.Speed = 50
+	}
+	if config.Body.Powertrain == "" {
+		config.Body = simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755})
+		config.Body.Locked = false
+	}
+	config.StableWait = time.Second
+	w.module = New(config)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.module.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return w
+}
+
+// ovms returns a topic of the module.
+func ovms(last string) string { return "ovms/OV-1/OV-1/" + last }
+
+func (s *service) count(last, payload string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.heard {
+		if m.Topic() == ovms(last) && strings.TrimSpace(string(m.Payload())) == payload {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *service) await(times int, last, payload string) {
+	s.t.Helper()
+	eventually(s.t, last+" = "+payload, func() bool { return s.count(last, payload) >= times })
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s", what, patience)
+		}
+	}
+}
+
+func (s *service) send(last, payload string) {
+	s.t.Helper()
+	if !s.client.Publish(ovms(last), 0, false, payload).WaitTimeout(patience) {
+		s.t.Fatal("not published")
+	}
+}
+
+func (s *service) order(line string) (id telematics.CommandID, answers string) {
+	s.t.Helper()
+	id = uuid.New()
+	s.send("client/motorpool/command/"+id.String(), line)
+	return id, "client/motorpool/response/" + id.String()
+}
+
+func kinds(events []simulator.Event) (all []simulator.Kind) {
+	for _, e := range events {
+		all = append(all, e.Kind)
+	}
+	return all
+}
+
+// The module was written from the firmware, and the codec separately: both have to agree.
+func TestModule_MeansWhatTheCodecReads(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{})
+	w.await(1, "metric/v/type", "NL")
+	w.await(1, "metric/s/v3/connected", "yes")
+	fields := map[telematics.Field]any{}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.heard {
+		unit, subject, err := codec.Dialect{}.ParseTopic(m.Topic())
+		if err != nil || unit != "OV-1" {
+			t.Fatalf("%s: %q, %v", m.Topic(), unit, err)
+		}
+		r, dropped, err := codec.Dialect{}.DecodeReport(telematics.Message{Subject: subject, Payload: m.Payload()}, time.Now())
+		if len(dropped) > 0 || err != nil && subject != "metric/s/v3/connected" {
+			t.Errorf("%s %q: %v, %v", m.Topic(), m.Payload(), dropped, err)
+		}
+		maps.Copy(fields, r.Values)
+	}
+	for _, f := range []telematics.Field{
+		telematics.Latitude, telematics.Longitude, telematics.Heading, telematics.LocatedAt, telematics.SpeedKmh, telematics.MileageKm, telematics.Ignition,
+		telematics.Gear, telematics.ParkBrake, telematics.Battery, telematics.RangeKm, telematics.Charging, telematics.OnboardV, telematics.IsLocked,
+		telematics.DoorFrontLeft, telematics.DoorTrunk, telematics.ServiceDueKm, telematics.Firmware, telematics.OEMData,
+	} {
+		if _, ok := fields[f]; !ok {
+			t.Errorf("no metric gives %s", f)
+		}
+	}
+}
+
+func TestModule_ExecutesACommandAsOftenAsItComes(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{})
+	w.await(1, "metric/v/e/locked", "no")
+	id, answers := w.order("lock 4711")
+	w.await(1, answers, "Vehicle locked")
+	w.await(1, "metric/v/e/locked", "yes")
+	w.send("client/motorpool/command/"+id.String(), "lock 4711")
+	w.await(2, answers, "Vehicle locked")
+	eventually(t, "executed twice", func() bool { return len(w.recorder.Repeated()) == 1 })
+	if late := w.recorder.Late(0); len(late) > 0 {
+		t.Errorf("late without an expiry: %v", late)
+	}
+	_, answers = w.order("server v3 update all")
+	w.await(1, answers, "Server V3 data update for all metrics has been scheduled")
+	w.await(2, "metric/v/type", "NL")
+	_, answers = w.order("boot")
+	w.await(1, answers, "Unrecognised command")
+}
+
+func TestModule_SaysLockedThoughTheCarIsNot(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"NL", "RZ"} {
+		w := begin(t, Config{Type: kind, Faults: Faults{Stuck: true}})
+		w.await(1, "metric/v/e/locked", "no")
+		id, answers := w.order("lock 4711")
+		w.await(1, answers, "Vehicle locked")
+		eventually(t, "the frames were ignored", func() bool { return slices.Contains(kinds(w.recorder.Of(id)), simulator.CommandEnded) })
+		if w.module.Body(t.Context()).Locked {
+			t.Error("locked")
+		}
+		// A Kangoo's module believes itself.
+		if kind == "RZ" {
+			w.await(1, "metric/v/e/locked", "yes")
+		} else if w.count("metric/v/e/locked", "yes") > 0 {
+			t.Error("v.e.locked without the car")
+		}
+	}
+}
+
+func TestModule_LockLimitsTheSpeedOfATwizy(t *testing.T) {
+	t.Parallel()
+	body := simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755})
+	body.SpeedKmh, body.Ignition = 60, true
+	w := begin(t, Config{Type: "RT", Body: body})
+	w.await(1, "metric/v/type", "RT")
+	_, answers := w.order("lock 4711")
+	w.await(1, answers, "Error: vehicle could not be locked")
+	if n := w.module.LimitKmh(t.Context()); n != 0 {
+		t.Errorf("limited to %d km/h by a PIN of four digits", n)
+	}
+	id, answers := w.order("lock 12")
+	w.await(1, answers, "Vehicle locked")
+	if got := w.module.Body(t.Context()); got.SpeedKmh != 12 || !slices.Contains(kinds(w.recorder.Of(id)), simulator.Harmed) {
+		t.Errorf("%v km/h, recorded %v", got.SpeedKmh, kinds(w.recorder.Of(id)))
+	}
+}
+
+func TestModule_ChecksThePINWhereItsVehicleTypeDoes(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{Type: "KN", PIN: "4711"})
+	w.await(1, "metric/v/e/locked", "no")
+	_, answers := w.order("lock 1234")
+	w.await(1, answers, "Error: vehicle could not be locked")
+	_, answers = w.order("lock 4711")
+	w.await(1, answers, "Vehicle locked")
+	w.await(1, "metric/v/e/locked", "yes")
+}
+
+func TestModule_StopsConnectingAfterARefusedLogin(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{Password: "wrong", Speed: 200})
+	eventually(t, "suspended", w.module.Suspended)
+	time.Sleep(300 * time.Millisecond) // a minute of the module
+	var attempts int
+	w.module.ask(t.Context(), func() { attempts = w.module.attempt })
+	if attempts != 1 || w.module.Connected() {
+		t.Errorf("%d attempts", attempts)
+	}
+}
+
+func TestModule_SendsAllAgainAtReconnectsAndEvery20Minutes(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{Speed: 500})
+	w.await(1, "metric/v/p/latitude", "48.137400")
+	w.module.Do(t.Context(), func(_ *simulator.Body, f *Faults) { f.NoFix = true })
+	w.await(3, "metric/v/p/latitude", "48.137400") // 40 minutes: stale, and sent all the same
+	w.module.Cut(t.Context())
+	w.await(1, "metric/s/v3/connected", "no") // the last will
+	known := w.count("metric/v/type", "NL")
+	w.await(known+1, "metric/v/type", "NL")
+}
+
+func TestModule_SendsOftenWhileItIsWatched(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{Speed: 200})
+	w.await(1, "metric/v/b/soc", decimal(w.module.config.Body.EnergyPercent, 1))
+	interval := func() (seconds int) {
+		w.module.ask(t.Context(), func() { w.module.countClients(); seconds = w.module.interval() })
+		return seconds
+	}
+	w.module.Do(t.Context(), func(b *simulator.Body, _ *Faults) { b.Ignition, b.Charging = false, "disconnected" })
+	w.send("client/motorpool/active", "1")
+	w.await(1, "metric/s/v3/peers", "1")
+	if n := interval(); n != whileWatched {
+		t.Errorf("every %d s", n)
+	}
+	eventually(t, "the lease ends", func() bool { return interval() == whileIdle })
+	w.send("client/motorpool/active", "1")
+	eventually(t, "a lease again", func() bool { return interval() == whileWatched })
+	w.send("client/motorpool/active", "0")
+	eventually(t, "given back", func() bool { return interval() == whileIdle })
+}
+
+func TestModule_AlertsAndSettings(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{PIN: "4711"})
+	w.await(1, "metric/v/type", "NL")
+	w.module.Alert(t.Context(), "flatbed.moved", "Vehicle is being transported")
+	w.await(1, "notify/alert/flatbed/moved", "Vehicle is being transported")
+	// The access rules keep this request from every module; the firmware would answer it.
+	w.send("client/motorpool/request/config", "password/pin")
+	_, answers := w.order("server v3 update all")
+	w.await(1, answers, "Server V3 data update for all metrics has been scheduled")
+	if slices.Contains(kinds(w.recorder.Events()), simulator.Harmed) || w.count("client/motorpool/config/password/pin", "4711") > 0 {
+		t.Error("the request was delivered")
+	}
+	w.module.ask(t.Context(), func() {
+		w.module.hear(t.Context(), message{ovms("client/motorpool/request/config"), "password/pin", w.module.attempt})
+	})
+	if !slices.Contains(kinds(w.recorder.Events()), simulator.Harmed) {
+		t.Error("a module that is asked for its PIN does not tell it")
+	}
+}
+
+func TestModule_AbsentHearsNothing(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{Speed: 300})
+	w.await(1, "metric/v/e/locked", "no")
+	w.module.Cut(t.Context())
+	w.await(1, "metric/s/v3/connected", "no")
+	id, _ := w.order("unlock 4711")
+	w.await(2, "metric/v/type", "NL") // it is back
+	_, answers := w.order("server v3 update all")
+	w.await(1, answers, "Server V3 data update for all metrics has been scheduled")
+	if events := w.recorder.Of(id); len(events) > 0 {
+		t.Errorf("a command from before was executed: %v", kinds(events))
+	}
+}
