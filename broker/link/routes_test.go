@@ -12,10 +12,10 @@ import (
 func TestShards_UnitOfALostShardIsRefusedOnceItCouldHaveMoved(t *testing.T) {
 	s := NewShards(Config{}, []string{"tcp://a:1"}, []string{"tcp://b:1"})
 	var client mqtt.Client
-	s.links[1].air.client.Store(&client) // connected
+	s.links[1].air[0].client.Store(&client) // connected
 	s.routes.set("car", route{shard: 0})
 	for since, ok := range map[time.Duration]bool{0: true, moveWithin / 2: true, moveWithin + time.Second: false} {
-		s.links[0].air.lost.Store(time.Now().Add(-since).UnixNano())
+		s.links[0].air[0].lost.Store(time.Now().Add(-since).UnixNano())
 		if err := s.Ready("car"); (err == nil) != ok {
 			t.Errorf("%v after its shard was lost: %v", since, err)
 		}

@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"sync"
@@ -147,31 +148,71 @@ func TestShards_RetainedPresenceSaysWhereUnitsAre(t *testing.T) {
 	u.publish(false, 1)
 }
 
-func TestLink_MovesToAnotherNodeOfItsCluster(t *testing.T) {
+func TestLink_ANodeOfItsClusterMayDie(t *testing.T) {
 	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
 	var to ears
 	s := startShards(t, &to, []string{servers[0].ServiceURL(), servers[1].ServiceURL()})
-	ready := func(condition string) {
+	ready := func() bool { return s.AllReady() == nil }
+	// The two know nothing of each other: what is heard at each shows a connection with it.
+	hears := func(node int) {
 		t.Helper()
-		brokertest.Eventually(t, 15*time.Second, condition, func() bool { return s.AllReady() == nil })
+		client := linktest.Connect(t, servers[node].UnitsURL(), unit)
+		defer client.Disconnect(0)
+		before := [2]int64{to.answers.Load(), to.reports.Load()}
+		brokertest.Eventually(t, 15*time.Second, fmt.Sprintf("answers and reports are heard at node %d", node), func() bool {
+			linktest.Publish(t, client, v1.AckChannel.Topic(unit), false, "done")
+			linktest.Publish(t, client, v1.TelemetryChannel.Topic(unit), false, "{}")
+			return to.answers.Load() > before[0] && to.reports.Load() > before[1]
+		})
 	}
-	ready("ready")
-	for i, server := range servers {
+	brokertest.Eventually(t, 15*time.Second, "ready", ready)
+	for dead, server := range servers {
+		hears(0)
+		hears(1)
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		// On a node that lives, the unit's answers are heard; on the other, nothing is.
-		ready("ready without a node")
-		other := linktest.Connect(t, servers[1-i].UnitsURL(), unit)
-		before := to.answers.Load()
-		brokertest.Eventually(t, 15*time.Second, "heard on the other node", func() bool {
-			other.Publish(v1.AckChannel.Topic(unit), 1, false, "done").WaitTimeout(time.Second)
-			return to.answers.Load() > before
-		})
+		for start := time.Now(); time.Since(start) < 300*time.Millisecond; time.Sleep(5 * time.Millisecond) {
+			if err := s.Ready(unit); err != nil {
+				t.Fatalf("commands are refused %v after node %d was killed: %v", time.Since(start), dead, err)
+			}
+		}
+		hears(1 - dead)
+		brokertest.Eventually(t, 15*time.Second, "presence comes from the other node", ready)
 		if err := server.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func TestLink_PublishesAgainThroughAnotherNode(t *testing.T) {
+	u := &shardedUnit{T: t}
+	var nodes []string
+	for i := range u.clients {
+		server := realMosquitto(t)
+		nodes = append(nodes, server.ServiceURL())
+		u.clients[i] = unitClient(t, server.UnitsURL(), &u.commands[i])
+	}
+	var to ears
+	u.shards = startShards(t, &to, nodes)
+	for i, client := range u.clients {
+		brokertest.Eventually(t, 10*time.Second, fmt.Sprintf("connected to node %d", i), func() bool {
+			before := to.answers.Load()
+			linktest.Publish(t, client, v1.AckChannel.Topic(unit), false, "done")
+			time.Sleep(20 * time.Millisecond)
+			return to.answers.Load() > before
+		})
+	}
+	c := command([]byte("lock"))
+	if err := u.shards.Publish(c); err != nil {
+		t.Fatal(err)
+	}
+	brokertest.Eventually(t, 5*time.Second, "one node has the command", func() bool { return u.commands[0].Load()+u.commands[1].Load() == 1 })
+	c.Repeated = true
+	if err := u.shards.Publish(c); err != nil {
+		t.Fatal(err)
+	}
+	brokertest.Eventually(t, 5*time.Second, "the other one has it, too", func() bool { return u.commands[0].Load() == 1 && u.commands[1].Load() == 1 })
 }
 
 func TestParseShards(t *testing.T) {

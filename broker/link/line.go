@@ -1,0 +1,257 @@
+package link
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
+)
+
+// line is one connection and its subscriptions, one for each dialect.
+type line struct {
+	name    string // in the log
+	filters func(telematics.Filters) []string
+	own     bool // its group has no other member: each instance hears everything
+	qos     byte
+	to      func(Receiver) func(telematics.Message) bool
+	client  atomic.Pointer[mqtt.Client] // nil: nothing may be published
+	// The latest connection ended, or did not come up; nil: there was none.
+	why atomic.Pointer[error]
+	// When the latest connection that came up ended, by the clock of Unix; 0: none did.
+	lost  atomic.Int64
+	nodes []string // of which each connection uses one, and the next one after that
+}
+
+// one returns a list of what is not empty.
+func one(filter string) []string {
+	if filter == "" {
+		return nil
+	}
+	return []string{filter}
+}
+
+func always(take func(telematics.Message)) func(telematics.Message) bool {
+	return func(m telematics.Message) bool { take(m); return true }
+}
+
+// anyReady returns why none of the lines is connected.
+func anyReady(lines []*line) error {
+	var missing []error
+	for _, ln := range lines {
+		err := ln.ready()
+		if err == nil {
+			return nil
+		}
+		missing = append(missing, err)
+	}
+	return errors.Join(missing...)
+}
+
+func (ln *line) ready() error {
+	if ln.client.Load() != nil {
+		return nil
+	}
+	if why := ln.why.Load(); why != nil {
+		return fmt.Errorf("%w (%s): %w", errNotConnected, ln.name, *why)
+	}
+	return fmt.Errorf("%w (%s)", errNotConnected, ln.name)
+}
+
+// keep connects, again and again, until the context ends.
+func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message) bool) error {
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(firstReconnect),
+		backoff.WithMaxInterval(longestReconnect),
+		backoff.WithMaxElapsedTime(0), // never give up
+	)
+	for attempt := 0; ; attempt++ {
+		node := ln.nodes[attempt%len(ln.nodes)]
+		err := l.connection(ctx, ln, node, take, wait.Reset)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		ln.why.Store(&err)
+		pause := wait.NextBackOff()
+		l.config.Logger.Warn("mqtt connection failed, retrying", "connection", ln.name, "node", host(node), "err", err, "retry_in", pause.Round(time.Millisecond))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// connection is the life of one connection: it returns when it was lost, or never came up.
+func (l *Link) connection(ctx context.Context, ln *line, node string, take func(telematics.Message) bool, up func()) error {
+	group, err := l.group(ctx)
+	if err != nil {
+		return err
+	}
+	lost := make(chan error, 1)
+	client := mqtt.NewClient(l.options(node, lost))
+	defer client.Disconnect(0)
+	if err := l.await(ctx, client.Connect()); err != nil {
+		return fmt.Errorf("connect: %w%s", err, hint(err))
+	}
+	heard, probed := func(m telematics.Message) { take(m) }, func(string) {}
+	var missed *catchUp
+	if ln.own {
+		group = rand.Text()
+		missed = newCatchUp(l, client, take)
+		heard, probed = missed.take, missed.takeProbe
+	}
+	for _, dialect := range l.config.Dialects {
+		if err := l.subscribe(ctx, client, ln, group, dialect, heard, probed); err != nil {
+			return err
+		}
+	}
+	if err := l.probe(ctx, client, lost); err != nil {
+		return err
+	}
+	ln.client.Store(&client)
+	defer func() {
+		ln.lost.Store(time.Now().UnixNano())
+		ln.client.Store(nil)
+	}()
+	up()
+	l.config.Logger.Info("mqtt connected", "connection", ln.name, "node", host(node))
+	failed := make(chan error, 1)
+	if missed != nil {
+		var reading sync.WaitGroup
+		ctx, stop := context.WithCancel(ctx)
+		reading.Go(func() { failed <- missed.run(ctx) })
+		defer reading.Wait()
+		defer stop()
+	}
+	for {
+		select {
+		case err := <-lost:
+			return fmt.Errorf("lost: %w", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// subscribe asks for what the line carries of one dialect. The subscription by which a
+// message comes says in which dialect it is.
+func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
+	filters := map[string]byte{}
+	for _, filter := range ln.filters(d.Filters()) {
+		filters[telematics.SharedFilter(group, filter)] = ln.qos
+	}
+	if len(filters) == 0 {
+		return nil
+	}
+	subscribed := client.SubscribeMultiple(filters, func(_ mqtt.Client, m mqtt.Message) {
+		unit, subject, err := d.ParseTopic(m.Topic())
+		if err != nil {
+			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "err", err)
+			return
+		}
+		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()}
+		if name, ok := v1.ProbeName(message); ok {
+			probed(name)
+		} else {
+			take(message)
+		}
+	})
+	if err := l.await(ctx, subscribed); err != nil {
+		return fmt.Errorf("subscribe to protocol %s: %w", d.Protocol(), err)
+	}
+	return granted(subscribed.(*mqtt.SubscribeToken))
+}
+
+// hint returns what to check when the MQTT broker refuses the login.
+func hint(err error) string {
+	if errors.Is(err, packets.ErrorRefusedNotAuthorised) || errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword) {
+		return " (check the user name, the password, and that this is the service's listener)"
+	}
+	return ""
+}
+
+// host returns the address in a URL, which may hold a password.
+func host(node string) string {
+	u, err := url.Parse(node)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+func (l *Link) group(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
+	defer cancel()
+	group, err := l.config.Group(ctx)
+	if err != nil {
+		return "", fmt.Errorf("name of the shared group: %w", err)
+	}
+	return group, nil
+}
+
+func (l *Link) options(node string, lost chan<- error) *mqtt.ClientOptions {
+	c := l.config
+	o := mqtt.NewClientOptions().
+		AddBroker(node).
+		// No client can guess it, and so take it [TOP-4].
+		SetClientID("motorpool-" + uuid.NewString()).
+		SetUsername(c.Username).
+		SetPassword(c.Password).
+		SetCleanSession(true).
+		SetAutoReconnect(false).
+		SetConnectRetry(false).
+		SetConnectTimeout(c.ConnectTimeout).
+		SetCustomOpenConnectionFn(dial).
+		SetWriteTimeout(c.WriteTimeout).
+		SetKeepAlive(c.KeepAlive).
+		SetPingTimeout(never).
+		SetConnectionLostHandler(func(_ mqtt.Client, err error) { lost <- err })
+	if c.TLS != nil {
+		o.SetTLSConfig(c.TLS)
+	}
+	return o
+}
+
+// await waits for a token, no longer than one step of connecting may take.
+func (l *Link) await(ctx context.Context, token mqtt.Token) error {
+	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
+	defer cancel()
+	select {
+	case <-token.Done():
+		return token.Error()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// granted reads the result of a subscription to one filter, which the library does not judge.
+func granted(token *mqtt.SubscribeToken) error {
+	const failure = 0x80    // MQTT 3.1.1 §3.9.3
+	codes := token.Result() // under keys of the library's own making
+	for _, code := range codes {
+		if code >= failure {
+			codes = nil
+			break
+		}
+	}
+	if len(codes) == 0 {
+		return errors.New("subscribe: the MQTT broker denied it; check the access rules of the service account")
+	}
+	return nil
+}
