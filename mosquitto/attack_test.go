@@ -42,6 +42,10 @@ var attacks = []struct {
 	{"OVMS: a module's settings are requested and answered by no account", ovmsReadsSettings},
 	{"OVMS: the service neither reads command lines nor speaks for a unit", ovmsAbusesTheService},
 	{"OVMS: retained values are marked, and no answer is delivered twice as fresh", ovmsRetains},
+	{"Teltonika: a unit reads its own commands only", teltonikaReadsAnothers},
+	{"Teltonika: a unit answers, reports and leaves a will for itself only", teltonikaSpeaksForAnother},
+	{"Teltonika: a unit writes no command, for another or itself", teltonikaWritesCommands},
+	{"Teltonika: the service neither reads commands nor speaks for a unit", teltonikaAbusesTheService},
 	{"a command at QoS 0 does not wait for an absent unit", absentUnitsFindNoCommand},
 }
 
