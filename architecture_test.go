@@ -16,7 +16,7 @@ var arrows = map[string][]string{
 	"telematics/delivery":         {"telematics"},
 	"telematics/dialecttest":      {"telematics"},
 	"telematics/wiretest":         {},
-	"telematics/dialects":         {"telematics", "telematics/ovms", "telematics/v1"},
+	"telematics/dialects":         {"telematics", "telematics/ovms", "telematics/teltonika", "telematics/v1"},
 	"telematics/ovms":             {"telematics"},
 	"telematics/v1":               {"telematics"},
 	"telematics/teltonika":        {"telematics"},

@@ -4,8 +4,9 @@ package dialects
 import (
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
+	"motorpool/telematics/teltonika"
 	v1 "motorpool/telematics/v1"
 )
 
 // Spoken lists every dialect that is built in. A new one is added here, and nowhere else.
-var Spoken = telematics.Dialects{v1.Dialect{}, ovms.Dialect{}}
+var Spoken = telematics.Dialects{v1.Dialect{}, ovms.Dialect{}, teltonika.Dialect{}}
