@@ -20,6 +20,7 @@ var arrows = map[string][]string{
 	"telematics/ovms":             {"telematics"},
 	"telematics/v1":               {"telematics"},
 	"telematics/teltonika":        {"telematics"},
+	"simulator/teltonika":         {"telematics", "simulator"},
 	"telematics/signing":          {"telematics"},
 	"metrics":                     {},
 	"tracing":                     {},
@@ -72,7 +73,7 @@ var arrows = map[string][]string{
 // Third-party names stay in one place each; "store/..." is the package and those in its folder.
 var homes = map[string][]string{
 	// bench: units, and floors with the service's client; chaos: see redis below.
-	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/ovms", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
+	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
 	// bench: floors with the service's library.
 	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "cmd/internal/enrolment"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},

@@ -1,0 +1,235 @@
+// Package teltonika simulates Teltonika units: what the documentation says that they do, written
+// from it and not from the service's codec.
+//
+// A unit sends records of all its elements: often while the vehicle moves, rarely while it stands,
+// and immediately when ignition, movement, doors or locks change. What it cannot send it keeps, and
+// sends later, oldest first, with the times that the records bear. It executes each command as
+// often as it arrives, and its answers name none. One goroutine owns all of it.
+package teltonika
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// Config is one unit and its vehicle.
+type Config struct {
+	Unit     telematics.Unit // IMEI: user name, client id, and in the topics
+	Password string
+	Broker   string      // MQTT URL. Defaults to tcp://127.0.0.1:1883
+	TLS      *tls.Config // for ssl. Defaults to the system's certificates
+	Body     simulator.Body
+	Wiring   Wiring // Defaults to VanWiring
+	Faults   Faults
+
+	Recorder *simulator.Recorder // Defaults to none
+	Logger   *slog.Logger        // Defaults to none
+	// Speed is how many seconds of the unit pass in one. Defaults to 1
+	Speed float64
+	// Effort is how long the vehicle takes to lock. Defaults to 300 ms.
+	Effort time.Duration
+	// Settings, in time of the unit. Default to 10 s, 240 s, 60 s and 10 s
+	Moving, Stopped, KeepAlive, Reconnect time.Duration
+}
+
+// Wiring says which output, from 1, does what; zero: none.
+type Wiring struct {
+	Lock, Unlock int  // while high
+	Immobilizer  int  // engaged while high
+	Horn         int  // sounds while high
+	CAN          bool // an adapter reports locks, doors, fuel and mileage
+}
+
+// VanWiring is that of the demo van.
+var VanWiring = Wiring{Lock: 1, Unlock: 2, Immobilizer: 3, Horn: 4, CAN: true}
+
+// Faults is what is wrong with a unit or its vehicle.
+type Faults struct {
+	Stuck    bool          // the doors do not lock or unlock; the unit answers as ever
+	Silent   bool          // commands are neither executed nor answered. Records are sent
+	Mute     bool          // answers are lost on the way
+	Late     time.Duration // answers come so much later than the execution
+	Delay    time.Duration // commands are executed so much later
+	Offline  bool          // no network: records are kept
+	NoFix    bool          // no satellites
+	Disabled bool          // the outputs are disabled in the configuration
+}
+
+const (
+	outputs        = 4
+	inboxSize      = 64
+	maxKept        = 1000 // records that wait for a connection
+	connectTimeout = 10 * time.Second
+	publishTimeout = 5 * time.Second
+)
+
+// Unit is a unit in its vehicle. Run makes it live.
+type Unit struct {
+	config    Config
+	connected atomic.Bool
+	asks      chan func()
+	inbox     chan heard
+	events    chan func()
+
+	// The goroutine of Run owns everything below.
+	body     simulator.Body
+	faults   Faults
+	link     paho.Client // nil: none
+	attempt  int
+	lived    time.Time // up to when the vehicle has moved
+	redial   time.Time
+	recorded time.Time
+	seen     state // that the latest record was of
+	high     [outputs]bool
+	version  [outputs]int // of an output's state: an older pulse does not end a newer one
+	kept     [][]byte
+}
+
+type heard struct {
+	payload []byte
+	attempt int
+}
+
+// state is what causes a record when it changes.
+type state struct {
+	ignition, moves, locked bool
+	doors                   int
+}
+
+// New assembles a unit; it does nothing before Run.
+func New(c Config) *Unit {
+	c.Broker = cmp.Or(c.Broker, "tcp://127.0.0.1:1883")
+	c.Wiring = cmp.Or(c.Wiring, VanWiring)
+	c.Speed = cmp.Or(c.Speed, 1)
+	c.Effort = cmp.Or(c.Effort, 300*time.Millisecond)
+	c.Moving, c.Stopped = cmp.Or(c.Moving, 10*time.Second), cmp.Or(c.Stopped, 240*time.Second)
+	c.KeepAlive, c.Reconnect = cmp.Or(c.KeepAlive, time.Minute), cmp.Or(c.Reconnect, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Unit{
+		config: c, asks: make(chan func()), inbox: make(chan heard, inboxSize), events: make(chan func(), inboxSize),
+		body: c.Body, faults: c.Faults,
+	}
+}
+
+// Run lets the unit live until the context ends.
+func (u *Unit) Run(ctx context.Context) error {
+	tick := time.NewTicker(u.scaled(time.Second))
+	defer tick.Stop()
+	defer u.hangUp()
+	u.lived = time.Now()
+	u.record(0)
+	u.connect(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case do := <-u.asks:
+			do()
+		case do := <-u.events:
+			do()
+		case h := <-u.inbox:
+			if h.attempt == u.attempt {
+				u.hear(ctx, h.payload)
+			}
+		case <-tick.C:
+			u.tick(ctx)
+		}
+	}
+}
+
+// Connected reports whether the unit is connected.
+func (u *Unit) Connected() bool { return u.connected.Load() }
+
+// Do changes the vehicle, its faults, or both. It blocks until that is done, or the context ends.
+func (u *Unit) Do(ctx context.Context, change func(*simulator.Body, *Faults)) {
+	u.ask(ctx, func() {
+		change(&u.body, &u.faults)
+		if u.faults.Offline {
+			u.lost()
+		}
+		u.observe()
+	})
+}
+
+// Body returns the vehicle as it is, whatever the unit reports.
+func (u *Unit) Body(ctx context.Context) (b simulator.Body) {
+	u.ask(ctx, func() { b = u.body })
+	return b
+}
+
+// Cut breaks the connection; the unit connects again.
+func (u *Unit) Cut(ctx context.Context) { u.ask(ctx, u.lost) }
+
+func (u *Unit) ask(ctx context.Context, do func()) {
+	done := make(chan struct{})
+	select {
+	case u.asks <- func() { do(); close(done) }:
+		<-done
+	case <-ctx.Done():
+	}
+}
+
+// after does something a while later, in the goroutine of Run.
+func (u *Unit) after(ctx context.Context, d time.Duration, do func()) {
+	if d <= 0 {
+		do()
+		return
+	}
+	time.AfterFunc(u.scaled(d), func() { u.later(ctx, do) })
+}
+
+func (u *Unit) later(ctx context.Context, do func()) {
+	select {
+	case u.events <- do:
+	case <-ctx.Done():
+	}
+}
+
+// scaled is how long the unit's time takes in ours.
+func (u *Unit) scaled(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / u.config.Speed)
+}
+
+// tick is one second of the unit.
+func (u *Unit) tick(ctx context.Context) {
+	now := time.Now()
+	u.drive(time.Duration(float64(now.Sub(u.lived)) * u.config.Speed))
+	u.lived = now
+	u.observe()
+	period := u.config.Stopped
+	if u.state().moves {
+		period = u.config.Moving
+	}
+	if now.Sub(u.recorded) >= u.scaled(period) {
+		u.record(0)
+	}
+	if u.link == nil && !u.faults.Offline && now.After(u.redial) {
+		u.connect(ctx)
+	}
+}
+
+const kmPerDegree = 111.2
+
+// drive moves the vehicle straight ahead.
+func (u *Unit) drive(d time.Duration) {
+	if !u.body.EngineRuns() {
+		return
+	}
+	km := u.body.SpeedKmh * d.Hours()
+	u.body.MileageKm += km
+	heading := u.body.Heading * math.Pi / 180
+	u.body.Latitude += km * math.Cos(heading) / kmPerDegree
+	u.body.Longitude += km * math.Sin(heading) / kmPerDegree / math.Cos(u.body.Latitude*math.Pi/180)
+}

@@ -1,0 +1,289 @@
+package teltonika
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/telematics"
+	codec "motorpool/telematics/teltonika"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	patience = 20 * time.Second
+	imei     = "352093081452251"
+)
+
+var installation = telematics.Installation{
+	"lock": "output 1 pulse 1s", "unlock": "output 2 pulse 1s", "disable-driving": "output 3 on", "enable-driving": "output 3 off",
+	"horn": "output 4", "lights": "output 4", "lock-signal": "can",
+}
+
+// world is a unit at a real Mosquitto with the production access rules, and a client with the
+// rights of the service, which reads with its codec.
+type world struct {
+	t        *testing.T
+	ctx      context.Context
+	client   paho.Client
+	unit     *Unit
+	recorder *simulator.Recorder
+
+	mu      sync.Mutex
+	reports []telematics.Report // in the order of their arrival
+	answers []telematics.Answer
+}
+
+func begin(t *testing.T, config Config) *world {
+	t.Helper()
+	t.Parallel()
+	devstack.NeedServer(t, devstack.MosquittoServer)
+	broker, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{imei: "password"}, ServicePassword: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	w := &world{t: t, recorder: &simulator.Recorder{}}
+	w.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").SetUsername(mosquitto.ServiceUser).SetPassword("secret"))
+	hear := func(_ paho.Client, m paho.Message) { w.hear(m) }
+	for _, do := range []func() paho.Token{w.client.Connect, func() paho.Token { return w.client.Subscribe((codec.Dialect{}).Filters().Answers, 1, hear) }} {
+		if token := do(); !token.WaitTimeout(patience) || token.Error() != nil {
+			t.Fatal(token.Error())
+		}
+	}
+	t.Cleanup(func() { w.client.Disconnect(100) })
+
+	config.Unit, config.Password, config.Broker, config.Recorder = imei, "password", broker.UnitsURL(), w.recorder
+	config.Body = simulator.Van(simulator.Point{Latitude: 48.1271, Longitude: 11.6050})
+	config.Body.Locked = false
+	config.Reconnect = 100 * time.Millisecond
+	config.Speed = max(config.Speed, 1)
+	w.unit = New(config)
+	ctx, stop := context.WithCancel(context.Background())
+	w.ctx = ctx
+	ended := make(chan error, 1)
+	go func() { ended <- w.unit.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	w.await("the first record", func() bool { return len(w.reports) > 0 })
+	return w
+}
+
+func (w *world) hear(m paho.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	unit, _, err := (codec.Dialect{}).ParseTopic(m.Topic())
+	message := telematics.Message{Unit: unit, Payload: m.Payload(), Retained: m.Retained()}
+	report, dropped, reportErr := (codec.Dialect{}).DecodeReport(message, time.Now())
+	answer, _, answerErr := (codec.Dialect{}).DecodeAnswer(message, time.Now())
+	switch {
+	case err != nil || m.Retained() || len(dropped) > 0:
+		w.t.Errorf("%s %s: %v, %v", m.Topic(), m.Payload(), err, dropped)
+	case reportErr == nil && errors.Is(answerErr, telematics.ErrOtherKind):
+		w.reports = append(w.reports, report)
+	case answerErr == nil && errors.Is(reportErr, telematics.ErrOtherKind):
+		w.answers = append(w.answers, answer)
+	default:
+		w.t.Errorf("%s: %v, %v", m.Payload(), reportErr, answerErr)
+	}
+}
+
+func (w *world) await(what string, holds func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		w.mu.Lock()
+		ok := holds()
+		w.mu.Unlock()
+		if ok {
+			return
+		}
+	}
+	w.t.Fatalf("%s did not happen; %v, %v", what, w.reports, w.answers)
+}
+
+func (w *world) send(a telematics.Action) {
+	w.t.Helper()
+	now := time.Now()
+	c := telematics.Command{ID: uuid.New(), Unit: imei, Action: a, Installation: installation, Requested: now, Deadline: now.Add(10 * time.Second)}
+	if a == telematics.AttentionSignal {
+		c.Attention = &telematics.Attention{Signal: telematics.Both, Duration: time.Second}
+	}
+	out, err := (codec.Dialect{}).Encode(&c, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.publish(out.Topic, out.QoS, out.Payload)
+}
+
+func (w *world) publish(topic string, qos byte, payload []byte) {
+	w.t.Helper()
+	if token := w.client.Publish(topic, qos, false, payload); !token.WaitTimeout(patience) || token.Error() != nil {
+		w.t.Fatal(token.Error())
+	}
+}
+
+// started counts what the vehicle began to do.
+func (w *world) started(a telematics.Action) (n int) {
+	for _, e := range w.recorder.Events() {
+		if e.Kind == simulator.CommandStarted && e.Action == a {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) awaitAnswers(n int) telematics.Answer {
+	w.t.Helper()
+	w.await("an answer", func() bool { return len(w.answers) >= n })
+	return w.answers[n-1]
+}
+
+// locked reports what the latest record says of the locks.
+func (w *world) locked() any { return w.reports[len(w.reports)-1].Values[telematics.IsLocked] }
+
+func TestEveryCommandIsExecutedAnsweredAndReported(t *testing.T) {
+	w := begin(t, Config{})
+	for i, a := range []telematics.Action{
+		telematics.Lock, telematics.Unlock, telematics.DisableDriving, telematics.EnableDriving, telematics.AttentionSignal,
+		telematics.LockAndDisableDriving, telematics.UnlockAndEnableDriving,
+	} {
+		w.send(a)
+		if answer := w.awaitAnswers(i + 1); answer.State != telematics.Succeeded || answer.Command != telematics.NoCommand {
+			t.Errorf("%s: %+v", a, answer)
+		}
+		switch a {
+		case telematics.Lock, telematics.LockAndDisableDriving:
+			w.await("a record of the locks", func() bool { return w.locked() == true })
+		case telematics.Unlock, telematics.UnlockAndEnableDriving:
+			w.await("a record of the locks", func() bool { return w.locked() == false })
+		}
+		if body := w.unit.Body(w.ctx); (body.Immobilizer == simulator.Engaged) != a.Immobilizes() {
+			t.Errorf("after %s the immobilizer is %s", a, body.Immobilizer)
+		}
+	}
+	if w.started(telematics.Lock) != 2 || w.started(telematics.AttentionSignal) != 1 {
+		t.Errorf("the flight recorder has %v", w.recorder.Events())
+	}
+}
+
+func TestACommandIsExecutedAsOftenAsItComes(t *testing.T) {
+	w := begin(t, Config{})
+	for range 3 {
+		w.send(telematics.Lock)
+	}
+	w.awaitAnswers(3)
+	if n := w.started(telematics.Lock); n != 3 {
+		t.Errorf("executed %d times", n)
+	}
+}
+
+func TestAStuckLockIsAnsweredAndNeverReported(t *testing.T) {
+	w := begin(t, Config{Faults: Faults{Stuck: true}})
+	w.send(telematics.Lock)
+	if a := w.awaitAnswers(1); a.State != telematics.Succeeded {
+		t.Errorf("%+v", a)
+	}
+	w.unit.Do(w.ctx, func(b *simulator.Body, _ *Faults) { b.Ignition = true })
+	w.await("a record", func() bool { return w.reports[len(w.reports)-1].Values[telematics.Ignition] == "on" })
+	if w.locked() != false || w.unit.Body(w.ctx).Locked {
+		t.Error("a stuck lock moved")
+	}
+}
+
+func TestAnswersAreLostOrLateAndNameNoCommand(t *testing.T) {
+	w := begin(t, Config{Faults: Faults{Mute: true}})
+	w.send(telematics.Lock)
+	w.await("the lock", func() bool { return w.locked() == true })
+	w.unit.Do(w.ctx, func(_ *simulator.Body, f *Faults) { *f = Faults{Late: time.Second} })
+	w.send(telematics.DisableDriving)
+	w.await("its execution", func() bool { return w.started(telematics.DisableDriving) == 1 })
+	w.mu.Lock()
+	early := len(w.answers)
+	w.mu.Unlock()
+	if a := w.awaitAnswers(1); early != 0 || !strings.HasPrefix(a.Detail, "DOUT1:IGNORED DOUT2:IGNORED DOUT3:ON") {
+		t.Errorf("%d answers came before, then %+v", early, a)
+	}
+}
+
+func TestWhatTheUnitRefusesIsSaid(t *testing.T) {
+	w := begin(t, Config{Faults: Faults{Disabled: true}})
+	w.send(telematics.Lock)
+	if a := w.awaitAnswers(1); a.State != telematics.Rejected || a.Reason != telematics.Unsupported {
+		t.Errorf("%+v", a)
+	}
+	w.publish(codec.CommandTopic(imei), 1, []byte(`{"CMD":"SETDIGOUT 1"}`))
+	if a := w.awaitAnswers(2); a.State != telematics.Rejected {
+		t.Errorf("%+v", a)
+	}
+	if w.unit.Body(w.ctx).Locked {
+		t.Error("it locked")
+	}
+}
+
+func TestRecordsAreKeptWhileThereIsNoNetwork(t *testing.T) {
+	w := begin(t, Config{})
+	w.unit.Do(w.ctx, func(_ *simulator.Body, f *Faults) { f.Offline = true })
+	before := time.Now()
+	w.unit.Do(w.ctx, func(b *simulator.Body, _ *Faults) { b.Ignition = true })
+	w.unit.Do(w.ctx, func(b *simulator.Body, _ *Faults) { b.Locked = true })
+	time.Sleep(200 * time.Millisecond)
+	back := time.Now()
+	w.mu.Lock()
+	known := len(w.reports)
+	w.mu.Unlock()
+	w.unit.Do(w.ctx, func(_ *simulator.Body, f *Faults) { f.Offline = false })
+	w.await("both records", func() bool { return len(w.reports) >= known+2 })
+	kept := w.reports[known : known+2]
+	for i, r := range kept {
+		if r.At.Before(before.Add(-time.Millisecond)) || r.At.After(back) || i > 0 && r.At.Before(kept[0].At) {
+			t.Errorf("record %d is of %v, between %v and %v", i, r.At, before, back)
+		}
+	}
+	if kept[0].Values[telematics.IsLocked] != false || kept[1].Values[telematics.IsLocked] != true {
+		t.Errorf("they say %v", kept)
+	}
+}
+
+func TestAMovingVehicleReportsOftenAndAParkedOneRarely(t *testing.T) {
+	w := begin(t, Config{Speed: 60, Moving: 10 * time.Second, Stopped: time.Hour})
+	w.unit.Do(w.ctx, func(b *simulator.Body, _ *Faults) { b.Ignition, b.SpeedKmh = true, 50 })
+	w.await("ten records of the drive", func() bool { return len(w.reports) >= 10 })
+	w.unit.Do(w.ctx, func(b *simulator.Body, _ *Faults) { b.SpeedKmh = 0 })
+	w.await("the stop", func() bool { return w.reports[len(w.reports)-1].Values[telematics.SpeedKmh] == 0.0 })
+	w.mu.Lock()
+	stopped, first := len(w.reports), w.reports[0]
+	last := w.reports[stopped-1]
+	w.mu.Unlock()
+	if first.Values[telematics.MileageKm].(float64) >= last.Values[telematics.MileageKm].(float64) {
+		t.Errorf("from %v to %v", first, last)
+	}
+	time.Sleep(500 * time.Millisecond) // half a minute of the unit
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.reports) != stopped {
+		t.Errorf("%d records of a parked vehicle", len(w.reports)-stopped)
+	}
+}
+
+func TestTheUnitConnectsAgain(t *testing.T) {
+	w := begin(t, Config{})
+	w.unit.Cut(w.ctx)
+	w.await("a second connection", w.unit.Connected)
+	w.send(telematics.Lock)
+	w.awaitAnswers(1)
+}
