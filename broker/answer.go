@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"motorpool/broker/ingest"
@@ -40,6 +41,9 @@ func (b *Broker) Answer(m telematics.Message) {
 	decoding := tracing.Step(context.Background(), delivery.StepDecode)
 	answer, dropped, err := m.Dialect.DecodeAnswer(m, now)
 	decoding.End()
+	if errors.Is(err, telematics.ErrOtherKind) {
+		return
+	}
 	if err != nil {
 		b.metrics.drop(ingest.Answer, malformed, 1)
 		b.Logger.Debug("answer not readable", "unit", m.Unit, "err", err)
@@ -167,6 +171,7 @@ func noReport(context.Context) {}
 
 func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 	a.from.Handled(a.size)
+	assigned := a.answer.Command != telematics.NoCommand || b.correlate(ctx, &a)
 	// A caller may read the state next, so the report is stored before the answer wakes it.
 	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
 	w := b.waiters.find(a.answer.Command)
@@ -180,6 +185,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 		b.ingest.SignOfLife(observation)
 	}
 	switch {
+	case !assigned:
 	case w != nil:
 		b.settle(ctx, a.unit, a.answer, a.at, w, reported)
 		return

@@ -239,6 +239,7 @@ const morseServiceAccess = `
 topic read morse/+/+/response/+
 topic read morse/+/+/metric/+
 topic read morse/+/+/connected
+topic read flag/+/data
 topic write morse/+/+/command/+
 `
 

@@ -50,7 +50,10 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 	}
 	if !known || !c.State.MayBecome(finding.State) {
 		// The unit has it, though we believe that it never left.
-		finding = delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: b.recordTime()}
+		finding = delivery.Settlement{Command: c.ID, State: telematics.Unknown, Detail: c.UnknownDetail(c.ReceivedAt), At: b.recordTime()}
+		if b.isConfirmed(ctx, &c, delivery.Progress{SentAt: c.SentAt}) {
+			finding.State, finding.Detail = telematics.Succeeded, ""
+		}
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
 	if err != nil {
@@ -88,6 +91,11 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isStopped():
 		// The unit has heard of the command.
 		finding.State = telematics.Unknown
+		if b.isConfirmed(ctx, c, finding.Progress) {
+			finding.State = telematics.Succeeded
+		} else {
+			finding.Detail = c.UnknownDetail(finding.ReceivedAt)
+		}
 	default:
 		if halt, halted := b.knownHalt(c.Agency); halted {
 			finding.Reason, finding.Detail = telematics.ByHalt, halt.Why
@@ -113,7 +121,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 				return w.withProgress(&news[0])
 			}
 			// The unit has it: it did leave.
-			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", ""
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", c.UnknownDetail(news[0].ReceivedAt)
 			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
 				return w.withProgress(settled)
 			}

@@ -27,7 +27,7 @@ type morse struct{}
 
 const morseRoot = "morse/"
 
-var spoken = append(telematics.Dialects{morse{}}, dialects.Spoken...)
+var spoken = append(telematics.Dialects{morse{}, flag{}}, dialects.Spoken...)
 
 func (morse) Protocol() telematics.Protocol       { return "morse" }
 func (morse) Filters() telematics.Filters         { return morseFilters }

@@ -195,6 +195,14 @@ func (l *link) Overdue(ctx context.Context, before time.Time, limit int) ([]tele
 	})
 }
 
+func (l *link) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "AwaitingAnswer", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Command], error) {
+		c, found, err := l.memory.AwaitingAnswer(ctx, unit)
+		return maybe[telematics.Command]{c, found}, err
+	})
+	return result.value, result.ok, err
+}
+
 func (l *link) Halts(ctx context.Context) (telematics.Halts, error) {
 	return call(ctx, l, &l.postgres, "Halts", telematics.NoCommand, l.memory.Halts)
 }

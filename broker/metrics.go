@@ -29,6 +29,7 @@ type metrics struct {
 	answersOverruling    prometheus.Counter
 	answersWithoutEffect prometheus.Counter
 	answersUnrecorded    prometheus.Counter
+	answersToNone        prometheus.Counter
 	answersClockBehind   prometheus.Counter
 	answersRecalled      prometheus.Counter
 	clockAlarms          prometheus.Counter
@@ -92,6 +93,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		answersOverruling:    counter("answers_overruling_total", "Answers that settled a command which the unit had rejected before."),
 		answersWithoutEffect: counter("answers_without_effect_total", "Answers that changed nothing: duplicates, or to no command of that unit."),
 		answersUnrecorded:    counter("answers_unrecorded_total", "Answers to commands that are not in the database."),
+		answersToNone:        counter("answers_to_none_total", "Answers that name no command, of units without an open one."),
 		answersClockBehind:   counter("answers_clock_behind_total", "Commands rejected because they were dated ahead of the unit's clock."),
 		answersRecalled:      counter("answers_recalled_total", "Earlier answers repeated in reports that were checked against the database."),
 		clockAlarms:          counter("clock_alarms_total", "Commands rejected by a unit whose clock is behind, shortly after another unit's rejection."),

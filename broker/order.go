@@ -58,6 +58,7 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
 	c.Agency, c.Unit, c.Protocol, c.Installation, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Installation, twin.Version
+	b.Dialects.Assure(c, &twin)
 	return &twin, nil
 }
 

@@ -36,6 +36,9 @@ type Commands interface {
 	// StoreProgress stores how far commands have come. It brings an open one to sent, or received,
 	// and never back; of each time the first stays, and of attempts the most.
 	StoreProgress(context.Context, []delivery.Note) error
+	// AwaitingAnswer returns the command of a unit that awaits its answer: of a unit whose answers
+	// name no command there is one at most, since Claim gives no other the lane meanwhile.
+	AwaitingAnswer(context.Context, telematics.Unit) (c telematics.Command, found bool, err error)
 	// Settle applies what the lifecycle allows, and adds its audit log entry,
 	// in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.

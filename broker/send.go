@@ -106,7 +106,7 @@ func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Tim
 	defer tracing.Step(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
 		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Resolve)
-		if refusal == nil && !receipt.Replayed || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
+		if refusal == nil && !receipt.Replayed && !receipt.Command.ByReport || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
 			return receipt, refusal
 		}
 	}
@@ -175,8 +175,11 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 		if earlier, refusal := b.findDuplicate(stepping, c, nil); refusal != nil || earlier.Replayed {
 			return nil, earlier, refusal
 		}
-		if evicted || b.now().Before(claim.Occupant.Deadline) {
-			return nil, receipt, telematics.InProgress(*claim.Occupant, b.now())
+		switch occupant := *claim.Occupant; {
+		case !occupant.State.IsOpen():
+			return nil, receipt, telematics.Unanswered(occupant, b.now())
+		case evicted || b.now().Before(occupant.Deadline):
+			return nil, receipt, telematics.InProgress(occupant, b.now())
 		}
 		_ = b.settleOverdue(stepping, *claim.Occupant) // logged there; the next attempt decides
 	}
@@ -213,6 +216,9 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	default:
 		now := time.Now() // whatever the clock is set to meanwhile
 		w.timers = timers{deadline: now.Add(w.command.Deadline.Sub(b.now())), progress: now.Add(progressAfter)}
+		if w.command.ByReport && !w.command.ReportedBefore {
+			w.timers.confirm = now.Add(confirmEvery)
+		}
 		b.publish(ctx, w)
 	}
 	done = true
@@ -249,6 +255,9 @@ func (b *Broker) awaitAnswer(ctx context.Context, w *waiter) *telematics.Command
 			}
 			b.backOff(w, update)
 		case <-alarm.C:
+			if settled := b.confirm(ctx, w); settled != nil {
+				return b.complete(ctx, w, settled)
+			}
 			if over := b.runTimers(ctx, w); over {
 				return b.expire(ctx, w)
 			}

@@ -59,6 +59,13 @@ const (
 	sweepBatch = 256
 )
 
+// Reports that confirm.
+const (
+	// Interval in which the state of a vehicle is read for a command that it confirms by a report;
+	// a choice. Half: twice the reads. Double: callers wait up to half a second longer.
+	confirmEvery = 500 * time.Millisecond
+)
+
 // Orders to many vehicles.
 const (
 	// Vehicles handled concurrently; a choice. Half: an order to 1,000 vehicles takes twice as

@@ -240,12 +240,13 @@ type timers struct {
 	deadline   time.Time
 	retransmit time.Time
 	progress   time.Time // it is stored
+	confirm    time.Time // it is looked up whether the vehicle has reported it
 }
 
 // next returns the time until something is due.
 func (t *timers) next() time.Duration {
 	first := t.deadline
-	for _, at := range [...]time.Time{t.retransmit, t.progress} {
+	for _, at := range [...]time.Time{t.retransmit, t.progress, t.confirm} {
 		if !at.IsZero() && at.Before(first) {
 			first = at
 		}

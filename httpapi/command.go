@@ -27,6 +27,7 @@ type commandBody struct {
 	Reason      *string             `json:"reason"`
 	Detail      *string             `json:"detail"`
 	Reported    map[string]any      `json:"reported"`
+	Assurance   promisesBody        `json:"assurance"`
 }
 
 type attentionBody struct {
@@ -41,7 +42,7 @@ func newCommandBody(c telematics.Command) commandBody {
 		RequestedBy: c.Actor.Subject, RequestedAt: timestamp(c.Requested),
 		SentAt: timestampOrNull(c.SentAt), ReceivedAt: timestampOrNull(c.ReceivedAt), CompletedAt: timestampOrNull(c.Completed),
 		Deadline: timestamp(c.Deadline), Attempts: c.Attempts, Late: c.Late,
-		Reason: orNull(c.Reason), Detail: orNull(c.Detail),
+		Reason: orNull(c.Reason), Detail: orNull(c.Detail), Assurance: promisesBody(c.Assurance),
 	}
 	if !c.Completed.IsZero() {
 		latency := c.Latency().Milliseconds()

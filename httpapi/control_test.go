@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -44,6 +45,9 @@ func TestACommandReadsAsTheContractSays(t *testing.T) {
 		if got := r.at(name); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
+	}
+	if assurance := fmt.Sprint(r.at("assurance")); assurance != "map[confirmed:true correlated:false deduplicated:true expiring:true signed:true]" {
+		t.Errorf("assurance: %s", assurance)
 	}
 	if r.at("reported", "telemetry", "is_locked") != true {
 		t.Errorf("reported: %v", r.at("reported"))

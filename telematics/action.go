@@ -30,6 +30,8 @@ const (
 	AttentionLane Lane = "attention"
 	TopCaseLane   Lane = "top_case"
 	RefreshLane   Lane = "refresh"
+	// UnitLane is of all commands to a unit whose answers name none: it has one at a time.
+	UnitLane Lane = "unit"
 )
 
 var lanes = map[Action]Lane{

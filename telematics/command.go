@@ -52,7 +52,15 @@ type Command struct {
 	ReceivedAt time.Time
 	Completed  time.Time
 	Deadline   time.Time // Requested plus the budget
-	Trace      string    // the traceparent that is signed; empty: none; not recorded
+	// Until when its answer may come, where it names no command; zero: it has come, or names one.
+	AnswerBy time.Time
+	// What held of it when it was accepted.
+	Assurance Promises
+	// It has succeeded once its vehicle reports so: its unit says only that it accepted it.
+	ByReport bool
+	// No report can show that: the vehicle has reported it before, or never reported the fields.
+	ReportedBefore bool
+	Trace          string // the traceparent that is signed; empty: none; not recorded
 }
 
 // expiryUnit is the resolution of exp on the wire [CMD-2].

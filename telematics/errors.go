@@ -109,6 +109,14 @@ func InProgress(occupant Command, now time.Time) *Error {
 		Message: fmt.Sprintf("The command %s of this vehicle is still open; nothing was sent.", occupant.Action)}
 }
 
+// Unanswered is the error for a command to a unit whose answers name none, while an earlier one may
+// still be answered: the answer could be taken for that of the new one.
+func Unanswered(earlier Command, now time.Time) *Error {
+	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
+		RetryAfter: max(earlier.AnswerBy.Sub(now), time.Second), Command: earlier.ID,
+		Message: fmt.Sprintf("The unit may still answer the command %s, and its answers name no command; nothing was sent.", earlier.Action)}
+}
+
 // UnitOffline is the error for a unit that is known to be away.
 func UnitOffline(c Contact, now time.Time) *Error {
 	seen := "it was never seen"
@@ -188,6 +196,9 @@ func (c *Command) outcomeError() *Error {
 	case c.State == Expired:
 		return &Error{Code: TelematicsUnavailable, Retryable: true, RetryAfter: retryUnavailable,
 			Message: "The command could not be sent in time; nothing was executed."}
+	case c.State == Unknown && c.Detail == AcceptedByUnit:
+		return &Error{Code: CommandTimeout, RetryAfter: retryLook,
+			Message: fmt.Sprintf("The unit accepted the command, and nothing has confirmed within %v that the vehicle executed it; it may have.", seconds(c.Budget()))}
 	default:
 		return &Error{Code: CommandTimeout, RetryAfter: retryLook,
 			Message: fmt.Sprintf("No answer from the vehicle within %v; it may still execute the command.", seconds(c.Budget()))}

@@ -64,6 +64,12 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"SignsOfLifeMakeNoClaimStale":                 signsOfLifeMakeNothingStale,
 		"AStaleClaimIsNotATakenLane":                  staleIsNotOccupied,
 		"AStaleClaimSpoilsNoOther":                    staleClaimSpoilsNoOther,
+		"WhatHoldsOfACommandIsWrittenDown":            assuranceIsWritten,
+		"AUnitLaneHasOneOpenCommand":                  unitLaneHasOneCommand,
+		"AnUnansweredCommandKeepsItsUnitLane":         unansweredKeepsUnitLane,
+		"AUnitLaneIsFreeOnceNoAnswerCanCome":          unitLaneIsFreeInTime,
+		"AUnitLaneFollowsItsUnit":                     unitLaneFollowsItsUnit,
+		"OneOfManyClaimsOfAUnitLaneWins":              oneOfManyUnitClaimsWins,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -79,6 +85,7 @@ func NewCommand(vehicle telematics.VehicleID, action telematics.Action) telemati
 		Action: action, Lane: action.Lane(), Instance: "a",
 		Actor:     telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1},
 		RequestID: uuid.New(), State: telematics.Accepted, Requested: instant, Deadline: instant.Add(10 * time.Second),
+		Assurance: telematics.Promises{Signed: true, Expiring: true, Deduplicated: true, Correlated: true, Confirmed: true},
 	}
 	if action == telematics.AttentionSignal {
 		c.Attention = &telematics.Attention{Signal: telematics.Horn, Duration: 1500 * time.Millisecond}

@@ -218,7 +218,7 @@ func (m *Memory) claim(ctx context.Context, c telematics.Command) (delivery.Clai
 		return delivery.Claim{}, fmt.Errorf("claim: there is a command %s already", c.ID)
 	}
 	for _, other := range m.commands {
-		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() {
+		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() || c.Lane == telematics.UnitLane && other.Unit == c.Unit && other.AwaitsAnswer(time.Now().Add(m.ahead)) {
 			return delivery.Claim{Occupant: &other}, nil
 		}
 	}
@@ -228,8 +228,25 @@ func (m *Memory) claim(ctx context.Context, c telematics.Command) (delivery.Clai
 	m.seq++
 	c.Seq, c.State = m.seq, telematics.Accepted
 	c.Requested, c.Deadline = storedTime(c.Requested), storedTime(c.Deadline)
+	if !c.AnswerBy.IsZero() {
+		c.AnswerBy = storedTime(c.AnswerBy)
+	}
 	m.commands[c.ID] = c
 	return delivery.Claim{Seq: c.Seq, At: time.Now().Add(m.ahead)}, nil
+}
+
+// AwaitingAnswer implements broker.Commands.
+func (m *Memory) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
+	if err := m.enter(ctx, "AwaitingAnswer"); err != nil {
+		return telematics.Command{}, false, err
+	}
+	defer m.mu.Unlock()
+	for _, c := range m.commands {
+		if c.Unit == unit && c.AwaitsAnswer(time.Now().Add(m.ahead)) {
+			return c, true, nil
+		}
+	}
+	return telematics.Command{}, false, nil
 }
 
 // StoreProgress implements broker.Commands.
@@ -272,6 +289,9 @@ func (m *Memory) Settle(ctx context.Context, s delivery.Settlement) (*telematics
 		s.ReceivedAt = s.At
 	}
 	c = progressed(c, s.Progress)
+	if s.Unit != "" && !s.State.IsOpen() {
+		c.AnswerBy = time.Time{}
+	}
 	if !s.State.IsOpen() {
 		c.Completed = storedTime(s.At)
 		m.add(c.Activity())

@@ -74,7 +74,7 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 				merged = telematics.Snapshot{}
 			}
 			for field, value := range o.Report.Values {
-				reading := telematics.Reading{Value: value, At: o.Report.At}
+				reading := telematics.Reading{Value: value, At: o.Report.At, Undated: o.Report.Undated}
 				if _, changed := merged.Take(field, reading); changed {
 					news[field] = reading
 				}

@@ -23,6 +23,9 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 	}
 	now := in.Now()
 	presence, err := m.Dialect.DecodePresence(m, now)
+	if errors.Is(err, telematics.ErrOtherKind) {
+		return true
+	}
 	if err != nil {
 		in.metrics.dropped(Presence, malformed).Inc()
 		in.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"runtime"
 	"sync"
@@ -119,6 +120,9 @@ func (in *Ingest) storeReports(batch []received) {
 
 func (in *Ingest) decodeReport(m received) (telematics.Report, bool) {
 	report, dropped, err := m.Dialect.DecodeReport(m.Message, m.at)
+	if errors.Is(err, telematics.ErrOtherKind) {
+		return telematics.Report{}, false
+	}
 	if err != nil {
 		in.metrics.dropped(Report, malformed).Inc()
 		in.Logger.Debug("report not readable", "unit", m.Unit, "err", err)

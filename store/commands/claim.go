@@ -23,6 +23,7 @@ var claimColumns = pg.RowSet{Name: "claim", Columns: []string{
 	"id uuid", "vehicle_id bigint", "agency_id bigint", "unit text", "action text", "parameters jsonb", "lane text",
 	"instance text", "actor_subject text", "actor_role text", "actor_agency_id bigint", "request_id uuid",
 	"requested_at timestamptz", "deadline timestamptz", "bulk_id uuid", "booking_id bigint", "version bigint",
+	"assurance smallint", "answer_by timestamptz",
 	"key_agency_id bigint", "key_subject text", "key text", "key_fingerprint text",
 }}
 
@@ -36,6 +37,7 @@ func claimRow(c *telematics.Command) []any {
 		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
 		c.Instance, c.Actor.Subject, string(c.Actor.Role), pg.Nullable(int64(c.Actor.Agency)), pg.Nullable(c.RequestID),
 		pg.Timestamp(c.Requested), pg.Timestamp(c.Deadline), pg.Nullable(c.Bulk), pg.Nullable(c.Booking), pg.Nullable(c.Version),
+		encodeAssurance(c), pg.Timestamp(c.AnswerBy),
 	}
 	if c.Key == nil {
 		return append(row, nil, nil, nil, nil)
@@ -133,6 +135,9 @@ func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]cl
 		}
 	}
 	occupants, err := s.occupants(ctx, refused)
+	if err == nil {
+		err = s.addAwaiting(ctx, refused, occupants)
+	}
 	results := make([]claimed, len(commands))
 	for i, c := range commands {
 		if claim, ok := decided[c.ID]; ok {
@@ -225,15 +230,17 @@ const (
 	claimThem = `, checked as (
 		select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
 			select ` + vehicles.RecordVersion + ` from units u where u.vehicle_id = v.id
-		) as stale
+		) as stale, case when claim.lane = 'unit' then command_awaiting_answer(claim.unit) end as awaits
 		from claim left join held v on v.id = claim.vehicle_id
 	), taken as (
 		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
-			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id)
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id,
+			assurance, answer_by)
 		select id, held_id, agency_id, unit, action, parameters, lane, instance,
-			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id
+			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id,
+			assurance, answer_by
 		from checked
-		where not stale and held_id is not null
+		where not stale and held_id is not null and awaits is null
 		order by place
 		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
 		returning id, seq
@@ -269,4 +276,32 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) (m
 		occupants[vehicleLane{c.Vehicle, c.Lane}] = &c
 	}
 	return occupants, nil
+}
+
+// addAwaiting adds, where none is open in the lane of a unit, the command whose answer it awaits.
+func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, occupants map[vehicleLane]*telematics.Command) error {
+	for _, c := range refused {
+		lane := vehicleLane{c.Vehicle, c.Lane}
+		if c.Lane != telematics.UnitLane || occupants[lane] != nil {
+			continue
+		}
+		awaiting, found, err := s.AwaitingAnswer(ctx, c.Unit)
+		if err != nil {
+			return err
+		}
+		if found {
+			occupants[lane] = &awaiting
+		}
+	}
+	return nil
+}
+
+// AwaitingAnswer returns the command of a unit that awaits its answer: of a unit whose answers name
+// no command there is one at most, since Claim gives no other the lane meanwhile.
+func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
+	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`, string(unit))
+	if err != nil || len(found) == 0 {
+		return telematics.Command{}, false, unavailable.Wrap("read the command that awaits an answer", err)
+	}
+	return found[0], true, nil
 }

@@ -45,13 +45,15 @@ type commandRow struct {
 	Deadline      time.Time  `db:"deadline"`
 	BulkID        *uuid.UUID `db:"bulk_id"`
 	BookingID     *int64     `db:"booking_id"`
+	Assurance     *int16     `db:"assurance"`
+	AnswerBy      *time.Time `db:"answer_by"`
 }
 
 // commandColumns names the columns that a commandRow has: a newer version of the
 // program may have added others.
 const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
 	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, overruled, attempts,
-	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id`
+	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id, assurance, answer_by`
 
 func (r commandRow) command() (telematics.Command, error) {
 	attention, err := activity.DecodeAttention(r.Parameters)
@@ -62,7 +64,7 @@ func (r commandRow) command() (telematics.Command, error) {
 	if err != nil {
 		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
 	}
-	return telematics.Command{
+	c := telematics.Command{
 		ID: r.ID, Vehicle: telematics.VehicleID(r.VehicleID), Agency: telematics.AgencyID(r.AgencyID),
 		Unit: telematics.Unit(r.Unit), Action: telematics.Action(r.Action), Attention: attention,
 		Lane: telematics.Lane(r.Lane), Seq: r.Seq, Instance: r.Instance,
@@ -74,7 +76,10 @@ func (r commandRow) command() (telematics.Command, error) {
 		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
 		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
 		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
-	}, nil
+		AnswerBy: pg.FromTimestamp(r.AnswerBy),
+	}
+	decodeAssurance(r.Assurance, &c)
+	return c, nil
 }
 
 // What a command changed is kept in the form in which its unit said it.

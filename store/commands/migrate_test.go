@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
@@ -178,12 +177,13 @@ const beforeInvariants = 29
 func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
-	settled, open := brokertest.NewCommand(id, telematics.Lock), brokertest.NewCommand(id, telematics.Unlock)
-	if err := claimAndSettle(t, p, settled, unit); err != nil {
+	open := brokertest.NewCommand(id, telematics.Unlock)
+	open.Unit = unit
+	if err := writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)); err != nil {
 		t.Fatal(err)
 	}
-	if claim, err := p.Claim(t.Context(), open); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
+	if err := writeOpen(t, p, open); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := p.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -192,12 +192,13 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	if err := p.Pool.Select(&unchecked, `select conname from pg_constraint where not convalidated`); err != nil || len(unchecked) > 0 {
 		t.Errorf("not validated: %v, %v", unchecked, err)
 	}
-	// The statements that this connection prepared before the migration still work.
-	if err := settleOpen(t, p, open, unit); err != nil {
-		t.Error(err)
+	// This version settles what the previous one has claimed.
+	c, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: open.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
+	if want := brokertest.NewCommand(id, telematics.Lock).Assurance; err != nil || !ok || c.Assurance != want {
+		t.Errorf("Settle = %+v, %t, %v", c, ok, err)
 	}
-	if err := claimAndSettle(t, p, brokertest.NewCommand(id, telematics.Lock), unit); err != nil {
-		t.Error(err)
+	if claim, err := p.Claim(t.Context(), brokertest.NewCommand(id, telematics.Lock)); err != nil || !claim.Taken() {
+		t.Errorf("Claim = %+v, %v", claim, err)
 	}
 }
 
@@ -205,9 +206,9 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 // else.
 func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
-	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	spoiled := brokertest.NewCommand(id, telematics.Lock)
-	if err := claimAndSettle(t, p, spoiled, unit); err != nil {
+	if err := writeSettled(t, p, spoiled); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Pool.Exec(`update commands set actor_role = 'king' where id = $1`, spoiled.ID); err != nil {
@@ -217,7 +218,7 @@ func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_actor_role_known" {
 		t.Fatalf("Migrate: %v", err)
 	}
-	if err := claimAndSettle(t, p, brokertest.NewCommand(id, telematics.Lock), unit); err != nil {
+	if err := writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)); err != nil {
 		t.Errorf("after the refusal: %v", err)
 	}
 	if _, err := p.Pool.Exec(`update commands set actor_role = 'admin' where id = $1`, spoiled.ID); err != nil {
@@ -228,20 +229,28 @@ func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	}
 }
 
-func claimAndSettle(t *testing.T, p *instance, c telematics.Command, unit telematics.Unit) error {
+// writeSettled writes a settled command and its audit log entry as a version before this one did.
+func writeSettled(t *testing.T, p *instance, c telematics.Command) error {
 	t.Helper()
-	claim, err := p.Claim(t.Context(), c)
-	if err != nil || !claim.Taken() {
-		return fmt.Errorf("Claim = %+v, %w", claim, err)
+	if err := writeOpen(t, p, c); err != nil {
+		return err
 	}
-	return settleOpen(t, p, c, unit)
+	_, err := p.Pool.Exec(`
+		with settled as (
+			update commands set state = 'succeeded', completed_at = requested_at + interval '1 second' where id = $1 returning *
+		)
+		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action, outcome, code, command_id, request_id, latency_us, late)
+		select completed_at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, 'command.' || action, 'executed', '', id, request_id, 1000000, late
+		from settled`, c.ID)
+	return err
 }
 
-func settleOpen(t *testing.T, p *instance, c telematics.Command, unit telematics.Unit) error {
+func writeOpen(t *testing.T, p *instance, c telematics.Command) error {
 	t.Helper()
-	_, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
-	if err == nil && !ok {
-		err = errWithoutEffect
-	}
+	_, err := p.Pool.Exec(`
+		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline)
+		values ($1, $2, $3, $4, $5, $6, 'a', $7, $8, $9, $10, $11, $12)`,
+		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), string(c.Lane),
+		c.Actor.Subject, string(c.Actor.Role), int64(c.Actor.Agency), c.RequestID, c.Requested, c.Deadline)
 	return err
 }

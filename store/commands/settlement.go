@@ -140,7 +140,7 @@ func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows []
 	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
 	var r changedRow
 	err := db.Each(ctx, settleStatements[kind], pg.Parameters(rows), func(found *sql.Rows) error {
-		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.reported); err != nil {
+		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.answerBy, &r.reported); err != nil {
 			return err
 		}
 		c, err := r.complete(byID[r.id])
@@ -156,16 +156,18 @@ type changedRow struct {
 	late, overruled                 bool
 	attempts                        int
 	sentAt, receivedAt, completedAt sql.NullTime
+	answerBy                        sql.NullTime
 	reported                        *string
 }
 
 // complete returns the known command as it is now.
 func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, error) {
 	c := *s.Known
-	c.Key, c.Protocol, c.Version = nil, "", 0 // as it is read
+	c.Key, c.Protocol, c.Installation, c.Version = nil, "", nil, 0 // as it is read
 	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported
 	c.Late, c.Overruled, c.Attempts = r.late, r.overruled, r.attempts
 	c.SentAt, c.ReceivedAt, c.Completed = r.sentAt.Time.UTC(), r.receivedAt.Time.UTC(), r.completedAt.Time.UTC()
+	c.AnswerBy = r.answerBy.Time.UTC()
 	if c.Reported != nil {
 		return &c, nil
 	}
@@ -215,7 +217,8 @@ func (k settleKind) statement() string {
 			sent_at = coalesce(c.sent_at, s.sent_at),
 			attempts = greatest(c.attempts, s.attempts),
 			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
-			completed_at = case when s.final then s.at else c.completed_at end
+			completed_at = case when s.final then s.at else c.completed_at end,
+			answer_by = case when s.unit = '' or not s.final then c.answer_by end
 		from ` + from + `
 		where c.id = s.id
 			and s.unit in ('', c.unit)
@@ -253,5 +256,5 @@ const (
 	)`
 
 	returnAll     = ` select ` + commandColumns + ` from settled`
-	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, case when not reports then reported end as reported from settled`
+	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, answer_by, case when not reports then reported end as reported from settled`
 )

@@ -53,6 +53,7 @@ type eventCommandRow struct {
 	ReceivedAt int64               `json:"rec,omitempty"`
 	Completed  int64               `json:"done,omitempty"`
 	Deadline   int64               `json:"end"`
+	Assurance  *int16              `json:"as,omitempty"` // absent: of a version without it
 }
 
 func encodeEvent(e *telematics.Event) ([]byte, error) {
@@ -83,11 +84,12 @@ func (r *eventRow) addFields(fields telematics.Snapshot) error {
 }
 
 func newEventCommandRow(c *telematics.Command) *eventCommandRow {
+	assurance := c.Assurance.Bits()
 	row := &eventCommandRow{
 		ID: c.ID, Action: string(c.Action), Attention: activity.EncodeAttention(c.Attention), Subject: c.Actor.Subject,
 		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Attempts: c.Attempts,
 		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
-		Deadline: millis(c.Deadline),
+		Deadline: millis(c.Deadline), Assurance: &assurance,
 	}
 	if c.Reported != nil {
 		row.Reported = v1.EncodeReport(*c.Reported)
@@ -166,7 +168,7 @@ func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics
 		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject},
 		State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late, Attempts: r.Attempts,
 		Requested: instantOf(r.Requested), SentAt: instantOf(r.SentAt), ReceivedAt: instantOf(r.ReceivedAt),
-		Completed: instantOf(r.Completed), Deadline: instantOf(r.Deadline),
+		Completed: instantOf(r.Completed), Deadline: instantOf(r.Deadline), Assurance: telematics.PromisesOf(r.Assurance),
 	}
 	if r.Attention != nil {
 		c.Attention = &telematics.Attention{Signal: telematics.Signal(r.Attention.Signal), Duration: time.Duration(r.Attention.DurationMS) * time.Millisecond}

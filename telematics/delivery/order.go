@@ -58,7 +58,7 @@ type KeyLookup struct {
 // Claim is the answer to an attempt to take a lane.
 type Claim struct {
 	Seq      int64               // of the command, where the lane is ours; else zero
-	Occupant *telematics.Command // open in the lane
+	Occupant *telematics.Command // open in the lane, or awaiting its answer there
 	KeyTaken bool                // the idempotency key was used already, and nothing was written
 	At       time.Time           // by the record's clock, where the lane is ours; zero: not known
 }

@@ -1,0 +1,161 @@
+package brokertest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// newUnitCommand returns a command to a unit whose answers name none.
+func newUnitCommand(vehicle telematics.VehicleID, action telematics.Action) telematics.Command {
+	c := NewCommand(vehicle, action)
+	c.Lane, c.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(time.Hour), telematics.Promises{Confirmed: true}
+	return c
+}
+
+func (r CommandRecord) awaiting(t *testing.T, unit telematics.Unit) telematics.CommandID {
+	t.Helper()
+	c, found, err := r.There.AwaitingAnswer(t.Context(), unit)
+	if err != nil || found == (c.ID == telematics.NoCommand) {
+		t.Fatalf("AwaitingAnswer = %+v, %v, %v", c, found, err)
+	}
+	return c.ID
+}
+
+// wantOccupied fails unless a lane is occupied by a command.
+func (r CommandRecord) wantOccupied(t *testing.T, c telematics.Command, by telematics.CommandID) {
+	t.Helper()
+	claim, err := r.There.Claim(t.Context(), &c, nil)
+	if err != nil || claim.Occupant == nil || claim.Occupant.ID != by {
+		t.Errorf("Claim(%s) = %+v, %v; want %s as the occupant", c.Action, claim, err, by)
+	}
+}
+
+func assuranceIsWritten(t *testing.T, r CommandRecord) {
+	for bits := range 1 << 7 {
+		has := func(bit int) bool { return bits&(1<<bit) != 0 }
+		c := NewCommand(r.Vehicle(), telematics.Lock)
+		c.Assurance = telematics.Promises{Signed: has(0), Expiring: has(1), Deduplicated: has(2), Correlated: has(3), Confirmed: has(4)}
+		c.ByReport, c.ReportedBefore = has(5), has(6)
+		c = r.claim(t, c)
+		wantCommand(t, r.open(t, c.ID), c)
+		if got := r.settle(t, settlement(c, telematics.Unknown)); got.Assurance != c.Assurance || got.ByReport != c.ByReport || got.ReportedBefore != c.ReportedBefore {
+			t.Errorf("settled with %+v, %t; want %+v, %t", got.Assurance, got.ByReport, c.Assurance, c.ByReport)
+		}
+	}
+}
+
+func unitLaneHasOneCommand(t *testing.T, r CommandRecord) {
+	vehicle := r.Vehicle()
+	first := r.claim(t, newUnitCommand(vehicle, telematics.Lock))
+	wantCommand(t, r.open(t, first.ID), first)
+	for _, action := range []telematics.Action{telematics.Lock, telematics.AttentionSignal, telematics.OpenTopCase, telematics.ReportState} {
+		r.wantOccupied(t, newUnitCommand(vehicle, action), first.ID)
+	}
+	if id := r.awaiting(t, first.Unit); id != first.ID {
+		t.Errorf("the unit awaits %s, want %s", id, first.ID)
+	}
+	if id := r.awaiting(t, "another"); id != telematics.NoCommand {
+		t.Errorf("another unit awaits %s", id)
+	}
+}
+
+func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
+	done := func(s delivery.Settlement, c telematics.Command) delivery.Settlement { s.Unit = c.Unit; return s }
+	for name, end := range map[string]struct {
+		settle  func(telematics.Command) delivery.Settlement
+		awaited bool
+	}{
+		"no answer came":                 {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Unknown) }, true},
+		"a report showed it done":        {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Succeeded) }, true},
+		"it was never sent":              {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Expired) }, false},
+		"its unit said that it is done":  {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Succeeded), c) }, false},
+		"its unit refused it":            {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Rejected), c) }, false},
+		"its unit failed":                {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Failed), c) }, false},
+		"its unit refused this one copy": {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Unknown), c) }, false},
+	} {
+		for _, known := range []bool{false, true} {
+			vehicle := r.Vehicle()
+			c := r.claim(t, newUnitCommand(vehicle, telematics.Lock))
+			s := end.settle(c)
+			if known {
+				s.Known = &c
+			}
+			settled := r.settle(t, s)
+			if awaits := settled.AwaitsAnswer(time.Now()); awaits != end.awaited {
+				t.Errorf("%s: awaits an answer: %t, want %t", name, awaits, end.awaited)
+			}
+			next := newUnitCommand(vehicle, telematics.AttentionSignal)
+			if !end.awaited {
+				if id := r.awaiting(t, c.Unit); id != telematics.NoCommand {
+					t.Errorf("%s: the unit awaits %s", name, id)
+				}
+				r.claim(t, next)
+				continue
+			}
+			r.wantOccupied(t, next, c.ID)
+			if id := r.awaiting(t, c.Unit); id != c.ID {
+				t.Errorf("%s: the unit awaits %s", name, id)
+			}
+			// Its answer came late.
+			r.note(t, delivery.Progress{ReceivedAt: instant.Add(time.Minute)}, c.ID)
+			if id := r.awaiting(t, c.Unit); id != telematics.NoCommand {
+				t.Errorf("%s: after its answer the unit awaits %s", name, id)
+			}
+			r.claim(t, next)
+		}
+	}
+}
+
+func unitLaneIsFreeInTime(t *testing.T, r CommandRecord) {
+	vehicle := r.Vehicle()
+	c := newUnitCommand(vehicle, telematics.Lock)
+	c.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
+	c = r.claim(t, c)
+	r.wantOccupied(t, newUnitCommand(vehicle, telematics.Lock), c.ID) // it is open
+	r.settle(t, settlement(c, telematics.Unknown))
+	r.claim(t, newUnitCommand(vehicle, telematics.Lock))
+}
+
+// unitLaneFollowsItsUnit moves a unit to another vehicle while its answer is awaited.
+func unitLaneFollowsItsUnit(t *testing.T, r CommandRecord) {
+	c := r.claim(t, newUnitCommand(r.Vehicle(), telematics.Lock))
+	r.settle(t, settlement(c, telematics.Unknown))
+	moved := newUnitCommand(r.Vehicle(), telematics.Lock)
+	moved.Unit = c.Unit
+	r.wantOccupied(t, moved, c.ID)
+}
+
+func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
+	vehicle := r.Vehicle()
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 20 {
+		commands := r.Here
+		if i%2 == 1 {
+			commands = r.There
+		}
+		wg.Go(func() {
+			c := newUnitCommand(vehicle, telematics.ControlActions[i%6])
+			claim, err := commands.Claim(t.Context(), &c, nil)
+			switch {
+			case err != nil || claim.Seq == 0 && claim.Occupant == nil:
+				t.Errorf("Claim = %+v, %v", claim, err)
+			case claim.Occupant == nil:
+				won.Add(1)
+				// What it leaves behind keeps the others out, open or not.
+				if _, ok, err := commands.Settle(t.Context(), settlement(c, telematics.Unknown)); !ok || err != nil {
+					t.Errorf("Settle = %t, %v", ok, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 {
+		t.Errorf("%d claims won the lane of one unit", won.Load())
+	}
+}

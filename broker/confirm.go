@@ -1,0 +1,47 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// confirm settles a command that its vehicle has reported to be executed; nil: it has not, or the
+// record does not have it yet. The state of a vehicle is the same for all instances, so it does not
+// matter which of them the report has come to.
+func (b *Broker) confirm(ctx context.Context, w *waiter) *telematics.Command {
+	if !due(w.timers.confirm) {
+		return nil
+	}
+	w.timers.confirm = time.Now().Add(confirmEvery)
+	if !b.isConfirmed(ctx, w.command, w.progress()) {
+		return nil
+	}
+	stepping, cancel := b.step(ctx)
+	defer cancel()
+	c, ok, err := b.Commands.Settle(stepping, delivery.Settlement{
+		Command: w.command.ID, State: telematics.Succeeded, At: b.recordTime(), Known: w.command, Progress: w.progress(),
+	})
+	if err != nil || !ok {
+		return nil
+	}
+	return c
+}
+
+// isConfirmed reports whether a vehicle has reported what a command leads to, later than the
+// command left. Where it is not known when that was, nothing confirms it.
+func (b *Broker) isConfirmed(ctx context.Context, c *telematics.Command, p delivery.Progress) bool {
+	if !c.ByReport || c.ReportedBefore || p.SentAt.IsZero() {
+		return false
+	}
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	twin, err := b.Vehicles.Twin(ctx, c.Vehicle)
+	if err != nil {
+		b.Logger.DebugContext(ctx, "reported state not read, the command may stay unconfirmed", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
+		return false
+	}
+	return twin.Unit == c.Unit && twin.Snapshot.Confirms(b.Dialects.Confirmation(&twin, c.Action), p.SentAt)
+}

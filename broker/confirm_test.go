@@ -1,0 +1,116 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// truckReported is a truck with a contact at its lock, which has reported.
+func (w *world) truckReported(payload string) {
+	w.addTruck(withContact)
+	w.truckSays(0, payload)
+	synctest.Wait()
+	time.Sleep(time.Minute)
+}
+
+// truckDoes makes the truck say things through an instance, a second apart, after each command.
+func (w *world) truckDoes(instance int, payloads ...string) {
+	w.mqtt.car = func(publication) {
+		for _, payload := range payloads {
+			time.Sleep(time.Second)
+			w.truckSays(instance, payload)
+		}
+	}
+}
+
+func TestConfirm_AReportOfTheNewValueSettles(t *testing.T) {
+	for _, says := range [][]string{{"answer taken", "locked yes"}, {"answer done", "locked yes"}, {"locked yes", "answer taken"}} {
+		inWorld(t, 2, func(w *world) {
+			w.truckReported("locked no")
+			w.truckDoes(1, says...)
+			c, err := w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, "")
+			if c.State != telematics.Succeeded || c.Latency() > 3*time.Second || c.Assurance != (telematics.Promises{Confirmed: true}) {
+				t.Errorf("%q: %+v", says, c)
+			}
+			w.mqtt.cars.Wait()
+			synctest.Wait()
+			w.truckDoes(0, "answer taken", "locked no")
+			_, err = w.sendToTruck(1, telematics.Unlock)
+			w.wantCode(err, "")
+		})
+	}
+}
+
+func TestConfirm_AnAnswerAloneConfirmsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, detail string
+		says           []string
+	}{
+		"nothing is reported":                {"locked no", telematics.AcceptedByUnit, []string{"answer done"}},
+		"the old value is reported":          {"locked no", telematics.AcceptedByUnit, []string{"answer taken", "locked no"}},
+		"the value was reported before":      {"locked yes", telematics.AcceptedByUnit, []string{"answer done", "locked yes"}},
+		"the value was never reported":       {"alarm tow", telematics.AcceptedByUnit, []string{"answer done", "locked yes"}},
+		"the unit says nothing":              {"locked no", "", nil},
+		"it says nothing, and had the value": {"locked yes", "", []string{"locked yes"}},
+	} {
+		inWorld(t, 2, func(w *world) {
+			w.truckReported(c.before)
+			w.truckDoes(1, c.says...)
+			got, err := w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, telematics.CommandTimeout)
+			if got.State != telematics.Unknown || got.Detail != c.detail || err.Detail != c.detail || err.Outcome != telematics.MayHave {
+				t.Errorf("%s: %+v, %+v", name, got, err)
+			}
+		})
+	}
+}
+
+func TestConfirm_TheNextInstanceSettlesWhatWasReported(t *testing.T) {
+	for _, said := range []string{"locked yes", "locked no"} {
+		inWorld(t, 2, func(w *world) {
+			w.truckReported("locked no")
+			order := w.order(telematics.Lock)
+			order.Vehicle = truckID
+			receipt, err := w.brokers[0].Start(w.Context(), &order)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // its progress is recorded
+			w.truckSays(1, "answer taken")
+			synctest.Wait()
+			w.Break(errRefused, "Settle", "Updates") // as if the first had died
+			w.truckSays(1, said)
+			time.Sleep(20 * time.Second)
+			w.stops[0]()
+			w.stops = w.stops[1:]
+			w.Break(nil, "Settle", "Updates")
+			time.Sleep(5 * time.Second)
+			want, detail := telematics.Succeeded, ""
+			if said == "locked no" {
+				want, detail = telematics.Unknown, telematics.AcceptedByUnit
+			}
+			if c := w.record(receipt.Command.ID); c.State != want || c.Detail != detail {
+				t.Errorf("%s: %+v", said, c)
+			}
+		})
+	}
+}
+
+func TestConfirm_WhatTheVehicleReportedBeforeTheCommandLeftConfirmsNothing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.truckReported("locked no")
+		w.mqtt.fail(nil, errRefused)
+		time.AfterFunc(100*time.Millisecond, func() { w.truckSays(0, "locked yes") }) // by hand
+		time.AfterFunc(200*time.Millisecond, func() { w.mqtt.fail(nil, nil) })
+		w.truckDoes(0, "answer done", "locked yes")
+		c, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if c.State != telematics.Unknown || c.Detail != telematics.AcceptedByUnit {
+			t.Errorf("%+v", c)
+		}
+	})
+}

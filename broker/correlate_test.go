@@ -1,0 +1,205 @@
+package broker_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/broker/brokertest"
+	"motorpool/telematics"
+)
+
+// The truck's unit speaks flag: its answers name no command.
+const (
+	truckID = telematics.VehicleID(44)
+	truck   = telematics.Unit("truck-44")
+)
+
+func (w *world) addTruck(installed telematics.Installation) {
+	w.Put(telematics.Twin{
+		Vehicle: telematics.Vehicle{
+			ID: truckID, AgencyID: 1, Unit: truck, Protocol: "flag", Installation: installed, Status: telematics.Available, Actions: telematics.ControlActions,
+		},
+		Contact: telematics.Contact{LastSeen: time.Now()},
+	})
+}
+
+// truckSays has an instance hear the truck, by each connection that brings its topic.
+func (w *world) truckSays(instance int, payload string) {
+	m := telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte(payload)}
+	w.brokers[instance].Report(m)
+	w.brokers[instance].Answer(m)
+}
+
+// truckAnswers makes the truck answer each command through an instance after a delay.
+func (w *world) truckAnswers(instance int, after time.Duration, payload string) {
+	w.mqtt.car = func(p publication) {
+		time.Sleep(after)
+		w.truckSays(instance, payload)
+	}
+}
+
+func (w *world) sendToTruck(instance int, action telematics.Action) (telematics.Command, *telematics.Error) {
+	order := w.order(action)
+	order.Vehicle = truckID
+	if action == telematics.AttentionSignal {
+		order.Attention = &telematics.Attention{Signal: telematics.Horn, Duration: telematics.DefaultPulse}
+	}
+	return w.sendVia(instance, order)
+}
+
+func (w *world) count(name string) (sum int64) {
+	for _, b := range w.brokers {
+		sum += metric(w.T, b, name)
+	}
+	return sum
+}
+
+func TestCorrelate_AnAnswerWithoutACommandIsToTheOneThatIsOpen(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		inWorld(t, 2, func(w *world) {
+			w.addTruck(nil)
+			w.truckAnswers(1, 3*time.Second, "answer done")
+			if flushed {
+				time.AfterFunc(time.Second, w.Flush)
+			}
+			c, err := w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, "")
+			if c.State != telematics.Succeeded || c.Assurance != (telematics.Promises{}) || len(w.mqtt.published()) != 1 {
+				t.Errorf("%+v after %d publications", c, len(w.mqtt.published()))
+			}
+			w.truckAnswers(1, 3*time.Second, "answer no such door")
+			c, err = w.sendToTruck(0, telematics.AttentionSignal)
+			w.wantCode(err, telematics.CommandFailed)
+			if c.Detail != "no such door" {
+				t.Errorf("%+v", c)
+			}
+			if n := w.count(`motorpool_dropped_total{kind="report", reason="malformed"}`) + w.count(`motorpool_dropped_total{kind="answer", reason="malformed"}`); n != 0 {
+				t.Errorf("%v messages of another kind count as malformed", n)
+			}
+		})
+	}
+}
+
+func TestCorrelate_AllActionsOfAUnitShareItsLane(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.addTruck(nil)
+		w.truckAnswers(0, 3*time.Second, "answer done")
+		first := make(chan *telematics.Error)
+		go func() { _, err := w.sendToTruck(0, telematics.Lock); first <- err }()
+		time.Sleep(time.Second)
+		for _, action := range []telematics.Action{telematics.Unlock, telematics.AttentionSignal, telematics.ReportState} {
+			_, err := w.sendToTruck(1, action)
+			w.wantCode(err, telematics.CommandInProgress)
+		}
+		w.wantCode(<-first, "")
+	})
+}
+
+// After a command without an answer the unit gets no other, until no answer to it can come.
+func TestCorrelate_NoLateAnswerIsToALaterCommand(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.addTruck(nil)
+		lost, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		w.stops[0]() // the instance is gone, with what it remembers
+		w.stops = w.stops[1:]
+		w.Flush()
+		over := lost.Deadline.Add(telematics.AnswerWithin)
+		for _, instance := range []int{1, 2} {
+			_, err := w.sendToTruck(instance, telematics.Unlock)
+			w.wantCode(err, telematics.CommandInProgress)
+			if err.Command != lost.ID || !err.Retryable || err.RetryAfter != time.Until(over) {
+				t.Errorf("%+v, want the unanswered command, and %v", err, time.Until(over))
+			}
+		}
+		time.Sleep(time.Until(over))
+		w.truckAnswers(1, time.Second, "answer done")
+		next, err := w.sendToTruck(1, telematics.Unlock)
+		w.wantCode(err, "")
+		if c := w.record(lost.ID); c.State != telematics.Unknown || next.State != telematics.Succeeded || len(w.mqtt.published()) != 2 {
+			t.Errorf("first %+v\nthen %+v", c, next)
+		}
+	})
+}
+
+func TestCorrelate_ALateAnswerIsToNoneAndFreesTheUnit(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.addTruck(nil)
+		w.truckAnswers(1, 40*time.Second, "answer done")
+		lost, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		_, err = w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandInProgress)
+		w.mqtt.cars.Wait()
+		synctest.Wait()
+		if c := w.record(lost.ID); c.State != telematics.Unknown || c.ReceivedAt.IsZero() || w.count("motorpool_answers_to_none_total") != 1 {
+			t.Errorf("%+v, %v answers to none", c, w.count("motorpool_answers_to_none_total"))
+		}
+		w.truckSays(0, "answer done") // once more, or unasked
+		synctest.Wait()
+		if n := w.count("motorpool_answers_to_none_total"); n != 2 {
+			t.Errorf("%v answers to none, want 2", n)
+		}
+		w.truckAnswers(0, time.Second, "answer done")
+		_, err = w.sendToTruck(1, telematics.Unlock)
+		w.wantCode(err, "")
+	})
+}
+
+func TestCorrelate_WhatNeverLeftKeepsNoLane(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(nil)
+		w.mqtt.fail(nil, errRefused)
+		c, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		if c.State != telematics.Expired {
+			t.Errorf("%+v", c)
+		}
+		w.mqtt.fail(nil, nil)
+		w.truckAnswers(0, time.Second, "answer done")
+		_, err = w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, "")
+	})
+}
+
+// An answer is lost that the record cannot be asked about: so is its command, and no other gets it.
+func TestCorrelate_WithoutTheRecordAnAnswerIsToNone(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(nil)
+		w.truckAnswers(0, time.Second, "answer done")
+		w.Break(errRefused, "AwaitingAnswer")
+		c, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		w.Break(nil, "AwaitingAnswer")
+		_, err = w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandInProgress)
+		if err.Command != c.ID {
+			t.Errorf("%+v", err)
+		}
+	})
+}
+
+func TestCorrelate_AUnitOfProtocolV1IsNotAffected(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.brokers[0].Answer(brokertest.Said(unit, []byte(`{"v":1,"jti":"00000000-0000-0000-0000-000000000000","state":"succeeded","at":"2026-01-02T10:00:00.000Z"}`), false))
+		lock := make(chan *telematics.Error)
+		w.answers(0, time.Second, telematics.Succeeded)
+		go func() { _, err := w.send(telematics.Lock); lock <- err }()
+		_, err := w.send(telematics.ReportState)
+		w.wantCode(err, "")
+		w.wantCode(<-lock, "")
+		if lanes := w.lanes(); !slices.Equal(lanes, []telematics.Lane{telematics.AccessLane, telematics.RefreshLane}) {
+			t.Errorf("lanes %v", lanes)
+		}
+	})
+}
+
+func (w *world) lanes() (lanes []telematics.Lane) {
+	for _, p := range w.mqtt.published() {
+		lanes = append(lanes, p.claims.Lane)
+	}
+	slices.Sort(lanes)
+	return lanes
+}

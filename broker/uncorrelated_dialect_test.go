@@ -1,0 +1,112 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/dialecttest"
+)
+
+// flag is a dialect of these tests alone, with less than morse: answers name no command and share
+// their topic with reports, and nothing is said of presence. What was installed decides whether a
+// report confirms a command.
+//
+//	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", or "locked yes", "locked no"
+//	flag/{unit}/do      to the unit: an action
+type flag struct{}
+
+const flagRoot = "flag/"
+
+// withContact is an installation in which the lock reports what it does.
+var withContact = telematics.Installation{"contact": "yes"}
+
+func (flag) Protocol() telematics.Protocol     { return "flag" }
+func (flag) PresenceOf(telematics.Unit) string { return "" }
+func (flag) Filters() telematics.Filters {
+	return telematics.Filters{Answers: flagRoot + "+/data", Reports: []string{flagRoot + "+/data"}}
+}
+
+func (flag) Actions(i telematics.Installation) ([]telematics.Action, error) {
+	if len(i) > 0 && i["contact"] == "" {
+		return nil, errors.New("flag knows only a contact")
+	}
+	return []telematics.Action{telematics.Lock, telematics.Unlock, telematics.AttentionSignal, telematics.ReportState}, nil
+}
+
+func (d flag) Promises(i telematics.Installation, a telematics.Action) telematics.Promises {
+	return telematics.Promises{Confirmed: len(d.Confirmation(i, a)) > 0}
+}
+
+func (flag) Confirmation(i telematics.Installation, a telematics.Action) map[telematics.Field]any {
+	if i["contact"] == "" || a != telematics.Lock && a != telematics.Unlock {
+		return nil
+	}
+	return map[telematics.Field]any{telematics.IsLocked: a == telematics.Lock}
+}
+
+func (flag) ParseTopic(topic string) (telematics.Unit, string, error) {
+	rest, ok := strings.CutPrefix(topic, flagRoot)
+	serial, subject, cut := strings.Cut(rest, "/")
+	if !ok || !cut {
+		return "", "", fmt.Errorf("topic %q is not of a unit", topic)
+	}
+	u, err := telematics.ParseUnit(serial)
+	return u, subject, err
+}
+
+func (flag) DecodeAnswer(m telematics.Message, received time.Time) (telematics.Answer, []telematics.Dropped, error) {
+	if len(m.Payload) > telematics.MaxMessage {
+		return telematics.Answer{}, nil, errTooLong
+	}
+	said, ok := strings.CutPrefix(string(m.Payload), "answer ")
+	if !ok {
+		return telematics.Answer{}, nil, telematics.ErrOtherKind
+	}
+	a := telematics.Answer{State: telematics.Failed, At: received, Detail: said}
+	switch said {
+	case "done":
+		a.State, a.Detail = telematics.Succeeded, ""
+	case "taken":
+		a.State, a.Detail = telematics.Received, ""
+	}
+	return a, nil, nil
+}
+
+func (flag) DecodeReport(m telematics.Message, received time.Time) (telematics.Report, []telematics.Dropped, error) {
+	if len(m.Payload) > telematics.MaxMessage {
+		return telematics.Report{}, nil, errTooLong
+	}
+	if strings.HasPrefix(string(m.Payload), "answer ") {
+		return telematics.Report{}, nil, telematics.ErrOtherKind
+	}
+	r := telematics.Report{At: received, Undated: true}
+	switch said := string(m.Payload); {
+	case said == "locked yes", said == "locked no":
+		r.Values = map[telematics.Field]any{telematics.IsLocked: said == "locked yes"}
+	case strings.HasPrefix(said, "alarm "):
+		r.Alarms = []telematics.Alarm{{Kind: strings.TrimPrefix(said, "alarm "), Text: "The vehicle is towed."}}
+	}
+	return r, nil, nil
+}
+
+func (flag) DecodePresence(telematics.Message, time.Time) (telematics.Presence, error) {
+	return telematics.Presence{}, telematics.ErrOtherKind
+}
+
+func (flag) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
+	return telematics.Transmission{Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(c.Action), LeaveBefore: c.Requested.Add(time.Second), Once: true}, nil
+}
+
+func TestFlagKeepsTheContractOfDialects(t *testing.T) {
+	for _, installed := range []telematics.Installation{nil, withContact} {
+		dialecttest.Contract(t, flag{}, dialecttest.Samples{
+			Unit: truck, Installation: installed,
+			Answer: dialecttest.Line{Topic: flagRoot + string(truck) + "/data", Payload: "answer done"},
+			Report: dialecttest.Line{Topic: flagRoot + string(truck) + "/data", Payload: "locked yes"},
+		})
+	}
+}
