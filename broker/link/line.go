@@ -152,9 +152,14 @@ func (l *Link) connection(ctx context.Context, ln *line, node string, take func(
 // subscribe asks for what the line carries of one dialect. The subscription by which a
 // message comes says in which dialect it is.
 func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
-	filters := map[string]byte{}
-	for _, filter := range ln.filters(d.Filters()) {
-		filters[telematics.SharedFilter(group, filter)] = ln.qos
+	filters, said := map[string]byte{}, d.Filters()
+	for _, filter := range ln.filters(said) {
+		members := group
+		if !ln.own && filter == said.Answers && ln.name != answersName {
+			// In one group each message would come to one of the two connections.
+			members += "-" + ln.name
+		}
+		filters[telematics.SharedFilter(members, filter)] = ln.qos
 	}
 	if len(filters) == 0 {
 		return nil

@@ -99,7 +99,7 @@ func New(c Config) *Link {
 	first := mathrand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
 	nodes := slices.Concat(c.Nodes[first:], c.Nodes[:first])
 	for _, node := range nodes {
-		l.air = append(l.air, &line{name: "answers", nodes: []string{node}, filters: func(f telematics.Filters) []string { return one(f.Answers) }, qos: 1,
+		l.air = append(l.air, &line{name: answersName, nodes: []string{node}, filters: func(f telematics.Filters) []string { return one(f.Answers) }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }})
 		l.reports = append(l.reports, &line{name: "telemetry", nodes: []string{node}, filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }})
@@ -109,6 +109,9 @@ func New(c Config) *Link {
 		to: func(r Receiver) func(telematics.Message) bool { return r.Presence }}
 	return l
 }
+
+// answersName is of the connections by which answers come.
+const answersName = "answers"
 
 // Run keeps the connections up, and hands what arrives to the receiver, until the
 // context ends.
