@@ -10,6 +10,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/simulator"
+	"motorpool/telematics/teltonika"
 )
 
 // announce prints and writes how to use the environment, to files first.
@@ -28,6 +29,8 @@ func (e *environment) printUsage(base, units string) {
 		what := "not simulated: connect a unit yourself (" + filepath.Join(e.flags.Dir, unitsFile) + ")"
 		if profile, ok := simulator.Demo(v.ID); ok && e.fleet.simulates(v.ID) {
 			what = profile.Name
+		} else if v.Protocol == teltonika.Protocol && e.fleet.simulates(v.ID) {
+			what = "van with a Teltonika unit"
 		}
 		fmt.Fprintf(&fleet, "  %3d  %-24s %s\n", v.ID, v.Brand+" "+v.Model, what)
 	}
