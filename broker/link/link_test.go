@@ -22,6 +22,7 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
+	"motorpool/telematics/teltonika"
 	v1 "motorpool/telematics/v1"
 )
 
@@ -148,6 +149,28 @@ func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
 		brokertest.Eventually(t, 5*time.Second, "one of each", func() bool {
 			return commands.Load() == 1 && to.answers.Load() == 1 && to.reports.Load() == 1 && to.retained.Load() == 1
 		})
+	})
+}
+
+// In a dialect whose answers and reports share a topic, each message is read as both, once.
+func TestWhatSharesATopicComesAsAnAnswerAndAsAReport(t *testing.T) {
+	overBothBrokers(t, func(t *testing.T, server mqttServer) {
+		var one, two ears
+		awaitReady(t, startLink(t, server.ServiceURL(), &one))
+		awaitReady(t, startLink(t, server.ServiceURL(), &two))
+		car := linktest.Connect(t, server.UnitsURL(), unit)
+		const n = 20
+		for range n {
+			linktest.Publish(t, car, teltonika.DataTopic(unit), false, "either")
+		}
+		brokertest.Eventually(t, 5*time.Second, "all of both", func() bool {
+			return one.answers.Load()+two.answers.Load() >= n && one.reports.Load()+two.reports.Load() >= n
+		})
+		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
+		brokertest.Eventually(t, 5*time.Second, "an answer after them", func() bool { return one.answers.Load()+two.answers.Load() > n })
+		if answers, reports := one.answers.Load()+two.answers.Load(), one.reports.Load()+two.reports.Load(); answers != n+1 || reports != n {
+			t.Errorf("%d answers, %d reports", answers, reports)
+		}
 	})
 }
 
