@@ -197,21 +197,28 @@ func writeNew(name string, content []byte) error {
 type addUnit struct {
 	unitAccess
 	credentials
+	device
 	serials
 }
 
 func (u addUnit) Run(ctx context.Context) error {
-	if err := u.check(); err != nil {
+	if err := u.serials.check(); err != nil {
 		return err
 	}
-	return u.set(ctx, u.unitAccess, u.Units, func(passwords *mosquitto.Passwords) error {
+	if err := u.device.check(u.Units); err != nil {
+		return err
+	}
+	if err := u.set(ctx, u.unitAccess, u.Units, func(passwords *mosquitto.Passwords) error {
 		return each(u.Units, func(name string) error {
 			if passwords.Has(name) {
 				return fmt.Errorf("unit %s has a password already; for a new one: motorpool unit rotate %s", name, name)
 			}
 			return nil
 		})
-	})
+	}); err != nil {
+		return err
+	}
+	return u.print(os.Stdout, u.Units)
 }
 
 type rotateUnit struct {

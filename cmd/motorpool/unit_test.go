@@ -149,7 +149,7 @@ func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
 	for n := range operators {
 		group.Go(func() {
 			for i := range each {
-				u := addUnit{unitAccess{UnitsPasswd: file}, credentials{filepath.Join(t.TempDir(), "password")}, serials{[]string{fmt.Sprintf("unit-%d-%d", n, i)}}}
+				u := addUnit{unitAccess{UnitsPasswd: file}, credentials{filepath.Join(t.TempDir(), "password")}, device{}, serials{[]string{fmt.Sprintf("unit-%d-%d", n, i)}}}
 				if err := u.Run(context.Background()); err != nil {
 					t.Error(err)
 				}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"motorpool/telematics"
+	"motorpool/telematics/teltonika"
+)
+
+// device says what to enter into a unit that speaks another protocol than ours.
+type device struct {
+	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"What the units speak; of teltonika, it prints what to enter into each (default ${default})."`
+	Server   string              `env:"-" placeholder:"HOST" help:"Public name of the MQTT broker, as the units reach it; needed with a protocol other than v1."`
+}
+
+// deviceSettings are the protocols whose units are configured by hand.
+var deviceSettings = map[telematics.Protocol]struct {
+	serial *regexp.Regexp
+	want   string
+	print  func(w io.Writer, unit, server string) error
+}{
+	teltonika.Protocol: {regexp.MustCompile(`^[0-9]{15}$`), "an IMEI of 15 digits", printTeltonika},
+}
+
+func (d device) check(units []string) error {
+	if d.Protocol.Means(telematics.DefaultProtocol) {
+		return nil
+	}
+	settings, ok := deviceSettings[d.Protocol]
+	if !ok {
+		return badUsage("--protocol %s: want v1 or %s", d.Protocol, teltonika.Protocol)
+	}
+	if d.Server == "" || strings.ContainsAny(d.Server, " :/") {
+		return badUsage("--server: want the public name of the MQTT broker, without a port: it is entered into the unit")
+	}
+	if i := slices.IndexFunc(units, func(u string) bool { return !settings.serial.MatchString(u) }); i >= 0 {
+		return badUsage("unit %s: a %s unit is named by %s", units[i], d.Protocol, settings.want)
+	}
+	return nil
+}
+
+// print prints the settings of each unit, after the passwords.
+func (d device) print(w io.Writer, units []string) error {
+	settings, ok := deviceSettings[d.Protocol]
+	if !ok {
+		return nil
+	}
+	for _, unit := range units {
+		if err := settings.print(w, unit, d.Server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printTeltonika prints the table of docs/teltonika.md, filled in.
+func printTeltonika(w io.Writer, unit, server string) error {
+	elements := strings.Trim(fmt.Sprint(teltonika.Elements()), "[]")
+	_, err := fmt.Fprintf(w, `
+Enter into unit %[1]s with Teltonika's Configurator:
+
+  System, Data Protocol            Codec JSON
+  System, Sleep Mode               Disabled, or GPS sleep
+  GPRS, Server Settings
+    Domain                         %[2]s
+    Port                           8883
+    Protocol                       MQTT
+    TLS Encryption                 TLS/DTLS; upload the certificate of the broker's authority
+  MQTT Settings
+    MQTT Client Type               one with custom topics, not AWS Shadow
+    Client ID                      %[1]s
+    Username                       %[1]s
+    Password                       the one above, of this unit
+    Data topic                     %[3]s
+    Command topic                  %[4]s
+    Quality of service             1
+    Keep Alive                     60
+  Data Acquisition, On Stop
+    Min Period                     240
+    Send Period                    60
+  Data Acquisition, On Moving
+    Min Period                     30
+    Send Period                    10
+  I/O, priority Low, those that the vehicle has
+    AVL ids                        %[5]s
+
+Then set "protocol": "teltonika" and "installation" of its vehicle in the fleet file: docs/teltonika.md.
+`, unit, server, teltonika.DataTopic(telematics.Unit(unit)), teltonika.CommandTopic(telematics.Unit(unit)), elements)
+	return err
+}

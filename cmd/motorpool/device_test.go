@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestUnit_SettingsOfATeltonikaUnitArePrintedWordForWord(t *testing.T) {
+	file := unitsFile(t)
+	printed, _, err := runTool(t, "unit", "add", "352093081452251", "--protocol", "teltonika", "--server", "mqtt.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	password := passwordOf(t, printed, "352093081452251")
+	for _, want := range []string{
+		"Domain                         mqtt.example.com\n", "Port                           8883\n", "Client ID                      352093081452251\n",
+		"Data topic                     teltonika/352093081452251/data\n", "Command topic                  teltonika/352093081452251/commands\n",
+		"Codec JSON\n", "Keep Alive                     60\n", " 239 ", " 662 ",
+	} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("%q is missing in\n%s", want, printed)
+		}
+	}
+	if strings.Count(printed, password) != 1 {
+		t.Errorf("the password is printed %d times", strings.Count(printed, password))
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"352093081452269 --protocol teltonika", "--server"},
+		{"352093081452269 --protocol teltonika --server mqtt.example.com:8883", "without a port"},
+		{"VAN-12 --protocol teltonika --server mqtt.example.com", "an IMEI of 15 digits"},
+		{"352093081452269 --protocol morse --server mqtt.example.com", "want v1 or teltonika"},
+	} {
+		_, said, err := runTool(t, append([]string{"unit", "add"}, strings.Fields(c.args)...)...)
+		if err == nil || !strings.Contains(err.Error()+said, c.want) {
+			t.Errorf("%s: %q, %v, want %q", c.args, said, err, c.want)
+		}
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("a refused command changed the file: %v", err)
+	}
+}
