@@ -10,6 +10,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/simulator"
+	"motorpool/telematics/ovms"
 	"motorpool/telematics/teltonika"
 )
 
@@ -29,6 +30,8 @@ func (e *environment) printUsage(base, units string) {
 		what := "not simulated: connect a unit yourself (" + filepath.Join(e.flags.Dir, unitsFile) + ")"
 		if profile, ok := simulator.Demo(v.ID); ok && e.fleet.simulates(v.ID) {
 			what = profile.Name
+		} else if v.Protocol == ovms.Protocol && e.fleet.simulates(v.ID) {
+			what = "electric car with an OVMS module"
 		} else if v.Protocol == teltonika.Protocol && e.fleet.simulates(v.ID) {
 			what = "van with a Teltonika unit"
 		}

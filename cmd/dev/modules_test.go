@@ -1,0 +1,38 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestTheCarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
+	t.Parallel()
+	l := begin(t, t.TempDir(), onSharedPostgres(t))
+	eventually := func(what string, holds func(map[string]any) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(40 * time.Second); !holds(l.status(11)); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not within 40 s: %v", what, l.status(11))
+			}
+		}
+	}
+	reported := []string{
+		"location.latitude", "location.longitude", "location.heading", "location.timestamp", "telemetry.speed_kmh", "telemetry.mileage_km",
+		"telemetry.ignition", "telemetry.gear", "telemetry.parking_brake", "telemetry.battery_level_percent", "telemetry.remaining_range_km",
+		"telemetry.charging_status", "telemetry.onboard_voltage_v", "telemetry.doors.front_left", "telemetry.doors.trunk",
+		"diagnostics.service_due_in_km",
+	}
+	eventually("it reports", func(s map[string]any) bool {
+		for _, field := range reported {
+			if s[field] == nil {
+				return false
+			}
+		}
+		return s["telemetry.is_locked"] == false
+	})
+	if r := l.call(http.MethodPost, "vehicles/11/control/lock", "ADMIN_TOKEN"); r.status != http.StatusOK {
+		t.Errorf("lock: %d %+v after %v", r.status, r.Error, r.took)
+	}
+	eventually("it is locked", func(s map[string]any) bool { return s["telemetry.is_locked"] == true })
+}
