@@ -114,3 +114,26 @@ func TestConfirm_WhatTheVehicleReportedBeforeTheCommandLeftConfirmsNothing(t *te
 		}
 	})
 }
+
+func TestBestEffort_WhatOpensAVehicleNeedsItsAgencysConsent(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(nil)
+		w.truckAnswers(0, time.Second, "answer done")
+		w.Change(truckID, func(twin *telematics.Twin) { twin.BestEffortUnlock = false })
+		c, err := w.sendToTruck(0, telematics.Unlock)
+		w.wantCode(err, telematics.BestEffortIsDenied)
+		if err.Outcome != telematics.NotExecuted || c.ID != telematics.NoCommand || len(w.mqtt.published()) > 0 {
+			t.Errorf("%+v, %+v", c, err)
+		}
+		w.wantEntries(telematics.BestEffortIsDenied)
+		_, err = w.sendToTruck(0, telematics.Lock) // late, it does no harm
+		w.wantCode(err, "")
+		w.answers(0, time.Second, telematics.Succeeded)
+		_, err = w.send(telematics.Unlock) // its unit checks the expiry
+		w.wantCode(err, "")
+		w.truckAnswers(0, time.Second, "answer done")
+		w.Change(truckID, func(twin *telematics.Twin) { twin.BestEffortUnlock = true })
+		_, err = w.sendToTruck(0, telematics.Unlock)
+		w.wantCode(err, "")
+	})
+}

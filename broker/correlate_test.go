@@ -21,7 +21,7 @@ func (w *world) addTruck(installed telematics.Installation) {
 		Vehicle: telematics.Vehicle{
 			ID: truckID, AgencyID: 1, Unit: truck, Protocol: "flag", Installation: installed, Status: telematics.Available, Actions: telematics.ControlActions,
 		},
-		Contact: telematics.Contact{LastSeen: time.Now()},
+		Contact: telematics.Contact{LastSeen: time.Now()}, BestEffortUnlock: true,
 	})
 }
 

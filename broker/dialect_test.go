@@ -33,7 +33,7 @@ const (
 func (w *world) addVan() {
 	w.Put(telematics.Twin{
 		Vehicle: telematics.Vehicle{ID: vanID, AgencyID: 1, Unit: van, Protocol: "morse", Status: telematics.Available, Actions: telematics.ControlActions},
-		Contact: telematics.Contact{Status: telematics.Online, LastSeen: time.Now()},
+		Contact: telematics.Contact{Status: telematics.Online, LastSeen: time.Now()}, BestEffortUnlock: true,
 	})
 }
 

@@ -61,7 +61,7 @@ var durationBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5,
 
 // refusalCodes are those of commands that were not sent.
 var refusalCodes = []telematics.Code{
-	telematics.VehicleNotFound, telematics.VehicleHasNoUnit, telematics.CommandNotSupported, telematics.VehicleStateConflict, telematics.CommandInProgress,
+	telematics.VehicleNotFound, telematics.VehicleHasNoUnit, telematics.CommandNotSupported, telematics.BestEffortIsDenied, telematics.VehicleStateConflict, telematics.CommandInProgress,
 	telematics.VehicleOffline, telematics.TelematicsUnavailable, telematics.CommandsHalted, telematics.IdempotencyInProgress, telematics.IdempotencyMismatch,
 }
 

@@ -58,6 +58,7 @@ var statuses = map[telematics.Code]int{
 	methodNotAllowed:                 http.StatusMethodNotAllowed,
 	telematics.VehicleHasNoUnit:      http.StatusConflict,
 	telematics.CommandNotSupported:   http.StatusConflict,
+	telematics.BestEffortIsDenied:    http.StatusConflict,
 	telematics.VehicleStateConflict:  http.StatusConflict,
 	telematics.CommandInProgress:     http.StatusConflict,
 	telematics.IdempotencyInProgress: http.StatusConflict,

@@ -44,6 +44,7 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 		"no unit":             {refused(telematics.NoUnit()), 409, "vehicle_has_no_unit", false, "3600", "not_executed", "", "", false},
 		"no such ability":     {refused(telematics.NotSupported(telematics.Lock)), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", false},
 		"ability denied":      {ended(telematics.Rejected, "unsupported", ""), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", true},
+		"may open late":       {refused(telematics.BestEffortDenied(telematics.Unlock)), 409, "best_effort_denied", false, "3600", "not_executed", "", "", false},
 		"known to be moving":  {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "moving", false},
 		"door open":           {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "door_open", true},
 		"lane taken":          {refused(telematics.InProgress(occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},

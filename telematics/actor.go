@@ -32,6 +32,8 @@ type Agency struct {
 	ID   AgencyID
 	Code string // short, unique, such as "MUC"
 	Name string
+	// Commands that open a vehicle go to units that check no expiry, too.
+	BestEffortUnlock bool
 }
 
 // Author is who changes something that is no vehicle's, as the activity history names it.

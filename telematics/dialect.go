@@ -215,6 +215,8 @@ func (ds Dialects) Refuse(t Twin, a Action, now time.Time) *Error {
 		return UnknownProtocol(t.Protocol)
 	case !carries(d, t.Installation, a):
 		return NotSupported(a)
+	case a.Opens() && !t.BestEffortUnlock && !d.Promises(t.Installation, a).Expiring:
+		return BestEffortDenied(a)
 	case t.Contact.Unreachable(now), !d.Promises(t.Installation, a).Expiring && !isHere(d, t.Contact, now):
 		return UnitOffline(t.Contact, now)
 	}

@@ -18,6 +18,7 @@ const (
 	VehicleHasNoUnit      Code = "vehicle_has_no_unit"
 	CommandNotSupported   Code = "command_not_supported"
 	VehicleStateConflict  Code = "vehicle_state_conflict"
+	BestEffortIsDenied    Code = "best_effort_denied"
 	CommandInProgress     Code = "command_in_progress"
 	VehicleOffline        Code = "vehicle_offline"
 	TelematicsUnavailable Code = "telematics_unavailable"
@@ -93,6 +94,14 @@ func NoUnit() *Error {
 func NotSupported(a Action) *Error {
 	return &Error{Code: CommandNotSupported, Outcome: NotExecuted, RetryAfter: retryEquipment, Reason: Unsupported,
 		Message: fmt.Sprintf("This vehicle does not support %s.", a)}
+}
+
+// BestEffortDenied is the error for an action that opens a vehicle whose unit checks no expiry,
+// where the agency has not allowed that.
+func BestEffortDenied(a Action) *Error {
+	return &Error{Code: BestEffortIsDenied, Outcome: NotExecuted, RetryAfter: retryEquipment,
+		Message: fmt.Sprintf("The unit of this vehicle checks no expiry, so that it may execute %s up to %v late, when no client stands at the vehicle; nothing was sent. "+
+			"Set best_effort_unlock of the agency to allow in the fleet file if you accept that.", a, WorstLateness)}
 }
 
 // Conflict is the error for an action that the vehicle's state forbids now.

@@ -68,6 +68,9 @@ type Twin struct {
 	Vehicle
 	Contact  Contact
 	Snapshot Snapshot
+	// Its agency lets commands that open it go to a unit that checks no expiry and may start them
+	// late.
+	BestEffortUnlock bool
 	// Version of what the record says that an order depends on: another one, where anything of that
 	// has changed. Zero: not read.
 	Version int64

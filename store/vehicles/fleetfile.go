@@ -76,12 +76,21 @@ func ParseFleetFile(r io.Reader) (FleetFile, error) {
 
 var agencyCodePattern = regexp.MustCompile(`^[A-Za-z0-9]{1,16}$`)
 
+// bestEffort is what an agency lets commands do that may come late.
+type bestEffort string
+
+const (
+	allow bestEffort = "allow"
+	deny  bestEffort = "deny"
+)
+
 func (p *part) agency() (telematics.Agency, rental.Terms) {
 	defer p.end()
 	a := telematics.Agency{ID: telematics.AgencyID(p.id("id")), Code: p.text("code"), Name: p.text("name")}
 	if a.Code != "" && !agencyCodePattern.MatchString(a.Code) {
 		p.problem("code", "%q: want 1 to 16 letters and digits", a.Code)
 	}
+	a.BestEffortUnlock = oneOf(p, "best_effort_unlock", []bestEffort{deny, allow}, deny) == allow
 	return a, p.terms()
 }
 

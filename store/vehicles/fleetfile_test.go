@@ -211,3 +211,16 @@ func TestAVehicleNeedsFewWords(t *testing.T) {
 		t.Errorf("vehicle %+v", v)
 	}
 }
+
+func TestFleetFile_BestEffortUnlockIsDeniedUnlessAllowed(t *testing.T) {
+	for said, want := range map[string]bool{``: false, `, "best_effort_unlock": null`: false, `, "best_effort_unlock": "deny"`: false, `, "best_effort_unlock": "allow"`: true} {
+		file, err := ParseFleetFile(strings.NewReader(withAgency(said, "")))
+		if err != nil || file.Agencies[0].BestEffortUnlock != want {
+			t.Errorf("%s: %+v, %v; want %t", said, file.Agencies, err, want)
+		}
+	}
+	_, err := ParseFleetFile(strings.NewReader(withAgency(`, "best_effort_unlock": "yes"`, "")))
+	if want := `agencies[0].best_effort_unlock: "yes": want one of [deny allow]`; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

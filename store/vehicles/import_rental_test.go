@@ -193,3 +193,30 @@ func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
 		t.Errorf("vehicle 1 is %s", is[1])
 	}
 }
+
+func TestImport_BestEffortUnlockIsTheAgencys(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	file := demoFleet(t)
+	allowed := func(id telematics.VehicleID) bool {
+		t.Helper()
+		twin, err := p.Twin(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return twin.BestEffortUnlock
+	}
+	vehicle := file.Vehicles[0]
+	for _, allow := range []bool{false, true, true, false} {
+		for i := range file.Agencies {
+			file.Agencies[i].BestEffortUnlock = allow && file.Agencies[i].ID == vehicle.AgencyID
+		}
+		if _, err := p.Import(t.Context(), file); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range file.Vehicles {
+			if got, want := allowed(v.ID), allow && v.AgencyID == vehicle.AgencyID; got != want {
+				t.Errorf("vehicle %d of agency %d: allowed %t, want %t", v.ID, v.AgencyID, got, want)
+			}
+		}
+	}
+}

@@ -55,6 +55,7 @@ type Row struct {
 	Installation installation   `db:"installation"`
 	Fields       []byte         `db:"fields"`
 	Version      int64          `db:"version"`
+	BestEffort   bool           `db:"best_effort_unlock"`
 	ContactRow
 }
 
@@ -97,7 +98,8 @@ const (
 	selectTwins = `
 	select ` + recordColumns + `, s.fields` + fromTwins
 	selectVersionedTwins = `
-	select ` + recordColumns + `, s.fields, ` + RecordVersion + ` as version` + fromTwins
+	select ` + recordColumns + `, s.fields, ` + RecordVersion + ` as version,
+		coalesce((select a.best_effort_unlock from agencies a where a.id = v.agency_id), false) as best_effort_unlock` + fromTwins
 	fromTwins = `
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 )
@@ -141,7 +143,7 @@ func (r *Row) Twin() (telematics.Twin, error) {
 	if err != nil {
 		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
 	}
-	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version}, nil
+	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version, BestEffortUnlock: r.BestEffort}, nil
 }
 
 // actions returns nil for null: nothing was said. Of what is remembered of thousands of vehicles,

@@ -282,7 +282,7 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 func here(d telematics.Dialect, s Samples, a telematics.Action) telematics.Twin {
 	return telematics.Twin{
 		Vehicle: telematics.Vehicle{Unit: s.Unit, Protocol: d.Protocol(), Installation: s.Installation, Actions: []telematics.Action{a}},
-		Contact: telematics.Contact{Status: telematics.Online, LastSeen: received},
+		Contact: telematics.Contact{Status: telematics.Online, LastSeen: received}, BestEffortUnlock: true,
 	}
 }
 
