@@ -32,6 +32,7 @@ func TestCheck_FindsWhatEachLawForbids(t *testing.T) {
 		"forgotten":                        {good, telematics.Unknown, []simulator.Event{started, ended}, nil, recorded},
 		"not executed":                     {good, telematics.Succeeded, []simulator.Event{started}, nil, truth},
 		"executed, and answered otherwise": {call{vehicle: 1, answer: "503", outcome: telematics.NotExecuted, command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, truth},
+		"refused, as another one is open":  {call{vehicle: 1, answer: inProgress, outcome: telematics.NotExecuted, command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, ""},
 		"refused at another shard":         {refused, telematics.Succeeded, nil, nil, undamaged},
 		"refused at the killed shard":      {refused, telematics.Succeeded, nil, moved, ""},
 	} {

@@ -47,8 +47,12 @@ func (r *round) load(ctx context.Context) []call {
 	return all
 }
 
-// executed is the answer to a command that the vehicle executed.
-const executed = "200"
+const (
+	// executed is the answer to a command that the vehicle executed.
+	executed = "200"
+	// inProgress is the answer to a command that was refused because another one is open.
+	inProgress = "409 " + string(telematics.CommandInProgress)
+)
 
 func (r *round) call(ctx context.Context, vehicle telematics.VehicleID, action telematics.Action, instance int) (c call) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
