@@ -126,23 +126,29 @@ func (l *Link) Run(ctx context.Context, to Receiver) error {
 	return nil
 }
 
-// Publish hands a message to a connection on which answers are received. A retransmission uses
-// another node, where there is one: the first may take messages and not deliver them. An error
-// means that no client took it. What one took may still be lost, or be late: that is what the
-// expiry in a command is for.
+// Publish hands a message to a connection on which answers are received. A retransmission goes to
+// all nodes: a cluster may have lost what a unit subscribed to at another one, and a unit drops
+// what it has. An error means that no client took it. What one took may still be lost, or be late:
+// that is what the expiry in a command is for.
 func (l *Link) Publish(t telematics.Transmission) error {
-	err := errNotConnected
-	for i := range l.air {
-		if t.Repeated {
-			i = len(l.air) - 1 - i
-		}
-		client := l.air[i].client.Load()
+	err, taken := errNotConnected, false
+	for _, ln := range l.air {
+		client := ln.client.Load()
 		if client == nil {
 			continue
 		}
-		if err = publish(*client, t); err == nil {
+		failure := publish(*client, t)
+		switch {
+		case failure != nil:
+			err = failure
+		case !t.Repeated:
 			return nil
+		default:
+			taken = true
 		}
+	}
+	if taken {
+		return nil
 	}
 	return err
 }
