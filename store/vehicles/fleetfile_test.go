@@ -30,7 +30,7 @@ func demoFleet(t *testing.T) FleetFile {
 
 func TestTheDemoFleetIsSound(t *testing.T) {
 	file := demoFleet(t)
-	if len(file.Agencies) != 2 || len(file.Vehicles) != 10 || len(file.Stations) < 4 {
+	if len(file.Agencies) != 2 || len(file.Vehicles) != 12 || len(file.Stations) < 4 {
 		t.Errorf("%d agencies, %d vehicles, %d stations", len(file.Agencies), len(file.Vehicles), len(file.Stations))
 	}
 	cars := slices.DeleteFunc(slices.Clone(telematics.ControlActions), func(a telematics.Action) bool { return a == telematics.OpenTopCase })
@@ -43,11 +43,13 @@ func TestTheDemoFleetIsSound(t *testing.T) {
 			want = cars[:len(cars)-1] // no attention
 		case 9:
 			agency = 2
+		case 11:
+			want = []telematics.Action{telematics.Lock, telematics.Unlock}
 		}
 		if rate, ok := file.Rates[v.ID]; !ok || rate.Hourly < 500 || rate.Deposit < 5_000 {
 			t.Errorf("vehicle %d costs %+v", v.ID, rate)
 		}
-		if int(v.ID) != i+1 || v.AgencyID != agency || !slices.Equal(v.Actions, want) || len(v.Unit) != 15 || v.Plate == "" {
+		if int(v.ID) != i+1 || v.AgencyID != agency || !slices.Equal(v.Actions, want) || len(v.Unit) != 15 && v.ID != 11 || v.Plate == "" {
 			t.Errorf("vehicle %+v", v)
 		}
 	}
