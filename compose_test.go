@@ -13,6 +13,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"motorpool/simulator/devstack"
 )
 
 // compose loads docker-compose.yml with the library that Docker itself uses, which
@@ -202,5 +204,26 @@ func TestComposeHandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	want := "postgres://motorpool:pg1@postgres:5432/motorpool?sslmode=disable mq2 YWdlbmN5Lys9PQ=="
 	if err != nil || strings.TrimSpace(string(out)) != want {
 		t.Errorf("%s: %s %v", writes, out, err)
+	}
+}
+
+func TestComposeRunsPostgresWithTheRecommendedSettings(t *testing.T) {
+	var settings []string
+	for i, argument := range compose(t).Services["postgres"].Command {
+		if i%2 == 0 && i > 0 {
+			settings = append(settings, argument)
+		}
+	}
+	if !slices.Equal(settings, devstack.RecommendedSettings) {
+		t.Errorf("settings %v, want %v", settings, devstack.RecommendedSettings)
+	}
+	operating, err := os.ReadFile("docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, setting := range devstack.RecommendedSettings {
+		if !strings.Contains(string(operating), "`"+setting+"`") {
+			t.Errorf("docs/operating.md does not have %s", setting)
+		}
 	}
 }

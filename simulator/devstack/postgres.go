@@ -34,9 +34,16 @@ type PostgresConfig struct {
 	Port int    // Defaults to a free port
 	// Wait for the disk at each commit. Defaults to no: fast, and safe unless the machine itself
 	// crashes.
-	Fsync  bool
-	Logger *slog.Logger // Defaults to silence
+	Fsync bool
+	// Settings are further ones, as name=value.
+	Settings []string
+	Logger   *slog.Logger // Defaults to silence
 }
+
+// RecommendedSettings are those of a Postgres that keeps a fleet: its WAL consists of whole pages
+// for the most part, since vehicles report in turn, and the first change of a page after a
+// checkpoint writes it whole. So checkpoints are rare, and these pages are compressed.
+var RecommendedSettings = []string{"wal_compression=lz4", "checkpoint_timeout=15min", "max_wal_size=4GB"}
 
 // Postgres is a PostgreSQL server on 127.0.0.1 whose data stays between runs. It can be frozen,
 // killed and restarted.
@@ -107,7 +114,7 @@ func (p *Postgres) startOn(ctx context.Context, cfg PostgresConfig, log *slog.Lo
 		var err error
 		p.child, err = startChild(ctx, childConfig{
 			name:    "postgres",
-			command: func() (*exec.Cmd, error) { return p.command(cfg.Fsync) },
+			command: func() (*exec.Cmd, error) { return p.command(cfg) },
 			ready:   p.answers,
 			within:  postgresReady,
 			// "fast": rolls back what is open, and does not wait for clients.
@@ -126,20 +133,24 @@ func (p *Postgres) startOn(ctx context.Context, cfg PostgresConfig, log *slog.Lo
 	}
 }
 
-func (p *Postgres) command(fsync bool) (*exec.Cmd, error) {
+func (p *Postgres) command(cfg PostgresConfig) (*exec.Cmd, error) {
 	if err := p.cluster.endOrphan(); err != nil {
 		return nil, err
 	}
 	durable := "off" // commits still reach the kernel, so they survive a killed server
-	if fsync {
+	if cfg.Fsync {
 		durable = "on"
 	}
-	return p.cluster.program("postgres", "-D", p.cluster.dataDir(), "-p", strconv.Itoa(p.port),
-		"-c", "listen_addresses=127.0.0.1",
-		"-c", "unix_socket_directories=", // others of this machine have no business here
-		"-c", "max_connections=200",
-		"-c", "fsync="+durable, "-c", "full_page_writes="+durable,
-	), nil
+	options := []string{"-D", p.cluster.dataDir(), "-p", strconv.Itoa(p.port)}
+	for _, setting := range append([]string{
+		"listen_addresses=127.0.0.1",
+		"unix_socket_directories=", // others of this machine have no business here
+		"max_connections=200",
+		"fsync=" + durable, "full_page_writes=" + durable,
+	}, cfg.Settings...) {
+		options = append(options, "-c", setting)
+	}
+	return p.cluster.program("postgres", options...), nil
 }
 
 // answers proves more than a dial would: only our server knows the password.

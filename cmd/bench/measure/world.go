@@ -102,7 +102,7 @@ func (w *testWorld) start(ctx context.Context, s Setup) (err error) {
 	if w.token, err = w.Token(telematics.Actor{Subject: "bench", Role: telematics.Admin, Agency: agency}); err != nil {
 		return err
 	}
-	if err = w.StartServers(ctx, world.ServersConfig{Gateway: true, Fsync: !s.Tiny}); err != nil {
+	if err = w.StartServers(ctx, world.ServersConfig{Gateway: true, Fsync: !s.Tiny, PostgresSettings: devstack.RecommendedSettings}); err != nil {
 		return err
 	}
 	if w.db, err = openDatabase(w.Postgres.URL()); err != nil {

@@ -117,6 +117,8 @@ type ServersConfig struct {
 	// Mosquitto has the account devstack.GatewayUser, with ServicePassword.
 	Gateway bool
 	Fsync   bool // Postgres waits for the disk at each commit
+	// PostgresSettings are further ones, as name=value.
+	PostgresSettings []string
 }
 
 // StartServers starts Mosquitto, Redis and Postgres, each with a folder in that of the world, and
@@ -146,7 +148,7 @@ func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 	w.OnClose(w.Redis.Close)
 	w.InUse.AddURL("password of redis", w.Redis.URL())
 	if w.Postgres, err = devstack.StartPostgres(ctx, devstack.PostgresConfig{
-		Dir: w.Path("postgres"), Fsync: c.Fsync, Logger: w.LogFile("postgres"),
+		Dir: w.Path("postgres"), Fsync: c.Fsync, Settings: c.PostgresSettings, Logger: w.LogFile("postgres"),
 	}); err != nil {
 		return err
 	}
