@@ -86,7 +86,7 @@ func (b *Broker) enqueue(queue chan<- answered, a answered) {
 // lookUpOverAllowance looks up answers of units that are beyond their allowance, until the context
 // ends.
 func (b *Broker) lookUpOverAllowance(ctx context.Context) error {
-	ingest.InBatches(ctx, b.overAllowance, b.StepTimeout, b.lookUp)
+	ingest.InBatches(ctx, b.overAllowance, 0, b.StepTimeout, b.lookUp)
 	return ctx.Err()
 }
 

@@ -167,7 +167,7 @@ func TestDialect_AVehicleWithAnUnknownProtocolIsRefusedAndNotHeard(t *testing.T)
 		w.wantEntries(telematics.TelematicsUnavailable)
 		speed := v1.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}})
 		w.brokers[0].Report(brokertest.Said(unit, speed, false))
-		synctest.Wait()
+		time.Sleep(time.Second)
 		twin, _ := w.Twin(w.Context(), car)
 		if len(w.mqtt.published()) > 0 || twin.Snapshot != nil || metric(t, w.brokers[0], "motorpool_protocol_mismatches_total") != 1 {
 			t.Errorf("%d publications, snapshot %v, %d foreign", len(w.mqtt.published()), twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"))

@@ -143,11 +143,17 @@ func (in *Ingest) step(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // InBatches handles what is queued, as many at a time as have come, until the context ends, and
-// then what is left, for no longer than the timeout.
-func InBatches[T any](ctx context.Context, queue <-chan T, timeout time.Duration, handle func([]T)) {
+// then what is left, for no longer than the timeout. While few are queued, it lets more come first.
+func InBatches[T any](ctx context.Context, queue <-chan T, wait, timeout time.Duration, handle func([]T)) {
 	for ctx.Err() == nil {
 		select {
 		case first := <-queue:
+			if wait > 0 && len(queue) < min(MaxBatch, cap(queue)/2) {
+				select {
+				case <-time.After(wait):
+				case <-ctx.Done():
+				}
+			}
 			handle(Gather(queue, first))
 		case <-ctx.Done():
 		}

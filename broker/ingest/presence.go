@@ -78,7 +78,7 @@ func (q *queue) add(o observed) bool {
 // run stores what is queued, until the context ends, and then what is left. It retries while the
 // store is unavailable: units do not send these again.
 func (q *queue) run(ctx context.Context) {
-	InBatches(ctx, q.waiting, q.StepTimeout, func(batch []observed) {
+	InBatches(ctx, q.waiting, 0, q.StepTimeout, func(batch []observed) {
 		observations := make([]delivery.Observation, len(batch))
 		for i, o := range batch {
 			o.from.Handled(0)

@@ -91,7 +91,7 @@ func (in *Ingest) readReports(ctx context.Context) {
 	var readers sync.WaitGroup
 	for _, queue := range in.reports.queues {
 		readers.Go(func() {
-			InBatches(ctx, queue.waiting, in.StepTimeout, func(batch []received) {
+			InBatches(ctx, queue.waiting, reportDebounce, in.StepTimeout, func(batch []received) {
 				for _, m := range batch {
 					queue.bytes.Add(-int64(len(m.Payload)))
 					m.from.Handled(len(m.Payload))

@@ -13,6 +13,9 @@ const (
 	// Pause after the record did not take observations; a choice. Half: more attempts in an outage.
 	// Double: 1 s later afterwards.
 	writeRetry = time.Second
+	// Time in which reports join a batch; a choice. Half: more batches, and so more CPU time for a
+	// report. Double: a report is seen 50 ms later.
+	reportDebounce = 50 * time.Millisecond
 	// Bytes of queued reports; few large ones are as many as the memory takes. Half: a burst of
 	// large reports is dropped. Double: 128 MB.
 	maxQueued = 64 << 20

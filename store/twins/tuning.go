@@ -35,7 +35,7 @@ const (
 	longestPause = 5 * time.Second
 	// Between the beginnings of two flushes to Redis where no caller waits. Half: more trips;
 	// double: other instances see a report later.
-	redisEvery = 20 * time.Millisecond
+	redisEvery = 100 * time.Millisecond
 	// Between two flushes to Redis all the same where a caller waits. Half: more trips; double:
 	// callers wait longer.
 	awaitedPause = 5 * time.Millisecond
