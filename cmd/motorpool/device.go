@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"motorpool/telematics"
+	"motorpool/telematics/ovms"
 	"motorpool/telematics/teltonika"
 )
 
 // device says what to enter into a unit that speaks another protocol than ours.
 type device struct {
-	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"What the units speak; of teltonika, it prints what to enter into each (default ${default})."`
+	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"What the units speak; of ovms and teltonika, it prints what to enter into each (default ${default})."`
 	Server   string              `env:"-" placeholder:"HOST" help:"Public name of the MQTT broker, as the units reach it; needed with a protocol other than v1."`
 }
 
@@ -23,6 +24,7 @@ var deviceSettings = map[telematics.Protocol]struct {
 	want   string
 	print  func(w io.Writer, unit, server string) error
 }{
+	ovms.Protocol:      {regexp.MustCompile(`^[A-Za-z0-9_-]{1,20}$`), "a vehicle id of 1 to 20 letters, digits, - or _", printOVMS},
 	teltonika.Protocol: {regexp.MustCompile(`^[0-9]{15}$`), "an IMEI of 15 digits", printTeltonika},
 }
 
@@ -32,7 +34,7 @@ func (d device) check(units []string) error {
 	}
 	settings, ok := deviceSettings[d.Protocol]
 	if !ok {
-		return badUsage("--protocol %s: want v1 or %s", d.Protocol, teltonika.Protocol)
+		return badUsage("--protocol %s: want v1, %s or %s", d.Protocol, ovms.Protocol, teltonika.Protocol)
 	}
 	if d.Server == "" || strings.ContainsAny(d.Server, " :/") {
 		return badUsage("--server: want the public name of the MQTT broker, without a port: it is entered into the unit")
@@ -90,5 +92,29 @@ Enter into unit %[1]s with Teltonika's Configurator:
 
 Then set "protocol": "teltonika" and "installation" of its vehicle in the fleet file: docs/teltonika.md.
 `, unit, server, teltonika.DataTopic(telematics.Unit(unit)), teltonika.CommandTopic(telematics.Unit(unit)), elements)
+	return err
+}
+
+// printOVMS prints the command lines of docs/ovms.md, filled in.
+func printOVMS(w io.Writer, unit, server string) error {
+	_, err := fmt.Fprintf(w, `
+Enter into the shell of module %[1]s (firmware 3.3.006 or newer), with the password above for PASSWORD:
+
+  config set vehicle id %[1]s
+  config set vehicle timezone UTC0
+  config set server.v3 server %[2]s
+  config set server.v3 port 8883
+  config set server.v3 tls yes
+  config set server.v3 user %[1]s
+  config set password server.v3 PASSWORD
+  config set server.v3 updatetime.keepalive 60
+  config set server.v3 updatetime.idle 300
+  config set server.v3 events.legacy_topic no
+  config set server.v3 metrics.include %[3]s
+  config set auto server.v3 yes
+  server v3 start
+
+Then set "protocol": "ovms" and "installation" of its vehicle in the fleet file: docs/ovms.md.
+`, unit, server, strings.Join(ovms.Metrics(), ","))
 	return err
 }

@@ -33,7 +33,7 @@ func TestUnit_SettingsOfATeltonikaUnitArePrintedWordForWord(t *testing.T) {
 		{"352093081452269 --protocol teltonika", "--server"},
 		{"352093081452269 --protocol teltonika --server mqtt.example.com:8883", "without a port"},
 		{"VAN-12 --protocol teltonika --server mqtt.example.com", "an IMEI of 15 digits"},
-		{"352093081452269 --protocol morse --server mqtt.example.com", "want v1 or teltonika"},
+		{"352093081452269 --protocol morse --server mqtt.example.com", "want v1, ovms or teltonika"},
 	} {
 		_, said, err := runTool(t, append([]string{"unit", "add"}, strings.Fields(c.args)...)...)
 		if err == nil || !strings.Contains(err.Error()+said, c.want) {
@@ -42,5 +42,21 @@ func TestUnit_SettingsOfATeltonikaUnitArePrintedWordForWord(t *testing.T) {
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 		t.Errorf("a refused command changed the file: %v", err)
+	}
+}
+
+func TestUnit_SettingsOfAnOVMSModuleArePrintedWordForWord(t *testing.T) {
+	unitsFile(t)
+	printed, _, err := runTool(t, "unit", "add", "OVMS-2111", "--protocol", "ovms", "--server", "mqtt.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"config set vehicle id OVMS-2111\n", "config set server.v3 server mqtt.example.com\n", "config set server.v3 updatetime.keepalive 60\n",
+		"config set server.v3 tls yes\n", "metrics.include ", "s.v3.connected", "v.e.locked",
+	} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("%q is missing in\n%s", want, printed)
+		}
 	}
 }

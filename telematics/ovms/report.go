@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +80,16 @@ var table = map[string]reader{
 	"v/d/trunk":       either(telematics.DoorTrunk, "open", "closed"),
 	"v/type":          vehicleType,
 	"m/version":       firmware,
+}
+
+// Metrics returns the names of the metrics that the codec reads, for the setting metrics.include of
+// a module; without s.v3.connected it reads as offline.
+func Metrics() []string {
+	names := []string{"s.v3.connected"}
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		names = append(names, kind(name))
+	}
+	return names
 }
 
 func readMetric(r *telematics.Report, name, text string) []telematics.Dropped {
