@@ -126,6 +126,18 @@ type presenceConnectivityBody struct {
 	LastSeen *string                   `json:"last_seen"`
 }
 
+// alarmEventBody is the data of an alarm event.
+type alarmEventBody struct {
+	VehicleID int64     `json:"vehicle_id"`
+	At        string    `json:"at"`
+	Alarm     alarmBody `json:"alarm"`
+}
+
+type alarmBody struct {
+	Kind string  `json:"kind"`
+	Text *string `json:"text"`
+}
+
 // EventBody returns the data of an event about a vehicle, and nil for other kinds. See
 // stream.Config.
 func EventBody(e telematics.Event) any {
@@ -136,6 +148,8 @@ func EventBody(e telematics.Event) any {
 		return presenceEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Connectivity: presenceConnectivityBody{
 			Status: e.Change.Presence, LastSeen: timestampOrNull(e.Change.LastSeen),
 		}}
+	case telematics.AlarmEvent:
+		return alarmEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Alarm: alarmBody{Kind: e.Alarm.Kind, Text: orNull(e.Alarm.Text)}}
 	case telematics.StatusEvent:
 		body := newChangedBody(e.Change.Fields)
 		body["vehicle_id"], body["at"] = int64(e.Vehicle), timestamp(e.At)

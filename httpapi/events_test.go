@@ -39,12 +39,14 @@ func TestAStreamTellsWhatHappens(t *testing.T) {
 	}
 	l.tell(command.Event(now), presence(42, 1), telematics.Event{
 		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now, Change: &telematics.Change{Fields: fields, Large: []telematics.Field{telematics.WarningLamps}},
-	}, telematics.Event{Kind: telematics.ResetEvent, At: now})
-	got := s.await(t, 4)
+	}, telematics.Event{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 1, At: now, Alarm: &telematics.Alarm{Kind: "towing"}},
+		telematics.Event{Kind: telematics.ResetEvent, At: now})
+	got := s.await(t, 5)
 	for i, want := range []struct{ event, data string }{
 		{"command", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","command":{"id":"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9","vehicle_id":42,"action":"lock","parameters":null,"state":"succeeded","outcome":"executed","requested_by":"admin-7","requested_at":"2026-01-02T09:59:57.940Z","sent_at":"2026-01-02T09:59:57.950Z","received_at":null,"completed_at":"2026-01-02T10:00:00.250Z","deadline":"2026-01-02T10:00:07.940Z","attempts":1,"latency_ms":2310,"late":false,"reason":null,"detail":null,"reported":{"telemetry":{"is_locked":true}},"assurance":{"signed":true,"expiring":true,"deduplicated":true,"correlated":false,"confirmed":true}}}`},
 		{"presence", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","connectivity":{"status":"online","last_seen":"2026-01-02T10:00:00.250Z"}}`},
 		{"status", `{"at":"2026-01-02T10:00:00.250Z","connectivity":{"firmware_version":"4.2.1","signal_quality":"moderate"},"diagnostics":{"dtcs":["P0420"]},"location":{"latitude":48.1,"timestamp":"2026-01-02T10:00:00.250Z"},"oem_data":{"charging_status":null,"dtcs_raw":["0x42"],"seat":{"heated":true}},"telemetry":{"doors":{"trunk":"open"},"gear":null,"is_locked":false},"too_large":["diagnostics.warning_lamps"],"vehicle_id":42}`},
+		{"alarm", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","alarm":{"kind":"towing","text":null}}`},
 		{"reset", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","reason":"events_missing"}`},
 	} {
 		if got[i].event != want.event || got[i].data != want.data || got[i].id == "" {

@@ -12,13 +12,14 @@ const (
 	CommandEvent  EventKind = "command"  // a command was accepted, or its state has changed
 	StatusEvent   EventKind = "status"   // the vehicle reports something else than before
 	PresenceEvent EventKind = "presence" // the vehicle's connectivity has changed
+	AlarmEvent    EventKind = "alarm"    // the vehicle's unit has raised an alarm
 	// ResetEvent says that events may be missing before this one: subscribers must
 	// read again what they show. It is of no vehicle.
 	ResetEvent EventKind = "reset"
 )
 
 // EventKinds lists those of a vehicle.
-var EventKinds = []EventKind{CommandEvent, StatusEvent, PresenceEvent}
+var EventKinds = []EventKind{CommandEvent, StatusEvent, PresenceEvent, AlarmEvent}
 
 // Event is a change that is published to subscribers when it happens; a read returns the same.
 type Event struct {
@@ -29,6 +30,7 @@ type Event struct {
 	At      time.Time // of a status: the vehicle's time; else ours
 	Command *Command  // of a command event
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
+	Alarm   *Alarm    // of an alarm
 }
 
 // Event returns the event of a command that has entered its state. The command must not change
@@ -50,6 +52,9 @@ func (c Change) Events(now time.Time) []Event {
 		status := c
 		status.Fields, status.Presence = fields, ""
 		events = append(events, Event{Kind: StatusEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: fields.latest(), Change: &status})
+	}
+	for _, alarm := range c.Alarms {
+		events = append(events, Event{Kind: AlarmEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: now, Alarm: &alarm})
 	}
 	return events
 }
@@ -74,10 +79,11 @@ type Change struct {
 	Large      []Field        // likewise, but their values are too large for the log of events
 	Presence   PresenceStatus // its new connectivity; empty: as before
 	LastSeen   time.Time      // by our clock
+	Alarms     []Alarm        // raised
 }
 
 // Empty reports whether nothing has changed.
-func (c Change) Empty() bool { return len(c.Fields) == 0 && c.Presence == "" }
+func (c Change) Empty() bool { return len(c.Fields)+len(c.Alarms) == 0 && c.Presence == "" }
 
 // Same reports whether two values of a field read the same in an answer, which shows
 // only the quality of a signal.

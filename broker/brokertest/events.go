@@ -161,6 +161,7 @@ func everyPartSurvives(t *testing.T, l EventLogs) {
 		accepted.Event(at),
 		{Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{Vehicle: 42, Agency: 7, Fields: snapshot, LastSeen: at}},
 		{Kind: telematics.PresenceEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{Vehicle: 42, Agency: 7, Presence: telematics.Standby, LastSeen: at}},
+		{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 7, At: at, Alarm: &telematics.Alarm{Kind: "vehicle.flatbed", Text: "is moved"}},
 		{Kind: telematics.ResetEvent, At: at},
 	}
 	f := follow(t, l.There, 10)
@@ -169,7 +170,7 @@ func everyPartSurvives(t *testing.T, l EventLogs) {
 	}
 	Eventually(t, timeout, "all have come", func() bool {
 		got, _ := f.heard()
-		return len(vehiclesOf(got)) == 4 && slices.ContainsFunc(got, func(e telematics.Event) bool { return e.Kind == telematics.ResetEvent && e.At.Equal(at) })
+		return len(vehiclesOf(got)) == 5 && slices.ContainsFunc(got, func(e telematics.Event) bool { return e.Kind == telematics.ResetEvent && e.At.Equal(at) })
 	})
 	got, _ := f.heard()
 	// Resets last.

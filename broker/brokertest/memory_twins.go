@@ -82,6 +82,9 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 			change.Fields = news
 			twin.Snapshot = merged
 		}
+		if o.Report != nil {
+			change.Alarms = o.Report.Alarms
+		}
 		m.twins[id] = twin
 		if !change.Empty() {
 			seen.Changes = append(seen.Changes, change)

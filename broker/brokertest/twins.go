@@ -47,6 +47,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"AnyDeliveryEndsInTheSameSnapshot":        deliveryDoesNotMatter,
 		"OneBatchMayHoldAUnitManyTimes":           unitManyTimes,
 		"OnlyWhatIsNewIsAChange":                  onlyNewsIsAChange,
+		"EachAlarmIsAChange":                      eachAlarmIsAChange,
 		"AnotherProtocolThanTheRecordsIsNotHeard": foreignersAreNamed,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
@@ -119,6 +120,25 @@ func foreignersAreNamed(t *testing.T, r TwinRecord) {
 	}
 	if twin := r.Twin(id); twin.Snapshot != nil || !twin.Contact.LastSeen.IsZero() {
 		t.Errorf("snapshot %v and contact %+v, want none", twin.Snapshot, twin.Contact)
+	}
+}
+
+// The same alarm again is another alarm.
+func eachAlarmIsAChange(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	alarm := telematics.Alarm{Kind: "towing", Text: "moved by 20 m"}
+	o := delivery.Observation{Unit: unit, At: instant, Report: &telematics.Report{At: instant, Alarms: []telematics.Alarm{alarm}}}
+	for range 2 {
+		seen, err := r.Here.Observe(t.Context(), []delivery.Observation{o})
+		var raised []telematics.Alarm
+		for _, change := range seen.Changes {
+			if change.Vehicle == id && change.Agency != 0 {
+				raised = append(raised, change.Alarms...)
+			}
+		}
+		if err != nil || !slices.Equal(raised, []telematics.Alarm{alarm}) {
+			t.Errorf("Observe = %+v, %v, want the alarm of vehicle %d", seen, err, id)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ func begin(t *testing.T, config Config) world {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.module.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-ended })
+	t.Cleanup(func() { stop(); _ = <-ended })
 	return w
 }
 

@@ -38,7 +38,7 @@ func (u *Unit) execute(ctx context.Context, line string) {
 	case "getver":
 		u.answer(ctx, fmt.Sprintf("Ver:03.28.07_00 GPS:AXN_5.10_3333 Hw:FMC150 Mod:4 IMEI:%s Init:1", u.config.Unit))
 	default:
-		u.answer(ctx, "WARNING: Not Recognized answer")
+		u.answer(ctx, "WARNING: Not Recognized answer") //nolint:misspell // the unit's spelling
 	}
 }
 

@@ -34,6 +34,12 @@ type eventRow struct {
 	Large    []telematics.Field        `json:"l,omitempty"`
 	Presence telematics.PresenceStatus `json:"p,omitempty"`
 	SeenMS   int64                     `json:"s,omitempty"`
+	Alarm    *eventAlarmRow            `json:"al,omitempty"`
+}
+
+type eventAlarmRow struct {
+	Kind string `json:"k"`
+	Text string `json:"t,omitempty"`
 }
 
 // eventCommandRow is the part of a command that subscribers see.
@@ -66,6 +72,9 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 		if err := row.addFields(e.Change.Fields); err != nil {
 			return nil, err
 		}
+	}
+	if e.Alarm != nil {
+		row.Alarm = &eventAlarmRow{Kind: e.Alarm.Kind, Text: e.Alarm.Text}
 	}
 	return json.Marshal(row)
 }
@@ -157,6 +166,12 @@ func decodeEvent(text string) (telematics.Event, error) {
 			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Large: row.Large, Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
 		}
 		return e, err
+	case telematics.AlarmEvent:
+		if row.Alarm == nil {
+			return e, fmt.Errorf("decode event: no alarm in it")
+		}
+		e.Alarm = &telematics.Alarm{Kind: row.Alarm.Kind, Text: row.Alarm.Text}
+		return e, nil
 	case telematics.ResetEvent:
 		return e, nil
 	}

@@ -188,6 +188,7 @@ func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (deli
 		seen.CountRefusal(unit.contact, o.Observation)
 		unit.observe(o)
 		unit.spoke = unit.spoke || o.Presence != nil
+		unit.change.Alarms = append(unit.change.Alarms, alarmsOf(o.Observation)...)
 	}
 	now := time.Now()
 	for _, unit := range units {

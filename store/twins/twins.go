@@ -119,11 +119,23 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 			err = errors.Join(err, t.unresolved.add(newObservation(o)))
 		case found.belongs():
 			t.merge(o, found.owner, nil)
+			if alarms := alarmsOf(o); alarms != nil {
+				seen.Changes = append(seen.Changes, telematics.Change{Vehicle: found.owner.vehicle, Agency: found.owner.agency, LastSeen: o.At, Alarms: alarms})
+			}
 		default:
 			addSeen(&seen, found.seen)
 		}
 	}
 	return seen, err
+}
+
+// alarmsOf returns the alarms that a unit has raised; nil: none. They are published once, by the
+// instance that receives them, and not stored.
+func alarmsOf(o delivery.Observation) []telematics.Alarm {
+	if o.Report == nil {
+		return nil
+	}
+	return o.Report.Alarms
 }
 
 // lookedUp is the owner of a unit that was observed.

@@ -23,7 +23,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		m := telematics.Message{Dialect: Dialect{}, Unit: unit, Subject: subject, Payload: payload}
 		_, _ = Dialect{}.DecodePresence(m, received)
-		if a, _, err := (Dialect{}).DecodeAnswer(m, received); err == nil && !(telematics.IsText(a.Detail) && utf8.ValidString(a.Detail)) {
+		if a, _, err := (Dialect{}).DecodeAnswer(m, received); err == nil && (!telematics.IsText(a.Detail) || !utf8.ValidString(a.Detail)) {
 			t.Errorf("detail %q", a.Detail)
 		}
 		r, _, err := Dialect{}.DecodeReport(m, received)

@@ -88,7 +88,7 @@ func TestWhatAnAnswerMeansIsSaidByItsText(t *testing.T) {
 		"DOUT1:1 Timeout:15s IGN ON, QUEUED":                                            telematics.Received,
 		"DOUT1 Is disabled from CFG":                                                    telematics.Rejected,
 		"DOUT is disabled from CFG":                                                     telematics.Rejected,
-		"WARNING: Not Recognized answer":                                                telematics.Rejected,
+		"WARNING: Not Recognized answer":                                                telematics.Rejected, //nolint:misspell // the unit's spelling
 		"ERROR: wrong parameters":                                                       telematics.Failed,
 		"Ver:03.28.07_00 GPS:AXN_5.10_3333 Hw:FMC130 Mod:4 IMEI:352093081452251 Init:1": telematics.Received,
 		"": telematics.Received,
