@@ -2,6 +2,7 @@ package ovms
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -79,7 +80,12 @@ func begin(t *testing.T, config Config) world {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.module.Run(ctx) }()
-	t.Cleanup(func() { stop(); _ = <-ended })
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 	return w
 }
 
