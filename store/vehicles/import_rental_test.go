@@ -62,7 +62,7 @@ func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
 			t.Errorf("on record: %+v, %+v; want %+v, %+v", terms, rates, file.Terms, file.Rates)
 		}
 	}
-	check(Imported{Agencies: 2, Stations: 5, Vehicles: 10, Units: 10})
+	check(Imported{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12})
 	check(Imported{})
 	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute, UnlockGrace: time.Minute, FeeLimit: 50_000}
 	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
@@ -73,7 +73,7 @@ func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
 	check(Imported{Agencies: 2})
 
 	file.Terms, file.Rates = map[telematics.AgencyID]rental.Terms{1: {Currency: rental.DefaultCurrency}, 2: {Currency: rental.DefaultCurrency}}, map[telematics.VehicleID]rental.Rate{}
-	check(Imported{Agencies: 2, Vehicles: 9})
+	check(Imported{Agencies: 2, Vehicles: 11})
 	file.Terms = nil // which says the same
 	if got, err := p.Import(t.Context(), file); err != nil || got != (Imported{}) {
 		t.Errorf("Import = %+v, %v", got, err)
@@ -133,6 +133,7 @@ func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
 		if is, want := vehicleStatuses(t, p), map[telematics.VehicleID]telematics.VehicleStatus{
 			1: telematics.Booked, 2: telematics.InUse, 3: telematics.Available, 4: telematics.Maintenance, 5: telematics.Inactive,
 			6: telematics.Booked, 7: telematics.Available, 8: telematics.Booked, 9: telematics.Available, 10: telematics.Maintenance,
+			11: telematics.Available, 12: telematics.Available,
 		}; !reflect.DeepEqual(is, want) {
 			t.Errorf("%v, want %v", is, want)
 		}

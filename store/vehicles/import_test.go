@@ -11,7 +11,7 @@ import (
 func TestImportingTwiceChangesNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
-	for _, want := range []Imported{{Agencies: 2, Stations: 5, Vehicles: 10, Units: 10}, {}} {
+	for _, want := range []Imported{{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12}, {}} {
 		got, err := p.Import(t.Context(), file)
 		if err != nil || got != want {
 			t.Fatalf("Import = %+v, %v; want %+v", got, err, want)

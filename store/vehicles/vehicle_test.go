@@ -56,7 +56,7 @@ func TestVehiclesAreFilteredAndPaged(t *testing.T) {
 		query telematics.VehicleQuery
 		want  []telematics.VehicleID
 	}{
-		"everything":    {telematics.VehicleQuery{}, []telematics.VehicleID{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
+		"everything":    {telematics.VehicleQuery{}, []telematics.VehicleID{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
 		"agency":        {telematics.VehicleQuery{Agency: 2}, []telematics.VehicleID{9}},
 		"status":        {telematics.VehicleQuery{Status: telematics.Maintenance}, []telematics.VehicleID{10, 4}},
 		"percent":       {telematics.VehicleQuery{Text: "%"}, []telematics.VehicleID{1}},
@@ -83,7 +83,7 @@ func TestCountVehicles(t *testing.T) {
 		agency  telematics.AgencyID
 		vehicle telematics.VehicleID
 		want    int
-	}{{0, 0, 10}, {1, 0, 9}, {2, 0, 1}, {3, 0, 0}, {0, 9, 1}, {2, 9, 1}, {1, 9, 0}, {0, 11, 0}, {0, -1, 0}} {
+	}{{0, 0, 12}, {1, 0, 11}, {2, 0, 1}, {3, 0, 0}, {0, 9, 1}, {2, 9, 1}, {1, 9, 0}, {0, 13, 0}, {0, -1, 0}} {
 		if n, err := p.CountVehicles(t.Context(), c.agency, c.vehicle); err != nil || n != c.want {
 			t.Errorf("%+v: %d, %v", c, n, err)
 		}
