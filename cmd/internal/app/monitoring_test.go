@@ -176,9 +176,7 @@ func (s *stack) checkRules(p *devstack.Prometheus) {
 	}
 	slices.Sort(metrics)
 	for _, metric := range slices.Compact(metrics) {
-		if s.answers(p, metric) == 0 {
-			s.Errorf("there is no metric %s", metric)
-		}
+		s.eventually(10*time.Second, "the metric "+metric, func() bool { return s.answers(p, metric) > 0 })
 	}
 }
 
