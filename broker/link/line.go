@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -180,7 +181,10 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, grou
 	if err := l.await(ctx, subscribed); err != nil {
 		return fmt.Errorf("subscribe to protocol %s: %w", d.Protocol(), err)
 	}
-	return granted(subscribed.(*mqtt.SubscribeToken))
+	if err := granted(subscribed.(*mqtt.SubscribeToken)); err != nil {
+		return fmt.Errorf("subscribe to %s of protocol %s: %w", strings.Join(ln.filters(said), ", "), d.Protocol(), err)
+	}
+	return nil
 }
 
 // hint returns what to check when the MQTT broker refuses the login.
@@ -245,7 +249,7 @@ func (l *Link) await(ctx context.Context, token mqtt.Token) error {
 	}
 }
 
-// granted reads the result of a subscription to one filter, which the library does not judge.
+// granted reads the result of a subscription, which the library does not judge.
 func granted(token *mqtt.SubscribeToken) error {
 	const failure = 0x80    // MQTT 3.1.1 §3.9.3
 	codes := token.Result() // under keys of the library's own making
@@ -256,7 +260,7 @@ func granted(token *mqtt.SubscribeToken) error {
 		}
 	}
 	if len(codes) == 0 {
-		return errors.New("subscribe: the MQTT broker denied it; check the access rules of the service account")
+		return errors.New("the MQTT broker denied it; check the access rules of the service account")
 	}
 	return nil
 }

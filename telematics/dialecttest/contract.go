@@ -205,6 +205,9 @@ func command(s Samples, d telematics.Dialect, a telematics.Action) telematics.Co
 	return c
 }
 
+// latestStart bounds how long a command may leave to a unit that checks no expiry.
+const latestStart = 5 * time.Second
+
 func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 	f := d.Filters()
 	for _, action := range actionsOf(t, d, s) {
@@ -223,6 +226,10 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 			t.Errorf("%s goes to %q, where its unit is heard", action, out.Topic)
 		case !out.LeaveBefore.After(c.Requested) || out.LeaveBefore.After(c.Expires()):
 			t.Errorf("%s may leave until %v, which is not between its request and its expiry", action, out.LeaveBefore)
+		case !promises.Expiring && out.LeaveBefore.After(c.Requested.Add(latestStart)):
+			t.Errorf("%s may leave for %v, and its unit checks no expiry: want %v at most", action, out.LeaveBefore.Sub(c.Requested), latestStart)
+		case !slices.Contains(strings.Split(out.Topic, "/"), string(s.Unit)):
+			t.Errorf("%s goes to %q, which does not name unit %s: others could hear it", action, out.Topic, s.Unit)
 		case out.Once == promises.Deduplicated:
 			t.Errorf("%s: once %t, though units deduplicate: %t", action, out.Once, promises.Deduplicated)
 		case out.QoS > 1 || out.QoS > 0 && !promises.Expiring:
@@ -239,6 +246,9 @@ func confirmsWhatItPromises(t *testing.T, d telematics.Dialect, s Samples) {
 		confirmation := d.Confirmation(s.Installation, action)
 		if len(confirmation) > 0 && !d.Promises(s.Installation, action).Confirmed {
 			t.Errorf("%s is not confirmed, though a report of %v would confirm it", action, confirmation)
+		}
+		if locked, ok := confirmation[telematics.IsLocked]; ok && locked == action.Opens() {
+			t.Errorf("%s is confirmed by %s = %v", action, telematics.IsLocked, locked)
 		}
 		for field, value := range confirmation {
 			if value == nil || !field.Same(value, value) {
