@@ -42,6 +42,8 @@ func accessCallers(t *testing.T) []accessCaller {
 		{"client, unsigned", both(client, withoutSignature)},
 		{"client, signed by another agency", both(client, signedBy(otherApp))},
 		{"admin", admin(map[string]any{"agency_id": 1, "scope": nil})},
+		{"viewer", admin(map[string]any{"role": "viewer", "agency_id": 1, "scope": "halt agency_keys"})},
+		{"operator", admin(map[string]any{"role": []string{"operator", "viewer"}, "agency_id": 1, "scope": "halt agency_keys"})},
 		{"admin of another agency", admin(map[string]any{"agency_id": 2, "scope": nil})},
 		{"admin, `halt`", admin(map[string]any{"agency_id": 1, "scope": "halt"})},
 		{"admin, `agency_keys`", admin(map[string]any{"agency_id": 1, "scope": "agency_keys"})},
@@ -176,6 +178,12 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 				want["admin, `halt`"], want["admin, `agency_keys`"] = "403", "403"
 				want["admin, `"+scope+"`"] = "yes"
 			}
+			if method != http.MethodGet {
+				want["viewer"] = "403"
+			}
+			if forAdministrators(method, path) {
+				want["operator"] = "403"
+			}
 		}
 		if named := strings.Contains(path, "{vehicle}") || strings.Contains(path, "{booking}"); named && !clients && got["admin of another agency"] == "yes" {
 			t.Errorf("%s: an administrator of another agency gets in", route)
@@ -186,6 +194,19 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 			}
 		}
 	}
+}
+
+// forAdministrators reports whether a route halts commands, moves money, or changes keys.
+func forAdministrators(method, path string) bool {
+	if method == http.MethodGet {
+		return false
+	}
+	for _, part := range []string{"/halts", "/keys", "/fees", "/refund", "/capture"} {
+		if strings.Contains(path, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // neededScope returns the scope that a route asks of an administrator.

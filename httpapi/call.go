@@ -32,6 +32,7 @@ type call struct {
 	started time.Time
 
 	actor      telematics.Actor // set once the token is verified
+	level      auth.Level       // likewise: of an administrator
 	scopes     auth.Scopes      // likewise
 	tokenUntil time.Time        // likewise: when it is refused
 	agencyCode string           // of the agency whose app signed the request; empty: none

@@ -98,6 +98,39 @@ func TestTokens_OfCommonIssuersAreMapped(t *testing.T) {
 	}
 }
 
+func TestMe_SaysTheHighestLevelThatTheTokenNames(t *testing.T) {
+	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey()))})
+	renamed := auth.Claims{Admin: "boss", Operator: "ops", Viewer: "desk"}
+	for _, c := range []struct {
+		claims auth.Claims
+		roles  []string
+		level  string // empty: refused
+	}{
+		{auth.Claims{}, []string{"viewer"}, "viewer"},
+		{auth.Claims{}, []string{"operator", "viewer", "offline_access"}, "operator"},
+		{auth.Claims{}, []string{"viewer", "admin"}, "administrator"},
+		{auth.Claims{}, []string{"administrator"}, ""},
+		{auth.Claims{}, []string{"Viewer"}, ""},
+		{renamed, []string{"ops"}, "operator"},
+		{renamed, []string{"operator"}, ""},
+		{renamed, []string{"desk", "boss"}, "administrator"},
+	} {
+		a := newAPI(t, func(config *httpapi.Config) {
+			config.Tokens = auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Claims: c.claims, Now: func() time.Time { return now }})
+		})
+		r := a.get("/api/v1/admin/me", withToken(edKey().mint(t, claims(map[string]any{"role": c.roles, "agency_id": 2}))))
+		if c.level == "" {
+			r.wants(403, "forbidden")
+			continue
+		}
+		if got := r.wants(200, "").at("level"); got != c.level || r.at("agency_id") != 2.0 {
+			t.Errorf("%v: level %v of agency %v, want %s of 2", c.roles, got, r.at("agency_id"), c.level)
+		}
+	}
+	a := newAPI(t)
+	a.get("/api/v1/admin/me", withToken(edKey().mint(t, claims(map[string]any{"role": []string{"viewer", "client"}, "agency_id": 2})))).wants(401, "unauthenticated")
+}
+
 func TestParseClaimPath(t *testing.T) {
 	for path, want := range map[string][]string{
 		"role":                            {"role"},

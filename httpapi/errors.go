@@ -200,6 +200,10 @@ func missingScope(scope string) *telematics.Error {
 	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token with the scope %s.", scope)}
 }
 
+func lowLevel(want, has auth.Level) *telematics.Error {
+	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token of the level %s; yours is of the level %s.", want, has)}
+}
+
 func wrongRole(want telematics.Role) *telematics.Error {
 	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token with the role %s.", want)}
 }

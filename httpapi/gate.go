@@ -19,15 +19,16 @@ import (
 // gate is what a request must pass before its handler runs.
 type gate struct {
 	role      telematics.Role
-	order     bool   // commands the vehicle in the path, which has a separate limit
-	refresh   bool   // may query the vehicle in the path, which has a separate limit
-	wide      bool   // about what belongs to no agency
-	keyed     bool   // needs an idempotency key: it moves money, so it must not happen twice
-	scope     string // that the token must have, too; empty: none
-	urgent    bool   // no limit of requests delays it: see limits.passUrgent
-	client    bool   // comes from an agency's app, for its client
-	card      bool   // tries a card, which has a separate limit
-	activity  string // of the audit log entry of a refusal; empty: none
+	level     auth.Level // of an administrator, at least
+	order     bool       // commands the vehicle in the path, which has a separate limit
+	refresh   bool       // may query the vehicle in the path, which has a separate limit
+	wide      bool       // about what belongs to no agency
+	keyed     bool       // needs an idempotency key: it moves money, so it must not happen twice
+	scope     string     // that the token must have, too; empty: none
+	urgent    bool       // no limit of requests delays it: see limits.passUrgent
+	client    bool       // comes from an agency's app, for its client
+	card      bool       // tries a card, which has a separate limit
+	activity  string     // of the audit log entry of a refusal; empty: none
 	operation *contract.Operation
 	list      string // whose cursors it accepts; empty: it is no list
 	// check adds what the contract cannot express, after the contract's rules; nil: nothing. Its
@@ -38,13 +39,14 @@ type gate struct {
 // option changes the gate of a route.
 type option func(*gate)
 
-func ofVehicle(g *gate)     { g.order = true }
-func mayRefresh(g *gate)    { g.refresh = true }
-func ofAllAgencies(g *gate) { g.wide = true }
-func keyed(g *gate)         { g.keyed = true }
-func ofClient(g *gate)      { g.role, g.client = telematics.Client, true }
-func addsCard(g *gate)      { g.card = true }
-func urgent(g *gate)        { g.urgent = true }
+func ofVehicle(g *gate)       { g.order = true }
+func mayRefresh(g *gate)      { g.refresh = true }
+func ofAllAgencies(g *gate)   { g.wide = true }
+func keyed(g *gate)           { g.keyed = true }
+func ofClient(g *gate)        { g.role, g.level, g.client = telematics.Client, 0, true }
+func byAdministrator(g *gate) { g.level = auth.Administrator }
+func addsCard(g *gate)        { g.card = true }
+func urgent(g *gate)          { g.urgent = true }
 
 func withScope(scope string) option     { return func(g *gate) { g.scope = scope } }
 func listed(name string) option         { return func(g *gate) { g.list = name } }
@@ -78,7 +80,7 @@ func (s *server) enter(c *call, g gate) error {
 		return err // 401
 	}
 	connections.MarkAuthenticated(c.ctx(), token.Actor)
-	c.actor, c.scopes, c.tokenUntil = token.Actor, token.Scopes, token.Until
+	c.actor, c.level, c.scopes, c.tokenUntil = token.Actor, token.Level, token.Scopes, token.Until
 	if err := s.admit(c, g); err != nil {
 		challenge(c, err)
 		s.recordRefusal(c, g, err)
@@ -90,6 +92,9 @@ func (s *server) enter(c *call, g gate) error {
 func (s *server) admit(c *call, g gate) error {
 	if c.actor.Role != g.role {
 		return wrongRole(g.role)
+	}
+	if c.level < g.level {
+		return lowLevel(g.level, c.level)
 	}
 	if g.scope != "" && !c.scopes.Has(g.scope) {
 		return missingScope(g.scope)

@@ -65,18 +65,19 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/bookings/{booking}", bookings.get)
 	amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
 	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
-	amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, checkedBy(checkMoney))
-	amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, checkedBy(checkRefund))
-	amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, checkedBy(checkMoney))
+	amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, byAdministrator, checkedBy(checkMoney))
+	amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, byAdministrator, checkedBy(checkRefund))
+	amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, byAdministrator, checkedBy(checkMoney))
 
 	r.get("/api/v1/admin/halts", halts.list)
-	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt), urgent, checkedBy(checkHalt))
-	r.change(http.MethodDelete, "/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), urgent)
+	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt), byAdministrator, urgent, checkedBy(checkHalt))
+	r.change(http.MethodDelete, "/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), byAdministrator, urgent)
 	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, keys.retire, withScope(auth.ScopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke, withScope(auth.ScopeAgencyKeys))
+	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator)
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, keys.retire, withScope(auth.ScopeAgencyKeys), byAdministrator)
+	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke, withScope(auth.ScopeAgencyKeys), byAdministrator)
 
+	r.get("/api/v1/admin/me", me)
 	r.get("/api/v1/admin/activity", activities{s.Fleet}.list, listed("activity"))
 	r.get("/api/v1/admin/units/unknown", units{s.Units}.unknown, ofAllAgencies, listed("unknown_units"))
 	r.get("/api/v1/admin/units/keys", units{s.Units}.keyHolders, ofAllAgencies)
@@ -140,7 +141,10 @@ func (r router) stream(path string, h handler, options ...option) {
 }
 
 func (r router) gate(method, path string, options []option) gate {
-	g := gate{role: telematics.Admin, operation: r.contract.Operation(method, path)}
+	g := gate{role: telematics.Admin, level: auth.Operator, operation: r.contract.Operation(method, path)}
+	if method == http.MethodGet {
+		g.level = auth.Viewer
+	}
 	for _, option := range options {
 		option(&g)
 	}

@@ -13,7 +13,7 @@ import (
 
 type token struct {
 	Key      string        `required:"" type:"existingfile" placeholder:"FILE" help:"Private JWKS; the service must know its public half (--token-keys)."`
-	Role     string        `enum:"admin,client" default:"admin" help:"admin or client (default ${default})."`
+	Role     string        `enum:"admin,operator,viewer,client" default:"admin" help:"admin; operator, who neither halts commands nor moves money; viewer, who only sees; or client (default ${default})."`
 	Agency   *int64        `env:"-" placeholder:"N" help:"Bind the token to an agency; an admin needs it, or --scope all_agencies."`
 	Scope    string        `env:"-" placeholder:"SCOPES" help:"Scopes, separated by spaces: all_agencies; see docs/tokens.md (default none)."`
 	Sub      string        `default:"dev" placeholder:"NAME" help:"Who it is (default ${default})."`
@@ -28,6 +28,10 @@ func (t token) Run() error {
 		return badUsage("%w (want what 'motorpool keys new' prints)", err)
 	}
 	actor := telematics.Actor{Subject: t.Sub, Role: telematics.Role(t.Role)}
+	level, below := map[string]auth.Level{"viewer": auth.Viewer, "operator": auth.Operator}[t.Role]
+	if below {
+		actor.Role = telematics.Admin
+	}
 	if t.Agency != nil {
 		if *t.Agency < 1 {
 			return badUsage("--agency: want 1 or more; for all agencies leave it out, and give --scope all_agencies")
@@ -41,7 +45,7 @@ func (t token) Run() error {
 		return badUsage("--agency: an admin is of one agency; for one of all agencies: --scope %s", auth.ScopeAllAgencies)
 	}
 	minted, err := app.Grant{
-		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor, Scope: t.Scope,
+		Issuer: t.Issuer, Audience: t.Audience, Lifetime: t.TTL, Actor: actor, Level: level, Scope: t.Scope,
 	}.Mint(private.Active().Key)
 	return show(minted, err)
 }

@@ -19,15 +19,33 @@ type Claims struct {
 	Role   string // Defaults to "role".
 	Agency string // Defaults to "agency_id".
 	Scope  string // Defaults to "scope".
-	Admin  string // The value of the role that stands for telematics.Admin. Defaults to "admin".
-	Client string // The value of the role that stands for telematics.Client. Defaults to "client".
+	// The values of the role that stand for telematics.Admin, at each level. Default to "admin",
+	// "operator" and "viewer".
+	Admin, Operator, Viewer string
+	// The value that stands for telematics.Client. Defaults to "client".
+	Client string
 }
 
 func (c Claims) withDefaults() Claims {
 	return Claims{
 		Role: cmp.Or(c.Role, "role"), Agency: cmp.Or(c.Agency, "agency_id"), Scope: cmp.Or(c.Scope, "scope"),
-		Admin: cmp.Or(c.Admin, string(telematics.Admin)), Client: cmp.Or(c.Client, string(telematics.Client)),
+		Admin:    cmp.Or(c.Admin, string(telematics.Admin)),
+		Operator: cmp.Or(c.Operator, Operator.String()), Viewer: cmp.Or(c.Viewer, Viewer.String()),
+		Client: cmp.Or(c.Client, string(telematics.Client)),
 	}
+}
+
+// Level is what an actor may do under /api/v1/admin. Each level includes those before it.
+type Level int
+
+const (
+	Viewer        Level = iota + 1 // sees
+	Operator                       // moves vehicles, and handles bookings
+	Administrator                  // halts commands, moves money, changes agency keys
+)
+
+func (l Level) String() string {
+	return [...]string{"none", "viewer", "operator", "administrator"}[l]
 }
 
 // ParseClaimPath splits the path of a claim into the names of nested members: "realm_access.roles"
@@ -102,27 +120,34 @@ func texts(value any) ([]string, bool) {
 	return nil, false
 }
 
-// role returns the role of a token, empty where it has none of ours: no token acts as
-// telematics.System.
-func (c Claims) role(token jwt.Token) (telematics.Role, *telematics.Error) {
+// role returns the role of a token, and an administrator's level; empty where it has no role of
+// ours: no token acts as telematics.System.
+func (c Claims) role(token jwt.Token) (telematics.Role, Level, *telematics.Error) {
 	value, has := claim(token, c.Role)
 	if !has {
-		return "", nil
+		return "", 0, nil
 	}
 	roles, ok := texts(value)
 	if !ok {
-		return "", badToken(fmt.Sprintf("The access token's %s is neither text nor an array of texts.", c.Role), nil)
+		return "", 0, badToken(fmt.Sprintf("The access token's %s is neither text nor an array of texts.", c.Role), nil)
 	}
-	admin, client := slices.Contains(roles, c.Admin), slices.Contains(roles, c.Client)
+	var level Level
+	var admin string
+	for i, name := range []string{c.Viewer, c.Operator, c.Admin} {
+		if slices.Contains(roles, name) {
+			level, admin = Level(i+1), name
+		}
+	}
+	client := slices.Contains(roles, c.Client)
 	switch {
-	case admin && client:
-		return "", badToken(fmt.Sprintf("The access token's %s names both %s and %s; it must name one of them.", c.Role, c.Admin, c.Client), nil)
-	case admin:
-		return telematics.Admin, nil
+	case admin != "" && client:
+		return "", 0, badToken(fmt.Sprintf("The access token's %s names both %s and %s; it must name one of them.", c.Role, admin, c.Client), nil)
+	case admin != "":
+		return telematics.Admin, level, nil
 	case client:
-		return telematics.Client, nil
+		return telematics.Client, 0, nil
 	}
-	return "", nil
+	return "", 0, nil
 }
 
 // agency returns the agency, zero where the token names none. A number, its decimal digits as text

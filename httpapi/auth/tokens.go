@@ -49,6 +49,7 @@ type digest [sha256.Size]byte
 // Identity is what a valid token says.
 type Identity struct {
 	Actor  telematics.Actor
+	Level  Level // of an administrator
 	Scopes Scopes
 	Until  time.Time // when the token is refused: its expiry and the leeway
 
@@ -188,7 +189,7 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 		return id, badToken(fmt.Sprintf("The access token needs sub: 1 to %d bytes of text.", maxSubject), nil)
 	}
 	agency, errAgency := t.Claims.agency(token)
-	role, errRole := t.Claims.role(token)
+	role, level, errRole := t.Claims.role(token)
 	granted, errScopes := t.Claims.scopes(token)
 	if err := cmp.Or(errAgency, errRole, errScopes); err != nil {
 		return id, err
@@ -201,6 +202,6 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 		return id, badToken(fmt.Sprintf("The access token of an administrator needs %s, the number of its agency; or, to see all agencies, %s in %s.",
 			t.Claims.Agency, ScopeAllAgencies, t.Claims.Scope), nil)
 	}
-	id.Actor, id.Scopes = telematics.Actor{Subject: subject, Role: role, Agency: agency}, granted
+	id.Actor, id.Level, id.Scopes = telematics.Actor{Subject: subject, Role: role, Agency: agency}, level, granted
 	return id, nil
 }

@@ -54,6 +54,8 @@ type Config struct {
 	ClaimAgency   string        `default:"agency_id" placeholder:"PATH" help:"Claim that names the agency, likewise (default ${default})."`
 	ClaimScope    string        `default:"scope" placeholder:"PATH" help:"Claim that names the scopes, likewise (default ${default})."`
 	RoleAdmin     string        `default:"admin" placeholder:"NAME" help:"Value of the role that stands for an administrator (default ${default})."`
+	RoleOperator  string        `default:"operator" placeholder:"NAME" help:"Value of the role that stands for one who moves vehicles, but neither halts commands nor moves money (default ${default})."`
+	RoleViewer    string        `default:"viewer" placeholder:"NAME" help:"Value of the role that stands for one who only sees (default ${default})."`
 	RoleClient    string        `default:"client" placeholder:"NAME" help:"Value of the role that stands for a client (default ${default})."`
 	CORSOrigins   string        `name:"cors-origins" default:"" placeholder:"ORIGINS" help:"Origins whose pages may call the API from a browser, separated by commas, such as https://console.example.com (default none)."`
 	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`

@@ -103,6 +103,7 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--cors-origins":             func(c *Config) { c.CORSOrigins = "https://ok.example,https://console.example.com/" },
 		"--claim-role":               func(c *Config) { c.ClaimRole = "realm_access..roles" },
 		"--role-client":              func(c *Config) { c.RoleClient = "admin" },
+		"--role-viewer":              func(c *Config) { c.RoleViewer = "operator" },
 		"--token-audience":           func(c *Config) { c.TokenAudience = "" },
 		"--budget":                   func(c *Config) { c.Budget = time.Minute },
 		"--vehicle-rate":             func(c *Config) { c.VehicleRate = -1 },

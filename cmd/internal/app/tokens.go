@@ -26,7 +26,8 @@ func (c Config) tokens(keys *auth.Keys, now func() time.Time) *auth.Tokens {
 
 // claims has empty names where the defaults are meant.
 func (c Config) claims() auth.Claims {
-	return auth.Claims{Role: c.ClaimRole, Agency: c.ClaimAgency, Scope: c.ClaimScope, Admin: c.RoleAdmin, Client: c.RoleClient}
+	return auth.Claims{Role: c.ClaimRole, Agency: c.ClaimAgency, Scope: c.ClaimScope,
+		Admin: c.RoleAdmin, Operator: c.RoleOperator, Viewer: c.RoleViewer, Client: c.RoleClient}
 }
 
 func (c Config) checkClaims() error {
@@ -34,7 +35,7 @@ func (c Config) checkClaims() error {
 		claimPath("claim-role", c.ClaimRole),
 		claimPath("claim-agency", c.ClaimAgency),
 		claimPath("claim-scope", c.ClaimScope),
-		differentRoles(c.RoleAdmin, c.RoleClient),
+		c.checkRoles(),
 	)
 }
 
@@ -48,9 +49,16 @@ func claimPath(flag, path string) error {
 	return nil
 }
 
-func differentRoles(admin, client string) error {
-	if cmp.Or(admin, string(telematics.Admin)) == cmp.Or(client, string(telematics.Client)) {
-		return errors.New("--role-admin, --role-client: the same name cannot stand for both")
+func (c Config) checkRoles() error {
+	flags := map[string]string{}
+	for _, role := range []struct{ flag, name string }{
+		{"--role-admin", cmp.Or(c.RoleAdmin, string(telematics.Admin))}, {"--role-operator", cmp.Or(c.RoleOperator, auth.Operator.String())},
+		{"--role-viewer", cmp.Or(c.RoleViewer, auth.Viewer.String())}, {"--role-client", cmp.Or(c.RoleClient, string(telematics.Client))},
+	} {
+		if other, taken := flags[role.name]; taken {
+			return fmt.Errorf("%s, %s: the same name cannot stand for both", other, role.flag)
+		}
+		flags[role.name] = role.flag
 	}
 	return nil
 }
@@ -83,7 +91,8 @@ type Grant struct {
 	Issuer   string
 	Audience string
 	Actor    telematics.Actor
-	Scope    string // separated by spaces
+	Level    auth.Level // of an administrator; zero: auth.Administrator
+	Scope    string     // separated by spaces
 	Lifetime time.Duration
 }
 
@@ -91,10 +100,14 @@ type Grant struct {
 // for that. In production an issuer of your own does this.
 func (g Grant) Mint(key signing.Key) (string, error) {
 	now := time.Now()
+	role := string(g.Actor.Role)
+	if g.Level == auth.Viewer || g.Level == auth.Operator {
+		role = g.Level.String()
+	}
 	build := jwt.NewBuilder().
 		Issuer(g.Issuer).Audience([]string{g.Audience}).Subject(g.Actor.Subject).
 		IssuedAt(now).NotBefore(now).Expiration(now.Add(g.Lifetime)).
-		Claim("role", string(g.Actor.Role))
+		Claim("role", role)
 	if g.Actor.Agency != 0 {
 		build = build.Claim("agency_id", int64(g.Actor.Agency))
 	}
