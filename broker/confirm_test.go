@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +111,32 @@ func TestConfirm_WhatTheVehicleReportedBeforeTheCommandLeftConfirmsNothing(t *te
 		c, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if c.State != telematics.Unknown || c.Detail != telematics.AcceptedByUnit {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// Whole seconds: what is dated to the second in which a command leaves may have happened before.
+func TestConfirm_OfWholeSecondsOnlyALaterOneConfirms(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(withClock)
+		w.truckSays(0, fmt.Sprintf("locked no %d", time.Now().Unix()))
+		time.Sleep(time.Minute + 640*time.Millisecond)
+		asked := time.Now()
+		w.mqtt.car = func(publication) {
+			if at := time.Now(); at.Sub(asked) != 260*time.Millisecond {
+				t.Errorf("it left after %v", at.Sub(asked))
+			}
+			w.truckSays(0, fmt.Sprintf("locked yes %d", asked.Unix())) // by hand, a moment before
+			time.Sleep(3 * time.Second)
+			if c, found, _ := w.AwaitingAnswer(t.Context(), truck); !found || c.State != telematics.Sent {
+				t.Errorf("%+v", c)
+			}
+			w.truckSays(0, fmt.Sprintf("locked yes %d", time.Now().Unix()))
+		}
+		c, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, "")
+		if c.State != telematics.Succeeded || c.Latency() < 3*time.Second {
 			t.Errorf("%+v", c)
 		}
 	})

@@ -85,7 +85,7 @@ func (morse) DecodeReport(m telematics.Message, received time.Time) (telematics.
 	if len(m.Payload) > telematics.MaxMessage {
 		return telematics.Report{}, nil, errTooLong
 	}
-	r := telematics.Report{At: received}
+	r := telematics.Report{At: received, Undated: true}
 	field, known := morseFields[m.Subject]
 	if !known {
 		return r, nil, nil

@@ -36,6 +36,10 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.timers.retransmit = now.Add(publishRetry)
 		return
 	}
+	if early := message.LeaveAfter.Sub(dated); early > 0 {
+		w.timers.retransmit = now.Add(early)
+		return
+	}
 	publishing := tracing.Step(ctx, delivery.StepPublish)
 	err := b.Publisher.Publish(message)
 	publishing.Set(tracing.Int(attempt, attempts+1))

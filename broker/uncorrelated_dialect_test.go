@@ -3,6 +3,7 @@ package broker_test
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +16,15 @@ import (
 // their topic with reports, and nothing is said of presence. What was installed decides whether a
 // report confirms a command.
 //
-//	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", or "locked yes", "locked no"
+//	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", or "locked yes", "locked no",
+//	                    and with the unit's time, in whole seconds, "locked yes 1767348000"
 //	flag/{unit}/do      to the unit: an action
 type flag struct{}
 
 const flagRoot = "flag/"
+
+// withClock is an installation in which the unit dates its reports.
+var withClock = telematics.Installation{"contact": "dated"}
 
 // withContact is an installation in which the lock reports what it does.
 var withContact = telematics.Installation{"contact": "yes"}
@@ -84,7 +89,11 @@ func (flag) DecodeReport(m telematics.Message, received time.Time) (telematics.R
 		return telematics.Report{}, nil, telematics.ErrOtherKind
 	}
 	r := telematics.Report{At: received, Undated: true}
-	switch said := string(m.Payload); {
+	said := string(m.Payload)
+	if what, seconds, dated := cutLast(said); dated {
+		said, r.At, r.Undated = what, time.Unix(seconds, 0).UTC(), false
+	}
+	switch {
 	case said == "locked yes", said == "locked no":
 		r.Values = map[telematics.Field]any{telematics.IsLocked: said == "locked yes"}
 	case strings.HasPrefix(said, "alarm "):
@@ -97,12 +106,26 @@ func (flag) DecodePresence(telematics.Message, time.Time) (telematics.Presence, 
 	return telematics.Presence{}, telematics.ErrOtherKind
 }
 
+// cutLast cuts a time from the end of what was said.
+func cutLast(said string) (what string, seconds int64, ok bool) {
+	at := strings.LastIndex(said, " ")
+	if at < 0 {
+		return said, 0, false
+	}
+	seconds, err := strconv.ParseInt(said[at+1:], 10, 64)
+	return said[:at], seconds, err == nil
+}
+
 func (flag) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
-	return telematics.Transmission{Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(c.Action), LeaveBefore: c.Requested.Add(time.Second), Once: true}, nil
+	out := telematics.Transmission{Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(c.Action), LeaveBefore: c.Requested.Add(3 * time.Second), Once: true}
+	if c.Installation["contact"] == withClock["contact"] {
+		out.LeaveAfter = c.Requested.Truncate(time.Second).Add(900 * time.Millisecond)
+	}
+	return out, nil
 }
 
 func TestFlagKeepsTheContractOfDialects(t *testing.T) {
-	for _, installed := range []telematics.Installation{nil, withContact} {
+	for _, installed := range []telematics.Installation{nil, withContact, withClock} {
 		dialecttest.Contract(t, flag{}, dialecttest.Samples{
 			Unit: truck, Installation: installed,
 			Answer: dialecttest.Line{Topic: flagRoot + string(truck) + "/data", Payload: "answer done"},

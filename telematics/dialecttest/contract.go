@@ -36,6 +36,7 @@ func Contract(t *testing.T, d telematics.Dialect, samples Samples) {
 		"ATopicNamesItsUnitWithoutAllocations":   topicNamesUnit,
 		"AStrangeTopicIsAnError":                 strangeTopic,
 		"ItReadsItsMessages":                     reads,
+		"TheTimeOfAReportIsTheUnits":             datesReports,
 		"WhatIsTooLargeIsAnError":                tooLarge,
 		"GarbageDoesNotPanic":                    garbage,
 		"ItsCommandsKeepTheLaws":                 commandsKeepTheLaws,
@@ -134,6 +135,24 @@ func reads(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
+// A report that says when it was made is dated so: never later, up to its arrival, or what happened
+// before a command left could confirm it. One that does not say when is undated.
+func datesReports(t *testing.T, d telematics.Dialect, s Samples) {
+	if len(d.Filters().Reports) == 0 {
+		return
+	}
+	m := message(t, d, s.Report)
+	r, _, err := d.DecodeReport(m, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arrived := range []time.Time{r.At.Add(-400 * time.Millisecond), r.At.Add(time.Minute)} {
+		if again, _, err := d.DecodeReport(m, arrived); err != nil || !again.Undated && !again.At.Equal(r.At) {
+			t.Errorf("the report that arrives at %v is of %v, and at %v of %v, %v: want the unit's time, or Undated", received, r.At, arrived, again.At, err)
+		}
+	}
+}
+
 func tooLarge(t *testing.T, d telematics.Dialect, s Samples) {
 	decodeAll(t, d, s, bytes.Repeat([]byte("1"), telematics.MaxMessage+1), func(what string, err error) {
 		if err == nil {
@@ -226,6 +245,8 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 			t.Errorf("%s goes to %q, where its unit is heard", action, out.Topic)
 		case !out.LeaveBefore.After(c.Requested) || out.LeaveBefore.After(c.Expires()):
 			t.Errorf("%s may leave until %v, which is not between its request and its expiry", action, out.LeaveBefore)
+		case out.LeaveAfter.After(c.Requested.Add(time.Second)) || !out.LeaveAfter.Before(out.LeaveBefore.Add(-time.Second)):
+			t.Errorf("%s leaves after %v: want within a second, and a second before %v", action, out.LeaveAfter, out.LeaveBefore)
 		case !promises.Expiring && out.LeaveBefore.After(c.Requested.Add(latestStart)):
 			t.Errorf("%s may leave for %v, and its unit checks no expiry: want %v at most", action, out.LeaveBefore.Sub(c.Requested), latestStart)
 		case !slices.Contains(strings.Split(out.Topic, "/"), string(s.Unit)):

@@ -98,13 +98,17 @@ func (Dialect) DecodePresence(telematics.Message, time.Time) (telematics.Presenc
 // comes late is executed late.
 const leaveWithin = 3 * time.Second
 
+// leaveAt is where in a second a command leaves that records confirm: units date them to whole
+// seconds, so what happens in the rest of that second confirms nothing. No vehicle is that fast.
+const leaveAt = 900 * time.Millisecond
+
 type commandMessage struct {
 	Command string `json:"CMD"`
 }
 
 // Encode implements telematics.Dialect. A QoS of 0, so that no MQTT broker keeps it for a unit
 // without a connection, and once, as the unit executes each copy.
-func (Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
+func (d Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
 	w, err := parseInstallation(c.Installation)
 	if err != nil {
 		return telematics.Transmission{}, err
@@ -121,5 +125,9 @@ func (Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Tr
 	if expires := c.Expires(); leave.After(expires) {
 		leave = expires
 	}
-	return telematics.Transmission{Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave, Once: true}, nil
+	out := telematics.Transmission{Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave, Once: true}
+	if end := c.Requested.Truncate(time.Second).Add(leaveAt); end.Before(leave.Add(-time.Second)) && len(d.Confirmation(c.Installation, c.Action)) > 0 {
+		out.LeaveAfter = end
+	}
+	return out, nil
 }

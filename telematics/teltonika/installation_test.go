@@ -105,3 +105,25 @@ func TestAnInstallationIsRefusedWithWhatToWriteInstead(t *testing.T) {
 		}
 	}
 }
+
+// What a record dates to the second in which a command left happened before it, for all we know.
+func TestACommandThatARecordConfirmsLeavesAtTheEndOfASecond(t *testing.T) {
+	for _, c := range []struct {
+		action telematics.Action
+		at     time.Duration // into a second
+		budget time.Duration
+		want   time.Duration // zero: immediately
+	}{
+		{telematics.Lock, 0, 10 * time.Second, leaveAt},
+		{telematics.Unlock, 640 * time.Millisecond, 2 * time.Second, leaveAt},
+		{telematics.Lock, 0, time.Second, 0}, // there is no time to wait for a record
+		{telematics.DisableDriving, 0, 10 * time.Second, 0},
+	} {
+		at := received.Add(c.at)
+		command := telematics.Command{Unit: unit, Action: c.action, Installation: van, Requested: at, Deadline: at.Add(c.budget)}
+		out, err := (Dialect{}).Encode(&command, nil)
+		if err != nil || !out.LeaveAfter.IsZero() != (c.want > 0) || c.want > 0 && !out.LeaveAfter.Equal(received.Add(c.want)) {
+			t.Errorf("%+v leaves after %v, %v", c, out.LeaveAfter, err)
+		}
+	}
+}
