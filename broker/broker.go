@@ -116,6 +116,7 @@ func New(c Config) *Broker {
 	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
 	b.metrics = newMetrics(c.Metrics, b.waiters.count)
 	b.events = newEventPublisher(c, b.metrics)
+	b.halts.changed = b.events.haltsChanged
 	b.ingest = ingest.New(ingest.Config{
 		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Changed: b.events.changed, Repeated: b.checkRepeated, Now: b.now,
 		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger,

@@ -56,6 +56,14 @@ func (t *eventPublisher) changed(changes []telematics.Change) {
 	}
 }
 
+// haltsChanged queues what has changed of the halts. Each instance does so when it reads them.
+func (t *eventPublisher) haltsChanged(changes []telematics.HaltChange) {
+	now := time.Now().UTC()
+	for _, change := range changes {
+		t.publish(change.Event(now))
+	}
+}
+
 // sent queues that a command was handed to the MQTT client for the first time.
 func (t *eventPublisher) sent(c telematics.Command, at time.Time) {
 	c.State, c.SentAt, c.Attempts = telematics.Sent, at.UTC(), 1

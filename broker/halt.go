@@ -10,6 +10,8 @@ import (
 
 // halts is what was last read of the halts in force.
 type halts struct {
+	changed func([]telematics.HaltChange) // is called with what a reading shows to be new
+
 	mu   sync.Mutex
 	last telematics.Halts
 	at   time.Time // when the reading began
@@ -24,9 +26,13 @@ func (h *halts) fresh(now time.Time) (telematics.Halts, bool) {
 func (h *halts) put(read telematics.Halts, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if at.After(h.at) {
-		h.last, h.at = read, at
+	if !at.After(h.at) {
+		return
 	}
+	if !h.at.IsZero() { // else nothing is known of what was before
+		h.changed(read.Changes(h.last))
+	}
+	h.last, h.at = read, at
 }
 
 // watchHalts reads the halts again and again, until the context ends.

@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,35 @@ func TestAHaltKeepsCommandsFromLeaving(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAHaltIsPublishedWhenItIsPutInForceChangedAndLifted(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		var told []string
+		tell := func(halts ...telematics.Halt) {
+			w.Halt(halts...)
+			time.Sleep(time.Second)
+			for _, e := range w.Published()[len(told):] {
+				told = append(told, fmt.Sprintf("%s of %d: %t %s", e.Kind, e.Agency, e.Halt.InForce, e.Halt.Why))
+			}
+		}
+		recall := telematics.Halt{Why: "recall", Since: today}
+		theft := telematics.Halt{Agency: 2, Why: "theft", Since: today}
+		tell(recall, theft)
+		theft.Why = "strike"
+		tell(recall, theft)
+		tell(theft)
+		tell(theft)
+		var want []string
+		for _, group := range [][]string{{"halt of 0: true recall", "halt of 2: true theft"}, {"halt of 2: true strike"}, {"halt of 0: false recall"}} {
+			want = append(append(want, group...), group...) // by each instance
+		}
+		slices.Sort(told)
+		slices.Sort(want)
+		if !slices.Equal(told, want) {
+			t.Errorf("published %q, want %q", told, want)
+		}
+	})
 }
 
 func TestAHaltStopsRepublishing(t *testing.T) {

@@ -133,13 +133,20 @@ type alarmEventBody struct {
 	Alarm     alarmBody `json:"alarm"`
 }
 
+// haltEventBody is the data of a halt event.
+type haltEventBody struct {
+	VehicleID *int64        `json:"vehicle_id"` // always null
+	At        string        `json:"at"`
+	InForce   bool          `json:"in_force"` // false: it was lifted
+	Halt      haltNamedBody `json:"halt"`
+}
+
 type alarmBody struct {
 	Kind string  `json:"kind"`
 	Text *string `json:"text"`
 }
 
-// EventBody returns the data of an event about a vehicle, and nil for other kinds. See
-// stream.Config.
+// EventBody returns the data of an event, and nil for a reset. See stream.Config.
 func EventBody(e telematics.Event) any {
 	switch e.Kind {
 	case telematics.CommandEvent:
@@ -150,6 +157,8 @@ func EventBody(e telematics.Event) any {
 		}}
 	case telematics.AlarmEvent:
 		return alarmEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Alarm: alarmBody{Kind: e.Alarm.Kind, Text: orNull(e.Alarm.Text)}}
+	case telematics.HaltEvent:
+		return haltEventBody{At: timestamp(e.At), InForce: e.Halt.InForce, Halt: newHaltNamedBody(e.Halt.Halt)}
 	case telematics.StatusEvent:
 		body := newChangedBody(e.Change.Fields)
 		body["vehicle_id"], body["at"] = int64(e.Vehicle), timestamp(e.At)

@@ -40,13 +40,17 @@ func TestAStreamTellsWhatHappens(t *testing.T) {
 	l.tell(command.Event(now), presence(42, 1), telematics.Event{
 		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now, Change: &telematics.Change{Fields: fields, Large: []telematics.Field{telematics.WarningLamps}},
 	}, telematics.Event{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 1, At: now, Alarm: &telematics.Alarm{Kind: "towing"}},
+		telematics.HaltChange{Halt: telematics.Halt{Agency: 1, Why: "recall", By: "eva", Since: now}, InForce: true}.Event(now),
+		telematics.HaltChange{Halt: telematics.Halt{Why: "theft", By: "tom", Since: now}}.Event(now),
 		telematics.Event{Kind: telematics.ResetEvent, At: now})
-	got := s.await(t, 5)
+	got := s.await(t, 7)
 	for i, want := range []struct{ event, data string }{
 		{"command", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","command":{"id":"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9","vehicle_id":42,"action":"lock","parameters":null,"state":"succeeded","outcome":"executed","requested_by":"admin-7","requested_at":"2026-01-02T09:59:57.940Z","sent_at":"2026-01-02T09:59:57.950Z","received_at":null,"completed_at":"2026-01-02T10:00:00.250Z","deadline":"2026-01-02T10:00:07.940Z","attempts":1,"latency_ms":2310,"late":false,"reason":null,"detail":null,"reported":{"telemetry":{"is_locked":true}},"assurance":{"signed":true,"expiring":true,"deduplicated":true,"correlated":false,"confirmed":true}}}`},
 		{"presence", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","connectivity":{"status":"online","last_seen":"2026-01-02T10:00:00.250Z"}}`},
 		{"status", `{"at":"2026-01-02T10:00:00.250Z","connectivity":{"firmware_version":"4.2.1","signal_quality":"moderate"},"diagnostics":{"dtcs":["P0420"]},"location":{"latitude":48.1,"timestamp":"2026-01-02T10:00:00.250Z"},"oem_data":{"charging_status":null,"dtcs_raw":["0x42"],"seat":{"heated":true}},"telemetry":{"doors":{"trunk":"open"},"gear":null,"is_locked":false},"too_large":["diagnostics.warning_lamps"],"vehicle_id":42}`},
 		{"alarm", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","alarm":{"kind":"towing","text":null}}`},
+		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":true,"halt":{"agency_id":1,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00.250Z"}}`},
+		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":false,"halt":{"agency_id":null,"reason":"theft","by":"tom","since":"2026-01-02T10:00:00.250Z"}}`},
 		{"reset", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","reason":"events_missing"}`},
 	} {
 		if got[i].event != want.event || got[i].data != want.data || got[i].id == "" {
@@ -86,25 +90,30 @@ func TestAStreamTellsOnlyWhatItsReaderMaySeeAndWants(t *testing.T) {
 		stream *eventStream
 		want   []string
 	}{
-		"of all agencies":      {l.follow(""), []string{"1", "2", "3", "3 command"}},
-		"an agency's own":      {l.follow("", withToken(agencyToken(t, 2))), []string{"2", "3", "3 command"}},
+		"of all agencies":      {l.follow(""), []string{"1", "2", "3", "3 command", "0 halt", "0 halt"}},
+		"an agency's own":      {l.follow("", withToken(agencyToken(t, 2))), []string{"2", "3", "3 command", "0 halt"}},
 		"of another agency":    {l.follow("?agency_id=1", withToken(agencyToken(t, 2))), nil},
-		"all, of one agency":   {l.follow("?agency_id=1"), []string{"1"}},
+		"all, of one agency":   {l.follow("?agency_id=1"), []string{"1", "0 halt", "0 halt"}},
 		"of a vehicle":         {l.follow("?vehicle_id=3"), []string{"3", "3 command"}},
 		"of another's vehicle": {l.follow("?vehicle_id=1", withToken(agencyToken(t, 2))), nil},
 		"of a kind":            {l.follow("?event=command"), []string{"3 command"}},
+		"of halts":             {l.follow("?event=halt", withToken(agencyToken(t, 1))), []string{"0 halt", "0 halt"}},
 		"of two kinds":         {l.follow("?event=command,presence&agency_id=2"), []string{"2", "3", "3 command"}},
 	}
 	for _, r := range readers {
 		r.stream.awaitBegin(t)
 	}
-	l.tell(presence(1, 1), presence(2, 2), presence(3, 2), command.Event(now), telematics.Event{Kind: telematics.ResetEvent, At: now})
+	l.tell(presence(1, 1), presence(2, 2), presence(3, 2), command.Event(now), telematics.HaltChange{Halt: telematics.Halt{Why: "recall"}, InForce: true}.Event(now),
+		telematics.HaltChange{Halt: telematics.Halt{Agency: 1}}.Event(now), telematics.Event{Kind: telematics.ResetEvent, At: now})
 	for name, r := range readers {
 		var got []string
 		for _, e := range r.stream.await(t, len(r.want)+1) {
 			var vehicle int
-			if _, err := fmt.Sscanf(e.data, `{"vehicle_id":%d`, &vehicle); err != nil {
-				continue // the reset, which every subscriber gets
+			if e.event == "reset" { // which every subscriber gets
+				continue
+			}
+			if _, err := fmt.Sscanf(e.data, `{"vehicle_id":%d`, &vehicle); err != nil && e.event != "halt" {
+				t.Error(err)
 			}
 			text := fmt.Sprint(vehicle)
 			if e.event != "presence" {

@@ -1,26 +1,61 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 
 	"motorpool/httpapi/contract"
 	"motorpool/telematics"
 )
 
-// haltBody is a halt in force.
-type haltBody struct {
+// haltNamedBody is a halt.
+type haltNamedBody struct {
 	AgencyID *int64 `json:"agency_id"` // null: of all agencies
 	Reason   string `json:"reason"`
 	By       string `json:"by"`
 	Since    string `json:"since"`
 }
 
-func newHaltBody(h telematics.Halt) haltBody {
-	return haltBody{AgencyID: orNull(int64(h.Agency)), Reason: h.Why, By: h.By, Since: timestamp(h.Since)}
+func newHaltNamedBody(h telematics.Halt) haltNamedBody {
+	return haltNamedBody{AgencyID: orNull(int64(h.Agency)), Reason: h.Why, By: h.By, Since: timestamp(h.Since)}
+}
+
+// haltBody is a halt in force, with what it stops now.
+type haltBody struct {
+	haltNamedBody
+	Effect *haltEffectBody `json:"effect"` // null: it could not be counted in time
+}
+
+type haltEffectBody struct {
+	Vehicles int `json:"vehicles"`
+	Withheld int `json:"withheld"`
+	InFlight int `json:"in_flight"`
 }
 
 // killSwitch answers with halts, and changes them.
-type killSwitch struct{ halts Halts }
+type killSwitch struct {
+	halts Halts
+	log   *slog.Logger
+}
+
+// bodies returns halts with what they stop. That is worth less than the halts: it may be missing.
+func (k killSwitch) bodies(c *call, halts ...telematics.Halt) []haltBody {
+	list := bodies(halts, func(h telematics.Halt) haltBody { return haltBody{haltNamedBody: newHaltNamedBody(h)} })
+	ctx, cancel := context.WithTimeout(c.ctx(), effectBudget)
+	defer cancel()
+	effects, err := k.halts.Effects(ctx, halts)
+	if err != nil {
+		k.log.WarnContext(ctx, "effects of halts not counted", "err", err)
+		return list
+	}
+	for i, e := range effects {
+		body := haltEffectBody(e)
+		list[i].Effect = &body
+	}
+	return list
+}
 
 // list answers GET /admin/halts: those that stop vehicles which the caller sees.
 func (k killSwitch) list(c *call) error {
@@ -34,7 +69,7 @@ func (k killSwitch) list(c *call) error {
 			visible = append(visible, h)
 		}
 	}
-	return c.answer(plural(len(visible), "halt"), bodies(visible, newHaltBody))
+	return c.answer(plural(len(visible), "halt"), k.bodies(c, visible...))
 }
 
 // halt answers PUT /admin/halts once the halt holds at every instance.
@@ -50,7 +85,12 @@ func (k killSwitch) halt(c *call) error {
 	case !exists:
 		return contract.Invalid("agency_id", fmt.Sprintf("must be an agency; there is no agency %d", h.Agency))
 	}
-	return c.answer(fmt.Sprintf("Commands to vehicles of %s are halted.", agencyOrAll(h.Agency)), newHaltBody(made))
+	body := k.bodies(c, made)[0]
+	message := fmt.Sprintf("Commands to vehicles of %s are halted.", agencyOrAll(h.Agency))
+	if body.Effect != nil && body.Effect.InFlight > 0 {
+		message += " " + strings.TrimSuffix(plural(body.Effect.InFlight, "command"), ".") + " sent before may still be executed."
+	}
+	return c.answer(message, body)
 }
 
 // resume answers DELETE /admin/halts.

@@ -21,6 +21,9 @@ type halts struct {
 	inForce  telematics.Halts
 	by       []telematics.Author
 	err      error
+
+	effect    telematics.HaltEffect // of each
+	uncounted error
 }
 
 func (h *halts) Halts(context.Context) (telematics.Halts, error) { return h.inForce, h.err }
@@ -33,6 +36,14 @@ func (h *halts) Halt(_ context.Context, made telematics.Halt, by telematics.Auth
 	made.By, made.Since = by.Subject, now
 	h.inForce = append(h.inForce, made)
 	return made, true, nil
+}
+
+func (h *halts) Effects(_ context.Context, of telematics.Halts) ([]telematics.HaltEffect, error) {
+	effects := make([]telematics.HaltEffect, len(of))
+	for i := range of {
+		effects[i] = h.effect
+	}
+	return effects, h.uncounted
 }
 
 func (h *halts) Resume(_ context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
@@ -173,6 +184,24 @@ func TestHalts_RefusalsAreRecorded(t *testing.T) {
 	a.do(http.MethodPut, haltsPath, withJSON(`{"reason":"x"}`)).wants(403, "forbidden")
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != telematics.CommandsHalt || lines[0].Code != "forbidden" {
 		t.Errorf("entries %+v", lines)
+	}
+}
+
+func TestHalts_SayWhatTheyStopAndWhatTheyCannot(t *testing.T) {
+	a := newAPI(t)
+	a.halts.effect = telematics.HaltEffect{Vehicles: 120, Withheld: 3, InFlight: 2}
+	operator := withScopes(t, nil, "all_agencies halt")
+	r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall"}`)).wants(200, "")
+	if r.at("effect", "vehicles") != 120. || r.at("effect", "withheld") != 3. || r.at("effect", "in_flight") != 2. ||
+		r.body.Message != "Commands to vehicles of all agencies are halted. 2 commands sent before may still be executed." {
+		t.Errorf("%s", r.text)
+	}
+	if r := a.get(haltsPath).wants(200, ""); !strings.Contains(r.text, `"effect":{"vehicles":120,"withheld":3,"in_flight":2}`) {
+		t.Errorf("%s", r.text)
+	}
+	a.halts.uncounted = errors.New("too slow") // the halt is in force all the same
+	if r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft"}`)).wants(200, ""); r.at("effect") != nil {
+		t.Errorf("%s", r.text)
 	}
 }
 

@@ -33,6 +33,8 @@ type Halts interface {
 	// Halt returns once the halt holds at every instance. It reports false where there is no such
 	// agency.
 	Halt(context.Context, telematics.Halt, telematics.Author) (telematics.Halt, bool, error)
+	// Effects counts what each of the halts stops now, in their order.
+	Effects(context.Context, telematics.Halts) ([]telematics.HaltEffect, error)
 	// Resume lifts the halt of an agency, or, for zero, that of all. It reports false where there
 	// is none.
 	Resume(context.Context, telematics.AgencyID, telematics.Author) (bool, error)

@@ -25,7 +25,7 @@ func (s *server) routes(e *echo.Echo) {
 	own := clientControl{
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
-	halts, keys, wallets := killSwitch{s.Halts}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
+	halts, keys, wallets := killSwitch{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
 	events := events{feed: s.Feed, fleet: s.Fleet, tokens: s.Tokens, audit: s.audit, readBudget: s.ReadBudget}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
 	control := func(path string, a telematics.Action) {

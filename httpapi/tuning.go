@@ -36,6 +36,9 @@ const (
 	// readBudget is the default of Config.ReadBudget. Half fails reads while Postgres fails over;
 	// double holds callers of a frozen server.
 	readBudget = 5 * time.Second
+	// effectBudget is for counting what a halt stops. Half leaves it out more often on a busy
+	// database; double delays the answer to a halt that holds already.
+	effectBudget = 2 * time.Second
 	// retryUnavailable is when a caller repeats a request while a server is unavailable; failover
 	// takes some 10 s. Half doubles the load of a recovering server; double delays callers.
 	retryUnavailable = 10 * time.Second

@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,6 +132,13 @@ type Halt struct {
 	Since  time.Time
 }
 
+// HaltEffect counts what a halt stops now.
+type HaltEffect struct {
+	Vehicles int // of its agencies
+	Withheld int // open commands that are not recorded as sent: they are not sent
+	InFlight int // sent before and still open: they may be executed, not sent again
+}
+
 // Halts are the halts in force.
 type Halts []Halt
 
@@ -142,4 +150,32 @@ func (hs Halts) Stops(agency AgencyID) (Halt, bool) {
 		}
 	}
 	return Halt{}, false
+}
+
+// HaltChange says that a halt was put in force, has another reason, or was lifted.
+type HaltChange struct {
+	Halt
+	InForce bool
+}
+
+// Changes returns how the halts in force differ from what they were before. A halt that is the same
+// but for its reason is in force anew.
+func (hs Halts) Changes(before Halts) []HaltChange {
+	var changes []HaltChange
+	for _, h := range before {
+		if !slices.ContainsFunc(hs, func(now Halt) bool { return now.Agency == h.Agency }) {
+			changes = append(changes, HaltChange{Halt: h})
+		}
+	}
+	for _, h := range hs {
+		if !slices.ContainsFunc(before, func(was Halt) bool { return was.Agency == h.Agency && was.Since.Equal(h.Since) && was.Why == h.Why }) {
+			changes = append(changes, HaltChange{Halt: h, InForce: true})
+		}
+	}
+	return changes
+}
+
+// Event returns the event of a change, which is of no vehicle.
+func (c HaltChange) Event(at time.Time) Event {
+	return Event{Kind: HaltEvent, Agency: c.Agency, At: at, Halt: &c}
 }

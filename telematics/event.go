@@ -13,6 +13,9 @@ const (
 	StatusEvent   EventKind = "status"   // the vehicle reports something else than before
 	PresenceEvent EventKind = "presence" // the vehicle's connectivity has changed
 	AlarmEvent    EventKind = "alarm"    // the vehicle's unit has raised an alarm
+	// HaltEvent says that a halt was put in force, changed or lifted. It is of no vehicle; that of
+	// all agencies is of no agency either, and for all.
+	HaltEvent EventKind = "halt"
 	// ResetEvent says that events may be missing before this one: subscribers must
 	// read again what they show. It is of no vehicle.
 	ResetEvent EventKind = "reset"
@@ -31,6 +34,7 @@ type Event struct {
 	Command *Command  // of a command event
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 	Alarm   *Alarm    // of an alarm
+	Halt    *HaltChange
 }
 
 // Event returns the event of a command that has entered its state. The command must not change

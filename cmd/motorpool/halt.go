@@ -116,14 +116,42 @@ func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 
 // haltJSON is a halt as the service has it.
 type haltJSON struct {
-	AgencyID *int64    `json:"agency_id"`
-	Reason   string    `json:"reason"`
-	By       string    `json:"by"`
-	Since    time.Time `json:"since"`
+	AgencyID *int64          `json:"agency_id"`
+	Reason   string          `json:"reason"`
+	By       string          `json:"by"`
+	Since    time.Time       `json:"since"`
+	Effect   *haltEffectJSON `json:"effect"` // nil: it could not be counted
 }
 
-// remoteHalts returns the halts in force, as the service has them.
-func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
+type haltEffectJSON struct {
+	Vehicles int `json:"vehicles"`
+	Withheld int `json:"withheld"`
+	InFlight int `json:"in_flight"`
+}
+
+// printInFlight says what a halt could not stop.
+func (e *haltEffectJSON) printInFlight() {
+	if e != nil && e.InFlight > 0 {
+		fmt.Printf("sent before, and may still be executed: %d command(s)\n", e.InFlight)
+	}
+}
+
+// effects counts what halts stop, as the database has it; nil where it cannot be counted.
+func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*haltEffectJSON {
+	counted := make([]*haltEffectJSON, len(of))
+	found, err := commands.KillSwitch{DB: postgres}.Effects(ctx, of)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "motorpool: not counted: %v\n", err)
+	}
+	for i, e := range found {
+		shown := haltEffectJSON(e)
+		counted[i] = &shown
+	}
+	return counted
+}
+
+// listHalts returns the halts in force, as the service has them.
+func (r remote) listHalts(ctx context.Context) ([]haltJSON, error) {
 	e, err := r.send(ctx, http.MethodGet, "halts", nil)
 	if err != nil {
 		return nil, suggestDirect(err)
@@ -131,6 +159,15 @@ func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
 	var list []haltJSON
 	if err := json.Unmarshal(e.Data, &list); err != nil {
 		return nil, fmt.Errorf("read halts: %w", err)
+	}
+	return list, nil
+}
+
+// remoteHalts is listHalts without the effects.
+func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
+	list, err := r.listHalts(ctx)
+	if err != nil {
+		return nil, err
 	}
 	halts := make(telematics.Halts, len(list))
 	for i, h := range list {
@@ -193,14 +230,20 @@ func (h halt) Run(ctx context.Context) error {
 
 func (h halt) throughService(ctx context.Context) error {
 	body := map[string]any{"reason": h.Why, "agency_id": h.Agency}
+	var answer envelope
 	err := retryUnavailable(ctx, func() error {
 		trying, cancel := context.WithTimeout(ctx, haltBudget)
 		defer cancel()
-		_, err := h.send(trying, http.MethodPut, "halts", body)
+		var err error
+		answer, err = h.send(trying, http.MethodPut, "halts", body)
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
 		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s may be in force: motorpool halts", h.scope())}
+	}
+	var made haltJSON
+	if err == nil && json.Unmarshal(answer.Data, &made) == nil { // it is in force in any case
+		made.Effect.printInFlight()
 	}
 	return suggestDirect(err)
 }
@@ -219,6 +262,10 @@ func (h halt) throughDatabase(ctx context.Context) error {
 	fmt.Fprintf(os.Stderr, "written down; it holds everywhere within %v\n", broker.HaltWithin)
 	select {
 	case <-time.After(broker.HaltWithin):
+		if postgres, err := h.open(); err == nil { // it is in force in any case
+			defer postgres.Close()
+			effects(ctx, postgres, telematics.Halt{Agency: h.agency()})[0].printInFlight()
+		}
 		return nil
 	case <-ctx.Done():
 		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s is in force and stays so, until: motorpool resume%s", h.scope(), h.flag())}
@@ -322,20 +369,13 @@ func (h halts) Run(ctx context.Context) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	list := h.remoteHalts
+	list := h.listHalts
 	if h.Direct {
-		list = h.inForce
+		list = h.readHalts
 	}
-	inForce, err := list(ctx)
+	shown, err := list(ctx)
 	if err != nil {
 		return err
-	}
-	shown := make([]haltJSON, len(inForce))
-	for i, halt := range inForce {
-		shown[i] = haltJSON{Reason: halt.Why, By: halt.By, Since: halt.Since}
-		if agency := int64(halt.Agency); agency != 0 {
-			shown[i].AgencyID = &agency
-		}
 	}
 	data, err := json.Marshal(shown)
 	if err != nil {
@@ -345,5 +385,27 @@ func (h halts) Run(ctx context.Context) error {
 	if len(shown) > 0 {
 		message = "halts in force; an agency of - is all agencies:"
 	}
-	return h.show(envelope{Message: message, Data: data}, []column{{"AGENCY", "agency_id"}, {"SINCE", "since"}, {"BY", "by"}, {"REASON", "reason"}})
+	return h.show(envelope{Message: message, Data: data}, []column{{"AGENCY", "agency_id"}, {"SINCE", "since"}, {"BY", "by"}, {"VEHICLES", "effect.vehicles"}, {"IN FLIGHT", "effect.in_flight"}, {"REASON", "reason"}})
+}
+
+// readHalts is listHalts, as the database has them.
+func (h halts) readHalts(ctx context.Context) ([]haltJSON, error) {
+	postgres, err := h.open()
+	if err != nil {
+		return nil, badUsage("%w", err)
+	}
+	defer postgres.Close()
+	inForce, err := commands.KillSwitch{DB: postgres}.Halts(ctx)
+	if err != nil {
+		return nil, explainUnavailable(err)
+	}
+	counted := effects(ctx, postgres, inForce...)
+	shown := make([]haltJSON, len(inForce))
+	for i, halt := range inForce {
+		shown[i] = haltJSON{Reason: halt.Why, By: halt.By, Since: halt.Since, Effect: counted[i]}
+		if agency := int64(halt.Agency); agency != 0 {
+			shown[i].AgencyID = &agency
+		}
+	}
+	return shown, nil
 }

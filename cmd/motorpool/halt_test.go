@@ -140,6 +140,17 @@ func TestHalt_GoesThroughTheService(t *testing.T) {
 	}
 }
 
+func TestHalt_SaysWhatMayStillBeExecuted(t *testing.T) {
+	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":{"effect":{"vehicles":120,"withheld":0,"in_flight":3}}}`)
+		return true
+	})
+	printed, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x")
+	if err != nil || !inOrder(printed, "may still be executed: 3", "are halted") {
+		t.Errorf("%q %v", printed, err)
+	}
+}
+
 func TestHalt_TriesAgainAndNamesTheWayPastTheService(t *testing.T) {
 	busy := func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -181,11 +192,11 @@ func TestResume_ThatWasDoneByATryWhoseAnswerWasLost(t *testing.T) {
 
 func TestHalts_AreListed(t *testing.T) {
 	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		_, _ = io.WriteString(w, `{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z"}]}`)
+		_, _ = io.WriteString(w, `{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z","effect":{"vehicles":120,"withheld":0,"in_flight":3}}]}`)
 		return true
 	})
 	printed, err := output(t, "halts", "--output", "table", "--url", url, "--token", "x")
-	if err != nil || !inOrder(printed, "AGENCY", "SINCE", "BY", "REASON", "-", "2026-01-02T10:00:00Z", "eva", "recall") {
+	if err != nil || !inOrder(printed, "AGENCY", "SINCE", "BY", "VEHICLES", "IN FLIGHT", "REASON", "-", "2026-01-02T10:00:00Z", "eva", "120", "3", "recall") {
 		t.Errorf("%q %v", printed, err)
 	}
 }

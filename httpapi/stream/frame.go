@@ -42,13 +42,15 @@ type Filter struct {
 	Nothing bool                   // no event at all, for an agency that the subscriber may not see
 }
 
-// matches reports whether a frame is for the subscriber. A reset is for all.
+// matches reports whether a frame is for the subscriber. A reset is for all, and so is, for all who
+// see anything, a halt of all agencies.
 func (f Filter) matches(e frame) bool {
 	if e.kind == telematics.ResetEvent {
 		return true
 	}
+	ofAll := e.kind == telematics.HaltEvent && e.agency == 0
 	return !f.Nothing &&
-		(f.Agency == 0 || f.Agency == e.agency) &&
+		(f.Agency == 0 || f.Agency == e.agency || ofAll) &&
 		(f.Vehicle == 0 || f.Vehicle == e.vehicle) &&
 		(f.Kinds == nil || slices.Contains(f.Kinds, e.kind))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -56,6 +57,38 @@ func (k KillSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.A
 			returning agency_id, why, by, since, since >= statement_timestamp() as is_new
 		)`, telematics.CommandsHalt, h, by)
 	return row.halt(), done, unavailable.Wrap("halt commands", err)
+}
+
+// Effects counts what each of the halts stops now, in their order.
+func (k KillSwitch) Effects(ctx context.Context, halts telematics.Halts) ([]telematics.HaltEffect, error) {
+	if len(halts) == 0 {
+		return nil, nil
+	}
+	agencies := make([]int64, len(halts))
+	for i, h := range halts {
+		agencies[i] = int64(h.Agency)
+	}
+	var rows []struct {
+		Vehicles int `db:"vehicles"`
+		Withheld int `db:"withheld"`
+		InFlight int `db:"in_flight"`
+	}
+	err := k.DB.Lists.SelectContext(ctx, &rows, `
+		with open as (
+			select agency_id, count(*) filter (where state = 'accepted') as withheld, count(*) filter (where state <> 'accepted') as in_flight
+			from commands where state in ('accepted', 'sent', 'received') group by agency_id
+		), fleets as (
+			select agency_id, count(*) as vehicles from vehicles group by agency_id
+		)
+		select coalesce((select sum(vehicles) from fleets where of in (0, agency_id)), 0) as vehicles,
+			coalesce((select sum(withheld) from open where of in (0, agency_id)), 0) as withheld,
+			coalesce((select sum(in_flight) from open where of in (0, agency_id)), 0) as in_flight
+		from unnest($1::bigint[]) with ordinality as halt (of, number) order by number`, pq.Array(agencies))
+	effects := make([]telematics.HaltEffect, len(rows))
+	for i, row := range rows {
+		effects[i] = telematics.HaltEffect(row)
+	}
+	return effects, unavailable.Wrap("count what halts stop", err)
 }
 
 // Resume lifts a halt, with its entry in the activity history. It reports false where there was

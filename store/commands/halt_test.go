@@ -1,12 +1,16 @@
 package commands
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
@@ -51,6 +55,34 @@ func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
 	}
 	if l := lines[2]; l.Action != telematics.CommandsHalt || l.Agency != 1 || l.Note != "strike" {
 		t.Errorf("line %+v", l)
+	}
+}
+
+func TestEffects_CountVehiclesAndOpenCommands(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	newVehicle := storetest.Vehicles(t, p.DB) // of agency 1
+	for n := range 6 {
+		vehicle, _ := newVehicle()
+		c := brokertest.NewCommand(vehicle, telematics.Lock)
+		if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+			t.Fatal(claim, err)
+		}
+		var err error
+		switch n {
+		case 0, 1:
+		case 2, 3, 4:
+			err = p.StoreProgress(t.Context(), []delivery.Note{{Command: c.ID, Progress: delivery.Progress{SentAt: time.Now(), Attempts: 1}}})
+		case 5:
+			_, _, err = p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	effects, err := p.Effects(t.Context(), telematics.Halts{{Agency: 2}, {}, {Agency: 1}})
+	all := telematics.HaltEffect{Vehicles: 6, Withheld: 2, InFlight: 3}
+	if want := []telematics.HaltEffect{{}, all, all}; err != nil || !slices.Equal(effects, want) {
+		t.Errorf("%+v, %v, want %+v", effects, err, want)
 	}
 }
 

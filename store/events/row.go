@@ -35,6 +35,14 @@ type eventRow struct {
 	Presence telematics.PresenceStatus `json:"p,omitempty"`
 	SeenMS   int64                     `json:"s,omitempty"`
 	Alarm    *eventAlarmRow            `json:"al,omitempty"`
+	Halt     *eventHaltRow             `json:"h,omitempty"`
+}
+
+type eventHaltRow struct {
+	Why     string `json:"w"`
+	By      string `json:"by"`
+	SinceMS int64  `json:"s"`
+	InForce bool   `json:"on"`
 }
 
 type eventAlarmRow struct {
@@ -75,6 +83,9 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 	}
 	if e.Alarm != nil {
 		row.Alarm = &eventAlarmRow{Kind: e.Alarm.Kind, Text: e.Alarm.Text}
+	}
+	if h := e.Halt; h != nil {
+		row.Halt = &eventHaltRow{Why: h.Why, By: h.By, SinceMS: millis(h.Since), InForce: h.InForce}
 	}
 	return json.Marshal(row)
 }
@@ -171,6 +182,14 @@ func decodeEvent(text string) (telematics.Event, error) {
 			return e, fmt.Errorf("decode event: no alarm in it")
 		}
 		e.Alarm = &telematics.Alarm{Kind: row.Alarm.Kind, Text: row.Alarm.Text}
+		return e, nil
+	case telematics.HaltEvent:
+		if row.Halt == nil {
+			return e, fmt.Errorf("decode event: no halt in it")
+		}
+		e.Halt = &telematics.HaltChange{InForce: row.Halt.InForce, Halt: telematics.Halt{
+			Agency: row.Agency, Why: row.Halt.Why, By: row.Halt.By, Since: instantOf(row.Halt.SinceMS),
+		}}
 		return e, nil
 	case telematics.ResetEvent:
 		return e, nil
