@@ -34,7 +34,7 @@ func TestChanceTakesAnyDeliveryInItsShare(t *testing.T) {
 
 func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
 	fates := func(car Config) string {
-		a := newAir(Cellular, &Faults{Drop: Rule{Chance: 0.5}}, car.random())
+		a := newAir(Cellular, &Faults{Drop: Rule{Chance: 0.5}}, Random(car.Seed, car.Unit))
 		fates := ""
 		for i := range 50 {
 			at, arrives := a.down(epoch, []byte{byte(i)})

@@ -88,7 +88,7 @@ func NewCar(config Config) *Car {
 	c := &Car{
 		config: config, asks: make(chan func(context.Context) error), inbox: make(chan heard, inboxSize),
 		dialled: make(chan dialled), stopped: make(chan struct{}),
-		body: config.Profile.Body.clone(), faults: config.Profile.Faults, clock: config.Profile.Clock, rng: config.random(),
+		body: config.Profile.Body.clone(), faults: config.Profile.Faults, clock: config.Profile.Clock, rng: Random(config.Seed, config.Unit),
 		hangUp: func() {},
 	}
 	c.air = newAir(config.Profile.Latency, &c.faults, c.rng)
@@ -156,7 +156,7 @@ func (c *Car) boot(ctx context.Context, after time.Duration) error {
 // act lets something happen to the car, and tells the world what followed.
 func (c *Car) act(do func(Moment) Effects) {
 	now := time.Now()
-	c.body.advance(now.Sub(c.lived), c.rng)
+	c.body.Advance(now.Sub(c.lived), c.rng)
 	c.lived = now
 	at := c.clock.Read(now)
 	before := c.body.Report(at.Clock)

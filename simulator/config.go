@@ -77,11 +77,11 @@ func (p Profile) withDefaults() Profile {
 	return p
 }
 
-// random returns the car's own source: the same for the same seed and serial.
-func (c Config) random() *mathrand.Rand {
+// Random returns a unit's own source: the same for the same seed and serial.
+func Random(seed uint64, unit telematics.Unit) *mathrand.Rand {
 	serial := fnv.New64a()
-	serial.Write([]byte(c.Unit))
-	return mathrand.New(mathrand.NewPCG(c.Seed, serial.Sum64()))
+	serial.Write([]byte(unit))
+	return mathrand.New(mathrand.NewPCG(seed, serial.Sum64()))
 }
 
 // Rule says when a fault strikes; the zero value never does. Both halves may be set.

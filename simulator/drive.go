@@ -24,9 +24,9 @@ const (
 	rsrpSpread          = 0.6  // dB per square root of a second
 )
 
-// advance lets time pass for the vehicle: it drives, uses or takes up energy, and its signal
+// Advance lets time pass for the vehicle: it drives, uses or takes up energy, and its signal
 // wanders.
-func (b *Body) advance(dt time.Duration, rng *rand.Rand) {
+func (b *Body) Advance(dt time.Duration, rng *rand.Rand) {
 	if dt <= 0 {
 		return
 	}

@@ -18,7 +18,7 @@ func TestADrivingCarCoversGroundUsesFuelAndKeepsToItsLoop(t *testing.T) {
 	headings := map[float64]bool{}
 	for range 3600 {
 		here := Point{body.Latitude, body.Longitude}
-		body.advance(time.Second, rng)
+		body.Advance(time.Second, rng)
 		north, east := here.offset(Point{body.Latitude, body.Longitude})
 		if metres := 1000 * math.Hypot(north, east); metres > 15 { // 50 km/h is 13.9 m/s
 			t.Fatalf("jumped %.0f m in a second", metres)
@@ -48,7 +48,7 @@ func TestADriverFillsUpBeforeTheTankIsEmpty(t *testing.T) {
 	filled := false
 	for range 20 * 60 {
 		before := body.EnergyPercent
-		body.advance(time.Minute, rng)
+		body.Advance(time.Minute, rng)
 		filled = filled || body.EnergyPercent > before
 		if body.EnergyPercent < refuelBelow {
 			t.Fatalf("down to %g %%", body.EnergyPercent)
@@ -63,11 +63,11 @@ func TestAChargingBatteryRisesUntilItIsFull(t *testing.T) {
 	profile, _ := Demo(2)
 	body, rng := profile.Body, newRNG()
 	before := body.EnergyPercent
-	body.advance(time.Hour, rng)
+	body.Advance(time.Hour, rng)
 	if body.EnergyPercent <= before || body.Charging != "charging" {
 		t.Errorf("%g %% after an hour, %s", body.EnergyPercent, body.Charging)
 	}
-	body.advance(24*time.Hour, rng)
+	body.Advance(24*time.Hour, rng)
 	if body.EnergyPercent != 100 || body.Charging != "disconnected" {
 		t.Errorf("%g %% after a day, %s", body.EnergyPercent, body.Charging)
 	}
@@ -77,7 +77,7 @@ func TestAParkedCarStaysWhereItIsAndItsTwelveVoltsDrain(t *testing.T) {
 	body, rng := Hatchback(munich), newRNG()
 	start := body
 	for range 48 {
-		body.advance(time.Hour, rng)
+		body.Advance(time.Hour, rng)
 	}
 	if body.Latitude != start.Latitude || body.MileageKm != start.MileageKm || body.EnergyPercent != start.EnergyPercent {
 		t.Error("it moved, or used fuel")
@@ -92,7 +92,7 @@ func TestTheSignalWandersAroundItsSite(t *testing.T) {
 	seen, sum := map[float64]bool{}, 0.0
 	const n = 2000
 	for range n {
-		body.advance(20*time.Second, rng)
+		body.Advance(20*time.Second, rng)
 		seen[math.Round(body.RSRP)] = true
 		sum += body.RSRP
 	}
@@ -104,7 +104,7 @@ func TestTheSignalWandersAroundItsSite(t *testing.T) {
 func TestWithoutARouteACarDrivesStraightAhead(t *testing.T) {
 	body := Hatchback(munich)
 	body.SpeedKmh, body.Heading = 100, 90
-	body.advance(36*time.Second, newRNG()) // a kilometre
+	body.Advance(36*time.Second, newRNG()) // a kilometre
 	north, east := munich.offset(Point{body.Latitude, body.Longitude})
 	if math.Abs(east-1) > 0.001 || math.Abs(north) > 0.001 {
 		t.Errorf("moved %g km east, %g km north", east, north)

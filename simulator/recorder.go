@@ -21,9 +21,19 @@ const (
 	CommandEnded    Kind = "ended"    // the car has acted, or failed to
 	CommandAnswered Kind = "answered" // the unit handed an answer to its radio
 	Harmed          Kind = "harmed"   // what no command must ever do; the detail says it
+	// The vehicle is locked or unlocked now, whatever the cause; the detail says which. Also at the
+	// start.
+	Turned Kind = "turned"
 )
 
-// Event is one line of the flight recorder.
+// Details of Turned.
+const (
+	TurnedLocked   = "locked"
+	TurnedUnlocked = "unlocked"
+)
+
+// Event is one line of the flight recorder. Of a unit whose commands have no number, Seq counts
+// what the unit has heard: it tells two copies of a command apart.
 type Event struct {
 	Kind    Kind                 `json:"kind"`
 	Unit    telematics.Unit      `json:"unit"`

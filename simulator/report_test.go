@@ -15,7 +15,7 @@ import (
 func TestEveryDemoCarReportsWhatTheServiceTakesWhole(t *testing.T) {
 	for id, profile := range demo() {
 		body := profile.Body.clone()
-		body.advance(time.Minute, rand.New(rand.NewPCG(1, 1)))
+		body.Advance(time.Minute, rand.New(rand.NewPCG(1, 1)))
 		want := body.Report(epoch)
 		got, dropped, err := v1.DecodeReport(v1.EncodeReport(want), epoch)
 		if err != nil || len(dropped) != 0 {

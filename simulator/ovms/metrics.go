@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
@@ -14,9 +15,22 @@ func slashes(name string) string { return strings.ReplaceAll(name, ".", "/") }
 
 // observe lets the module listen to the bus of its car.
 func (m *Module) observe() {
-	if !m.faults.Deaf && believes[m.config.Type] == byBus {
+	if m.body.Locked != m.turned {
+		m.recordTurn()
+	}
+	if !m.deaf() && believes[m.config.Type] == byBus {
 		m.locked = m.body.Locked
 	}
+}
+
+// recordTurn records whether the car is locked now.
+func (m *Module) recordTurn() {
+	m.turned = m.body.Locked
+	detail := simulator.TurnedUnlocked
+	if m.turned {
+		detail = simulator.TurnedLocked
+	}
+	m.record(simulator.Turned, line{}, detail)
 }
 
 // metrics returns what the module knows, as text (OvmsMetric::AsString).
@@ -26,9 +40,9 @@ func (m *Module) metrics() map[string]string {
 	all := map[string]string{
 		"m.version": m.config.Firmware, "s.v3.connected": "yes", "s.v3.peers": strconv.Itoa(len(m.clients)), "v.type": m.config.Type,
 		"v.b.soc": decimal(b.EnergyPercent, 1), "v.b.range.est": decimal(b.FullRangeKm*b.EnergyPercent/100, 0), "v.b.12v.voltage": decimal(b.OnboardV, 2),
-		"v.e.on": truth(b.Ignition), "v.e.awake": truth(b.Ignition), "v.e.locked": truth(m.locked), "v.e.handbrake": truth(b.ParkBrake), "v.e.gear": gears[b.Gear],
+		"v.e.on": truth(b.Ignition), "v.e.awake": truth(b.Ignition || b.Charging == "charging"), "v.e.locked": truth(m.locked), "v.e.handbrake": truth(b.ParkBrake), "v.e.gear": gears[b.Gear],
 		"v.e.valet": "no", "v.e.serv.range": decimal(b.ServiceDueKm, 0),
-		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1), "v.p.gpslock": truth(!m.faults.NoFix),
+		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1), "v.p.gpslock": truth(!m.blind()),
 		"v.d.fl": open(telematics.DoorFrontLeft), "v.d.fr": open(telematics.DoorFrontRight), "v.d.rl": open(telematics.DoorRearLeft),
 		"v.d.rr": open(telematics.DoorRearRight), "v.d.trunk": open(telematics.DoorTrunk),
 		"v.c.charging": truth(b.Charging == "charging"), "v.c.pilot": truth(b.Charging == "charging"), "v.c.state": "done",
@@ -37,7 +51,7 @@ func (m *Module) metrics() map[string]string {
 	if b.Charging == "charging" {
 		all["v.c.state"] = "charging"
 	}
-	if m.faults.NoFix { // stale, and sent all the same
+	if m.blind() { // stale, and sent all the same
 		for _, name := range []string{"v.p.latitude", "v.p.longitude", "v.p.gpstime"} {
 			if before, ok := m.sent[name]; ok {
 				all[name] = before
@@ -46,7 +60,22 @@ func (m *Module) metrics() map[string]string {
 			}
 		}
 	}
+	if m.deaf() {
+		for name := range all {
+			if before, ok := m.sent[name]; ok && fromBus(name) {
+				all[name] = before
+			}
+		}
+	}
 	return all
+}
+
+// fromBus reports whether the module hears a metric from its car, and has not its own sensor.
+func fromBus(name string) bool {
+	if slices.Contains([]string{"v.p.latitude", "v.p.longitude", "v.p.gpstime", "v.p.gpslock", "v.p.direction", "v.b.12v.voltage", "v.e.locked", "v.type"}, name) {
+		return false
+	}
+	return strings.HasPrefix(name, "v.")
 }
 
 var gears = map[string]string{"R": "-1", "N": "0", "P": "0", "D": "1"}

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,9 @@ type Config struct {
 	PIN      string // its setting password/pin. Defaults to none
 	Firmware string // Defaults to 3.3.006
 	Body     simulator.Body
+	Day      *simulator.Day // by which the car lives. Defaults to none: it stays as it is
 	Faults   Faults
+	Seed     uint64 // of everything random in the module, together with its serial
 
 	Recorder *simulator.Recorder // Defaults to none
 	Logger   *slog.Logger        // Defaults to none
@@ -51,8 +54,15 @@ type Faults struct {
 	Silent bool
 	// Answers are lost on the way.
 	Mute bool
-	// The answer and the execution of a command line come so much later.
+	// The execution of a command line, and its answer, come so much later.
 	Delay time.Duration
+	// An answer is held back for up to this time, so that later ones overtake it.
+	Reorder time.Duration
+	// The chance with which a command line is lost on the way, an answer is, and an answer is sent
+	// twice.
+	Drop, DropAnswer, Duplicate float64
+	// No network.
+	Offline bool
 	// The module does not hear the bus: v.e.locked keeps its value, and is sent again as it was.
 	Deaf bool
 	// No GPS fix: the position and its time stay as they are.
@@ -85,7 +95,13 @@ type Module struct {
 
 	// The goroutine of Run owns everything below.
 	body     simulator.Body
+	turned   bool // as the flight recorder has it
+	lived    time.Time
+	rng      *rand.Rand
 	faults   Faults
+	boots    int         // command lines of an earlier one are not executed
+	heard    int64       // command lines
+	dropped  int         // by the radio
 	link     paho.Client // nil: none
 	cut      func()
 	attempt  int
@@ -122,7 +138,7 @@ func New(c Config) *Module {
 	return &Module{
 		config: c, asks: make(chan func()), inbox: make(chan message, inboxSize), events: make(chan func(), inboxSize),
 		body: c.Body, faults: c.Faults, cut: func() {}, sent: map[string]string{}, clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT",
-		retry: max(1, int(c.StableWait/time.Second)),
+		rng: simulator.Random(c.Seed, c.Unit),
 	}
 }
 
@@ -132,6 +148,9 @@ func (m *Module) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / m.config.Speed))
 	defer tick.Stop()
 	defer m.hangUp()
+	m.lived = time.Now()
+	m.retry = m.stable()
+	m.recordTurn()
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,7 +176,16 @@ func (m *Module) Suspended() bool { return m.suspended.Load() }
 
 // Do changes the car, its faults, or both. It blocks until it is done, or the context ends.
 func (m *Module) Do(ctx context.Context, change func(*simulator.Body, *Faults)) {
-	m.ask(ctx, func() { change(&m.body, &m.faults); m.observe() })
+	m.ask(ctx, func() {
+		change(&m.body, &m.faults)
+		m.observe()
+		switch {
+		case m.faults.Offline && m.link != nil:
+			m.lost(retryLost)
+		case !m.faults.Offline && m.link == nil && m.retry > 0:
+			m.retry = 1
+		}
+	})
 }
 
 // Body returns the car as it is, whatever the module reports.
@@ -171,6 +199,21 @@ func (m *Module) LimitKmh(ctx context.Context) (kmh int) {
 	m.ask(ctx, func() { kmh = m.limitKmh })
 	return kmh
 }
+
+// Restart is a reboot of the module: what it was about to execute is lost.
+func (m *Module) Restart(ctx context.Context) {
+	m.ask(ctx, func() {
+		m.boots++
+		m.sent, m.clients = map[string]string{}, map[string]int{}
+		m.seconds, m.lastAll, m.lastSent = 0, 0, 0
+		if m.retry >= 0 {
+			m.lost(m.stable())
+		}
+	})
+}
+
+// stable is how many seconds the network has to be stable before a connection.
+func (m *Module) stable() int { return max(1, int(m.config.StableWait/time.Second)) }
 
 // Cut breaks the connection as a dead radio does; the module connects again a minute later.
 func (m *Module) Cut(ctx context.Context) { m.ask(ctx, func() { m.lost(retryLost) }) }
@@ -202,8 +245,9 @@ func (m *Module) after(ctx context.Context, d time.Duration, do func()) {
 // tick is one second of the module (Ticker1).
 func (m *Module) tick(ctx context.Context) {
 	m.seconds++
+	m.live(ctx)
 	if m.link == nil {
-		if m.retry > 0 {
+		if m.retry > 0 && !m.noNetwork() {
 			if m.retry--; m.retry == 0 {
 				m.connect(ctx)
 			}
@@ -217,6 +261,40 @@ func (m *Module) tick(ctx context.Context) {
 	case m.seconds > m.lastSent+m.interval():
 		m.transmitModified()
 	}
+}
+
+// live lets time pass for the car.
+func (m *Module) live(ctx context.Context) {
+	now := time.Now()
+	passed := time.Duration(float64(now.Sub(m.lived)) * m.config.Speed)
+	m.lived = now
+	if m.config.Day == nil {
+		m.body.Advance(passed, m.rng)
+		return
+	}
+	before := m.body.Ignition
+	if m.config.Day.Pass(&m.body, passed, m.rng) {
+		m.publish("notify/alert/flatbed/moved", 1, false, "Vehicle is being transported")
+	}
+	m.observe()
+	if m.noNetwork() && m.link != nil {
+		m.lost(retryLost)
+	}
+	if before != m.body.Ignition {
+		m.transmitModified() // on vehicle.on and vehicle.off (EventListener)
+	}
+}
+
+func (m *Module) in(p simulator.Phase) bool { return m.config.Day != nil && m.config.Day.Phase() == p }
+
+func (m *Module) noNetwork() bool { return m.faults.Offline || m.in(simulator.Away) }
+
+// deaf reports whether the module hears nothing of its car, and keeps what it knew.
+func (m *Module) deaf() bool { return m.faults.Deaf || m.in(simulator.Stale) }
+
+// blind reports whether there are no satellites.
+func (m *Module) blind() bool {
+	return m.faults.NoFix || m.in(simulator.Away) || m.in(simulator.Asleep)
 }
 
 func (m *Module) interval() int {

@@ -318,3 +318,58 @@ func TestModule_AbsentHearsNothing(t *testing.T) {
 		t.Errorf("a command from before was executed: %v", kinds(events))
 	}
 }
+
+func TestModule_LivesADay(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{Speed: 1500, Day: simulator.NewDay(6*time.Hour + 50*time.Minute)})
+	w.await(1, "metric/v/e/on", "no")
+	w.await(1, "metric/v/e/on", "yes")
+	w.await(1, "metric/v/e/gear", "1")
+	before := w.module.Body(t.Context())
+	w.await(2, "metric/v/e/on", "no")
+	after := w.module.Body(t.Context())
+	if after.EnergyPercent >= before.EnergyPercent || after.MileageKm <= before.MileageKm || !after.Locked {
+		t.Errorf("after the drive %.1f %% and %.1f km, locked %t; at its beginning %.1f %% and %.1f km", after.EnergyPercent, after.MileageKm, after.Locked, before.EnergyPercent, before.MileageKm)
+	}
+	var turns []string
+	for _, e := range w.recorder.Events() {
+		if e.Kind == simulator.Turned {
+			turns = append(turns, e.Detail)
+		}
+	}
+	// By the key, after the drive.
+	if !slices.Equal(turns, []string{simulator.TurnedUnlocked, simulator.TurnedLocked}) {
+		t.Errorf("the recorder has %v", turns)
+	}
+	w.await(1, "metric/s/v3/connected", "no") // the garage
+}
+
+func TestModule_FaultsOfTheRadio(t *testing.T) {
+	t.Parallel()
+	w := begin(t, Config{})
+	w.await(1, "metric/v/e/locked", "no")
+	set := func(f Faults) { w.module.Do(t.Context(), func(_ *simulator.Body, faults *Faults) { *faults = f }) }
+	set(Faults{Duplicate: 1})
+	_, answers := w.order("lock 4711")
+	w.await(2, answers, "Vehicle locked")
+	set(Faults{Drop: 1})
+	lost, _ := w.order("unlock 4711")
+	eventually(t, "lost", func() (is bool) {
+		w.module.ask(t.Context(), func() { is = w.module.dropped == 1 })
+		return is
+	})
+	set(Faults{Delay: 500 * time.Millisecond})
+	forgotten, _ := w.order("unlock 4711")
+	eventually(t, "heard", func() bool { return len(w.recorder.Of(forgotten)) == 1 })
+	w.module.Restart(t.Context())
+	set(Faults{})
+	w.await(2, "metric/v/type", "NL")
+	_, answers = w.order("unlock 4711")
+	w.await(1, answers, "Vehicle unlocked")
+	time.Sleep(500 * time.Millisecond) // until what was delayed would have been executed
+	if len(w.recorder.Of(lost)) > 0 || len(w.recorder.Of(forgotten)) != 1 {
+		t.Errorf("lost: %v; forgotten in the restart: %v", kinds(w.recorder.Of(lost)), kinds(w.recorder.Of(forgotten)))
+	}
+	set(Faults{Offline: true})
+	w.await(2, "metric/s/v3/connected", "no")
+}

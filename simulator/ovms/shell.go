@@ -48,15 +48,53 @@ func (m *Module) hear(ctx context.Context, heard message) {
 	case what == "request/metric":
 		m.transmit(func(name, _ string) bool { return matches(heard.payload, name) })
 	case what == "request/config":
-		m.record(simulator.Harmed, telematics.NoCommand, "", "settings were read")
+		m.record(simulator.Harmed, line{}, "settings were read")
 		m.publish("client/"+client+"/config/"+slashes(heard.payload), 0, false, m.config.PIN)
+	case isCommand && m.rng.Float64() < m.faults.Drop:
+		m.dropped++
 	case isCommand && !m.faults.Silent:
-		if m.faults.Delay > 0 {
-			m.after(ctx, m.faults.Delay, func() { m.execute(ctx, client, id, heard.payload) })
-			return
-		}
-		m.execute(ctx, client, id, heard.payload)
+		m.heard++
+		l, boot := m.parse(client, id, heard.payload), m.boots
+		m.record(simulator.CommandReceived, l, "")
+		m.maybeLater(ctx, m.faults.Delay, func() {
+			if boot == m.boots {
+				m.execute(ctx, l)
+			}
+		})
 	}
+}
+
+// maybeLater does something a while later, or now.
+func (m *Module) maybeLater(ctx context.Context, d time.Duration, do func()) {
+	if d > 0 {
+		m.after(ctx, d, do)
+		return
+	}
+	do()
+}
+
+// line is a command line that the module has heard.
+type line struct {
+	command telematics.CommandID
+	action  telematics.Action
+	words   []string
+	seq     int64
+	answer  string // the end of the topic of its answer
+}
+
+func (m *Module) parse(client, id, text string) line {
+	l := line{words: strings.Fields(text), seq: m.heard, answer: "client/" + client + "/response/" + id}
+	if len(l.words) == 0 {
+		l.words = []string{""}
+	}
+	l.action = telematics.Action(l.words[0])
+	if text == "server v3 update all" {
+		l.action = telematics.ReportState
+	}
+	if command, err := uuid.Parse(id); err == nil {
+		l.command = command
+	}
+	return l
 }
 
 // matches reports whether a list of names, which may end in *, has a name.
@@ -71,83 +109,80 @@ func matches(list, name string) bool {
 
 // execute runs a line in the module's shell, as often as it comes, and answers with what the shell
 // printed (RunCommand).
-func (m *Module) execute(ctx context.Context, client, id, line string) {
-	words := strings.Fields(line)
-	if len(words) == 0 {
-		words = []string{""}
-	}
-	action := telematics.Action(words[0])
-	if line == "server v3 update all" {
-		action = telematics.ReportState
-	}
-	command, err := uuid.Parse(id)
-	if err != nil {
-		command = telematics.NoCommand
-	}
-	m.record(simulator.CommandReceived, command, action, "")
+func (m *Module) execute(ctx context.Context, l line) {
 	var text string
 	switch {
-	case action == telematics.ReportState:
+	case l.action == telematics.ReportState:
 		m.sendAll = true
 		text = "Server V3 data update for all metrics has been scheduled"
-	case action == telematics.Lock && len(words) == 2:
-		text = m.lock(ctx, command, true, words[1])
-	case action == telematics.Unlock && len(words) == 2:
-		text = m.lock(ctx, command, false, words[1])
-	case action == telematics.Lock || action == telematics.Unlock:
-		text = "Usage: " + words[0] + " <pin>"
+	case l.action == telematics.Lock && len(l.words) == 2:
+		text = m.lock(ctx, l, true)
+	case l.action == telematics.Unlock && len(l.words) == 2:
+		text = m.lock(ctx, l, false)
+	case l.action == telematics.Lock || l.action == telematics.Unlock:
+		text = "Usage: " + l.words[0] + " <pin>"
 	default:
 		text = "Unrecognised command"
 	}
-	m.record(simulator.CommandAnswered, command, action, text)
-	if !m.faults.Mute {
-		m.publish("client/"+client+"/response/"+id, 1, false, text+"\n")
+	wait := m.faults.Delay
+	if m.faults.Reorder > 0 {
+		wait += time.Duration(m.rng.Int64N(int64(m.faults.Reorder)))
+	}
+	m.maybeLater(ctx, wait, func() { m.say(l, text) })
+}
+
+// say hands an answer to the radio.
+func (m *Module) say(l line, text string) {
+	m.record(simulator.CommandAnswered, l, text)
+	if m.faults.Mute || m.rng.Float64() < m.faults.DropAnswer {
+		return
+	}
+	m.publish(l.answer, 1, false, text+"\n")
+	if m.rng.Float64() < m.faults.Duplicate {
+		m.publish(l.answer, 1, false, text+"\n")
 	}
 }
 
 // lock is what vehicle_shell.cpp and the module's code for the vehicle type do.
-func (m *Module) lock(ctx context.Context, command telematics.CommandID, locked bool, pin string) string {
-	word, action := "lock", telematics.Lock
-	if !locked {
-		word, action = "unlock", telematics.Unlock
-	}
+func (m *Module) lock(ctx context.Context, l line, locked bool) string {
+	word, pin := string(l.action), l.words[1]
 	fails := "Error: vehicle could not be " + word + "ed"
 	kind, known := believes[m.config.Type]
 	switch {
 	case !known || kind == none:
 		return "Error: Vehicle " + word + " functionality not available"
 	case kind == byLimit:
-		if !m.limit(command, locked, pin) {
+		if !m.limit(l, locked, pin) {
 			return fails
 		}
 	case checksPIN[m.config.Type] && (m.config.PIN == "" || pin != m.config.PIN):
 		return fails
 	default:
-		m.record(simulator.CommandStarted, command, action, "")
+		m.record(simulator.CommandStarted, l, "")
 		if kind == byCommand {
 			m.locked = locked
 			m.transmitModified()
 		}
-		m.after(ctx, m.scaled(m.config.Effort), func() { m.move(command, action, locked) })
+		m.after(ctx, m.scaled(m.config.Effort), func() { m.move(l, locked) })
 	}
 	return "Vehicle " + word + "ed"
 }
 
 // move is when the car has heard the frames on its bus, or has not.
-func (m *Module) move(command telematics.CommandID, action telematics.Action, locked bool) {
+func (m *Module) move(l line, locked bool) {
 	if m.faults.Stuck {
-		m.record(simulator.CommandEnded, command, action, "the car did not move")
+		m.record(simulator.CommandEnded, l, "the car did not move")
 		return
 	}
 	m.body.Locked = locked
-	m.record(simulator.CommandEnded, command, action, "")
+	m.record(simulator.CommandEnded, l, "")
 	m.observe()
-	m.publish("event/vehicle/"+string(action)+"ed", 0, false, "")
+	m.publish("event/vehicle/"+string(l.action)+"ed", 0, false, "")
 	m.transmitModified() // on vehicle.locked and vehicle.unlocked (EventListener)
 }
 
 // limit limits the speed of a Twizy, also while it drives.
-func (m *Module) limit(command telematics.CommandID, locked bool, pin string) bool {
+func (m *Module) limit(l line, locked bool, pin string) bool {
 	kmh, err := strconv.Atoi(pin)
 	switch {
 	case !locked:
@@ -157,15 +192,15 @@ func (m *Module) limit(command telematics.CommandID, locked bool, pin string) bo
 	default:
 		m.limitKmh, m.locked = kmh, true
 		m.body.SpeedKmh = min(m.body.SpeedKmh, float64(kmh))
-		m.record(simulator.Harmed, command, telematics.Lock, "speed limited to "+pin+" km/h")
+		m.record(simulator.Harmed, l, "speed limited to "+pin+" km/h")
 	}
 	m.transmitModified()
 	return true
 }
 
-func (m *Module) record(kind simulator.Kind, command telematics.CommandID, action telematics.Action, detail string) {
+func (m *Module) record(kind simulator.Kind, l line, detail string) {
 	now := time.Now()
 	m.config.Recorder.Record(simulator.Event{
-		Kind: kind, Unit: m.config.Unit, Command: command, Action: action, Detail: detail, Clock: now, True: now,
+		Kind: kind, Unit: m.config.Unit, Command: l.command, Action: l.action, Seq: l.seq, Detail: detail, Clock: now, True: now,
 	})
 }

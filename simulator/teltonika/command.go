@@ -12,6 +12,12 @@ import (
 	"motorpool/telematics"
 )
 
+// order is a command line that the unit has heard.
+type order struct {
+	line string
+	seq  int64
+}
+
 // hear takes in a message on the command topic. The unit keeps no record of what it has executed,
 // and knows no expiry.
 func (u *Unit) hear(ctx context.Context, payload []byte) {
@@ -19,45 +25,66 @@ func (u *Unit) hear(ctx context.Context, payload []byte) {
 	if err := json.Unmarshal(payload, &m); err != nil || m.CMD == "" || u.faults.Silent {
 		return
 	}
-	u.note(simulator.CommandReceived, "", m.CMD)
-	u.after(ctx, u.faults.Delay, func() { u.execute(ctx, m.CMD) })
+	if u.rng.Float64() < u.faults.Drop {
+		u.dropped++
+		return
+	}
+	u.counted++
+	o, boot := order{m.CMD, u.counted}, u.boots
+	u.note(simulator.CommandReceived, "", o)
+	u.after(ctx, u.faults.Delay, func() {
+		if boot == u.boots {
+			u.execute(ctx, o)
+		}
+	})
 }
 
-func (u *Unit) note(kind simulator.Kind, action telematics.Action, line string) {
+func (u *Unit) note(kind simulator.Kind, action telematics.Action, o order) {
 	now := time.Now()
-	u.config.Recorder.Record(simulator.Event{Kind: kind, Unit: u.config.Unit, Action: action, Detail: line, Clock: now.UTC(), True: now})
+	u.config.Recorder.Record(simulator.Event{
+		Kind: kind, Unit: u.config.Unit, Action: action, Seq: o.seq, Detail: o.line, Clock: now.UTC(), True: now,
+	})
 }
 
-func (u *Unit) execute(ctx context.Context, line string) {
-	words := strings.Fields(line)
+func (u *Unit) execute(ctx context.Context, o order) {
+	words := strings.Fields(o.line)
 	switch words[0] { // commands are case sensitive
 	case "setdigout":
-		u.answer(ctx, u.setdigout(ctx, line, words[1:]))
+		u.answer(ctx, o, u.setdigout(ctx, o, words[1:]))
 	case "getrecord":
 		u.record(0) // no answer
 	case "getver":
-		u.answer(ctx, fmt.Sprintf("Ver:03.28.07_00 GPS:AXN_5.10_3333 Hw:FMC150 Mod:4 IMEI:%s Init:1", u.config.Unit))
+		u.answer(ctx, o, fmt.Sprintf("Ver:03.28.07_00 GPS:AXN_5.10_3333 Hw:FMC150 Mod:4 IMEI:%s Init:1", u.config.Unit))
 	default:
-		u.answer(ctx, "WARNING: Not Recognized answer") //nolint:misspell // the unit's spelling
+		u.answer(ctx, o, "WARNING: Not Recognized answer") //nolint:misspell // the unit's spelling
 	}
 }
 
-// answer says what became of the latest command, and not which one that was.
-func (u *Unit) answer(ctx context.Context, text string) {
+// answer says what became of a command, and not which one that was.
+func (u *Unit) answer(ctx context.Context, o order, text string) {
 	payload, err := json.Marshal(map[string]string{"RSP": text})
 	if err != nil {
 		u.config.Logger.Error("answer not encoded", "unit", u.config.Unit, "err", err)
 		return
 	}
-	u.note(simulator.CommandAnswered, "", text)
-	if u.faults.Mute {
-		return
+	wait := u.faults.Late
+	if u.faults.Reorder > 0 {
+		wait += time.Duration(u.rng.Int64N(int64(u.faults.Reorder)))
 	}
-	u.after(ctx, u.faults.Late, func() { u.publish(payload) }) // one without a connection is lost
+	u.after(ctx, wait, func() {
+		u.note(simulator.CommandAnswered, "", order{text, o.seq})
+		if u.faults.Mute || u.rng.Float64() < u.faults.DropAnswer {
+			return
+		}
+		u.publish(payload) // one without a connection is lost
+		if u.rng.Float64() < u.faults.Duplicate {
+			u.publish(payload)
+		}
+	})
 }
 
 // setdigout reads "setdigout ?10 ? 5 ?": states, then seconds.
-func (u *Unit) setdigout(ctx context.Context, line string, words []string) string {
+func (u *Unit) setdigout(ctx context.Context, o order, words []string) string {
 	if len(words) == 0 || len(words[0]) > outputs || strings.Trim(words[0], "01?") != "" {
 		return "ERROR: wrong parameters"
 	}
@@ -78,25 +105,25 @@ func (u *Unit) setdigout(ctx context.Context, line string, words []string) strin
 			}
 			seconds = n
 		}
-		said = append(said, u.hold(ctx, i, s == '1', seconds, line))
+		said = append(said, u.hold(ctx, i, s == '1', seconds, o))
 	}
 	return strings.Join(said, " ")
 }
 
 // hold switches an output, for the seconds where they are not 0.
-func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, line string) string {
+func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, o order) string {
 	u.version[output]++
 	version := u.version[output]
-	u.drivesOutput(ctx, output+1, high, line)
+	u.drivesOutput(ctx, output+1, high, o)
 	word, timeout := "OFF", "INFINITY"
 	if high {
 		word = "ON"
 	}
 	if seconds > 0 {
 		timeout = fmt.Sprintf("%ds", seconds)
-		u.after(ctx, time.Duration(seconds)*time.Second, func() {
+		u.after(ctx, u.scaled(time.Duration(seconds)*time.Second), func() {
 			if u.version[output] == version {
-				u.drivesOutput(ctx, output+1, !high, line)
+				u.drivesOutput(ctx, output+1, !high, o)
 			}
 		})
 	}
@@ -104,7 +131,7 @@ func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, lin
 }
 
 // drivesOutput is what the vehicle does about an output.
-func (u *Unit) drivesOutput(ctx context.Context, output int, high bool, line string) {
+func (u *Unit) drivesOutput(ctx context.Context, output int, high bool, o order) {
 	if u.high[output-1] == high {
 		if w := u.config.Wiring; output != w.Lock && output != w.Unlock {
 			return
@@ -114,34 +141,34 @@ func (u *Unit) drivesOutput(ctx context.Context, output int, high bool, line str
 	w := u.config.Wiring
 	switch {
 	case output == w.Lock && high:
-		u.turnLocks(ctx, true, telematics.Lock, line)
+		u.turnLocks(ctx, true, telematics.Lock, o)
 	case output == w.Unlock && high:
-		u.turnLocks(ctx, false, telematics.Unlock, line)
+		u.turnLocks(ctx, false, telematics.Unlock, o)
 	case output == w.Immobilizer && high:
-		u.note(simulator.CommandStarted, telematics.DisableDriving, line)
+		u.note(simulator.CommandStarted, telematics.DisableDriving, o)
 		u.body.Immobilizer = simulator.Armed
 		if !u.body.Ignition { // a starter relay stops no engine
 			u.body.Immobilizer = simulator.Engaged
 		}
-		u.note(simulator.CommandEnded, telematics.DisableDriving, line)
+		u.note(simulator.CommandEnded, telematics.DisableDriving, o)
 	case output == w.Immobilizer:
-		u.note(simulator.CommandStarted, telematics.EnableDriving, line)
+		u.note(simulator.CommandStarted, telematics.EnableDriving, o)
 		u.body.Immobilizer = simulator.Released
-		u.note(simulator.CommandEnded, telematics.EnableDriving, line)
+		u.note(simulator.CommandEnded, telematics.EnableDriving, o)
 	case output == w.Horn && high:
-		u.note(simulator.CommandStarted, telematics.AttentionSignal, line)
-		u.note(simulator.CommandEnded, telematics.AttentionSignal, line)
+		u.note(simulator.CommandStarted, telematics.AttentionSignal, o)
+		u.note(simulator.CommandEnded, telematics.AttentionSignal, o)
 	}
 }
 
-func (u *Unit) turnLocks(ctx context.Context, locked bool, action telematics.Action, line string) {
-	u.note(simulator.CommandStarted, action, line)
+func (u *Unit) turnLocks(ctx context.Context, locked bool, action telematics.Action, o order) {
+	u.note(simulator.CommandStarted, action, o)
 	if u.faults.Stuck {
 		return
 	}
-	u.after(ctx, u.config.Effort, func() {
+	u.after(ctx, u.scaled(u.config.Effort), func() {
 		u.body.Locked = locked
-		u.note(simulator.CommandEnded, action, line)
+		u.note(simulator.CommandEnded, action, o)
 		u.observe()
 	})
 }

@@ -13,7 +13,7 @@ func (u *Unit) topic(last string) string { return fmt.Sprintf("teltonika/%s/%s",
 
 // connect begins an attempt, in a goroutine that ends with it. There is no last will.
 func (u *Unit) connect(ctx context.Context) {
-	if u.faults.Offline {
+	if u.noNetwork() {
 		return
 	}
 	u.attempt++

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
@@ -15,6 +16,7 @@ const (
 	ignitionID = 239
 	movementID = 240
 	doorsID    = 90
+	towingID   = 246
 	closedID   = 662
 )
 
@@ -25,9 +27,12 @@ var doorBits = map[telematics.Field]int{
 }
 
 func (u *Unit) state() state {
-	s := state{ignition: u.body.Ignition, moves: u.body.SpeedKmh > 0, locked: u.body.Locked}
+	if !u.deaf() {
+		u.adapter = u.body
+	}
+	s := state{ignition: u.body.Ignition, moves: u.body.SpeedKmh > 0, locked: u.adapter.Locked}
 	for door, bit := range doorBits {
-		if slices.Contains(u.body.Opened, door) {
+		if slices.Contains(u.adapter.Opened, door) {
 			s.doors |= bit
 		}
 	}
@@ -36,6 +41,9 @@ func (u *Unit) state() state {
 
 // observe makes a record of what has changed.
 func (u *Unit) observe() {
+	if u.body.Locked != u.turned {
+		u.recordTurn()
+	}
 	switch now := u.state(); {
 	case now.ignition != u.seen.ignition:
 		u.record(ignitionID)
@@ -46,6 +54,16 @@ func (u *Unit) observe() {
 	case u.config.Wiring.CAN && now.doors != u.seen.doors:
 		u.record(doorsID)
 	}
+}
+
+// recordTurn records whether the vehicle is locked now.
+func (u *Unit) recordTurn() {
+	u.turned = u.body.Locked
+	detail := simulator.TurnedUnlocked
+	if u.turned {
+		detail = simulator.TurnedLocked
+	}
+	u.note(simulator.Turned, "", order{line: detail})
 }
 
 func bit(b bool) int {
@@ -67,10 +85,14 @@ func (u *Unit) record(event int) {
 		"80": bit(u.seen.moves), "200": 0, "67": 4110, "68": 0, "206": 30, "241": 26201,
 		"latlng": fmt.Sprintf("%.7f,%.7f", b.Latitude, b.Longitude), "ang": int(b.Heading), "sat": 11, "sp": int(b.SpeedKmh), "24": int(b.SpeedKmh), "69": 1,
 	}
-	if u.faults.NoFix { // the last position is repeated
+	if event == towingID {
+		r["246"] = 1
+	}
+	if u.blind() { // the last position is repeated
 		r["ang"], r["sat"], r["sp"], r["24"], r["69"] = 0, 0, 0, 0, 2
 	}
 	if u.config.Wiring.CAN {
+		b := &u.adapter
 		r["662"], r["90"], r["81"], r["87"] = bit(b.Locked), u.seen.doors, int(b.SpeedKmh), int(b.MileageKm*1000)
 		r["653"], r["30"], r["281"] = bit(b.ParkBrake), len(b.DTCs), strings.Join(b.DTCs, ",")
 		if b.Powertrain == telematics.Electric {

@@ -12,7 +12,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"math"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -29,8 +29,10 @@ type Config struct {
 	Broker   string      // MQTT URL. Defaults to tcp://127.0.0.1:1883
 	TLS      *tls.Config // for ssl. Defaults to the system's certificates
 	Body     simulator.Body
-	Wiring   Wiring // Defaults to VanWiring
+	Day      *simulator.Day // by which the vehicle lives. Defaults to none: it stays as it is
+	Wiring   Wiring         // Defaults to VanWiring
 	Faults   Faults
+	Seed     uint64 // of everything random in the unit, together with its serial
 
 	Recorder *simulator.Recorder // Defaults to none
 	Logger   *slog.Logger        // Defaults to none
@@ -63,6 +65,12 @@ type Faults struct {
 	Offline  bool          // no network: records are kept
 	NoFix    bool          // no satellites
 	Disabled bool          // the outputs are disabled in the configuration
+	// The adapter does not hear the vehicle's bus, and repeats what it knew.
+	Deaf bool
+	// An answer is held back for up to this time, so that later ones overtake it.
+	Reorder time.Duration
+	// The chance with which a command is lost on the way, an answer is, and one is sent twice.
+	Drop, DropAnswer, Duplicate float64
 }
 
 const (
@@ -83,6 +91,12 @@ type Unit struct {
 
 	// The goroutine of Run owns everything below.
 	body     simulator.Body
+	turned   bool           // as the flight recorder has it
+	adapter  simulator.Body // as the adapter last heard it
+	rng      *rand.Rand
+	boots    int   // commands of an earlier one are not executed
+	counted  int64 // commands that were heard
+	dropped  int   // by the radio
 	faults   Faults
 	link     paho.Client // nil: none
 	attempt  int
@@ -119,7 +133,7 @@ func New(c Config) *Unit {
 	}
 	return &Unit{
 		config: c, asks: make(chan func()), inbox: make(chan heard, inboxSize), events: make(chan func(), inboxSize),
-		body: c.Body, faults: c.Faults,
+		body: c.Body, adapter: c.Body, faults: c.Faults, rng: simulator.Random(c.Seed, c.Unit),
 	}
 }
 
@@ -129,6 +143,7 @@ func (u *Unit) Run(ctx context.Context) error {
 	defer tick.Stop()
 	defer u.hangUp()
 	u.lived = time.Now()
+	u.recordTurn()
 	u.record(0)
 	u.connect(ctx)
 	for {
@@ -169,6 +184,15 @@ func (u *Unit) Body(ctx context.Context) (b simulator.Body) {
 	return b
 }
 
+// Restart is a reboot of the unit: what it was about to execute is lost. Records are kept, and
+// outputs keep their state.
+func (u *Unit) Restart(ctx context.Context) {
+	u.ask(ctx, func() {
+		u.boots++
+		u.lost()
+	})
+}
+
 // Cut breaks the connection; the unit connects again.
 func (u *Unit) Cut(ctx context.Context) { u.ask(ctx, u.lost) }
 
@@ -187,7 +211,7 @@ func (u *Unit) after(ctx context.Context, d time.Duration, do func()) {
 		do()
 		return
 	}
-	time.AfterFunc(u.scaled(d), func() { u.later(ctx, do) })
+	time.AfterFunc(d, func() { u.later(ctx, do) })
 }
 
 func (u *Unit) later(ctx context.Context, do func()) {
@@ -205,7 +229,7 @@ func (u *Unit) scaled(d time.Duration) time.Duration {
 // tick is one second of the unit.
 func (u *Unit) tick(ctx context.Context) {
 	now := time.Now()
-	u.drive(time.Duration(float64(now.Sub(u.lived)) * u.config.Speed))
+	u.live(time.Duration(float64(now.Sub(u.lived)) * u.config.Speed))
 	u.lived = now
 	u.observe()
 	period := u.config.Stopped
@@ -215,21 +239,30 @@ func (u *Unit) tick(ctx context.Context) {
 	if now.Sub(u.recorded) >= u.scaled(period) {
 		u.record(0)
 	}
-	if u.link == nil && !u.faults.Offline && now.After(u.redial) {
+	switch {
+	case u.noNetwork() && u.link != nil:
+		u.lost()
+	case u.link == nil && !u.noNetwork() && now.After(u.redial):
 		u.connect(ctx)
 	}
 }
 
-const kmPerDegree = 111.2
-
-// drive moves the vehicle straight ahead.
-func (u *Unit) drive(d time.Duration) {
-	if !u.body.EngineRuns() {
+// live lets time pass for the vehicle.
+func (u *Unit) live(d time.Duration) {
+	if u.config.Day == nil {
+		u.body.Advance(d, u.rng)
 		return
 	}
-	km := u.body.SpeedKmh * d.Hours()
-	u.body.MileageKm += km
-	heading := u.body.Heading * math.Pi / 180
-	u.body.Latitude += km * math.Cos(heading) / kmPerDegree
-	u.body.Longitude += km * math.Sin(heading) / kmPerDegree / math.Cos(u.body.Latitude*math.Pi/180)
+	if u.config.Day.Pass(&u.body, d, u.rng) {
+		u.record(towingID)
+	}
 }
+
+func (u *Unit) in(p simulator.Phase) bool { return u.config.Day != nil && u.config.Day.Phase() == p }
+
+func (u *Unit) noNetwork() bool { return u.faults.Offline || u.in(simulator.Away) }
+
+func (u *Unit) deaf() bool { return u.faults.Deaf || u.in(simulator.Stale) }
+
+// blind reports whether there are no satellites: in a garage, or because the receiver sleeps.
+func (u *Unit) blind() bool { return u.faults.NoFix || u.in(simulator.Away) || u.in(simulator.Asleep) }

@@ -287,3 +287,52 @@ func TestTheUnitConnectsAgain(t *testing.T) {
 	w.send(telematics.Lock)
 	w.awaitAnswers(1)
 }
+
+func TestAVehicleLivesADay(t *testing.T) {
+	w := begin(t, Config{Speed: 3000, Day: simulator.NewDay(6*time.Hour + 50*time.Minute)})
+	before := w.unit.Body(w.ctx)
+	saw := func(f telematics.Field, value any) func() bool {
+		return func() bool {
+			for _, r := range w.reports {
+				if got, ok := r.Values[f]; ok && got == value {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	w.await("the drive", saw(telematics.Ignition, "on"))
+	w.await("the garage", func() bool { return !w.unit.Connected() })
+	w.await("the way out of it", w.unit.Connected)
+	after := w.unit.Body(w.ctx)
+	if after.EnergyPercent >= before.EnergyPercent || after.MileageKm <= before.MileageKm || !after.Locked {
+		t.Errorf("after the drive %.1f %% and %.1f km, locked %t; before %.1f %% and %.1f km", after.EnergyPercent, after.MileageKm, after.Locked, before.EnergyPercent, before.MileageKm)
+	}
+	w.await("the record of the key", saw(telematics.IsLocked, true))
+}
+
+func TestFaultsOfTheRadio(t *testing.T) {
+	w := begin(t, Config{})
+	set := func(f Faults) { w.unit.Do(w.ctx, func(_ *simulator.Body, faults *Faults) { *faults = f }) }
+	set(Faults{Duplicate: 1})
+	w.send(telematics.Lock)
+	w.awaitAnswers(2)
+	set(Faults{Drop: 1})
+	w.send(telematics.DisableDriving)
+	w.await("its loss", func() (is bool) { w.unit.ask(w.ctx, func() { is = w.unit.dropped == 1 }); return is })
+	set(Faults{Delay: 300 * time.Millisecond})
+	w.send(telematics.DisableDriving)
+	w.await("its arrival", func() bool {
+		events := w.recorder.Events()
+		return events[len(events)-1].Kind == simulator.CommandReceived && events[len(events)-1].Seq == 2
+	})
+	w.unit.Restart(w.ctx)
+	set(Faults{})
+	w.await("a connection", w.unit.Connected)
+	w.send(telematics.Unlock)
+	w.awaitAnswers(3)
+	time.Sleep(300 * time.Millisecond) // until what was delayed would have been executed
+	if n := w.started(telematics.DisableDriving); n != 0 {
+		t.Errorf("executed %d commands that were lost", n)
+	}
+}
