@@ -38,6 +38,7 @@ var arrows = map[string][]string{
 	"simulator/sandbox":           {},
 	"broker":                      {"tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "broker/ingest"},
 	"broker/ingest":               {"telematics", "telematics/delivery"},
+	"broker/watch":                {"telematics"},
 	"broker/link/linktest":        {"telematics"},
 	"broker/link":                 {"telematics", "telematics/dialects", "telematics/v1"},
 	"broker/brokertest":           {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type events struct {
 	fleet      Fleet
 	tokens     *auth.Tokens
 	audit      *audit
+	watches    Watches
 	readBudget time.Duration // of recording the subscription
 }
 
@@ -45,6 +47,7 @@ func (e events) follow(c *call) error {
 	if refusal != nil {
 		return refusal
 	}
+	defer e.watch(c, filter)()
 	return e.feed.Serve(c.ctx(), streamWriter{c.Response()}, stream.Subscription{
 		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.tokenUntil, Now: c.now,
 		Refused: func(ctx context.Context) bool { // the keys may have changed meanwhile
@@ -52,6 +55,20 @@ func (e events) follow(c *call) error {
 			return err != nil && asError(err).Code == auth.Unauthenticated
 		},
 	})
+}
+
+// watch watches the vehicle to which a stream is limited. A stream of many vehicles watches none:
+// it is not known which of them is looked at.
+func (e events) watch(c *call, f stream.Filter) (end func()) {
+	if f.Vehicle != 0 && !f.Nothing && (f.Kinds == nil || slices.Contains(f.Kinds, telematics.StatusEvent)) {
+		ctx, cancel := context.WithTimeout(c.ctx(), e.readBudget)
+		defer cancel()
+		twin, err := e.fleet.Record(ctx, f.Vehicle)
+		if err == nil && (f.Agency == 0 || f.Agency == twin.AgencyID) {
+			return e.watches.Begin(twin.Vehicle)
+		}
+	}
+	return func() {}
 }
 
 // streamWriter returns errors of flushing, which Echo's response does not.

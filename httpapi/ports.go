@@ -98,6 +98,20 @@ type Limiter interface {
 	Take(context.Context, ...telematics.Limit) ([]telematics.Quota, error)
 }
 
+// Watches has units report often while their vehicles are watched. It does not block.
+type Watches interface {
+	// Begin begins to watch a vehicle's unit, until the returned function is called.
+	Begin(telematics.Vehicle) (end func())
+	// Briefly watches it for a minute.
+	Briefly(telematics.Vehicle)
+}
+
+// notWatched is for an API without Watches.
+type notWatched struct{}
+
+func (notWatched) Begin(telematics.Vehicle) func() { return func() {} }
+func (notWatched) Briefly(telematics.Vehicle)      {}
+
 // History adds audit log entries of reads.
 type History interface {
 	// Add returns when the entry is durable.

@@ -16,7 +16,7 @@ import (
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
 	vehicles := vehicles{
-		fleet: s.Fleet, places: s.Places, controller: s.Controller, audit: s.audit, budget: s.Budget, readBudget: s.ReadBudget,
+		fleet: s.Fleet, places: s.Places, controller: s.Controller, audit: s.audit, watches: s.Watches, budget: s.Budget, readBudget: s.ReadBudget,
 	}
 	commands := commands{
 		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
@@ -26,7 +26,7 @@ func (s *server) routes(e *echo.Echo) {
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
 	halts, keys, wallets := killSwitch{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
-	events := events{feed: s.Feed, fleet: s.Fleet, tokens: s.Tokens, audit: s.audit, readBudget: s.ReadBudget}
+	events := events{feed: s.Feed, fleet: s.Fleet, tokens: s.Tokens, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
 	control := func(path string, a telematics.Action) {
 		r.post(path, telematics.CommandActivity(a), commands.order(a), ofVehicle)

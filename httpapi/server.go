@@ -65,6 +65,8 @@ type Config struct {
 
 	// Places has the addresses of positions. Without it no address is known.
 	Places Places
+	// Watches has units report often while their vehicles are watched. Defaults to never.
+	Watches Watches
 	// Limiter counts requests against Rates. Without it no request is counted.
 	Limiter Limiter
 	Rates   Rates
@@ -102,6 +104,9 @@ func newServer(config Config) *server {
 	config.Budget = cmp.Or(config.Budget, telematics.DefaultBudget)
 	config.ReadBudget = cmp.Or(config.ReadBudget, readBudget)
 	config.Log = cmp.Or(config.Log, slog.Default())
+	if config.Watches == nil {
+		config.Watches = notWatched{}
+	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}

@@ -202,6 +202,7 @@ func (v vehicles) answerStatus(c *call, refreshed *telematics.Command) error {
 			source, message = fromUnit, "The status of the vehicle, as its unit has just reported it."
 		}
 		twin = withReported(twin, refreshed)
+		v.watches.Briefly(twin.Vehicle)
 	}
 	return c.answerWith(message, v.newStatusBody(twin, c.now()), newStatusMeta(twin, source))
 }

@@ -162,6 +162,7 @@ type vehicles struct {
 	places     Places // nil: no address is known
 	controller Controller
 	audit      *audit
+	watches    Watches
 	budget     time.Duration // of a refresh
 	readBudget time.Duration
 }

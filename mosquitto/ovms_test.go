@@ -103,7 +103,7 @@ func ovmsWritesCommands(w world) {
 	}
 	attacker.publish(ovms(w.attacker, "metric/v/b/soc"), "all tried")
 	service.await("all tried")
-	service.publish(ovms(w.victim, "client/motorpool/active"), "1")
+	service.publish(ovms(w.victim, "client/an-instance/active"), "1")
 	service.publish(ovms(w.victim, "client/motorpool/command/1"), "genuine")
 	service.publish(ovms(w.attacker, "client/motorpool/command/1"), "genuine")
 	victim.await("genuine")
@@ -121,7 +121,7 @@ func ovmsReadsSettings(w world) {
 	victim, service := w.module(w.victim), w.ovmsService()
 	service.subscribe("ovms/+/+/client/#", "ovms/+/+/client/+/config/#", ovms(w.victim, "client/motorpool/config/password/server.v3"), "#")
 	for _, last := range below[2:] {
-		if last != "client/motorpool/active" {
+		if !strings.HasSuffix(last, "/active") {
 			service.publish(ovms(w.victim, last), "password/server.v3")
 		}
 	}

@@ -44,6 +44,7 @@ func Contract(t *testing.T, d telematics.Dialect, samples Samples) {
 		"ItRefusesAnInstallationThatIsNotItsOwn": strangeInstallation,
 		"ItCarriesNothingThatItDoesNotHave":      carriesNothingElse,
 		"WhoPromisesLessIsAskedOnlyWhenItIsHere": askedOnlyWhenHere,
+		"ItsUnitsAreWatchedByOneWatcherEach":     watched,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, d, samples) })
 	}
@@ -305,6 +306,43 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 		twin.Contact = telematics.Contact{} // no contact recorded, so the unit may be reachable
 		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); (refusal == nil) != d.Promises(s.Installation, action).Expiring {
 			t.Errorf("%s of a unit that may be away: %v, expiring: %t", action, refusal, d.Promises(s.Installation, action).Expiring)
+		}
+	}
+}
+
+// shortestWatch leaves room for a renewal that is lost.
+const shortestWatch = 30 * time.Second
+
+// A dialect whose units can be watched says so to one unit, for one watcher.
+func watched(t *testing.T, d telematics.Dialect, s Samples) {
+	w, ok := d.(telematics.Watchable)
+	if !ok {
+		return
+	}
+	on, off, other := w.Watch(s.Unit, "watcher-1", true), w.Watch(s.Unit, "watcher-1", false), w.Watch(s.Unit, "watcher-2", true)
+	f := d.Filters()
+	switch {
+	case !reflect.DeepEqual(on, w.Watch(s.Unit, "watcher-1", true)):
+		t.Errorf("watching is not the same each time")
+	case w.WatchedFor() < shortestWatch:
+		t.Errorf("a unit is watched for %s, want %s at least", w.WatchedFor(), shortestWatch)
+	case on.Unit != s.Unit || off.Unit != s.Unit:
+		t.Errorf("watching is for %q and %q, want unit %s", on.Unit, off.Unit, s.Unit)
+	case on.Topic == other.Topic && bytes.Equal(on.Payload, other.Payload):
+		t.Errorf("two watchers say the same, %q to %q: one would end the other's watch", on.Payload, on.Topic)
+	case on.Topic == off.Topic && bytes.Equal(on.Payload, off.Payload):
+		t.Errorf("the end of watching is its beginning, %q to %q", on.Payload, on.Topic)
+	}
+	for _, m := range []telematics.Transmission{on, off} {
+		switch {
+		case m.Topic == "" || strings.ContainsAny(m.Topic, "+#") || len(m.Payload) == 0:
+			t.Errorf("watching goes to %q with %d bytes", m.Topic, len(m.Payload))
+		case !slices.Contains(strings.Split(m.Topic, "/"), string(s.Unit)):
+			t.Errorf("watching goes to %q, which does not name unit %s: others could hear it", m.Topic, s.Unit)
+		case matches(f.Answers, m.Topic) || anyMatches(f.Reports, m.Topic) || matches(f.Presence, m.Topic):
+			t.Errorf("watching goes to %q, where its unit is heard", m.Topic)
+		case m.QoS > 0:
+			t.Errorf("watching leaves with QoS %d: a broker may keep it for a unit that is offline", m.QoS)
 		}
 	}
 }

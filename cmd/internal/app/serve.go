@@ -16,6 +16,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/link"
+	"motorpool/broker/watch"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
@@ -32,6 +33,7 @@ import (
 	"motorpool/store/twins"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 // answerSlack is the time of a call in addition to the command's budget.
@@ -113,9 +115,16 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	watches := watch.New(watch.Config{
+		Dialects: dialects.Spoken, Publish: mqtt.Publish, Watcher: "motorpool-" + carrier.Instance, Booked: rentals.Bookings{DB: postgres}.Running,
+		Turn: func(ctx context.Context) (bool, error) {
+			return cache.Turn(ctx, "watch", carrier.Instance, watch.TurnFor)
+		},
+		Logger: log,
+	})
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: carrier, Units: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
-		Places: addresses.book, Feed: feed, Limiter: redis.NewLimits(cache),
+		Places: addresses.book, Feed: feed, Watches: watches, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{commands.KillSwitch{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
@@ -174,6 +183,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 			return nil
 		}
 		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return mqtt.Run(ctx, carrier) })
+	})
+	receive(func(ctx context.Context) error {
+		if !awaitSchema(ctx, postgres, log) {
+			return nil
+		}
+		return carrier.WhileClockRight(ctx, watches.Run)
 	})
 	defer join(&err, func() error { return drain(carrier) })
 

@@ -1,0 +1,69 @@
+package watch
+
+import (
+	"context"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// followBookings watches the units of running bookings while it is this instance's turn.
+func (w *Watches) followBookings(ctx context.Context) {
+	protocols := w.Dialects.WatchableNames()
+	if w.Booked == nil || len(protocols) == 0 {
+		return
+	}
+	tick := time.NewTicker(readEvery)
+	defer tick.Stop()
+	for round := 1; ; round++ {
+		w.readBookings(ctx, round)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// readBookings brings the units of running bookings to what is on record. Where that cannot be
+// known, they stay.
+func (w *Watches) readBookings(ctx context.Context, round int) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	mine, err := w.Turn(ctx)
+	var vehicles []telematics.Vehicle
+	if err == nil && mine {
+		vehicles, err = w.Booked(ctx, w.Dialects.WatchableNames())
+	}
+	if err != nil {
+		w.Logger.DebugContext(ctx, "units of running bookings not read, those of before stay watched", "err", err)
+		return
+	}
+	for _, v := range vehicles {
+		w.book(v, round)
+	}
+	w.dropBooked(round)
+}
+
+func (w *Watches) book(v telematics.Vehicle, round int) {
+	dialect, ok := w.Dialects.Watchable(v.Protocol)
+	if !ok || v.Unit == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	booked := w.add(v.Unit, dialect)
+	booked.booked, booked.round = true, round
+}
+
+// dropBooked ends the watches of units that a read did not have.
+func (w *Watches) dropBooked(round int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, u := range w.units {
+		if u.booked && u.round != round {
+			u.booked = false
+			w.endSoon(u)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+// Package watch has units report often while their vehicles are watched: by a stream of events, a
+// refreshed status, or a running booking. A dialect says whether its units can be watched, and by
+// which message (telematics.Watchable).
+//
+// A unit is watched under a name for each instance, for a limited time:
+//
+//   - An instance renews and ends its own watches alone, so none ends another's.
+//   - What an instance watches ends by itself where the instance dies.
+//   - Streams are watched by the instance that serves them. One instance at a time has the turn to
+//     watch for bookings. Two at the same time do no harm.
+package watch
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/telematics"
+)
+
+// Config is what watches are built of. Dialects, Publish and Watcher are required.
+type Config struct {
+	Dialects telematics.Dialects
+	// Publish hands a message to the MQTT broker; an error where it did not take it.
+	Publish func(telematics.Transmission) error
+	// Watcher is this instance's name among those that watch, unique.
+	Watcher string
+	// Booked returns the vehicles with a running booking whose units speak one of the protocols; of
+	// each, its unit and protocol are read. Nil: bookings are not watched.
+	Booked func(context.Context, []telematics.Protocol) ([]telematics.Vehicle, error)
+	// Turn reports whether this instance watches for bookings, for TurnFor. Defaults to always.
+	Turn   func(context.Context) (bool, error)
+	Logger *slog.Logger // Defaults to slog.Default().
+}
+
+// Watches are what an instance watches. It is safe for concurrent use.
+type Watches struct {
+	Config
+	wake chan struct{} // holds one: something is due
+
+	mu    sync.Mutex // guards the fields below
+	units map[telematics.Unit]*watched
+	queue queue
+}
+
+// watched is a unit with a need, or one whose watch is about to end.
+type watched struct {
+	unit    telematics.Unit
+	dialect telematics.Watchable
+	streams int  // and refreshed statuses
+	booked  bool // in the latest read
+	round   int  // the latest read that had it
+	due     time.Time
+	place   int // in the queue
+}
+
+// New assembles watches. Nothing is published before Run.
+func New(c Config) *Watches {
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Turn == nil {
+		c.Turn = func(context.Context) (bool, error) { return true, nil }
+	}
+	return &Watches{Config: c, wake: make(chan struct{}, 1), units: map[telematics.Unit]*watched{}}
+}
+
+// Run renews and ends watches until the context ends. What is watched then ends by itself.
+func (w *Watches) Run(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error { w.publishAll(ctx); return nil })
+	group.Go(func() error { w.followBookings(ctx); return nil })
+	return group.Wait()
+}
+
+// Begin begins to watch the unit of a vehicle, where it can be watched, until the returned function
+// is called. It does not block. The unit stays the same, also where the vehicle gets another one.
+func (w *Watches) Begin(v telematics.Vehicle) (end func()) {
+	dialect, ok := w.Dialects.Watchable(v.Protocol)
+	if !ok || v.Unit == "" {
+		return func() {}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.add(v.Unit, dialect).streams++
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if u := w.units[v.Unit]; u != nil {
+			u.streams--
+			w.endSoon(u)
+		}
+	})
+}
+
+// Briefly watches the unit of a vehicle for a minute. It does not block.
+func (w *Watches) Briefly(v telematics.Vehicle) { time.AfterFunc(briefly, w.Begin(v)) }
+
+// add returns a unit, which is due immediately where it is new.
+func (w *Watches) add(unit telematics.Unit, dialect telematics.Watchable) *watched {
+	u := w.units[unit]
+	if u == nil {
+		u = &watched{unit: unit, dialect: dialect, due: time.Now()}
+		w.units[unit] = u
+		heap.Push(&w.queue, u)
+		w.awake()
+	}
+	return u
+}
+
+// endSoon makes the end of a watch due where there is no need any more.
+func (w *Watches) endSoon(u *watched) {
+	if at := time.Now().Add(linger); !u.needed() && at.Before(u.due) {
+		u.due = at
+		heap.Fix(&w.queue, u.place)
+		w.awake()
+	}
+}
+
+func (u *watched) needed() bool { return u.streams > 0 || u.booked }
+
+func (w *Watches) awake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Watches) publishAll(ctx context.Context) {
+	for {
+		next := w.publishDue()
+		select { // never faster, whatever is due
+		case <-ctx.Done():
+			return
+		case <-time.After(pace):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-time.After(next - pace):
+		}
+	}
+}
+
+// publishDue publishes what is due, at most a burst, and returns the time until the next is.
+func (w *Watches) publishDue() time.Duration {
+	for range burst {
+		message, ok := w.next()
+		if !ok {
+			break
+		}
+		if err := w.Publish(message); err != nil {
+			w.retry(message.Unit)
+			w.Logger.Debug("watch not renewed", "unit", message.Unit, "err", err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		return time.Hour
+	}
+	return time.Until(w.queue[0].due)
+}
+
+// next returns the message that is due first, if any is. A watch without a need ends.
+func (w *Watches) next() (telematics.Transmission, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 || time.Now().Before(w.queue[0].due) {
+		return telematics.Transmission{}, false
+	}
+	u := w.queue[0]
+	if !u.needed() {
+		heap.Pop(&w.queue)
+		delete(w.units, u.unit)
+		return u.dialect.Watch(u.unit, w.Watcher, false), true
+	}
+	u.due = time.Now().Add(time.Duration(float64(u.dialect.WatchedFor()) / renewals))
+	heap.Fix(&w.queue, 0)
+	return u.dialect.Watch(u.unit, w.Watcher, true), true
+}
+
+// retry makes a renewal that was not published due again. The end of a watch is not repeated: it
+// comes by itself.
+func (w *Watches) retry(unit telematics.Unit) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if u := w.units[unit]; u != nil {
+		u.due = time.Now().Add(retryAfter)
+		heap.Fix(&w.queue, u.place)
+	}
+}
