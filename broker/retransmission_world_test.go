@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,32 @@ func (w *world) hears(commands int, after time.Duration, received int) {
 }
 
 func about(d, want time.Duration) bool { return d >= want*8/10 && d <= want*12/10 }
+
+func TestRetransmission_TimesAreRecordedWithTheResult(t *testing.T) {
+	for name, answer := range map[string]func(*world){
+		"without an answer":                   func(*world) {},
+		"with one to this instance":           func(w *world) { w.answers(0, 9*time.Second, telematics.Succeeded) },
+		"with one to another instance":        func(w *world) { w.answers(1, 9*time.Second, telematics.Succeeded) },
+		"with one that says it has it, first": func(w *world) { w.answers(1, 3*time.Second, telematics.Received) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 2, func(w *world) {
+				answer(w)
+				c, _ := w.send(telematics.Lock)
+				time.Sleep(time.Second) // progress that another instance could not know is stored
+				var left []time.Time
+				for _, p := range w.mqtt.published() {
+					left = append(left, p.at)
+				}
+				for _, c := range []telematics.Command{c, w.record(c.ID)} {
+					if got := c.Publications(); len(left) < 2 || len(got) != c.Attempts || !slices.EqualFunc(got, left, time.Time.Equal) {
+						t.Errorf("published at %v, recorded %v, %d attempts", left, got, c.Attempts)
+					}
+				}
+			})
+		})
+	}
+}
 
 func TestRetransmission_LaterToUnitsThatAreUsuallySlow(t *testing.T) {
 	inWorld(t, 1, func(w *world) {

@@ -155,6 +155,7 @@ func (w *waiter) markReceived(at time.Time, publish func(*telematics.Command)) b
 	w.latest.ReceivedAt = at
 	c := *w.command
 	c.State, c.SentAt, c.ReceivedAt, c.Attempts = telematics.Received, w.latest.SentAt, at, w.latest.Attempts
+	c.Retransmitted = w.latest.Retransmitted
 	publish(&c)
 	w.replace(&c)
 	return true
@@ -208,6 +209,9 @@ func (w *waiter) markPublished(at time.Time) {
 	defer w.mu.Unlock()
 	if w.latest.Attempts == 0 {
 		w.latest.SentAt = at
+	} else if len(w.latest.Retransmitted) < telematics.MaxRetransmissions {
+		// Those who read it have the former length.
+		w.latest.Retransmitted = append(w.latest.Retransmitted, at)
 	}
 	w.latest.Attempts++
 }
@@ -221,7 +225,7 @@ func (w *waiter) progress() delivery.Progress {
 // withProgress returns a command with what only this process may know yet.
 func (w *waiter) withProgress(c *telematics.Command) *telematics.Command {
 	p := w.progress()
-	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts {
+	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts && len(c.Retransmitted) >= len(p.Retransmitted) {
 		return c
 	}
 	more := *c // others read it
@@ -232,6 +236,9 @@ func (w *waiter) withProgress(c *telematics.Command) *telematics.Command {
 		more.ReceivedAt = p.ReceivedAt
 	}
 	more.Attempts = max(more.Attempts, p.Attempts)
+	if len(more.Retransmitted) < len(p.Retransmitted) {
+		more.Retransmitted = p.Retransmitted
+	}
 	return &more
 }
 

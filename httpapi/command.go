@@ -21,7 +21,9 @@ type commandBody struct {
 	ReceivedAt  *string             `json:"received_at"`
 	CompletedAt *string             `json:"completed_at"`
 	Deadline    string              `json:"deadline"`
+	ExpiresAt   string              `json:"expires_at"`
 	Attempts    int                 `json:"attempts"`
+	PublishedAt []string            `json:"published_at"`
 	LatencyMS   *int64              `json:"latency_ms"`
 	Late        bool                `json:"late"`
 	Reason      *string             `json:"reason"`
@@ -41,7 +43,7 @@ func newCommandBody(c telematics.Command) commandBody {
 		State: c.State, Outcome: orNull(c.State.Outcome()),
 		RequestedBy: c.Actor.Subject, RequestedAt: timestamp(c.Requested),
 		SentAt: timestampOrNull(c.SentAt), ReceivedAt: timestampOrNull(c.ReceivedAt), CompletedAt: timestampOrNull(c.Completed),
-		Deadline: timestamp(c.Deadline), Attempts: c.Attempts, Late: c.Late,
+		Deadline: timestamp(c.Deadline), ExpiresAt: timestamp(c.Expires()), Attempts: c.Attempts, PublishedAt: bodies(c.Publications(), timestamp), Late: c.Late,
 		Reason: orNull(c.Reason), Detail: orNull(c.Detail), Assurance: promisesBody(c.Assurance),
 	}
 	if !c.Completed.IsZero() {

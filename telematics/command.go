@@ -30,29 +30,32 @@ type Command struct {
 	Installation Installation
 	// The version of the vehicle's record by which it was accepted; zero: not to be checked; not
 	// read back.
-	Version    int64
-	Action     Action
-	Attention  *Attention // parameters; nil but for AttentionSignal
-	Lane       Lane
-	Seq        int64  // grows within a lane, gaps allowed
-	Instance   string // of Motorpool, where the caller waits
-	Actor      Actor
-	RequestID  uuid.UUID
-	Bulk       BulkID          // the order to many vehicles that it is part of
-	Booking    int64           // whose client ordered it; zero: none
-	Key        *IdempotencyKey // under which it was asked for; not read back
-	State      State
-	Reason     string // the unit's, from a closed list [CMD-4]; ByHalt is ours
-	Detail     string // the unit's, such as "moving"
-	Reported   *Report
-	Late       bool // settled by an answer that came after the command was believed over
-	Overruled  bool // its unit had rejected it, and said later that it was executed
-	Attempts   int
-	Requested  time.Time
-	SentAt     time.Time // zero: never
-	ReceivedAt time.Time
-	Completed  time.Time
-	Deadline   time.Time // Requested plus the budget
+	Version   int64
+	Action    Action
+	Attention *Attention // parameters; nil but for AttentionSignal
+	Lane      Lane
+	Seq       int64  // grows within a lane, gaps allowed
+	Instance  string // of Motorpool, where the caller waits
+	Actor     Actor
+	RequestID uuid.UUID
+	Bulk      BulkID          // the order to many vehicles that it is part of
+	Booking   int64           // whose client ordered it; zero: none
+	Key       *IdempotencyKey // under which it was asked for; not read back
+	State     State
+	Reason    string // the unit's, from a closed list [CMD-4]; ByHalt is ours
+	Detail    string // the unit's, such as "moving"
+	Reported  *Report
+	Late      bool // settled by an answer that came after the command was believed over
+	Overruled bool // its unit had rejected it, and said later that it was executed
+	Attempts  int
+	Requested time.Time
+	SentAt    time.Time // zero: never
+	// When it was published again, up to MaxRetransmissions times; fewer than Attempts-1 where an
+	// instance ended before it had written them down.
+	Retransmitted []time.Time
+	ReceivedAt    time.Time
+	Completed     time.Time
+	Deadline      time.Time // Requested plus the budget
 	// Until when its answer may come, where it names no command; zero: it has come, or names one.
 	AnswerBy time.Time
 	// What held of it when it was accepted.
@@ -62,6 +65,18 @@ type Command struct {
 	// No report can show that: the vehicle has reported it before, or never reported the fields.
 	ReportedBefore bool
 	Trace          string // the traceparent that is signed; empty: none; not recorded
+}
+
+// MaxRetransmissions bounds the retransmissions of which the time is recorded. A command has six
+// within MaxBudget. Half still has them; double takes 60 bytes more of a command that goes wrong.
+const MaxRetransmissions = 15
+
+// Publications returns when the command was published, as far as that is recorded.
+func (c *Command) Publications() []time.Time {
+	if c.SentAt.IsZero() {
+		return nil
+	}
+	return append([]time.Time{c.SentAt}, c.Retransmitted...)
 }
 
 // expiryUnit is the resolution of exp on the wire [CMD-2].

@@ -308,6 +308,9 @@ func progressed(c telematics.Command, p delivery.Progress) telematics.Command {
 	if c.ReceivedAt.IsZero() {
 		c.ReceivedAt = storedTime(p.ReceivedAt)
 	}
+	if len(p.Retransmitted) > len(c.Retransmitted) {
+		c.Retransmitted = slices.Clone(p.Retransmitted)
+	}
 	c.Attempts = max(c.Attempts, p.Attempts)
 	return c
 }

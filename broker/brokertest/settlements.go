@@ -37,11 +37,13 @@ func progressIsNoted(t *testing.T, r CommandRecord) {
 	// The MQTT client returned an error, but the message has left.
 	r.note(t, delivery.Progress{ReceivedAt: at(4)}, received.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 3, ReceivedAt: at(5)}, both.ID, uuid.New(), both.ID)
-	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6)}, both.ID)
+	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6), Retransmitted: []time.Time{at(2), at(4), at(8)}}, both.ID)
+	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 2, Retransmitted: []time.Time{at(2)}}, both.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 1}, both.ID)
 	sent.State, sent.SentAt, sent.Attempts = telematics.Sent, at(1), 3
 	received.State, received.ReceivedAt = telematics.Received, at(4)
 	both.State, both.SentAt, both.Attempts, both.ReceivedAt = telematics.Received, at(1), 4, at(5)
+	both.Retransmitted = []time.Time{at(2), at(4), at(8)}
 	for _, c := range []telematics.Command{sent, received, both} {
 		wantCommand(t, r.open(t, c.ID), c)
 	}
@@ -73,7 +75,11 @@ func settlementsCarryProgress(t *testing.T, r CommandRecord) {
 		r.note(t, first, noted.ID)
 		for _, c := range []telematics.Command{fresh, noted} {
 			s := settlement(c, telematics.Succeeded)
-			s.Progress = delivery.Progress{SentAt: instant.Add(3 * time.Second), Attempts: 2, ReceivedAt: instant.Add(4 * time.Second)}
+			s.Progress = delivery.Progress{SentAt: instant.Add(3 * time.Second), Attempts: 3, ReceivedAt: instant.Add(4 * time.Second)}
+			again := []time.Duration{1500 * time.Millisecond, 4 * time.Second} // after the first
+			for _, after := range again {
+				s.Retransmitted = append(s.Retransmitted, s.SentAt.Add(after))
+			}
 			want := s.Progress
 			if c.ID == noted.ID {
 				want.SentAt, want.ReceivedAt = first.SentAt, first.ReceivedAt
@@ -84,6 +90,9 @@ func settlementsCarryProgress(t *testing.T, r CommandRecord) {
 			got := r.settle(t, s)
 			if !got.SentAt.Equal(want.SentAt) || got.Attempts != want.Attempts || !got.ReceivedAt.Equal(want.ReceivedAt) {
 				t.Errorf("known %v: sent at %v, %d attempts, received at %v; want %+v", known, got.SentAt, got.Attempts, got.ReceivedAt, want)
+			}
+			if c.ID == fresh.ID && !slices.EqualFunc(got.Retransmitted, s.Retransmitted, time.Time.Equal) || len(got.Retransmitted) != len(again) {
+				t.Errorf("known %v: retransmitted at %v, want %v", known, got.Retransmitted, s.Retransmitted)
 			}
 		}
 	}

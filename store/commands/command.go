@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,47 +15,49 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
 )
 
 // commandRow is a row of commands.
 type commandRow struct {
-	ID            uuid.UUID  `db:"id"`
-	VehicleID     int64      `db:"vehicle_id"`
-	AgencyID      int64      `db:"agency_id"`
-	Unit          string     `db:"unit"`
-	Action        string     `db:"action"`
-	Parameters    *string    `db:"parameters"`
-	Lane          string     `db:"lane"`
-	Seq           int64      `db:"seq"`
-	Instance      string     `db:"instance"`
-	ActorSubject  string     `db:"actor_subject"`
-	ActorRole     string     `db:"actor_role"`
-	ActorAgencyID *int64     `db:"actor_agency_id"`
-	RequestID     *uuid.UUID `db:"request_id"`
-	State         string     `db:"state"`
-	Reason        string     `db:"reason"`
-	Detail        string     `db:"detail"`
-	Reported      *string    `db:"reported"`
-	Late          bool       `db:"late"`
-	Overruled     bool       `db:"overruled"`
-	Attempts      int        `db:"attempts"`
-	RequestedAt   time.Time  `db:"requested_at"`
-	SentAt        *time.Time `db:"sent_at"`
-	ReceivedAt    *time.Time `db:"received_at"`
-	CompletedAt   *time.Time `db:"completed_at"`
-	Deadline      time.Time  `db:"deadline"`
-	BulkID        *uuid.UUID `db:"bulk_id"`
-	BookingID     *int64     `db:"booking_id"`
-	Assurance     *int16     `db:"assurance"`
-	AnswerBy      *time.Time `db:"answer_by"`
+	ID            uuid.UUID     `db:"id"`
+	VehicleID     int64         `db:"vehicle_id"`
+	AgencyID      int64         `db:"agency_id"`
+	Unit          string        `db:"unit"`
+	Action        string        `db:"action"`
+	Parameters    *string       `db:"parameters"`
+	Lane          string        `db:"lane"`
+	Seq           int64         `db:"seq"`
+	Instance      string        `db:"instance"`
+	ActorSubject  string        `db:"actor_subject"`
+	ActorRole     string        `db:"actor_role"`
+	ActorAgencyID *int64        `db:"actor_agency_id"`
+	RequestID     *uuid.UUID    `db:"request_id"`
+	State         string        `db:"state"`
+	Reason        string        `db:"reason"`
+	Detail        string        `db:"detail"`
+	Reported      *string       `db:"reported"`
+	Late          bool          `db:"late"`
+	Overruled     bool          `db:"overruled"`
+	Attempts      int           `db:"attempts"`
+	RequestedAt   time.Time     `db:"requested_at"`
+	SentAt        *time.Time    `db:"sent_at"`
+	ReceivedAt    *time.Time    `db:"received_at"`
+	CompletedAt   *time.Time    `db:"completed_at"`
+	Deadline      time.Time     `db:"deadline"`
+	BulkID        *uuid.UUID    `db:"bulk_id"`
+	BookingID     *int64        `db:"booking_id"`
+	Assurance     *int16        `db:"assurance"`
+	AnswerBy      *time.Time    `db:"answer_by"`
+	Retransmitted pq.Int64Array `db:"retransmitted_ms"`
 }
 
 // commandColumns names the columns that a commandRow has: a newer version of the
 // program may have added others.
 const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
 	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, overruled, attempts,
-	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id, assurance, answer_by`
+	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id, assurance, answer_by, retransmitted_ms`
 
 func (r commandRow) command() (telematics.Command, error) {
 	attention, err := activity.DecodeAttention(r.Parameters)
@@ -76,10 +80,31 @@ func (r commandRow) command() (telematics.Command, error) {
 		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
 		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
 		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
-		AnswerBy: pg.FromTimestamp(r.AnswerBy),
+		AnswerBy: pg.FromTimestamp(r.AnswerBy), Retransmitted: decodeRetransmitted(r.Retransmitted, pg.FromTimestamp(r.SentAt)),
 	}
 	decodeAssurance(r.Assurance, &c)
 	return c, nil
+}
+
+// encodeRetransmitted returns times of retransmissions as an array of Postgres, in milliseconds
+// after the first publication; null where there are none: most commands have none.
+func encodeRetransmitted(p delivery.Progress) any {
+	if len(p.Retransmitted) == 0 {
+		return nil
+	}
+	offsets := make([]string, len(p.Retransmitted))
+	for i, at := range p.Retransmitted {
+		offsets[i] = strconv.FormatInt(at.Sub(p.SentAt).Milliseconds(), 10)
+	}
+	return "{" + strings.Join(offsets, ",") + "}"
+}
+
+func decodeRetransmitted(offsets []int64, sentAt time.Time) []time.Time {
+	var times []time.Time
+	for _, offset := range offsets {
+		times = append(times, sentAt.Add(time.Duration(offset)*time.Millisecond))
+	}
+	return times
 }
 
 // What a command changed is kept in the form in which its unit said it.

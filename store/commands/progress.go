@@ -17,10 +17,12 @@ type progressRow struct {
 	SentAt     *time.Time `json:"sent_at,omitempty"`
 	Attempts   int        `json:"attempts"`
 	ReceivedAt *time.Time `json:"received_at,omitempty"`
+	// An array of Postgres.
+	Retransmitted any `json:"retransmitted,omitempty"`
 }
 
 func newProgressRow(p delivery.Progress) progressRow {
-	return progressRow{SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt)}
+	return progressRow{SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt), Retransmitted: encodeRetransmitted(p)}
 }
 
 type noteRow struct {
@@ -46,8 +48,10 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) error {
 	}
 	_, err := s.db.Prepared.ExecContext(ctx, `
 		with note as (
-			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at
-			from json_to_recordset($1) as note (id uuid, sent_at timestamptz, attempts integer, received_at timestamptz)
+			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at,
+				-- the longest
+				(max(cardinality(retransmitted::integer[]) || retransmitted::integer[]) filter (where retransmitted is not null))[2:] as retransmitted
+			from json_to_recordset($1) as note (id uuid, sent_at timestamptz, attempts integer, received_at timestamptz, retransmitted text)
 			group by id
 		), locked as (
 			select id from commands where id = any ($2) order by id for update
@@ -60,6 +64,7 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) error {
 			end,
 			sent_at = coalesce(c.sent_at, note.sent_at),
 			attempts = greatest(c.attempts, note.attempts),
+			retransmitted_ms = case when cardinality(note.retransmitted) > coalesce(cardinality(c.retransmitted_ms), 0) then note.retransmitted else c.retransmitted_ms end,
 			received_at = coalesce(c.received_at, note.received_at)
 		from note join locked using (id)
 		where c.id = note.id`,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -78,7 +79,7 @@ func rounds(settlements []*delivery.Settlement) [][]int {
 // settlementColumns are what a settlement writes down.
 var settlementColumns = pg.RowSet{Name: "settlement", Columns: []string{
 	"id uuid", "unit text", "state text", "reason text", "detail text", "reported json", "at timestamptz",
-	"sent_at timestamptz", "attempts integer", "received_at timestamptz",
+	"sent_at timestamptz", "attempts integer", "received_at timestamptz", "retransmitted text",
 	"final boolean", // the command is not open any more
 	"outcome text", "code text",
 }}
@@ -91,7 +92,7 @@ func settlementRow(s *delivery.Settlement) []any {
 	}
 	return []any{
 		s.Command, string(s.Unit), string(s.State), s.Reason, s.Detail, reported, pg.Timestamp(s.At),
-		pg.Timestamp(s.SentAt), int64(s.Attempts), pg.Timestamp(s.ReceivedAt),
+		pg.Timestamp(s.SentAt), int64(s.Attempts), pg.Timestamp(s.ReceivedAt), encodeRetransmitted(s.Progress),
 		!s.State.IsOpen(),
 		string(s.State.Outcome()), string(s.Code()),
 	}
@@ -140,7 +141,7 @@ func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows []
 	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
 	var r changedRow
 	err := db.Each(ctx, settleStatements[kind], pg.Parameters(rows), func(found *sql.Rows) error {
-		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.answerBy, &r.reported); err != nil {
+		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.answerBy, &r.retransmitted, &r.reported); err != nil {
 			return err
 		}
 		c, err := r.complete(byID[r.id])
@@ -157,6 +158,7 @@ type changedRow struct {
 	attempts                        int
 	sentAt, receivedAt, completedAt sql.NullTime
 	answerBy                        sql.NullTime
+	retransmitted                   pq.Int64Array
 	reported                        *string
 }
 
@@ -167,6 +169,7 @@ func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, erro
 	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported
 	c.Late, c.Overruled, c.Attempts = r.late, r.overruled, r.attempts
 	c.SentAt, c.ReceivedAt, c.Completed = r.sentAt.Time.UTC(), r.receivedAt.Time.UTC(), r.completedAt.Time.UTC()
+	c.Retransmitted = decodeRetransmitted(r.retransmitted, c.SentAt)
 	c.AnswerBy = r.answerBy.Time.UTC()
 	if c.Reported != nil {
 		return &c, nil
@@ -216,6 +219,7 @@ func (k settleKind) statement() string {
 			overruled = c.overruled or c.state = 'rejected',
 			sent_at = coalesce(c.sent_at, s.sent_at),
 			attempts = greatest(c.attempts, s.attempts),
+			retransmitted_ms = coalesce(s.retransmitted::integer[], c.retransmitted_ms),
 			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
 			completed_at = case when s.final then s.at else c.completed_at end,
 			answer_by = case when s.unit = '' or not s.final then c.answer_by end
@@ -256,5 +260,5 @@ const (
 	)`
 
 	returnAll     = ` select ` + commandColumns + ` from settled`
-	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, answer_by, case when not reports then reported end as reported from settled`
+	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, answer_by, retransmitted_ms, case when not reports then reported end as reported from settled`
 )

@@ -67,7 +67,8 @@ type eventCommandRow struct {
 	ReceivedAt int64               `json:"rec,omitempty"`
 	Completed  int64               `json:"done,omitempty"`
 	Deadline   int64               `json:"end"`
-	Assurance  *int16              `json:"as,omitempty"` // absent: of a version without it
+	Published  []int64             `json:"pub,omitempty"` // again, in milliseconds after sent
+	Assurance  *int16              `json:"as,omitempty"`  // absent: of a version without it
 }
 
 func encodeEvent(e *telematics.Event) ([]byte, error) {
@@ -110,6 +111,9 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Attempts: c.Attempts,
 		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
 		Deadline: millis(c.Deadline), Assurance: &assurance,
+	}
+	for _, at := range c.Retransmitted {
+		row.Published = append(row.Published, at.Sub(c.SentAt).Milliseconds())
 	}
 	if c.Reported != nil {
 		row.Reported = v1.EncodeReport(*c.Reported)
@@ -206,6 +210,9 @@ func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics
 	}
 	if r.Attention != nil {
 		c.Attention = &telematics.Attention{Signal: telematics.Signal(r.Attention.Signal), Duration: time.Duration(r.Attention.DurationMS) * time.Millisecond}
+	}
+	for _, offset := range r.Published {
+		c.Retransmitted = append(c.Retransmitted, c.SentAt.Add(time.Duration(offset)*time.Millisecond))
 	}
 	if len(r.Reported) == 0 {
 		return c, nil

@@ -2,6 +2,7 @@ package events
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 		ID: uuid.New(), Action: telematics.AttentionSignal, Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second},
 		Actor: telematics.Actor{Subject: "o\"ne\n<ö>"}, State: telematics.Failed, Reason: "a\\b", Detail: "\u2028", Late: true, Attempts: 3,
 		Reported:  &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
-		Requested: at, SentAt: at, ReceivedAt: at, Completed: at, Deadline: at.Add(time.Second),
+		Requested: at, SentAt: at, ReceivedAt: at, Completed: at, Retransmitted: []time.Time{at.Add(2 * time.Second)}, Deadline: at.Add(time.Second),
 	}
 	for name, e := range map[string]telematics.Event{
 		"a command":                  {Kind: telematics.CommandEvent, Vehicle: 42, Agency: 7, At: at, Command: &command},
@@ -75,7 +76,8 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 			if err != nil || decoded.Kind != e.Kind || decoded.Vehicle != e.Vehicle || !decoded.At.Equal(e.At) {
 				t.Errorf("read as %+v, %v", decoded, err)
 			}
-			if e.Command != nil && (decoded.Command.Actor != e.Command.Actor || decoded.Command.Detail != e.Command.Detail || !decoded.Command.Deadline.Equal(e.Command.Deadline)) {
+			if e.Command != nil && (decoded.Command.Actor != e.Command.Actor || decoded.Command.Detail != e.Command.Detail || !decoded.Command.Deadline.Equal(e.Command.Deadline) ||
+				!slices.EqualFunc(decoded.Command.Retransmitted, e.Command.Retransmitted, time.Time.Equal)) {
 				t.Errorf("the command is read as %+v", decoded.Command)
 			}
 		})

@@ -26,6 +26,8 @@ type Progress struct {
 	SentAt     time.Time // it was first handed to the MQTT client; zero: it was not
 	Attempts   int       // so often
 	ReceivedAt time.Time // its unit said first that it has it; zero: it did not
+	// When the MQTT client took it again; see telematics.Command. It is not changed, only replaced.
+	Retransmitted []time.Time
 }
 
 // Note is what is to be written down of a command that is open.

@@ -7,16 +7,19 @@ import (
 )
 
 func TestASettlementHasTheCodeOfItsError(t *testing.T) {
-	for s, want := range map[Settlement]telematics.Code{
-		{State: telematics.Succeeded}:                                  "",
-		{State: telematics.Rejected, Reason: telematics.StateConflict}: telematics.VehicleStateConflict,
-		{State: telematics.Rejected, Reason: telematics.TooLate}:       telematics.CommandRejected,
-		{State: telematics.Failed, Reason: telematics.Interrupted}:     telematics.CommandFailed,
-		{State: telematics.Expired}:                                    telematics.TelematicsUnavailable,
-		{State: telematics.Unknown}:                                    telematics.CommandTimeout,
+	for _, test := range []struct {
+		Settlement
+		want telematics.Code
+	}{
+		{Settlement{State: telematics.Succeeded}, ""},
+		{Settlement{State: telematics.Rejected, Reason: telematics.StateConflict}, telematics.VehicleStateConflict},
+		{Settlement{State: telematics.Rejected, Reason: telematics.TooLate}, telematics.CommandRejected},
+		{Settlement{State: telematics.Failed, Reason: telematics.Interrupted}, telematics.CommandFailed},
+		{Settlement{State: telematics.Expired}, telematics.TelematicsUnavailable},
+		{Settlement{State: telematics.Unknown}, telematics.CommandTimeout},
 	} {
-		if got := s.Code(); got != want {
-			t.Errorf("%s %s: %q, want %q", s.State, s.Reason, got, want)
+		if got := test.Code(); got != test.want {
+			t.Errorf("%s %s: %q, want %q", test.State, test.Reason, got, test.want)
 		}
 	}
 }

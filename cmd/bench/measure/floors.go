@@ -182,7 +182,7 @@ func bodyOf(c telematics.Command, a telematics.Answer) map[string]any {
 		"data": map[string]any{
 			"id": c.ID, "vehicle_id": c.Vehicle, "action": c.Action, "parameters": nil, "state": a.State, "outcome": "executed",
 			"requested_by": "bench", "requested_at": c.Requested, "sent_at": c.Requested, "received_at": nil, "completed_at": a.At,
-			"deadline": c.Deadline, "attempts": 1, "latency_ms": a.At.Sub(c.Requested).Milliseconds(), "late": false,
+			"deadline": c.Deadline, "expires_at": c.Expires(), "attempts": 1, "published_at": []time.Time{c.Requested}, "latency_ms": a.At.Sub(c.Requested).Milliseconds(), "late": false,
 			"reason": nil, "detail": nil, "reported": map[string]any{"telemetry": map[string]any{"is_locked": true}},
 		},
 	}
