@@ -10,18 +10,24 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"motorpool/telematics"
-	v1 "motorpool/telematics/v1"
+	"motorpool/telematics/dialects"
 )
 
-// retainedWithin is how long the MQTT broker may take to deliver a retained message; a unit that
-// has none costs all of it.
-const retainedWithin = time.Second
+const (
+	// retainedWithin is how long the MQTT broker may take to deliver the next retained message; a
+	// unit that has none costs all of it.
+	retainedWithin = time.Second
+	// maxRetained is more than a unit retains: the firmware of OVMS has some 600 metrics.
+	maxRetained  = 5000
+	retainedRoom = 64 // while earlier ones are taken
+)
 
 // Displace ends the open connection of a unit, if there is one: of two connections with a client id
 // the MQTT broker keeps the newer, and a unit's client id is its serial [TOP-4]. Where the unit's
-// access was removed, its presence then becomes offline: Mosquitto does not publish the last will
-// of a client that a reload disconnects. It needs the service's account, and of the config Nodes,
-// of which it uses the first that works, Username, Password, TLS and ConnectTimeout alone.
+// access was removed, its presence then becomes offline, and what else it has left at the MQTT
+// broker is cleared: Mosquitto does not publish the last will of a client that a reload
+// disconnects. It needs the service's account, and of the config Nodes, of which it uses the first
+// that works, Username, Password, TLS and ConnectTimeout alone.
 func Displace(ctx context.Context, c Config, unit telematics.Unit, removed bool) error {
 	var failures []error
 	for _, node := range c.Nodes {
@@ -48,36 +54,79 @@ func displaceAt(ctx context.Context, node string, c Config, unit telematics.Unit
 	if !removed {
 		return nil
 	}
-	if err := markOffline(ctx, client, unit); err != nil {
-		return fmt.Errorf("presence of %s at %s: %w", unit, host(node), err)
+	if err := clearRetained(ctx, client, unit); err != nil {
+		return fmt.Errorf("what is retained of %s at %s: %w", unit, host(node), err)
 	}
 	return nil
 }
 
-// markOffline publishes what the unit's last will would have said, where it has not.
-func markOffline(ctx context.Context, client mqtt.Client, unit telematics.Unit) error {
-	topic := v1.PresenceChannel.Topic(unit)
-	retained := make(chan []byte, 1)
-	if err := finished(ctx, client.Subscribe(topic, 1, func(_ mqtt.Client, m mqtt.Message) {
-		select {
-		case retained <- m.Payload():
-		default:
-		}
-	})); err != nil {
+// left is a retained message of a unit.
+type left struct {
+	telematics.Message
+	topic string
+}
+
+// clearRetained publishes what the unit's last will would have said, where it has not, and clears
+// what else is retained of it.
+func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit) error {
+	found, err := retainedOf(ctx, client, unit)
+	if err != nil {
 		return err
 	}
-	select {
-	case payload := <-retained:
-		presence, err := v1.DecodePresence(payload, time.Now())
-		if err != nil || presence.Status == telematics.Offline {
-			return nil // what cannot be read, the service has not read either
+	for _, m := range found {
+		dialect := m.Dialect.(telematics.Retaining)
+		var replaced []byte
+		if m.topic == dialect.PresenceOf(unit) {
+			presence, err := dialect.DecodePresence(m.Message, time.Now())
+			if err != nil || presence.Status == telematics.Offline {
+				continue // what cannot be read, the service has not read either
+			}
+			replaced = dialect.LastWill(presence)
 		}
-		offline := telematics.Presence{Status: telematics.Offline, Session: presence.Session}
-		return finished(ctx, client.Publish(topic, 1, true, v1.EncodePresence(offline)))
-	case <-time.After(retainedWithin):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		if err := finished(ctx, client.Publish(m.topic, 1, true, replaced)); err != nil {
+			return err
+		}
+	}
+	if len(found) == maxRetained {
+		return fmt.Errorf("%d messages are cleared, and there may be others", maxRetained)
+	}
+	return nil
+}
+
+// retainedOf returns what is retained of a unit, in any dialect.
+func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit) (all []left, err error) {
+	arrived := make(chan left, retainedRoom)
+	for _, d := range dialects.Spoken {
+		dialect, ok := d.(telematics.Retaining)
+		if !ok {
+			continue
+		}
+		if err := finished(ctx, client.Subscribe(dialect.Retained(unit), 1, func(_ mqtt.Client, m mqtt.Message) {
+			_, subject, err := dialect.ParseTopic(m.Topic())
+			if err != nil || !m.Retained() {
+				return
+			}
+			select {
+			case arrived <- left{telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: true}, m.Topic()}:
+			case <-ctx.Done():
+			}
+		})); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		select {
+		case m := <-arrived:
+			all = append(all, m)
+			// A filter without a wildcard has one message.
+			if len(all) == maxRetained || m.Dialect.(telematics.Retaining).Retained(unit) == m.topic {
+				return all, nil
+			}
+		case <-time.After(retainedWithin):
+			return all, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 

@@ -64,6 +64,12 @@ func (Dialect) Filters() telematics.Filters {
 // PresenceOf implements telematics.Dialect.
 func (Dialect) PresenceOf(u telematics.Unit) string { return topic(u, connected) }
 
+// Retained implements telematics.Retaining: a module retains all metrics.
+func (Dialect) Retained(u telematics.Unit) string { return topic(u, metrics+"#") }
+
+// LastWill implements telematics.Retaining.
+func (Dialect) LastWill(telematics.Presence) []byte { return []byte(no) }
+
 // Encode implements telematics.Dialect. The message is a line for the module's shell.
 func (Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
 	line, err := commandLine(c)

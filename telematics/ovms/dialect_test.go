@@ -86,6 +86,10 @@ func TestMessages_MeanWhatTheFirmwareMeans(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(a, want) {
 				t.Errorf("%q: %+v, %v", g.Payload, a, err)
 			}
+		case strings.Contains(g.Topic, "/metric/") && g.Payload == "":
+			if _, _, err := (Dialect{}).DecodeReport(m, received); !errors.Is(err, telematics.ErrOtherKind) {
+				t.Errorf("%s, cleared: %v", g.Topic, err)
+			}
 		default:
 			checkReport(t, g, m)
 		}

@@ -26,10 +26,11 @@ func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematic
 		return telematics.Report{}, nil, errTooLarge
 	}
 	r := telematics.Report{At: received, Undated: true}
-	if m.Subject == connected {
+	name, isMetric := strings.CutPrefix(m.Subject, metrics)
+	if m.Subject == connected || isMetric && len(m.Payload) == 0 { // what was retained is cleared
 		return telematics.Report{}, nil, telematics.ErrOtherKind
 	}
-	if name, ok := strings.CutPrefix(m.Subject, metrics); ok {
+	if isMetric {
 		dropped := readMetric(&r, name, string(m.Payload))
 		return r, dropped, nil
 	}

@@ -44,6 +44,14 @@ func (Dialect) Filters() telematics.Filters {
 // PresenceOf implements telematics.Dialect.
 func (Dialect) PresenceOf(u telematics.Unit) string { return PresenceChannel.Topic(u) }
 
+// Retained implements telematics.Retaining.
+func (Dialect) Retained(u telematics.Unit) string { return PresenceChannel.Topic(u) }
+
+// LastWill implements telematics.Retaining [PRE-1].
+func (Dialect) LastWill(p telematics.Presence) []byte {
+	return EncodePresence(telematics.Presence{Status: telematics.Offline, Session: p.Session})
+}
+
 // ParseTopic implements telematics.Dialect. A topic is about all that its payload says.
 func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	u, _, err := ParseTopic(topic)

@@ -1,0 +1,89 @@
+package link_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/broker/link"
+	"motorpool/broker/link/linktest"
+	"motorpool/mosquitto"
+	"motorpool/telematics"
+	v1 "motorpool/telematics/v1"
+)
+
+// retainedAt returns what the broker retains, by topic, as the service sees it.
+func retainedAt(t *testing.T, url string) map[string]string {
+	t.Helper()
+	var mu sync.Mutex
+	found := map[string]string{}
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(url).SetClientID("reader").SetUsername(mosquitto.ServiceUser).
+		SetPassword(linktest.ServicePassword).SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		found[m.Topic()] = string(m.Payload())
+	}))
+	linktest.Await(t, "connect", client.Connect())
+	defer client.Disconnect(0)
+	linktest.Await(t, "subscribe", client.SubscribeMultiple(map[string]byte{"ovms/+/+/metric/#": 1, "motorpool/v1/+/presence": 1}, nil))
+	time.Sleep(100 * time.Millisecond) // what is retained follows the SUBACK
+	mu.Lock()
+	defer mu.Unlock()
+	return found
+}
+
+func TestDisplace_ARemovedUnitIsOfflineAndLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		says map[string]string
+		left map[string]string
+	}{
+		"OVMS": {
+			says: map[string]string{"ovms/$/$/metric/s/v3/connected": "yes", "ovms/$/$/metric/v/p/latitude": "48.137400", "ovms/$/$/metric/v/b/soc": "61", "ovms/$/$/metric/x/nl/own": "1"},
+			left: map[string]string{"ovms/$/$/metric/s/v3/connected": "no"},
+		},
+		"v1": {
+			says: map[string]string{"motorpool/v1/$/presence": `{"status":"online","session":"a"}`},
+			left: map[string]string{"motorpool/v1/$/presence": string(v1.EncodePresence(telematics.Presence{Status: telematics.Offline, Session: "a"}))},
+		},
+		"silent": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := realMosquitto(t)
+			own := func(topic string) string { return strings.ReplaceAll(topic, "$", string(unit)) }
+			client := linktest.Connect(t, broker.UnitsURL(), unit)
+			for topic, payload := range c.says {
+				linktest.Publish(t, client, own(topic), true, payload)
+			}
+			config := link.Config{Nodes: []string{broker.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword}
+			for _, removed := range []bool{false, true} {
+				before := retainedAt(t, broker.ServiceURL())
+				if err := link.Displace(t.Context(), config, unit, removed); err != nil {
+					t.Fatal(err)
+				}
+				after, want := retainedAt(t, broker.ServiceURL()), c.left
+				if !removed {
+					want = c.says
+				}
+				var topics []string
+				for topic, payload := range want {
+					if topics = append(topics, own(topic)); after[own(topic)] != payload {
+						t.Errorf("removed %t: %s is %q, want %q", removed, own(topic), after[own(topic)], payload)
+					}
+				}
+				for topic := range after {
+					if !slices.Contains(topics, topic) {
+						t.Errorf("removed %t: %s is left of %v", removed, topic, before)
+					}
+				}
+			}
+			if client.IsConnectionOpen() {
+				t.Error("the unit's connection is open")
+			}
+		})
+	}
+}
