@@ -153,6 +153,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.lookUpOverAllowance(ctx) })
 	group.Go(func() error { return b.pollRecord(ctx) })
 	group.Go(func() error { return b.sweep(ctx) })
+	group.Go(func() error { return b.conclude(ctx) })
 	group.Go(func() error { return b.watchHalts(ctx) })
 	group.Go(func() error { return b.watchClock(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })

@@ -36,12 +36,22 @@ func (b *Broker) isConfirmed(ctx context.Context, c *telematics.Command, p deliv
 	if !c.ByReport || c.ReportedBefore || p.SentAt.IsZero() {
 		return false
 	}
+	twin, confirmation := b.reported(ctx, c)
+	return twin.Snapshot.Confirms(confirmation, p.SentAt)
+}
+
+// reported returns the vehicle of a command with what it has reported, and what it must report for
+// the command to count as executed; nothing where that is not known.
+func (b *Broker) reported(ctx context.Context, c *telematics.Command) (telematics.Twin, map[telematics.Field]any) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	twin, err := b.Vehicles.Twin(ctx, c.Vehicle)
 	if err != nil {
 		b.Logger.DebugContext(ctx, "reported state not read, the command may stay unconfirmed", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
-		return false
+		return telematics.Twin{}, nil
 	}
-	return twin.Unit == c.Unit && twin.Snapshot.Confirms(b.Dialects.Confirmation(&twin, c.Action), p.SentAt)
+	if twin.Unit != c.Unit {
+		return twin, nil
+	}
+	return twin, b.Dialects.Confirmation(&twin, c.Action)
 }

@@ -195,6 +195,20 @@ func (l *link) Overdue(ctx context.Context, before time.Time, limit int) ([]tele
 	})
 }
 
+func (l *link) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
+	return call(ctx, l, &l.postgres, "Unconfirmed", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
+		return l.memory.Unconfirmed(ctx, since, behind, limit)
+	})
+}
+
+func (l *link) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "Conclude", s.Command, func(ctx context.Context) (maybe[*telematics.Command], error) {
+		c, ok, err := l.memory.Conclude(ctx, s)
+		return maybe[*telematics.Command]{c, ok}, err
+	})
+	return result.value, result.ok, err
+}
+
 func (l *link) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
 	result, err := call(ctx, l, &l.postgres, "AwaitingAnswer", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Command], error) {
 		c, found, err := l.memory.AwaitingAnswer(ctx, unit)

@@ -14,13 +14,15 @@ import (
 // metrics are what an instance counts. docs/operating.md explains each. Series with labels exist
 // from the start, so that zero can be read.
 type metrics struct {
-	commands          *prometheus.CounterVec // by action and outcome
-	commandDuration   prometheus.Histogram
-	refusals          *prometheus.CounterVec // by code
-	commandsPublished prometheus.Counter
-	commandsSwept     prometheus.Counter
-	publications      prometheus.Counter
-	publishFailures   prometheus.Counter
+	commands              *prometheus.CounterVec // by action and outcome
+	commandDuration       prometheus.Histogram
+	refusals              *prometheus.CounterVec // by code
+	commandsPublished     prometheus.Counter
+	commandsSwept         prometheus.Counter
+	commandsConfirmedLate prometheus.Counter
+	commandsContradicted  prometheus.Counter
+	publications          prometheus.Counter
+	publishFailures       prometheus.Counter
 
 	answers              prometheus.Counter
 	answersSettled       prometheus.Counter
@@ -80,11 +82,13 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		commandDuration: create.NewHistogram(prometheus.HistogramOpts{
 			Name: "motorpool_command_duration_seconds", Help: "Time from the request of a command until it was settled.", Buckets: durationBuckets,
 		}),
-		refusals:          vector("commands_refused_total", "Requests for a command that were refused before anything was sent.", "code"),
-		commandsPublished: counter("commands_published_total", "Commands that were published at least once."),
-		commandsSwept:     counter("commands_swept_total", "Overdue commands that this instance has settled because the owner did not."),
-		publications:      counter("publications_total", "Command messages that the MQTT client took, retransmissions included."),
-		publishFailures:   counter("publish_failures_total", "Command messages that the MQTT client did not take."),
+		refusals:              vector("commands_refused_total", "Requests for a command that were refused before anything was sent.", "code"),
+		commandsPublished:     counter("commands_published_total", "Commands that were published at least once."),
+		commandsSwept:         counter("commands_swept_total", "Overdue commands that this instance has settled because the owner did not."),
+		commandsConfirmedLate: counter("commands_confirmed_late_total", "Commands with an unknown outcome that a late report of their vehicle has settled."),
+		commandsContradicted:  counter("commands_contradicted_total", "Commands with an unknown outcome that a report of their vehicle says were not executed."),
+		publications:          counter("publications_total", "Command messages that the MQTT client took, retransmissions included."),
+		publishFailures:       counter("publish_failures_total", "Command messages that the MQTT client did not take."),
 
 		answers:              counter("answers_total", "Messages read from the topics of answers."),
 		answersSettled:       counter("answers_settled_total", "Answers that settled a command."),

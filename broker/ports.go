@@ -49,6 +49,14 @@ type Commands interface {
 	// Overdue returns up to limit open commands with a deadline before an instant, which
 	// counts at most up to the record's own time.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
+	// Unconfirmed returns up to limit commands with a deadline after an instant that have ended as
+	// unknown, and that a report can still settle or contradict: by their deadlines and ids, those
+	// behind the given one. A command is none any more once its lane has a later one.
+	Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error)
+	// Conclude applies what a report, read before, says of an unconfirmed command: Succeeded
+	// settles it as a late answer does, and Unknown records that the report contradicts it. It
+	// reports false, without a command, where it is not unconfirmed any more.
+	Conclude(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
 }
 
 // Halts are the halts that keep commands from being sent.

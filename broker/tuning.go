@@ -64,6 +64,15 @@ const (
 	// Interval in which the state of a vehicle is read for a command that it confirms by a report;
 	// a choice. Half: twice the reads. Double: callers wait up to half a second longer.
 	confirmEvery = 500 * time.Millisecond
+	// Interval in which a batch of unconfirmed commands is looked at; a choice. Half: twice the
+	// statements, mostly for none. Double: clients learn 2 s later what became of them.
+	concludeEvery = 2 * time.Second
+	// Commands of a batch, whose vehicles are read concurrently; a choice. Half: after an outage of
+	// units it takes longer until each had its turn. Double: it takes more connections to Postgres.
+	concludeBatchSize = 32
+	// Time after its deadline in which a command can be concluded: a parked vehicle reports every 5
+	// minutes. Half: that may be too late. Double: what a person has done is taken for the command.
+	concludeWithin = 10 * time.Minute
 )
 
 // Orders to many vehicles.

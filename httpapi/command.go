@@ -9,27 +9,28 @@ import (
 
 // commandBody is a command, the same wherever it appears.
 type commandBody struct {
-	ID          string              `json:"id"`
-	VehicleID   int64               `json:"vehicle_id"`
-	Action      telematics.Action   `json:"action"`
-	Parameters  *attentionBody      `json:"parameters"`
-	State       telematics.State    `json:"state"`
-	Outcome     *telematics.Outcome `json:"outcome"` // null while open
-	RequestedBy string              `json:"requested_by"`
-	RequestedAt string              `json:"requested_at"`
-	SentAt      *string             `json:"sent_at"`
-	ReceivedAt  *string             `json:"received_at"`
-	CompletedAt *string             `json:"completed_at"`
-	Deadline    string              `json:"deadline"`
-	ExpiresAt   string              `json:"expires_at"`
-	Attempts    int                 `json:"attempts"`
-	PublishedAt []string            `json:"published_at"`
-	LatencyMS   *int64              `json:"latency_ms"`
-	Late        bool                `json:"late"`
-	Reason      *string             `json:"reason"`
-	Detail      *string             `json:"detail"`
-	Reported    map[string]any      `json:"reported"`
-	Assurance   promisesBody        `json:"assurance"`
+	ID           string              `json:"id"`
+	VehicleID    int64               `json:"vehicle_id"`
+	Action       telematics.Action   `json:"action"`
+	Parameters   *attentionBody      `json:"parameters"`
+	State        telematics.State    `json:"state"`
+	Outcome      *telematics.Outcome `json:"outcome"` // null while open
+	RequestedBy  string              `json:"requested_by"`
+	RequestedAt  string              `json:"requested_at"`
+	SentAt       *string             `json:"sent_at"`
+	ReceivedAt   *string             `json:"received_at"`
+	CompletedAt  *string             `json:"completed_at"`
+	Deadline     string              `json:"deadline"`
+	ExpiresAt    string              `json:"expires_at"`
+	Attempts     int                 `json:"attempts"`
+	PublishedAt  []string            `json:"published_at"`
+	LatencyMS    *int64              `json:"latency_ms"`
+	Late         bool                `json:"late"`
+	Contradicted bool                `json:"contradicted"`
+	Reason       *string             `json:"reason"`
+	Detail       *string             `json:"detail"`
+	Reported     map[string]any      `json:"reported"`
+	Assurance    promisesBody        `json:"assurance"`
 }
 
 type attentionBody struct {
@@ -43,7 +44,7 @@ func newCommandBody(c telematics.Command) commandBody {
 		State: c.State, Outcome: orNull(c.State.Outcome()),
 		RequestedBy: c.Actor.Subject, RequestedAt: timestamp(c.Requested),
 		SentAt: timestampOrNull(c.SentAt), ReceivedAt: timestampOrNull(c.ReceivedAt), CompletedAt: timestampOrNull(c.Completed),
-		Deadline: timestamp(c.Deadline), ExpiresAt: timestamp(c.Expires()), Attempts: c.Attempts, PublishedAt: bodies(c.Publications(), timestamp), Late: c.Late,
+		Deadline: timestamp(c.Deadline), ExpiresAt: timestamp(c.Expires()), Attempts: c.Attempts, PublishedAt: bodies(c.Publications(), timestamp), Late: c.Late, Contradicted: c.Contradicted,
 		Reason: orNull(c.Reason), Detail: orNull(c.Detail), Assurance: promisesBody(c.Assurance),
 	}
 	if !c.Completed.IsZero() {

@@ -40,7 +40,7 @@ func TestACommandReadsAsTheContractSays(t *testing.T) {
 		"state": "succeeded", "outcome": "executed", "requested_by": "admin-7",
 		"requested_at": "2026-01-02T09:59:57.940Z", "sent_at": "2026-01-02T09:59:57.950Z", "received_at": nil,
 		"completed_at": "2026-01-02T10:00:00.250Z", "deadline": "2026-01-02T10:00:07.940Z",
-		"attempts": 1.0, "latency_ms": 2310.0, "late": false, "reason": nil, "detail": nil,
+		"attempts": 1.0, "latency_ms": 2310.0, "late": false, "contradicted": false, "reason": nil, "detail": nil,
 	} {
 		if got := r.at(name); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)

@@ -11,6 +11,9 @@ const WorstLateness = 90 * time.Second
 // no command: WorstLateness, and what the unit and the clocks take.
 const AnswerWithin = WorstLateness + 10*time.Second
 
+// actuatorTime is how long a vehicle may take until it reports what a command has changed.
+const actuatorTime = 20 * time.Second
+
 // AcceptedByUnit is our own detail of a command with an unknown outcome: its unit has said that it
 // accepted it, and no report has confirmed it.
 const AcceptedByUnit = "accepted by the unit"
@@ -37,6 +40,14 @@ func (c *Command) UnknownDetail(received time.Time) string {
 		return ""
 	}
 	return AcceptedByUnit
+}
+
+// DoneBy returns when the vehicle reports what the command has changed, if it was executed at all.
+func (c *Command) DoneBy() time.Time {
+	if !c.ReceivedAt.IsZero() {
+		return c.ReceivedAt.Add(actuatorTime)
+	}
+	return c.SentAt.Add(WorstLateness + actuatorTime)
 }
 
 // AwaitsAnswer reports whether an answer of its unit that names no command can be to this one. As
@@ -83,6 +94,19 @@ func (s Snapshot) Confirms(values map[Field]any, after time.Time) bool {
 		}
 	}
 	return len(values) > 0
+}
+
+// Contradicts reports whether one of some values was reported to be another, for a time after an
+// instant. A value without a time contradicts nothing: it is new only where it has changed, and so
+// has been as it should in between.
+func (s Snapshot) Contradicts(values map[Field]any, after time.Time) bool {
+	for field, value := range values {
+		reading := s[field]
+		if reading.Value != nil && !reading.Undated && reading.At.After(after) && !field.Same(reading.Value, value) {
+			return true
+		}
+	}
+	return false
 }
 
 // differs reports whether the snapshot has another value of each of the fields: only then can the

@@ -64,7 +64,9 @@ type Command struct {
 	ByReport bool
 	// No report can show that: the vehicle has reported it before, or never reported the fields.
 	ReportedBefore bool
-	Trace          string // the traceparent that is signed; empty: none; not recorded
+	// Its outcome was unknown, and its vehicle has reported since that it was not executed.
+	Contradicted bool
+	Trace        string // the traceparent that is signed; empty: none; not recorded
 }
 
 // MaxRetransmissions bounds the retransmissions of which the time is recorded. A command has six

@@ -70,6 +70,9 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"AUnitLaneIsFreeOnceNoAnswerCanCome":          unitLaneIsFreeInTime,
 		"AUnitLaneFollowsItsUnit":                     unitLaneFollowsItsUnit,
 		"OneOfManyClaimsOfAUnitLaneWins":              oneOfManyUnitClaimsWins,
+		"AnUnconfirmedCommandIsConcludedOnce":         unconfirmedIsConcludedOnce,
+		"WhatNoReportCanTellIsNotUnconfirmed":         unconfirmedEnds,
+		"UnconfirmedCommandsComeByTheirDeadlines":     unconfirmedComeByTheirDeadlines,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}

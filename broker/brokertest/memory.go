@@ -1,6 +1,8 @@
 package brokertest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -348,6 +350,54 @@ func (m *Memory) Overdue(ctx context.Context, before time.Time, limit int) ([]te
 	}
 	slices.SortFunc(overdue, func(a, b telematics.Command) int { return a.Deadline.Compare(b.Deadline) })
 	return overdue[:min(limit, len(overdue))], nil
+}
+
+// Unconfirmed implements broker.Commands.
+func (m *Memory) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
+	if err := m.enter(ctx, "Unconfirmed"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	order := func(a, b telematics.Command) int {
+		return cmp.Or(a.Deadline.Compare(b.Deadline), bytes.Compare(a.ID[:], b.ID[:]))
+	}
+	var found []telematics.Command
+	for _, c := range m.commands {
+		if m.isUnconfirmed(&c) && c.Deadline.After(since) && order(c, behind) > 0 {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, order)
+	return found[:min(limit, len(found))], nil
+}
+
+func (m *Memory) isUnconfirmed(c *telematics.Command) bool {
+	for _, other := range m.commands {
+		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.Seq > c.Seq {
+			return false
+		}
+	}
+	return c.State == telematics.Unknown && c.ByReport && !c.ReportedBefore && !c.Contradicted && !c.SentAt.IsZero()
+}
+
+// Conclude implements broker.Commands.
+func (m *Memory) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+	if err := m.enter(ctx, "Conclude"); err != nil {
+		return nil, false, err
+	}
+	c, ok := m.commands[s.Command]
+	if !ok || !m.isUnconfirmed(&c) {
+		m.mu.Unlock()
+		return nil, false, nil
+	}
+	if s.State == telematics.Unknown {
+		defer m.mu.Unlock()
+		c.Contradicted = true
+		m.commands[c.ID] = c
+		return &c, true, nil
+	}
+	m.mu.Unlock()
+	return m.Settle(ctx, s)
 }
 
 // Command returns a command as it is written down, or a *telematics.Error with

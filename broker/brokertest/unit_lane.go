@@ -36,14 +36,14 @@ func (r CommandRecord) wantOccupied(t *testing.T, c telematics.Command, by telem
 }
 
 func assuranceIsWritten(t *testing.T, r CommandRecord) {
-	for bits := range 1 << 7 {
+	for bits := range 1 << 8 {
 		has := func(bit int) bool { return bits&(1<<bit) != 0 }
 		c := NewCommand(r.Vehicle(), telematics.Lock)
 		c.Assurance = telematics.Promises{Signed: has(0), Expiring: has(1), Deduplicated: has(2), Correlated: has(3), Confirmed: has(4)}
-		c.ByReport, c.ReportedBefore = has(5), has(6)
+		c.ByReport, c.ReportedBefore, c.Contradicted = has(5), has(6), has(7)
 		c = r.claim(t, c)
 		wantCommand(t, r.open(t, c.ID), c)
-		if got := r.settle(t, settlement(c, telematics.Unknown)); got.Assurance != c.Assurance || got.ByReport != c.ByReport || got.ReportedBefore != c.ReportedBefore {
+		if got := r.settle(t, settlement(c, telematics.Unknown)); got.Assurance != c.Assurance || got.ByReport != c.ByReport || got.ReportedBefore != c.ReportedBefore || got.Contradicted != c.Contradicted {
 			t.Errorf("settled with %+v, %t; want %+v, %t", got.Assurance, got.ByReport, c.Assurance, c.ByReport)
 		}
 	}

@@ -52,23 +52,24 @@ type eventAlarmRow struct {
 
 // eventCommandRow is the part of a command that subscribers see.
 type eventCommandRow struct {
-	ID         uuid.UUID           `json:"id"`
-	Action     string              `json:"a"`
-	Attention  *activity.Attention `json:"p,omitempty"`
-	Subject    string              `json:"by"`
-	State      string              `json:"s"`
-	Reason     string              `json:"r,omitempty"`
-	Detail     string              `json:"d,omitempty"`
-	Reported   json.RawMessage     `json:"rep,omitempty"`
-	Late       bool                `json:"l,omitempty"`
-	Attempts   int                 `json:"n,omitempty"`
-	Requested  int64               `json:"req"`
-	SentAt     int64               `json:"sent,omitempty"`
-	ReceivedAt int64               `json:"rec,omitempty"`
-	Completed  int64               `json:"done,omitempty"`
-	Deadline   int64               `json:"end"`
-	Published  []int64             `json:"pub,omitempty"` // again, in milliseconds after sent
-	Assurance  *int16              `json:"as,omitempty"`  // absent: of a version without it
+	ID           uuid.UUID           `json:"id"`
+	Action       string              `json:"a"`
+	Attention    *activity.Attention `json:"p,omitempty"`
+	Subject      string              `json:"by"`
+	State        string              `json:"s"`
+	Reason       string              `json:"r,omitempty"`
+	Detail       string              `json:"d,omitempty"`
+	Reported     json.RawMessage     `json:"rep,omitempty"`
+	Late         bool                `json:"l,omitempty"`
+	Contradicted bool                `json:"x,omitempty"`
+	Attempts     int                 `json:"n,omitempty"`
+	Requested    int64               `json:"req"`
+	SentAt       int64               `json:"sent,omitempty"`
+	ReceivedAt   int64               `json:"rec,omitempty"`
+	Completed    int64               `json:"done,omitempty"`
+	Deadline     int64               `json:"end"`
+	Published    []int64             `json:"pub,omitempty"` // again, in milliseconds after sent
+	Assurance    *int16              `json:"as,omitempty"`  // absent: of a version without it
 }
 
 func encodeEvent(e *telematics.Event) ([]byte, error) {
@@ -108,7 +109,7 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 	assurance := c.Assurance.Bits()
 	row := &eventCommandRow{
 		ID: c.ID, Action: string(c.Action), Attention: activity.EncodeAttention(c.Attention), Subject: c.Actor.Subject,
-		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Attempts: c.Attempts,
+		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Contradicted: c.Contradicted, Attempts: c.Attempts,
 		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
 		Deadline: millis(c.Deadline), Assurance: &assurance,
 	}
@@ -204,7 +205,7 @@ func decodeEvent(text string) (telematics.Event, error) {
 func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics.AgencyID) (telematics.Command, error) {
 	c := telematics.Command{
 		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject},
-		State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late, Attempts: r.Attempts,
+		State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late, Contradicted: r.Contradicted, Attempts: r.Attempts,
 		Requested: instantOf(r.Requested), SentAt: instantOf(r.SentAt), ReceivedAt: instantOf(r.ReceivedAt),
 		Completed: instantOf(r.Completed), Deadline: instantOf(r.Deadline), Assurance: telematics.PromisesOf(r.Assurance),
 	}

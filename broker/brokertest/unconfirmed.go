@@ -1,0 +1,164 @@
+package brokertest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// claimByReport claims a command that a report confirms.
+func (r CommandRecord) claimByReport(t *testing.T, vehicle telematics.VehicleID, deadline time.Time) telematics.Command {
+	t.Helper()
+	c := NewCommand(vehicle, telematics.Lock)
+	c.ByReport, c.Deadline = true, deadline
+	return r.claim(t, c)
+}
+
+// endUnknown settles a command that was sent, and not confirmed.
+func (r CommandRecord) endUnknown(t *testing.T, c telematics.Command) telematics.Command {
+	t.Helper()
+	s := settlement(c, telematics.Unknown)
+	s.SentAt, s.Attempts = c.Requested.Add(time.Millisecond), 1
+	return r.settle(t, s)
+}
+
+// unconfirmed reads, in pages of one, which commands are unconfirmed.
+func (r CommandRecord) unconfirmed(t *testing.T, since time.Time) (ids []telematics.CommandID) {
+	t.Helper()
+	for last := (telematics.Command{}); ; {
+		found, err := r.There.Unconfirmed(t.Context(), since, last, 1)
+		if err != nil || len(found) > 1 {
+			t.Fatalf("Unconfirmed = %+v, %v", found, err)
+		}
+		if len(found) == 0 {
+			return ids
+		}
+		last = found[0]
+		ids = append(ids, last.ID)
+	}
+}
+
+// conclude concludes a command through both at the same time, and returns it as it is then; nil: it
+// was not unconfirmed.
+func (r CommandRecord) conclude(t *testing.T, id telematics.CommandID, state telematics.State) *telematics.Command {
+	t.Helper()
+	var concluded atomic.Pointer[telematics.Command]
+	var times atomic.Int32
+	var both sync.WaitGroup
+	for _, commands := range []interface {
+		Conclude(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
+	}{r.Here, r.There} {
+		both.Go(func() {
+			c, ok, err := commands.Conclude(t.Context(), delivery.Settlement{Command: id, State: state, At: instant.Add(time.Minute)})
+			if err != nil || ok == (c == nil) {
+				t.Errorf("Conclude = %+v, %t, %v", c, ok, err)
+			}
+			if ok {
+				concluded.Store(c)
+				times.Add(1)
+			}
+		})
+	}
+	both.Wait()
+	if times.Load() > 1 {
+		t.Errorf("%s was concluded %d times", id, times.Load())
+	}
+	return concluded.Load()
+}
+
+// start is a deadline that no other test's commands have.
+func (r CommandRecord) start() time.Time {
+	return instant.AddDate(1, 0, 0).Add(time.Duration(r.Vehicle()) * time.Hour)
+}
+
+func unconfirmedIsConcludedOnce(t *testing.T, r CommandRecord) {
+	for _, state := range []telematics.State{telematics.Succeeded, telematics.Unknown} {
+		at := r.start()
+		c := r.claimByReport(t, r.Vehicle(), at)
+		if open := r.unconfirmed(t, at.Add(-time.Second)); len(open) > 0 || r.conclude(t, c.ID, state) != nil {
+			t.Errorf("an open command is unconfirmed: %v", open)
+		}
+		was := r.endUnknown(t, c)
+		if found := r.unconfirmed(t, at.Add(-time.Second)); !slices.Equal(found, []telematics.CommandID{c.ID}) {
+			t.Errorf("unconfirmed: %v, want %s", found, c.ID)
+		}
+		got := r.conclude(t, c.ID, state)
+		if got == nil || got.State != state || got.Late != (state == telematics.Succeeded) || got.Contradicted != (state == telematics.Unknown) || !got.SentAt.Equal(was.SentAt) {
+			t.Errorf("concluded as %s: %+v", state, got)
+		}
+		if found := r.unconfirmed(t, at.Add(-time.Second)); len(found) > 0 || r.conclude(t, c.ID, state) != nil {
+			t.Errorf("it is still unconfirmed: %v", found)
+		}
+		if state == telematics.Unknown { // the word of its unit counts for more
+			late := settlement(c, telematics.Succeeded)
+			late.Unit = c.Unit
+			if got := r.settle(t, late); got.State != telematics.Succeeded || !got.Late || !got.Contradicted {
+				t.Errorf("answered late: %+v", got)
+			}
+		}
+	}
+}
+
+func unconfirmedEnds(t *testing.T, r CommandRecord) {
+	at := r.start()
+	other := func(change func(*telematics.Command), sent bool) telematics.Command {
+		c := NewCommand(r.Vehicle(), telematics.Lock)
+		c.ByReport, c.Deadline = true, at
+		change(&c)
+		c = r.claim(t, c)
+		if !sent {
+			return r.settle(t, settlement(c, telematics.Unknown))
+		}
+		return r.endUnknown(t, c)
+	}
+	none := map[string]telematics.Command{
+		"its unit's answer is enough":          other(func(c *telematics.Command) { c.ByReport = false }, true),
+		"the value was there before":           other(func(c *telematics.Command) { c.ReportedBefore = true }, true),
+		"it never left, for all that is known": other(func(*telematics.Command) {}, false),
+		"its time is over":                     other(func(c *telematics.Command) { c.Deadline = at.Add(-time.Minute) }, true),
+	}
+	before := other(func(*telematics.Command) {}, true)
+	next := NewCommand(before.Vehicle, telematics.Unlock)
+	next.Deadline = at
+	r.settle(t, settlement(r.claim(t, next), telematics.Succeeded))
+	none["a later command may have caused it"] = before
+	if found := r.unconfirmed(t, at.Add(-time.Second)); len(found) > 0 {
+		t.Errorf("unconfirmed: %v of %v", found, none)
+	}
+	for why, c := range none {
+		if got := r.conclude(t, c.ID, telematics.Succeeded); got != nil && why != "its time is over" {
+			t.Errorf("%s: concluded as %+v", why, got)
+		}
+	}
+	waits := other(func(*telematics.Command) {}, true)
+	r.claim(t, NewCommand(waits.Vehicle, telematics.ReportState)) // of another lane
+	if got := r.conclude(t, waits.ID, telematics.Unknown); got == nil || !got.Contradicted {
+		t.Errorf("after a question for the state: %+v", got)
+	}
+}
+
+func unconfirmedComeByTheirDeadlines(t *testing.T, r CommandRecord) {
+	at := r.start()
+	var want []telematics.CommandID
+	for i := range 5 {
+		c := r.endUnknown(t, r.claimByReport(t, r.Vehicle(), at.Add(time.Duration(i/2)*time.Second)))
+		want = append(want, c.ID)
+	}
+	for i := 0; i < 4; i += 2 { // of the same deadline
+		if slices.Compare(want[i][:], want[i+1][:]) > 0 {
+			want[i], want[i+1] = want[i+1], want[i]
+		}
+	}
+	if found := r.unconfirmed(t, at.Add(-time.Second)); !slices.Equal(found, want) {
+		t.Errorf("unconfirmed: %v, want %v", found, want)
+	}
+	if found := r.unconfirmed(t, at.Add(time.Second)); !slices.Equal(found, want[4:]) {
+		t.Errorf("unconfirmed since the second deadline: %v, want %v", found, want[4:])
+	}
+}
