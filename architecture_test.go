@@ -42,11 +42,12 @@ var arrows = map[string][]string{
 	"broker/link/linktest":        {"telematics"},
 	"broker/link":                 {"telematics", "telematics/dialects", "telematics/v1"},
 	"broker/brokertest":           {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},
-	"httpapi":                     {"tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/stream"},
+	"httpapi":                     {"tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/signin", "httpapi/stream"},
 	"httpapi/connections":         {"telematics"},
 	"httpapi/health":              {},
 	"httpapi/auth":                {"telematics", "rental"},
 	"httpapi/contract":            {"telematics"},
+	"httpapi/signin":              {"telematics", "httpapi/auth"},
 	"httpapi/stream":              {"telematics"},
 	"store":                       {},
 	"store/commands":              {"telematics", "telematics/v1", "telematics/delivery", "store/activity", "store/idempotency", "store/vehicles", "store/pg", "store/groupcommit", "store/unavailable"},
@@ -78,6 +79,8 @@ var homes = map[string][]string{
 	// bench: floors with the service's library.
 	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "cmd/internal/enrolment"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},
+	"github.com/coreos/go-oidc/":    {"httpapi/signin"},
+	"golang.org/x/oauth2":           {"httpapi/signin"},
 	// bench reads what is stored without the service.
 	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards"},
 	// devstack polls whether the server is up.

@@ -21,7 +21,7 @@ const (
 	notFound           telematics.Code = "not_found"
 	methodNotAllowed   telematics.Code = "method_not_allowed"
 	bodyTooLarge       telematics.Code = "body_too_large"
-	forbidden          telematics.Code = "forbidden"
+	forbidden                          = auth.Forbidden
 	rateLimited        telematics.Code = "rate_limited"
 	serviceUnavailable telematics.Code = "service_unavailable"
 

@@ -22,7 +22,7 @@ import (
 type events struct {
 	feed       *stream.Feed
 	fleet      Fleet
-	tokens     *auth.Tokens
+	identify   func(*http.Request) (auth.Identity, error)
 	audit      *audit
 	watches    Watches
 	readBudget time.Duration // of recording the subscription
@@ -51,7 +51,7 @@ func (e events) follow(c *call) error {
 	return e.feed.Serve(c.ctx(), streamWriter{c.Response()}, stream.Subscription{
 		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.tokenUntil, Now: c.now,
 		Refused: func(ctx context.Context) bool { // the keys may have changed meanwhile
-			_, err := e.tokens.Authenticate(ctx, c.Request().Header)
+			_, err := e.identify(c.Request().WithContext(ctx))
 			return err != nil && asError(err).Code == auth.Unauthenticated
 		},
 	})

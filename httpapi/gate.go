@@ -74,7 +74,7 @@ func (s *server) enter(c *call, g gate) error {
 	if err := c.readBody(maxBody); err != nil {
 		return err // 413
 	}
-	token, err := s.Tokens.Authenticate(c.ctx(), c.Request().Header)
+	token, err := s.identify(c.Request())
 	if err != nil {
 		challenge(c, err)
 		return err // 401

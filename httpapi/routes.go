@@ -26,7 +26,7 @@ func (s *server) routes(e *echo.Echo) {
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
 	halts, keys, wallets := killSwitch{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
-	events := events{feed: s.Feed, fleet: s.Fleet, tokens: s.Tokens, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
+	events := events{feed: s.Feed, fleet: s.Fleet, identify: s.identify, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
 	control := func(path string, a telematics.Action) {
 		r.post(path, telematics.CommandActivity(a), commands.order(a), ofVehicle)
@@ -89,6 +89,13 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, wallets.setDefault, ofClient)
 	r.unsigned("/webhooks/stripe", notices.stripe)
 
+	if s.SignIn != nil {
+		browser := sessions{s.SignIn, s.Tokens, s.audit}
+		r.open("/auth/sign-in", func(c echo.Context) error { return browser.begin(callOf(c)) })
+		e.GET("/auth/callback", func(c echo.Context) error { return browser.finish(callOf(c)) })
+		e.GET("/auth/once", func(c echo.Context) error { return browser.redeem(callOf(c)) })
+		e.POST("/auth/sign-out", func(c echo.Context) error { return browser.end(callOf(c)) })
+	}
 	r.open("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", contractYAML) })
 	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON) })
 	if !s.HideDocs {

@@ -15,6 +15,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/signin"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 	"motorpool/tracing"
@@ -44,6 +45,9 @@ type Config struct {
 	// LiveMoney makes notices about real money the accepted ones, and those about test money
 	// ignored.
 	LiveMoney bool
+
+	// SignIn lets browsers use the API with a session. Without it there are no sessions.
+	SignIn *signin.SignIn
 
 	// HideDocs removes the page /docs.
 	HideDocs bool

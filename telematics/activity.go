@@ -15,6 +15,8 @@ const (
 	BulkOrder      = "commands.bulk" // its commands have their own entries
 	CommandsHalt   = "commands.halt"
 	CommandsResume = "commands.resume"
+	SessionBegin   = "session.begin" // in the console
+	SessionEnd     = "session.end"
 	// AnswerUnrecorded is a unit's answer to a command that is not on record.
 	AnswerUnrecorded = "answer.unrecorded"
 )

@@ -15,15 +15,15 @@ import (
 )
 
 // announce prints and writes how to use the environment, to files first.
-func (e *environment) announce(here endpoints) error {
+func (e *environment) announce(here endpoints, signIn string) error {
 	if err := writeFiles(e.flags.Dir, e.fleet.logins(e.UnitPassword), here.env); err != nil {
 		return err
 	}
-	e.printUsage(here.base, here.units)
+	e.printUsage(here.base, here.units, signIn)
 	return nil
 }
 
-func (e *environment) printUsage(base, units string) {
+func (e *environment) printUsage(base, units, signIn string) {
 	env := filepath.Join(e.flags.Dir, envFile)
 	var fleet strings.Builder
 	for _, v := range e.fleet.record.Vehicles {
@@ -40,6 +40,8 @@ func (e *environment) printUsage(base, units string) {
 	fmt.Fprintf(e.out, `
 Motorpool is ready after %.1f s.
 
+  Console %s
+          (signs you in once, as the administrator of all agencies)
   API     %s   (browse it: %s/docs)
   MQTT    %s   (units)
 
@@ -56,7 +58,7 @@ Paste into another terminal, in this folder:
 
 Ctrl-C stops everything; the data stays in %s.
 
-`, time.Since(e.started).Seconds(), base, base, units, fleet.String(), env, e.flags.Dir)
+`, time.Since(e.started).Seconds(), signIn, base, base, units, fleet.String(), env, e.flags.Dir)
 }
 
 //go:embed docs.js

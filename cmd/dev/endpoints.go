@@ -4,19 +4,25 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"time"
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/world"
 	"motorpool/httpapi/auth"
+	"motorpool/httpapi/signin"
 	"motorpool/mosquitto"
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
-const readyWithin = 30 * time.Second
+const (
+	readyWithin   = 30 * time.Second
+	signInLinkFor = 24 * time.Hour
+)
 
 // endpoints is the addresses of the environment, and its variables.
 type endpoints struct {
@@ -72,6 +78,28 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 		variable{"MOTORPOOL_SIGNING_KEYS", keys}, variable{"MOTORPOOL_DATABASE_URL", s.databaseURL},
 		variable{"MOTORPOOL_AGENCY_SECRETS_KEY", e.AgencySecrets})
 	return p, nil
+}
+
+// signInLink returns an address that signs a browser in to the console once.
+func (p endpoints) signInLink(ctx context.Context, redisURL string) (string, error) {
+	cache, err := redis.New(redis.Config{URL: redisURL})
+	if err != nil {
+		return "", err
+	}
+	defer cache.Close()
+	address, err := url.Parse(p.base)
+	if err != nil {
+		return "", err
+	}
+	signIn, err := signin.New(signin.Config{Store: redis.NewSessions(cache), URL: address})
+	if err != nil {
+		return "", err
+	}
+	code, err := signIn.Offer(ctx, p.value("ADMIN_TOKEN"), signInLinkFor)
+	if err != nil {
+		return "", err
+	}
+	return address.JoinPath("auth/once").String() + "?code=" + code, nil
 }
 
 func (p endpoints) value(name string) string {

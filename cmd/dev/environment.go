@@ -93,6 +93,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 		return err
 	}
 	config := e.config(s)
+	config.ConsoleURL = reachable(listeners.Public.Addr())
 	config.DocsScript = docsScript(key)
 	if err := config.Check(); err != nil {
 		return err
@@ -119,7 +120,11 @@ func (e *environment) run(ctx context.Context) (err error) {
 		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, e.reportingFirst()) }); err != nil {
 			return err
 		}
-		return e.announce(here)
+		link, err := here.signInLink(ctx, s.redis.URL())
+		if err != nil {
+			return err
+		}
+		return e.announce(here, link)
 	})
 	return service.Wait()
 }

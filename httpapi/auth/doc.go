@@ -12,9 +12,10 @@ package auth
 
 import "motorpool/telematics"
 
-// Codes of requests without a valid token or signature.
+// Codes of requests without a valid token or signature, and without the right to what they ask for.
 const (
 	Unauthenticated   telematics.Code = "unauthenticated"
+	Forbidden         telematics.Code = "forbidden"
 	SignatureMissing  telematics.Code = "agency_signature_missing"
 	SignatureInvalid  telematics.Code = "agency_signature_invalid"
 	SignatureStale    telematics.Code = "agency_signature_stale"

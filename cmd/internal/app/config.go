@@ -81,6 +81,14 @@ type Config struct {
 	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"Where Stripe's API is, or something that speaks it (default ${default})."`
 	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"What Stripe signs notices to /webhooks/stripe with (whsec_…); better set by the environment (default none: no notice is believed)."`
 
+	ConsoleURL       string        `name:"console-url" default:"" placeholder:"URL" help:"Where browsers reach the service, such as https://fleet.example.com: people can sign in there. See docs/console.md (default none)."`
+	ConsoleSession   time.Duration `default:"12h" placeholder:"DURATION" help:"The longest that a browser stays signed in, at most 168h (default ${default})."`
+	OIDCIssuer       string        `name:"oidc-issuer" default:"" placeholder:"URL" help:"OpenID Connect issuer where people sign in; its access tokens are checked as all others (default none)."`
+	OIDCClientID     string        `name:"oidc-client-id" default:"" placeholder:"ID" help:"The service's client id at the issuer (default none)."`
+	OIDCClientSecret Secret        `name:"oidc-client-secret" default:"" placeholder:"SECRET" help:"Its secret; better set by the environment (default none: a public client)."`
+	OIDCScopes       string        `name:"oidc-scopes" default:"offline_access" placeholder:"SCOPES" help:"Scopes to ask for besides openid, separated by commas; without offline_access many issuers end a session with its first access token (default ${default})."`
+	OIDCAudience     string        `name:"oidc-audience" default:"" placeholder:"AUD" help:"Audience to ask for, where the issuer requires it (default none)."`
+
 	AllowUnsafePostgres bool `help:"Use a Postgres that runs without fsync or full_page_writes, so that a crash of its machine loses commands that were executed. For development alone."`
 
 	// DocsScript is JavaScript for /docs, of the development world only; see httpapi.Config.
@@ -127,6 +135,7 @@ func (c Config) Check() error {
 		c.checkOTLP(),
 		c.checkAgencySecretsKey(),
 		c.checkStripe(),
+		c.checkSignIn(),
 		c.checkFiles(),
 		c.checkMaxConnections(),
 	)
@@ -231,9 +240,8 @@ func trustworthy(flag, value string) error {
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("--%s: want https://host/…, or a file", flag)
 	}
-	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
-	if u.Scheme != "https" && !local {
-		return fmt.Errorf("--%s: http:// only from this machine: an attacker on the network could replace the keys; want https://", flag)
+	if u.Scheme != "https" && !isLocal(u) {
+		return fmt.Errorf("--%s: http:// only from this machine: an attacker on the network could replace what it says; want https://", flag)
 	}
 	return nil
 }

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"time"
+
+	"motorpool/httpapi/auth"
+	"motorpool/httpapi/signin"
+	"motorpool/store/redis"
+)
+
+// signIn returns nil where browsers cannot sign in.
+func (c Config) signIn(cache *redis.DB, tokens *auth.Tokens, now func() time.Time, log *slog.Logger) (*signin.SignIn, error) {
+	if c.ConsoleURL == "" {
+		return nil, nil
+	}
+	address, err := url.Parse(c.ConsoleURL)
+	if err != nil {
+		return nil, fmt.Errorf("--console-url: %w", err)
+	}
+	return signin.New(signin.Config{
+		Store: redis.NewSessions(cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: log, Now: now,
+		Issuer: signin.IssuerConfig{
+			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret), Scopes: list(c.OIDCScopes), Audience: c.OIDCAudience,
+		},
+	})
+}
+
+func (c Config) checkSignIn() error {
+	if c.ConsoleURL == "" {
+		if c.OIDCIssuer != "" {
+			return errors.New("--console-url: needed with --oidc-issuer: where browsers reach the service, such as https://fleet.example.com")
+		}
+		return nil
+	}
+	var problems []error
+	u, err := url.Parse(c.ConsoleURL)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && isLocal(u)) {
+		problems = append(problems, errors.New("--console-url: want https://host[/path], as browsers reach the service; http:// only on this machine"))
+	}
+	if c.OIDCIssuer != "" {
+		problems = append(problems, trustworthy("oidc-issuer", c.OIDCIssuer), notEmpty("oidc-client-id", c.OIDCClientID))
+	}
+	return errors.Join(append(problems, between("console-session", c.ConsoleSession, 0, 7*24*time.Hour))...)
+}
+
+func isLocal(u *url.URL) bool {
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+}

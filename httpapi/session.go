@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/httpapi/auth"
+	"motorpool/httpapi/signin"
+	"motorpool/telematics"
+)
+
+// sessions answers what a browser asks before and after it uses the console. These addresses are no
+// part of the API: people's browsers open them.
+type sessions struct {
+	signIn *signin.SignIn
+	tokens *auth.Tokens
+	audit  *audit
+}
+
+// identify returns who makes a request, by its access token or its session.
+func (s *server) identify(r *http.Request) (auth.Identity, error) {
+	header := r.Header
+	if s.SignIn != nil {
+		authorization, err := s.SignIn.Authorization(r)
+		if err != nil {
+			return auth.Identity{}, err
+		}
+		if authorization != "" {
+			header = http.Header{echo.HeaderAuthorization: {authorization}}
+		}
+	}
+	return s.Tokens.Authenticate(r.Context(), header)
+}
+
+// begin answers GET /auth/sign-in.
+func (s sessions) begin(c *call) error {
+	page, cookie, err := s.signIn.Begin(c.ctx())
+	if err != nil {
+		return s.refuse(c, err)
+	}
+	c.SetCookie(cookie)
+	return c.Redirect(http.StatusFound, page)
+}
+
+// finish answers GET /auth/callback.
+func (s sessions) finish(c *call) error {
+	id, cookies, err := s.signIn.Finish(c.Request())
+	return s.enter(c, id, cookies, err)
+}
+
+// redeem answers GET /auth/once.
+func (s sessions) redeem(c *call) error {
+	id, cookies, err := s.signIn.Redeem(c.ctx(), c.QueryParam("code"))
+	return s.enter(c, id, cookies, err)
+}
+
+// enter opens the console to a person who has signed in, once that is recorded [LAW-9].
+func (s sessions) enter(c *call, id auth.Identity, cookies []*http.Cookie, err error) error {
+	c.actor = id.Actor
+	if err == nil {
+		entry := c.entry(telematics.SessionBegin, 0)
+		entry.Outcome = telematics.Executed
+		err = s.audit.read(c, entry)
+	}
+	if err != nil {
+		return s.refuse(c, err)
+	}
+	for _, cookie := range cookies {
+		c.SetCookie(cookie)
+	}
+	// A page, no redirect: the cookie is not sent with what another site's page has begun.
+	return s.page(c, http.StatusOK, signInPage{Message: "You are signed in as " + id.Actor.Subject + ".", Link: "../console/", Label: "Open the console", Follow: true})
+}
+
+// end answers POST /auth/sign-out.
+func (s sessions) end(c *call) error {
+	authorization, page, cookies, err := s.signIn.End(c.Request())
+	if err != nil {
+		return err
+	}
+	for _, cookie := range cookies {
+		c.SetCookie(cookie)
+	}
+	if authorization != "" {
+		id, err := s.tokens.Authenticate(c.ctx(), http.Header{echo.HeaderAuthorization: {authorization}})
+		if err == nil {
+			c.actor = id.Actor
+			entry := c.entry(telematics.SessionEnd, 0)
+			entry.Outcome = telematics.Executed
+			s.audit.note(c.ctx(), entry)
+		}
+	}
+	return c.answer("You are signed out.", struct {
+		IssuerPage *string `json:"issuer_page"` // where the browser ends the issuer's session
+	}{orNull(page)})
+}
+
+type signInPage struct {
+	Message, Link, Label string
+	Follow               bool
+}
+
+var signInTemplate = template.Must(template.New("").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+{{if .Follow}}<meta http-equiv="refresh" content="0;url={{.Link}}">
+{{end}}<title>Motorpool</title>
+<h1>Motorpool</h1>
+<p>{{.Message}}</p>
+<p><a href="{{.Link}}">{{.Label}}</a></p>
+</html>
+`))
+
+// refuse answers a browser with a page instead of an envelope.
+func (s sessions) refuse(c *call, err error) error {
+	c.failure = asError(err)
+	status, ok := statuses[c.failure.Code]
+	if !ok {
+		status = http.StatusInternalServerError
+	}
+	return s.page(c, status, signInPage{Message: c.failure.Message, Link: "sign-in", Label: "Sign in"})
+}
+
+func (s sessions) page(c *call, status int, p signInPage) error {
+	var body bytes.Buffer
+	if err := signInTemplate.Execute(&body, p); err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'", "Referrer-Policy": "no-referrer", echo.HeaderCacheControl: "no-store",
+	} {
+		c.setHeader(name, value)
+	}
+	return c.HTMLBlob(status, body.Bytes())
+}

@@ -1,0 +1,137 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/httpapi/signin"
+	"motorpool/telematics"
+)
+
+// sessionStore is a store of sessions.
+type sessionStore struct{ values sync.Map }
+
+func (s *sessionStore) Put(_ context.Context, key string, value []byte, _ time.Duration) error {
+	s.values.Store(key, value)
+	return nil
+}
+
+func (s *sessionStore) PutNew(_ context.Context, key string, value []byte, _ time.Duration) (bool, error) {
+	_, had := s.values.LoadOrStore(key, value)
+	return !had, nil
+}
+
+func (s *sessionStore) Get(_ context.Context, key string) ([]byte, error) {
+	value, _ := s.values.Load(key)
+	found, _ := value.([]byte)
+	return found, nil
+}
+
+func (s *sessionStore) Take(_ context.Context, key string) ([]byte, error) {
+	value, _ := s.values.LoadAndDelete(key)
+	found, _ := value.([]byte)
+	return found, nil
+}
+
+func (s *sessionStore) Delete(_ context.Context, key string) error {
+	s.values.Delete(key)
+	return nil
+}
+
+// newBrowserAPI returns an API that browsers sign in to, and the cookie of an administrator's.
+func newBrowserAPI(t *testing.T) (a *api, cookie string) {
+	t.Helper()
+	var signIn *signin.SignIn
+	a = newAPI(t, func(c *httpapi.Config) {
+		var err error
+		if signIn, err = signin.New(signin.Config{
+			Store: &sessionStore{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now, Log: c.Log,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c.SignIn = signIn
+	})
+	code, err := signIn.Offer(t.Context(), adminToken(t), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := a.get("/auth/once?code="+code, anonymous)
+	if r.status != 200 || !strings.Contains(r.text, `content="0;url=../console/"`) {
+		t.Fatalf("%d %s", r.status, r.text)
+	}
+	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"} {
+		if got := r.header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	set := r.header.Get("Set-Cookie")
+	if !strings.Contains(set, "HttpOnly; Secure; SameSite=Strict") || strings.Contains(set, adminToken(t)) {
+		t.Errorf("cookie %s", set)
+	}
+	cookie, _, _ = strings.Cut(set, ";")
+	return a, cookie
+}
+
+func withCookie(cookie string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Del("Authorization"); r.Header.Set("Cookie", cookie) }
+}
+
+func TestASessionServesAsAnAccessToken(t *testing.T) {
+	a, cookie := newBrowserAPI(t)
+	as := withCookie(cookie)
+	if got := a.get("/api/v1/admin/me", as).wants(200, "").at("level"); got != "administrator" {
+		t.Errorf("level %v", got)
+	}
+	a.post(lock, as, withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
+	ordered := a.controller.last()
+	a.post(lock, as, withHeader("Sec-Fetch-Site", "cross-site")).wants(403, "forbidden")
+	if a.controller.last() != ordered {
+		t.Error("a page of another site locked a vehicle")
+	}
+	a.get("/api/v1/admin/me", withCookie(cookie+"A")).wants(401, "unauthenticated")
+	a.get("/api/v1/client/bookings", as).wants(403, "forbidden")
+
+	a.post("/auth/sign-out", as, withHeader("Sec-Fetch-Site", "cross-site"))
+	a.get("/api/v1/admin/me", as).wants(200, "")
+	if r := a.post("/auth/sign-out", as, withHeader("Sec-Fetch-Site", "same-origin")); r.status != 200 || !strings.Contains(strings.Join(r.header.Values("Set-Cookie"), "\n"), "Max-Age=0") {
+		t.Errorf("signed out: %d %v", r.status, r.header)
+	}
+	a.get("/api/v1/admin/me", as).wants(401, "unauthenticated")
+
+	var sessions []string
+	for _, entry := range a.history.all() {
+		if strings.HasPrefix(entry.Action, "session.") {
+			sessions = append(sessions, entry.Action+" "+entry.Actor.Subject+" "+string(entry.Outcome))
+		}
+	}
+	if got, want := strings.Join(sessions, ", "), "session.begin admin-7 "+string(telematics.Executed)+", session.end admin-7 "+string(telematics.Executed); got != want {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+func TestSignIn_AnswersABrowserWithAPage(t *testing.T) {
+	a, _ := newBrowserAPI(t)
+	for target, want := range map[string]string{
+		"/auth/once?code=x":         "This link is not complete.",
+		"/auth/sign-in":             "Set --oidc-issuer",
+		"/auth/callback?code=x":     "Sign in again",
+		"/auth/callback?error=<b>x": "Sign in again",
+	} {
+		if r := a.get(target, anonymous); r.status != 401 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") || !strings.Contains(r.text, want) || strings.Contains(r.text, "<b>") {
+			t.Errorf("%s: %d %s", target, r.status, r.text)
+		}
+	}
+	if strings.Contains(a.log.String(), "code=") {
+		t.Error("the log has a code")
+	}
+	none := newAPI(t)
+	if r := none.get("/auth/sign-in", anonymous); r.status != 404 {
+		t.Errorf("without sessions: %d", r.status)
+	}
+}

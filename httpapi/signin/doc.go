@@ -1,0 +1,30 @@
+// Package signin signs people in to the console: a backend for its pages, so that a browser never
+// holds an access token.
+//
+//	browser ─ /auth/sign-in ─► issuer ─ /auth/callback ─► session: tokens, sealed, in Store; its key in a cookie
+//	browser ─ API with the cookie ─► Authorization ─► the session's access token ─► auth.Tokens, as for every caller
+//
+// The flow is OpenID Connect's authorization code with PKCE, through the operator's issuer. A
+// session ends with sign-out, after its longest lifetime, when the issuer refuses to renew its
+// tokens, or when Redis loses it: then people sign in again. All types are safe for concurrent use.
+package signin
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps values under keys for some time. It may lose them. Its errors have a method
+// Unavailable() bool that returns true.
+type Store interface {
+	// Put stores a value.
+	Put(ctx context.Context, key string, value []byte, keep time.Duration) error
+	// PutNew stores a value where there is none under the key. It reports false where there is one.
+	PutNew(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error)
+	// Get returns a value, or nil.
+	Get(ctx context.Context, key string) ([]byte, error)
+	// Take returns a value, or nil, and deletes it: of concurrent calls one gets it.
+	Take(ctx context.Context, key string) ([]byte, error)
+	// Delete deletes a value, if there is one.
+	Delete(ctx context.Context, key string) error
+}

@@ -1,0 +1,189 @@
+package signin_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+)
+
+const (
+	clientID     = "console"
+	clientSecret = "hush"
+	audience     = "motorpool"
+)
+
+// fakeIssuer is an OpenID Connect provider with one account, which is always signed in. A refresh
+// token is good once.
+type fakeIssuer struct {
+	*httptest.Server
+	t   *testing.T
+	key jwk.Key
+
+	mu       sync.Mutex
+	claims   map[string]any // guarded by mu: of access tokens, besides their own
+	lifetime time.Duration  // guarded by mu: of access tokens
+	status   int            // guarded by mu: of each token request; 0: as deserved
+	codes    map[string]url.Values
+	refresh  map[string]bool
+	renewals int
+}
+
+func startIssuer(t *testing.T) *fakeIssuer {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := jwk.Import(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]any{jwk.KeyIDKey: "k1", jwk.AlgorithmKey: jwa.ES256()} {
+		if err := key.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := &fakeIssuer{
+		t: t, key: key, lifetime: time.Hour, codes: map[string]url.Values{}, refresh: map[string]bool{},
+		claims: map[string]any{"role": "operator", "agency_id": 7},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		i.answer(w, 200, map[string]any{
+			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
+			"end_session_endpoint": i.URL + "/out?x=1", "id_token_signing_alg_values_supported": []string{"ES256"},
+		})
+	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { i.answer(w, 200, i.publicKeys()) })
+	mux.HandleFunc("GET /authorize", i.authorize)
+	mux.HandleFunc("POST /token", i.token)
+	i.Server = httptest.NewServer(mux)
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *fakeIssuer) publicKeys() map[string]any {
+	public, err := i.key.PublicKey()
+	if err != nil {
+		i.t.Error(err)
+	}
+	return map[string]any{"keys": []any{public}}
+}
+
+func (i *fakeIssuer) keyFile() string {
+	text, err := json.Marshal(i.publicKeys())
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	file := filepath.Join(i.t.TempDir(), "keys.jwks")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+	return file
+}
+
+func (i *fakeIssuer) answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		i.t.Error(err)
+	}
+}
+
+// authorize sends the browser back with a code.
+func (i *fakeIssuer) authorize(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query()
+	for name, want := range map[string]string{"response_type": "code", "client_id": clientID, "scope": "openid offline_access", "code_challenge_method": "S256", "audience": audience, "resource": audience} {
+		if asked.Get(name) != want {
+			i.t.Errorf("%s=%q, want %q", name, asked.Get(name), want)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	code := rand.Text()
+	i.codes[code] = asked
+	back := url.Values{"code": {code}, "state": {asked.Get("state")}, "iss": {i.URL}}
+	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.status != 0 {
+		i.answer(w, i.status, map[string]any{"error": "temporarily_unavailable"})
+		return
+	}
+	user, password, basic := r.BasicAuth()
+	if !basic {
+		user, password = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	nonce := ""
+	good := user == clientID && password == clientSecret
+	switch r.PostFormValue("grant_type") {
+	case "authorization_code":
+		asked, known := i.codes[r.PostFormValue("code")]
+		delete(i.codes, r.PostFormValue("code"))
+		challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+		good = good && known && asked.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(challenge[:]) && asked.Get("redirect_uri") == r.PostFormValue("redirect_uri")
+		nonce = asked.Get("nonce")
+	case "refresh_token":
+		i.renewals++
+		good = good && i.refresh[r.PostFormValue("refresh_token")]
+		delete(i.refresh, r.PostFormValue("refresh_token"))
+	default:
+		good = false
+	}
+	if !good {
+		i.answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
+		return
+	}
+	refresh := rand.Text()
+	i.refresh[refresh] = true
+	own := map[string]any{"iss": i.URL, "aud": clientID, "sub": "zoe", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "nonce": nonce}
+	access := map[string]any{"iss": i.URL, "aud": audience, "sub": "zoe", "exp": time.Now().Add(time.Hour).Unix(), "jti": rand.Text()}
+	maps.Copy(access, i.claims)
+	i.answer(w, 200, map[string]any{
+		"access_token": i.sign(access), "token_type": "Bearer", "expires_in": int(i.lifetime.Seconds()), "refresh_token": refresh, "id_token": i.sign(own),
+	})
+}
+
+func (i *fakeIssuer) sign(claims map[string]any) string {
+	token := jwt.New()
+	for name, value := range claims {
+		if err := token.Set(name, value); err != nil {
+			i.t.Error(err)
+		}
+	}
+	headers := jws.NewHeaders()
+	if err := headers.Set(jws.TypeKey, "JWT"); err != nil {
+		i.t.Error(err)
+	}
+	signed, err := jwt.Sign(token, jwt.WithKey(jwa.ES256(), i.key, jws.WithProtectedHeaders(headers)))
+	if err != nil {
+		i.t.Error(err)
+	}
+	return string(signed)
+}
+
+func (i *fakeIssuer) set(change func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change()
+}

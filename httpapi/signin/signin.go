@@ -1,0 +1,239 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"motorpool/httpapi/auth"
+	"motorpool/telematics"
+)
+
+// Config assembles a SignIn. Store, Tokens and URL are required.
+type Config struct {
+	Store  Store
+	Tokens *auth.Tokens
+	// URL is where browsers reach the service, such as https://fleet.example.com/motorpool.
+	URL *url.URL
+	// Issuer is where people sign in. Without a URL only a code of Offer lets a browser in.
+	Issuer   IssuerConfig
+	Lifetime time.Duration    // of a session, at most. Defaults to DefaultLifetime
+	Log      *slog.Logger     // Defaults to slog.Default().
+	Now      func() time.Time // Defaults to time.Now.
+}
+
+// SignIn signs people in, and answers for their browsers with their access tokens.
+type SignIn struct {
+	Config
+	issuer     *issuer // nil: none
+	crossSite  *http.CrossOriginProtection
+	cookie     string // name of the cookie of a session
+	attempting string // name of the cookie of an attempt
+}
+
+// New returns a SignIn. It asks nothing of the issuer yet.
+func New(config Config) (*SignIn, error) {
+	config.Lifetime = cmp.Or(config.Lifetime, DefaultLifetime)
+	config.Log = cmp.Or(config.Log, slog.Default())
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	// Two installations of one host have different cookies. The prefix __Host- keeps pages of other
+	// hosts of the domain from setting them.
+	name := "__Host-motorpool" + strings.ReplaceAll(strings.TrimRight(config.URL.Path, "/"), "/", "-")
+	s := &SignIn{Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in"}
+	// A proxy may change the Host that it is compared with.
+	if err := s.crossSite.AddTrustedOrigin(config.URL.Scheme + "://" + config.URL.Host); err != nil {
+		return nil, fmt.Errorf("%s: %w", config.URL, err)
+	}
+	if config.Issuer.URL != "" {
+		config.Issuer.Callback = config.URL.JoinPath("auth/callback").String()
+		s.issuer = &issuer{IssuerConfig: config.Issuer, now: config.Now, calls: make(chan struct{}, issuerCalls)}
+	}
+	return s, nil
+}
+
+func refuse(message string, cause error) *telematics.Error {
+	return &telematics.Error{Code: auth.Unauthenticated, Message: message, Cause: cause}
+}
+
+// Authorization returns the header of that name for a request that has a session's cookie instead;
+// empty: it has none. Its error is a *telematics.Error, or has a method Unavailable() bool that
+// returns true.
+func (s *SignIn) Authorization(r *http.Request) (string, error) {
+	if len(r.Header.Values("Authorization")) > 0 {
+		return "", nil
+	}
+	cookie, err := r.Cookie(s.cookie)
+	if err != nil {
+		return "", nil
+	}
+	if err := s.crossSite.Check(r); err != nil {
+		return "", &telematics.Error{Code: auth.Forbidden, Message: "A page of another site has sent this request; it was not carried out.", Cause: err}
+	}
+	by, ok := parseSecret(cookie.Value)
+	if !ok {
+		return "", refuse("Your session has ended. Sign in again.", nil)
+	}
+	open, ok, err := s.load(r.Context(), by)
+	if ok && open.Refresh != "" && s.issuer != nil && !s.Now().Add(renewBefore).Before(open.Until) {
+		open, ok, err = s.renew(r.Context(), by, open)
+	}
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", refuse("Your session has ended. Sign in again.", nil)
+	}
+	return "Bearer " + open.Access, nil
+}
+
+// Begin returns the issuer's page where a person signs in, and the cookie that the callback needs.
+func (s *SignIn) Begin(ctx context.Context) (string, *http.Cookie, error) {
+	if s.issuer == nil {
+		return "", nil, refuse("Signing in is not possible here: the service has no issuer. Set --oidc-issuer and --oidc-client-id; see docs/console.md.", nil)
+	}
+	a := newAttempt()
+	page, err := s.issuer.page(ctx, a)
+	if err != nil {
+		return "", nil, err
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return "", nil, fmt.Errorf("write attempt: %w", err)
+	}
+	// Lax: the callback comes from the issuer's page.
+	cookie := s.newCookie(s.attempting, base64.RawURLEncoding.EncodeToString(text), http.SameSiteLaxMode)
+	cookie.MaxAge = int(attemptFor.Seconds())
+	return page, cookie, nil
+}
+
+// Finish begins the session of an issuer's callback. It returns the cookies that replace those of
+// the request.
+func (s *SignIn) Finish(r *http.Request) (auth.Identity, []*http.Cookie, error) {
+	a, ok := s.attemptOf(r)
+	query := r.URL.Query()
+	switch {
+	case s.issuer == nil || !ok:
+		return auth.Identity{}, nil, refuse("This sign-in has taken too long, or began in another browser. Sign in again.", nil)
+	case subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(a.State)) != 1:
+		return auth.Identity{}, nil, refuse("Another sign-in has begun in this browser meanwhile. Sign in again.", nil)
+	case query.Has("iss") && query.Get("iss") != s.Issuer.URL: // RFC 9207
+		return auth.Identity{}, nil, refuse("This answer comes from another issuer than the one of this service.", nil)
+	case query.Get("code") == "":
+		return auth.Identity{}, nil, refuse(fmt.Sprintf("The issuer did not sign you in: %.100q.", query.Get("error")), nil)
+	}
+	tokens, err := s.issuer.exchange(r.Context(), a, query.Get("code"))
+	if err != nil {
+		var unavailable interface{ Unavailable() bool }
+		if errors.As(err, &unavailable) {
+			return auth.Identity{}, nil, err
+		}
+		return auth.Identity{}, nil, refuse("The issuer's answer is not good. Sign in again; if that does not help, the service's log says why.", err)
+	}
+	return s.admit(r.Context(), tokens)
+}
+
+// admit begins a session with tokens of a person who may use the console.
+func (s *SignIn) admit(ctx context.Context, tokens session) (auth.Identity, []*http.Cookie, error) {
+	id, err := s.Tokens.Authenticate(ctx, http.Header{"Authorization": {"Bearer " + tokens.Access}})
+	if err != nil {
+		return id, nil, err
+	}
+	if id.Actor.Role != telematics.Admin {
+		return id, nil, &telematics.Error{Code: auth.Forbidden,
+			Message: fmt.Sprintf("You are signed in at the issuer as %s, whose access token has no role that may use the console.", id.Actor.Subject)}
+	}
+	if tokens.Until.IsZero() {
+		tokens.Until = id.Until
+	}
+	by, err := s.begin(ctx, tokens)
+	if err != nil {
+		return id, nil, err
+	}
+	return id, []*http.Cookie{s.newCookie(s.cookie, by.String(), http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode)}, nil
+}
+
+// End ends the session of a request, and returns its access token's header, or "" where there was
+// none; the issuer's page for signing out there, too, or ""; and the cookies that replace those of
+// the request.
+func (s *SignIn) End(r *http.Request) (authorization, page string, cookies []*http.Cookie, err error) {
+	cookies = []*http.Cookie{s.noCookie(s.cookie, http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode)}
+	if err := s.crossSite.Check(r); err != nil {
+		return "", "", nil, &telematics.Error{Code: auth.Forbidden, Message: "A page of another site has sent this request; it was not carried out.", Cause: err}
+	}
+	cookie, err := r.Cookie(s.cookie)
+	if err != nil {
+		return "", "", cookies, nil
+	}
+	by, ok := parseSecret(cookie.Value)
+	if !ok {
+		return "", "", cookies, nil
+	}
+	open, ok, err := s.load(r.Context(), by)
+	if err != nil || !ok {
+		return "", "", cookies, err
+	}
+	if err := s.Store.Delete(r.Context(), by.storeKey()); err != nil {
+		return "", "", nil, err
+	}
+	if s.issuer != nil {
+		page = s.issuer.signOutPage(r.Context(), open, s.URL.JoinPath("console/").String())
+	}
+	return "Bearer " + open.Access, page, cookies, nil
+}
+
+// offered follows the key of what is no session yet: a code is no cookie.
+const offered = ":offer"
+
+// Offer returns a code with which a browser can begin a session once, with this access token.
+func (s *SignIn) Offer(ctx context.Context, accessToken string, keep time.Duration) (string, error) {
+	by := newSecret()
+	return by.String(), s.keep(ctx, by.storeKey()+offered, by, session{Access: accessToken, End: s.Now().Add(keep)})
+}
+
+// Redeem begins the session that a code of Offer is for.
+func (s *SignIn) Redeem(ctx context.Context, code string) (auth.Identity, []*http.Cookie, error) {
+	by, ok := parseSecret(code)
+	if !ok {
+		return auth.Identity{}, nil, refuse("This link is not complete.", nil)
+	}
+	sealed, err := s.Store.Take(ctx, by.storeKey()+offered)
+	if err != nil {
+		return auth.Identity{}, nil, err
+	}
+	offer, err := by.open(sealed)
+	if sealed == nil || err != nil || !s.Now().Before(offer.End) {
+		return auth.Identity{}, nil, refuse("This link signs in once, and was used, or has ended.", err)
+	}
+	return s.admit(ctx, session{Access: offer.Access})
+}
+
+func (s *SignIn) attemptOf(r *http.Request) (attempt, bool) {
+	var a attempt
+	cookie, err := r.Cookie(s.attempting)
+	if err != nil {
+		return a, false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	return a, err == nil && json.Unmarshal(text, &a) == nil && a.State != "" && a.Nonce != "" && a.Verifier != ""
+}
+
+func (s *SignIn) newCookie(name, value string, site http.SameSite) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", Secure: true, HttpOnly: true, SameSite: site}
+}
+
+func (s *SignIn) noCookie(name string, site http.SameSite) *http.Cookie {
+	cookie := s.newCookie(name, "", site)
+	cookie.MaxAge = -1
+	return cookie
+}

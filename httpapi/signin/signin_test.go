@@ -1,0 +1,486 @@
+package signin_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/httpapi/auth"
+	"motorpool/httpapi/signin"
+	"motorpool/telematics"
+)
+
+// memory is a store of two instances.
+type memory struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	err    error
+}
+
+func (m *memory) Put(_ context.Context, key string, value []byte, _ time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		m.values[key] = value
+	}
+	return m.err
+}
+
+func (m *memory) PutNew(_ context.Context, key string, value []byte, _ time.Duration) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil || m.values[key] != nil {
+		return false, m.err
+	}
+	m.values[key] = value
+	return true, nil
+}
+
+func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[key], m.err
+}
+
+func (m *memory) Take(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	value := m.values[key]
+	delete(m.values, key)
+	return value, m.err
+}
+
+func (m *memory) Delete(_ context.Context, key string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values, key)
+	return m.err
+}
+
+func (m *memory) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all strings.Builder
+	for key, value := range m.values {
+		all.WriteString(key + "=" + string(value) + "\n")
+	}
+	return all.String()
+}
+
+// world is an issuer, and instances of the service that share a store.
+type world struct {
+	t      *testing.T
+	issuer *fakeIssuer
+	store  *memory
+	ahead  atomic.Int64 // by how much the instances' clock is ahead
+	log    strings.Builder
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{t: t, issuer: startIssuer(t), store: &memory{values: map[string][]byte{}}}
+}
+
+const public = "https://fleet.example.com/motorpool"
+
+func (w *world) instance() *signin.SignIn {
+	w.t.Helper()
+	now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+	keys := auth.NewKeys(auth.KeysConfig{Source: w.issuer.keyFile(), Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- keys.Run(ctx) }()
+	w.t.Cleanup(func() { cancel(); <-done })
+	for keys.Ready(ctx) != nil {
+		time.Sleep(time.Millisecond)
+	}
+	address, err := url.Parse(public)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s, err := signin.New(signin.Config{
+		Store: w.store, URL: address, Now: now, Log: slog.New(slog.DiscardHandler),
+		Tokens: auth.NewTokens(auth.TokensConfig{Issuer: w.issuer.URL, Audience: audience, Keys: keys, Now: now, Leeway: time.Nanosecond}),
+		Issuer: signin.IssuerConfig{URL: w.issuer.URL, ClientID: clientID, ClientSecret: clientSecret, Scopes: []string{"offline_access"}, Audience: audience},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// browse has a browser open a page of the issuer, and returns where it is sent back to.
+func (w *world) browse(page string) *url.URL {
+	w.t.Helper()
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Get(page)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	back, err := answer.Location()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !strings.HasPrefix(back.String(), public+"/auth/callback?") {
+		w.t.Fatalf("sent back to %s", back)
+	}
+	return back
+}
+
+func request(method string, cookies ...*http.Cookie) *http.Request {
+	r := httptest.NewRequest(method, public+"/api/v1/admin/vehicles", nil)
+	for _, cookie := range cookies {
+		r.AddCookie(cookie)
+	}
+	return r
+}
+
+func callback(back *url.URL, cookies ...*http.Cookie) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, back.String(), nil)
+	for _, cookie := range cookies {
+		r.AddCookie(cookie)
+	}
+	return r
+}
+
+// signIn returns the cookie of a new session.
+func (w *world) signIn(s *signin.SignIn) *http.Cookie {
+	w.t.Helper()
+	page, attempt, err := s.Begin(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	id, cookies, err := s.Finish(callback(w.browse(page), attempt))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if id.Actor != (telematics.Actor{Subject: "zoe", Role: telematics.Admin, Agency: 7}) || id.Level != auth.Operator {
+		w.t.Fatalf("signed in as %+v", id)
+	}
+	if cookies[1].Name != attempt.Name || cookies[1].MaxAge >= 0 {
+		w.t.Errorf("cookie of the attempt is not removed: %v", cookies[1])
+	}
+	return cookies[0]
+}
+
+func wants(t *testing.T, err error, code telematics.Code, word string) {
+	t.Helper()
+	var refusal *telematics.Error
+	if !errors.As(err, &refusal) || refusal.Code != code || !strings.Contains(refusal.Message, word) {
+		t.Errorf("%v, want %s with %q", err, code, word)
+	}
+}
+
+func isUnavailable(err error) bool {
+	var server interface{ Unavailable() bool }
+	return errors.As(err, &server) && server.Unavailable()
+}
+
+func TestSignIn_GivesABrowserNothingButACookie(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	cookie := w.signIn(s)
+	if want := (http.Cookie{Name: "__Host-motorpool-motorpool", Value: cookie.Value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}); cookie.String() != want.String() {
+		t.Errorf("cookie %s, want %s", cookie, &want)
+	}
+	header, err := other.Authorization(request(http.MethodGet, cookie))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimPrefix(header, "Bearer ")
+	if strings.Count(token, ".") != 2 {
+		t.Fatalf("header %q", header)
+	}
+	// Redis has nothing that opens anything.
+	if kept := w.store.String(); strings.Contains(kept, token) || strings.Contains(kept, "zoe") || strings.Contains(kept, cookie.Value) || strings.Contains(kept, "eyJ") {
+		t.Errorf("the store has %q", kept)
+	}
+	for name, r := range map[string]*http.Request{"none": request(http.MethodGet), "another": request(http.MethodGet, &http.Cookie{Name: "x", Value: cookie.Value})} {
+		if header, err := s.Authorization(r); header != "" || err != nil {
+			t.Errorf("with cookie %s: %q, %v", name, header, err)
+		}
+	}
+	// The token of a request counts, not its cookie.
+	both := request(http.MethodGet, cookie)
+	both.Header.Set("Authorization", "Bearer a.b.c")
+	if header, err := s.Authorization(both); header != "" || err != nil {
+		t.Errorf("with a token: %q, %v", header, err)
+	}
+	for _, value := range []string{"", "x", cookie.Value[1:] + "A", strings.Repeat("A", 43)} {
+		_, err := s.Authorization(request(http.MethodGet, &http.Cookie{Name: cookie.Name, Value: value}))
+		wants(t, err, "unauthenticated", "Sign in again")
+	}
+}
+
+func TestFinish_RefusesWhatThisBrowserDidNotBegin(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	page, attempt, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := w.browse(page)
+	_, later, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(name, value string) *url.URL {
+		u := *back
+		q := u.Query()
+		q.Set(name, value)
+		u.RawQuery = q.Encode()
+		return &u
+	}
+	for name, c := range map[string]struct {
+		r    *http.Request
+		word string
+	}{
+		"another browser":           {callback(back), "another browser"},
+		"a later attempt":           {callback(back, later), "Another sign-in"},
+		"a made-up state":           {callback(changed("state", "x"), attempt), "Another sign-in"},
+		"another issuer (RFC 9207)": {callback(changed("iss", "https://evil.example"), attempt), "another issuer"},
+		"refused by the issuer":     {callback(&url.URL{Path: "/", RawQuery: "error=access_denied&state=" + back.Query().Get("state")}, attempt), "access_denied"},
+		"a made-up code":            {callback(changed("code", "x"), attempt), "not good"},
+		"a broken cookie":           {callback(back, &http.Cookie{Name: attempt.Name, Value: "e30"}), "another browser"},
+	} {
+		_, cookies, err := s.Finish(c.r)
+		if len(cookies) > 0 {
+			t.Errorf("%s: got in", name)
+		}
+		wants(t, err, "unauthenticated", c.word)
+	}
+	if _, _, err := s.Finish(callback(back, attempt)); err != nil {
+		t.Error(err)
+	}
+	_, _, err = s.Finish(callback(back, attempt)) // the issuer refuses a code that was used
+	wants(t, err, "unauthenticated", "not good")
+}
+
+func TestFinish_LetsInWhoMayUseTheConsole(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	for _, c := range []struct {
+		claims map[string]any
+		code   telematics.Code
+	}{
+		{map[string]any{"role": "client", "agency_id": 7}, "forbidden"},
+		{map[string]any{"role": "janitor"}, "forbidden"},
+		{map[string]any{"role": "admin"}, "unauthenticated"}, // of no agency
+		{map[string]any{"role": "admin", "agency_id": 7, "aud": "another"}, "unauthenticated"},
+	} {
+		w.issuer.set(func() { w.issuer.claims = c.claims })
+		page, attempt, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, cookies, err := s.Finish(callback(w.browse(page), attempt))
+		if len(cookies) > 0 {
+			t.Errorf("%v got in", c.claims)
+		}
+		wants(t, err, c.code, "")
+	}
+}
+
+func TestAuthorization_RenewsTokensOnceForAllInstances(t *testing.T) {
+	w := newWorld(t)
+	w.issuer.set(func() { w.issuer.lifetime = 10 * time.Minute })
+	instances := []*signin.SignIn{w.instance(), w.instance()}
+	cookie := w.signIn(instances[0])
+	first, err := instances[0].Authorization(request(http.MethodGet, cookie))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Once while the token is still good, once after its end.
+	for _, ahead := range []time.Duration{9*time.Minute + 45*time.Second, 25 * time.Minute} {
+		w.ahead.Store(int64(ahead))
+		before := 0
+		// The library counts lifetimes by the real clock.
+		w.issuer.set(func() { before, w.issuer.lifetime = w.issuer.renewals, ahead+10*time.Minute })
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				if _, err := instances[i%2].Authorization(request(http.MethodGet, cookie)); err != nil {
+					t.Errorf("%v ahead: %v", ahead, err)
+				}
+			})
+		}
+		all.Wait()
+		w.issuer.set(func() {
+			if w.issuer.renewals != before+1 {
+				t.Errorf("%v ahead: the issuer was asked %d times", ahead, w.issuer.renewals-before)
+			}
+		})
+	}
+	last, err := instances[1].Authorization(request(http.MethodGet, cookie))
+	if err != nil || last == first {
+		t.Errorf("still the first token, %v", err)
+	}
+}
+
+func TestAuthorization_OutlivesAnIssuerThatIsUnavailable(t *testing.T) {
+	w := newWorld(t)
+	w.issuer.set(func() { w.issuer.lifetime = 10 * time.Minute })
+	s := w.instance()
+	cookie := w.signIn(s)
+	w.issuer.set(func() { w.issuer.status = 503 })
+	w.ahead.Store(int64(9*time.Minute + 45*time.Second))
+	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
+		t.Errorf("with a token that is still good: %v", err)
+	}
+	w.ahead.Store(int64(11 * time.Minute))
+	if _, err := s.Authorization(request(http.MethodGet, cookie)); !isUnavailable(err) {
+		t.Errorf("with an ended token: %v", err)
+	}
+	w.issuer.set(func() { w.issuer.status = 0 })
+	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
+		t.Errorf("once the issuer is back: %v", err)
+	}
+	w.issuer.set(func() { clear(w.issuer.refresh) }) // signed out there, or disabled
+	w.ahead.Store(int64(30 * time.Minute))
+	for range 2 {
+		_, err := s.Authorization(request(http.MethodGet, cookie))
+		wants(t, err, "unauthenticated", "Sign in again")
+	}
+	if kept := w.store.String(); kept != "" {
+		t.Errorf("an ended session is still stored: %q", kept)
+	}
+}
+
+func TestAuthorization_EndsAfterTheLongestLifetime(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	cookie := w.signIn(s)
+	w.ahead.Store(int64(signin.DefaultLifetime + time.Second))
+	_, err := s.Authorization(request(http.MethodGet, cookie))
+	wants(t, err, "unauthenticated", "Sign in again")
+}
+
+func TestAuthorization_RefusesChangesFromAnotherSite(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	cookie := w.signIn(s)
+	for _, c := range []struct {
+		method string
+		header map[string]string
+		ok     bool
+	}{
+		{"POST", map[string]string{"Sec-Fetch-Site": "same-origin"}, true},
+		{"POST", map[string]string{"Origin": "https://fleet.example.com"}, true},
+		{"POST", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, false},
+		{"PUT", map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "https://blog.example.com"}, false},
+		{"DELETE", map[string]string{"Origin": "https://evil.example"}, false},
+		{"GET", map[string]string{"Sec-Fetch-Site": "cross-site"}, true},
+	} {
+		r := request(c.method, cookie)
+		for name, value := range c.header {
+			r.Header.Set(name, value)
+		}
+		header, err := s.Authorization(r)
+		if c.ok && (err != nil || header == "") {
+			t.Errorf("%s with %v: %v", c.method, c.header, err)
+		}
+		if !c.ok {
+			wants(t, err, "forbidden", "another site")
+			if _, _, _, err := s.End(r); err == nil {
+				t.Errorf("%s with %v: signed out", c.method, c.header)
+			}
+		}
+	}
+}
+
+func TestEnd_EndsTheSessionEverywhere(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	cookie := w.signIn(s)
+	header, page, cookies, err := s.End(request(http.MethodPost, cookie))
+	if err != nil || !strings.HasPrefix(header, "Bearer ") || len(cookies) != 2 || cookies[0].Name != cookie.Name || cookies[0].MaxAge >= 0 {
+		t.Errorf("%q, %v, %v", header, cookies, err)
+	}
+	out, err := url.Parse(page)
+	if err != nil || !strings.HasPrefix(page, w.issuer.URL+"/out?") || out.Query().Get("x") != "1" || out.Query().Get("id_token_hint") == "" || out.Query().Get("post_logout_redirect_uri") != public+"/console/" {
+		t.Errorf("page of the issuer %q, %v", page, err)
+	}
+	_, err = other.Authorization(request(http.MethodGet, cookie))
+	wants(t, err, "unauthenticated", "Sign in again")
+	if header, _, cookies, err := s.End(request(http.MethodPost, cookie)); header != "" || len(cookies) != 2 || err != nil {
+		t.Errorf("again: %q, %v, %v", header, cookies, err)
+	}
+}
+
+func TestRedeem_LetsOneBrowserIn(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	token := w.issuer.sign(map[string]any{"iss": w.issuer.URL, "aud": audience, "sub": "dev", "role": "admin", "agency_id": 7, "exp": time.Now().Add(time.Hour).Unix()})
+	code, err := s.Offer(t.Context(), token, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Authorization(request(http.MethodGet, &http.Cookie{Name: "__Host-motorpool-motorpool", Value: code})); err == nil {
+		t.Error("a code serves as a cookie")
+	}
+	var in atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			id, cookies, err := s.Redeem(t.Context(), code)
+			if err != nil {
+				wants(t, err, "unauthenticated", "once")
+				return
+			}
+			in.Add(1)
+			if header, err := s.Authorization(request(http.MethodGet, cookies[0])); err != nil || header != "Bearer "+token || id.Actor.Subject != "dev" {
+				t.Errorf("%q, %+v, %v", header, id, err)
+			}
+		})
+	}
+	all.Wait()
+	if in.Load() != 1 {
+		t.Errorf("%d browsers are in", in.Load())
+	}
+	late, err := s.Offer(t.Context(), token, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ahead.Store(int64(2 * time.Minute))
+	_, _, err = s.Redeem(t.Context(), late)
+	wants(t, err, "unauthenticated", "ended")
+	_, _, err = s.Redeem(t.Context(), "x")
+	wants(t, err, "unauthenticated", "complete")
+}
+
+func TestSignIn_WithoutItsServersSaysSo(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	cookie := w.signIn(s)
+	w.store.err = gone{}
+	if _, err := s.Authorization(request(http.MethodGet, cookie)); !isUnavailable(err) {
+		t.Errorf("without the store: %v", err)
+	}
+	w.store.err = nil
+	cold := w.instance()
+	w.issuer.Close()
+	if _, _, err := cold.Begin(t.Context()); !isUnavailable(err) {
+		t.Errorf("without the issuer: %v", err)
+	}
+	address, _ := url.Parse(public)
+	without, err := signin.New(signin.Config{Store: w.store, URL: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = without.Begin(t.Context())
+	wants(t, err, "unauthenticated", "--oidc-issuer")
+}
+
+type gone struct{}
+
+func (gone) Error() string     { return "gone" }
+func (gone) Unavailable() bool { return true }

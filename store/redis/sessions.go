@@ -1,0 +1,57 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/store/unavailable"
+)
+
+// sessionKey names an entry of the console's sign-in.
+func sessionKey(key string) string { return "session:motorpool:" + key }
+
+// Sessions keeps the console's sessions. It is safe for concurrent use.
+type Sessions struct{ db *DB }
+
+// NewSessions returns the sessions in Redis.
+func NewSessions(db *DB) Sessions { return Sessions{db: db} }
+
+// Put stores a value for some time.
+func (s Sessions) Put(ctx context.Context, key string, value []byte, keep time.Duration) error {
+	return unavailable.Wrap("store session", s.db.Client.Set(ctx, sessionKey(key), value, keep).Err())
+}
+
+// PutNew stores a value where there is none under the key. It reports false where there is one.
+func (s Sessions) PutNew(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
+	err := s.db.Client.SetArgs(ctx, sessionKey(key), value, redis.SetArgs{Mode: "NX", TTL: keep}).Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, unavailable.Wrap("store session", err)
+}
+
+// Get returns a value, or nil.
+func (s Sessions) Get(ctx context.Context, key string) ([]byte, error) {
+	return found(s.db.Client.Get(ctx, sessionKey(key)))
+}
+
+// Take returns a value, or nil, and deletes it: of concurrent calls one gets it.
+func (s Sessions) Take(ctx context.Context, key string) ([]byte, error) {
+	return found(s.db.Client.GetDel(ctx, sessionKey(key)))
+}
+
+// Delete deletes a value, if there is one.
+func (s Sessions) Delete(ctx context.Context, key string) error {
+	return unavailable.Wrap("delete session", s.db.Client.Del(ctx, sessionKey(key)).Err())
+}
+
+func found(reply *redis.StringCmd) ([]byte, error) {
+	value, err := reply.Bytes()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return value, unavailable.Wrap("read session", err)
+}
