@@ -3,6 +3,7 @@ package link
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -41,23 +42,54 @@ func Displace(ctx context.Context, c Config, unit telematics.Unit, removed bool)
 }
 
 func displaceAt(ctx context.Context, node string, c Config, unit telematics.Unit, removed bool) error {
+	return connected(ctx, node, c, string(unit), func(ctx context.Context, client mqtt.Client) error {
+		if !removed {
+			return nil
+		}
+		if err := clearRetained(ctx, client, unit); err != nil {
+			return fmt.Errorf("what is retained of %s at %s: %w", unit, host(node), err)
+		}
+		return nil
+	})
+}
+
+// Presence returns the protocol in which a unit's presence is retained, and its status; none of
+// both where none is. It needs of the config what Displace does.
+func Presence(ctx context.Context, c Config, unit telematics.Unit) (p telematics.Protocol, status telematics.PresenceStatus, err error) {
+	var failures []error
+	for _, node := range c.Nodes {
+		err := connected(ctx, node, c, "motorpool-"+rand.Text(), func(ctx context.Context, client mqtt.Client) error {
+			found, err := retainedOf(ctx, client, unit, telematics.Retaining.PresenceOf)
+			if err != nil || len(found) == 0 {
+				return err
+			}
+			p = found[0].Dialect.Protocol()
+			if said, err := found[0].Dialect.DecodePresence(found[0].Message, time.Now()); err == nil {
+				status = said.Status
+			}
+			return nil
+		})
+		if err == nil {
+			return p, status, nil
+		}
+		failures = append(failures, err)
+	}
+	return "", "", errors.Join(failures...)
+}
+
+// connected uses one connection, within the time that the config has for connecting.
+func connected(ctx context.Context, node string, c Config, id string, use func(context.Context, mqtt.Client) error) error {
 	timeout := cmp.Or(c.ConnectTimeout, 5*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(node).SetClientID(string(unit)).SetUsername(c.Username).SetPassword(c.Password).
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(node).SetClientID(id).SetUsername(c.Username).SetPassword(c.Password).
 		SetProtocolVersion(4).SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).SetTLSConfig(c.TLS).
 		SetConnectTimeout(timeout).SetWriteTimeout(timeout).SetCustomOpenConnectionFn(dial))
 	defer client.Disconnect(0)
 	if err := finished(ctx, client.Connect()); err != nil {
-		return fmt.Errorf("connect to %s as %s: %w", host(node), unit, err)
+		return fmt.Errorf("connect to %s as %s: %w", host(node), id, err)
 	}
-	if !removed {
-		return nil
-	}
-	if err := clearRetained(ctx, client, unit); err != nil {
-		return fmt.Errorf("what is retained of %s at %s: %w", unit, host(node), err)
-	}
-	return nil
+	return use(ctx, client)
 }
 
 // left is a retained message of a unit.
@@ -69,7 +101,7 @@ type left struct {
 // clearRetained publishes what the unit's last will would have said, where it has not, and clears
 // what else is retained of it.
 func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit) error {
-	found, err := retainedOf(ctx, client, unit)
+	found, err := retainedOf(ctx, client, unit, telematics.Retaining.Retained)
 	if err != nil {
 		return err
 	}
@@ -93,15 +125,15 @@ func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit
 	return nil
 }
 
-// retainedOf returns what is retained of a unit, in any dialect.
-func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit) (all []left, err error) {
+// retainedOf returns what is retained of a unit, in any dialect, below a filter.
+func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit, filter func(telematics.Retaining, telematics.Unit) string) (all []left, err error) {
 	arrived := make(chan left, retainedRoom)
 	for _, d := range dialects.Spoken {
 		dialect, ok := d.(telematics.Retaining)
 		if !ok {
 			continue
 		}
-		if err := finished(ctx, client.Subscribe(dialect.Retained(unit), 1, func(_ mqtt.Client, m mqtt.Message) {
+		if err := finished(ctx, client.Subscribe(filter(dialect, unit), 1, func(_ mqtt.Client, m mqtt.Message) {
 			_, subject, err := dialect.ParseTopic(m.Topic())
 			if err != nil || !m.Retained() {
 				return
@@ -119,7 +151,7 @@ func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit) (
 		case m := <-arrived:
 			all = append(all, m)
 			// A filter without a wildcard has one message.
-			if len(all) == maxRetained || m.Dialect.(telematics.Retaining).Retained(unit) == m.topic {
+			if len(all) == maxRetained || filter(m.Dialect.(telematics.Retaining), unit) == m.topic {
 				return all, nil
 			}
 		case <-time.After(retainedWithin):

@@ -15,6 +15,7 @@ import (
 // device says what to enter into a unit that speaks another protocol than ours.
 type device struct {
 	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"What the units speak; of ovms and teltonika, it prints what to enter into each (default ${default})."`
+	Type     string              `name:"vehicle-type" env:"-" placeholder:"TYPE" help:"Vehicle type of an OVMS module, such as NL: then it also prints a PIN, which lock and unlock need (default none: the module is only observed)."`
 	Server   string              `env:"-" placeholder:"HOST" help:"Public name of the MQTT broker, as the units reach it; needed with a protocol other than v1."`
 }
 
@@ -22,7 +23,7 @@ type device struct {
 var deviceSettings = map[telematics.Protocol]struct {
 	serial *regexp.Regexp
 	want   string
-	print  func(w io.Writer, unit, server string) error
+	print  func(w io.Writer, unit string, d device) error
 }{
 	ovms.Protocol:      {regexp.MustCompile(`^[A-Za-z0-9_-]{1,20}$`), "a vehicle id of 1 to 20 letters, digits, - or _", printOVMS},
 	teltonika.Protocol: {regexp.MustCompile(`^[0-9]{15}$`), "an IMEI of 15 digits", printTeltonika},
@@ -35,6 +36,14 @@ func (d device) check(units []string) error {
 	settings, ok := deviceSettings[d.Protocol]
 	if !ok {
 		return badUsage("--protocol %s: want v1, %s or %s", d.Protocol, ovms.Protocol, teltonika.Protocol)
+	}
+	if d.Type != "" {
+		if d.Protocol != ovms.Protocol {
+			return badUsage("--vehicle-type: only with --protocol %s", ovms.Protocol)
+		}
+		if _, err := (ovms.Dialect{}).Actions(telematics.Installation{ovms.TypeKey: d.Type, ovms.PINKey: newPIN()}); err != nil {
+			return badUsage("--vehicle-type: %w", err)
+		}
 	}
 	if d.Server == "" || strings.ContainsAny(d.Server, " :/") {
 		return badUsage("--server: want the public name of the MQTT broker, without a port: it is entered into the unit")
@@ -52,7 +61,7 @@ func (d device) print(w io.Writer, units []string) error {
 		return nil
 	}
 	for _, unit := range units {
-		if err := settings.print(w, unit, d.Server); err != nil {
+		if err := settings.print(w, unit, d); err != nil {
 			return err
 		}
 	}
@@ -60,7 +69,7 @@ func (d device) print(w io.Writer, units []string) error {
 }
 
 // printTeltonika prints the table of docs/teltonika.md, filled in.
-func printTeltonika(w io.Writer, unit, server string) error {
+func printTeltonika(w io.Writer, unit string, d device) error {
 	elements := strings.Trim(fmt.Sprint(teltonika.Elements()), "[]")
 	_, err := fmt.Fprintf(w, `
 Enter into unit %[1]s with Teltonika's Configurator:
@@ -91,30 +100,6 @@ Enter into unit %[1]s with Teltonika's Configurator:
     AVL ids                        %[5]s
 
 Then set "protocol": "teltonika" and "installation" of its vehicle in the fleet file: docs/teltonika.md.
-`, unit, server, teltonika.DataTopic(telematics.Unit(unit)), teltonika.CommandTopic(telematics.Unit(unit)), elements)
-	return err
-}
-
-// printOVMS prints the command lines of docs/ovms.md, filled in.
-func printOVMS(w io.Writer, unit, server string) error {
-	_, err := fmt.Fprintf(w, `
-Enter into the shell of module %[1]s (firmware 3.3.006 or newer), with the password above for PASSWORD:
-
-  config set vehicle id %[1]s
-  config set vehicle timezone UTC0
-  config set server.v3 server %[2]s
-  config set server.v3 port 8883
-  config set server.v3 tls yes
-  config set server.v3 user %[1]s
-  config set password server.v3 PASSWORD
-  config set server.v3 updatetime.keepalive 60
-  config set server.v3 updatetime.idle 300
-  config set server.v3 events.legacy_topic no
-  config set server.v3 metrics.include %[3]s
-  config set auto server.v3 yes
-  server v3 start
-
-Then set "protocol": "ovms" and "installation" of its vehicle in the fleet file: docs/ovms.md.
-`, unit, server, strings.Join(ovms.Metrics(), ","))
+`, unit, d.Server, teltonika.DataTopic(telematics.Unit(unit)), teltonika.CommandTopic(telematics.Unit(unit)), elements)
 	return err
 }

@@ -17,7 +17,7 @@ import (
 
 type unit struct {
 	Add       addUnit       `cmd:"" help:"Let units in with new passwords, and print them: once, since only their hashes are kept."`
-	Rotate    rotateUnit    `cmd:"" help:"Give units new passwords, and print them. The old ones end immediately."`
+	Rotate    rotateUnit    `cmd:"" help:"Give units new passwords, and print them. The old ones end immediately; of OVMS modules, which never connect again after a refused login, a new one is added first."`
 	Remove    removeUnit    `cmd:"" help:"Take units' access away: passwords, certificates and codes."`
 	List      listUnits     `cmd:"" help:"List the units that may log in."`
 	Authority makeAuthority `cmd:"" help:"Make what is missing of the certificate authority of units."`
@@ -219,26 +219,6 @@ func (u addUnit) Run(ctx context.Context) error {
 		return err
 	}
 	return u.print(os.Stdout, u.Units)
-}
-
-type rotateUnit struct {
-	unitAccess
-	credentials
-	serials
-}
-
-func (u rotateUnit) Run(ctx context.Context) error {
-	if err := u.check(); err != nil {
-		return err
-	}
-	return u.set(ctx, u.unitAccess, u.Units, func(passwords *mosquitto.Passwords) error {
-		return each(u.Units, func(name string) error {
-			if !passwords.Has(name) {
-				return fmt.Errorf("unit %s has no password; for one: motorpool unit add %s", name, name)
-			}
-			return nil
-		})
-	})
 }
 
 // each returns all errors together.

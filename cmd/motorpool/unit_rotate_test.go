@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/simulator/ovms"
+)
+
+// module lets a simulated module live until stop. After a refused login it never connects again.
+func module(t *testing.T, broker *devstack.Mosquitto, password string) (m *ovms.Module, stop func()) {
+	t.Helper()
+	m = ovms.New(ovms.Config{
+		Unit: "OVMS-1", Password: password, Broker: broker.UnitsURL(), Speed: 20, StableWait: time.Second,
+		Body: simulator.ElectricCar(simulator.Point{Latitude: 48.1, Longitude: 11.5}),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { _ = m.Run(ctx); close(ended) }()
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return m, stop
+}
+
+func awaitConnected(t *testing.T, m *ovms.Module) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !m.Connected(); time.Sleep(10 * time.Millisecond) {
+		if m.Suspended() || time.Now().After(deadline) {
+			t.Fatalf("the module is not connected; refused: %t", m.Suspended())
+		}
+	}
+}
+
+func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
+	broker := operatedMosquitto(t, devstack.MosquittoConfig{ServicePassword: "service"})
+	added, _, err := runTool(t, "unit", "add", "OVMS-1", "--protocol", "ovms", "--vehicle-type", "NL", "--server", "mqtt.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := regexp.MustCompile(`\n  config set password pin ([1-9][0-9]{5})\n`).FindStringSubmatch(added)
+	if pin == nil || !strings.Contains(added, `"installation": {"pin":"`+pin[1]+`","type":"NL"}`) || !strings.Contains(added, "\n  config set auto vehicle.type NL\n") {
+		t.Errorf("no PIN for the module and for its record in\n%s", added)
+	}
+	connectSoon(t, broker, "OVMS-1", passwordOf(t, added, "OVMS-1")).Cut() // Mosquitto has read it
+	running, stop := module(t, broker, passwordOf(t, added, "OVMS-1"))
+	awaitConnected(t, running)
+	before := read(t, broker.UnitsPasswords())
+
+	refused := func(want string, args ...string) {
+		t.Helper()
+		printed, said, err := runTool(t, append([]string{"unit", "rotate", "OVMS-1"}, args...)...)
+		if err == nil || exitCode(err) != exitRefused || !strings.Contains(err.Error(), want) || printed != "" {
+			t.Errorf("rotate %v: %q %q %v, want %q", args, printed, said, err, want)
+		}
+	}
+	refused("server v3 stop", "--protocol", "ovms")
+	t.Setenv("MOTORPOOL_MQTT_URL", broker.ServiceURL())
+	t.Setenv("MOTORPOOL_MQTT_PASSWORD", "service")
+	time.Sleep(300 * time.Millisecond) // until its presence is retained: a second of the module
+	refused("is an OVMS module")
+	refused("still connected", "--stopped")
+	refused("rotated separately", "other")
+	if read(t, broker.UnitsPasswords()) != before {
+		t.Error("a refused command changed the file")
+	}
+	if running.Suspended() || !running.Connected() {
+		t.Error("the module lost its connection")
+	}
+
+	stop() // server v3 stop
+	rotated, _, err := runTool(t, "unit", "rotate", "OVMS-1", "--stopped")
+	if err != nil || !strings.Contains(rotated, "config set password server.v3 PASSWORD\n  server v3 start") {
+		t.Fatalf("rotate: %v\n%s", err, rotated)
+	}
+	connectSoon(t, broker, "OVMS-1", passwordOf(t, rotated, "OVMS-1")).Cut()
+	again, _ := module(t, broker, passwordOf(t, rotated, "OVMS-1"))
+	awaitConnected(t, again)
+	late, _ := module(t, broker, passwordOf(t, added, "OVMS-1"))
+	for deadline := time.Now().Add(time.Minute); !late.Suspended(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the old password is not refused, so this test shows nothing")
+		}
+	}
+}
+
+func TestUnit_AModuleGetsItsNextCertificateWhileItHasTheOneBefore(t *testing.T) {
+	pki := newPKI(t)
+	broker := operatedMosquitto(t, pki.brokerConfig(t))
+	server := pki.serve(t)
+	first := pki.enrol(t, server, "OVMS-1")
+	connection := pki.mustConnect(t, broker, "OVMS-1", first)
+	rotated, _, err := runTool(t, "unit", "rotate", "OVMS-1", "--protocol", "ovms")
+	code := regexp.MustCompile(`Bearer ([A-Z0-9]+)"`).FindStringSubmatch(rotated)
+	if err != nil || code == nil || !strings.Contains(rotated, "motorpool unit remove --superseded OVMS-1") {
+		t.Fatalf("rotate: %v\n%s", err, rotated)
+	}
+	request, key := newRequest(t, "OVMS-1")
+	status, answer := pki.post(t, server, code[1], request)
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	select {
+	case <-connection.Lost():
+		t.Error("the connection with the certificate before was lost")
+	default:
+	}
+	connection.Cut()
+	pki.mustConnect(t, broker, "OVMS-1", first).Cut()
+	pki.mustConnect(t, broker, "OVMS-1", certificateOf(answer, key)).Cut()
+	if _, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); err != nil {
+		t.Fatal(err)
+	}
+	pki.mustConnect(t, broker, "OVMS-1", certificateOf(answer, key))
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
