@@ -67,6 +67,7 @@ var arrows = map[string][]string{
 	"store/storetest":             {"telematics", "store/pg", "simulator/devstack"},
 	"simulator":                   {"telematics", "telematics/v1", "telematics/signing", "rental", "mosquitto"},
 	"simulator/ovms":              {"telematics", "simulator"},
+	"simulator/ovms/firmware":     {},
 	"simulator/devstack":          {"telematics", "rental", "mosquitto", "deploy/haproxy"},
 	"telematics/places":           {"telematics"},
 	"telematics/places/nominatim": {"telematics"},
@@ -75,7 +76,7 @@ var arrows = map[string][]string{
 // Third-party names stay in one place each; "store/..." is the package and those in its folder.
 var homes = map[string][]string{
 	// bench: units, and floors with the service's client; chaos: see redis below.
-	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
+	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
 	// bench: floors with the service's library.
 	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "cmd/internal/enrolment"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},

@@ -31,6 +31,8 @@ func TestTheCarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
 		}
 		return s["telemetry.is_locked"] == false
 	})
+	first := l.status(11)["location.timestamp"]
+	eventually("it reports again, and so has subscribed", func(s map[string]any) bool { return s["location.timestamp"] != first })
 	if r := l.call(http.MethodPost, "vehicles/11/control/lock", "ADMIN_TOKEN"); r.status != http.StatusOK {
 		t.Errorf("lock: %d %+v after %v", r.status, r.Error, r.took)
 	}

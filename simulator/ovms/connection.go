@@ -89,12 +89,19 @@ func (m *Module) dialled(attempt int, client paho.Client, cut func(), err error)
 		return
 	}
 	m.link, m.cut = client, cut
-	for _, filter := range []string{"client/+/active", "client/+/command/+", "client/+/request/metric", "client/+/request/config"} {
-		// What the MQTT broker denies, the firmware does not notice.
-		client.Subscribe(m.prefix()+filter, 1, nil)
-	}
-	m.sendAll = true
+	m.mustSubscribe = true
 	m.connected.Store(true)
+	m.greet()
+	m.signal("server.v3.connected")
+}
+
+// subscribe does not notice what the MQTT broker denies, as the firmware does not.
+func (m *Module) subscribe() {
+	filters := map[string]byte{}
+	for _, filter := range []string{"client/+/active", "client/+/command/+", "client/+/request/metric", "client/+/request/config"} {
+		filters[m.prefix()+filter] = 1
+	}
+	m.link.SubscribeMultiple(filters, nil)
 }
 
 func refused(err error) bool {

@@ -2,6 +2,7 @@ package ovms
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,12 +42,12 @@ func (m *Module) metrics() map[string]string {
 		"m.version": m.config.Firmware, "s.v3.connected": "yes", "s.v3.peers": strconv.Itoa(len(m.clients)), "v.type": m.config.Type,
 		"v.b.soc": decimal(b.EnergyPercent, 1), "v.b.range.est": decimal(b.FullRangeKm*b.EnergyPercent/100, 0), "v.b.12v.voltage": decimal(b.OnboardV, 2),
 		"v.e.on": truth(b.Ignition), "v.e.awake": truth(b.Ignition || b.Charging == "charging"), "v.e.locked": truth(m.locked), "v.e.handbrake": truth(b.ParkBrake), "v.e.gear": gears[b.Gear],
-		"v.e.valet": "no", "v.e.serv.range": decimal(b.ServiceDueKm, 0),
+		"v.e.valet": "no", "v.e.serv.range": strconv.Itoa(int(b.ServiceDueKm)),
 		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1), "v.p.gpslock": truth(!m.blind()),
 		"v.d.fl": open(telematics.DoorFrontLeft), "v.d.fr": open(telematics.DoorFrontRight), "v.d.rl": open(telematics.DoorRearLeft),
 		"v.d.rr": open(telematics.DoorRearRight), "v.d.trunk": open(telematics.DoorTrunk),
 		"v.c.charging": truth(b.Charging == "charging"), "v.c.pilot": truth(b.Charging == "charging"), "v.c.state": "done",
-		"v.p.latitude": decimal(b.Latitude, 6), "v.p.longitude": decimal(b.Longitude, 6), "v.p.gpstime": time.Now().UTC().Format("2006-01-02 15:04:05 UTC"),
+		"v.p.latitude": degrees(b.Latitude), "v.p.longitude": degrees(b.Longitude), "v.p.gpstime": time.Now().UTC().Format("2006-01-02 15:04:05 UTC"),
 	}
 	if b.Charging == "charging" {
 		all["v.c.state"] = "charging"
@@ -87,7 +88,15 @@ func truth(b bool) string {
 	return "no"
 }
 
-func decimal(f float64, digits int) string { return strconv.FormatFloat(f, 'f', digits, 64) }
+// decimal writes a value, which the vehicle has rounded: six significant digits, no
+// trailing zeros (OvmsMetricFloat::AsString).
+func decimal(f float64, digits int) string {
+	scale := math.Pow10(digits)
+	return strconv.FormatFloat(math.Round(f*scale)/scale, 'g', 6, 32)
+}
+
+// degrees writes a coordinate (SetFormat).
+func degrees(f float64) string { return strconv.FormatFloat(float64(float32(f)), 'f', 6, 64) }
 
 // transmitAll sends everything, stale or not (TransmitAllMetrics).
 func (m *Module) transmitAll() {

@@ -80,7 +80,8 @@ const (
 	leaseSeconds   = 120
 	retryRefused   = 30
 	retryLost      = 60
-	freshEnough    = 30
+	freshEnough    = 30 // all metrics
+	fresh          = 20 // those that have changed
 	connectTimeout = 10 * time.Second
 )
 
@@ -111,9 +112,13 @@ type Module struct {
 	sendAll  bool
 	lastAll  int
 	lastSent int
-	clients  map[string]int // when the leases end
-	locked   bool           // v.e.locked, which the module may believe wrongly
-	limitKmh int            // of a Twizy; 0: none
+	clients  map[string]int    // when the leases end
+	locked   bool              // v.e.locked, which the module may believe wrongly
+	limitKmh int               // of a Twizy; 0: none
+	told     map[string]string // the metrics of happenings, when they were looked at last
+
+	// A tick after the login the module subscribes, and sends all metrics again (Ticker1).
+	mustSubscribe bool
 }
 
 type message struct {
@@ -137,7 +142,7 @@ func New(c Config) *Module {
 	}
 	return &Module{
 		config: c, asks: make(chan func()), inbox: make(chan message, inboxSize), events: make(chan func(), inboxSize),
-		body: c.Body, faults: c.Faults, cut: func() {}, sent: map[string]string{}, clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT",
+		body: c.Body, faults: c.Faults, cut: func() {}, sent: map[string]string{}, told: map[string]string{}, clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT",
 		rng: simulator.Random(c.Seed, c.Unit),
 	}
 }
@@ -179,6 +184,7 @@ func (m *Module) Do(ctx context.Context, change func(*simulator.Body, *Faults)) 
 	m.ask(ctx, func() {
 		change(&m.body, &m.faults)
 		m.observe()
+		m.react()
 		switch {
 		case m.faults.Offline && m.link != nil:
 			m.lost(retryLost)
@@ -218,11 +224,6 @@ func (m *Module) stable() int { return max(1, int(m.config.StableWait/time.Secon
 // Cut breaks the connection as a dead radio does; the module connects again a minute later.
 func (m *Module) Cut(ctx context.Context) { m.ask(ctx, func() { m.lost(retryLost) }) }
 
-// Alert lets the module raise an alert (TransmitNotificationAlert).
-func (m *Module) Alert(ctx context.Context, subtype, text string) {
-	m.ask(ctx, func() { m.publish("notify/alert/"+slashes(subtype), 1, false, text) })
-}
-
 func (m *Module) ask(ctx context.Context, do func()) {
 	done := make(chan struct{})
 	select {
@@ -255,6 +256,11 @@ func (m *Module) tick(ctx context.Context) {
 		return
 	}
 	m.countClients()
+	m.react()
+	if m.mustSubscribe {
+		m.mustSubscribe, m.sendAll = false, true
+		m.subscribe()
+	}
 	switch {
 	case m.sendAll, m.seconds > m.lastAll+sendAllEvery:
 		m.transmitAll()
@@ -311,24 +317,50 @@ func (m *Module) interval() int {
 
 // countClients ends leases that were not renewed (CountClients).
 func (m *Module) countClients() {
+	watched := len(m.clients)
 	for client, ends := range m.clients {
 		if ends < m.seconds {
 			delete(m.clients, client)
 		}
 	}
+	m.watchers(watched)
 }
 
+// watch begins, renews or ends a lease (AddClient, RemoveClient).
 func (m *Module) watch(client, payload string) {
-	_, known := m.clients[client]
+	watched := len(m.clients)
 	if payload == "" || payload == "0" {
 		delete(m.clients, client)
-		if known {
-			m.transmitModified()
-		}
-		return
+	} else {
+		m.clients[client] = m.seconds + leaseSeconds
 	}
-	m.clients[client] = m.seconds + leaseSeconds
-	if !known && m.seconds-m.lastAll > freshEnough {
+	m.watchers(watched)
+}
+
+// watchers says that there are more or fewer than before. What has changed is then sent, and that
+// soon (EventListener; CountClients).
+func (m *Module) watchers(before int) {
+	switch n := len(m.clients); {
+	case n == before:
+		return
+	case n == 0:
+		m.transmitModified()
+		m.signal("app.disconnected")
+	default:
+		m.greet()
+		m.signal("app.connected")
+	}
+	m.lastSent = m.seconds - m.interval()
+}
+
+// greet is what app.connected and server.v3.connected do. At a login it comes before the
+// subscriptions: the module reads as connected up to a second before it hears anything
+// (EventListener).
+func (m *Module) greet() {
+	switch {
+	case m.seconds-m.lastAll > freshEnough || m.lastAll == 0:
 		m.transmitAll()
+	case m.seconds-m.lastSent > fresh:
+		m.transmitModified()
 	}
 }

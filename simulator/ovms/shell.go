@@ -161,7 +161,7 @@ func (m *Module) lock(ctx context.Context, l line, locked bool) string {
 		m.record(simulator.CommandStarted, l, "")
 		if kind == byCommand {
 			m.locked = locked
-			m.transmitModified()
+			m.react()
 		}
 		m.after(ctx, m.scaled(m.config.Effort), func() { m.move(l, locked) })
 	}
@@ -177,8 +177,7 @@ func (m *Module) move(l line, locked bool) {
 	m.body.Locked = locked
 	m.record(simulator.CommandEnded, l, "")
 	m.observe()
-	m.publish("event/vehicle/"+string(l.action)+"ed", 0, false, "")
-	m.transmitModified() // on vehicle.locked and vehicle.unlocked (EventListener)
+	m.react()
 }
 
 // limit limits the speed of a Twizy, also while it drives.
@@ -194,7 +193,7 @@ func (m *Module) limit(l line, locked bool, pin string) bool {
 		m.body.SpeedKmh = min(m.body.SpeedKmh, float64(kmh))
 		m.record(simulator.Harmed, l, "speed limited to "+pin+" km/h")
 	}
-	m.transmitModified()
+	m.react()
 	return true
 }
 

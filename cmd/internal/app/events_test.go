@@ -26,6 +26,7 @@ type streamed struct {
 	Connectivity struct{ Status string } `json:"connectivity"`
 	Telemetry    map[string]any          `json:"telemetry"`
 	Reason       string                  `json:"reason"`
+	Alarm        struct{ Kind, Text string }
 }
 
 // follower is a reader of a stream.
