@@ -127,6 +127,16 @@ type reply struct {
 }
 
 func (l *live) call(method, path, token string) reply {
+	wait := 0
+	if strings.HasPrefix(path, "vehicles/7/") || strings.HasPrefix(path, "vehicles/9/") {
+		// Their radios take up to 9 of the default 10 s: nothing is left for a busy machine.
+		wait = 30
+	}
+	return l.callWithin(wait, method, path, token)
+}
+
+// callWithin waits a number of seconds for the vehicle; 0: the default.
+func (l *live) callWithin(wait int, method, path, token string) reply {
 	body := ""
 	if strings.HasSuffix(path, "/control/attention") {
 		body = `{"signal":"both","duration_ms":200}`
@@ -138,9 +148,8 @@ func (l *live) call(method, path, token string) reply {
 	}
 	request.Header.Set("Authorization", "Bearer "+l.env[token])
 	request.Header.Set("Content-Type", "application/json")
-	if strings.HasPrefix(path, "vehicles/7/") || strings.HasPrefix(path, "vehicles/9/") {
-		// Their radios take up to 9 of the default 10 s: nothing is left for a busy machine.
-		request.Header.Set("Prefer", "wait=30")
+	if wait > 0 {
+		request.Header.Set("Prefer", fmt.Sprintf("wait=%d", wait))
 	}
 	start := time.Now()
 	response, err := http.DefaultClient.Do(request)
