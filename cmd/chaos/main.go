@@ -9,7 +9,7 @@
 // Processes are killed, stopped and frozen; clocks are set wrong, a disk is filled, messages are
 // replayed and forged. See docs/chaos.md.
 //
-// Packages money, failover, rollout and shards are other rounds.
+// Packages money, failover, rollout, shards and maintenance are other rounds.
 package main
 
 import (
@@ -33,6 +33,7 @@ import (
 
 	"motorpool/cmd/chaos/failover"
 	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/maintenance"
 	"motorpool/cmd/chaos/money"
 	"motorpool/cmd/chaos/rollout"
 	"motorpool/cmd/chaos/shards"
@@ -43,21 +44,22 @@ import (
 )
 
 type flags struct {
-	Seed      uint64        `default:"0" placeholder:"N" help:"Of everything that is random: faults, orders, cars; 0 draws one (default ${default})."`
-	Commands  int           `default:"0" placeholder:"N" help:"Commands to record (default 20000; with --duration, as many as possible)."`
-	Duration  time.Duration `default:"0s" placeholder:"DURATION" help:"Of the load (default what --commands needs at 100 a second)."`
-	Vehicles  int           `default:"300" placeholder:"N" help:"Simulated cars (default ${default})."`
-	Instances int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
-	Callers   int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
-	Bookings  int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
-	Failover  string        `default:"" enum:",postgres-async,postgres-sync,redis-sentinel,redis-cluster" placeholder:"SERVER" help:"Run a round of failover instead, in the midst of 2000 commands: of postgres-sync (the primary is killed, the synchronous standby promoted), redis-sentinel, redis-cluster (a shard's master is killed), or postgres-async (a standby that is seconds behind is promoted; it uses --seed and --instances alone)."`
-	Rollout   bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
-	Shards    bool          `help:"Run the round of shards instead: one of three MQTT brokers behind HAProxy is killed under load, and started again. Uses --seed, --commands (default 2000) and the flags below."`
-	Binary    string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
-	Race      bool          `help:"Build that program with the race detector."`
-	Keep      bool          `help:"Keep the logs of a round without violations, too."`
-	Print     bool          `help:"Print the schedule of faults, and exit."`
-	LogLevel  string        `default:"warn" placeholder:"LEVEL" help:"debug, info (every fault), warn or error (default ${default})."`
+	Seed        uint64        `default:"0" placeholder:"N" help:"Of everything that is random: faults, orders, cars; 0 draws one (default ${default})."`
+	Commands    int           `default:"0" placeholder:"N" help:"Commands to record (default 20000; with --duration, as many as possible)."`
+	Duration    time.Duration `default:"0s" placeholder:"DURATION" help:"Of the load (default what --commands needs at 100 a second)."`
+	Vehicles    int           `default:"300" placeholder:"N" help:"Simulated cars (default ${default})."`
+	Instances   int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
+	Callers     int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
+	Bookings    int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
+	Failover    string        `default:"" enum:",postgres-async,postgres-sync,redis-sentinel,redis-cluster" placeholder:"SERVER" help:"Run a round of failover instead, in the midst of 2000 commands: of postgres-sync (the primary is killed, the synchronous standby promoted), redis-sentinel, redis-cluster (a shard's master is killed), or postgres-async (a standby that is seconds behind is promoted; it uses --seed and --instances alone)."`
+	Rollout     bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
+	Shards      bool          `help:"Run the round of shards instead: one of three MQTT brokers behind HAProxy is killed under load, and started again. Uses --seed, --commands (default 2000) and the flags below."`
+	Maintenance bool          `help:"Run the round of maintenance instead: Mosquitto is reloaded and restarted, and credentials are added, rotated and removed, under OVMS modules, which a refused login would end. Uses --seed and the flags below."`
+	Binary      string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
+	Race        bool          `help:"Build that program with the race detector."`
+	Keep        bool          `help:"Keep the logs of a round without violations, too."`
+	Print       bool          `help:"Print the schedule of faults, and exit."`
+	LogLevel    string        `default:"warn" placeholder:"LEVEL" help:"debug, info (every fault), warn or error (default ${default})."`
 }
 
 // Exit codes; 0: no violation.
@@ -123,9 +125,11 @@ func (f *flags) complete() error {
 		return errors.New("--rollout: another round than that of commands; leave --commands, --bookings, --failover, --duration and --print out")
 	case f.Shards && (f.Failover != "" || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
 		return errors.New("--shards: another round than that of commands; leave --bookings, --failover, --rollout, --duration and --print out")
+	case f.Maintenance && (f.Failover != "" || f.Rollout || f.Shards || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
+		return errors.New("--maintenance: another round than that of commands; leave --commands, --bookings, --failover, --rollout, --shards, --duration and --print out")
 	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
 		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
-	case f.Failover == postgresAsync || f.Rollout || f.Shards || f.Bookings > 0:
+	case f.Failover == postgresAsync || f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0:
 		return nil
 	}
 	least := minDuration
@@ -210,6 +214,8 @@ func (f flags) arguments() string {
 		return fmt.Sprintf("SEED=%d ARGS=--rollout", f.Seed)
 	case f.Shards:
 		return fmt.Sprintf("SEED=%d COMMANDS=%d ARGS=--shards", f.Seed, f.Commands)
+	case f.Maintenance:
+		return fmt.Sprintf("SEED=%d ARGS=--maintenance", f.Seed)
 	case f.Bookings > 0:
 		return fmt.Sprintf("SEED=%d ARGS=\"--bookings %d\"", f.Seed, f.Bookings)
 	}
@@ -232,6 +238,10 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 			return err
 		case f.Shards:
 			r, err := shards.Round(ctx, w, shards.Config{Seed: f.Seed, Commands: f.Commands, Progress: progress})
+			res = &r
+			return err
+		case f.Maintenance:
+			r, err := maintenance.Round(ctx, w, maintenance.Config{Seed: f.Seed, Progress: progress})
 			res = &r
 			return err
 		case f.Bookings > 0:

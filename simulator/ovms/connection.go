@@ -2,6 +2,7 @@ package ovms
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/url"
@@ -36,7 +37,7 @@ func (m *Module) connect(ctx context.Context) {
 		}).
 		SetConnectionLostHandler(func(paho.Client, error) { m.later(ctx, func() { m.lostBy(attempt) }) }).
 		SetCustomOpenConnectionFn(func(broker *url.URL, _ paho.ClientOptions) (net.Conn, error) {
-			opened, err := net.DialTimeout("tcp", broker.Host, connectTimeout)
+			opened, err := m.open(broker.Host)
 			mu.Lock()
 			defer mu.Unlock()
 			conn = opened
@@ -47,7 +48,11 @@ func (m *Module) connect(ctx context.Context) {
 	cut := func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if tcp, ok := conn.(*net.TCPConn); ok {
+		inner := conn
+		if secured, ok := conn.(*tls.Conn); ok {
+			inner = secured.NetConn()
+		}
+		if tcp, ok := inner.(*net.TCPConn); ok {
 			_ = tcp.CloseRead()
 		}
 	}
@@ -62,6 +67,14 @@ func (m *Module) connect(ctx context.Context) {
 			cut()
 		}
 	}()
+}
+
+func (m *Module) open(address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: connectTimeout}
+	if m.config.TLS == nil {
+		return dialer.Dial("tcp", address)
+	}
+	return tls.DialWithDialer(dialer, "tcp", address, m.config.TLS)
 }
 
 // later does something soon, in the goroutine of Run.

@@ -10,6 +10,7 @@ package ovms
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -25,10 +26,11 @@ import (
 type Config struct {
 	Unit     telematics.Unit // user name, vehicle id and client id
 	Password string
-	Broker   string // MQTT URL. Defaults to tcp://127.0.0.1:1883
-	Type     string // vehicle type. Defaults to NL, a Nissan Leaf
-	PIN      string // its setting password/pin. Defaults to none
-	Firmware string // Defaults to 3.3.006
+	Broker   string      // MQTT URL. Defaults to tcp://127.0.0.1:1883
+	TLS      *tls.Config // of the connection. Defaults to none
+	Type     string      // vehicle type. Defaults to NL, a Nissan Leaf
+	PIN      string      // its setting password/pin. Defaults to none
+	Firmware string      // Defaults to 3.3.006
 	Body     simulator.Body
 	Day      *simulator.Day // by which the car lives. Defaults to none: it stays as it is
 	Faults   Faults

@@ -1,0 +1,197 @@
+package maintenance
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"motorpool/cmd/internal/world"
+	"motorpool/mosquitto"
+	"motorpool/telematics"
+)
+
+// step is one piece of maintenance.
+type step struct {
+	name string
+	do   func(*round, context.Context) error
+}
+
+var steps = []step{
+	{"Mosquitto reads its files again, three times", reload},
+	{"Mosquitto is killed and started again", restart},
+	{"a module is added with a password", addByPassword},
+	{"a module is added with a certificate", addByCertificate},
+	{"a password is rotated", rotatePassword},
+	{"a certificate is rotated", rotateCertificate},
+	{"a module gets a certificate instead of its password", moveToCertificate},
+	{"a module is removed", removeOne},
+}
+
+func reload(r *round, ctx context.Context) error {
+	process, err := mosquitto.FindProcess(r.Mosquitto.PIDFile())
+	for range 3 {
+		err = errors.Join(err, process.Reload())
+		world.Pause(ctx, time.Duration(r.random.IntN(100))*time.Millisecond)
+	}
+	return err
+}
+
+func restart(r *round, ctx context.Context) error {
+	if err := r.Mosquitto.Kill(); err != nil {
+		return err
+	}
+	world.Pause(ctx, time.Duration(r.random.IntN(2000))*time.Millisecond)
+	return r.Mosquitto.Restart()
+}
+
+// newModule returns one that is not switched on.
+func (r *round) newModule() *module {
+	r.added++
+	return &module{unit: telematics.Unit(fmt.Sprintf("OVMS-%d", r.added))}
+}
+
+// host is the name that modules are configured with.
+const host = "mqtt.example.com"
+
+func addByPassword(r *round, ctx context.Context) error {
+	m := r.newModule()
+	printed, err := r.tool(ctx, "add", string(m.unit), "--protocol", "ovms", "--vehicle-type", "NL", "--server", host)
+	if err != nil {
+		return err
+	}
+	password, err := r.password(printed, m.unit)
+	if err != nil {
+		return err
+	}
+	if err := r.awaitLogin(ctx, m.unit, password); err != nil {
+		return err
+	}
+	r.start(m, login{password: password})
+	r.modules = append(r.modules, m)
+	return nil
+}
+
+func addByCertificate(r *round, ctx context.Context) error {
+	m := r.newModule()
+	certificate, err := r.nextCertificate(ctx, m)
+	if err != nil {
+		return err
+	}
+	r.start(m, login{certificate: certificate})
+	r.modules = append(r.modules, m)
+	return nil
+}
+
+// nextCertificate has the operator rotate, which leaves valid what the module has.
+func (r *round) nextCertificate(ctx context.Context, m *module) (*tls.Certificate, error) {
+	printed, err := r.tool(ctx, "rotate", string(m.unit), "--protocol", "ovms", "--unit-authority", r.authority())
+	if err != nil {
+		return nil, err
+	}
+	return r.enrol(ctx, m.unit, printed)
+}
+
+func rotatePassword(r *round, ctx context.Context) error {
+	m := r.one(false)
+	if m == nil {
+		return addByPassword(r, ctx)
+	}
+	args := []string{"rotate", string(m.unit)}
+	if !r.RemoveFirst {
+		args = r.service(args...)
+		_, err := r.tool(ctx, args...) // while it runs
+		var exit *exec.ExitError
+		r.result.Must(guarded, errors.As(err, &exit) && exit.ExitCode() == refusedCode, "%s: %v", m.unit, err)
+		m.stop() // server v3 stop
+		args = append(args, "--stopped")
+	}
+	printed, err := r.tool(ctx, args...)
+	if err != nil {
+		return err
+	}
+	password, err := r.password(printed, m.unit)
+	if err != nil {
+		return err
+	}
+	if err := r.awaitLogin(ctx, m.unit, password); err != nil {
+		return err
+	}
+	if r.RemoveFirst {
+		if err := r.checkLost(ctx, m); err != nil {
+			return err
+		}
+	}
+	r.start(m, login{password: password})
+	return nil
+}
+
+// refusedCode is the exit code of a command that has done nothing (docs/cli.md).
+const refusedCode = 3
+
+func rotateCertificate(r *round, ctx context.Context) error {
+	m := r.one(true)
+	if m == nil {
+		return addByCertificate(r, ctx)
+	}
+	certificate, err := r.nextCertificate(ctx, m)
+	if err != nil {
+		return err
+	}
+	r.start(m, login{certificate: certificate})
+	if err := r.awaitConnected(ctx, m); err != nil {
+		return err
+	}
+	_, err = r.tool(ctx, r.service("remove", "--superseded", "--unit-authority", r.authority(), string(m.unit))...)
+	return err
+}
+
+func moveToCertificate(r *round, ctx context.Context) error {
+	m := r.one(false)
+	if m == nil {
+		return addByCertificate(r, ctx)
+	}
+	if r.RemoveFirst {
+		if _, err := r.tool(ctx, r.service("remove", string(m.unit))...); err != nil {
+			return err
+		}
+		if err := r.checkLost(ctx, m); err != nil {
+			return err
+		}
+	}
+	certificate, err := r.nextCertificate(ctx, m)
+	if err != nil {
+		return err
+	}
+	r.start(m, login{certificate: certificate})
+	return nil
+}
+
+// checkLost checks what becomes of a module whose credential was removed before it has another one.
+func (r *round) checkLost(ctx context.Context, m *module) error {
+	if err := world.Eventually(ctx, backWithin, string(m.unit)+" is disconnected", func(context.Context) bool { return !m.Connected() }); err != nil {
+		return err
+	}
+	r.check(ctx, "its credential was removed before the next one was added")
+	return nil
+}
+
+// awaitConnected is what the operator waits for before the certificate before is revoked.
+func (r *round) awaitConnected(ctx context.Context, m *module) error {
+	return world.Eventually(ctx, backWithin, string(m.unit)+" is connected", func(context.Context) bool { return m.Connected() })
+}
+
+// removeOne takes a module away whose car leaves the fleet. Some must be left.
+func removeOne(r *round, ctx context.Context) error {
+	if len(r.modules) <= r.Modules/2 {
+		return addByPassword(r, ctx)
+	}
+	i := r.random.IntN(len(r.modules))
+	m := r.modules[i]
+	r.modules = append(r.modules[:i:i], r.modules[i+1:]...)
+	_, err := r.tool(ctx, r.service("remove", "--unit-authority", r.authority(), string(m.unit))...)
+	m.stop()
+	return err
+}
