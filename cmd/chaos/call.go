@@ -110,7 +110,7 @@ func (r *round) request(ctx context.Context, o order, requestID string, instance
 		// Plain values cannot fail to encode.
 		body, _ = json.Marshal(map[string]any{"action": o.action, "vehicle_ids": append([]int{o.car}, o.more...)})
 	case o.action == telematics.AttentionSignal:
-		body = []byte(`{"signal":"lights","duration_ms":200}`)
+		body, _ = json.Marshal(map[string]any{"signal": audit.Signal.Signal, "duration_ms": audit.Signal.Duration.Milliseconds()})
 	}
 	request, err := world.Post(ctx, r.public[instance]+"/api/v1/admin/"+path, r.admin, body)
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 )
 
 // fleetOf returns the agencies and vehicles.
-func fleetOf(n int) vehicles.FleetFile {
-	var f vehicles.FleetFile
-	for agency := range telematics.AgencyID(fault.Agencies) {
-		f.Agencies = append(f.Agencies, telematics.Agency{ID: agency + 1, Code: fmt.Sprintf("CHAOS%d", agency+1), Name: "Chaos"})
-	}
-	for car := 1; car <= n; car++ {
-		f.Vehicles = append(f.Vehicles, world.Vehicle(car, agencyOf(car), unitOf(car)))
+func fleetOf(m makeup) vehicles.FleetFile {
+	f := vehicles.FleetFile{Agencies: agencies()}
+	for car := 1; car <= m.cars(); car++ {
+		v := world.Vehicle(car, agencyOf(car), unitOf(car))
+		if p := m.protocol(car); p != telematics.DefaultProtocol {
+			v.Protocol, v.Installation = p, m.installation(car)
+		}
+		f.Vehicles = append(f.Vehicles, v)
 	}
 	return f
 }
@@ -73,23 +74,27 @@ func (r *round) startCars(ctx context.Context) error {
 		}
 	}
 	var configs []simulator.Config
-	for car := 1; car <= r.Vehicles; car++ {
+	for car := 1; car <= r.fleet.v1; car++ {
 		configs = append(configs, simulator.Config{
 			Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Profile: profileOf(car),
 			Broker: groups[car%fault.CarGroups], Effort: effortOf(car), Boot: 300 * time.Millisecond,
 		})
 	}
 	r.carFaults.of = map[int]map[*fault.Fault]func(*simulator.Faults){}
-	r.fleet = r.StartCars(ctx, r.Fail, simulator.FleetConfig{
+	fleet := r.StartCars(ctx, r.Fail, simulator.FleetConfig{
 		Keyring: r.keys.all, Recorder: &r.recorder, Seed: r.Seed, Interval: reportInterval,
 	}, configs...)
+	for _, c := range fleet.Cars() {
+		r.cars = append(r.cars, c)
+	}
+	r.startOthers(ctx, func(car int) string { return groups[car%fault.CarGroups] })
 	return r.carsConnected(ctx)
 }
 
 func (r *round) carsConnected(ctx context.Context) error {
 	return world.Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool {
-		for i, c := range r.fleet.Cars() {
-			if !c.Connected() && profileOf(i+1).Name != "away" {
+		for i, c := range r.cars {
+			if !c.Connected() && profileOf(i+1).Name != "away" && !inGarage(c) {
 				return false
 			}
 		}
@@ -125,36 +130,36 @@ func (c *carFaults) set(car int, f *fault.Fault, add func(*simulator.Faults)) si
 // breakCars returns an injector for a fault of the radio or the application of some cars.
 func breakCars(set func(faults *simulator.Faults, amount int64)) func(*round, context.Context, fault.Fault) error {
 	return func(r *round, ctx context.Context, f fault.Fault) error {
-		r.eachCar(f, func(car int, c *simulator.Car) {
+		r.eachCar(f, func(car int, c unit) {
 			c.SetFaults(r.carFaults.set(car, &f, func(faults *simulator.Faults) { set(faults, f.Amount) }))
 		})
 		world.Pause(ctx, f.For)
-		r.eachCar(f, func(car int, c *simulator.Car) { c.SetFaults(r.carFaults.set(car, &f, nil)) })
+		r.eachCar(f, func(car int, c unit) { c.SetFaults(r.carFaults.set(car, &f, nil)) })
 		return nil
 	}
 }
 
 // eachCar calls a function for every car that a fault strikes, concurrently, as a call may block
 // while a car is busy.
-func (r *round) eachCar(f fault.Fault, do func(int, *simulator.Car)) {
+func (r *round) eachCar(f fault.Fault, do func(int, unit)) {
 	var all sync.WaitGroup
 	for _, car := range f.Cars {
-		all.Go(func() { do(car, r.fleet.Cars()[car-1]) })
+		all.Go(func() { do(car, r.cars[car-1]) })
 	}
 	all.Wait()
 }
 
 func (r *round) skewClocks(ctx context.Context, f fault.Fault) error {
-	r.eachCar(f, func(_ int, c *simulator.Car) { c.SetClock(simulator.Clock{Skew: f.Skew}) })
+	r.eachCar(f, func(_ int, c unit) { c.SetClock(simulator.Clock{Skew: f.Skew}) })
 	world.Pause(ctx, f.For)
-	r.eachCar(f, func(_ int, c *simulator.Car) { c.SetClock(simulator.Clock{}) })
+	r.eachCar(f, func(_ int, c unit) { c.SetClock(simulator.Clock{}) })
 	return nil
 }
 
 // restartCars restarts each car several times, during a command if the car receives it.
 func (r *round) restartCars(ctx context.Context, f fault.Fault) error {
-	r.repeatedly(ctx, f, func(n, car int, c *simulator.Car) {
-		d := newDraw(r.Seed, int(f.At)+repetitions*car+n, r.Vehicles, r.Instances)
+	r.repeatedly(ctx, f, func(n, car int, c unit) {
+		d := newDraw(r.Seed, int(f.At)+repetitions*car+n, r.fleet, r.Instances)
 		r.load.background.Go(func() { r.load.send(ctx, d, order{car: car, action: telematics.Lock, key: d.id()}) })
 		world.Pause(ctx, longEffort)
 		c.Restart()
@@ -163,15 +168,15 @@ func (r *round) restartCars(ctx context.Context, f fault.Fault) error {
 }
 
 func (r *round) disconnectCars(ctx context.Context, f fault.Fault) error {
-	r.repeatedly(ctx, f, func(_, _ int, c *simulator.Car) { c.Cut() })
+	r.repeatedly(ctx, f, func(_, _ int, c unit) { c.Cut() })
 	return nil
 }
 
 const repetitions = 3
 
 // repeatedly calls a function several times for each car, at random times during the fault.
-func (r *round) repeatedly(ctx context.Context, f fault.Fault, do func(n, car int, c *simulator.Car)) {
-	r.eachCar(f, func(car int, c *simulator.Car) {
+func (r *round) repeatedly(ctx context.Context, f fault.Fault, do func(n, car int, c unit)) {
+	r.eachCar(f, func(car int, c unit) {
 		rng := rand.New(rand.NewPCG(r.Seed, uint64(car)))
 		for n := range repetitions {
 			world.Pause(ctx, time.Duration(rng.Int64N(int64(f.For/repetitions))))

@@ -123,7 +123,7 @@ func (r *round) sendFlood(ctx context.Context, callers *http.Client, requests in
 // answers.
 func (r *round) orderConcurrently(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	d := newDraw(r.Seed, 3*r.Callers, r.Vehicles, r.Instances)
+	d := newDraw(r.Seed, 3*r.Callers, r.fleet, r.Instances)
 	var orders sync.WaitGroup
 	orders.Go(func() {
 		for ; ctx.Err() == nil; world.Pause(ctx, clientFloodOrders) {

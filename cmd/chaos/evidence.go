@@ -24,6 +24,7 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 	for car := 1; car <= r.Vehicles; car++ {
 		e.Agencies[unitOf(car)] = agencyOf(car)
 	}
+	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(injections)
 	var fromPostgres, fromLog, fromRedis error
 	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
 	e.AuditLog, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
@@ -49,6 +50,22 @@ func (r *round) delayed(injections []injection) map[int][]audit.Interval {
 		}
 	}
 	return delayed
+}
+
+// redelivery is how long after a fault a server may still deliver again what it delivered before.
+const redelivery = 30 * time.Second
+
+// redelivered returns when an answer could be delivered twice: by a unit, or by Mosquitto, which
+// has not heard that an instance has it.
+func redelivered(injections []injection) []audit.Interval {
+	var all []audit.Interval
+	for _, i := range injections {
+		if i.Kind.Name == "answers duplicated" || i.Kind.Name == "instance killed" || i.Kind.Name == "instance frozen" ||
+			i.Kind.Name == "instance stopped" || strings.Contains(i.Target, fault.Mosquitto) {
+			all = append(all, audit.Interval{From: i.From, To: i.To.Add(redelivery)})
+		}
+	}
+	return all
 }
 
 // tamper tries to change the audit log, and returns the statements that were not refused. It rolls

@@ -52,10 +52,10 @@ func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 	}
 	world.Pause(flooding, time.Second) // until the queues are full
 	for n := range floodCallers {
-		d := newDraw(r.Seed, 3*r.Callers+n, r.Vehicles, r.Instances)
+		d := newDraw(r.Seed, 3*r.Callers+n, r.fleet, r.Instances)
 		all.Go(func() {
 			for flooding.Err() == nil {
-				o := order{car: healthyCar(d.rng, r.Vehicles), action: telematics.Lock}
+				o := order{car: healthyCar(d.rng, r.fleet.v1), action: telematics.Lock}
 				r.load.record(r.call(ctx, o, d.id(), d.rng.IntN(r.Instances), callTimeout))
 			}
 		})
@@ -66,7 +66,7 @@ func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 	return f, ctx.Err()
 }
 
-// healthyCar draws a car with a good radio that executes its commands.
+// healthyCar draws a car of protocol v1 with a good radio that executes its commands.
 func healthyCar(rng *rand.Rand, vehicles int) int {
 	for {
 		if car := rng.IntN(vehicles) + 1; profileOf(car).Name == "" {

@@ -36,7 +36,7 @@ const (
 func (r *round) haltCommands(ctx context.Context, f fault.Fault) error {
 	agency := haltedAgency(f.Target)
 	halt := audit.Halt{Agency: agency}
-	d := newDraw(r.Seed, int(f.At), r.Vehicles, r.Instances)
+	d := newDraw(r.Seed, int(f.At), r.fleet, r.Instances)
 	if err := world.Eventually(ctx, operatorTimeout, "commands halted", func(attempt context.Context) bool {
 		r.orderUnanswered(ctx, d, agency) // with a context that outlives the attempt
 		halt.Written = r.writeHalt(attempt, agency)

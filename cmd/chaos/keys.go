@@ -13,6 +13,7 @@ import (
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/internal/keyfile"
 	"motorpool/cmd/internal/world"
+	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -135,8 +136,10 @@ func (r *round) activateCounted(ctx context.Context, key string) (string, error)
 // setKeyrings gives every car a keyring, concurrently, as a call may block while a car is busy.
 func (r *round) setKeyrings(ring signing.Keyring) {
 	var all sync.WaitGroup
-	for _, c := range r.fleet.Cars() {
-		all.Go(func() { c.SetKeyring(ring) })
+	for _, c := range r.cars {
+		if car, ok := c.(*simulator.Car); ok {
+			all.Go(func() { car.SetKeyring(ring) })
+		}
 	}
 	all.Wait()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
+	"motorpool/telematics/ovms"
+	"motorpool/telematics/teltonika"
 	v1 "motorpool/telematics/v1"
 )
 
@@ -33,6 +36,8 @@ type listener struct {
 	pending  map[published]int  // published by the intruder, and not received yet
 	intruded map[published]bool // published by the intruder; its client may send them twice
 	retained map[published]bool // those that were recorded
+	// intrusions into units of protocols other than v1.
+	intrusions []audit.Intrusion
 }
 
 type published struct{ topic, payload string }
@@ -72,7 +77,8 @@ func (l *listener) close() error {
 }
 
 func (l *listener) subscribe(client paho.Client) {
-	client.Subscribe(v1.CommandChannel.Filter(), 1, func(_ paho.Client, m paho.Message) { l.receive(m) })
+	filters := map[string]byte{v1.CommandChannel.Filter(): 1, ovmsCommands: 0, teltonika.CommandTopic("+"): 0}
+	client.SubscribeMultiple(filters, func(_ paho.Client, m paho.Message) { l.receive(m) })
 }
 
 // watchRetained subscribes repeatedly: only a new subscription receives retained messages.
@@ -93,11 +99,11 @@ func (l *listener) watchRetained(ctx context.Context) {
 
 func (l *listener) receive(m paho.Message) {
 	at := time.Now()
-	unit, _, err := v1.ParseTopic(m.Topic())
-	if err != nil {
+	received, ok := l.read(m)
+	if !ok {
 		return
 	}
-	claims, verdict := l.keys.verify(m.Payload())
+	received.At = at
 	what := published{m.Topic(), string(m.Payload())}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,13 +115,14 @@ func (l *listener) receive(m paho.Message) {
 	}
 	if l.pending[what] > 0 && !m.Retained() {
 		l.pending[what]--
+		if received.Payload != "" {
+			l.intrusions = append(l.intrusions, audit.Intrusion{Unit: received.Unit, At: at})
+		}
 		return
 	}
-	l.received = append(l.received, audit.Message{
-		At: at, Unit: unit, Command: claims.Command, Issued: claims.IssuedAt, Expires: claims.Expires, Signed: verdict == nil, Retained: m.Retained(),
-		Key: keyOf(m.Payload()), Echoed: l.intruded[what],
-	})
-	if verdict == nil {
+	received.Echoed = l.intruded[what]
+	l.received = append(l.received, received)
+	if received.Signed || received.Payload != "" {
 		l.recent = append(l.recent, what)
 		if len(l.recent) > 2*keptMessages {
 			l.recent = append([]published(nil), l.recent[keptMessages:]...)
@@ -123,14 +130,44 @@ func (l *listener) receive(m paho.Message) {
 	}
 }
 
-// intrude publishes a message as an intruder.
-func (l *listener) intrude(topic string, payload []byte) error {
+// ovmsCommands are the command topics of all modules.
+const ovmsCommands = "ovms/+/+/client/" + ovms.Client + "/command/+"
+
+// ovmsCommand is the topic of one command.
+func ovmsCommand(u telematics.Unit, c telematics.CommandID) string {
+	return fmt.Sprintf("ovms/%s/%s/client/%s/command/%s", u, u, ovms.Client, c)
+}
+
+// read returns what a message says, in any protocol.
+func (l *listener) read(m paho.Message) (audit.Message, bool) {
+	levels := strings.Split(m.Topic(), "/")
+	switch {
+	case levels[0] == string(ovms.Protocol) && len(levels) == 7:
+		id, err := uuid.Parse(levels[6])
+		return audit.Message{Unit: telematics.Unit(levels[1]), Command: id, Retained: m.Retained(), Payload: string(m.Payload())}, err == nil
+	case levels[0] == string(teltonika.Protocol) && len(levels) == 3:
+		return audit.Message{Unit: telematics.Unit(levels[1]), Retained: m.Retained(), Payload: string(m.Payload())}, true
+	}
+	unit, _, err := v1.ParseTopic(m.Topic())
+	claims, failure := l.keys.verify(m.Payload())
+	return audit.Message{
+		Unit: unit, Command: claims.Command, Issued: claims.IssuedAt, Expires: claims.Expires, Signed: failure == nil, Retained: m.Retained(), Key: keyOf(m.Payload()),
+	}, err == nil
+}
+
+// intrude publishes a message to a unit as an intruder.
+func (l *listener) intrude(unit telematics.Unit, topic string, payload []byte) error {
 	what := published{topic, string(payload)}
 	l.mu.Lock()
 	l.pending[what]++
 	l.intruded[what] = true
+	qos := byte(1)
+	if !strings.HasPrefix(topic, "motorpool/") {
+		l.intrusions = append(l.intrusions, audit.Intrusion{Unit: unit, At: time.Now()})
+		qos = 0 // else its client may send it much later
+	}
 	l.mu.Unlock()
-	token := l.intruder.Publish(topic, 1, false, payload)
+	token := l.intruder.Publish(topic, qos, false, payload)
 	if !token.WaitTimeout(time.Second) || token.Error() != nil {
 		return errors.Join(errors.New("mosquitto does not accept it"), token.Error())
 	}
@@ -161,16 +198,24 @@ func (r *round) replay(ctx context.Context, f fault.Fault) error {
 		if !ok {
 			return "", nil, nil
 		}
-		if rng.IntN(5) == 0 {
+		isV1 := strings.HasPrefix(old.topic, "motorpool/")
+		if isV1 && rng.IntN(5) == 0 {
 			old.topic = v1.CommandChannel.Topic(unitOf(car))
 		}
 		return old.topic, []byte(old.payload), nil
 	})
 }
 
-// forge publishes commands that are not signed with the fleet's key; some name its id.
+// forge publishes commands that are not signed with the fleet's key; some name its id. Units of
+// other protocols execute them.
 func (r *round) forge(ctx context.Context, f fault.Fault) error {
 	return r.intrude(ctx, f, func(rng *rand.Rand, car int) (string, []byte, error) {
+		switch r.fleet.protocol(car) {
+		case ovms.Protocol:
+			return ovmsCommand(unitOf(car), uuid.New()), []byte("unlock " + modulePIN), nil
+		case teltonika.Protocol:
+			return teltonika.CommandTopic(unitOf(car)), []byte(`{"CMD":"setdigout ?1 ? 1"}`), nil
+		}
 		key := r.foreign
 		if rng.IntN(2) == 0 {
 			key.ID = r.keys.signing()
@@ -194,13 +239,29 @@ func (r *round) intrude(ctx context.Context, f fault.Fault, next func(*rand.Rand
 			return err
 		}
 		if topic != "" {
-			if err := r.listener.intrude(topic, payload); err != nil {
+			if err := r.listener.intrude(unitIn(topic), topic, payload); err != nil {
 				r.Log.Debug("intruder did not publish", "err", err)
 			}
 		}
 		world.Pause(ctx, intrusionGap)
 	}
 	return nil
+}
+
+// unitIn returns the unit that a command topic names, in any protocol.
+func unitIn(topic string) telematics.Unit {
+	levels := strings.Split(topic, "/")
+	if levels[0] == "motorpool" {
+		return telematics.Unit(levels[2])
+	}
+	return telematics.Unit(levels[1])
+}
+
+// intrusionsToOthers returns those into units of other protocols than v1.
+func (l *listener) intrusionsToOthers() []audit.Intrusion {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]audit.Intrusion(nil), l.intrusions...)
 }
 
 // messages returns those that the service published.

@@ -34,7 +34,7 @@ const (
 func (l *load) run(ctx context.Context) {
 	var callers sync.WaitGroup
 	for n := range l.Callers {
-		callers.Go(func() { l.caller(ctx, newDraw(l.Seed, n, l.Vehicles, l.Instances)) })
+		callers.Go(func() { l.caller(ctx, newDraw(l.Seed, n, l.fleet, l.Instances)) })
 	}
 	l.pace(ctx)
 	close(l.turns)
@@ -123,7 +123,7 @@ func (l *load) warmUp(ctx context.Context) {
 	turns := make(chan int)
 	var callers sync.WaitGroup
 	for n := range l.Callers {
-		d := newDraw(l.Seed, l.Callers+n, l.Vehicles, l.Instances)
+		d := newDraw(l.Seed, l.Callers+n, l.fleet, l.Instances)
 		callers.Go(func() {
 			for car := range turns {
 				l.record(l.call(ctx, order{car: car, action: telematics.Lock}, d.id(), car%l.Instances, callTimeout))

@@ -48,6 +48,9 @@ type flags struct {
 	Commands    int           `default:"0" placeholder:"N" help:"Commands to record (default 20000; with --duration, as many as possible)."`
 	Duration    time.Duration `default:"0s" placeholder:"DURATION" help:"Of the load (default what --commands needs at 100 a second)."`
 	Vehicles    int           `default:"300" placeholder:"N" help:"Simulated cars (default ${default})."`
+	OVMS        int           `name:"ovms" default:"10" placeholder:"PERCENT" help:"Of the cars, those with an OVMS module (default ${default})."`
+	Teltonika   int           `default:"10" placeholder:"PERCENT" help:"Of the cars, those with a Teltonika unit (default ${default}). All others speak protocol v1."`
+	Day         bool          `help:"Run the round with a full day of the OVMS and Teltonika units' cars, 60 times as fast, in 24 minutes; --duration takes a slice of it. It has 100 cars, a quarter of them with each of these units."`
 	Instances   int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers     int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings    int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
@@ -129,8 +132,20 @@ func (f *flags) complete() error {
 		return errors.New("--maintenance: another round than that of commands; leave --commands, --bookings, --failover, --rollout, --shards, --duration and --print out")
 	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
 		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
+	case f.Day && (f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0):
+		return errors.New("--day: of the round of all faults; leave --bookings, --rollout, --shards and --maintenance out")
 	case f.Failover == postgresAsync || f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0:
 		return nil
+	}
+	if f.Day {
+		if f.Failover != "" {
+			return errors.New("--day: of the round of all faults; leave --failover out")
+		}
+		f.Vehicles, f.OVMS, f.Teltonika = dayVehicles, dayShare, dayShare
+		if f.Duration == 0 {
+			f.Duration = 24 * time.Hour / daySpeed
+		}
+		f.Commands = cmp.Or(f.Commands, int(f.Duration.Seconds()*dayRate))
 	}
 	least := minDuration
 	if f.Failover != "" {
@@ -145,14 +160,21 @@ func (f *flags) complete() error {
 	switch {
 	case f.Instances < 2:
 		return errors.New("--instances: two, or more: conflicts between two are half of what is tested")
-	case f.Vehicles < 50:
-		return errors.New("--vehicles: 50, or more: so that there are cars of each kind")
+	case f.OVMS < 0 || f.Teltonika < 0 || f.makeup().v1 < 50:
+		return errors.New("--vehicles, --ovms, --teltonika: 50 cars of protocol v1, or more: so that there are some of each kind")
 	case f.Duration < least:
 		return fmt.Errorf("--duration: %v, or more: so that there is time for every fault", least)
 	case f.Callers < 1 || f.Commands < 0:
 		return errors.New("--callers, --commands: want positive numbers")
 	}
 	return nil
+}
+
+// makeup returns how many cars have which units.
+func (f flags) makeup() makeup {
+	m := makeup{ovms: f.Vehicles * f.OVMS / 100, teltonika: f.Vehicles * f.Teltonika / 100}
+	m.v1 = f.Vehicles - m.ovms - m.teltonika
+	return m
 }
 
 func (f flags) plan() fault.Plan {
@@ -219,7 +241,11 @@ func (f flags) arguments() string {
 	case f.Bookings > 0:
 		return fmt.Sprintf("SEED=%d ARGS=\"--bookings %d\"", f.Seed, f.Bookings)
 	}
-	return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v", f.Seed, f.Commands, f.Duration)
+	text := fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v", f.Seed, f.Commands, f.Duration)
+	if f.Day {
+		text += " ARGS=--day"
+	}
+	return text
 }
 
 // runRound runs a round, and searches the logs of its processes for the secrets that were in use.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/telematics"
+	"motorpool/telematics/ovms"
 )
 
 // order is a request for a command, and how its caller behaves.
@@ -29,16 +30,16 @@ type order struct {
 type draw struct {
 	rng       *rand.Rand
 	ids       *rand.ChaCha8
-	cars      int
+	fleet     makeup
 	instances int
 }
 
-func newDraw(seed uint64, caller, cars, instances int) *draw {
+func newDraw(seed uint64, caller int, fleet makeup, instances int) *draw {
 	var key [32]byte
 	for i := range 8 {
 		key[i], key[8+i] = byte(seed>>(8*i)), byte(caller>>(8*i))
 	}
-	return &draw{rng: rand.New(rand.NewPCG(seed, uint64(caller))), ids: rand.NewChaCha8(key), cars: cars, instances: instances}
+	return &draw{rng: rand.New(rand.NewPCG(seed, uint64(caller))), ids: rand.NewChaCha8(key), fleet: fleet, instances: instances}
 }
 
 var accessActions = []telematics.Action{
@@ -47,7 +48,7 @@ var accessActions = []telematics.Action{
 }
 
 func (d *draw) order() order {
-	o := order{car: d.rng.IntN(d.cars) + 1, instance: d.rng.IntN(d.instances)}
+	o := order{car: d.rng.IntN(d.fleet.cars()) + 1, instance: d.rng.IntN(d.instances)}
 	switch n := d.rng.IntN(100); {
 	case n < 12:
 		o.action = telematics.AttentionSignal
@@ -55,6 +56,10 @@ func (d *draw) order() order {
 		o.action = telematics.OpenTopCase
 	default:
 		o.action = accessActions[d.rng.IntN(len(accessActions))]
+	}
+	// A module has no other commands; some are ordered in spite of that.
+	if d.fleet.protocol(o.car) == ovms.Protocol && d.chance(90) {
+		o.action = accessActions[d.rng.IntN(2)]
 	}
 	if d.chance(85) {
 		o.key = d.id()
@@ -72,7 +77,7 @@ func (d *draw) order() order {
 	o.insists, o.repeats = d.chance(30), d.chance(6)
 	if d.chance(1) && o.action != telematics.AttentionSignal {
 		for range 2 + d.rng.IntN(10) {
-			if car := d.rng.IntN(d.cars) + 1; car != o.car && !slices.Contains(o.more, car) {
+			if car := d.rng.IntN(d.fleet.cars()) + 1; car != o.car && !slices.Contains(o.more, car) {
 				o.more = append(o.more, car)
 			}
 		}

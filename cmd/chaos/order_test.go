@@ -8,7 +8,7 @@ import (
 )
 
 func TestDraw_SameSeedSameOrders(t *testing.T) {
-	one, again, other := newDraw(7, 3, 300, 3), newDraw(7, 3, 300, 3), newDraw(7, 4, 300, 3)
+	one, again, other := newDraw(7, 3, mixed, 3), newDraw(7, 3, mixed, 3), newDraw(7, 4, mixed, 3)
 	same := true
 	for range 100 {
 		first := one.order()
@@ -23,7 +23,7 @@ func TestDraw_SameSeedSameOrders(t *testing.T) {
 }
 
 func TestDraw_OrdersGoToEveryVehicleAndEveryLane(t *testing.T) {
-	d := newDraw(1, 0, 300, 3)
+	d := newDraw(1, 0, mixed, 3)
 	cars, lanes, keys := map[int]bool{}, map[telematics.Lane]int{}, map[string]bool{}
 	withKey, toMany := 0, 0
 	const orders = 10_000
@@ -52,3 +52,5 @@ func TestDraw_OrdersGoToEveryVehicleAndEveryLane(t *testing.T) {
 		t.Errorf("%d of %d orders have a key, %d of them a unique one", withKey, orders, len(keys))
 	}
 }
+
+var mixed = makeup{v1: 240, ovms: 30, teltonika: 30}

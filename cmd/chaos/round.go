@@ -42,7 +42,8 @@ type round struct {
 	watcher  *watcher
 	listener *listener
 
-	fleet     *simulator.Fleet
+	fleet     makeup
+	cars      []unit
 	recorder  simulator.Recorder
 	carFaults carFaults
 
@@ -56,6 +57,9 @@ type round struct {
 // run builds the world, injects the faults, lets everything settle, and checks.
 func (r *round) run(ctx context.Context) (summary, error) {
 	s := summary{Plan: r.plan(), Wanted: r.Commands}
+	if r.Day {
+		s.UnitSpeed = daySpeed
+	}
 	progress(fmt.Sprintf("seed %d: starting servers, %d instances, %d cars", r.Seed, r.Instances, r.Vehicles))
 	if err := r.build(ctx); err != nil {
 		return s, err
@@ -68,8 +72,13 @@ func (r *round) run(ctx context.Context) (summary, error) {
 	begin := time.Now()
 	loaded := make(chan struct{})
 	go func() { defer close(loaded); r.load.run(ctx) }()
+	driving, stop := context.WithCancel(ctx)
+	var drivers sync.WaitGroup
+	drivers.Go(func() { r.useKeys(driving) })
 	s.Injections = r.inject(ctx, faults)
 	<-loaded
+	stop()
+	drivers.Wait()
 	r.load.background.Wait()
 	s.Load = time.Since(begin)
 	if ctx.Err() != nil {
@@ -89,12 +98,13 @@ func (r *round) run(ctx context.Context) (summary, error) {
 		return s, err
 	}
 	s.Evidence.Floods, s.Evidence.ClientFlood = []audit.Flood{flood}, clientFlood
-	s.Report = audit.Check(s.Evidence)
+	s.Report, s.Others = audit.Check(s.Evidence), audit.Tallies(s.Evidence)
 	return s, nil
 }
 
 // build starts everything, and returns when the service is ready and the cars are connected.
 func (r *round) build(ctx context.Context) error {
+	r.fleet = r.makeup()
 	r.lines, r.uptime = network.Network{}, newUptime(r.Instances)
 	r.OnClose(r.lines.Close)
 	return r.Build(ctx,
@@ -121,7 +131,7 @@ func (r *round) startServers(ctx context.Context) error {
 			return err
 		}
 	}
-	fleet := fleetOf(r.Vehicles)
+	fleet := fleetOf(r.fleet)
 	fleet.Vehicles = append(fleet.Vehicles, world.Vehicle(r.Vehicles+1, agencyOf(1), floodUnit))
 	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
 		return err

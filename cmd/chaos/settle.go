@@ -71,7 +71,7 @@ func (r *round) settleCommands(ctx context.Context, injections []injection) erro
 // endCarFaults ends the faults of cars, and waits until all cars are connected and all instances
 // ready.
 func (r *round) endCarFaults(ctx context.Context) error {
-	for i, c := range r.fleet.Cars() {
+	for i, c := range r.cars {
 		c.SetClock(simulator.Clock{})
 		c.SetFaults(profileOf(i + 1).Faults) // a car that waits to reconnect connects now
 	}

@@ -21,9 +21,11 @@ type summary struct {
 	fault.Plan
 	Wanted     int // commands
 	Load       time.Duration
+	UnitSpeed  float64 // of a day; 0: it is none
 	Injections []injection
 	Evidence   audit.Evidence
 	Report     verdict.Report
+	Others     []audit.Tally // by protocol
 }
 
 // Write prints the summary.
@@ -32,6 +34,9 @@ func (s summary) Write(out io.Writer) {
 	e := s.Evidence
 	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
 	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.Round(time.Second), s.Instances, s.Vehicles)
+	if s.UnitSpeed > 0 {
+		fmt.Fprintf(t, "day\t%v of OVMS and Teltonika units, %.0f times as fast\n", time.Duration(s.Load.Seconds()*s.UnitSpeed)*time.Second, s.UnitSpeed)
+	}
 	fmt.Fprintf(t, "commands\t%d on record (%d requested)\n", len(e.Commands), s.Wanted)
 	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
 	fmt.Fprintf(t, "audit log\t%d entries, %d of them sampled while they were new\n", len(e.AuditLog), len(e.Sampled))
@@ -60,8 +65,37 @@ func (s summary) Write(out io.Writer) {
 		fmt.Fprintf(t, "%s\t%d\t%v\n", k.Name, count, total.Round(100*time.Millisecond))
 	}
 	writeAnswers(t, e)
+	writeOthers(t, s.Others)
 	_ = t.Flush() // out is the terminal
 	s.Report.Write(out, s.Worthless())
+}
+
+// writeOthers prints what became of commands to units of protocols other than v1.
+func writeOthers(t io.Writer, all []audit.Tally) {
+	row := func(name string, of func(audit.Tally) any) {
+		fmt.Fprint(t, name)
+		for _, tally := range all {
+			fmt.Fprintf(t, "\t%v", of(tally))
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintln(t)
+	row("units", func(t audit.Tally) any { return t.Protocol })
+	row("vehicles", func(t audit.Tally) any { return t.Vehicles })
+	row("commands", func(t audit.Tally) any { return t.Ordered })
+	for _, state := range []telematics.State{telematics.Succeeded, telematics.Unknown, telematics.Failed, telematics.Rejected, telematics.Expired} {
+		row("  "+string(state), func(t audit.Tally) any { return t.States[state] })
+	}
+	row("  succeeded by a report", func(t audit.Tally) any { return t.Confirmed })
+	row("    of these, so before the command left", func(t audit.Tally) any { return t.Before })
+	row("  unknown, though it happened", func(t audit.Tally) any { return t.Missed })
+	row("  settled again, later", func(t audit.Tally) any { return t.Late })
+	row("  executed several times", func(t audit.Tally) any { return t.Twice })
+	row("  exempt: intruder, or a repeated answer", func(t audit.Tally) any { return t.Exempt })
+	row("starts in the vehicles", func(t audit.Tally) any { return t.Started })
+	row("  forged", func(t audit.Tally) any { return t.Intruders })
+	row("latest start after departure", func(t audit.Tally) any { return t.Latest.Round(time.Millisecond) })
+	row("best effort denied, calls", func(t audit.Tally) any { return t.Denied })
 }
 
 // writeAnswers prints what callers were answered, and the states of the commands on record.
@@ -196,6 +230,11 @@ func (s summary) Worthless() string {
 	}
 	if s.Evidence.ClientFlood.Requests < clientFloodRequests/4 {
 		return fmt.Sprintf("a flood of only %d requests", s.Evidence.ClientFlood.Requests)
+	}
+	for _, t := range s.Others {
+		if t.Started == 0 || t.Confirmed == 0 || t.Denied == 0 {
+			return fmt.Sprintf("of %s units %d starts, %d confirmed commands, %d denied", t.Protocol, t.Started, t.Confirmed, t.Denied)
+		}
 	}
 	for _, k := range fault.Kinds {
 		if count, _, missing := s.count(k.Name); count == 0 && !missing {

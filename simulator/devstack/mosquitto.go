@@ -155,7 +155,7 @@ func (m *Mosquitto) writeFiles() error {
 	serviceACL := mosquitto.ServiceACL
 	if m.cfg.WatcherPassword != "" {
 		service[WatcherUser] = m.cfg.WatcherPassword
-		serviceACL += "\nuser " + WatcherUser + "\ntopic read motorpool/v1/#\n"
+		serviceACL += "\nuser " + WatcherUser + "\ntopic read motorpool/v1/#\ntopic read ovms/#\ntopic read teltonika/#\n"
 	}
 	if m.cfg.GatewayPassword != "" {
 		service[GatewayUser] = m.cfg.GatewayPassword

@@ -47,15 +47,17 @@ var alertEvents = map[string]string{
 
 // Alert lets the module raise an alert, and the event of it (TransmitNotificationAlert).
 func (m *Module) Alert(ctx context.Context, subtype, text string) {
-	m.ask(ctx, func() {
-		m.publish("notify/alert/"+slashes(subtype), 1, false, text)
-		event, ok := alertEvents[subtype]
-		if !ok {
-			return
-		}
-		if strings.HasPrefix(event, "location.") { // EventListener
-			m.transmitModified()
-		}
-		m.signal(event)
-	})
+	m.ask(ctx, func() { m.raise(subtype, text) })
+}
+
+func (m *Module) raise(subtype, text string) {
+	m.publish("notify/alert/"+slashes(subtype), 1, false, text)
+	event, ok := alertEvents[subtype]
+	if !ok {
+		return
+	}
+	if strings.HasPrefix(event, "location.") { // EventListener
+		m.transmitModified()
+	}
+	m.signal(event)
 }

@@ -202,6 +202,16 @@ func (m *Module) Body(ctx context.Context) (b simulator.Body) {
 	return b
 }
 
+// Phase returns what the car does by its day; empty: it has none.
+func (m *Module) Phase(ctx context.Context) (p simulator.Phase) {
+	m.ask(ctx, func() {
+		if m.config.Day != nil {
+			p = m.config.Day.Phase()
+		}
+	})
+	return p
+}
+
 // LimitKmh returns the speed to which a Twizy is limited; 0: it is not.
 func (m *Module) LimitKmh(ctx context.Context) (kmh int) {
 	m.ask(ctx, func() { kmh = m.limitKmh })
@@ -280,16 +290,12 @@ func (m *Module) live(ctx context.Context) {
 		m.body.Advance(passed, m.rng)
 		return
 	}
-	before := m.body.Ignition
 	if m.config.Day.Pass(&m.body, passed, m.rng) {
-		m.publish("notify/alert/flatbed/moved", 1, false, "Vehicle is being transported")
+		m.raise("flatbed.moved", "Vehicle is being transported")
 	}
 	m.observe()
 	if m.noNetwork() && m.link != nil {
 		m.lost(retryLost)
-	}
-	if before != m.body.Ignition {
-		m.transmitModified() // on vehicle.on and vehicle.off (EventListener)
 	}
 }
 

@@ -193,6 +193,16 @@ func (u *Unit) Restart(ctx context.Context) {
 	})
 }
 
+// Phase returns what the vehicle does by its day; empty: it has none.
+func (u *Unit) Phase(ctx context.Context) (p simulator.Phase) {
+	u.ask(ctx, func() {
+		if u.config.Day != nil {
+			p = u.config.Day.Phase()
+		}
+	})
+	return p
+}
+
 // Cut breaks the connection; the unit connects again.
 func (u *Unit) Cut(ctx context.Context) { u.ask(ctx, u.lost) }
 

@@ -7,28 +7,30 @@ import (
 	"motorpool/telematics"
 )
 
-// The laws, in the order of the report.
+// The laws, in the order of the report. Those of all units are about the service alone; the others
+// are about units of protocol v1.
 var laws = []struct {
 	name  string
 	check func(*checker)
+	all   bool // of all units
 }{
-	{"executed at most once", atMostOnce},
-	{"never late", neverLate},
-	{"never forged", neverForged},
-	{"HTTP answers are true", answersAreTrue},
-	{"unknown settles", unknownSettles},
-	{"final in time", finalInTime},
-	{"one at a time in a lane", oneAtATime},
-	{"everything in Redis expires", redisExpires},
-	{"audit log complete", logComplete},
-	{"audit log append-only", logAppendOnly},
-	{"seq grows", seqGrows},
-	{"a halt holds", haltHolds},
-	{"signed with a key of the unit", signedWithAKeyOfTheUnit},
-	{"signed with a correct clock", signedWithACorrectClock},
-	{"a fresh command is not refused", freshIsNotRefused},
-	{"a unit's flood delays no other", unitFloodDelaysNoOther},
-	{"a client's flood affects no other", clientFloodAffectsNoOther},
+	{"executed at most once", atMostOnce, false},
+	{"never late", neverLate, false},
+	{"never forged", neverForged, false},
+	{"HTTP answers are true", answersAreTrue, false},
+	{"unknown settles", unknownSettles, false},
+	{"final in time", finalInTime, false},
+	{"one at a time in a lane", oneAtATime, false},
+	{"everything in Redis expires", redisExpires, true},
+	{"audit log complete", logComplete, true},
+	{"audit log append-only", logAppendOnly, true},
+	{"seq grows", seqGrows, true},
+	{"a halt holds", haltHolds, false},
+	{"signed with a key of the unit", signedWithAKeyOfTheUnit, false},
+	{"signed with a correct clock", signedWithACorrectClock, false},
+	{"a fresh command is not refused", freshIsNotRefused, false},
+	{"a unit's flood delays no other", unitFloodDelaysNoOther, false},
+	{"a client's flood affects no other", clientFloodAffectsNoOther, true},
 }
 
 const (
@@ -43,14 +45,27 @@ const (
 
 // Check checks every law.
 func Check(e Evidence) verdict.Report {
-	v := newView(e)
+	all, v1 := newView(e), newView(e.of(telematics.DefaultProtocol))
 	names := make([]string, len(laws))
 	for i, law := range laws {
 		names[i] = law.name
 	}
 	r := verdict.New(names...)
 	for _, law := range laws {
+		v := v1
+		if law.all {
+			v = all
+		}
 		law.check(&checker{view: v, law: law.name, report: &r})
+	}
+	for _, p := range e.protocols() {
+		f := newForeign(e, p)
+		names := make([]string, len(othersLaws))
+		for i, law := range othersLaws {
+			names[i] = lawOf(p, law.name)
+			law.check(&checker{view: f.view, law: names[i], report: &r}, f)
+		}
+		r.AddTable("law of "+string(p)+" units", names...)
 	}
 	return r
 }

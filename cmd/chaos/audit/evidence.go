@@ -47,6 +47,12 @@ type Evidence struct {
 	Floods []Flood
 	// ClientFlood is the result of one client's flood.
 	ClientFlood ClientFlood
+	// Others are the vehicles whose units do not speak protocol v1.
+	Others map[telematics.VehicleID]Installed
+	// Intrusions lists what an intruder published to them.
+	Intrusions []Intrusion
+	// Redelivered lists when answers could be delivered twice.
+	Redelivered []Interval
 }
 
 // Halt is a time in which commands were halted.
@@ -131,4 +137,5 @@ type Message struct {
 	Retained bool
 	Key      string // id of the key that it names
 	Echoed   bool   // an intruder published the same before
+	Payload  string // of a protocol other than v1
 }

@@ -20,7 +20,13 @@ const ShownPerLaw = 10
 type Report struct {
 	Checked    map[string]int // by law
 	Violations []Violation
-	laws       []string
+	tables     []table
+}
+
+// table is laws that are printed together.
+type table struct {
+	title string
+	laws  []string
 }
 
 // Violation is one of a law.
@@ -32,12 +38,28 @@ type Violation struct {
 }
 
 // New returns an empty report of laws, which are printed in this order.
-func New(laws ...string) Report { return Report{Checked: map[string]int{}, laws: laws} }
+func New(laws ...string) Report {
+	return Report{Checked: map[string]int{}, tables: []table{{"law", laws}}}
+}
 
-// AddLaw adds a law that was checked a number of times, and not violated yet.
+// AddLaw adds a law to the first table that was checked a number of times, and not violated yet.
 func (r *Report) AddLaw(law string, checked int) {
-	r.laws = append(r.laws, law)
+	r.tables[0].laws = append(r.tables[0].laws, law)
 	r.Checked[law] += checked
+}
+
+// AddTable adds laws that are printed separately. No other law has the same name.
+func (r *Report) AddTable(title string, laws ...string) {
+	r.tables = append(r.tables, table{title, laws})
+}
+
+// laws lists the laws of all tables.
+func (r Report) laws() []string {
+	var all []string
+	for _, t := range r.tables {
+		all = append(all, t.laws...)
+	}
+	return all
 }
 
 // Must counts a check of a law. If it does not hold, Must adds a violation and returns it.
@@ -57,20 +79,22 @@ func (r Report) Of(law string) []Violation {
 
 // Unchecked returns the laws that were never checked.
 func (r Report) Unchecked() []string {
-	return slices.DeleteFunc(slices.Clone(r.laws), func(law string) bool { return r.Checked[law] > 0 })
+	return slices.DeleteFunc(r.laws(), func(law string) bool { return r.Checked[law] > 0 })
 }
 
 // Write prints how often each law was checked and violated, the first violations of each law, why
 // the round proves nothing, if there is a reason, and the number of violations.
 func (r Report) Write(out io.Writer, worthless string) {
-	fmt.Fprintln(out)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "law\tchecked\tviolations\t")
-	for _, law := range r.laws {
-		fmt.Fprintf(t, "%s\t%d\t%d\t\n", law, r.Checked[law], len(r.Of(law)))
+	for _, one := range r.tables {
+		fmt.Fprintln(out)
+		t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(t, "%s\tchecked\tviolations\t\n", one.title)
+		for _, law := range one.laws {
+			fmt.Fprintf(t, "%s\t%d\t%d\t\n", law, r.Checked[law], len(r.Of(law)))
+		}
+		_ = t.Flush() // an error affects the output only
 	}
-	_ = t.Flush() // an error affects the output only
-	for _, law := range r.laws {
+	for _, law := range r.laws() {
 		found := r.Of(law)
 		for _, v := range found[:min(ShownPerLaw, len(found))] {
 			fmt.Fprintf(out, "\nVIOLATION of %q: %s\n", law, v.What)
