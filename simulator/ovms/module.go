@@ -348,10 +348,10 @@ func (m *Module) watch(client, payload string) {
 // watchers says that there are more or fewer than before. What has changed is then sent, and that
 // soon (EventListener; CountClients).
 func (m *Module) watchers(before int) {
-	switch n := len(m.clients); {
-	case n == before:
+	switch len(m.clients) {
+	case before:
 		return
-	case n == 0:
+	case 0:
 		m.transmitModified()
 		m.signal("app.disconnected")
 	default:

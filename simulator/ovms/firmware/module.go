@@ -287,8 +287,7 @@ func (m *Module) countClients() {
 	}
 }
 
-// publish returns when the message is on its way; taken is called when the broker has it, from
-// another task.
+// publish does not wait. The token says when the broker has the message.
 func (m *Module) publish(below, payload string, qos byte, retain bool) paho.Token {
 	if !m.connected {
 		return &paho.DummyToken{}

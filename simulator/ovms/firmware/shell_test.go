@@ -255,7 +255,7 @@ func (w world) subscriptions() (all []string) {
 	for _, p := range firmware.Of[*packets.SubscribePacket](w.Sent()) {
 		topics := slices.Clone(p.Topics)
 		slices.Sort(topics) // a map has none
-		all = append(all, fmt.Sprint(topics, p.Qoss))
+		all = append(all, fmt.Sprintf("%q with QoS %x", topics, p.Qoss))
 	}
 	return all
 }
