@@ -40,11 +40,11 @@ func (s summary) Write(out io.Writer) {
 	fmt.Fprintf(t, "commands\t%d on record (%d requested)\n", len(e.Commands), s.Wanted)
 	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
 	fmt.Fprintf(t, "audit log\t%d entries, %d of them sampled while they were new\n", len(e.AuditLog), len(e.Sampled))
-	d := deliveriesOf(e.Flights)
-	fmt.Fprintf(t, "published\t%d messages; cars received %d, %d of them repetitions\n", len(e.Published), d.received, d.received-d.distinct)
+	d := deliveriesOf(e.Of(telematics.DefaultProtocol).Flights)
+	fmt.Fprintf(t, "published\t%d messages; cars of protocol v1 received %d, %d of them repetitions\n", len(e.Published), d.received, d.received-d.distinct)
 	fmt.Fprintf(t, "signing keys\t%d signed them\n", s.keys())
 	fmt.Fprintf(t, "halts\t%d; the last message came %v after one was stored\n", len(e.Halts), s.lastInHalt().Round(time.Millisecond))
-	fmt.Fprintf(t, "in the cars\t%d commands started, %d of them interrupted by a restart\n", d.started, d.interrupted)
+	fmt.Fprintf(t, "in these cars\t%d commands started, %d of them interrupted by a restart\n", d.started, d.interrupted)
 	p50, p99, n := s.latency()
 	fmt.Fprintf(t, "executed without faults\t%d calls: p50 %v, p99 %v\n", n, p50, p99)
 	for _, f := range e.Floods {
@@ -89,6 +89,7 @@ func writeOthers(t io.Writer, all []audit.Tally) {
 	row("  succeeded by a report", func(t audit.Tally) any { return t.Confirmed })
 	row("    of these, so before the command left", func(t audit.Tally) any { return t.Before })
 	row("  unknown, though it happened", func(t audit.Tally) any { return t.Missed })
+	row("  contradicted by a report", func(t audit.Tally) any { return t.Contradicted })
 	row("  settled again, later", func(t audit.Tally) any { return t.Late })
 	row("  executed several times", func(t audit.Tally) any { return t.Twice })
 	row("  exempt: intruder, or a repeated answer", func(t audit.Tally) any { return t.Exempt })
@@ -219,7 +220,7 @@ func (s summary) count(kind string) (count int, total time.Duration, missing boo
 
 // Worthless returns why the round proves nothing, or "".
 func (s summary) Worthless() string {
-	if deliveriesOf(s.Evidence.Flights).started == 0 {
+	if deliveriesOf(s.Evidence.Of(telematics.DefaultProtocol).Flights).started == 0 {
 		return "no car executed anything"
 	}
 	if n := len(s.Evidence.Commands); n < cmp.Or(s.Wanted, 2)/2 {

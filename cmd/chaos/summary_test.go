@@ -52,7 +52,7 @@ func TestSummary_ShowsFaultsAndResults(t *testing.T) {
 	text := goodRound().text()
 	for _, want := range []string{
 		"seed", "7", "instance killed", "2s", "503 telematics_unavailable  1", "none (cut, killed, hung up)",
-		"succeeded (late)  1", "1 calls: p50 300ms", "cars received 2, 1 of them repetitions",
+		"succeeded (late)  1", "1 calls: p50 300ms", "cars of protocol v1 received 2, 1 of them repetitions",
 		"signing keys  2 signed them", "halts  1; the last message came 200ms after",
 	} {
 		if !strings.Contains(text, want) {

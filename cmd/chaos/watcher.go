@@ -140,11 +140,15 @@ func auditLog(ctx context.Context, db *sqlx.DB, which string, args ...any) (entr
 	return entries, err
 }
 
+// contradicted is the bit of a command's assurance that a report has contradicted it.
+const contradicted = 128
+
 // commands returns those on record; a time without a value is zero.
 func commands(ctx context.Context, db *sqlx.DB) (rows []audit.Row, err error) {
 	err = db.SelectContext(ctx, &rows, `select id, vehicle_id as vehicle, unit, action, lane, seq, state, late, attempts,
 		coalesce(request_id::text, '') as requestid, requested_at as requested, coalesce(sent_at, $1) as sentat,
-		coalesce(received_at, $1) as receivedat, coalesce(completed_at, $1) as completed, deadline from commands order by seq`, time.Time{})
+		coalesce(received_at, $1) as receivedat, coalesce(completed_at, $1) as completed, deadline,
+		coalesce(assurance & $2 <> 0, false) as contradicted from commands order by seq`, time.Time{}, contradicted)
 	return rows, err
 }
 

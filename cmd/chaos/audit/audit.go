@@ -45,7 +45,7 @@ const (
 
 // Check checks every law.
 func Check(e Evidence) verdict.Report {
-	all, v1 := newView(e), newView(e.of(telematics.DefaultProtocol))
+	all, v1 := newView(e), newView(e.Of(telematics.DefaultProtocol))
 	names := make([]string, len(laws))
 	for i, law := range laws {
 		names[i] = law.name

@@ -94,6 +94,8 @@ type Row struct {
 	ReceivedAt time.Time
 	Completed  time.Time
 	Deadline   time.Time
+	// A report after the deadline says that the vehicle is not as the command would have it.
+	Contradicted bool
 }
 
 // LogEntry is an entry of the audit log.

@@ -52,8 +52,8 @@ func (e Evidence) protocols() []telematics.Protocol {
 	return slices.Sorted(maps.Keys(spoken))
 }
 
-// of returns the evidence of the units of one protocol.
-func (e Evidence) of(p telematics.Protocol) Evidence {
+// Of returns the evidence of the units of one protocol.
+func (e Evidence) Of(p telematics.Protocol) Evidence {
 	units := map[telematics.Unit]telematics.Protocol{}
 	for _, i := range e.Others {
 		units[i.Unit] = i.Protocol
@@ -85,6 +85,7 @@ type foreign struct {
 	turns      map[telematics.Unit][]*simulator.Event // in the order of true time
 	intrusions map[telematics.Unit][]time.Time
 	redelivery []Interval
+	end        time.Time                     // of what the flight recorder has
 	exempted   map[telematics.CommandID]bool // by a law that would have been violated
 }
 
@@ -97,7 +98,7 @@ type hearing struct {
 }
 
 func newForeign(e Evidence, p telematics.Protocol) *foreign {
-	e = e.of(p)
+	e = e.Of(p)
 	f := &foreign{
 		units: map[telematics.Unit]Installed{}, of: map[telematics.CommandID][]*hearing{},
 		turns: map[telematics.Unit][]*simulator.Event{}, intrusions: map[telematics.Unit][]time.Time{}, redelivery: joined(e.Redelivered), exempted: map[telematics.CommandID]bool{},
@@ -115,6 +116,9 @@ func newForeign(e Evidence, p telematics.Protocol) *foreign {
 	for i := range f.Flights {
 		if event := &f.Flights[i]; event.Kind == simulator.Turned {
 			f.turns[event.Unit] = append(f.turns[event.Unit], event)
+		}
+		if event := &f.Flights[i]; event.True.After(f.end) {
+			f.end = event.True
 		}
 	}
 	for _, turns := range f.turns {
@@ -295,6 +299,7 @@ type Tally struct {
 	Late              int // settled again by what came later
 	Confirmed, Before int // succeeded by a report; of them in that state before the command left
 	Missed            int // unknown, though the vehicle came into that state meanwhile
+	Contradicted      int // by a report after their deadline
 	Started, Twice    int // copies that a vehicle began to execute; commands with several
 	Latest            time.Duration
 	Intruders         int // started, for an intruder
@@ -320,6 +325,9 @@ func (f *foreign) tally(p telematics.Protocol) Tally {
 	for i := range f.Commands {
 		r := &f.Commands[i]
 		t.States[r.State]++
+		if r.Contradicted {
+			t.Contradicted++
+		}
 		if r.Late {
 			t.Late++
 		}

@@ -17,6 +17,7 @@ var othersLaws = []struct {
 }{
 	{"told succeeded: it happened", succeededHappened},
 	{"told not executed: it did not", notExecutedDidNot},
+	{"told contradicted: it was otherwise", contradictedWasOtherwise},
 	{"no answer to another command", answersAreOwn},
 	{"late at most as promised", lateAsPromised},
 	{"once where promised", onceWherePromised},
@@ -78,6 +79,22 @@ func notExecutedDidNot(chk *checker, f *foreign) {
 		case telematics.Expired, telematics.Rejected, telematics.Failed:
 			chk.must(f.excused(r, chk.started(r.ID) == nil), command(r.ID), "the record says %s, but the vehicle started", r.State)
 		}
+	}
+}
+
+// contradictedWasOtherwise checks that a command that a report has contradicted is unknown, and
+// that the vehicle was otherwise at some time after it must have been executed.
+func contradictedWasOtherwise(chk *checker, f *foreign) {
+	chk.must(true, subject{}, "") // the record itself
+	for i := range chk.Commands {
+		r := &chk.Commands[i]
+		if !r.Contradicted {
+			continue
+		}
+		locked, ok := f.units[r.Unit].confirmation(r.Action)[telematics.IsLocked].(bool)
+		done := telematics.Command{SentAt: r.SentAt, ReceivedAt: r.ReceivedAt}
+		was, _ := f.wasLocked(r.Unit, !locked, done.DoneBy().Add(-clockReading), f.end.Add(time.Hour))
+		chk.must(ok && was && r.State == telematics.Unknown, command(r.ID), "contradicted, but %s, and the vehicle was never otherwise from %s on", r.State, clock(done.DoneBy()))
 	}
 }
 

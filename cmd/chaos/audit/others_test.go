@@ -172,6 +172,9 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 		{"expired, and executed", "teltonika: told not executed: it did not", "the record says expired", func(w *others) {
 			w.row(4).State, w.row(4).ReceivedAt = telematics.Expired, time.Time{}
 		}},
+		{"contradicted, though it is so", "teltonika: told contradicted: it was otherwise", "never otherwise", func(w *others) {
+			w.row(4).State, w.row(4).Contradicted = telematics.Unknown, true
+		}},
 		{"an answer to another command", "teltonika: no answer to another command", "had not answered it", func(w *others) {
 			w.row(6).State, w.row(6).ReceivedAt = telematics.Received, w.row(6).Requested.Add(time.Second)
 		}},
