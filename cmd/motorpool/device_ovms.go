@@ -92,9 +92,11 @@ Copy both files into the module's folder /store/tls, and enter into its shell:
   server v3 start
   server v3 status
 
-What it had stays valid. Only when the status says that it is connected, and with the new certificate:
+What it had stays valid. When the status says that it is connected, with --mqtt-url and --mosquitto-pid-file:
 
   motorpool unit remove --superseded %[1]s
+
+It sees the module connect with the new certificate. Where that does not happen within 3 minutes, the one before is valid again.
 `, unit, code)
 	return err
 }

@@ -30,7 +30,7 @@ func maintain(t *testing.T, c maintenance.Config) (r maintenance.Result) {
 
 func TestNoModuleIsLostInMaintenance(t *testing.T) {
 	t.Parallel()
-	if r := maintain(t, maintenance.Config{Seed: 1, Modules: 4, Steps: 8}); len(r.Violations) > 0 || r.Worthless() != "" {
+	if r := maintain(t, maintenance.Config{Seed: 1, Modules: 4, Steps: 9}); len(r.Violations) > 0 || r.Worthless() != "" {
 		t.Errorf("%d violations; %s", len(r.Violations), r.Worthless())
 	}
 }

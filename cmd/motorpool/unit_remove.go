@@ -67,7 +67,8 @@ type removeUnit struct {
 	unitAccess
 	unitAuthority
 	serviceAccount
-	Superseded bool `env:"-" help:"Only certificates that a newer one of the same unit has replaced."`
+	Superseded bool          `env:"-" help:"Only certificates that a newer one of the same unit has replaced."`
+	Wait       time.Duration `env:"-" default:"3m" placeholder:"DURATION" help:"With --superseded: how long an OVMS module may take to connect with the newer one, before those that were revoked become valid again (default ${default})."`
 	serials
 }
 
@@ -93,6 +94,10 @@ func (u removeUnit) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	modules, before, err := u.superseding(ctx)
+	if err != nil {
+		return err
+	}
 	// Certificates first: a code must not give a removed unit another one.
 	if err := u.revoke(ctx); err != nil {
 		return err
@@ -102,17 +107,42 @@ func (u removeUnit) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Println("removed:", strings.Join(u.Units, ", "))
+	if len(modules) == 0 {
+		fmt.Println("removed:", strings.Join(u.Units, ", "))
+	}
 	if err := broker.reload(); err != nil {
 		return err
 	}
 	switch {
+	case len(modules) > 0:
+		if err := errors.Join(u.displace(ctx, u.Units, false), u.tryOut(ctx, modules, before, broker)); err != nil {
+			return err
+		}
+		fmt.Println("removed:", strings.Join(u.Units, ", "))
 	case len(u.MQTTURL) > 0 && broker.process != nil:
 		return u.displace(ctx, u.Units, !u.Superseded)
 	case len(certified) > 0:
 		hint("Open connections with a certificate stay until they break: %s.\nRepeat the command with --mqtt-url and --mosquitto-pid-file to end them.", strings.Join(certified, ", "))
 	}
 	return nil
+}
+
+// superseding returns the OVMS modules whose superseded certificates are to be revoked, and all
+// certificates that are valid. It fails where a module is not connected, so that it cannot be seen
+// to use the newest one.
+func (u removeUnit) superseding(ctx context.Context) (modules []string, before []enrolment.Certificate, err error) {
+	if !u.Superseded || len(u.MQTTURL) == 0 || u.MosquittoPIDFile == "" {
+		return nil, nil, nil
+	}
+	modules, online, err := u.modules(ctx, u.Units)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w\nnothing was changed", err)
+	}
+	if len(online) < len(modules) {
+		return nil, nil, refused("not all connected, so it cannot be seen that they use the newest certificate: %s; nothing was changed", strings.Join(modules, ", "))
+	}
+	certificates, _, err := u.issued()
+	return modules, valid(certificates), err
 }
 
 // mayRemove fails where a unit has nothing to take away, and returns those that have had

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"motorpool/broker/link"
 	"motorpool/cmd/internal/enrolment"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
@@ -40,10 +38,13 @@ func (u rotateUnit) Run(ctx context.Context) error {
 	if _, ok := deviceSettings[u.Protocol]; !ok && !u.Protocol.Means(telematics.DefaultProtocol) {
 		return badUsage("--protocol %s: no unit speaks it", u.Protocol)
 	}
-	modules, online, err := u.modules(ctx)
+	modules, online, err := u.modules(ctx, u.Units)
+	if u.Protocol == ovms.Protocol {
+		modules = u.Units
+	}
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("%w\nnothing was changed", err)
 	case len(modules) == 0:
 		return u.replace(ctx)
 	case len(modules) < len(u.Units):
@@ -59,33 +60,6 @@ func (u rotateUnit) Run(ctx context.Context) error {
 		return err
 	}
 	return each(u.Units, func(name string) error { return printNewPassword(os.Stdout, name) })
-}
-
-// modules returns the units that are OVMS modules, and those of them that are connected.
-func (u rotateUnit) modules(ctx context.Context) (modules, online []string, err error) {
-	if u.Protocol == ovms.Protocol {
-		modules = u.Units
-	}
-	secured, err := u.tls()
-	if err != nil {
-		return nil, nil, badUsage("%w", err)
-	}
-	config := link.Config{Username: u.MQTTUsername, Password: string(u.MQTTPassword), TLS: secured}
-	for _, config.Nodes = range link.ParseShards(u.MQTTURL) {
-		for _, name := range u.Units {
-			speaks, status, err := link.Presence(ctx, config, telematics.Unit(name))
-			if err != nil {
-				return nil, nil, fmt.Errorf("what unit %s speaks: %w\nnothing was changed", name, err)
-			}
-			if speaks == ovms.Protocol && !slices.Contains(modules, name) {
-				modules = append(modules, name)
-			}
-			if speaks == ovms.Protocol && status == telematics.Online {
-				online = append(online, name)
-			}
-		}
-	}
-	return modules, online, nil
 }
 
 // replace gives the units new passwords.

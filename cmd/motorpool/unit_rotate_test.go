@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"os"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/ovms"
@@ -17,10 +19,13 @@ import (
 // module lets a simulated module live until stop. After a refused login it never connects again.
 func module(t *testing.T, broker *devstack.Mosquitto, password string) (m *ovms.Module, stop func()) {
 	t.Helper()
-	m = ovms.New(ovms.Config{
-		Unit: "OVMS-1", Password: password, Broker: broker.UnitsURL(), Speed: 20, StableWait: time.Second,
-		Body: simulator.ElectricCar(simulator.Point{Latitude: 48.1, Longitude: 11.5}),
-	})
+	return moduleWith(t, ovms.Config{Password: password, Broker: broker.UnitsURL()})
+}
+
+func moduleWith(t *testing.T, c ovms.Config) (m *ovms.Module, stop func()) {
+	t.Helper()
+	c.Unit, c.Speed, c.StableWait, c.Body = "OVMS-1", 20, time.Second, simulator.ElectricCar(simulator.Point{Latitude: 48.1, Longitude: 11.5})
+	m = ovms.New(c)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { _ = m.Run(ctx); close(ended) }()
@@ -63,7 +68,7 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 	refused("server v3 stop", "--protocol", "ovms")
 	t.Setenv("MOTORPOOL_MQTT_URL", broker.ServiceURL())
 	t.Setenv("MOTORPOOL_MQTT_PASSWORD", "service")
-	time.Sleep(300 * time.Millisecond) // until its presence is retained: a second of the module
+	awaitOnline(t)
 	refused("is an OVMS module")
 	refused("still connected", "--stopped")
 	refused("rotated separately", "other")
@@ -90,12 +95,22 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 	}
 }
 
-func TestUnit_AModuleGetsItsNextCertificateWhileItHasTheOneBefore(t *testing.T) {
+func TestUnit_AModuleKeepsItsCertificateUntilItUsesTheNextOne(t *testing.T) {
 	pki := newPKI(t)
-	broker := operatedMosquitto(t, pki.brokerConfig(t))
+	config := pki.brokerConfig(t)
+	config.ServicePassword = "service"
+	broker := operatedMosquitto(t, config)
+	t.Setenv("MOTORPOOL_MQTT_URL", broker.ServiceURL())
+	t.Setenv("MOTORPOOL_MQTT_PASSWORD", "service")
 	server := pki.serve(t)
+	with := func(certificate tls.Certificate) ovms.Config {
+		secured := pki.trusted.Clone()
+		secured.Certificates = []tls.Certificate{certificate}
+		return ovms.Config{Broker: broker.CertificatesURL(), TLS: secured}
+	}
 	first := pki.enrol(t, server, "OVMS-1")
-	connection := pki.mustConnect(t, broker, "OVMS-1", first)
+	running, stop := moduleWith(t, with(first))
+	awaitConnected(t, running)
 	rotated, _, err := runTool(t, "unit", "rotate", "OVMS-1", "--protocol", "ovms")
 	code := regexp.MustCompile(`Bearer ([A-Z0-9]+)"`).FindStringSubmatch(rotated)
 	if err != nil || code == nil || !strings.Contains(rotated, "motorpool unit remove --superseded OVMS-1") {
@@ -106,18 +121,41 @@ func TestUnit_AModuleGetsItsNextCertificateWhileItHasTheOneBefore(t *testing.T) 
 	if status != http.StatusOK {
 		t.Fatalf("%d %s", status, answer)
 	}
-	select {
-	case <-connection.Lost():
-		t.Error("the connection with the certificate before was lost")
-	default:
+
+	// The module does not have it yet.
+	awaitOnline(t)
+	printed, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1", "--wait", "2s")
+	if err == nil || printed != "" || !strings.Contains(err.Error(), "valid again") {
+		t.Errorf("remove: %q %v", printed, err)
 	}
-	connection.Cut()
-	pki.mustConnect(t, broker, "OVMS-1", first).Cut()
-	pki.mustConnect(t, broker, "OVMS-1", certificateOf(answer, key)).Cut()
-	if _, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); err != nil {
-		t.Fatal(err)
+	awaitConnected(t, running)
+	stop()
+	if _, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); exitCode(err) != exitRefused {
+		t.Errorf("of a module that is not connected: %v", err)
 	}
-	pki.mustConnect(t, broker, "OVMS-1", certificateOf(answer, key))
+
+	again, _ := moduleWith(t, with(certificateOf(answer, key)))
+	awaitConnected(t, again)
+	awaitOnline(t)
+	if printed, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); err != nil || printed != "removed: OVMS-1" {
+		t.Errorf("remove: %q %v", printed, err)
+	}
+	awaitConnected(t, again)
+	if _, err := pki.connect(t, broker, "OVMS-1", first); err == nil {
+		t.Error("the certificate before is accepted")
+	}
+	if running.Suspended() || again.Suspended() {
+		t.Error("a login was refused")
+	}
+}
+
+// awaitOnline waits until what the module retains of its presence is there.
+func awaitOnline(t *testing.T) {
+	t.Helper()
+	s := serviceAccount{MQTTURL: []string{os.Getenv("MOTORPOOL_MQTT_URL")}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: "service"}
+	if missing, err := s.awaitModules(t.Context(), []string{"OVMS-1"}, time.Minute); err != nil || len(missing) > 0 {
+		t.Fatalf("not online: %v, %v", missing, err)
+	}
 }
 
 func read(t *testing.T, file string) string {

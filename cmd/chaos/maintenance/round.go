@@ -95,7 +95,7 @@ func (r *round) shuffled() []step {
 // check checks every module after a step. One that was lost is found once.
 func (r *round) check(ctx context.Context, after string) {
 	deadline := time.Now().Add(backWithin)
-	kept := r.modules[:0]
+	left := r.modules[:0]
 	for _, m := range r.modules {
 		for !m.Connected() && !m.Suspended() && time.Now().Before(deadline) {
 			if world.Pause(ctx, 5*time.Millisecond); ctx.Err() != nil {
@@ -104,8 +104,8 @@ func (r *round) check(ctx context.Context, after string) {
 		}
 		r.result.Must(notRefused, !m.Suspended(), "%s, after: %s", m.unit, after)
 		if r.result.Must(comesBack, m.Connected(), "%s, after: %s", m.unit, after) == nil {
-			kept = append(kept, m)
+			left = append(left, m)
 		}
 	}
-	r.modules = kept
+	r.modules = left
 }

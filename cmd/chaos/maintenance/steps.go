@@ -26,6 +26,7 @@ var steps = []step{
 	{"a module is added with a certificate", addByCertificate},
 	{"a password is rotated", rotatePassword},
 	{"a certificate is rotated", rotateCertificate},
+	{"a certificate is revoked before its module has the next one", revokeEarly},
 	{"a module gets a certificate instead of its password", moveToCertificate},
 	{"a module is removed", removeOne},
 }
@@ -103,8 +104,7 @@ func rotatePassword(r *round, ctx context.Context) error {
 	if !r.RemoveFirst {
 		args = r.service(args...)
 		_, err := r.tool(ctx, args...) // while it runs
-		var exit *exec.ExitError
-		r.result.Must(guarded, errors.As(err, &exit) && exit.ExitCode() == refusedCode, "%s: %v", m.unit, err)
+		r.result.Must(guarded, exitCode(err) == refusedCode, "%s: %v", m.unit, err)
 		m.stop() // server v3 stop
 		args = append(args, "--stopped")
 	}
@@ -128,8 +128,8 @@ func rotatePassword(r *round, ctx context.Context) error {
 	return nil
 }
 
-// refusedCode is the exit code of a command that has done nothing (docs/cli.md).
-const refusedCode = 3
+// Exit codes of a command that has done nothing, and of one that has failed (docs/cli.md).
+const refusedCode, failedCode = 3, 4
 
 func rotateCertificate(r *round, ctx context.Context) error {
 	m := r.one(true)
@@ -141,11 +141,41 @@ func rotateCertificate(r *round, ctx context.Context) error {
 		return err
 	}
 	r.start(m, login{certificate: certificate})
-	if err := r.awaitConnected(ctx, m); err != nil {
+	return r.supersede(ctx, m)
+}
+
+// revokeEarly is an operator's mistake: the module has not got its next certificate yet. It keeps
+// the one before.
+func revokeEarly(r *round, ctx context.Context) error {
+	m := r.one(true)
+	if m == nil {
+		return addByCertificate(r, ctx)
+	}
+	if _, err := r.nextCertificate(ctx, m); err != nil {
 		return err
 	}
-	_, err = r.tool(ctx, r.service("remove", "--superseded", "--unit-authority", r.authority(), string(m.unit))...)
-	return err
+	err := r.supersede(ctx, m, "--wait", "1s")
+	r.result.Must(kept, exitCode(err) == failedCode, "%s: %v", m.unit, err)
+	return nil
+}
+
+// supersede revokes the certificates of a module but the newest. The tool refuses while the module
+// is not connected.
+func (r *round) supersede(ctx context.Context, m *module, flags ...string) (err error) {
+	args := append(r.service("remove", "--superseded", "--unit-authority", r.authority(), string(m.unit)), flags...)
+	return errors.Join(world.Eventually(ctx, backWithin, string(m.unit)+" is connected", func(ctx context.Context) bool {
+		_, err = r.tool(ctx, args...)
+		return exitCode(err) != refusedCode
+	}), err)
+}
+
+// exitCode returns how the tool has ended; 0: without an error.
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
 }
 
 func moveToCertificate(r *round, ctx context.Context) error {
@@ -176,11 +206,6 @@ func (r *round) checkLost(ctx context.Context, m *module) error {
 	}
 	r.check(ctx, "its credential was removed before the next one was added")
 	return nil
-}
-
-// awaitConnected is what the operator waits for before the certificate before is revoked.
-func (r *round) awaitConnected(ctx context.Context, m *module) error {
-	return world.Eventually(ctx, backWithin, string(m.unit)+" is connected", func(context.Context) bool { return m.Connected() })
 }
 
 // removeOne takes a module away whose car leaves the fleet. Some must be left.

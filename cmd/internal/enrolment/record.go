@@ -101,6 +101,27 @@ func (a *Authority) Revoke(ctx context.Context, which Which, units ...telematics
 	})
 }
 
+// Restore makes revoked certificates valid again, by their serials, and publishes the revocation
+// list, which the MQTT broker must read then.
+func (a *Authority) Restore(ctx context.Context, serials ...string) error {
+	return a.locked(ctx, func(codes []code) ([]code, error) {
+		var all []Certificate
+		err := a.editCertificates(ctx, func(certificates []Certificate) ([]Certificate, error) {
+			for i := range certificates {
+				if slices.Contains(serials, certificates[i].Serial) {
+					certificates[i].Revoked = nil
+				}
+			}
+			all = certificates
+			return certificates, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		return codes, a.publishCRL(ctx, all)
+	})
+}
+
 // Certificates returns what was issued and has not expired, the oldest first.
 func (a *Authority) Certificates() ([]Certificate, error) {
 	text, err := os.ReadFile(filepath.Join(a.dir, certificatesFile))
