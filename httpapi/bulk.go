@@ -92,6 +92,11 @@ func newBulk(c *call) telematics.Bulk {
 
 // bulk answers GET /admin/commands?bulk={id}.
 func (o commands) bulk(c *call) error {
+	for _, name := range []string{"state", "outcome", "vehicle_id", "agency_id", "actor", "from", "to", "limit", "cursor"} {
+		if c.QueryParams().Has(name) {
+			return contract.Invalid(name, "cannot be combined with bulk, which names one order")
+		}
+	}
 	id, err := contract.ParseUUID(c.QueryParam("bulk"))
 	if err != nil {
 		return contract.Invalid("bulk", "must be a UUID")

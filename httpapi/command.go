@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"motorpool/httpapi/contract"
@@ -115,4 +117,61 @@ func (o commands) ofVehicle(c *call) error {
 		return err
 	}
 	return c.answerWith(plural(len(listed), "command"), bodies(listed, newCommandBody), meta)
+}
+
+// fleetCommands is the list of GET /admin/commands.
+const fleetCommands = "commands" + byID
+
+// list answers GET /admin/commands: commands to all vehicles, or, with bulk, an order to many.
+func (o commands) list(c *call) error {
+	if c.QueryParam("bulk") != "" {
+		return o.bulk(c)
+	}
+	p := c.page(fleetCommands)
+	query, filter, visible := newCommandQuery(c)
+	query.Limit = p.limit + 1
+	query.Before, _ = p.parseIDCursor(c.QueryParam("cursor"))
+	var found []telematics.Command
+	if visible {
+		var err error
+		if found, err = o.fleet.List(c.ctx(), query); err != nil {
+			return err
+		}
+	}
+	listed, meta := cutAt(p, found, func(c telematics.Command) string { return c.ID.String() })
+	entry := c.entry(telematics.CommandsRead, query.Vehicle)
+	entry.Agency, entry.Details = query.Agency, map[string]any{"filter": filter}
+	if err := o.audit.commandsRead(c, listed, entry); err != nil {
+		return err
+	}
+	return c.answerWith(plural(len(listed), "command"), bodies(listed, newCommandBody), meta)
+}
+
+// newCommandQuery returns the query without its page, and the filter as the audit log has it. It
+// reports false where the actor may not see the agency of the query.
+func newCommandQuery(c *call) (query telematics.CommandQuery, filter map[string]any, visible bool) {
+	query = telematics.CommandQuery{
+		Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")), Actor: c.QueryParam("actor"), From: c.queryTime("from"), To: c.queryTime("to"),
+	}
+	query.Agency, visible = c.queryAgency()
+	filter = map[string]any{}
+	for _, name := range []string{"state", "outcome", "actor", "from", "to"} {
+		if value := c.QueryParam(name); value != "" {
+			filter[name] = value
+		}
+	}
+	if query.Vehicle != 0 {
+		filter["vehicle_id"] = int64(query.Vehicle)
+	}
+	if query.Agency != 0 {
+		filter["agency_id"] = int64(query.Agency)
+	}
+	states, outcome := c.QueryParam("state"), telematics.Outcome(c.QueryParam("outcome"))
+	if states == "" && outcome == "" {
+		return query, filter, visible
+	}
+	query.States = slices.DeleteFunc(slices.Clone(telematics.States), func(s telematics.State) bool {
+		return states != "" && !slices.Contains(strings.Split(states, ","), string(s)) || outcome != "" && s.Outcome() != outcome
+	})
+	return query, filter, visible
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -53,4 +54,69 @@ func TestAVehiclesCommandsAreListedNewestFirst(t *testing.T) {
 		t.Errorf("an agency sees %d commands, want its 4", len(own))
 	}
 	a.get("/api/v1/admin/vehicles/77/commands").wants(404, "vehicle_not_found")
+}
+
+func TestCommands_OfTheFleetAreListedNewestFirst(t *testing.T) {
+	a := newAPI(t)
+	for n := range 5 {
+		c := settled(delivery.Order{Vehicle: telematics.VehicleID(n + 1), Action: telematics.Lock}, telematics.Succeeded)
+		c.ID, c.Reported = uuid.Must(uuid.NewV7()), nil
+		if n == 1 {
+			c.Agency = 2
+		}
+		a.fleet.commands = append(a.fleet.commands, c)
+	}
+	seen := pages(a, "/api/v1/admin/commands", 2)
+	if len(seen) != 5 || seen[0] != a.fleet.commands[4].ID.String() || seen[4] != a.fleet.commands[0].ID.String() {
+		t.Errorf("ids %v", seen)
+	}
+	if own := pages(a, "/api/v1/admin/commands", 2, withToken(agencyToken(t, 1))); len(own) != 4 {
+		t.Errorf("an agency sees %d commands, want its 4", len(own))
+	}
+	if r := a.get("/api/v1/admin/commands?agency_id=2", withToken(agencyToken(t, 1))).wants(200, ""); len(r.body.Data.([]any)) != 0 {
+		t.Errorf("of another agency: %s", r.text)
+	}
+	if entries := a.history.all(); len(entries) != 0 {
+		t.Errorf("nothing was reported: %+v", entries)
+	}
+	a.fleet.commands[0] = settled(delivery.Order{Vehicle: 1, Action: telematics.Lock}, telematics.Succeeded)
+	entry := a.added(func() { a.get("/api/v1/admin/commands?actor=eva&state=succeeded").wants(200, "") })
+	if want := map[string]any{"filter": map[string]any{"actor": "eva", "state": "succeeded"}, "vehicles": 1}; entry.Action != "commands.read" || !reflect.DeepEqual(entry.Details, want) {
+		t.Errorf("entry %+v", entry)
+	}
+}
+
+func TestCommands_FiltersNarrowTheListTogether(t *testing.T) {
+	a := newAPI(t)
+	for query, want := range map[string]telematics.CommandQuery{
+		"":                                     {},
+		"?vehicle_id=42&actor=eva":             {Vehicle: 42, Actor: "eva"},
+		"?state=accepted,sent":                 {States: []telematics.State{telematics.Accepted, telematics.Sent}},
+		"?outcome=not_executed":                {States: []telematics.State{telematics.Rejected, telematics.Expired}},
+		"?state=rejected&outcome=not_executed": {States: []telematics.State{telematics.Rejected}},
+		"?state=sent&outcome=executed":         {States: []telematics.State{}},
+		"?agency_id=2&from=2026-01-02T10:00:00Z&to=2026-01-03T10:00:00.5%2B01:00": {
+			Agency: 2, From: time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 3, 9, 0, 0, 5e8, time.UTC),
+		},
+	} {
+		a.get("/api/v1/admin/commands"+query).wants(200, "")
+		got := a.fleet.asked.commands
+		if got.Limit != 51 {
+			t.Errorf("%s: limit %d", query, got.Limit)
+		}
+		got.Limit, got.From, got.To = 0, got.From.UTC(), got.To.UTC()
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", query, got, want)
+		}
+	}
+	bulk := uuid.NewString()
+	for _, query := range []string{
+		"?state=", "?state=lies", "?state=sent,", "?outcome=open", "?vehicle_id=0", "?vehicle_id=x", "?actor=", "?from=yesterday", "?to=1", "?limit=0", "?bulk=",
+		"?cursor=YWN0aXZpdHk6MQ", "?cursor=x", "?bulk=" + bulk + "&state=sent", "?bulk=" + bulk + "&agency_id=1", "?vehicle_id=1&vehicle_id=2",
+	} {
+		a.get("/api/v1/admin/commands"+query).wants(422, "validation_failed")
+	}
+	a.get("/api/v1/admin/commands", withToken(clientToken(t))).wants(403, "forbidden")
+	a.fleet.err = gone{}
+	a.get("/api/v1/admin/commands").wants(503, "service_unavailable")
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/broker"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -71,6 +73,7 @@ type fleet struct {
 	asked struct {
 		vehicles   telematics.VehicleQuery
 		activities telematics.ActivityQuery
+		commands   telematics.CommandQuery
 		belongs    int
 	}
 }
@@ -146,6 +149,18 @@ func (f *fleet) VehicleCommands(ctx context.Context, id telematics.VehicleID, ag
 	}
 	slices.SortFunc(found, func(a, b telematics.Command) int { return cmp.Compare(b.Seq, a.Seq) })
 	return found[:min(p.Limit, len(found))], f.broken(ctx)
+}
+
+func (f *fleet) List(ctx context.Context, q telematics.CommandQuery) ([]telematics.Command, error) {
+	f.asked.commands = q
+	var found []telematics.Command
+	for _, c := range f.commands {
+		if (q.Agency == 0 || c.Agency == q.Agency) && (q.Before == uuid.Nil || c.ID.String() < q.Before.String()) {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b telematics.Command) int { return cmp.Compare(b.ID.String(), a.ID.String()) })
+	return found[:min(q.Limit, len(found))], f.broken(ctx)
 }
 
 func (f *fleet) Activities(ctx context.Context, q telematics.ActivityQuery) ([]telematics.Activity, error) {

@@ -82,10 +82,17 @@ func (c *call) page(list string) page {
 
 const badCursor = "must be the next_cursor of this list; leave it out to start at the newest"
 
+// byID is what the names of lists end with whose positions are ids of commands.
+const byID = "_by_id"
+
 // checkCursor reports a cursor that is not of the list.
 func checkCursor(c *call, list string, wrong *contract.FieldErrors) {
 	if text := c.QueryParam("cursor"); text != "" {
-		if _, ok := (page{list: list}).parseCursor(text); !ok {
+		_, ok := (page{list: list}).parseCursor(text)
+		if strings.HasSuffix(list, byID) {
+			_, ok = (page{list: list}).parseIDCursor(text)
+		}
+		if !ok {
 			wrong.AddIfValid("cursor", badCursor)
 		}
 	}
@@ -97,21 +104,35 @@ func (p page) query() telematics.Page {
 }
 
 // cursor is opaque to callers, so that positions can change their meaning.
-func (p page) cursor(position int64) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(p.list + ":" + strconv.FormatInt(position, 10)))
+func (p page) cursor(position string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(p.list + ":" + position))
+}
+
+// position returns what a cursor was made of.
+func (p page) position(cursor string) (string, bool) {
+	plain, err := base64.RawURLEncoding.DecodeString(cursor)
+	position := strings.TrimPrefix(string(plain), p.list+":")
+	return position, err == nil && p.cursor(position) == cursor
 }
 
 func (p page) parseCursor(text string) (int64, bool) {
-	plain, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return 0, false
-	}
-	position, err := strconv.ParseInt(strings.TrimPrefix(string(plain), p.list+":"), 10, 64)
-	return position, err == nil && position > 0 && p.cursor(position) == text
+	plain, ok := p.position(text)
+	position, err := strconv.ParseInt(plain, 10, 64)
+	return position, ok && err == nil && position > 0 && strconv.FormatInt(position, 10) == plain
+}
+
+func (p page) parseIDCursor(text string) (telematics.CommandID, bool) {
+	plain, ok := p.position(text)
+	id, err := contract.ParseUUID(plain)
+	return id, ok && err == nil && id.String() == plain
 }
 
 // cut returns the items of the page, and where the next one begins.
 func cut[T any](p page, items []T, position func(T) int64) ([]T, pageMeta) {
+	return cutAt(p, items, func(item T) string { return strconv.FormatInt(position(item), 10) })
+}
+
+func cutAt[T any](p page, items []T, position func(T) string) ([]T, pageMeta) {
 	if len(items) <= p.limit {
 		return items, pageMeta{}
 	}

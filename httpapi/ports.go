@@ -71,6 +71,8 @@ type Fleet interface {
 	// VehicleCommands returns the commands that an agency, or any for zero, gave a vehicle, by
 	// falling Seq, which is the position of a page.
 	VehicleCommands(context.Context, telematics.VehicleID, telematics.AgencyID, telematics.Page) ([]telematics.Command, error)
+	// List returns commands by descending id, which is the position of a page.
+	List(context.Context, telematics.CommandQuery) ([]telematics.Command, error)
 	// Activities returns audit log entries by descending id, which is the position of a page.
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }

@@ -50,7 +50,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", commands.ofVehicle, listed("commands"))
 	r.get("/api/v1/admin/commands/{id}", commands.get)
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
-	r.get("/api/v1/admin/commands", commands.bulk)
+	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
 
 	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
 	r.get("/api/v1/client/bookings/{booking}", bookings.get, ofClient)

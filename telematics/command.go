@@ -138,6 +138,18 @@ type IdempotencyKey struct {
 	Fingerprint [sha256.Size]byte // of the request: another one under the same key is a mistake
 }
 
+// CommandQuery selects commands. Zero fields select everything.
+type CommandQuery struct {
+	Agency  AgencyID // that gave them
+	Vehicle VehicleID
+	Actor   string    // subject
+	States  []State   // nil: all; empty: none
+	From    time.Time // requested; inclusive
+	To      time.Time // exclusive
+	Before  CommandID // only those with a lesser id; uuid.Nil: from the newest
+	Limit   int       // at most this many; zero: any number
+}
+
 // BulkID identifies an order to many vehicles; uuid.Nil: to one.
 type BulkID = uuid.UUID
 

@@ -22,7 +22,7 @@ const lockFreeSince = 34
 // rules are what a migration must not do to a table that is there already: it would read or write
 // the table as a whole, and statements of the service would wait for that.
 var rules = []struct{ statement, unless, instead string }{
-	{`^create (unique )?index`, `^create (unique )?index concurrently`, "create index concurrently, in a migration with NO TRANSACTION"},
+	{`^create (unique )?index`, `^create (unique )?index (concurrently|(if not exists )?\S+ on only) `, "create index concurrently, in a migration with NO TRANSACTION; of a partitioned table, create index … on only"},
 	{`^reindex`, `concurrently`, "reindex … concurrently, in a migration with NO TRANSACTION"},
 	{`^alter table .* alter (column )?\S+ (set data )?type`, ``, "a new column, written by both versions, and filled in batches"},
 	{`^alter table .* set not null`, ``, "a check constraint (… is not null) not valid, which a later migration validates"},
@@ -135,6 +135,7 @@ func TestViolations(t *testing.T) {
 	}
 	for _, good := range []string{
 		`create index concurrently a_b on a (b);`,
+		`create index a_b on only a (b);`, // of a partitioned table: reads none of it
 		`create table a (b int primary key, c int references d, check (b > 0)); create index a_c on a (c); update a set b = 1;`,
 		`alter table a add column b text not null default '';`,
 		`alter table a add column b boolean;`,

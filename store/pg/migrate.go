@@ -48,6 +48,9 @@ func (p *DB) Migrate(ctx context.Context) (version int64, err error) {
 		_, err := provider.Up(ctx)
 		return err
 	})
+	if err == nil {
+		err = retryLocked(ctx, func() error { return indexPartitions(ctx, db) })
+	}
 	if err != nil {
 		return 0, unavailable.Wrap("migrate postgres", err)
 	}
