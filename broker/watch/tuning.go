@@ -3,8 +3,8 @@ package watch
 import "time"
 
 const (
-	// Part of WatchedFor after which a watch is renewed. A half would be lost with one message;
-	// a fifth: twice the messages.
+	// Within WatchedFor a watch is renewed so often. Half: one lost message ends it; double: twice
+	// the messages.
 	renewals = 2.4
 	// After a renewal that was not taken. Half: more attempts while the MQTT broker is unavailable;
 	// double: a unit is watched again later.

@@ -247,7 +247,7 @@ func TestWatches_OfALargeFleetKeepWithinTheirRate(t *testing.T) {
 		_, stop := w.instance("a", true)
 		defer stop()
 		time.Sleep(30 * time.Second)
-		for range 4 {
+		for range 2 {
 			time.Sleep(30 * time.Second)
 			for i := 0; i < fleet; i += 997 {
 				w.want(1, w.booked[i].Unit, "all are watched")
