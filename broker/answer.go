@@ -15,6 +15,7 @@ import (
 type answered struct {
 	unitAnswer
 	protocol telematics.Protocol
+	repeated bool           // the MQTT broker may have delivered it before
 	size     int            // of its message
 	from     *ingest.Sender // nil: it counts against no unit
 }
@@ -50,7 +51,7 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	b.ingest.DropFields(dropped)
-	b.queueAnswer(answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), size: len(m.Payload)})
+	b.queueAnswer(answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
 }
 
 // queueAnswer queues an answer where it delays no other: before all others where its command has a

@@ -158,7 +158,7 @@ func TestBestEffort_WhatOpensAVehicleNeedsItsAgencysConsent(t *testing.T) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err = w.send(telematics.Unlock) // its unit checks the expiry
 		w.wantCode(err, "")
-		w.truckAnswers(0, time.Second, "answer done")
+		w.truckAnswers(0, time.Second, "answer done unlock")
 		w.Change(truckID, func(twin *telematics.Twin) { twin.BestEffortUnlock = true })
 		_, err = w.sendToTruck(0, telematics.Unlock)
 		w.wantCode(err, "")

@@ -11,31 +11,53 @@ import (
 // answer. The record decides, since another one in memory or in Redis could be older: Claim gives a
 // unit no other command while an answer to the last one may come. An answer to none, or to one that
 // is settled, is given to none; the latter ends the wait of its unit.
+//
+// What may be the answer to the command before, delivered twice, shows at most that the unit has
+// accepted this one.
 func (b *Broker) correlate(ctx context.Context, a *answered) bool {
 	reading, cancel := b.step(ctx)
 	defer cancel()
 	c, found, err := b.Commands.AwaitingAnswer(reading, a.unit)
-	switch {
-	case err != nil:
+	if err != nil {
 		b.metrics.answersToNone.Inc()
 		b.Logger.Warn("answer without a command not assigned, its command ends as unknown", "unit", a.unit, "state", a.answer.State, "err", err)
 		return false
-	case found && c.State.IsOpen():
-		a.answer.Command = c.ID
-		// Its dialect does not know the command; its vehicle has to report that it was executed.
-		if c.ByReport && a.answer.State == telematics.Succeeded {
-			a.answer.State = telematics.Received
+	}
+	if found && !a.repeated && !a.at.Before(c.Requested) && b.recognizes(reading, &c, a.answer) {
+		if c.State.IsOpen() {
+			a.answer.Command = c.ID
+			// Its dialect does not know the command; its vehicle has to report that it was
+			// executed.
+			if c.ByReport && a.answer.State == telematics.Succeeded || b.mayRepeat(reading, &c, a.answer) {
+				a.answer.State, a.answer.Reason = telematics.Received, ""
+			}
+			return true
 		}
-		return true
-	case found && c.State == telematics.Succeeded: // its vehicle has reported that before
 		b.endWait(ctx, c, *a)
-		return false
-	case found:
-		b.endWait(ctx, c, *a)
+		if c.State == telematics.Succeeded { // its vehicle has reported that before
+			return false
+		}
 	}
 	b.metrics.answersToNone.Inc()
 	b.Logger.Info("answer to no open command", "unit", a.unit, "state", a.answer.State, "last", c.ID)
 	return false
+}
+
+// recognizes reports whether an answer can be to a command. While its vehicle cannot be read, it
+// cannot.
+func (b *Broker) recognizes(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
+	twin, err := b.Vehicles.Resolve(ctx, c.Vehicle)
+	if err != nil {
+		b.Logger.WarnContext(ctx, "answer without a command not assigned: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
+		return false
+	}
+	return b.Dialects.Recognize(&twin, c, a)
+}
+
+// mayRepeat reports whether an answer can be that to the command before, once more.
+func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
+	before, found, err := b.Commands.AnsweredBefore(ctx, *c)
+	return err != nil || found && c.MayRepeat(a, &before) && b.recognizes(ctx, &before, a)
 }
 
 // endWait records that a settled command has been answered. Where that fails, its unit gets no

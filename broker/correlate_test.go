@@ -142,7 +142,7 @@ func TestCorrelate_ALateAnswerIsToNoneAndFreesTheUnit(t *testing.T) {
 		if n := w.count("motorpool_answers_to_none_total"); n != 2 {
 			t.Errorf("%v answers to none, want 2", n)
 		}
-		w.truckAnswers(0, time.Second, "answer done")
+		w.truckAnswers(0, time.Second, "answer done unlock")
 		_, err = w.sendToTruck(1, telematics.Unlock)
 		w.wantCode(err, "")
 	})
@@ -161,6 +161,57 @@ func TestCorrelate_WhatNeverLeftKeepsNoLane(t *testing.T) {
 		w.truckAnswers(0, time.Second, "answer done")
 		_, err = w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, "")
+	})
+}
+
+// A unit that did not hear that its answer was taken sends it again when it has connected anew.
+func TestCorrelate_AnAnswerThatComesTwiceSettlesOneCommand(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		first  string // answer to a lock
+		pause  time.Duration
+		action telematics.Action
+		says   []string // then; the first is the answer to the lock, again
+		want   telematics.Code
+	}{
+		{"the same action, and its command is lost", "answer done lock", time.Minute, telematics.Lock, []string{"answer done lock"}, telematics.CommandTimeout},
+		{"the answer does not say to what", "answer done", time.Minute, telematics.Unlock, []string{"answer done"}, telematics.CommandTimeout},
+		{"a refusal", "answer refused lock", time.Minute, telematics.Lock, []string{"answer refused lock"}, telematics.CommandTimeout},
+		{"the answer to another action", "answer done lock", time.Minute, telematics.Unlock, []string{"answer done lock", "answer done unlock"}, ""},
+		{"another answer", "answer refused lock", time.Minute, telematics.Lock, []string{"answer done lock"}, ""},
+		{"long after", "answer done lock", telematics.RepeatedWithin, telematics.Lock, []string{"answer done lock"}, ""},
+	} {
+		inWorld(t, 2, func(w *world) {
+			w.addTruck(nil)
+			w.truckAnswers(1, time.Second, c.first)
+			first, _ := w.sendToTruck(0, telematics.Lock)
+			if !first.State.IsFinal() {
+				t.Fatalf("%s: %+v", c.name, first)
+			}
+			w.mqtt.cars.Wait()
+			time.Sleep(c.pause)
+			w.truckSays(0, "locked no") // it is here
+			time.Sleep(time.Second)
+			w.truckDoes(1, c.says...)
+			second, err := w.sendToTruck(0, c.action)
+			if w.wantCode(err, c.want); c.want == telematics.CommandTimeout && (second.State != telematics.Unknown || err.Outcome != telematics.MayHave) {
+				t.Errorf("%s: %+v, %+v", c.name, second, err)
+			}
+		})
+	}
+}
+
+func TestCorrelate_WhatCameBeforeACommandOrAgainIsNotItsAnswer(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(nil)
+		w.mqtt.car = func(publication) { // the MQTT broker delivers to a connection that was cut
+			w.brokers[0].Answer(telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte("answer done lock"), Repeated: true})
+		}
+		c, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if c.State != telematics.Unknown || !c.ReceivedAt.IsZero() || w.count("motorpool_answers_to_none_total") != 1 {
+			t.Errorf("%+v", c)
+		}
 	})
 }
 

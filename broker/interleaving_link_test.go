@@ -209,6 +209,14 @@ func (l *link) Conclude(ctx context.Context, s delivery.Settlement) (*telematics
 	return result.value, result.ok, err
 }
 
+func (l *link) AnsweredBefore(ctx context.Context, c telematics.Command) (telematics.Command, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "AnsweredBefore", c.ID, func(ctx context.Context) (maybe[telematics.Command], error) {
+		before, found, err := l.memory.AnsweredBefore(ctx, c)
+		return maybe[telematics.Command]{before, found}, err
+	})
+	return result.value, result.ok, err
+}
+
 func (l *link) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
 	result, err := call(ctx, l, &l.postgres, "AwaitingAnswer", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Command], error) {
 		c, found, err := l.memory.AwaitingAnswer(ctx, unit)

@@ -39,6 +39,9 @@ type Commands interface {
 	// AwaitingAnswer returns the command of a unit that awaits its answer: of a unit whose answers
 	// name no command there is one at most, since Claim gives no other the lane meanwhile.
 	AwaitingAnswer(context.Context, telematics.Unit) (c telematics.Command, found bool, err error)
+	// AnsweredBefore returns the command that a unit whose answers name none has answered last,
+	// before the given one.
+	AnsweredBefore(context.Context, telematics.Command) (c telematics.Command, found bool, err error)
 	// Settle applies what the lifecycle allows, and adds its audit log entry,
 	// in one step [LAW-3] [LAW-9]. It reports false, without a command, where
 	// the command is unknown, was sent to another unit, or may not enter the state any more.

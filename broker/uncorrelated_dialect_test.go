@@ -3,6 +3,7 @@ package broker_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 // their topic with reports, and nothing is said of presence. What was installed decides whether a
 // report confirms a command.
 //
-//	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", or "locked yes", "locked no",
+//	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", each with the action, or none; or "locked yes", "locked no",
 //	                    and with the unit's time, in whole seconds, "locked yes 1767348000"
 //	flag/{unit}/do      to the unit: an action
 type flag struct{}
@@ -72,13 +73,21 @@ func (flag) DecodeAnswer(m telematics.Message, received time.Time) (telematics.A
 		return telematics.Answer{}, nil, telematics.ErrOtherKind
 	}
 	a := telematics.Answer{State: telematics.Failed, At: received, Detail: said}
-	switch said {
+	switch word, _, _ := strings.Cut(said, " "); word {
 	case "done":
-		a.State, a.Detail = telematics.Succeeded, ""
+		a.State = telematics.Succeeded
 	case "taken":
-		a.State, a.Detail = telematics.Received, ""
+		a.State = telematics.Received
+	case "refused":
+		a.State, a.Reason = telematics.Rejected, telematics.Unsupported
 	}
 	return a, nil, nil
+}
+
+func (d flag) Recognizes(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
+	_, last, _ := strings.Cut(a.Detail, " ")
+	actions, _ := d.Actions(i)
+	return last == string(c.Action) || !slices.Contains(actions, telematics.Action(last))
 }
 
 func (flag) DecodeReport(m telematics.Message, received time.Time) (telematics.Report, []telematics.Dropped, error) {

@@ -11,6 +11,11 @@ const WorstLateness = 90 * time.Second
 // no command: WorstLateness, and what the unit and the clocks take.
 const AnswerWithin = WorstLateness + 10*time.Second
 
+// RepeatedWithin is how long after an answer the same one can come again, to a command that was
+// requested by then: the unit repeats it when it connects again (QoS 1), and gets no command if it
+// was silent for longer.
+const RepeatedWithin = OnlineFor + WorstLateness
+
 // actuatorTime is how long a vehicle may take until it reports what a command has changed.
 const actuatorTime = 20 * time.Second
 
@@ -118,4 +123,22 @@ func (s Snapshot) differs(values map[Field]any) bool {
 		}
 	}
 	return true
+}
+
+// Recognize reports whether an answer that names no command can be to one of a vehicle's unit.
+func (ds Dialects) Recognize(t *Twin, c *Command, a Answer) bool {
+	d, _ := ds.Find(t.Protocol)
+	r, ok := d.(Recognizer)
+	return !ok || t.Unit != c.Unit || r.Recognizes(t.Installation, c, a)
+}
+
+// MayRepeat reports whether an answer to a command, given that it can be to an earlier one as well,
+// can be that one's, once more.
+func (c *Command) MayRepeat(a Answer, earlier *Command) bool {
+	answered := earlier.Completed
+	if earlier.ReceivedAt.After(answered) {
+		answered = earlier.ReceivedAt
+	}
+	same := earlier.State == a.State || earlier.State == Unknown || earlier.ByReport
+	return same && c.Requested.Sub(answered) < RepeatedWithin
 }

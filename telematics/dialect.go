@@ -61,6 +61,13 @@ type Dialect interface {
 	Encode(c *Command, s Signer) (Transmission, error)
 }
 
+// Recognizer is a dialect whose answers name no command, and yet say something of theirs. Without
+// it each answer can be to any command.
+type Recognizer interface {
+	// Recognizes reports whether an answer can be to a command of a unit that is installed so.
+	Recognizes(Installation, *Command, Answer) bool
+}
+
 // ErrOtherKind says that a message is of another kind than it was read as.
 var ErrOtherKind = errors.New("message of another kind")
 
@@ -108,6 +115,8 @@ type Message struct {
 	Subject  string // what of the unit it is about, where the topic says so: a metric, a command
 	Payload  []byte
 	Retained bool // the MQTT broker's memory
+	// The MQTT broker may have delivered it before (DUP).
+	Repeated bool
 }
 
 // Transmission is a command as it goes on the air, never retained [LAW-4].

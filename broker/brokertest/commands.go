@@ -68,6 +68,7 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"AUnitLaneHasOneOpenCommand":                  unitLaneHasOneCommand,
 		"AnUnansweredCommandKeepsItsUnitLane":         unansweredKeepsUnitLane,
 		"AUnitLaneIsFreeOnceNoAnswerCanCome":          unitLaneIsFreeInTime,
+		"AUnitsLastAnswerIsFound":                     answeredBefore,
 		"AUnitLaneFollowsItsUnit":                     unitLaneFollowsItsUnit,
 		"OneOfManyClaimsOfAUnitLaneWins":              oneOfManyUnitClaimsWins,
 		"AnUnconfirmedCommandIsConcludedOnce":         unconfirmedIsConcludedOnce,

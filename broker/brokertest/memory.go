@@ -251,6 +251,21 @@ func (m *Memory) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (tele
 	return telematics.Command{}, false, nil
 }
 
+// AnsweredBefore implements broker.Commands.
+func (m *Memory) AnsweredBefore(ctx context.Context, c telematics.Command) (before telematics.Command, found bool, err error) {
+	if err := m.enter(ctx, "AnsweredBefore"); err != nil {
+		return telematics.Command{}, false, err
+	}
+	defer m.mu.Unlock()
+	for _, other := range m.commands {
+		if other.Unit == c.Unit && other.Lane == telematics.UnitLane && other.Seq < c.Seq && other.Seq > before.Seq &&
+			(!other.ReceivedAt.IsZero() || other.State.IsFinal()) {
+			before, found = other, true
+		}
+	}
+	return before, found, nil
+}
+
 // StoreProgress implements broker.Commands.
 func (m *Memory) StoreProgress(ctx context.Context, notes []delivery.Note) error {
 	if err := m.enter(ctx, "StoreProgress"); err != nil {

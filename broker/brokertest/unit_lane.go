@@ -159,3 +159,33 @@ func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
 		t.Errorf("%d claims won the lane of one unit", won.Load())
 	}
 }
+
+func answeredBefore(t *testing.T, r CommandRecord) {
+	vehicle := r.Vehicle()
+	want := telematics.NoCommand
+	for name, c := range map[string]struct {
+		state    telematics.State
+		received time.Time
+	}{
+		"its unit said that it is done": {telematics.Succeeded, time.Time{}},
+		"its unit refused it":           {telematics.Rejected, time.Time{}},
+		"it failed":                     {telematics.Failed, time.Time{}},
+		"it was accepted, and no more":  {telematics.Unknown, instant},
+		"it was never answered":         {telematics.Unknown, time.Time{}},
+		"it was never sent":             {telematics.Expired, time.Time{}},
+	} {
+		n := newUnitCommand(vehicle, telematics.Lock)
+		n.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
+		n = r.claim(t, n)
+		before, found, err := r.There.AnsweredBefore(t.Context(), n)
+		if err != nil || found != (want != telematics.NoCommand) || before.ID != want {
+			t.Errorf("%s: AnsweredBefore = %s, %t, %v; want %s", name, before.ID, found, err, want)
+		}
+		s := settlement(n, c.state)
+		s.Unit, s.ReceivedAt = n.Unit, c.received
+		r.settle(t, s)
+		if c.state.IsFinal() || !c.received.IsZero() {
+			want = n.ID
+		}
+	}
+}

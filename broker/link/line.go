@@ -171,7 +171,7 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, grou
 			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "err", err)
 			return
 		}
-		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained()}
+		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained(), Repeated: m.Duplicate()}
 		if name, ok := v1.ProbeName(message); ok {
 			probed(name)
 		} else {

@@ -305,3 +305,18 @@ func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telem
 	}
 	return found[0], true, nil
 }
+
+// AnsweredBefore returns the command that a unit whose answers name none has answered last, before
+// the given one.
+func (s *Store) AnsweredBefore(ctx context.Context, c telematics.Command) (telematics.Command, bool, error) {
+	found, err := selectCommands(ctx, s.db.Prepared, `
+		select `+commandColumns+` from commands
+		where unit = $1 and lane = 'unit' and seq < $2 and (received_at is not null or state in ('succeeded', 'rejected', 'failed'))
+		order by seq desc
+		limit 1`,
+		string(c.Unit), c.Seq)
+	if err != nil || len(found) == 0 {
+		return telematics.Command{}, false, unavailable.Wrap("read the command that was answered before", err)
+	}
+	return found[0], true, nil
+}

@@ -36,7 +36,7 @@ func parse(m telematics.Message) (incoming, error) {
 
 // Answers to setdigout, as in "DOUT1:ON Timeout:10s DOUT2:IGNORED". Older firmware says 1 for ON.
 var (
-	switchedOutput = regexp.MustCompile(`(?i)\bDOUT\s?[1-4]\s?:\s?(ON|OFF|0|1)\b`)
+	switchedOutput = regexp.MustCompile(`(?i)\bDOUT\s?([1-4])\s?:\s?(ON|OFF|0|1)\b`)
 	queuedOutput   = regexp.MustCompile(`(?i)\bqueued\b`)
 	disabledOutput = regexp.MustCompile(`(?i)\bdisabled from cfg\b`)
 	unknownCommand = regexp.MustCompile(`(?i)\b(not recogni[sz]ed|unknown command|unsupported)\b`)
@@ -65,6 +65,26 @@ func (Dialect) DecodeAnswer(m telematics.Message, received time.Time) (telematic
 		a.State = telematics.Succeeded
 	}
 	return a, nil, nil
+}
+
+// Recognizes implements telematics.Recognizer: an answer that says how outputs were switched is to
+// no command that switches one otherwise, or one that it does not name.
+func (Dialect) Recognizes(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
+	said := switchedOutput.FindAllStringSubmatch(a.Detail, -1)
+	w, err := parseInstallation(i)
+	if err != nil || len(said) == 0 {
+		return true
+	}
+	on := map[int]bool{}
+	for _, output := range said {
+		on[atoi(output[1])] = output[2] == "1" || strings.EqualFold(output[2], "on")
+	}
+	for _, s := range w.ordered(c) {
+		if is, ok := on[s.output]; !ok || is != s.on {
+			return false
+		}
+	}
+	return true
 }
 
 // shorten returns a text that can be stored.

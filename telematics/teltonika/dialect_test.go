@@ -103,3 +103,35 @@ func TestWhatAnAnswerMeansIsSaidByItsText(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAnswerIsToACommandThatSwitchesTheSameOutputs(t *testing.T) {
+	both := &telematics.Attention{Signal: telematics.Both, Duration: time.Second}
+	for _, c := range []struct {
+		text   string
+		action telematics.Action
+		can    bool
+	}{
+		{"DOUT1:ON Timeout:1s", telematics.Lock, true},
+		{"DOUT1:1 Timeout:1s", telematics.Lock, true},
+		{"DOUT1:ON Timeout:1s", telematics.Unlock, false},
+		{"DOUT1:IGNORED DOUT2:ON Timeout:1s", telematics.Unlock, true},
+		{"DOUT1:OFF Timeout:1s", telematics.Lock, false},
+		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:ON Timeout:INFINITY", telematics.DisableDriving, true},
+		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:ON Timeout:INFINITY", telematics.EnableDriving, false},
+		{"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:ON Timeout:INFINITY", telematics.LockAndDisableDriving, true},
+		{"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:ON Timeout:INFINITY", telematics.Lock, true},
+		{"DOUT1:ON Timeout:1s", telematics.LockAndDisableDriving, false},
+		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:IGNORED DOUT4:ON Timeout:1s", telematics.AttentionSignal, true},
+		{"DOUT is disabled from CFG", telematics.Lock, true}, // it does not say which
+		{"ERROR: wrong parameters", telematics.AttentionSignal, true},
+	} {
+		command := telematics.Command{Unit: unit, Action: c.action}
+		if c.action == telematics.AttentionSignal {
+			command.Attention = both
+		}
+		a, _, err := (Dialect{}).DecodeAnswer(message(`{"RSP":"`+c.text+`"}`), received)
+		if err != nil || (Dialect{}).Recognizes(van, &command, a) != c.can {
+			t.Errorf("%q can be to %s: %t, want %t (%v)", c.text, c.action, !c.can, c.can, err)
+		}
+	}
+}

@@ -147,25 +147,30 @@ func (w *wiring) switchings(a telematics.Action) []switching {
 
 // command returns the line for the unit.
 func (w *wiring) command(c *telematics.Command) (string, error) {
+	if s := w.ordered(c); len(s) > 0 {
+		return setdigout(s), nil
+	}
+	return "", fmt.Errorf("the installation has no output for %s", c.Action)
+}
+
+// ordered returns what the outputs do for a command; none: it cannot be carried.
+func (w *wiring) ordered(c *telematics.Command) []switching {
 	if c.Action != telematics.AttentionSignal {
-		if s := w.switchings(c.Action); len(s) > 0 {
-			return setdigout(s), nil
-		}
-		return "", fmt.Errorf("the installation has no output for %s", c.Action)
+		return w.switchings(c.Action)
 	}
 	if w.horn == 0 || c.Attention == nil {
-		return "", fmt.Errorf("the installation has no output for %s", c.Action)
+		return nil
 	}
 	// The unit counts whole seconds.
 	seconds := int((c.Attention.Duration + time.Second - 1) / time.Second)
 	horn, lights := switching{w.horn, true, seconds}, switching{w.lights, true, seconds}
 	switch c.Attention.Signal {
 	case telematics.Horn:
-		return setdigout([]switching{horn}), nil
+		return []switching{horn}
 	case telematics.Lights:
-		return setdigout([]switching{lights}), nil
+		return []switching{lights}
 	}
-	return setdigout([]switching{horn, lights}), nil
+	return []switching{horn, lights}
 }
 
 // setdigout returns the command that switches outputs and leaves the others alone: a state for each
