@@ -40,6 +40,23 @@ func TestFlags_CommandsAndDurationFollowFromEachOther(t *testing.T) {
 	}
 }
 
+func TestFlags_DayIsOf24HoursOrASlice(t *testing.T) {
+	f := flags{Day: true, Instances: 3, Callers: 96}
+	if err := f.complete(); err != nil || f.Duration != 24*time.Minute || f.Commands != 11520 || f.makeup() != (makeup{50, 25, 25}) {
+		t.Errorf("%v, %+v", err, f)
+	}
+	f = flags{Day: true, Instances: 3, Callers: 96, Duration: 2 * time.Minute}
+	if err := f.complete(); err != nil || f.Duration != 2*time.Minute || f.Commands != 960 {
+		t.Errorf("%v, %+v", err, f)
+	}
+	for _, other := range []flags{{Failover: redisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}} {
+		other.Day, other.Instances, other.Callers = true, 3, 96
+		if other.complete() == nil {
+			t.Errorf("not refused: %+v", other)
+		}
+	}
+}
+
 func TestFlags_RoundThatCouldProveNothingIsRefused(t *testing.T) {
 	good := flags{Duration: time.Minute, Instances: 3, Vehicles: 300, Callers: 96}
 	for name, spoil := range map[string]func(*flags){

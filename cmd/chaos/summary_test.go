@@ -36,6 +36,9 @@ func goodRound() summary {
 		{},
 	}
 	s.Evidence.ClientFlood = audit.ClientFlood{Interval: audit.Interval{From: begin.Add(time.Hour), To: begin.Add(time.Hour + time.Second)}, Requests: clientFloodRequests}
+	s.Others = []audit.Tally{{
+		Protocol: "ovms", Vehicles: 30, Ordered: 5, States: map[telematics.State]int{telematics.Unknown: 3}, Confirmed: 2, Started: 4, Twice: 1, Latest: 919 * time.Millisecond, Denied: 6,
+	}}
 	return s
 }
 
@@ -53,6 +56,7 @@ func TestSummary_ShowsFaultsAndResults(t *testing.T) {
 	for _, want := range []string{
 		"seed", "7", "instance killed", "2s", "503 telematics_unavailable  1", "none (cut, killed, hung up)",
 		"succeeded (late)  1", "1 calls: p50 300ms", "cars of protocol v1 received 2, 1 of them repetitions",
+		"units  ovms", "  unknown  3", "succeeded by a report  2", "executed several times  1", "latest start after departure  919ms", "denied, calls  6",
 		"signing keys  2 signed them", "halts  1; the last message came 200ms after",
 	} {
 		if !strings.Contains(text, want) {
@@ -84,6 +88,8 @@ func TestSummary_WorthlessRoundSaysWhy(t *testing.T) {
 		{func(s *summary) { s.Wanted = 100 }, "only 2 of 100 commands"},
 		{func(s *summary) { s.Evidence.Published = s.Evidence.Published[1:] }, "one key signed everything"},
 		{func(s *summary) { s.Evidence.ClientFlood.Requests = 100 }, "a flood of only 100 requests"},
+		{func(s *summary) { s.Others[0].Denied = 0 }, "of ovms units 4 starts, 2 confirmed commands, 0 denied"},
+		{func(s *summary) { s.Others[0].Confirmed = 0 }, "0 confirmed commands"},
 		{func(s *summary) { s.Injections = s.Injections[1:] }, `"instance killed" never happened`},
 	} {
 		s := goodRound()
