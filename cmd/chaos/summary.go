@@ -89,6 +89,7 @@ func writeOthers(t io.Writer, all []audit.Tally) {
 	row("  succeeded by a report", func(t audit.Tally) any { return t.Confirmed })
 	row("    of these, so before the command left", func(t audit.Tally) any { return t.Before })
 	row("  unknown, though it happened", func(t audit.Tally) any { return t.Missed })
+	row("  unknown, as it was so before", func(t audit.Tally) any { return t.Already })
 	row("  contradicted by a report", func(t audit.Tally) any { return t.Contradicted })
 	row("  settled again, later", func(t audit.Tally) any { return t.Late })
 	row("  executed several times", func(t audit.Tally) any { return t.Twice })

@@ -299,6 +299,7 @@ type Tally struct {
 	Late              int // settled again by what came later
 	Confirmed, Before int // succeeded by a report; of them in that state before the command left
 	Missed            int // unknown, though the vehicle came into that state meanwhile
+	Already           int // unknown, of vehicles that were in that state before
 	Contradicted      int // by a report after their deadline
 	Started, Twice    int // copies that a vehicle began to execute; commands with several
 	Latest            time.Duration
@@ -341,6 +342,8 @@ func (f *foreign) tally(p telematics.Protocol) Tally {
 				}
 			case r.State == telematics.Unknown && became:
 				t.Missed++
+			case r.State == telematics.Unknown && was:
+				t.Already++
 			}
 		}
 		started := 0
