@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"tracing":                     {},
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
+	"console":                     {},
 	"deploy":                      {},
 	"deploy/haproxy":              {},
 	"deploy/kustomize":            {},

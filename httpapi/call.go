@@ -106,7 +106,7 @@ func requestID(h http.Header) uuid.UUID {
 func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path
-		if strings.Contains(path, "//") || len(path) > 1 && strings.HasSuffix(path, "/") {
+		if strings.Contains(path, "//") || len(path) > 1 && strings.HasSuffix(path, "/") && path != ConsolePath {
 			return echo.ErrNotFound
 		}
 		return next(c)

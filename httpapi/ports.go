@@ -177,6 +177,13 @@ type AgencyKeyRegistry interface {
 	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
 }
 
+// Pages serves pages and the files that they load.
+type Pages interface {
+	http.Handler
+	// Has reports whether there is something at a path.
+	Has(path string) bool
+}
+
 // Webhooks receives notices of the payment processor.
 type Webhooks interface {
 	// Read returns the notice that a signed request carries, or an error where the signature is not

@@ -98,9 +98,14 @@ func (s *server) routes(e *echo.Echo) {
 	}
 	r.open("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", contractYAML) })
 	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON) })
+	if start := s.startPage(); start != "" {
+		r.open("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, start) })
+	}
+	if s.Console != nil {
+		r.open(ConsolePath+"*", servePages(s.Console))
+	}
 	if !s.HideDocs {
-		docs := serveDocs(contract.NewDocs(docsPath, s.DocsScript))
-		r.open("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, docsPath) })
+		docs := servePages(contract.NewDocs(docsPath, s.DocsScript))
 		r.open(docsPath, docs)
 		r.open(docsPath+"/*", docs)
 	}
@@ -108,12 +113,27 @@ func (s *server) routes(e *echo.Echo) {
 
 const docsPath = "/docs"
 
-func serveDocs(docs *contract.Docs) echo.HandlerFunc {
+// startPage is relative, as a proxy may serve it all below a prefix; empty: there is none.
+func (s *server) startPage() string {
+	switch {
+	case s.Console != nil:
+		return strings.TrimPrefix(ConsolePath, "/")
+	case !s.HideDocs:
+		return strings.TrimPrefix(docsPath, "/")
+	}
+	return ""
+}
+
+// ConsolePath is where the console's pages are.
+const ConsolePath = "/console/"
+
+// servePages answers 404 for what is no page like any other address does.
+func servePages(pages Pages) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if !docs.Has(c.Request().URL.Path) {
+		if !pages.Has(c.Request().URL.Path) {
 			return echo.ErrNotFound
 		}
-		docs.ServeHTTP(c.Response(), c.Request())
+		pages.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}
 }

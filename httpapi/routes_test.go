@@ -134,7 +134,7 @@ func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {
 
 func TestDocs_RootLeadsToThem(t *testing.T) {
 	r := newAPI(t).get("/", anonymous)
-	if r.status != http.StatusFound || r.header.Get("Location") != "/docs" {
+	if r.status != http.StatusFound || r.header.Get("Location") != "docs" {
 		t.Errorf("%d %v", r.status, r.header)
 	}
 }

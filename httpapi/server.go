@@ -49,6 +49,9 @@ type Config struct {
 	// SignIn lets browsers use the API with a session. Without it there are no sessions.
 	SignIn *signin.SignIn
 
+	// Console serves the pages below ConsolePath. Without it there are none.
+	Console Pages
+
 	// HideDocs removes the page /docs.
 	HideDocs bool
 	// DocsScript is JavaScript that /docs runs first. It must define

@@ -15,11 +15,11 @@ import (
 )
 
 // announce prints and writes how to use the environment, to files first.
-func (e *environment) announce(here endpoints, signIn string) error {
+func (e *environment) announce(here endpoints) error {
 	if err := writeFiles(e.flags.Dir, e.fleet.logins(e.UnitPassword), here.env); err != nil {
 		return err
 	}
-	e.printUsage(here.base, here.units, signIn)
+	e.printUsage(here.base, here.units, here.value("CONSOLE_LINK"))
 	return nil
 }
 

@@ -124,7 +124,8 @@ func (e *environment) run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		return e.announce(here, link)
+		here.env = append(here.env, variable{"CONSOLE_LINK", link})
+		return e.announce(here)
 	})
 	return service.Wait()
 }

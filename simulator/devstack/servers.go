@@ -35,6 +35,9 @@ const (
 
 	PrometheusServer   = "prometheus"
 	AlertmanagerServer = "prometheus-alertmanager"
+
+	// Browser is no server, and is needed by tests likewise.
+	Browser = "chromium"
 )
 
 // RequireServers is the environment variable that turns a skipped test into a failed one; "1" sets

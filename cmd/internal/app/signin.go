@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"time"
 
+	"motorpool/console"
+	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
 	"motorpool/store/redis"
@@ -28,6 +30,14 @@ func (c Config) signIn(cache *redis.DB, tokens *auth.Tokens, now func() time.Tim
 			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret), Scopes: list(c.OIDCScopes), Audience: c.OIDCAudience,
 		},
 	})
+}
+
+// console returns nil where browsers cannot sign in: its pages would show nothing.
+func (c Config) console() (httpapi.Pages, error) {
+	if c.ConsoleURL == "" {
+		return nil, nil
+	}
+	return console.New(httpapi.ConsolePath)
 }
 
 func (c Config) checkSignIn() error {

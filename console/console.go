@@ -1,0 +1,110 @@
+// Package console is the web console: pages that browsers load from the service. They are built
+// from src by Vite, and the built files are part of the program, so that it needs no other server
+// and no internet.
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+// dist is what `npm run build` has written.
+//
+//go:embed all:dist
+var dist embed.FS
+
+// policy lets the pages load what is theirs, call the API that served them, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
+	"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// asset is one file.
+type asset struct {
+	content []byte
+	kind    string
+	etag    string
+	hashed  bool // its name changes with its content
+}
+
+// Handler serves the console below a path that ends in a slash.
+type Handler struct {
+	prefix string
+	assets map[string]asset
+}
+
+// New returns the console, to be served at a path such as /console/.
+func New(prefix string) (*Handler, error) {
+	h := &Handler{prefix: prefix, assets: map[string]asset{}}
+	err := fs.WalkDir(dist, "dist", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := dist.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(content)
+		served := strings.TrimPrefix(name, "dist/")
+		h.assets[served] = asset{
+			content: content, kind: mime.TypeByExtension(path.Ext(name)), hashed: strings.HasPrefix(served, "assets/"),
+			etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read console: %w", err)
+	}
+	if _, ok := h.assets["index.html"]; !ok {
+		return nil, fmt.Errorf("read console: it is not built; run npm ci && npm run build in console/")
+	}
+	return h, nil
+}
+
+// Has reports whether there is a page or file at a path.
+func (h *Handler) Has(urlPath string) bool {
+	_, ok := h.find(urlPath)
+	return ok
+}
+
+func (h *Handler) find(urlPath string) (asset, bool) {
+	name, below := strings.CutPrefix(urlPath, h.prefix)
+	if !below {
+		return asset{}, false
+	}
+	if name == "" {
+		name = "index.html"
+	}
+	found, ok := h.assets[name]
+	return found, ok
+}
+
+// ServeHTTP answers with a page or file.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	found, ok := h.find(r.URL.Path)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", found.kind)
+	header.Set("ETag", found.etag)
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+	if found.hashed {
+		header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	} else {
+		header.Set("Cache-Control", "no-cache") // asks each time whether it has changed
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+}

@@ -1,0 +1,101 @@
+// The API, called with the session's cookie. Addresses are relative to /console/.
+import type { components } from './contract';
+
+type Schemas = components['schemas'];
+export type Vehicle = Schemas['Vehicle'];
+export type VehicleSummary = Schemas['VehicleSummary'];
+export type VehicleStatus = Schemas['VehicleStatus'];
+export type StatusMeta = Schemas['StatusMeta'];
+export type Command = Schemas['Command'];
+export type Action = Schemas['Action'];
+export type Halt = Schemas['Halt'];
+export type Me = Schemas['Me'];
+
+interface Envelope<Data, Meta> {
+  success: boolean;
+  message: string;
+  data: Data;
+  meta: Meta;
+  error?: Schemas['Error'];
+}
+
+/** A refusal, in the words of the API. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export interface Answer<Data, Meta> {
+  data: Data;
+  meta: Meta;
+  message: string;
+}
+
+/** What to do when the session has ended. */
+let signedOut = () => {};
+
+export function onSignedOut(callback: () => void) {
+  signedOut = callback;
+}
+
+export async function call<Data, Meta = unknown>(
+  method: string,
+  path: string,
+  options: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal } = {},
+): Promise<Answer<Data, Meta>> {
+  const headers: Record<string, string> = { Accept: 'application/json', ...options.headers };
+  const request: RequestInit = { method, headers, credentials: 'same-origin' };
+  if (options.body !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    request.body = JSON.stringify(options.body);
+  }
+  if (options.signal) request.signal = options.signal;
+  const response = await fetch(`../${path}`, request);
+  let envelope: Envelope<Data, Meta>;
+  try {
+    envelope = await response.json();
+  } catch {
+    throw new ApiError(response.status, 'no_answer', response.statusText);
+  }
+  if (response.status === 401) signedOut();
+  if (!response.ok) {
+    throw new ApiError(response.status, envelope.error?.code ?? 'unknown', envelope.message);
+  }
+  return { data: envelope.data, meta: envelope.meta, message: envelope.message };
+}
+
+export const get = <Data, Meta = unknown>(path: string) => call<Data, Meta>('GET', `api/v1/admin/${path}`);
+
+/** All pages of a list. */
+export async function getAll<Item>(path: string): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = `${path}${path.includes('?') ? '&' : '?'}limit=100${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`;
+    const page: Answer<Item[], { next_cursor: string | null }> = await get(query);
+    items.push(...page.data);
+    cursor = page.meta.next_cursor;
+  } while (cursor);
+  return items;
+}
+
+/** Orders an action; the answer comes as events, or by polling the command. */
+export const order = (vehicle: number, action: Action, parameters?: unknown) =>
+  call<Command>('POST', `api/v1/admin/vehicles/${vehicle}/control/${action}`, {
+    // A request that is repeated after a lost answer moves the car once.
+    headers: { Prefer: 'respond-async', 'Idempotency-Key': crypto.randomUUID() },
+    body: parameters ?? {},
+  });
+
+export const halt = (reason: string, agency: number | null) =>
+  call<Halt>('PUT', 'api/v1/admin/halts', { body: { reason, agency_id: agency } });
+
+export const resume = (agency: number | null) =>
+  call<unknown>('DELETE', `api/v1/admin/halts${agency === null ? '' : `?agency_id=${agency}`}`);
+
+export const signOut = () => call<{ issuer_page: string | null }>('POST', 'auth/sign-out');

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { age, energy } from './format';
+import { de } from './texts/de';
+import { en } from './texts/en';
+
+const now = Date.parse('2026-01-02T10:00:00.000Z');
+
+it.each([
+  ['2026-01-02T10:00:30.000Z', 'now'],
+  ['2026-01-02T09:59:59.000Z', 'now'],
+  ['2026-01-02T09:59:30.000Z', '30 s ago'],
+  ['2026-01-02T09:58:20.000Z', '2 min ago'],
+  ['2026-01-02T07:00:00.000Z', '3 h ago'],
+  ['2025-12-30T10:00:00.000Z', '3 d ago'],
+  [null, 'never'],
+])('age of %s is %s', (at, want) => expect(age(at, now, en)).toBe(want));
+
+it('shows the battery before the tank', () => {
+  expect(energy({ battery_level_percent: 0, fuel_level_percent: 80 })).toBe(0);
+  expect(energy({ battery_level_percent: null, fuel_level_percent: null })).toBeNull();
+});
+
+it('has every text in each language', () => {
+  const paths = (texts: object, at = ''): string[] =>
+    Object.entries(texts).flatMap(([key, value]) =>
+      typeof value === 'object' ? paths(value, `${at}${key}.`) : value === '' && key !== 'succeeded' ? [`empty ${at}${key}`] : [`${at}${key}`],
+    );
+  expect(paths(de)).toEqual(paths(en));
+});

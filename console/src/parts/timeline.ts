@@ -1,0 +1,44 @@
+// Where the life of a command is drawn.
+import type { Command } from '../api/client';
+
+export interface Mark {
+  lane: 'call' | 'record' | 'published' | 'received' | 'executed';
+  at: number; // milliseconds since it was ordered
+  kind: 'point' | 'end';
+}
+
+export interface Drawing {
+  span: number; // milliseconds that the drawing covers
+  deadline: number;
+  expiry: number;
+  call: { until: number; open: boolean };
+  marks: Mark[];
+  /** From the first publication to where it was settled, if nothing is known of that time. */
+  unknown: { from: number; until: number } | null;
+}
+
+/** Lays out the life of a command, at a time. */
+export function lay(c: Command, now: number): Drawing {
+  const start = Date.parse(c.requested_at);
+  const since = (at: string) => Math.max(0, Date.parse(at) - start);
+  const deadline = since(c.deadline);
+  const expiry = since(c.expires_at);
+  const end = c.completed_at === null ? Math.max(0, now - start) : since(c.completed_at);
+  // A caller waits until the deadline at most; a late answer comes after it.
+  const call = { until: Math.min(end, deadline), open: c.completed_at === null && end < deadline };
+  const marks: Mark[] = [{ lane: 'record', at: 0, kind: 'point' }];
+  const published = c.published_at.length ? c.published_at : c.sent_at ? [c.sent_at] : [];
+  for (const at of published) marks.push({ lane: 'published', at: since(at), kind: 'point' });
+  if (c.received_at) marks.push({ lane: 'received', at: since(c.received_at), kind: 'point' });
+  if (c.completed_at && c.state !== 'expired' && c.state !== 'unknown') marks.push({ lane: 'executed', at: end, kind: 'end' });
+  const doubtful = c.state === 'unknown' || (c.completed_at === null && published.length > 0);
+  const from = published[0] ? since(published[0]) : 0;
+  return {
+    span: Math.max(expiry, end, ...marks.map((m) => m.at)) * 1.05,
+    deadline,
+    expiry,
+    call,
+    marks,
+    unknown: doubtful ? { from, until: Math.max(from, end) } : null,
+  };
+}

@@ -1,0 +1,104 @@
+// What the console knows of the fleet, kept current by events.
+import { SvelteMap } from 'svelte/reactivity';
+import { ApiError, get, getAll, type Command, type Halt, type Me, type VehicleSummary } from '../api/client';
+import { follow, type StatusChange } from '../api/events';
+import { isNewer, merge } from './merge';
+
+export interface Alarm {
+  vehicle: number;
+  at: string;
+  kind: string;
+  text: string | null;
+}
+
+class Fleet {
+  me = $state<Me | null>(null);
+  vehicles = new SvelteMap<number, VehicleSummary>();
+  /** Commands that are known, by id. */
+  commands = new SvelteMap<string, Command>();
+  halts = $state<Halt[]>([]);
+  alarms = $state<Alarm[]>([]);
+  connected = $state(false);
+  loaded = $state(false);
+  problem = $state('');
+  /** Counts what vehicles have reported, so that a page can read again what no event has. */
+  reports = new SvelteMap<number, number>();
+
+  #stop = () => {};
+
+  async start() {
+    try {
+      this.me = (await get<Me>('me')).data;
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error);
+      return;
+    }
+    this.#stop = follow({
+      command: (command) => this.take(command),
+      status: (change) => this.#report(change),
+      presence: (id, connectivity) => {
+        const known = this.vehicles.get(id);
+        if (known) this.vehicles.set(id, { ...known, connectivity: connectivity as VehicleSummary['connectivity'] });
+      },
+      alarm: (vehicle, at, alarm) => {
+        this.alarms = [{ vehicle, at, ...alarm }, ...this.alarms].slice(0, 20);
+      },
+      halt: () => void this.readHalts(),
+      reset: () => void this.#read(),
+      connected: (yes) => (this.connected = yes),
+    });
+  }
+
+  stop() {
+    this.#stop();
+  }
+
+  /** Takes what was read of a command, unless something newer is known. */
+  take(command: Command) {
+    if (isNewer(command, this.commands.get(command.id))) this.commands.set(command.id, command);
+  }
+
+  commandsOf(vehicle: number): Command[] {
+    return [...this.commands.values()]
+      .filter((c) => c.vehicle_id === vehicle)
+      .sort((a, b) => b.requested_at.localeCompare(a.requested_at));
+  }
+
+  async readHalts() {
+    try {
+      this.halts = (await get<Halt[]>('halts')).data;
+    } catch {
+      // The banner stays as it is; the next event reads again.
+    }
+  }
+
+  /** The halt that stops commands to a vehicle; null: there is none. */
+  haltOf(agency: number): Halt | null {
+    return this.halts.find((h) => h.agency_id === null || h.agency_id === agency) ?? null;
+  }
+
+  async #read() {
+    try {
+      const [vehicles] = await Promise.all([getAll<VehicleSummary>('vehicles'), this.readHalts()]);
+      this.vehicles.clear();
+      for (const vehicle of vehicles) this.vehicles.set(vehicle.id, vehicle);
+      // What was open may have ended meanwhile.
+      const open = [...this.commands.values()].filter((c) => c.completed_at === null);
+      for (const command of open) this.take((await get<Command>(`commands/${command.id}`)).data);
+      this.problem = '';
+      this.loaded = true;
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 401)) {
+        this.problem = error instanceof Error ? error.message : String(error);
+      }
+    }
+  }
+
+  #report(change: StatusChange) {
+    const known = this.vehicles.get(change.vehicle_id);
+    if (known) this.vehicles.set(change.vehicle_id, merge(known, change));
+    this.reports.set(change.vehicle_id, (this.reports.get(change.vehicle_id) ?? 0) + 1);
+  }
+}
+
+export const fleet = new Fleet();

@@ -1,0 +1,33 @@
+// The address after #: a path and parameters. Pages are addresses, so they can be shared.
+class Route {
+  path = $state('/');
+  parameters = $state(new URLSearchParams());
+
+  constructor() {
+    this.#read();
+    addEventListener('hashchange', () => this.#read());
+  }
+
+  #read() {
+    const [path = '/', query = ''] = location.hash.slice(1).split('?');
+    this.path = path || '/';
+    this.parameters = new URLSearchParams(query);
+  }
+
+  /** The number in a path such as /vehicles/42; null: there is none. */
+  number(prefix: string): number | null {
+    const found = this.path.match(new RegExp(`^/${prefix}/(\\d{1,15})$`));
+    return found ? Number(found[1]) : null;
+  }
+
+  /** Changes parameters of the page, without a further entry in the history. */
+  set(name: string, value: string) {
+    const next = new URLSearchParams(this.parameters);
+    if (value) next.set(name, value);
+    else next.delete(name);
+    const query = next.toString();
+    location.replace(`#${this.path}${query ? `?${query}` : ''}`);
+  }
+}
+
+export const route = new Route();

@@ -1,0 +1,24 @@
+// The texts of the chosen language: that of the browser, until a person chooses another one.
+import { de } from './de';
+import { en, type Texts } from './en';
+
+export const languages: Record<string, Texts> = { en, de };
+
+const stored = localStorage.getItem('language') ?? '';
+const preferred = navigator.languages.map((l) => l.slice(0, 2)).find((l) => l in languages);
+
+class Language {
+  code = $state(stored in languages ? stored : (preferred ?? 'en'));
+
+  choose(code: string) {
+    this.code = code;
+    localStorage.setItem('language', code);
+    document.documentElement.lang = code;
+  }
+}
+
+export const language = new Language();
+document.documentElement.lang = language.code;
+
+/** The texts. Read it in markup, so that it follows the language. */
+export const t = (): Texts => languages[language.code] ?? en;
