@@ -63,6 +63,7 @@ func (c *controller) count() int {
 // else.
 type fleet struct {
 	twins    map[telematics.VehicleID]telematics.Twin
+	markers  []telematics.Marker
 	commands []telematics.Command
 	lines    []telematics.Activity
 	unknown  []telematics.UnknownUnit
@@ -74,6 +75,7 @@ type fleet struct {
 		vehicles   telematics.VehicleQuery
 		activities telematics.ActivityQuery
 		commands   telematics.CommandQuery
+		markers    telematics.MarkerQuery
 		belongs    int
 	}
 }
@@ -116,6 +118,18 @@ func (f *fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	}
 	slices.SortFunc(found, func(a, b telematics.Twin) int { return cmp.Compare(b.ID, a.ID) })
 	return found[:min(q.Limit, len(found))], f.broken(ctx)
+}
+
+func (f *fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func(telematics.Marker) error) error {
+	f.asked.markers = q
+	for _, m := range f.markers {
+		if q.Agency == 0 || q.Agency == m.Agency {
+			if err := each(m); err != nil {
+				return err
+			}
+		}
+	}
+	return f.broken(ctx)
 }
 
 func (f *fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {

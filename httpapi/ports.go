@@ -63,6 +63,9 @@ type Fleet interface {
 	Belongs(context.Context, telematics.VehicleID, telematics.AgencyID) (bool, error)
 	// Twins returns vehicles by descending id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
+	// Markers calls a function with what a map shows of each vehicle, by ascending id, and returns
+	// its first error.
+	Markers(context.Context, telematics.MarkerQuery, func(telematics.Marker) error) error
 	// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that
 	// is not zero, whether that is one of them, as 0 or 1.
 	CountVehicles(context.Context, telematics.AgencyID, telematics.VehicleID) (int, error)

@@ -46,6 +46,7 @@ func (s *server) routes(e *echo.Echo) {
 
 	r.get("/api/v1/admin/vehicles/{vehicle}/status", vehicles.status, recordedAs(telematics.StatusRead), mayRefresh)
 	r.get("/api/v1/admin/vehicles", vehicles.list, listed("vehicles"))
+	r.get("/api/v1/admin/fleet", vehicles.fleetMap)
 	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", commands.ofVehicle, listed("commands"))
 	r.get("/api/v1/admin/commands/{id}", commands.get)

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/httpapi/contract"
+	"motorpool/httpapi/fleetmap"
+	"motorpool/telematics"
+)
+
+// fleetMap answers GET /admin/fleet: what a map shows of all vehicles.
+func (v vehicles) fleetMap(c *call) error {
+	agency, visible := c.queryAgency()
+	query := telematics.MarkerQuery{Agency: agency}
+	filter := map[string]any{}
+	if agency != 0 {
+		filter["agency_id"] = int64(agency)
+	}
+	if text := c.QueryParam("bbox"); text != "" {
+		box, err := parseBox(text)
+		if err != nil {
+			return err
+		}
+		query.Box, filter["bbox"] = &box, text
+	}
+	encoder, err := fleetmap.New()
+	if err != nil {
+		return err
+	}
+	if visible {
+		if err := v.fleet.Markers(c.ctx(), query, encoder.Add); err != nil {
+			return err
+		}
+	}
+	etag := encoder.ETag()
+	identify := func() {
+		c.setHeader("ETag", etag)
+		c.setHeader(echo.HeaderVary, echo.HeaderAcceptEncoding)
+		c.setHeader(echo.HeaderCacheControl, "no-cache, private")
+	}
+	if isCached(c.Request().Header.Get("If-None-Match"), etag) {
+		identify()
+		return c.NoContent(http.StatusNotModified)
+	}
+	entry := c.entry(telematics.VehiclesRead, 0)
+	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, "vehicles": encoder.Vehicles()}
+	if visible {
+		entry.Agency = agency
+	}
+	if err := v.audit.read(c, entry); err != nil {
+		return err
+	}
+	body, err := encoder.Close(plural(encoder.Vehicles(), "vehicle"), c.idText, timestamp(c.now()))
+	if err != nil {
+		return err
+	}
+	identify()
+	if acceptsGzip(c.Request().Header.Get(echo.HeaderAcceptEncoding)) {
+		c.setHeader(echo.HeaderContentEncoding, "gzip")
+		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
+	}
+	c.setHeader(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	c.Response().WriteHeader(http.StatusOK)
+	return fleetmap.Expand(c.Response(), body)
+}
+
+// parseBox reads west,south,east,north.
+func parseBox(text string) (box telematics.Box, err error) {
+	parts := strings.Split(text, ",")
+	bounds := [...]struct {
+		value *float64
+		most  float64
+	}{{&box.West, 180}, {&box.South, 90}, {&box.East, 180}, {&box.North, 90}}
+	valid := len(parts) == len(bounds)
+	for i := 0; valid && i < len(bounds); i++ {
+		*bounds[i].value, err = strconv.ParseFloat(parts[i], 64)
+		valid = err == nil && *bounds[i].value >= -bounds[i].most && *bounds[i].value <= bounds[i].most
+	}
+	if !valid || box.South > box.North {
+		return box, contract.Invalid("bbox", "must be west,south,east,north in degrees, such as 11.3,48.0,11.8,48.3, with south not above north")
+	}
+	return box, nil
+}
+
+// isCached reports whether one of the entity tags that a caller has is that of the answer.
+func isCached(has, etag string) bool {
+	for tag := range strings.SplitSeq(has, ",") {
+		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
+			return true
+		}
+	}
+	return false
+}
+
+// acceptsGzip reports whether a caller reads gzip, by its Accept-Encoding.
+func acceptsGzip(header string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		coding, quality, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if coding = strings.TrimSpace(coding); strings.EqualFold(coding, "gzip") || coding == "*" {
+			weight, err := strconv.ParseFloat(strings.TrimPrefix(strings.ReplaceAll(quality, " ", ""), "q="), 64)
+			return err != nil || weight > 0
+		}
+	}
+	return false
+}

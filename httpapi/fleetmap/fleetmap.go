@@ -1,0 +1,147 @@
+// Package fleetmap encodes what a map shows of a whole fleet: a row for each vehicle, compressed
+// while the rows come, so that only the compressed answer is in memory.
+package fleetmap
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"hash/fnv"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// columns are the values of a row, in their order.
+var columns = []string{"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent", "last_seen"}
+
+// header is what comes before the rows. A status or connectivity in a row is its place here.
+type header struct {
+	Columns      []string                    `json:"columns"`
+	Statuses     []telematics.VehicleStatus  `json:"statuses"`
+	Connectivity []telematics.PresenceStatus `json:"connectivities"`
+}
+
+// Encoder encodes one answer.
+type Encoder struct {
+	text       bytes.Buffer // compressed
+	compressor *gzip.Writer
+	sum        hash.Hash // of the rows
+	row        []byte
+	vehicles   int
+}
+
+// New begins an answer.
+func New() (*Encoder, error) {
+	e := &Encoder{sum: fnv.New128a()}
+	compressor, err := gzip.NewWriterLevel(&e.text, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	e.compressor = compressor
+	begin, err := json.Marshal(header{columns, telematics.VehicleStatuses, telematics.PresenceStatuses})
+	if err != nil {
+		return nil, err
+	}
+	_, err = e.compressor.Write(slices.Concat([]byte(`{"success":true,"data":`), begin[:len(begin)-1], []byte(`,"vehicles":[`)))
+	return e, err
+}
+
+// Add adds the row of a vehicle.
+func (e *Encoder) Add(m telematics.Marker) error {
+	row := e.row[:0]
+	if e.vehicles > 0 {
+		row = append(row, ',')
+	}
+	e.vehicles++
+	row = append(row, '[')
+	row = strconv.AppendInt(row, int64(m.ID), 10)
+	row = appendInt(row, int64(m.Agency))
+	row = appendInt(row, int64(slices.Index(telematics.VehicleStatuses, m.Status)))
+	row = appendInt(row, int64(slices.Index(telematics.PresenceStatuses, m.Connectivity)))
+	if m.Position != nil {
+		row = appendNumber(row, m.Position.Latitude, 1e5)
+		row = appendNumber(row, m.Position.Longitude, 1e5)
+	} else {
+		row = append(row, ",null,null"...)
+	}
+	row = appendTime(row, m.LocatedAt)
+	switch {
+	case m.Locked == nil:
+		row = append(row, ",null"...)
+	case *m.Locked:
+		row = append(row, ",1"...)
+	default:
+		row = append(row, ",0"...)
+	}
+	if m.Energy != nil {
+		row = appendNumber(row, *m.Energy, 10)
+	} else {
+		row = append(row, ",null"...)
+	}
+	row = append(appendTime(row, m.LastSeen), ']')
+	e.row = row
+	_, _ = e.sum.Write(row) // never fails
+	_, err := e.compressor.Write(row)
+	return err
+}
+
+func appendInt(row []byte, n int64) []byte { return strconv.AppendInt(append(row, ','), n, 10) }
+
+// appendNumber rounds to a fraction of one.
+func appendNumber(row []byte, n, of float64) []byte {
+	return strconv.AppendFloat(append(row, ','), math.Round(n*of)/of, 'f', -1, 64)
+}
+
+// appendTime appends seconds since 1970, or null.
+func appendTime(row []byte, at time.Time) []byte {
+	if at.IsZero() {
+		return append(row, ",null"...)
+	}
+	return appendInt(row, at.Unix())
+}
+
+// Vehicles returns the number of rows.
+func (e *Encoder) Vehicles() int { return e.vehicles }
+
+// ETag returns the entity tag of the rows so far. It is weak: it is the same however they are
+// compressed, and whatever the envelope says of the request.
+func (e *Encoder) ETag() string { return `W/"` + hex.EncodeToString(e.sum.Sum(nil)) + `"` }
+
+// envelope is what comes after the rows.
+type envelope struct {
+	Message   string `json:"message"`
+	RequestID string `json:"request_id"`
+	Timestamp string `json:"timestamp"`
+}
+
+// Close ends the answer, and returns it, compressed by gzip.
+func (e *Encoder) Close(message, requestID, timestamp string) ([]byte, error) {
+	end, err := json.Marshal(envelope{message, requestID, timestamp})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.compressor.Write(append([]byte(`]},`), end[1:]...)); err != nil {
+		return nil, err
+	}
+	if err := e.compressor.Close(); err != nil {
+		return nil, err
+	}
+	return e.text.Bytes(), nil
+}
+
+// Expand writes an answer as it was before it was compressed.
+func Expand(w io.Writer, compressed []byte) error {
+	text, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, text) //nolint:gosec // it is ours, and written as it is read
+	return err
+}

@@ -1,0 +1,72 @@
+package fleetmap
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// marker returns a vehicle that differs from all others.
+func marker(n int) telematics.Marker {
+	locked, energy := n%2 == 0, float64(n%100)
+	return telematics.Marker{
+		ID: telematics.VehicleID(n + 1), Agency: telematics.AgencyID(n%10 + 1), Status: telematics.VehicleStatuses[n%5], Connectivity: telematics.PresenceStatuses[n%4],
+		Position:  &telematics.Position{Latitude: 48 + math.Sin(float64(n))/3, Longitude: 11 + math.Cos(float64(n))/3},
+		LocatedAt: time.Unix(1767348000-int64(n%3600), 0), Locked: &locked, Energy: &energy, LastSeen: time.Unix(1767348000-int64(n%600), 0),
+	}
+}
+
+func encode(tb testing.TB, vehicles int) (compressed []byte, etag string) {
+	tb.Helper()
+	e, err := New()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for n := range vehicles {
+		if err := e.Add(marker(n)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	etag = e.ETag()
+	if compressed, err = e.Close("m", "r", "t"); err != nil {
+		tb.Fatal(err)
+	}
+	return compressed, etag
+}
+
+func TestEncoder_WritesOneJSONDocumentOfAnySize(t *testing.T) {
+	tags := map[string]bool{}
+	for _, vehicles := range []int{0, 1, 2, 10_000} {
+		compressed, etag := encode(t, vehicles)
+		var text bytes.Buffer
+		if err := Expand(&text, compressed); err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Data    struct{ Vehicles [][]float64 }
+			Message string
+		}
+		if err := json.Unmarshal(text.Bytes(), &body); err != nil || len(body.Data.Vehicles) != vehicles || body.Message != "m" {
+			t.Errorf("%d vehicles: %d rows, %v", vehicles, len(body.Data.Vehicles), err)
+		}
+		if _, again := encode(t, vehicles); again != etag || tags[etag] {
+			t.Errorf("%d vehicles: tag %s, then %s", vehicles, etag, again)
+		}
+		tags[etag] = true
+		if vehicles > 1000 && len(compressed) > 30*vehicles {
+			t.Errorf("%d bytes for %d vehicles", len(compressed), vehicles)
+		}
+	}
+}
+
+func BenchmarkEncoder(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		compressed, _ := encode(b, 100_000)
+		b.ReportMetric(float64(len(compressed)), "bytes/answer")
+	}
+}

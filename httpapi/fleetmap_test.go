@@ -1,0 +1,122 @@
+package httpapi_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+const fleetPath = "/api/v1/admin/fleet"
+
+func withMarkers(t *testing.T) *api {
+	t.Helper()
+	a := newAPI(t)
+	locked, energy := false, 61.04
+	a.fleet.markers = []telematics.Marker{
+		{ID: 42, Agency: 1, Status: telematics.InUse, Connectivity: telematics.Online, Position: &telematics.Position{Latitude: 48.137154, Longitude: -11.5754},
+			LocatedAt: now.Add(-2 * time.Second), Locked: &locked, Energy: &energy, LastSeen: now},
+		{ID: 43, Agency: 2, Status: telematics.Available, Connectivity: telematics.Absent},
+	}
+	return a
+}
+
+func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
+	a := withMarkers(t)
+	r := a.get(fleetPath).wants(200, "")
+	for name, want := range map[string]string{
+		"columns":        `["id","agency_id","status","connectivity","latitude","longitude","located_at","locked","energy_percent","last_seen"]`,
+		"statuses":       `["available","booked","in_use","maintenance","inactive"]`,
+		"connectivities": `["online","standby","offline","unknown"]`,
+		"vehicles":       `[[42,1,2,0,48.13715,-11.5754,1767347998,0,61,1767348000],[43,2,0,3,null,null,null,null,null,null]]`,
+	} {
+		var wanted any
+		if err := json.Unmarshal([]byte(want), &wanted); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.at(name); !reflect.DeepEqual(got, wanted) {
+			t.Errorf("%s: %v, want %s", name, got, want)
+		}
+	}
+	if r.body.Message != "2 vehicles." || r.header.Get("Vary") != "Accept-Encoding" || r.header.Get("Cache-Control") != "no-cache, private" {
+		t.Errorf("%v %s", r.header, r.text)
+	}
+	if r := a.get(fleetPath, withToken(agencyToken(t, 2))).wants(200, ""); len(r.at("vehicles").([]any)) != 1 {
+		t.Errorf("of an agency: %s", r.text)
+	}
+	if r := a.get(fleetPath+"?agency_id=2", withToken(agencyToken(t, 1))).wants(200, ""); len(r.at("vehicles").([]any)) != 0 {
+		t.Errorf("of another agency: %s", r.text)
+	}
+}
+
+func TestFleetMap_CompressesForThoseWhoReadIt(t *testing.T) {
+	a := withMarkers(t)
+	for accepts, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "identity": false} {
+		request, r := httptest.NewRequest(http.MethodGet, fleetPath, nil), httptest.NewRecorder()
+		withToken(adminToken(t))(request)
+		withHeader("Accept-Encoding", accepts)(request)
+		a.handler.ServeHTTP(r, request)
+		if got := r.Header().Get("Content-Encoding") == "gzip"; got != want || r.Code != 200 {
+			t.Errorf("%q: %d %v", accepts, r.Code, r.Header())
+		}
+		var text io.Reader = r.Body
+		if want {
+			expanded, err := gzip.NewReader(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = expanded
+		}
+		var body struct{ Data struct{ Vehicles [][]any } }
+		if err := json.NewDecoder(text).Decode(&body); err != nil || len(body.Data.Vehicles) != 2 {
+			t.Errorf("%q: %v %+v", accepts, err, body)
+		}
+	}
+}
+
+func TestFleetMap_IsNotSentAgainWhereNothingHasChanged(t *testing.T) {
+	a := withMarkers(t)
+	etag := a.get(fleetPath).wants(200, "").header.Get("ETag")
+	recorded := len(a.history.all())
+	for _, has := range []string{etag, `"x", ` + etag, strings.TrimPrefix(etag, "W/"), "*"} {
+		if r := a.get(fleetPath, withHeader("If-None-Match", has)); r.status != 304 || r.text != "" || r.header.Get("ETag") != etag {
+			t.Errorf("%s: %d %q", has, r.status, r.text)
+		}
+	}
+	if n := len(a.history.all()); n != recorded {
+		t.Errorf("%d entries, want %d: nothing was read", n, recorded)
+	}
+	a.fleet.markers[1].Connectivity = telematics.Online
+	if r := a.get(fleetPath, withHeader("If-None-Match", etag)).wants(200, ""); r.header.Get("ETag") == etag {
+		t.Error("the tag is that of the former rows")
+	}
+}
+
+func TestFleetMap_BoxAndRefusals(t *testing.T) {
+	a := withMarkers(t)
+	a.get(fleetPath+"?bbox=170.5,-10,-170,10&agency_id=1").wants(200, "")
+	if want := (telematics.MarkerQuery{Agency: 1, Box: &telematics.Box{West: 170.5, South: -10, East: -170, North: 10}}); !reflect.DeepEqual(a.fleet.asked.markers, want) {
+		t.Errorf("query %+v", a.fleet.asked.markers)
+	}
+	for _, box := range []string{"", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,3,2,2", "-181,0,1,1", "1,0,2,91", "NaN,0,1,1", "1,,2,3"} {
+		a.get(fleetPath+"?bbox="+box).wants(422, "validation_failed")
+	}
+	a.get(fleetPath, withToken(clientToken(t))).wants(403, "forbidden")
+	entry := a.added(func() { a.get(fleetPath+"?bbox=11,48,12,49").wants(200, "") })
+	if want := map[string]any{"filter": map[string]any{"bbox": "11,48,12,49"}, "vehicles": 2}; entry.Action != "vehicles.read" || !reflect.DeepEqual(entry.Details, want) {
+		t.Errorf("entry %+v", entry)
+	}
+	a.history.err = gone{}
+	if r := a.get(fleetPath).wants(503, "service_unavailable"); strings.Contains(r.text, "48.13") {
+		t.Errorf("%s", r.text)
+	}
+	a.history.err, a.fleet.err = nil, gone{}
+	a.get(fleetPath).wants(503, "service_unavailable")
+}

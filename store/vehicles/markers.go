@@ -1,0 +1,74 @@
+package vehicles
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"time"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// markerStatement returns what a map shows of vehicles, by id. A value of a snapshot is compared as
+// JSON, so that one which is no number is outside of each box.
+var markerStatement = `
+	select v.id, v.agency_id, v.status, ` + connectivity(`$2`, `$3`) + `, u.last_seen,
+		s.fields->'location.latitude'->>'v', s.fields->'location.longitude'->>'v', s.fields->'location.timestamp'->>'v',
+		s.fields->'telemetry.is_locked'->>'v',
+		s.fields->case v.powertrain when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end->>'v'
+	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id
+	where ($1::bigint = 0 or v.agency_id = $1)
+		and (not $4::boolean
+			or s.fields->'location.latitude'->'v' between to_jsonb($5::float8) and to_jsonb($6::float8)
+			and case when $7::float8 <= $8::float8
+				then s.fields->'location.longitude'->'v' between to_jsonb($7::float8) and to_jsonb($8::float8)
+				else s.fields->'location.longitude'->'v' between to_jsonb($7::float8) and '180'
+					or s.fields->'location.longitude'->'v' between '-180' and to_jsonb($8::float8)
+			end)
+	order by v.id`
+
+// Markers calls each with what a map shows of a vehicle, by ascending id, as Postgres has it: what
+// reported state it does not have yet is missing. It holds one vehicle at a time. The first error
+// of each ends it, and is returned.
+func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func(telematics.Marker) error) error {
+	box, bounded := pg.Deref(q.Box), q.Box != nil
+	rows, err := f.db.Lists.QueryContext(ctx, markerStatement, q.Agency, time.Now(), int64(telematics.OnlineFor.Seconds()),
+		bounded, box.South, box.North, box.West, box.East)
+	if err != nil {
+		return unavailable.Wrap("read markers", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var m telematics.Marker
+		var seen sql.NullTime
+		var latitude, longitude, located, locked, energy sql.NullString
+		if err := rows.Scan(&m.ID, &m.Agency, &m.Status, &m.Connectivity, &seen, &latitude, &longitude, &located, &locked, &energy); err != nil {
+			return unavailable.Wrap("read markers", err)
+		}
+		m.LastSeen = seen.Time
+		north, east := parseNumber(latitude), parseNumber(longitude)
+		if north != nil && east != nil {
+			m.Position = &telematics.Position{Latitude: *north, Longitude: *east}
+			m.LocatedAt, _ = time.Parse(time.RFC3339, located.String) // zero where it is not known
+		}
+		if is, err := strconv.ParseBool(locked.String); err == nil {
+			m.Locked = &is
+		}
+		m.Energy = parseNumber(energy)
+		if err := each(m); err != nil {
+			return err
+		}
+	}
+	return unavailable.Wrap("read markers", rows.Err())
+}
+
+// parseNumber returns nil for what is no number.
+func parseNumber(text sql.NullString) *float64 {
+	n, err := strconv.ParseFloat(text.String, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,58 @@
+package vehicles
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+// BenchmarkMarkers is reading what a map shows of 100,000 vehicles, without encoding it. Its CPU
+// time is that of Postgres alone, which works while this process decodes.
+func BenchmarkMarkers(b *testing.B) {
+	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(b), MaxConns: 8, Timeout: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	p := &fixture{db, New(db)}
+	fillFleet(b, p, 100_000, time.Now())
+	p.Lists.SetMaxOpenConns(1)
+	var backend int
+	if err := p.Lists.Get(&backend, `select pg_backend_pid()`); err != nil {
+		b.Fatal(err)
+	}
+	read := func() {
+		n := 0
+		if err := p.Markers(b.Context(), telematics.MarkerQuery{}, func(telematics.Marker) error { n++; return nil }); err != nil || n != 100_000 {
+			b.Fatal(n, err)
+		}
+	}
+	read() // writes down which rows are visible
+	began := cpuTime(b, backend)
+	for b.Loop() {
+		read()
+	}
+	b.ReportMetric(float64((cpuTime(b, backend)-began).Milliseconds())/float64(b.N), "postgres-cpu-ms/op")
+}
+
+// cpuTime returns what a process has used.
+func cpuTime(b *testing.B, process int) time.Duration {
+	b.Helper()
+	const userTicks, tick = 13, 10 * time.Millisecond
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < userTicks+2 {
+		b.Fatal(err, string(text))
+	}
+	var user, system time.Duration
+	if _, err := fmt.Sscan(fields[userTicks]+" "+fields[userTicks+1], &user, &system); err != nil {
+		b.Fatal(err)
+	}
+	return (user + system) * tick
+}

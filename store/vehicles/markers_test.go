@@ -1,0 +1,105 @@
+package vehicles
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+func (f *fixture) markers(tb testing.TB, q telematics.MarkerQuery) []telematics.Marker {
+	tb.Helper()
+	var found []telematics.Marker
+	if err := f.Markers(tb.Context(), q, func(m telematics.Marker) error { found = append(found, m); return nil }); err != nil {
+		tb.Fatal(err)
+	}
+	return found
+}
+
+func TestMarkers_SayWhatTheVehicleStatusSays(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	now := time.Now()
+	fillFleet(t, p, 200, now)
+	for _, statement := range []string{
+		`update vehicles set powertrain = 'electric' where id % 2 = 0`,
+		`update snapshots set fields = fields || '{"telemetry.battery_level_percent": {"v": 17.5, "at": 1767348000000}}' where vehicle_id % 4 = 0`,
+		`update snapshots set fields = fields - 'location.latitude' where vehicle_id % 5 = 0`,
+		`update snapshots set fields = fields || '{"location.longitude": {"v": null, "at": 1767348000000, "once": true}, "telemetry.is_locked": {"v": "maybe", "at": 1}}' where vehicle_id % 7 = 0`,
+		`delete from snapshots where vehicle_id % 11 = 0`,
+		`delete from units where vehicle_id % 13 = 0`,
+	} {
+		if _, err := p.Pool.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	twins, err := p.Twins(t.Context(), telematics.VehicleQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(twins)
+	markers := p.markers(t, telematics.MarkerQuery{})
+	if len(markers) != len(twins) {
+		t.Fatalf("%d markers, %d vehicles", len(markers), len(twins))
+	}
+	for i, twin := range twins {
+		m, known := markers[i], twin.Snapshot.For(twin.Powertrain)
+		want := telematics.Marker{ID: twin.ID, Agency: twin.AgencyID, Status: twin.Status, Connectivity: twin.Contact.At(now), LastSeen: twin.Contact.LastSeen, Locked: known.Flag(telematics.IsLocked)}
+		if position, ok := known.Position(); ok {
+			want.Position, want.LocatedAt = &position, *known.Time(telematics.LocatedAt)
+		}
+		if want.Energy = known.Number(telematics.FuelLevel); twin.Powertrain == telematics.Electric {
+			want.Energy = known.Number(telematics.Battery)
+		}
+		if got, want := describe(m), describe(want); got != want {
+			t.Errorf("marker %s, want %s", got, want)
+		}
+	}
+	if n := len(p.markers(t, telematics.MarkerQuery{Agency: 3})); n != 20 {
+		t.Errorf("%d of agency 3, want 20", n)
+	}
+}
+
+func describe(m telematics.Marker) string {
+	text := fmt.Sprintln(m.ID, m.Agency, m.Status, m.Connectivity, m.LocatedAt.Unix(), m.LastSeen.UnixMilli())
+	if m.Position != nil {
+		text += fmt.Sprint(*m.Position)
+	}
+	if m.Locked != nil {
+		text += fmt.Sprint(" locked ", *m.Locked)
+	}
+	if m.Energy != nil {
+		text += fmt.Sprint(" energy ", *m.Energy)
+	}
+	return text
+}
+
+func TestMarkers_OfABox(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	fillFleet(t, p, 5, time.Now())
+	for id, position := range map[int]string{1: `10, 20`, 2: `-10, 179.5`, 3: `-10, -179.5`, 4: `"x", 20`} {
+		if _, err := p.Pool.Exec(fmt.Sprintf(`update snapshots set fields = jsonb_build_object('location.latitude', jsonb_build_object('v', '[%s]'::jsonb->0), 'location.longitude', jsonb_build_object('v', '[%s]'::jsonb->1)) where vehicle_id = %d`, position, position, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		box  telematics.Box
+		want []telematics.VehicleID
+	}{
+		{telematics.Box{West: 19, South: 9, East: 21, North: 11}, []telematics.VehicleID{1}},
+		{telematics.Box{West: 20, South: 10, East: 20, North: 10}, []telematics.VehicleID{1}},
+		{telematics.Box{West: 170, South: -20, East: -170, North: 0}, []telematics.VehicleID{2, 3}},
+		{telematics.Box{West: -180, South: -90, East: 180, North: 90}, []telematics.VehicleID{1, 2, 3, 5}},
+		{telematics.Box{West: 0, South: 0, East: 1, North: 1}, nil},
+	} {
+		var got []telematics.VehicleID
+		for _, m := range p.markers(t, telematics.MarkerQuery{Box: &test.box}) {
+			got = append(got, m.ID)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%+v: %v, want %v", test.box, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package telematics
+
+import "time"
+
+// Marker is what a map shows of a vehicle.
+type Marker struct {
+	ID           VehicleID
+	Agency       AgencyID
+	Status       VehicleStatus
+	Connectivity PresenceStatus
+	Position     *Position // nil: never reported, or no longer known
+	LocatedAt    time.Time // zero: as above
+	Locked       *bool     // nil: as above
+	// Percent: of the battery of an electric vehicle, else of the tank; nil: as above.
+	Energy   *float64
+	LastSeen time.Time // any message of the unit; zero: never
+}
+
+// Box is an area between meridians and parallels, in degrees. Where West is greater than East it
+// crosses the 180th meridian.
+type Box struct{ West, South, East, North float64 }
+
+// MarkerQuery selects markers. Zero fields select everything.
+type MarkerQuery struct {
+	Agency AgencyID
+	Box    *Box // only vehicles with a position in it
+}
