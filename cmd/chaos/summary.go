@@ -93,6 +93,7 @@ func writeOthers(t io.Writer, all []audit.Tally) {
 	row("  contradicted by a report", func(t audit.Tally) any { return t.Contradicted })
 	row("  settled again, later", func(t audit.Tally) any { return t.Late })
 	row("  executed several times", func(t audit.Tally) any { return t.Twice })
+	row("    of these, without an intruder", func(t audit.Tally) any { return t.TwiceAlone })
 	row("  exempt: intruder, or a repeated answer", func(t audit.Tally) any { return t.Exempt })
 	row("starts in the vehicles", func(t audit.Tally) any { return t.Started })
 	row("  forged", func(t audit.Tally) any { return t.Intruders })

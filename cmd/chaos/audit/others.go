@@ -302,6 +302,7 @@ type Tally struct {
 	Already           int // unknown, of vehicles that were in that state before
 	Contradicted      int // by a report after their deadline
 	Started, Twice    int // copies that a vehicle began to execute; commands with several
+	TwiceAlone        int // of these, without an intruder
 	Latest            time.Duration
 	Intruders         int // started, for an intruder
 	Denied            int // calls
@@ -359,6 +360,9 @@ func (f *foreign) tally(p telematics.Protocol) Tally {
 		}
 		if started > 1 {
 			t.Twice++
+			if !f.intruded(r.Unit, r.since(), f.end) {
+				t.TwiceAlone++
+			}
 		}
 	}
 	t.Exempt = len(f.exempted)
