@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 func (w *interleaving) judge(earlier []telematics.Activity) {
 	moved := w.cars.moved()
 	w.judgeCars(moved)
+	w.tracker.judge()
+	maps.Copy(moved, w.tracker.jobs)
 	for id, e := range w.ledger.entries {
 		w.judgeRecord(id, e, moved[id])
 	}

@@ -25,6 +25,7 @@ type interleaving struct {
 	key      signing.Key
 	ring     signing.Keyring
 	cars     garage
+	tracker  *tracker
 	postgres server
 	redis    server
 	mqtt     server
@@ -93,6 +94,7 @@ func newInterleaving(t *testing.T, seed uint64, key signing.Key) *interleaving {
 		tally: map[string]int{}, steps: map[[2]telematics.State]int{},
 	}
 	w.ledger = newLedger(w, w.memory)
+	w.tracker = newTracker(w)
 	for i := range 1 + d.below(3) {
 		id := telematics.VehicleID(i + 1)
 		m := &motorcar{
@@ -130,6 +132,7 @@ func (w *interleaving) run() {
 		w.calls.Go(func() { m.reports(w.start.Add(span)) })
 	}
 	w.plan(span)
+	w.tracker.isAsked(span)
 	time.Sleep(span)
 
 	w.mend()

@@ -19,7 +19,7 @@ import (
 //
 //	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", each with the action, or none; or "locked yes", "locked no",
 //	                    and with the unit's time, in whole seconds, "locked yes 1767348000"
-//	flag/{unit}/do      to the unit: an action
+//	flag/{unit}/do      to the unit: an action, and the command, which it ignores
 type flag struct{}
 
 const flagRoot = "flag/"
@@ -126,7 +126,10 @@ func cutLast(said string) (what string, seconds int64, ok bool) {
 }
 
 func (flag) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
-	out := telematics.Transmission{Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(c.Action), LeaveBefore: c.Requested.Add(3 * time.Second), Once: true}
+	out := telematics.Transmission{Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(string(c.Action) + " " + c.ID.String()), LeaveBefore: c.Requested.Add(3 * time.Second), Once: true}
+	if expires := c.Expires(); out.LeaveBefore.After(expires) {
+		out.LeaveBefore = expires
+	}
 	if c.Installation["contact"] == withClock["contact"] {
 		out.LeaveAfter = c.Requested.Truncate(time.Second).Add(900 * time.Millisecond)
 	}
