@@ -188,17 +188,20 @@ func (f *foreign) attribute(e *Evidence) {
 		}
 	}
 	find := func(unit telematics.Unit, payload string, at time.Time) telematics.CommandID {
-		var found *Row
+		var found, early *Row // early: the clock of its record is inaccurate, if it is the one
 		for _, r := range byUnit[unit] {
 			left := r.left()
-			if payloads[r.ID] != payload || left.IsZero() || left.After(at.Add(clockTolerance)) || at.Sub(left) > attributable {
-				continue
-			}
-			if found == nil || left.After(found.left()) {
+			switch {
+			case payloads[r.ID] != payload || left.IsZero() || left.After(at.Add(clockTolerance)) || at.Sub(left) > attributable:
+			case left.After(at):
+				if early == nil || left.Before(early.left()) {
+					early = r
+				}
+			case found == nil || left.After(found.left()):
 				found = r
 			}
 		}
-		if found == nil {
+		if found = cmp.Or(found, early); found == nil {
 			return telematics.NoCommand
 		}
 		return found.ID

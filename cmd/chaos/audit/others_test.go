@@ -132,6 +132,14 @@ func TestOthers_AHealthyWorldBreaksNoLaw(t *testing.T) {
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
+	// The next command with the same payload, in the same breath.
+	w := &others{Evidence: othersWorld(), heard: map[telematics.Unit]int64{"van": 20}}
+	w.add(10, van, telematics.EnableDriving, noon.Add(20*time.Minute), telematics.Succeeded)
+	w.add(11, van, telematics.EnableDriving, noon.Add(20*time.Minute).Add(ms(150)), telematics.Succeeded)
+	w.row(10).Completed, w.row(10).ReceivedAt = noon.Add(20*time.Minute).Add(ms(120)), noon.Add(20*time.Minute).Add(ms(110))
+	for _, v := range Check(w.Evidence).Violations {
+		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
+	}
 	for _, p := range []telematics.Protocol{ovms.Protocol, teltonika.Protocol} {
 		for _, law := range othersLaws {
 			if n := r.Checked[lawOf(p, law.name)]; n == 0 && law.name != "a halt holds" && (law.name != "one command at a time" || p == teltonika.Protocol) {
