@@ -71,17 +71,17 @@ export async function call<Data, Meta = unknown>(
 
 export const get = <Data, Meta = unknown>(path: string) => call<Data, Meta>('GET', `api/v1/admin/${path}`);
 
-/** All pages of a list. */
-export async function getAll<Item>(path: string): Promise<Item[]> {
+/** The first pages of a list, and whether there are more. */
+export async function getPages<Item>(path: string, pages: number): Promise<{ items: Item[]; more: boolean }> {
   const items: Item[] = [];
   let cursor: string | null = null;
-  do {
+  for (let n = 0; n < pages && (n === 0 || cursor); n++) {
     const query: string = `${path}${path.includes('?') ? '&' : '?'}limit=100${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`;
     const page: Answer<Item[], { next_cursor: string | null }> = await get(query);
     items.push(...page.data);
     cursor = page.meta.next_cursor;
-  } while (cursor);
-  return items;
+  }
+  return { items, more: cursor !== null };
 }
 
 /** Orders an action; the answer comes as events, or by polling the command. */

@@ -1,6 +1,6 @@
 // What the console knows of the fleet, kept current by events.
 import { SvelteMap } from 'svelte/reactivity';
-import { ApiError, get, getAll, type Command, type Halt, type Me, type VehicleSummary } from '../api/client';
+import { ApiError, get, getPages, type Command, type Halt, type Me, type VehicleSummary } from '../api/client';
 import { follow, type StatusChange } from '../api/events';
 import { isNewer, merge } from './merge';
 
@@ -11,6 +11,9 @@ export interface Alarm {
   text: string | null;
 }
 
+// Of a larger fleet the console holds the newest vehicles, and asks the service for others.
+const pagesHeld = 10;
+
 class Fleet {
   me = $state<Me | null>(null);
   vehicles = new SvelteMap<number, VehicleSummary>();
@@ -20,6 +23,8 @@ class Fleet {
   alarms = $state<Alarm[]>([]);
   connected = $state(false);
   loaded = $state(false);
+  /** Whether there are vehicles that are not held here. */
+  more = $state(false);
   problem = $state('');
   /** Counts what vehicles have reported, so that a page can read again what no event has. */
   reports = new SvelteMap<number, number>();
@@ -79,9 +84,10 @@ class Fleet {
 
   async #read() {
     try {
-      const [vehicles] = await Promise.all([getAll<VehicleSummary>('vehicles'), this.readHalts()]);
+      const [vehicles] = await Promise.all([getPages<VehicleSummary>('vehicles', pagesHeld), this.readHalts()]);
       this.vehicles.clear();
-      for (const vehicle of vehicles) this.vehicles.set(vehicle.id, vehicle);
+      this.more = vehicles.more;
+      for (const vehicle of vehicles.items) this.vehicles.set(vehicle.id, vehicle);
       // What was open may have ended meanwhile.
       const open = [...this.commands.values()].filter((c) => c.completed_at === null);
       for (const command of open) this.take((await get<Command>(`commands/${command.id}`)).data);
@@ -92,6 +98,13 @@ class Fleet {
         this.problem = error instanceof Error ? error.message : String(error);
       }
     }
+  }
+
+  /** Finds vehicles that are not held here. */
+  async find(query: Record<string, string>) {
+    const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
+    const { items } = await getPages<VehicleSummary>(`vehicles?${parameters}`, 1);
+    for (const vehicle of items) this.vehicles.set(vehicle.id, vehicle);
   }
 
   #report(change: StatusChange) {

@@ -7,6 +7,7 @@ export const de: Texts = {
   vehicle: 'Fahrzeug',
   search: 'Kennzeichen, Modell oder Nummer suchen',
   noMatch: 'Kein Fahrzeug passt. Entfernen Sie einen Filter oder suchen Sie nach einem anderen Wort.',
+  more: (held) => `Die Flotte ist größer: Das sind ${held} ihrer Fahrzeuge. Die Suche findet auch die anderen.`,
   empty: {
     title: 'Es gibt noch keine Fahrzeuge',
     text: 'Importieren Sie eine Flottendatei, dann erscheinen sie hier:',

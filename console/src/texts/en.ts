@@ -8,6 +8,7 @@ export const en = {
   vehicle: 'Vehicle',
   search: 'Search plate, model or id',
   noMatch: 'No vehicle matches. Remove a filter, or search for another word.',
+  more: (held: number) => `The fleet is larger: these are ${held} of its vehicles. Search, and the others are found, too.`,
   empty: {
     title: 'There are no vehicles yet',
     text: 'Import a fleet file, and they appear here:',
