@@ -162,17 +162,19 @@ else
 end
 `)
 
-// storedScript notes that a state as it was read is in Postgres. The base is replaced only where it
-// is still the one that was read; where there was none, a section shows that Redis was not emptied
-// since. KEYS: the hash. ARGV: unit, the base that was read, the new one or empty, reports, and the
-// name and token of a section.
+// storedScript notes that a state as it was read is in Postgres. The base is replaced only where
+// it is still the one that was read; where there was none, a section shows that Redis was not
+// emptied since. Two instances may note the same reports, and what is noted may be from before
+// Redis was emptied: there are never fewer than none. KEYS: the hash. ARGV: unit, the base that
+// was read, the new one or empty, reports, and the name and token of a section.
 var storedScript = goredis.NewScript(`
 local held = redis.call('HMGET', KEYS[1], 'unit', 'base', 'at:' .. ARGV[5])
 if held[1] ~= ARGV[1] then
   return
 end
-if ARGV[4] ~= '0' then
-  redis.call('HINCRBY', KEYS[1], 'reports', '-' .. ARGV[4])
+local reports = tonumber(ARGV[4])
+if reports ~= 0 and redis.call('HINCRBY', KEYS[1], 'reports', -reports) < 0 then
+  redis.call('HSET', KEYS[1], 'reports', '0')
 end
 if (held[2] or '') ~= ARGV[2] or ARGV[2] == '' and held[3] ~= ARGV[6] then
   return

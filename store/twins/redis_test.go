@@ -331,3 +331,36 @@ func TestFlushRedis_KeepsTheTimeOfAValueThatIsRepeatedWithoutOne(t *testing.T) {
 		}
 	}
 }
+
+// Instances that note the same state twice, or one from before Redis was emptied, must not keep it
+// from being noted ever again.
+func TestSetStored_ReportsAreNeverFewerThanNone(t *testing.T) {
+	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+		ctx, r := t.Context(), newStates(openRedis(t, address))
+		for _, held := range []string{"3", "-5"} {
+			if err := r.db.Client.HSet(ctx, stateKey(1), "unit", "u", "reports", held).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				found, err := r.read(ctx, []telematics.VehicleID{1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				read := found[1]
+				read.reports = max(read.reports, 3) // another instance has read it before
+				if held == "-5" {
+					read.reports = -5 // as an earlier version left it
+				}
+				if err := r.setStored(ctx, []storedState{{vehicle: 1, read: read}}); err != nil {
+					t.Errorf("%s, from %s: %v", name, held, err)
+				}
+				if n, err := r.db.Client.HGet(ctx, stateKey(1), "reports").Int(); n < 0 || err != nil {
+					t.Errorf("%s, from %s: %d reports, %v", name, held, n, err)
+				}
+				if held == "-5" {
+					break
+				}
+			}
+		}
+	}
+}
