@@ -124,7 +124,7 @@ func TestConclude_WhatSaysNothingOfTheCommandConcludesNothing(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			w.truckDoes(1, "answer taken", "locked yes")
 			if c, err := w.sendToTruck(1, telematics.Lock); c.State != telematics.Succeeded {
-				w.T.Errorf("%+v, %v", c, err)
+				w.Errorf("%+v, %v", c, err)
 			}
 		}},
 	} {

@@ -23,7 +23,7 @@ func (b *Broker) correlate(ctx context.Context, a *answered) bool {
 		b.Logger.Warn("answer without a command not assigned, its command ends as unknown", "unit", a.unit, "state", a.answer.State, "err", err)
 		return false
 	}
-	if found && !a.repeated && !a.at.Before(c.Requested) && b.recognizes(reading, &c, a.answer) {
+	if found && !a.repeated && !a.at.Before(c.Requested) && b.recognises(reading, &c, a.answer) {
 		if c.State.IsOpen() {
 			a.answer.Command = c.ID
 			// Its dialect does not know the command; its vehicle has to report that it was
@@ -43,21 +43,21 @@ func (b *Broker) correlate(ctx context.Context, a *answered) bool {
 	return false
 }
 
-// recognizes reports whether an answer can be to a command. While its vehicle cannot be read, it
+// recognises reports whether an answer can be to a command. While its vehicle cannot be read, it
 // cannot.
-func (b *Broker) recognizes(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
+func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
 	twin, err := b.Vehicles.Resolve(ctx, c.Vehicle)
 	if err != nil {
 		b.Logger.WarnContext(ctx, "answer without a command not assigned: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
 		return false
 	}
-	return b.Dialects.Recognize(&twin, c, a)
+	return b.Dialects.Recognise(&twin, c, a)
 }
 
 // mayRepeat reports whether an answer can be that to the command before, once more.
 func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
 	before, found, err := b.Commands.AnsweredBefore(ctx, *c)
-	return err != nil || found && c.MayRepeat(a, &before) && b.recognizes(ctx, &before, a)
+	return err != nil || found && c.MayRepeat(a, &before) && b.recognises(ctx, &before, a)
 }
 
 // endWait records that a settled command has been answered. Where that fails, its unit gets no

@@ -84,7 +84,7 @@ func (flag) DecodeAnswer(m telematics.Message, received time.Time) (telematics.A
 	return a, nil, nil
 }
 
-func (d flag) Recognizes(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
+func (d flag) Recognises(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
 	_, last, _ := strings.Cut(a.Detail, " ")
 	actions, _ := d.Actions(i)
 	return last == string(c.Action) || !slices.Contains(actions, telematics.Action(last))

@@ -125,11 +125,11 @@ func (s Snapshot) differs(values map[Field]any) bool {
 	return true
 }
 
-// Recognize reports whether an answer that names no command can be to one of a vehicle's unit.
-func (ds Dialects) Recognize(t *Twin, c *Command, a Answer) bool {
+// Recognise reports whether an answer that names no command can be to one of a vehicle's unit.
+func (ds Dialects) Recognise(t *Twin, c *Command, a Answer) bool {
 	d, _ := ds.Find(t.Protocol)
-	r, ok := d.(Recognizer)
-	return !ok || t.Unit != c.Unit || r.Recognizes(t.Installation, c, a)
+	r, ok := d.(Recogniser)
+	return !ok || t.Unit != c.Unit || r.Recognises(t.Installation, c, a)
 }
 
 // MayRepeat reports whether an answer to a command, given that it can be to an earlier one as well,

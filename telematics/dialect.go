@@ -61,11 +61,11 @@ type Dialect interface {
 	Encode(c *Command, s Signer) (Transmission, error)
 }
 
-// Recognizer is a dialect whose answers name no command, and yet say something of theirs. Without
+// Recogniser is a dialect whose answers name no command, and yet say something of theirs. Without
 // it each answer can be to any command.
-type Recognizer interface {
-	// Recognizes reports whether an answer can be to a command of a unit that is installed so.
-	Recognizes(Installation, *Command, Answer) bool
+type Recogniser interface {
+	// Recognises reports whether an answer can be to a command of a unit that is installed so.
+	Recognises(Installation, *Command, Answer) bool
 }
 
 // ErrOtherKind says that a message is of another kind than it was read as.

@@ -171,7 +171,7 @@ func (l *live) within(what string, id telematics.VehicleID, doc map[string]*give
 		failed := ""
 		for field, row := range doc {
 			if row == nil {
-				if v, isObject := status[field].(map[string]any); status[field] != nil && !(isObject && len(v) == 0) {
+				if v, isObject := status[field].(map[string]any); status[field] != nil && (!isObject || len(v) > 0) {
 					failed = field + ", which it does not give"
 				}
 				continue
@@ -301,12 +301,15 @@ func (l *live) commandEvents(id telematics.VehicleID) <-chan commandEvent {
 	}
 	request.Header.Set("Authorization", "Bearer "+l.env["ADMIN_TOKEN"])
 	response, err := http.DefaultClient.Do(request)
-	if err != nil || response.StatusCode != http.StatusOK {
-		l.Fatalf("events: %+v, %v", response, err)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = response.Body.Close() })
+	if response.StatusCode != http.StatusOK {
+		l.Fatalf("events: %s", response.Status)
 	}
 	events := make(chan commandEvent, 100)
 	go func() {
-		defer response.Body.Close()
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			var e struct{ Command *commandEvent }
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &e) == nil && e.Command != nil {

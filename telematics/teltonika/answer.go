@@ -67,9 +67,9 @@ func (Dialect) DecodeAnswer(m telematics.Message, received time.Time) (telematic
 	return a, nil, nil
 }
 
-// Recognizes implements telematics.Recognizer: an answer that says how outputs were switched is to
+// Recognises implements telematics.Recogniser: an answer that says how outputs were switched is to
 // no command that switches one otherwise, or one that it does not name.
-func (Dialect) Recognizes(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
+func (Dialect) Recognises(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
 	said := switchedOutput.FindAllStringSubmatch(a.Detail, -1)
 	w, err := parseInstallation(i)
 	if err != nil || len(said) == 0 {

@@ -130,7 +130,7 @@ func TestAnAnswerIsToACommandThatSwitchesTheSameOutputs(t *testing.T) {
 			command.Attention = both
 		}
 		a, _, err := (Dialect{}).DecodeAnswer(message(`{"RSP":"`+c.text+`"}`), received)
-		if err != nil || (Dialect{}).Recognizes(van, &command, a) != c.can {
+		if err != nil || (Dialect{}).Recognises(van, &command, a) != c.can {
 			t.Errorf("%q can be to %s: %t, want %t (%v)", c.text, c.action, !c.can, c.can, err)
 		}
 	}
