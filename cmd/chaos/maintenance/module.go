@@ -46,11 +46,12 @@ func (r *round) start(m *module, l login) {
 		r.started = append(r.started, m)
 	}
 	m.Module = ovms.New(config)
+	device := m.Module
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = m.Module.Run(ctx) // which ends with its context alone
+		_ = device.Run(ctx) // which ends with its context alone
 	}()
 	m.stop = func() { cancel(); <-ended }
 }

@@ -28,10 +28,11 @@ func (s *stack) drivesModules(ids ...telematics.VehicleID) map[telematics.Vehicl
 		unit := s.fleet.Vehicles[id-1].Unit
 		body := simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755})
 		body.Ignition, body.Charging = false, "disconnected"
-		modules[id] = ovms.New(ovms.Config{
+		m := ovms.New(ovms.Config{
 			Unit: unit, Password: mosquitto.UnitPassword(unitSecret, string(unit)), Broker: s.units, Body: body, Speed: hurried, StableWait: time.Second,
 		})
-		running.Go(func() { _ = modules[id].Run(ctx) })
+		modules[id] = m
+		running.Go(func() { _ = m.Run(ctx) })
 	}
 	for _, m := range modules {
 		s.eventually(30*time.Second, "a module is connected", m.Connected)
@@ -48,15 +49,12 @@ func TestAModuleReportsOftenWhileItsCarIsWatched(t *testing.T) {
 		s.fleet.Vehicles[i].Protocol, s.fleet.Vehicles[i].Powertrain = "ovms", telematics.Electric
 	}
 	s.record()
-	r.activeBooking(3)
-	modules := s.drivesModules(1, 2, 3)
 	here, there := s.serve(), s.serve()
+	modules := s.drivesModules(1, 2, 3)
 	watchers := func(want int, id telematics.VehicleID, when string) {
 		t.Helper()
 		s.eventually(30*time.Second, when, func() bool { return modules[id].Watchers(t.Context()) == want })
 	}
-	watchers(1, 3, "a running booking is watched, by one instance")
-
 	energy := func(percent float64) {
 		for _, id := range []telematics.VehicleID{1, 2} {
 			modules[id].Do(t.Context(), func(b *simulator.Body, _ *ovms.Faults) { b.EnergyPercent = percent })
@@ -71,6 +69,11 @@ func TestAModuleReportsOftenWhileItsCarIsWatched(t *testing.T) {
 		here.get("/api/v1/admin/vehicles/"+id+"/status", &status)
 		return status.Telemetry.Battery
 	}
+	s.eventually(30*time.Second, "both are heard", func() bool { return reported("1") > 0 && reported("2") > 0 })
+	// A module subscribes up to a second after it has connected. What it misses it hears 50 s
+	// later, so this is about the time of the test alone.
+	time.Sleep(3 * time.Second / hurried)
+	r.activeBooking(3)
 	one, other := here.watch("1"), there.watch("1")
 	watchers(2, 1, "two instances watch")
 	for _, percent := range []float64{37, 35} {
@@ -78,7 +81,7 @@ func TestAModuleReportsOftenWhileItsCarIsWatched(t *testing.T) {
 		energy(percent)
 		s.eventually(30*time.Second, "a watched car reports", func() bool { return reported("1") == percent })
 		// 10 s of the module, and a busy machine.
-		if took := time.Since(changed); took > 9*time.Second {
+		if took := time.Since(changed); took > 20*time.Second {
 			t.Errorf("reported after %s", took)
 		}
 	}
@@ -92,27 +95,30 @@ func TestAModuleReportsOftenWhileItsCarIsWatched(t *testing.T) {
 	if n := modules[2].Watchers(t.Context()); n != 0 {
 		t.Errorf("%d watch a car that none needs", n)
 	}
-	if r := here.do(http.MethodGet, "/api/v1/admin/vehicles/2/status?refresh=true"); r.status != http.StatusOK {
-		t.Errorf("refresh: %d %+v", r.status, r.Error)
-	}
+	s.eventually(30*time.Second, "a refresh", func() bool {
+		r := here.do(http.MethodGet, "/api/v1/admin/vehicles/2/status?refresh=true")
+		return r.status == http.StatusOK
+	})
 	watchers(1, 2, "a refreshed car is watched")
-	watchers(1, 3, "the booking runs")
+	watchers(1, 3, "a running booking is watched, by one instance")
 }
 
 // watch opens a stream of one vehicle.
 func (i *instance) watch(vehicle string) (end func()) {
 	i.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	i.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, i.base+"/api/v1/admin/events?vehicle_id="+vehicle, nil)
 	i.must(err)
 	request.Header.Set("Authorization", "Bearer "+i.admin)
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // end does
 	i.must(err)
 	if response.StatusCode != http.StatusOK {
 		i.Fatalf("answered %d", response.StatusCode)
 	}
-	return func() { cancel(); _ = response.Body.Close() }
+	var closed sync.Once
+	end = func() { closed.Do(func() { cancel(); _ = response.Body.Close() }) }
+	i.Cleanup(end)
+	return end
 }
 
 // activeBooking books a vehicle of agency 1 from now on.
