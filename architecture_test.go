@@ -108,8 +108,12 @@ var homes = map[string][]string{
 	"gonum.org/v1/plot":             {"cmd/bench/report"},
 }
 
+// maxFiles is how many files of a package, tests apart, a reader can know by name.
+const maxFiles = 25
+
 type goPackage struct {
 	ImportPath string
+	GoFiles    []string
 	Imports    []string
 	Deps       []string
 }
@@ -120,6 +124,9 @@ func TestArrowsPointAtTheDomain(t *testing.T) {
 		allowed, ok := arrows[name]
 		if !ok && !strings.HasPrefix(name, "cmd/") && name != "motorpool" {
 			t.Errorf("%s has no place in the architecture: say what it may import", name)
+		}
+		if len(p.GoFiles) > maxFiles {
+			t.Errorf("%s has %d files, at most %d: divide it, or merge small ones", name, len(p.GoFiles), maxFiles)
 		}
 		for _, imported := range p.Imports {
 			ours, isOurs := strings.CutPrefix(imported, "motorpool/")
@@ -160,7 +167,7 @@ func isIn(home, name string) bool {
 
 func list(t *testing.T, pattern string) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", pattern).Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,GoFiles,Imports,Deps", pattern).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
