@@ -18,7 +18,7 @@ const (
 	// retainedWithin is how long the MQTT broker may take to deliver the next retained message; a
 	// unit that has none costs all of it.
 	retainedWithin = time.Second
-	// maxRetained is more than a unit retains: the firmware of OVMS has some 600 metrics.
+	// maxRetained is more than a unit retains: the most that is known is some 600 metrics.
 	maxRetained  = 5000
 	retainedRoom = 64 // while earlier ones are taken
 )

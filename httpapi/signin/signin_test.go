@@ -81,7 +81,6 @@ type world struct {
 	issuer *fakeIssuer
 	store  *memory
 	ahead  atomic.Int64 // by how much the instances' clock is ahead
-	log    strings.Builder
 }
 
 func newWorld(t *testing.T) *world {
@@ -98,7 +97,12 @@ func (w *world) instance() *signin.SignIn {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- keys.Run(ctx) }()
-	w.t.Cleanup(func() { cancel(); <-done })
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	})
 	for keys.Ready(ctx) != nil {
 		time.Sleep(time.Millisecond)
 	}

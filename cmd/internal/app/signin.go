@@ -49,7 +49,7 @@ func (c Config) checkSignIn() error {
 	}
 	var problems []error
 	u, err := url.Parse(c.ConsoleURL)
-	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && isLocal(u)) {
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLocal(u)) {
 		problems = append(problems, errors.New("--console-url: want https://host[/path], as browsers reach the service; http:// only on this machine"))
 	}
 	if c.OIDCIssuer != "" {
