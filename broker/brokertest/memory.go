@@ -387,12 +387,15 @@ func (m *Memory) Unconfirmed(ctx context.Context, since time.Time, behind telema
 }
 
 func (m *Memory) isUnconfirmed(c *telematics.Command) bool {
+	if c.State != telematics.Unknown || !c.ByReport || c.ReportedBefore || c.Contradicted || c.SentAt.IsZero() {
+		return false
+	}
 	for _, other := range m.commands {
 		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.Seq > c.Seq {
 			return false
 		}
 	}
-	return c.State == telematics.Unknown && c.ByReport && !c.ReportedBefore && !c.Contradicted && !c.SentAt.IsZero()
+	return true
 }
 
 // Conclude implements broker.Commands.
