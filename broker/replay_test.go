@@ -76,9 +76,11 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 }
 
 func TestPresenceThatDoesNotFitIsReadAgainUntilAllIsTaken(t *testing.T) {
+	t.Parallel()
 	const fleet, queue = 120, 8
 	for name, real := range map[string]bool{"embedded": false, "mosquitto": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := fleetMQTT(t, real, fleet)
 			units := make([]telematics.Unit, fleet)
 			for i := range units {

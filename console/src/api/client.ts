@@ -10,6 +10,7 @@ export type Command = Schemas['Command'];
 export type Action = Schemas['Action'];
 export type Halt = Schemas['Halt'];
 export type Me = Schemas['Me'];
+export type Activity = Schemas['Activity'];
 
 interface Envelope<Data, Meta> {
   success: boolean;

@@ -13,6 +13,7 @@ export interface Alarm {
 
 // Of a larger fleet the console holds the newest vehicles, and asks the service for others.
 const pagesHeld = 10;
+const commandsHeld = 5000;
 
 class Fleet {
   me = $state<Me | null>(null);
@@ -60,7 +61,11 @@ class Fleet {
 
   /** Takes what was read of a command, unless something newer is known. */
   take(command: Command) {
-    if (isNewer(command, this.commands.get(command.id))) this.commands.set(command.id, command);
+    if (!isNewer(command, this.commands.get(command.id))) return;
+    this.commands.set(command.id, command);
+    if (this.commands.size <= commandsHeld) return;
+    const [first] = this.commands.keys(); // the one that became known first
+    if (first !== undefined) this.commands.delete(first);
   }
 
   commandsOf(vehicle: number): Command[] {

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import type { Command } from '../api/client';
+import { parametersOf, passes, type Filters } from './match';
+
+const command = { state: 'unknown', outcome: 'unknown', vehicle_id: 4, requested_by: 'zoe', requested_at: '2026-01-02T10:00:00.000Z' } as Command;
+const none: Filters = { state: '', outcome: '', vehicle_id: '', actor: '', from: '', to: '' };
+
+it.each([
+  [{}, true],
+  [{ state: 'failed,unknown' }, true],
+  [{ state: 'failed' }, false],
+  [{ outcome: 'executed' }, false],
+  [{ vehicle_id: '4', actor: 'zoe' }, true],
+  [{ vehicle_id: '40' }, false],
+  [{ actor: 'zo' }, false],
+  [{ from: '2026-01-02T10:00:00.000Z', to: '2026-01-02T10:00:00.001Z' }, true],
+  [{ from: '2026-01-02T10:00:00.001Z' }, false],
+  [{ to: '2026-01-02T10:00:00.000Z' }, false],
+])('%o passes: %s', (change, want) => expect(passes(command, { ...none, ...change })).toBe(want));
+
+it('leaves out filters that are not set', () => {
+  expect(parametersOf({ state: '', actor: 'a b', from: '2026-01-02T10:00:00Z' }).toString()).toBe('actor=a+b&from=2026-01-02T10%3A00%3A00.000Z');
+});
