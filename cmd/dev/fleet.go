@@ -15,7 +15,9 @@ import (
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/ovms"
 	"motorpool/telematics/signing"
+	"motorpool/telematics/teltonika"
 )
 
 //go:embed fleet.json
@@ -102,7 +104,8 @@ func (e *environment) reportingFirst() []telematics.VehicleID {
 	var ids []telematics.VehicleID
 	for _, v := range e.fleet.record.Vehicles {
 		profile, ok := simulator.Demo(v.ID)
-		if ok && profile.Gone == 0 && profile.Latency == nil && e.Latency != "cellular" && e.fleet.simulates(v.ID) {
+		first := ok && profile.Gone == 0 && profile.Latency == nil || v.Protocol == ovms.Protocol || v.Protocol == teltonika.Protocol
+		if first && e.Latency != "cellular" && e.fleet.simulates(v.ID) {
 			ids = append(ids, v.ID)
 		}
 	}
