@@ -8,7 +8,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-dev: go ## run a complete installation here: servers, service, ten demo cars (ARGS="--http 127.0.0.1:9000")
+dev: go ## run a complete installation here: servers, service, twelve demo cars (ARGS="--http 127.0.0.1:9000")
 	@go build -o bin/dev ./cmd/dev
 	@bin/dev $(ARGS)
 

@@ -74,3 +74,19 @@ func TestSecurityPageNamesTestsThatExist(t *testing.T) {
 		}
 	}
 }
+
+func TestEachDecisionIsInTheIndex(t *testing.T) {
+	index, err := os.ReadFile("docs/adr/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := fs.Glob(os.DirFS("docs/adr"), "0*.md")
+	if err != nil || len(decisions) == 0 {
+		t.Fatal(decisions, err)
+	}
+	for _, name := range decisions {
+		if strings.Count(string(index), "]("+name+")") != 1 {
+			t.Errorf("docs/adr/README.md does not have %s once", name)
+		}
+	}
+}
