@@ -58,15 +58,22 @@ var errSessionEnded = errors.New("the issuer renews the tokens no more")
 
 var errBusy = unavailableError("too many people sign in at the same time")
 
-// enter waits for nothing: it fails where the issuer is asked too often already.
-func (i *issuer) enter(ctx context.Context) (context.Context, func(), error) {
+// ask calls the issuer, once it is discovered. It waits for no other call: it fails where the issuer
+// is asked too often already.
+func (i *issuer) ask(ctx context.Context, call func(context.Context, *provider) error) error {
 	select {
 	case i.calls <- struct{}{}:
+		defer func() { <-i.calls }()
 	default:
-		return nil, nil, errBusy
+		return errBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, issuerTimeout)
-	return ctx, func() { cancel(); <-i.calls }, nil
+	defer cancel()
+	found, err := i.discover(ctx)
+	if err != nil {
+		return err
+	}
+	return call(ctx, found)
 }
 
 // discover returns what the issuer says of itself, and asks it once.
@@ -115,70 +122,54 @@ func newAttempt() attempt {
 }
 
 // page returns the issuer's page for an attempt.
-func (i *issuer) page(ctx context.Context, a attempt) (string, error) {
-	ctx, leave, err := i.enter(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	found, err := i.discover(ctx)
-	if err != nil {
-		return "", err
-	}
+func (i *issuer) page(ctx context.Context, a attempt) (page string, err error) {
 	options := []oauth2.AuthCodeOption{oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)}
 	if i.Audience != "" {
 		options = append(options, oauth2.SetAuthURLParam("audience", i.Audience), oauth2.SetAuthURLParam("resource", i.Audience))
 	}
-	return found.oauth.AuthCodeURL(a.State, options...), nil
+	err = i.ask(ctx, func(_ context.Context, found *provider) error {
+		page = found.oauth.AuthCodeURL(a.State, options...)
+		return nil
+	})
+	return page, err
 }
 
 // exchange returns the tokens for the code of an attempt's callback.
-func (i *issuer) exchange(ctx context.Context, a attempt, code string) (session, error) {
-	ctx, leave, err := i.enter(ctx)
-	if err != nil {
-		return session{}, err
-	}
-	defer leave()
-	found, err := i.discover(ctx)
-	if err != nil {
-		return session{}, err
-	}
-	tokens, err := found.oauth.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
-	if err != nil {
-		return session{}, classify("exchange the issuer's code", err)
-	}
-	idToken, _ := tokens.Extra("id_token").(string)
-	verified, err := found.verifier.Verify(ctx, idToken)
-	if err != nil {
-		return session{}, fmt.Errorf("verify the ID token: %w", err)
-	}
-	if verified.Nonce != a.Nonce {
-		return session{}, errors.New("verify the ID token: it is of another sign-in (nonce)")
-	}
-	return session{Access: tokens.AccessToken, Refresh: tokens.RefreshToken, ID: idToken, Until: tokens.Expiry}, nil
+func (i *issuer) exchange(ctx context.Context, a attempt, code string) (s session, err error) {
+	err = i.ask(ctx, func(ctx context.Context, found *provider) error {
+		tokens, err := found.oauth.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+		if err != nil {
+			return classify("exchange the issuer's code", err)
+		}
+		idToken, _ := tokens.Extra("id_token").(string)
+		verified, err := found.verifier.Verify(ctx, idToken)
+		if err != nil {
+			return fmt.Errorf("verify the ID token: %w", err)
+		}
+		if verified.Nonce != a.Nonce {
+			return errors.New("verify the ID token: it is of another sign-in (nonce)")
+		}
+		s = session{Access: tokens.AccessToken, Refresh: tokens.RefreshToken, ID: idToken, Until: tokens.Expiry}
+		return nil
+	})
+	return s, err
 }
 
 // renew returns a session with new tokens, or errSessionEnded.
 func (i *issuer) renew(ctx context.Context, old session) (session, error) {
-	ctx, leave, err := i.enter(ctx)
-	if err != nil {
-		return session{}, err
-	}
-	defer leave()
-	found, err := i.discover(ctx)
-	if err != nil {
-		return session{}, err
-	}
-	tokens, err := found.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
-	if err != nil {
-		return session{}, classify("renew tokens", err)
-	}
 	renewed := old
-	renewed.Access, renewed.Refresh, renewed.Until = tokens.AccessToken, tokens.RefreshToken, tokens.Expiry
-	if idToken, ok := tokens.Extra("id_token").(string); ok {
-		renewed.ID = idToken
-	}
-	return renewed, nil
+	err := i.ask(ctx, func(ctx context.Context, found *provider) error {
+		tokens, err := found.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
+		if err != nil {
+			return classify("renew tokens", err)
+		}
+		renewed.Access, renewed.Refresh, renewed.Until = tokens.AccessToken, tokens.RefreshToken, tokens.Expiry
+		if idToken, ok := tokens.Extra("id_token").(string); ok {
+			renewed.ID = idToken
+		}
+		return nil
+	})
+	return renewed, err
 }
 
 // signOutPage returns where the issuer ends its own session (OpenID Connect RP-Initiated Logout),
