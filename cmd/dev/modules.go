@@ -7,6 +7,7 @@ import (
 
 	"motorpool/simulator"
 	modules "motorpool/simulator/ovms"
+	trackers "motorpool/simulator/teltonika"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
 )
@@ -30,17 +31,24 @@ func (f fleet) modules(password func(telematics.Unit) string) []modules.Config {
 	return all
 }
 
-// startModules starts the modules, which outlive the service, as the cars do.
-func (e *environment) startModules(ctx context.Context, unitsURL string) {
+// startUnits starts the units of other protocols, which outlive the service, as the cars do.
+func (e *environment) startUnits(ctx context.Context, unitsURL string) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	for _, config := range e.fleet.modules(e.UnitPassword) {
-		config.Broker, config.Logger = unitsURL, e.log
+	start := func(unit telematics.Unit, run func(context.Context) error) {
 		running.Go(func() {
-			if err := modules.New(config).Run(ctx); err != nil {
-				e.log.Error("module ended", "unit", config.Unit, "err", err)
+			if err := run(ctx); err != nil {
+				e.log.Error("unit ended", "unit", unit, "err", err)
 			}
 		})
+	}
+	for _, config := range e.fleet.modules(e.UnitPassword) {
+		config.Broker, config.Logger = unitsURL, e.log
+		start(config.Unit, modules.New(config).Run)
+	}
+	for _, config := range e.fleet.trackers(e.UnitPassword) {
+		config.Broker, config.Logger = unitsURL, e.log
+		start(config.Unit, trackers.New(config).Run)
 	}
 	e.OnClose(func() error { stop(); running.Wait(); return nil })
 }

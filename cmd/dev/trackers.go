@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"sync"
-
 	"motorpool/simulator"
 	trackers "motorpool/simulator/teltonika"
 	"motorpool/telematics"
@@ -22,19 +19,4 @@ func (f fleet) trackers(password func(telematics.Unit) string) []trackers.Config
 		}
 	}
 	return all
-}
-
-// startTrackers starts the Teltonika units, which outlive the service, as the cars do.
-func (e *environment) startTrackers(ctx context.Context, unitsURL string) {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	for _, config := range e.fleet.trackers(e.UnitPassword) {
-		config.Broker, config.Logger = unitsURL, e.log
-		running.Go(func() {
-			if err := trackers.New(config).Run(ctx); err != nil {
-				e.log.Error("unit ended", "unit", config.Unit, "err", err)
-			}
-		})
-	}
-	e.OnClose(func() error { stop(); running.Wait(); return nil })
 }
