@@ -1,0 +1,263 @@
+package brokertest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Claim implements broker.Commands.
+func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
+	claim, err := m.claim(ctx, *c)
+	if err != nil {
+		m.Uncache(c.Vehicle)
+	}
+	if !errors.Is(err, errStale) {
+		return claim, err
+	}
+	if c, err = accept(); err != nil {
+		return delivery.Claim{}, err
+	}
+	accepted := *c
+	accepted.Version = 0
+	return m.claim(ctx, accepted)
+}
+
+// errStale means that a vehicle's record has another version than a command.
+var errStale = errors.New("the vehicle's record has changed")
+
+func (m *Memory) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+	if err := m.enter(ctx, "Claim"); err != nil {
+		return delivery.Claim{}, err
+	}
+	defer m.mu.Unlock()
+	twin, ok := m.twins[c.Vehicle]
+	switch {
+	case c.Version != 0 && (!ok || c.Version != version(twin)):
+		return delivery.Claim{}, errStale
+	case !ok:
+		return delivery.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
+	}
+	c.Version = 0
+	if _, ok := m.commands[c.ID]; ok {
+		return delivery.Claim{}, fmt.Errorf("claim: there is a command %s already", c.ID)
+	}
+	for _, other := range m.commands {
+		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() || c.Lane == telematics.UnitLane && other.Unit == c.Unit && other.AwaitsAnswer(time.Now().Add(m.ahead)) {
+			return delivery.Claim{Occupant: &other}, nil
+		}
+	}
+	if c.Key != nil && !m.keep(*c.Key, c.ID) {
+		return delivery.Claim{KeyTaken: true}, nil
+	}
+	m.seq++
+	c.Seq, c.State = m.seq, telematics.Accepted
+	c.Requested, c.Deadline = storedTime(c.Requested), storedTime(c.Deadline)
+	if !c.AnswerBy.IsZero() {
+		c.AnswerBy = storedTime(c.AnswerBy)
+	}
+	m.commands[c.ID] = c
+	return delivery.Claim{Seq: c.Seq, At: time.Now().Add(m.ahead)}, nil
+}
+
+// AwaitingAnswer implements broker.Commands.
+func (m *Memory) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
+	if err := m.enter(ctx, "AwaitingAnswer"); err != nil {
+		return telematics.Command{}, false, err
+	}
+	defer m.mu.Unlock()
+	for _, c := range m.commands {
+		if c.Unit == unit && c.AwaitsAnswer(time.Now().Add(m.ahead)) {
+			return c, true, nil
+		}
+	}
+	return telematics.Command{}, false, nil
+}
+
+// AnsweredBefore implements broker.Commands.
+func (m *Memory) AnsweredBefore(ctx context.Context, c telematics.Command) (before telematics.Command, found bool, err error) {
+	if err := m.enter(ctx, "AnsweredBefore"); err != nil {
+		return telematics.Command{}, false, err
+	}
+	defer m.mu.Unlock()
+	for _, other := range m.commands {
+		if other.Unit == c.Unit && other.Lane == telematics.UnitLane && other.Seq < c.Seq && other.Seq > before.Seq &&
+			(!other.ReceivedAt.IsZero() || other.State.IsFinal()) {
+			before, found = other, true
+		}
+	}
+	return before, found, nil
+}
+
+// StoreProgress implements broker.Commands.
+func (m *Memory) StoreProgress(ctx context.Context, notes []delivery.Note) error {
+	if err := m.enter(ctx, "StoreProgress"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	for _, n := range notes {
+		c, ok := m.commands[n.Command]
+		switch {
+		case !ok:
+			continue
+		case !n.ReceivedAt.IsZero() && c.State.MayBecome(telematics.Received):
+			c.State = telematics.Received
+		case !n.SentAt.IsZero() && c.State == telematics.Accepted:
+			c.State = telematics.Sent
+		}
+		m.commands[n.Command] = progressed(c, n.Progress)
+	}
+	return nil
+}
+
+// Settle implements broker.Commands.
+func (m *Memory) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+	if err := m.enter(ctx, "Settle"); err != nil {
+		return nil, false, err
+	}
+	defer m.mu.Unlock()
+	c, ok := m.commands[s.Command]
+	if !ok || s.Unit != "" && s.Unit != c.Unit || !c.State.MayBecome(s.State) {
+		return nil, false, nil
+	}
+	c.Late, c.Overruled = !c.State.IsOpen(), c.Overruled || c.State == telematics.Rejected
+	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
+	if s.Reported != nil {
+		c.Reported = s.Reported
+	}
+	if s.State == telematics.Received {
+		s.ReceivedAt = s.At
+	}
+	c = progressed(c, s.Progress)
+	if s.Unit != "" && !s.State.IsOpen() {
+		c.AnswerBy = time.Time{}
+	}
+	if !s.State.IsOpen() {
+		c.Completed = storedTime(s.At)
+		m.add(c.Activity())
+	}
+	m.commands[c.ID] = c
+	return &c, true, nil
+}
+
+// progressed returns a command that has come as far as is known: of each time the first stays.
+func progressed(c telematics.Command, p delivery.Progress) telematics.Command {
+	if c.SentAt.IsZero() {
+		c.SentAt = storedTime(p.SentAt)
+	}
+	if c.ReceivedAt.IsZero() {
+		c.ReceivedAt = storedTime(p.ReceivedAt)
+	}
+	if len(p.Retransmitted) > len(c.Retransmitted) {
+		c.Retransmitted = slices.Clone(p.Retransmitted)
+	}
+	c.Attempts = max(c.Attempts, p.Attempts)
+	return c
+}
+
+// Updates implements broker.Commands.
+func (m *Memory) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
+	if err := m.enter(ctx, "Updates"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var news []telematics.Command
+	for id, c := range m.commands {
+		heard := slices.Contains(received, id)
+		if (heard || slices.Contains(unanswered, id)) && (!c.State.IsOpen() || c.State == telematics.Received && !heard) {
+			news = append(news, c)
+		}
+	}
+	return news, nil
+}
+
+// Overdue implements broker.Commands.
+func (m *Memory) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
+	if err := m.enter(ctx, "Overdue"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	if now := time.Now(); before.After(now) {
+		before = now
+	}
+	var overdue []telematics.Command
+	for _, c := range m.commands {
+		if c.State.IsOpen() && c.Deadline.Before(before) {
+			overdue = append(overdue, c)
+		}
+	}
+	slices.SortFunc(overdue, func(a, b telematics.Command) int { return a.Deadline.Compare(b.Deadline) })
+	return overdue[:min(limit, len(overdue))], nil
+}
+
+// Unconfirmed implements broker.Commands.
+func (m *Memory) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
+	if err := m.enter(ctx, "Unconfirmed"); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	order := func(a, b telematics.Command) int {
+		return cmp.Or(a.Deadline.Compare(b.Deadline), bytes.Compare(a.ID[:], b.ID[:]))
+	}
+	var found []telematics.Command
+	for _, c := range m.commands {
+		if m.isUnconfirmed(&c) && c.Deadline.After(since) && order(c, behind) > 0 {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, order)
+	return found[:min(limit, len(found))], nil
+}
+
+func (m *Memory) isUnconfirmed(c *telematics.Command) bool {
+	if c.State != telematics.Unknown || !c.ByReport || c.ReportedBefore || c.Contradicted || c.SentAt.IsZero() {
+		return false
+	}
+	for _, other := range m.commands {
+		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.Seq > c.Seq {
+			return false
+		}
+	}
+	return true
+}
+
+// Conclude implements broker.Commands.
+func (m *Memory) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+	if err := m.enter(ctx, "Conclude"); err != nil {
+		return nil, false, err
+	}
+	c, ok := m.commands[s.Command]
+	if !ok || !m.isUnconfirmed(&c) {
+		m.mu.Unlock()
+		return nil, false, nil
+	}
+	if s.State == telematics.Unknown {
+		defer m.mu.Unlock()
+		c.Contradicted = true
+		m.commands[c.ID] = c
+		return &c, true, nil
+	}
+	m.mu.Unlock()
+	return m.Settle(ctx, s)
+}
+
+// Command returns a command as it is written down, or a *telematics.Error with
+// CommandNotFound.
+func (m *Memory) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
+	if err := m.enter(ctx, "Command"); err != nil {
+		return telematics.Command{}, err
+	}
+	defer m.mu.Unlock()
+	c, ok := m.commands[id]
+	if !ok {
+		return telematics.Command{}, telematics.NoSuchCommand(id)
+	}
+	return c, nil
+}
