@@ -58,8 +58,8 @@ var errSessionEnded = errors.New("the issuer renews the tokens no more")
 
 var errBusy = unavailableError("too many people sign in at the same time")
 
-// ask calls the issuer, once it is discovered. It waits for no other call: it fails where the issuer
-// is asked too often already.
+// ask calls the issuer, once it is discovered. It waits for no other call: where too many ask the
+// issuer already, it fails.
 func (i *issuer) ask(ctx context.Context, call func(context.Context, *provider) error) error {
 	select {
 	case i.calls <- struct{}{}:
