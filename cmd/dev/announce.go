@@ -19,7 +19,7 @@ func (e *environment) announce(here endpoints) error {
 	if err := writeFiles(e.flags.Dir, e.fleet.logins(e.UnitPassword), here.env); err != nil {
 		return err
 	}
-	e.printUsage(here.base, here.units, here.value("CONSOLE_LINK"))
+	e.printUsage(here.base, here.units, here.value("CONSOLE_URL"))
 	return nil
 }
 

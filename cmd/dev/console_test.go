@@ -62,16 +62,16 @@ func TestConsole_MovesACarAndHaltsTheFleet(t *testing.T) {
 		}
 		return found
 	}
-	do("sign in", chromedp.Navigate(strings.Trim(world.env["CONSOLE_LINK"], "'")), chromedp.WaitVisible("tbody tr:nth-child(12)"))
-	do("unlock car 1", chromedp.Click(`//a[text()="M-IM 2101"]`), chromedp.Click(`//section//button[text()="Unlock"]`),
-		chromedp.Click(`//dialog[@open]//button[text()="Unlock"]`), chromedp.WaitVisible(".commands svg .end.succeeded"))
+	do("sign in", chromedp.Navigate(world.env["CONSOLE_URL"]), chromedp.WaitVisible("tbody tr:nth-child(12)"))
+	do("unlock car 1", chromedp.Click(`[data-vehicle="1"]`), chromedp.Click(`[data-action="unlock"]`),
+		chromedp.Click(`//dialog[@open]//button[text()="Unlock"]`), chromedp.WaitVisible(`[data-command][data-state="succeeded"] svg .end.succeeded`))
 	if got := text(".commands .state"); got != "done" {
 		t.Errorf("the unlock is %q", got)
 	}
 	if locked := world.status(1)["telemetry.is_locked"]; locked != false {
 		t.Errorf("locked after it: %v", locked)
 	}
-	do("halt", chromedp.KeyEvent("h"), chromedp.SendKeys("dialog[open] input", "recall of brakes"), chromedp.Click("dialog[open] button.danger"), chromedp.WaitNotPresent("dialog[open]"))
+	do("halt", chromedp.KeyEvent("h"), chromedp.SendKeys("dialog[open] input", "recall of brakes"), chromedp.Click("dialog[open] button.danger"), chromedp.WaitNotPresent("dialog[open]"), chromedp.WaitReady("body[data-halted]"))
 	for _, place := range []string{".halt strong", ".why"} {
 		if got := text(place); !strings.Contains(got, "recall of brakes") {
 			t.Errorf("%s says %q", place, got)
@@ -80,7 +80,7 @@ func TestConsole_MovesACarAndHaltsTheFleet(t *testing.T) {
 	if r := world.call("POST", "vehicles/1/control/lock", "ADMIN_TOKEN"); r.Error.Code != "commands_halted" {
 		t.Errorf("a command while halted: %+v", r)
 	}
-	do("resume", chromedp.Click(".halt button"), chromedp.WaitNotPresent(".halt"))
+	do("resume", chromedp.Click(".halt button"), chromedp.WaitNotPresent("body[data-halted]"))
 	do("sign out", chromedp.Click(`//header//button[text()="Sign out"]`), chromedp.WaitVisible(`//a[@href="sign-in"]`))
 	do("open the console again", chromedp.Navigate(world.env["BASE_URL"]+"/console/"), chromedp.WaitVisible(`//a[text()="Sign in"]`))
 }

@@ -123,7 +123,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		here.env = append(here.env, variable{"CONSOLE_LINK", link})
+		here.env = append(here.env, variable{"CONSOLE_URL", link})
 		return e.announce(here)
 	})
 	return service.Wait()

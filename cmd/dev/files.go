@@ -37,9 +37,10 @@ func writeFiles(dir string, units any, env []variable) error {
 	return world.WriteFile(filepath.Join(dir, envFile), []byte(text.String()))
 }
 
-// quoted returns a value for a shell, with quotes if it needs them.
+// quoted returns a value for a shell, with quotes if it needs them. A shell expands no patterns
+// in an assignment.
 func quoted(value string) string {
-	if !strings.ContainsAny(value, " \t'\"\\$`&;|<>()*?[]#~!{}") {
+	if !strings.ContainsAny(value, " \t'\"\\$`&;|<>()#~!{}") {
 		return value
 	}
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
