@@ -1,0 +1,9 @@
+/** Whether keys belong to where a person types or chooses, not to the page. */
+export function isTyping(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('input:not([type=checkbox], [type=radio]), textarea, select, dialog[open]') !== null;
+}
+
+/** Whether a key is one of the page's: nobody types, and the browser has no use for it. */
+export function isForPage(event: KeyboardEvent): boolean {
+  return !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target);
+}
