@@ -11,6 +11,7 @@ export type Action = Schemas['Action'];
 export type Halt = Schemas['Halt'];
 export type Me = Schemas['Me'];
 export type Activity = Schemas['Activity'];
+export type BulkCommand = Schemas['BulkCommand'];
 
 interface Envelope<Data, Meta> {
   success: boolean;
@@ -91,6 +92,13 @@ export const order = (vehicle: number, action: Action, parameters?: unknown) =>
     // A request that is repeated after a lost answer moves the car once.
     headers: { Prefer: 'respond-async', 'Idempotency-Key': crypto.randomUUID() },
     body: parameters ?? {},
+  });
+
+/** Orders an action of many vehicles. The key identifies the order: sent again, it returns its results. */
+export const orderMany = (vehicles: number[], action: Action, key: string) =>
+  call<BulkCommand>('POST', 'api/v1/admin/commands', {
+    headers: { 'Idempotency-Key': key },
+    body: { action, vehicle_ids: vehicles, ...(action === 'attention' ? { parameters: { signal: 'lights' } } : {}) },
   });
 
 export const halt = (reason: string, agency: number | null) =>

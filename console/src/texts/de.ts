@@ -42,6 +42,36 @@ export const de: Texts = {
     clear: 'Keines wählen',
     tooMany: 'Ein Auftrag nimmt höchstens 1.000 Fahrzeuge. Wählen Sie weniger.',
   },
+  bulk: {
+    title: (action, n) => (n === 1 ? `${action}: 1 Fahrzeug` : `${action}: ${n} Fahrzeuge`),
+    ask: (action, n) => `${action}: ${n === 1 ? '1 Fahrzeug' : `${n} Fahrzeuge`}?`,
+    then: 'Danach gilt für jedes Fahrzeug, das es ausführt:',
+    refused: (n) => (n === 1 ? '1 Fahrzeug würde abgelehnt:' : `${n} Fahrzeuge würden abgelehnt:`),
+    andMore: (n) => `und ${n} weitere`,
+    send: (action, n) => `${action} (${n})`,
+    sending: 'Wird gesendet…',
+    lost: 'Es ist nicht bekannt, ob der Auftrag ankam. Versuchen Sie es noch einmal: Er wird einmal ausgeführt.',
+    kinds: {
+      open: 'offen',
+      executed: 'ausgeführt',
+      unknown: 'nicht bekannt',
+      failed: 'versucht und gescheitert',
+      not_executed: 'nicht ausgeführt',
+      refused: 'abgelehnt, nichts gesendet',
+    },
+    columns: { accepted: 'Angenommen', sent: 'Gesendet', received: 'Empfangen', result: 'Ergebnis', why: 'Warum, und was nun', now: 'Türen jetzt' },
+    show: (kind, n) => `nur ${kind} zeigen (${n})`,
+    showAll: 'Alle zeigen',
+    unknown: (n) =>
+      n === 1
+        ? '1 Fahrzeug hat es vielleicht getan. Eine späte Antwort entscheidet es noch hier. Sonst fragen Sie es nach seinem Zustand, bevor Sie es wiederholen.'
+        : `${n} Fahrzeuge haben es vielleicht getan. Späte Antworten entscheiden es noch hier. Sonst fragen Sie sie nach ihrem Zustand, bevor Sie es wiederholen.`,
+    askState: 'Nach dem Zustand fragen',
+    asked: { live: 'hat gerade geantwortet', cache: 'hat nicht geantwortet' },
+    again: (n) => `Die ${n} wählen, die es nicht getan haben`,
+    none: 'Diesen Auftrag gibt es nicht, oder er gehört einer anderen Agentur.',
+    late: 'spät beantwortet',
+  },
   columns: {
     plate: 'Kennzeichen',
     model: 'Fahrzeug',

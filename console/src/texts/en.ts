@@ -43,6 +43,36 @@ export const en = {
     clear: 'Select none',
     tooMany: 'One order takes at most 1,000 vehicles. Select fewer.',
   },
+  bulk: {
+    title: (action: string, n: number) => (n === 1 ? `${action}: 1 vehicle` : `${action}: ${n} vehicles`),
+    ask: (action: string, n: number) => `${action}: ${n === 1 ? '1 vehicle' : `${n} vehicles`}?`,
+    then: 'Afterwards, of each vehicle that does it:',
+    refused: (n: number) => (n === 1 ? '1 vehicle would be refused:' : `${n} vehicles would be refused:`),
+    andMore: (n: number) => `and ${n} more`,
+    send: (action: string, n: number) => `${action} (${n})`,
+    sending: 'Sending…',
+    lost: 'It is not known whether the order arrived. Try again: it is carried out once.',
+    kinds: {
+      open: 'open',
+      executed: 'done',
+      unknown: 'not known',
+      failed: 'tried and failed',
+      not_executed: 'not done',
+      refused: 'refused, nothing sent',
+    } as Record<string, string>,
+    columns: { accepted: 'Accepted', sent: 'Sent', received: 'Received', result: 'Result', why: 'Why, and what next', now: 'Doors now' },
+    show: (kind: string, n: number) => `show ${kind} alone (${n})`,
+    showAll: 'Show all',
+    unknown: (n: number) =>
+      n === 1
+        ? '1 vehicle may have done it. A late answer still settles it here. Otherwise ask it for its state before you send it again.'
+        : `${n} vehicles may have done it. Late answers still settle them here. Otherwise ask them for their state before you send it again.`,
+    askState: 'Ask them for their state',
+    asked: { live: 'has just answered', cache: 'did not answer' } as Record<string, string>,
+    again: (n: number) => `Select the ${n} that did not do it`,
+    none: 'There is no such bulk, or it is another agency’s.',
+    late: 'answered late',
+  },
   columns: {
     plate: 'Plate',
     model: 'Vehicle',

@@ -1,0 +1,50 @@
+// What may be done to a vehicle, and why not.
+import type { Action, Halt, Me } from '../api/client';
+import type { Texts } from '../texts/en';
+
+/** An action that people order; report-state comes from the service itself. */
+export type Ordered = Exclude<Action, 'report-state'>;
+
+export const actions: Ordered[] = [
+  'lock',
+  'unlock',
+  'enable-driving',
+  'disable-driving',
+  'unlock-and-enable-driving',
+  'lock-and-disable-driving',
+  'attention',
+  'open-top-case',
+];
+
+/** What opens, starts or stops a car asks first. */
+export const harmless: Action[] = ['lock', 'attention'];
+
+/** What is known of a vehicle that matters to its buttons; undefined: not known here. */
+export interface Target {
+  unit: string | null;
+  agency_id: number;
+  commands?: Action[] | undefined;
+  contact?: string | undefined;
+  open: boolean;
+}
+
+/** Why an action is off; empty: it is on. */
+export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt | null, texts: Texts): string {
+  if (me?.level === 'viewer') return texts.off.viewer;
+  if (target.unit === null) return texts.off.noUnit;
+  if (target.commands && !target.commands.includes(action)) return texts.off.capability;
+  if (halt) return texts.off.halted(halt.reason);
+  if (target.contact === 'offline') return texts.off.offline;
+  if (target.open) return texts.off.busy;
+  return '';
+}
+
+/** How many orders of a bulk would be refused for each reason, as far as is known before. */
+export function refusals(reasons: string[]): [reason: string, count: number][] {
+  const counts = new Map<string, number>();
+  for (const reason of reasons) if (reason) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+/** Whether an order to so many vehicles asks first. */
+export const asksFirst = (action: Action, vehicles: number) => action !== 'lock' || vehicles > 20;
