@@ -3,56 +3,9 @@ package httpapi
 import (
 	"context"
 
+	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 )
-
-// activityBody is one entry of the audit log.
-type activityBody struct {
-	ID         int64               `json:"id"`
-	At         string              `json:"at"`
-	Actor      string              `json:"actor"`
-	Role       telematics.Role     `json:"role"`
-	AgencyID   *int64              `json:"agency_id"`
-	VehicleID  *int64              `json:"vehicle_id"`
-	BookingID  *int64              `json:"booking_id"`
-	Action     string              `json:"action"`
-	Parameters any                 `json:"parameters"` // null: none
-	Outcome    *telematics.Outcome `json:"outcome"`
-	Code       *telematics.Code    `json:"code"`
-	CommandID  *string             `json:"command_id"`
-	RequestID  *string             `json:"request_id"`
-	LatencyMS  int64               `json:"latency_ms"`
-	Late       bool                `json:"late"`
-	Note       *string             `json:"note"`
-}
-
-func newActivityBody(a telematics.Activity) activityBody {
-	body := activityBody{
-		ID: a.ID, At: timestamp(a.At), Actor: a.Actor.Subject, Role: a.Actor.Role,
-		AgencyID: orNull(int64(a.Agency)), VehicleID: orNull(int64(a.Vehicle)),
-		BookingID: orNull(a.Booking), Action: a.Action, Parameters: newActivityParameters(a),
-		Outcome: orNull(a.Outcome), Code: orNull(a.Code),
-		LatencyMS: a.Latency.Milliseconds(), Late: a.Late, Note: orNull(a.Note),
-	}
-	if a.Command != telematics.NoCommand {
-		body.CommandID = orNull(a.Command.String())
-	}
-	if a.RequestID != telematics.NoCommand {
-		body.RequestID = orNull(a.RequestID.String())
-	}
-	return body
-}
-
-// newActivityParameters returns the parameters of the request, or nil.
-func newActivityParameters(a telematics.Activity) any {
-	switch {
-	case a.Attention != nil:
-		return newAttentionBody(a.Attention)
-	case a.Details != nil:
-		return a.Details
-	}
-	return nil
-}
 
 // activities answers with the audit log.
 type activities struct{ fleet Fleet }
@@ -75,7 +28,7 @@ func (a activities) list(c *call) error {
 		return err
 	}
 	entries, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
-	return c.answerWith(plural(len(entries), "entry"), bodies(entries, newActivityBody), meta)
+	return c.answerWith(plural(len(entries), "entry"), resource.List(entries, resource.NewActivity), meta)
 }
 
 // audit adds the entries of requests to the audit log [LAW-9].

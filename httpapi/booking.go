@@ -2,16 +2,16 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -99,9 +99,9 @@ func (b bookings) get(c *call) error {
 // answerBooking answers with as much of a booking as the actor may see.
 func answerBooking(c *call, status int, message string, d rental.BookingDetails) error {
 	if c.actor.Role == telematics.Client {
-		return c.answerClient(status, message, newBookingBody(d, c.now()))
+		return c.answerClient(status, message, resource.NewBooking(d, c.now()))
 	}
-	return c.write(status, envelope{Success: true, Message: message, Data: newAdminBookingBody(d, c.now())})
+	return c.write(status, envelope{Success: true, Message: message, Data: resource.NewAdminBooking(d, c.now())})
 }
 
 // asFields turns a field error of the domain into the field errors of an answer.
@@ -122,7 +122,7 @@ func describe(d rental.BookingDetails) string {
 func changed(activity string, d rental.BookingDetails) string {
 	switch activity {
 	case rental.BookingExtend:
-		return fmt.Sprintf("The booking %s ends at %s.", d.Reference, timestamp(d.End))
+		return fmt.Sprintf("The booking %s ends at %s.", d.Reference, resource.Timestamp(d.End))
 	case rental.BookingFee:
 		return fmt.Sprintf("The fee was added to the booking %s.", d.Reference)
 	case rental.BookingRefund:
@@ -134,182 +134,124 @@ func changed(activity string, d rental.BookingDetails) string {
 	}
 }
 
-// bookingBody is the booking of the interface, section 2.3. Unknown values are null.
-type bookingBody struct {
-	ID                int64               `json:"id"`
-	Reference         string              `json:"reference"`
-	Status            rental.BookingState `json:"status"`
-	StartDate         string              `json:"start_date"`
-	EndDate           string              `json:"end_date"`
-	ActualStart       *string             `json:"actual_start"`
-	ActualEnd         *string             `json:"actual_end"`
-	Vehicle           bookingVehicleBody  `json:"vehicle"`
-	Pickup            bookingStationBody  `json:"pickup_station"`
-	Dropoff           bookingStationBody  `json:"dropoff_station"`
-	Pricing           pricingBody         `json:"pricing"`
-	Payment           bookingPaymentBody  `json:"payment"`
-	Fees              []feeBody           `json:"fees"`
-	CanCancel         bool                `json:"can_cancel"`
-	CanExtend         bool                `json:"can_extend"`
-	CreatedAt         string              `json:"created_at"`
-	*adminBookingBody                     // absent in answers to clients
-}
-
-type bookingVehicleBody struct {
-	ID int64 `json:"id"`
-	descriptionBody
-}
-
-type bookingStationBody struct {
-	ID        int64   `json:"id"`
-	Name      string  `json:"name"`
-	Address   string  `json:"address"`
-	Latitude  float64 `json:"latitude"`
-	Longitude float64 `json:"longitude"`
-}
-
-// pricingBody has amounts as numbers with all the currency's digits. None is ever a float.
-type pricingBody struct {
-	DurationHours json.Number     `json:"duration_hours"`
-	HourlyRate    json.Number     `json:"hourly_rate"`
-	Subtotal      json.Number     `json:"subtotal"`
-	Tax           json.Number     `json:"tax"`
-	Deposit       json.Number     `json:"deposit"`
-	Total         json.Number     `json:"total"`
-	RentalTotal   json.Number     `json:"rental_total"`
-	Currency      rental.Currency `json:"currency"`
-}
-
-type bookingPaymentBody struct {
-	Method   *string              `json:"method"`
-	Status   rental.PaymentStatus `json:"status"`
-	PaidAt   *string              `json:"paid_at"`
-	Charged  json.Number          `json:"charged"`
-	Refunded json.Number          `json:"refunded"`
-	Held     json.Number          `json:"held"`
-}
-
-// feeBody is a fee as its client sees it.
-type feeBody struct {
-	Kind   string             `json:"kind"`
-	Amount json.Number        `json:"amount"`
-	State  rental.ChargeState `json:"state"`
-	At     string             `json:"at"`
-}
-
-func newBookingBody(d rental.BookingDetails, now time.Time) bookingBody {
-	payment := d.Payment()
-	return bookingBody{
-		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: timestamp(d.Start), EndDate: timestamp(d.End),
-		ActualStart: timestampOrNull(d.ActualStart), ActualEnd: timestampOrNull(d.ActualEnd),
-		Vehicle: bookingVehicleBody{int64(d.Vehicle.ID), newDescriptionBody(d.Vehicle)}, Pickup: newBookingStationBody(d.Pickup), Dropoff: newBookingStationBody(d.Dropoff),
-		Pricing: newPricingBody(d.Price), Payment: newBookingPaymentBody(payment, d.Price.Currency), Fees: newFeeBodies(d.Charges),
-		CanCancel: d.CanCancel(now), CanExtend: d.CanExtend(now), CreatedAt: timestamp(d.Created),
-	}
-}
-
-func newBookingPaymentBody(p rental.Payment, c rental.Currency) bookingPaymentBody {
-	return bookingPaymentBody{
-		Method: orNull(p.Method), Status: p.Status, PaidAt: timestampOrNull(p.PaidAt),
-		Charged: money(c, p.Charged), Refunded: money(c, p.Refunded), Held: money(c, p.Held),
-	}
-}
-
-func newFeeBodies(charges []rental.Charge) []feeBody {
-	fees := []feeBody{}
-	for _, c := range charges {
-		if c.Kind == rental.FeeCharge {
-			fees = append(fees, feeBody{Kind: c.Fee, Amount: money(c.Currency, c.Amount), State: c.State, At: timestamp(c.Created)})
+// list answers GET /admin/bookings.
+func (b bookings) list(c *call) error {
+	p := c.page("bookings")
+	var found []rental.BookingDetails
+	if agency, visible := c.queryAgency(); visible {
+		var err error
+		found, err = b.record.FindBookings(c.ctx(), rental.BookingQuery{
+			Agency:  agency,
+			Client:  c.QueryParam("client"),
+			State:   rental.BookingState(c.QueryParam("status")),
+			Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")),
+			Page:    p.query(),
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return fees
+	now := c.now()
+	listed, meta := cut(p, found, position)
+	return c.answerWith(plural(len(listed), "booking"),
+		resource.List(listed, func(d rental.BookingDetails) resource.Booking { return resource.NewAdminBooking(d, now) }), meta)
 }
 
-func newBookingStationBody(s telematics.Station) bookingStationBody {
-	return bookingStationBody{ID: int64(s.ID), Name: s.Name, Address: s.Address, Latitude: s.Latitude, Longitude: s.Longitude}
+// open answers POST /admin/bookings.
+func (b bookings) open(c *call) error {
+	ctx, cancel := detached(c, b.readBudget)
+	defer cancel()
+	draft := newDraft(c)
+	entry := c.entry(rental.BookingCreate, draft.Vehicle)
+	d, replayed, err := b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At})
+	if err = asFields(err); err != nil {
+		entry.Agency = draft.Agency
+		b.audit.bookingRefused(ctx, entry, 0, rental.BookingDetails{}, err)
+		return err
+	}
+	if replayed {
+		b.audit.bookingReplayed(ctx, entry, d)
+	}
+	c.markReplayed(replayed)
+	c.setHeader(echo.HeaderLocation, "/api/v1/admin/bookings/"+strconv.FormatInt(int64(d.ID), 10))
+	return answerBooking(c, http.StatusCreated, describe(d), d)
 }
 
-func newPricingBody(p rental.Price) pricingBody {
-	amount := func(m rental.Minor) json.Number { return money(p.Currency, m) }
-	return pricingBody{
-		DurationHours: hours(p.Hours), HourlyRate: amount(p.HourlyRate), Subtotal: amount(p.Subtotal), Tax: amount(p.TaxDue),
-		Deposit: amount(p.Deposit), Total: amount(p.Total()), RentalTotal: amount(p.Subtotal + p.TaxDue), Currency: p.Currency,
+// newDraft returns the booking in the body, which the contract has checked.
+func newDraft(c *call) rental.Draft {
+	return rental.Draft{
+		Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Client: c.text("client"),
+		Vehicle: telematics.VehicleID(c.wholeNumber("vehicle_id")), Start: c.time("start_date"), End: c.time("end_date"),
+		Pickup: telematics.StationID(c.wholeNumber("pickup_station_id")), Dropoff: telematics.StationID(c.wholeNumber("dropoff_station_id")),
+		Method: rental.MethodID(c.wholeNumber("payment_method_id")),
 	}
 }
 
-// money writes an amount as a JSON number, exactly.
-func money(c rental.Currency, m rental.Minor) json.Number { return json.Number(c.Format(m)) }
-
-// hours writes a number of hundredths as a JSON number, exactly: 8, 7.5, 0.25.
-func hours(h rental.Hundredths) json.Number {
-	whole, rest := int64(h)/100, int64(h)%100
-	if rest == 0 {
-		return json.Number(strconv.FormatInt(whole, 10))
+// checkDraft checks what the contract cannot express.
+func checkDraft(c *call, wrong *contract.FieldErrors) error {
+	checkText(c, "client", wrong)
+	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); !c.actor.Sees(agency) {
+		return &telematics.Error{Code: forbidden,
+			Message: fmt.Sprintf("Your access token is of agency %d; it makes no bookings of another one.", c.actor.Agency)}
 	}
-	return json.Number(strconv.FormatInt(whole, 10) + "." + strings.TrimRight(strconv.FormatInt(100+rest, 10)[1:], "0"))
+	return nil
 }
 
-// The contract has checked the values of the body.
-
-func (c *call) text(name string) string {
-	text, _ := c.values[name].(string)
-	return text
+func startBooking(_ *call, now time.Time) rental.Decision {
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Begin(now) }
 }
 
-func (c *call) time(name string) time.Time {
-	t, _ := contract.ParseTime(c.text(name))
-	return t
+func endBooking(_ *call, now time.Time) rental.Decision {
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Finish(now) }
 }
 
-// wholeNumber returns an integer of the body, which may be written as 42.0; zero: there is none, or
-// it has more than 64 bits.
-func (c *call) wholeNumber(name string) int64 { return wholeNumber(c.values[name]) }
-
-func wholeNumber(v any) int64 {
-	number, _ := v.(json.Number)
-	if n, err := number.Int64(); err == nil {
-		return n
-	}
-	f, err := number.Float64()
-	if err != nil || math.Abs(f) > maxExact {
-		return 0
-	}
-	return int64(f)
+func fineBooking(c *call, now time.Time) rental.Decision {
+	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+		return d.Fine(now, rental.Fee{Kind: c.text("kind"), Amount: amount, Reason: c.text("reason")})
+	})
 }
 
-// maxExact is the largest integer up to which a float64 has every one.
-const maxExact = 1 << 53
-
-// amount returns the amount of the body in a currency, exactly as it was written; zero: there is
-// none.
-func (c *call) amount(currency rental.Currency) (rental.Minor, error) {
-	number, ok := c.values["amount"].(json.Number)
-	if !ok {
-		return 0, nil
-	}
-	m, err := currency.Parse(number.String())
-	if err != nil {
-		return 0, contract.Invalid("amount", err.Error())
-	}
-	return m, nil
+func refundBooking(c *call, now time.Time) rental.Decision {
+	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+		return d.Refund(now, amount, c.text("reason"))
+	})
 }
 
-// checkAmount checks an amount as far as that is possible without its currency.
-func checkAmount(c *call, wrong *contract.FieldErrors) {
-	number, ok := c.values["amount"].(json.Number)
-	if !ok {
-		return
-	}
-	mantissa, _, _ := strings.Cut(strings.ToLower(number.String()), "e")
-	if strings.HasPrefix(mantissa, "-") || !strings.ContainsAny(mantissa, "123456789") {
-		wrong.AddIfValid("amount", "must be more than 0")
+func captureDeposit(c *call, now time.Time) rental.Decision {
+	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+		return d.CaptureDeposit(now, amount, c.text("reason"))
+	})
+}
+
+// about decides by the amount of the body, which is in the booking's currency.
+func (c *call) about(decide func(rental.BookingDetails, rental.Minor) (rental.Change, error)) rental.Decision {
+	return func(d rental.BookingDetails) (rental.Change, error) {
+		amount, err := c.amount(d.Price.Currency)
+		if err != nil {
+			return rental.Change{}, err
+		}
+		return decide(d, amount)
 	}
 }
 
-// checkText refuses text that says nothing, or that Postgres refuses.
-func checkText(c *call, name string, wrong *contract.FieldErrors) {
-	text := c.text(name)
-	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
-		wrong.AddIfValid(name, "must be text that is not blank, without NUL")
+// checkMoney checks what the contract cannot express.
+func checkMoney(c *call, wrong *contract.FieldErrors) error {
+	checkAmount(c, wrong)
+	checkText(c, "reason", wrong)
+	return nil
+}
+
+// checkRefund checks that the body says how much is refunded: an amount, or all that is left.
+func checkRefund(c *call, wrong *contract.FieldErrors) error {
+	_, hasAmount := c.values["amount"]
+	full, hasFull := c.values["full"]
+	switch {
+	case hasAmount && hasFull:
+		wrong.AddIfValid("full", "must not come with amount: send one of the two")
+	case hasFull && full != true:
+		wrong.AddIfValid("full", "must be true; to give back a part, send amount instead")
+	case !hasAmount && !hasFull:
+		wrong.AddIfValid("amount", `is required: must be a number, not in quotes; to give back all that is left, send "full": true instead`)
 	}
+	return checkMoney(c, wrong)
 }

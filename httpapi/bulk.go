@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -125,13 +126,13 @@ func (o commands) bulk(c *call) error {
 
 // bulkBody is an order to many vehicles, and what has become of it.
 type bulkBody struct {
-	ID          string            `json:"id"`
-	Action      telematics.Action `json:"action"`
-	Parameters  *attentionBody    `json:"parameters"`
-	RequestedBy string            `json:"requested_by"`
-	RequestedAt string            `json:"requested_at"`
-	Summary     bulkSummary       `json:"summary"`
-	Items       []bulkItemBody    `json:"items"`
+	ID          string              `json:"id"`
+	Action      telematics.Action   `json:"action"`
+	Parameters  *resource.Attention `json:"parameters"`
+	RequestedBy string              `json:"requested_by"`
+	RequestedAt string              `json:"requested_at"`
+	Summary     bulkSummary         `json:"summary"`
+	Items       []bulkItemBody      `json:"items"`
 }
 
 // bulkSummary counts vehicles.
@@ -145,17 +146,17 @@ type bulkSummary struct {
 }
 
 type bulkItemBody struct {
-	VehicleID int64        `json:"vehicle_id"`
-	Command   *commandBody `json:"command"` // null: none was made
-	Error     *errorBody   `json:"error"`   // null: the vehicle did it, or the command is open
-	Message   *string      `json:"message"` // of the error
+	VehicleID int64             `json:"vehicle_id"`
+	Command   *resource.Command `json:"command"` // null: none was made
+	Error     *errorBody        `json:"error"`   // null: the vehicle did it, or the command is open
+	Message   *string           `json:"message"` // of the error
 }
 
 func newBulkBody(b telematics.Bulk) bulkBody {
 	body := bulkBody{
-		ID: b.ID.String(), Action: b.Action, Parameters: newAttentionBody(b.Attention),
-		RequestedBy: b.Actor.Subject, RequestedAt: timestamp(b.Requested),
-		Items: bodies(b.Items, newBulkItemBody),
+		ID: b.ID.String(), Action: b.Action, Parameters: resource.NewAttention(b.Attention),
+		RequestedBy: b.Actor.Subject, RequestedAt: resource.Timestamp(b.Requested),
+		Items: resource.List(b.Items, newBulkItemBody),
 	}
 	for _, item := range b.Items {
 		body.Summary.count(item)
@@ -167,7 +168,7 @@ func newBulkItemBody(item telematics.BulkItem) bulkItemBody {
 	body := bulkItemBody{VehicleID: int64(item.Vehicle)}
 	failure := item.Refusal
 	if item.Command != nil {
-		command := newCommandBody(*item.Command)
+		command := resource.NewCommand(*item.Command)
 		body.Command = &command
 		if !item.Command.State.IsOpen() {
 			failure = item.Command.Err()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -23,7 +24,7 @@ func (b bookings) ofClient(c *call) error {
 	now := c.now()
 	listed, meta := cut(p, found, position)
 	return c.answerClient(http.StatusOK, plural(len(listed), "booking"),
-		bodies(listed, func(d rental.BookingDetails) bookingBody { return newBookingBody(d, now) }), meta)
+		resource.List(listed, func(d rental.BookingDetails) resource.Booking { return resource.NewBooking(d, now) }), meta)
 }
 
 // position is a booking's in a page.
@@ -113,7 +114,7 @@ func (k clientControl) order(a telematics.Action) handler {
 }
 
 func (k clientControl) answer(c *call, command *telematics.Command) error {
-	return c.answerClient(http.StatusOK, done(*command), newCommandBody(*command))
+	return c.answerClient(http.StatusOK, done(*command), resource.NewCommand(*command))
 }
 
 // booking returns the booking that the path names. Where it cannot be read, nothing is sent.

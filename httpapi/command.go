@@ -1,70 +1,23 @@
 package httpapi
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
-
-// commandBody is a command, the same wherever it appears.
-type commandBody struct {
-	ID           string              `json:"id"`
-	VehicleID    int64               `json:"vehicle_id"`
-	Action       telematics.Action   `json:"action"`
-	Parameters   *attentionBody      `json:"parameters"`
-	State        telematics.State    `json:"state"`
-	Outcome      *telematics.Outcome `json:"outcome"` // null while open
-	RequestedBy  string              `json:"requested_by"`
-	RequestedAt  string              `json:"requested_at"`
-	SentAt       *string             `json:"sent_at"`
-	ReceivedAt   *string             `json:"received_at"`
-	CompletedAt  *string             `json:"completed_at"`
-	Deadline     string              `json:"deadline"`
-	ExpiresAt    string              `json:"expires_at"`
-	Attempts     int                 `json:"attempts"`
-	PublishedAt  []string            `json:"published_at"`
-	LatencyMS    *int64              `json:"latency_ms"`
-	Late         bool                `json:"late"`
-	Contradicted bool                `json:"contradicted"`
-	Reason       *string             `json:"reason"`
-	Detail       *string             `json:"detail"`
-	Reported     map[string]any      `json:"reported"`
-	Assurance    promisesBody        `json:"assurance"`
-}
-
-type attentionBody struct {
-	Signal     telematics.Signal `json:"signal"`
-	DurationMS int64             `json:"duration_ms"`
-}
-
-func newCommandBody(c telematics.Command) commandBody {
-	body := commandBody{
-		ID: c.ID.String(), VehicleID: int64(c.Vehicle), Action: c.Action, Parameters: newAttentionBody(c.Attention),
-		State: c.State, Outcome: orNull(c.State.Outcome()),
-		RequestedBy: c.Actor.Subject, RequestedAt: timestamp(c.Requested),
-		SentAt: timestampOrNull(c.SentAt), ReceivedAt: timestampOrNull(c.ReceivedAt), CompletedAt: timestampOrNull(c.Completed),
-		Deadline: timestamp(c.Deadline), ExpiresAt: timestamp(c.Expires()), Attempts: c.Attempts, PublishedAt: bodies(c.Publications(), timestamp), Late: c.Late, Contradicted: c.Contradicted,
-		Reason: orNull(c.Reason), Detail: orNull(c.Detail), Assurance: promisesBody(c.Assurance),
-	}
-	if !c.Completed.IsZero() {
-		latency := c.Latency().Milliseconds()
-		body.LatencyMS = &latency
-	}
-	if c.Reported != nil {
-		body.Reported = c.Reported.Nested()
-	}
-	return body
-}
-
-func newAttentionBody(a *telematics.Attention) *attentionBody {
-	if a == nil {
-		return nil
-	}
-	return &attentionBody{Signal: a.Signal, DurationMS: a.Duration.Milliseconds()}
-}
 
 // commands gives orders to vehicles, and answers with what became of them.
 type commands struct {
@@ -94,7 +47,7 @@ func (o commands) get(c *call) error {
 	if err := o.audit.commandsRead(c, []telematics.Command{command}, entry); err != nil {
 		return err
 	}
-	return c.answer("The command is "+string(command.State)+".", newCommandBody(command))
+	return c.answer("The command is "+string(command.State)+".", resource.NewCommand(command))
 }
 
 // ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
@@ -116,7 +69,7 @@ func (o commands) ofVehicle(c *call) error {
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return c.answerWith(plural(len(listed), "command"), bodies(listed, newCommandBody), meta)
+	return c.answerWith(plural(len(listed), "command"), resource.List(listed, resource.NewCommand), meta)
 }
 
 // fleetCommands is the list of GET /admin/commands.
@@ -144,7 +97,7 @@ func (o commands) list(c *call) error {
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return c.answerWith(plural(len(listed), "command"), bodies(listed, newCommandBody), meta)
+	return c.answerWith(plural(len(listed), "command"), resource.List(listed, resource.NewCommand), meta)
 }
 
 // newCommandQuery returns the query without its page, and the filter as the audit log has it. It
@@ -174,4 +127,164 @@ func newCommandQuery(c *call) (query telematics.CommandQuery, filter map[string]
 		return states != "" && !slices.Contains(strings.Split(states, ","), string(s)) || outcome != "" && s.Outcome() != outcome
 	})
 	return query, filter, visible
+}
+
+// order returns the handler of a control action. It answers when the command is settled, or, for a
+// caller that prefers so, once it is accepted. A caller that hangs up does not cancel its command.
+func (o commands) order(a telematics.Action) handler {
+	return func(c *call) error {
+		preferences := readPreferences(c.Request().Header)
+		send := o.controller.Send
+		if preferences.async {
+			send = o.controller.Start
+		}
+		receipt, err := send(c.ctx(), &delivery.Order{
+			Vehicle: c.vehicleID(), Action: a, Attention: attention(a, c.values), Budget: cmp.Or(preferences.wait, o.budget),
+			Actor: c.actor, RequestID: c.id, Idempotency: c.key, Lookup: c.lookup,
+		})
+		c.ordered(receipt, err)
+		c.markReplayed(receipt.Replayed)
+		if !receipt.Replayed { // which waited for nothing
+			preferences.apply(c)
+		}
+		if err != nil {
+			return err
+		}
+		return answerCommand(c, receipt.Command)
+	}
+}
+
+// ordered notes the command of an order, for the log.
+func (c *call) ordered(receipt delivery.Receipt, err error) {
+	var refusal *telematics.Error
+	switch {
+	case receipt.Command != nil:
+		c.command = receipt.Command.ID
+	case errors.As(err, &refusal):
+		c.command = refusal.Command
+	}
+}
+
+// answerCommand answers with a settled command, or, for a call that did not wait, with an open one.
+func answerCommand(c *call, command *telematics.Command) error {
+	if command.State.IsOpen() {
+		c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
+		return c.write(http.StatusAccepted, envelope{
+			Success: true, Message: fmt.Sprintf("The command for vehicle %d is accepted; read its result at Location.", command.Vehicle),
+			Data: resource.NewCommand(*command),
+		})
+	}
+	if err := command.Err(); err != nil {
+		return err
+	}
+	return c.answer(done(*command), resource.NewCommand(*command))
+}
+
+// attention returns the parameters among values that the contract has checked; nil: the action has
+// none.
+func attention(a telematics.Action, values map[string]any) *telematics.Attention {
+	if a != telematics.AttentionSignal {
+		return nil
+	}
+	signal, _ := values["signal"].(string)
+	attention := &telematics.Attention{Signal: telematics.Signal(signal), Duration: telematics.DefaultPulse}
+	if number, ok := values["duration_ms"].(json.Number); ok {
+		milliseconds, _ := number.Float64() // 1000.0 is an integer, too
+		attention.Duration = time.Duration(milliseconds) * time.Millisecond
+	}
+	return attention
+}
+
+// doneFormats are the sentences of done.
+var doneFormats = map[telematics.Action]string{
+	telematics.Lock:                   "Vehicle %d was locked.",
+	telematics.Unlock:                 "Vehicle %d was unlocked.",
+	telematics.EnableDriving:          "Vehicle %d may be driven.",
+	telematics.DisableDriving:         "Vehicle %d was immobilized.",
+	telematics.UnlockAndEnableDriving: "Vehicle %d was unlocked and may be driven.",
+	telematics.LockAndDisableDriving:  "Vehicle %d was immobilized and locked.",
+	telematics.AttentionSignal:        "Vehicle %d drew attention.",
+	telematics.OpenTopCase:            "The top case of vehicle %d was opened.",
+}
+
+// done returns the sentence of the answer to an executed command.
+func done(c telematics.Command) string {
+	if format, ok := doneFormats[c.Action]; ok {
+		return fmt.Sprintf(format, c.Vehicle)
+	}
+	return fmt.Sprintf("Vehicle %d did %s.", c.Vehicle, c.Action)
+}
+
+const (
+	headerPrefer            = "Prefer"
+	headerPreferenceApplied = "Preference-Applied"
+)
+
+// preferences are those of a caller for its answer (RFC 7240). A wait that is too long is
+// shortened; unknown preferences are ignored.
+type preferences struct {
+	async bool          // respond-async: do not wait for the vehicle
+	wait  time.Duration // how long the vehicle may take; zero: the default
+}
+
+func readPreferences(h http.Header) preferences {
+	var p preferences
+	for _, preference := range splitUnquoted(strings.Join(h.Values(headerPrefer), ",")) {
+		preference, _, _ = strings.Cut(preference, ";") // none of ours has parameters
+		name, value, _ := strings.Cut(preference, "=")
+		value = strings.Trim(strings.TrimSpace(value), `"`)
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "respond-async":
+			p.async = true
+		case "wait":
+			if p.wait == 0 { // the first one counts
+				p.wait = waitOf(value)
+			}
+		}
+	}
+	return p
+}
+
+// waitOf returns how long a caller wants to wait, at most as long as a command may take; zero: the
+// value cannot be applied.
+func waitOf(value string) time.Duration {
+	seconds, err := strconv.ParseUint(value, 10, 16) // no sign, and no product that wraps around
+	if errors.Is(err, strconv.ErrRange) {
+		return telematics.MaxBudget
+	}
+	wait := time.Duration(seconds) * time.Second
+	if err != nil || wait < telematics.MinBudget {
+		return 0
+	}
+	return min(wait, telematics.MaxBudget)
+}
+
+// splitUnquoted splits at commas, but for those in quoted strings.
+func splitUnquoted(list string) []string {
+	quoted, escaped := false, false
+	return strings.FieldsFunc(list, func(c rune) bool {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		}
+		return c == ',' && !quoted
+	})
+}
+
+// apply says in the answer which preferences were granted.
+func (p preferences) apply(c *call) {
+	var applied []string
+	if p.async {
+		applied = append(applied, "respond-async")
+	}
+	if p.wait != 0 {
+		applied = append(applied, "wait="+strconv.Itoa(int(p.wait.Seconds())))
+	}
+	if applied != nil {
+		c.setHeader(headerPreferenceApplied, strings.Join(applied, ", "))
+	}
 }

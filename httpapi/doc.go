@@ -9,7 +9,8 @@
 //	contract (415, 400, 422) ─► handler ─► envelope
 //
 // routes.go has all routes, gate.go the order of the checks, errors.go the HTTP status of each
-// error. A noun of the API has its handlers and bodies in the file of its name.
+// error. A noun of the API has its handlers in the file of its name, and its JSON in the file of
+// the same name in package resource.
 //
 // # Audit log
 //

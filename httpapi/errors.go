@@ -15,6 +15,7 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -108,11 +109,11 @@ type errorBody struct {
 
 func newErrorBody(e *telematics.Error) *errorBody {
 	body := &errorBody{
-		Code: e.Code, Retryable: e.Retryable, RetryAfter: orNull(wholeSeconds(e.RetryAfter)),
-		Outcome: orNull(e.Outcome), Reason: orNull(e.Reason), Detail: orNull(e.Detail),
+		Code: e.Code, Retryable: e.Retryable, RetryAfter: resource.OrNull(wholeSeconds(e.RetryAfter)),
+		Outcome: resource.OrNull(e.Outcome), Reason: resource.OrNull(e.Reason), Detail: resource.OrNull(e.Detail),
 	}
 	if e.Command != telematics.NoCommand {
-		body.CommandID = orNull(e.Command.String())
+		body.CommandID = resource.OrNull(e.Command.String())
 	}
 	return body
 }
@@ -240,7 +241,7 @@ func (c *call) answerClient(status int, message string, data any, page ...pageMe
 // becomes an error with its status.
 func (c *call) write(status int, e envelope) error {
 	defer tracing.Step(c.ctx(), delivery.StepAnswer).End()
-	e.RequestID, e.Timestamp = c.idText, timestamp(c.now())
+	e.RequestID, e.Timestamp = c.idText, resource.Timestamp(c.now())
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
@@ -248,27 +249,6 @@ func (c *call) write(status int, e envelope) error {
 		return fmt.Errorf("encode answer: %w", err)
 	}
 	return c.Blob(status, echo.MIMEApplicationJSON, body.Bytes())
-}
-
-// timestamp is ISO 8601 in UTC with milliseconds.
-func timestamp(t time.Time) string { return telematics.FormatTime(t) }
-
-// timestampOrNull is null for the zero time.
-func timestampOrNull(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	s := timestamp(t)
-	return &s
-}
-
-// orNull is null for a zero value that means none.
-func orNull[T comparable](v T) *T {
-	var none T
-	if v == none {
-		return nil
-	}
-	return &v
 }
 
 // plural words a number: "1 vehicle.", "2 entries."

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -122,109 +121,4 @@ func eventFilterOf(c *call) stream.Filter {
 		}
 	}
 	return filter
-}
-
-// commandEventBody is the data of a command event.
-type commandEventBody struct {
-	VehicleID int64       `json:"vehicle_id"`
-	At        string      `json:"at"`
-	Command   commandBody `json:"command"`
-}
-
-// presenceEventBody is the data of a presence event.
-type presenceEventBody struct {
-	VehicleID    int64                    `json:"vehicle_id"`
-	At           string                   `json:"at"`
-	Connectivity presenceConnectivityBody `json:"connectivity"`
-}
-
-type presenceConnectivityBody struct {
-	Status   telematics.PresenceStatus `json:"status"`
-	LastSeen *string                   `json:"last_seen"`
-}
-
-// alarmEventBody is the data of an alarm event.
-type alarmEventBody struct {
-	VehicleID int64     `json:"vehicle_id"`
-	At        string    `json:"at"`
-	Alarm     alarmBody `json:"alarm"`
-}
-
-// haltEventBody is the data of a halt event.
-type haltEventBody struct {
-	VehicleID *int64        `json:"vehicle_id"` // always null
-	At        string        `json:"at"`
-	InForce   bool          `json:"in_force"` // false: it was lifted
-	Halt      haltNamedBody `json:"halt"`
-}
-
-type alarmBody struct {
-	Kind string  `json:"kind"`
-	Text *string `json:"text"`
-}
-
-// EventBody returns the data of an event, and nil for a reset. See stream.Config.
-func EventBody(e telematics.Event) any {
-	switch e.Kind {
-	case telematics.CommandEvent:
-		return commandEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Command: newCommandBody(*e.Command)}
-	case telematics.PresenceEvent:
-		return presenceEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Connectivity: presenceConnectivityBody{
-			Status: e.Change.Presence, LastSeen: timestampOrNull(e.Change.LastSeen),
-		}}
-	case telematics.AlarmEvent:
-		return alarmEventBody{VehicleID: int64(e.Vehicle), At: timestamp(e.At), Alarm: alarmBody{Kind: e.Alarm.Kind, Text: orNull(e.Alarm.Text)}}
-	case telematics.HaltEvent:
-		return haltEventBody{At: timestamp(e.At), InForce: e.Halt.InForce, Halt: newHaltNamedBody(e.Halt.Halt)}
-	case telematics.StatusEvent:
-		body := newChangedBody(e.Change.Fields)
-		body["vehicle_id"], body["at"] = int64(e.Vehicle), timestamp(e.At)
-		if len(e.Change.Large) > 0 {
-			body["too_large"] = e.Change.Large
-		}
-		return body
-	default:
-		return nil
-	}
-}
-
-// newChangedBody is those parts of a vehicle status whose values are new.
-func newChangedBody(fields telematics.Snapshot) map[string]any {
-	body := map[string]any{}
-	if reading, ok := fields[telematics.OEMData]; ok { // first: two of its names are ours
-		own, _ := reading.Value.(map[string]any)
-		maps.Copy(group(body, string(telematics.OEMData)), own)
-	}
-	for field, reading := range fields {
-		switch field {
-		case telematics.OEMData:
-		case telematics.RSRP:
-			group(body, "connectivity")["signal_quality"] = telematics.SignalQuality(fields.Number(telematics.RSRP))
-		default:
-			path := strings.Split(string(field), ".")
-			last := len(path) - 1
-			group(body, path[:last]...)[path[last]] = jsonValue(reading.Value)
-		}
-	}
-	return body
-}
-
-// group returns the object at a path, which it makes where there is none.
-func group(body map[string]any, path ...string) map[string]any {
-	for _, name := range path {
-		inner, ok := body[name].(map[string]any)
-		if !ok {
-			inner = map[string]any{}
-			body[name] = inner
-		}
-		body = inner
-	}
-	return body
-}
-
-func jsonValue(value any) any {
-	if at, ok := value.(time.Time); ok {
-		return timestamp(at)
-	}
-	return value
 }

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
+	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
@@ -39,7 +40,7 @@ func newLive(t *testing.T, log *brokertest.Events, change ...func(*stream.Config
 func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config), change ...func(*stream.Config)) *live {
 	t.Helper()
 	l := &live{log: log}
-	config := stream.Config{Log: log, Body: httpapi.EventBody}
+	config := stream.Config{Log: log, Body: resource.NewEvent}
 	for _, c := range change {
 		c(&config)
 	}

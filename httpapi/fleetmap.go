@@ -9,6 +9,7 @@ import (
 
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/fleetmap"
+	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 )
 
@@ -54,7 +55,7 @@ func (v vehicles) fleetMap(c *call) error {
 	if err := v.audit.read(c, entry); err != nil {
 		return err
 	}
-	body, err := encoder.Close(plural(encoder.Vehicles(), "vehicle"), c.idText, timestamp(c.now()))
+	body, err := encoder.Close(plural(encoder.Vehicles(), "vehicle"), c.idText, resource.Timestamp(c.now()))
 	if err != nil {
 		return err
 	}

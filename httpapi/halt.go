@@ -7,32 +7,9 @@ import (
 	"strings"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 )
-
-// haltNamedBody is a halt.
-type haltNamedBody struct {
-	AgencyID *int64 `json:"agency_id"` // null: of all agencies
-	Reason   string `json:"reason"`
-	By       string `json:"by"`
-	Since    string `json:"since"`
-}
-
-func newHaltNamedBody(h telematics.Halt) haltNamedBody {
-	return haltNamedBody{AgencyID: orNull(int64(h.Agency)), Reason: h.Why, By: h.By, Since: timestamp(h.Since)}
-}
-
-// haltBody is a halt in force, with what it stops now.
-type haltBody struct {
-	haltNamedBody
-	Effect *haltEffectBody `json:"effect"` // null: it could not be counted in time
-}
-
-type haltEffectBody struct {
-	Vehicles int `json:"vehicles"`
-	Withheld int `json:"withheld"`
-	InFlight int `json:"in_flight"`
-}
 
 // killSwitch answers with halts, and changes them.
 type killSwitch struct {
@@ -41,8 +18,8 @@ type killSwitch struct {
 }
 
 // bodies returns halts with what they stop. That is worth less than the halts: it may be missing.
-func (k killSwitch) bodies(c *call, halts ...telematics.Halt) []haltBody {
-	list := bodies(halts, func(h telematics.Halt) haltBody { return haltBody{haltNamedBody: newHaltNamedBody(h)} })
+func (k killSwitch) bodies(c *call, halts ...telematics.Halt) []resource.Halt {
+	list := resource.List(halts, func(h telematics.Halt) resource.Halt { return resource.Halt{NamedHalt: resource.NewNamedHalt(h)} })
 	ctx, cancel := context.WithTimeout(c.ctx(), effectBudget)
 	defer cancel()
 	effects, err := k.halts.Effects(ctx, halts)
@@ -51,7 +28,7 @@ func (k killSwitch) bodies(c *call, halts ...telematics.Halt) []haltBody {
 		return list
 	}
 	for i, e := range effects {
-		body := haltEffectBody(e)
+		body := resource.HaltEffect(e)
 		list[i].Effect = &body
 	}
 	return list

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -141,11 +143,67 @@ func cutAt[T any](p page, items []T, position func(T) string) ([]T, pageMeta) {
 	return items, pageMeta{NextCursor: &next}
 }
 
-// bodies returns the JSON of items; never nil, so that an empty list reads as [].
-func bodies[T, B any](items []T, body func(T) B) []B {
-	list := make([]B, len(items))
-	for i, item := range items {
-		list[i] = body(item)
+// The contract has checked the values of the body.
+
+func (c *call) text(name string) string {
+	text, _ := c.values[name].(string)
+	return text
+}
+
+func (c *call) time(name string) time.Time {
+	t, _ := contract.ParseTime(c.text(name))
+	return t
+}
+
+// wholeNumber returns an integer of the body, which may be written as 42.0; zero: there is none, or
+// it has more than 64 bits.
+func (c *call) wholeNumber(name string) int64 { return wholeNumber(c.values[name]) }
+
+func wholeNumber(v any) int64 {
+	number, _ := v.(json.Number)
+	if n, err := number.Int64(); err == nil {
+		return n
 	}
-	return list
+	f, err := number.Float64()
+	if err != nil || math.Abs(f) > maxExact {
+		return 0
+	}
+	return int64(f)
+}
+
+// maxExact is the largest integer up to which a float64 has every one.
+const maxExact = 1 << 53
+
+// amount returns the amount of the body in a currency, exactly as it was written; zero: there is
+// none.
+func (c *call) amount(currency rental.Currency) (rental.Minor, error) {
+	number, ok := c.values["amount"].(json.Number)
+	if !ok {
+		return 0, nil
+	}
+	m, err := currency.Parse(number.String())
+	if err != nil {
+		return 0, contract.Invalid("amount", err.Error())
+	}
+	return m, nil
+}
+
+// checkAmount checks an amount as far as that is possible without its currency.
+func checkAmount(c *call, wrong *contract.FieldErrors) {
+	number, ok := c.values["amount"].(json.Number)
+	if !ok {
+		return
+	}
+	mantissa, _, _ := strings.Cut(strings.ToLower(number.String()), "e")
+	if strings.HasPrefix(mantissa, "-") || !strings.ContainsAny(mantissa, "123456789") {
+		wrong.AddIfValid("amount", "must be more than 0")
+	}
+}
+
+// checkText refuses text that says nothing, or that Postgres refuses.
+func checkText(c *call, name string, wrong *contract.FieldErrors) {
+	text := c.text(name)
+	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
+		wrong.AddIfValid(name, "must be text that is not blank, without NUL")
+	}
 }

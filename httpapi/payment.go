@@ -8,37 +8,10 @@ import (
 	"time"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
-
-// chosenMethodBody is the answer to setting a default.
-type chosenMethodBody struct {
-	ID       rental.MethodID `json:"id"`
-	Type     string          `json:"type"`
-	Brand    string          `json:"brand"`
-	LastFour string          `json:"last_four"`
-	Default  bool            `json:"is_default"`
-}
-
-// methodBody is a payment method.
-type methodBody struct {
-	chosenMethodBody
-	ExpMonth int    `json:"exp_month"`
-	ExpYear  int    `json:"exp_year"`
-	Created  string `json:"created_at"`
-}
-
-// card is the one type of payment method that there is.
-const card = "card"
-
-func newChosenMethodBody(m rental.Method) chosenMethodBody {
-	return chosenMethodBody{ID: m.ID, Type: card, Brand: m.Brand, LastFour: m.LastFour, Default: m.Default}
-}
-
-func newMethodBody(m rental.Method) methodBody {
-	return methodBody{chosenMethodBody: newChosenMethodBody(m), ExpMonth: m.ExpMonth, ExpYear: m.ExpYear, Created: timestamp(m.Created)}
-}
 
 // wallets answers with the payment methods of clients, and changes them.
 type wallets struct {
@@ -52,7 +25,7 @@ func (w wallets) list(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answerClient(http.StatusOK, plural(len(methods), "payment method"), bodies(methods, newMethodBody))
+	return c.answerClient(http.StatusOK, plural(len(methods), "payment method"), resource.List(methods, resource.NewMethod))
 }
 
 // add answers POST /client/payment-methods: 201 for a card that the client did not have.
@@ -67,9 +40,9 @@ func (w wallets) add(c *call) error {
 	case err != nil:
 		return err
 	case added.Existed:
-		return c.answerClient(http.StatusOK, added.Method.Label()+" was saved already.", newMethodBody(added.Method))
+		return c.answerClient(http.StatusOK, added.Method.Label()+" was saved already.", resource.NewMethod(added.Method))
 	}
-	return c.answerClient(http.StatusCreated, added.Method.Label()+" was added.", newMethodBody(added.Method))
+	return c.answerClient(http.StatusCreated, added.Method.Label()+" was added.", resource.NewMethod(added.Method))
 }
 
 // remove answers DELETE /client/payment-methods/{id}.
@@ -91,7 +64,7 @@ func (w wallets) setDefault(c *call) error {
 	if !method.Default { // another one was chosen since the request that this one repeats
 		message = method.Label() + " was the default payment method, and is no more."
 	}
-	return c.answerClient(http.StatusOK, message, newChosenMethodBody(method))
+	return c.answerClient(http.StatusOK, message, resource.NewChosenMethod(method))
 }
 
 // methodRequest returns the request about the payment method that the path names.

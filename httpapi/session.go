@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/auth"
+	"motorpool/httpapi/resource"
 	"motorpool/httpapi/signin"
 	"motorpool/telematics"
 )
@@ -95,7 +96,7 @@ func (s sessions) end(c *call) error {
 	}
 	return c.answer("You are signed out.", struct {
 		IssuerPage *string `json:"issuer_page"` // where the browser ends the issuer's session
-	}{orNull(page)})
+	}{resource.OrNull(page)})
 }
 
 type signInPage struct {
@@ -151,7 +152,7 @@ type meBody struct {
 // me answers GET /admin/me.
 func me(c *call) error {
 	return c.answer("You are "+c.actor.Subject+".", meBody{
-		Subject: c.actor.Subject, Level: c.level.String(), AgencyID: orNull(int64(c.actor.Agency)),
-		Scopes: append(auth.Scopes{}, c.scopes...), ExpiresAt: timestamp(c.tokenUntil),
+		Subject: c.actor.Subject, Level: c.level.String(), AgencyID: resource.OrNull(int64(c.actor.Agency)),
+		Scopes: append(auth.Scopes{}, c.scopes...), ExpiresAt: resource.Timestamp(c.tokenUntil),
 	})
 }

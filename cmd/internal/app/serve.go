@@ -21,6 +21,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/health"
+	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
 	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
@@ -110,7 +111,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: carrier.Recheck, gauges: newDatabaseGauges(registry), log: log}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
-	feed := stream.New(stream.Config{Log: events.New(cache), Body: httpapi.EventBody, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
+	feed := stream.New(stream.Config{Log: events.New(cache), Body: resource.NewEvent, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return err

@@ -8,32 +8,10 @@ import (
 	"time"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
-
-// agencyKeyBody is a key that an agency's apps sign requests with, without its secret.
-type agencyKeyBody struct {
-	ID         string          `json:"id"`
-	AgencyID   int64           `json:"agency_id"`
-	AgencyCode string          `json:"agency_code"`
-	State      rental.KeyState `json:"state"`
-	RetiresAt  *string         `json:"retires_at"`
-	CreatedAt  string          `json:"created_at"`
-}
-
-// agencyKeyBodyWithSecret is the one body that shows a secret.
-type agencyKeyBodyWithSecret struct {
-	agencyKeyBody
-	Secret string `json:"secret"` // hexadecimal digits
-}
-
-func newAgencyKeyBody(k rental.AgencyKey) agencyKeyBody {
-	return agencyKeyBody{
-		ID: k.ID, AgencyID: int64(k.Agency), AgencyCode: k.AgencyCode, State: k.State,
-		RetiresAt: timestampOrNull(k.Retires), CreatedAt: timestamp(k.Created),
-	}
-}
 
 // agencyKeys answers with the keys of agencies, and changes them.
 type agencyKeys struct{ registry AgencyKeyRegistry }
@@ -71,7 +49,7 @@ func (k agencyKeys) list(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(plural(len(keys), "key"), bodies(keys, newAgencyKeyBody))
+	return c.answer(plural(len(keys), "key"), resource.List(keys, resource.NewAgencyKey))
 }
 
 // add answers POST /admin/agencies/{agency}/keys. It refuses a key to an agency that got many
@@ -96,7 +74,7 @@ func (k agencyKeys) add(c *call) error {
 	}
 	return c.write(http.StatusCreated, envelope{
 		Success: true, Message: fmt.Sprintf("The key %s was made. Its secret is shown this once.", key.ID),
-		Data: agencyKeyBodyWithSecret{agencyKeyBody: newAgencyKeyBody(key), Secret: hex.EncodeToString(key.Secret)},
+		Data: resource.AgencyKeyWithSecret{AgencyKey: resource.NewAgencyKey(key), Secret: hex.EncodeToString(key.Secret)},
 	})
 }
 
@@ -117,7 +95,7 @@ func (k agencyKeys) retire(c *call) error {
 	case !exists:
 		return noSuchKey(c, ", or it is revoked")
 	}
-	return c.answer(fmt.Sprintf("The key %s is good until %s.", key.ID, timestamp(key.Retires)), newAgencyKeyBody(key))
+	return c.answer(fmt.Sprintf("The key %s is good until %s.", key.ID, resource.Timestamp(key.Retires)), resource.NewAgencyKey(key))
 }
 
 // revoke answers POST /admin/agencies/{agency}/keys/{key}/revoke.
@@ -133,5 +111,5 @@ func (k agencyKeys) revoke(c *call) error {
 	case !exists:
 		return noSuchKey(c, "")
 	}
-	return c.answer(fmt.Sprintf("The key %s is revoked.", key.ID), newAgencyKeyBody(key))
+	return c.answer(fmt.Sprintf("The key %s is revoked.", key.ID), resource.NewAgencyKey(key))
 }

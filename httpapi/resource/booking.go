@@ -1,0 +1,130 @@
+package resource
+
+import (
+	"encoding/json"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// Booking is the booking of the interface, section 2.3. Unknown values are null.
+type Booking struct {
+	ID            int64               `json:"id"`
+	Reference     string              `json:"reference"`
+	Status        rental.BookingState `json:"status"`
+	StartDate     string              `json:"start_date"`
+	EndDate       string              `json:"end_date"`
+	ActualStart   *string             `json:"actual_start"`
+	ActualEnd     *string             `json:"actual_end"`
+	Vehicle       BookingVehicle      `json:"vehicle"`
+	Pickup        BookingStation      `json:"pickup_station"`
+	Dropoff       BookingStation      `json:"dropoff_station"`
+	Pricing       Pricing             `json:"pricing"`
+	Payment       BookingPayment      `json:"payment"`
+	Fees          []Fee               `json:"fees"`
+	CanCancel     bool                `json:"can_cancel"`
+	CanExtend     bool                `json:"can_extend"`
+	CreatedAt     string              `json:"created_at"`
+	*AdminBooking                     // absent in answers to clients
+}
+
+type BookingVehicle struct {
+	ID int64 `json:"id"`
+	Description
+}
+
+type BookingStation struct {
+	ID        int64   `json:"id"`
+	Name      string  `json:"name"`
+	Address   string  `json:"address"`
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+}
+
+// Pricing has amounts as numbers with all the currency's digits. None is ever a float.
+type Pricing struct {
+	DurationHours json.Number     `json:"duration_hours"`
+	HourlyRate    json.Number     `json:"hourly_rate"`
+	Subtotal      json.Number     `json:"subtotal"`
+	Tax           json.Number     `json:"tax"`
+	Deposit       json.Number     `json:"deposit"`
+	Total         json.Number     `json:"total"`
+	RentalTotal   json.Number     `json:"rental_total"`
+	Currency      rental.Currency `json:"currency"`
+}
+
+type BookingPayment struct {
+	Method   *string              `json:"method"`
+	Status   rental.PaymentStatus `json:"status"`
+	PaidAt   *string              `json:"paid_at"`
+	Charged  json.Number          `json:"charged"`
+	Refunded json.Number          `json:"refunded"`
+	Held     json.Number          `json:"held"`
+}
+
+// Fee is a fee as its client sees it.
+type Fee struct {
+	Kind   string             `json:"kind"`
+	Amount json.Number        `json:"amount"`
+	State  rental.ChargeState `json:"state"`
+	At     string             `json:"at"`
+}
+
+// NewBooking returns a booking as its client sees it.
+func NewBooking(d rental.BookingDetails, now time.Time) Booking {
+	payment := d.Payment()
+	return Booking{
+		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: Timestamp(d.Start), EndDate: Timestamp(d.End),
+		ActualStart: TimestampOrNull(d.ActualStart), ActualEnd: TimestampOrNull(d.ActualEnd),
+		Vehicle: BookingVehicle{int64(d.Vehicle.ID), newDescription(d.Vehicle)}, Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff),
+		Pricing: newPricing(d.Price), Payment: newBookingPayment(payment, d.Price.Currency), Fees: newFees(d.Charges),
+		CanCancel: d.CanCancel(now), CanExtend: d.CanExtend(now), CreatedAt: Timestamp(d.Created),
+	}
+}
+
+func newBookingPayment(p rental.Payment, c rental.Currency) BookingPayment {
+	return BookingPayment{
+		Method: OrNull(p.Method), Status: p.Status, PaidAt: TimestampOrNull(p.PaidAt),
+		Charged: Money(c, p.Charged), Refunded: Money(c, p.Refunded), Held: Money(c, p.Held),
+	}
+}
+
+func newFees(charges []rental.Charge) []Fee {
+	fees := []Fee{}
+	for _, c := range charges {
+		if c.Kind == rental.FeeCharge {
+			fees = append(fees, Fee{Kind: c.Fee, Amount: Money(c.Currency, c.Amount), State: c.State, At: Timestamp(c.Created)})
+		}
+	}
+	return fees
+}
+
+func newBookingStation(s telematics.Station) BookingStation {
+	return BookingStation{ID: int64(s.ID), Name: s.Name, Address: s.Address, Latitude: s.Latitude, Longitude: s.Longitude}
+}
+
+func newPricing(p rental.Price) Pricing {
+	amount := func(m rental.Minor) json.Number { return Money(p.Currency, m) }
+	return Pricing{
+		DurationHours: hours(p.Hours), HourlyRate: amount(p.HourlyRate), Subtotal: amount(p.Subtotal), Tax: amount(p.TaxDue),
+		Deposit: amount(p.Deposit), Total: amount(p.Total()), RentalTotal: amount(p.Subtotal + p.TaxDue), Currency: p.Currency,
+	}
+}
+
+// AdminBooking is what an administrator sees of a booking in addition to what its client sees.
+type AdminBooking struct {
+	AgencyID   int64    `json:"agency_id"`
+	Client     string   `json:"client"`
+	Extensions int      `json:"extensions"`
+	Charges    []Charge `json:"charges"`
+}
+
+// NewAdminBooking returns a booking as administrators see it.
+func NewAdminBooking(d rental.BookingDetails, now time.Time) Booking {
+	body := NewBooking(d, now)
+	body.AdminBooking = &AdminBooking{
+		AgencyID: int64(d.Agency), Client: d.Subject, Extensions: d.Extensions, Charges: List(d.Charges, NewCharge),
+	}
+	return body
+}

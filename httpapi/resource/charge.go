@@ -1,0 +1,46 @@
+package resource
+
+import (
+	"encoding/json"
+
+	"motorpool/rental"
+)
+
+// Charge is a charge or a refund of a booking.
+type Charge struct {
+	ID          string             `json:"id"`
+	Kind        rental.ChargeKind  `json:"kind"`
+	Number      int                `json:"number"`
+	State       rental.ChargeState `json:"state"`
+	Amount      json.Number        `json:"amount"`
+	Settled     json.Number        `json:"settled"`
+	Currency    rental.Currency    `json:"currency"`
+	Fee         *string            `json:"fee"`
+	Reason      *string            `json:"reason"`
+	Card        *string            `json:"card"`
+	DeclineCode *string            `json:"decline_code"`
+	Attempts    int                `json:"attempts"`
+	NextAttempt *string            `json:"next_attempt_at"`
+	PaidAt      *string            `json:"paid_at"`
+	CreatedAt   string             `json:"created_at"`
+	RefundOf    *string            `json:"refund_of"`
+}
+
+// NewCharge returns a charge of a booking.
+func NewCharge(c rental.Charge) Charge {
+	body := Charge{
+		ID: c.ID.String(), Kind: c.Kind, Number: c.Number, State: c.State, Amount: Money(c.Currency, c.Amount),
+		Settled: Money(c.Currency, c.Settled), Currency: c.Currency, Fee: OrNull(c.Fee), Reason: OrNull(c.Reason),
+		DeclineCode: OrNull(c.DeclineCode), Attempts: c.Attempts, NextAttempt: TimestampOrNull(c.NextAttempt),
+		PaidAt: TimestampOrNull(c.PaidAt), CreatedAt: Timestamp(c.Created),
+	}
+	if c.LastFour != "" {
+		label := rental.Card{Brand: c.Brand, LastFour: c.LastFour}.Label()
+		body.Card = &label
+	}
+	if c.Refunds != (rental.ChargeID{}) {
+		refunded := c.Refunds.String()
+		body.RefundOf = &refunded
+	}
+	return body
+}

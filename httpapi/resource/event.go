@@ -1,0 +1,114 @@
+package resource
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// CommandEvent is the data of a command event.
+type CommandEvent struct {
+	VehicleID int64   `json:"vehicle_id"`
+	At        string  `json:"at"`
+	Command   Command `json:"command"`
+}
+
+// PresenceEvent is the data of a presence event.
+type PresenceEvent struct {
+	VehicleID    int64                `json:"vehicle_id"`
+	At           string               `json:"at"`
+	Connectivity PresenceConnectivity `json:"connectivity"`
+}
+
+type PresenceConnectivity struct {
+	Status   telematics.PresenceStatus `json:"status"`
+	LastSeen *string                   `json:"last_seen"`
+}
+
+// AlarmEvent is the data of an alarm event.
+type AlarmEvent struct {
+	VehicleID int64  `json:"vehicle_id"`
+	At        string `json:"at"`
+	Alarm     Alarm  `json:"alarm"`
+}
+
+// HaltEvent is the data of a halt event.
+type HaltEvent struct {
+	VehicleID *int64    `json:"vehicle_id"` // always null
+	At        string    `json:"at"`
+	InForce   bool      `json:"in_force"` // false: it was lifted
+	Halt      NamedHalt `json:"halt"`
+}
+
+type Alarm struct {
+	Kind string  `json:"kind"`
+	Text *string `json:"text"`
+}
+
+// NewEvent returns the data of an event, and nil for a reset. See stream.Config.
+func NewEvent(e telematics.Event) any {
+	switch e.Kind {
+	case telematics.CommandEvent:
+		return CommandEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Command: NewCommand(*e.Command)}
+	case telematics.PresenceEvent:
+		return PresenceEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Connectivity: PresenceConnectivity{
+			Status: e.Change.Presence, LastSeen: TimestampOrNull(e.Change.LastSeen),
+		}}
+	case telematics.AlarmEvent:
+		return AlarmEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Alarm: Alarm{Kind: e.Alarm.Kind, Text: OrNull(e.Alarm.Text)}}
+	case telematics.HaltEvent:
+		return HaltEvent{At: Timestamp(e.At), InForce: e.Halt.InForce, Halt: NewNamedHalt(e.Halt.Halt)}
+	case telematics.StatusEvent:
+		body := newChanged(e.Change.Fields)
+		body["vehicle_id"], body["at"] = int64(e.Vehicle), Timestamp(e.At)
+		if len(e.Change.Large) > 0 {
+			body["too_large"] = e.Change.Large
+		}
+		return body
+	default:
+		return nil
+	}
+}
+
+// newChanged is those parts of a vehicle status whose values are new.
+func newChanged(fields telematics.Snapshot) map[string]any {
+	body := map[string]any{}
+	if reading, ok := fields[telematics.OEMData]; ok { // first: two of its names are ours
+		own, _ := reading.Value.(map[string]any)
+		maps.Copy(group(body, string(telematics.OEMData)), own)
+	}
+	for field, reading := range fields {
+		switch field {
+		case telematics.OEMData:
+		case telematics.RSRP:
+			group(body, "connectivity")["signal_quality"] = telematics.SignalQuality(fields.Number(telematics.RSRP))
+		default:
+			path := strings.Split(string(field), ".")
+			last := len(path) - 1
+			group(body, path[:last]...)[path[last]] = jsonValue(reading.Value)
+		}
+	}
+	return body
+}
+
+// group returns the object at a path, which it makes where there is none.
+func group(body map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		inner, ok := body[name].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			body[name] = inner
+		}
+		body = inner
+	}
+	return body
+}
+
+func jsonValue(value any) any {
+	if at, ok := value.(time.Time); ok {
+		return Timestamp(at)
+	}
+	return value
+}

@@ -1,0 +1,28 @@
+package resource
+
+import "motorpool/telematics"
+
+// NamedHalt is a halt.
+type NamedHalt struct {
+	AgencyID *int64 `json:"agency_id"` // null: of all agencies
+	Reason   string `json:"reason"`
+	By       string `json:"by"`
+	Since    string `json:"since"`
+}
+
+// NewNamedHalt returns a halt without what it stops.
+func NewNamedHalt(h telematics.Halt) NamedHalt {
+	return NamedHalt{AgencyID: OrNull(int64(h.Agency)), Reason: h.Why, By: h.By, Since: Timestamp(h.Since)}
+}
+
+// Halt is a halt in force, with what it stops now.
+type Halt struct {
+	NamedHalt
+	Effect *HaltEffect `json:"effect"` // null: it could not be counted in time
+}
+
+type HaltEffect struct {
+	Vehicles int `json:"vehicles"`
+	Withheld int `json:"withheld"`
+	InFlight int `json:"in_flight"`
+}

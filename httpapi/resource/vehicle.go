@@ -1,0 +1,173 @@
+package resource
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/dialects"
+)
+
+// Record is a vehicle's record.
+type Record struct {
+	ID         int64                    `json:"id"`
+	AgencyID   int64                    `json:"agency_id"`
+	Unit       *telematics.Unit         `json:"unit"`
+	Protocol   *telematics.Protocol     `json:"protocol"`
+	Status     telematics.VehicleStatus `json:"status"`
+	Powertrain telematics.Powertrain    `json:"powertrain"`
+	Description
+}
+
+// Description describes a vehicle to people.
+type Description struct {
+	PlateNumber string   `json:"plate_number"`
+	Brand       string   `json:"brand"`
+	Model       string   `json:"model"`
+	Year        *int     `json:"year"`
+	Color       *string  `json:"color"`
+	Category    *string  `json:"category"`
+	Image       *string  `json:"image"`
+	Features    []string `json:"features"`
+}
+
+// Vehicle is a vehicle and what it is able to do.
+type Vehicle struct {
+	Record
+	Promises     *Promises    `json:"promises"`
+	Capabilities Capabilities `json:"capabilities"`
+	Keys         []string     `json:"keys"` // null: the unit never said
+}
+
+type Capabilities struct {
+	Commands []telematics.Action `json:"commands"`
+	Signals  []string            `json:"signals"`
+}
+
+// Marker is a vehicle with the state that a map needs, under the names of the vehicle status.
+type Marker struct {
+	Record
+	Connectivity MarkerConnectivity `json:"connectivity"`
+	Location     Location           `json:"location"`
+	Telemetry    MarkerTelemetry    `json:"telemetry"`
+	Diagnostics  MarkerDiagnostics  `json:"diagnostics"`
+}
+
+type MarkerConnectivity struct {
+	Status   telematics.PresenceStatus `json:"status"`
+	LastSeen *string                   `json:"last_seen"`
+}
+
+type MarkerTelemetry struct {
+	SpeedKmh            *float64 `json:"speed_kmh"`
+	Ignition            *string  `json:"ignition"`
+	IsLocked            *bool    `json:"is_locked"`
+	FuelLevelPercent    *float64 `json:"fuel_level_percent"`
+	BatteryLevelPercent *float64 `json:"battery_level_percent"`
+	RemainingRangeKm    *float64 `json:"remaining_range_km"`
+	ChargingStatus      *string  `json:"charging_status"`
+}
+
+type MarkerDiagnostics struct {
+	DTCs         []string `json:"dtcs"`          // null: never reported; empty: none
+	WarningLamps []string `json:"warning_lamps"` // null: never reported; empty: none
+}
+
+func newRecord(v telematics.Vehicle) Record {
+	return Record{
+		ID: int64(v.ID), AgencyID: int64(v.AgencyID), Unit: OrNull(v.Unit), Protocol: protocol(v), Status: v.Status, Powertrain: v.Powertrain,
+		Description: newDescription(v),
+	}
+}
+
+func newDescription(v telematics.Vehicle) Description {
+	return Description{
+		PlateNumber: v.Plate, Brand: v.Brand, Model: v.Model, Year: OrNull(v.Year), Color: OrNull(v.Color),
+		Category: OrNull(v.Category), Image: OrNull(v.Image), Features: append([]string{}, v.Features...),
+	}
+}
+
+// protocol is null where there is no unit.
+func protocol(v telematics.Vehicle) *telematics.Protocol {
+	if v.Unit == "" {
+		return nil
+	}
+	return OrNull(cmp.Or(v.Protocol, telematics.DefaultProtocol))
+}
+
+// Promises is what holds of every command to a unit.
+type Promises struct {
+	Signed       bool `json:"signed"`
+	Expiring     bool `json:"expiring"`
+	Deduplicated bool `json:"deduplicated"`
+	Correlated   bool `json:"correlated"`
+	Confirmed    bool `json:"confirmed"`
+}
+
+// newPromises returns nil where there is no unit, or this version does not speak its protocol.
+func newPromises(v telematics.Vehicle) *Promises {
+	promises, ok := dialects.Spoken.Promises(v)
+	if !ok {
+		return nil
+	}
+	body := Promises(promises)
+	return &body
+}
+
+// NewVehicle returns a vehicle's record and what it is able to do.
+func NewVehicle(t telematics.Twin) Vehicle {
+	return Vehicle{
+		Record:       newRecord(t.Vehicle),
+		Promises:     newPromises(t.Vehicle),
+		Capabilities: Capabilities{Commands: controls(t), Signals: signals(t)},
+		Keys:         t.Contact.Keys,
+	}
+}
+
+// NewMarker returns a vehicle at an address; nil: it is not known.
+func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
+	known := t.Snapshot.For(t.Powertrain)
+	return Marker{
+		Record:       newRecord(t.Vehicle),
+		Connectivity: MarkerConnectivity{Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen)},
+		Location:     newLocation(known, address),
+		Telemetry: MarkerTelemetry{
+			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition), IsLocked: known.Flag(telematics.IsLocked),
+			FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
+			RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
+		},
+		Diagnostics: MarkerDiagnostics{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
+	}
+}
+
+// controls lists the control actions that the vehicle has, in the order of the interface; none
+// without a unit.
+func controls(t telematics.Twin) []telematics.Action {
+	if t.Unit == "" {
+		return []telematics.Action{} // nothing could execute them
+	}
+	actions := slices.Clone(telematics.ControlActions)
+	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Carry(t.Vehicle, a) })
+}
+
+// signals lists the fields of which the vehicle has ever reported a value, by the names of the
+// vehicle status. It has no sensor for those that it only reported as unknown.
+func signals(t telematics.Twin) []string {
+	names := []string{}
+	for field, reading := range t.Snapshot.For(t.Powertrain) {
+		if !reading.Ever() {
+			continue
+		}
+		switch field {
+		case telematics.RawCharging, telematics.RawDTCs:
+			names = append(names, string(telematics.OEMData)) // where they are shown
+		case telematics.RSRP:
+			names = append(names, "connectivity.signal_quality") // what is made of it
+		default:
+			names = append(names, string(field))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
