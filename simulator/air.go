@@ -104,6 +104,7 @@ func (a *air) upAnswer(now time.Time) []time.Time {
 		} else {
 			leave[i] = a.up(now)
 		}
+		leave[i] = leave[i].Add(a.faults.Late)
 	}
 	return leave
 }

@@ -215,7 +215,9 @@ func (c *Car) answer(a telematics.Answer) {
 }
 
 func (c *Car) report(r telematics.Report) {
-	r.Answers = c.unit.log.answers()
+	if c.faults.Late == 0 { // held back here, too
+		r.Answers = c.unit.log.answers()
+	}
 	payload := v1.EncodeReport(r)
 	c.timers.add(c.air.up(time.Now()), func() { c.transmit(v1.TelemetryChannel, payload) })
 }

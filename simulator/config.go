@@ -104,6 +104,7 @@ type Faults struct {
 	DropAnswer Rule          // answers lost on the way
 	Duplicate  Rule          // answers sent twice
 	Reorder    Rule          // answers held back for up to a second, so that later ones overtake
+	Late       time.Duration // answers held back for that long
 	Delay      time.Duration // more time for every command and its answer
 	Refuse     Rule          // the clock is lost for that command: it is rejected, clock_unset
 	Fail       Rule          // nothing that should move does

@@ -39,13 +39,16 @@ func demo() map[telematics.VehicleID]Profile {
 		5: {Name: "offline for an hour", Body: Hatchback(Point{48.1107, 11.5939}), Gone: time.Hour},
 		6: {Name: "driving at 50 km/h", Body: driving},
 		7: {Name: "plug-in hybrid with a slow radio", Body: PlugInHybrid(Point{48.1755, 11.5518}), Latency: slowRadio},
-		8: {Name: "silent", Body: unplugged(Point{48.1351, 11.5495}), Faults: Faults{Silent: true}},
+		8: {Name: "answers too late", Body: unplugged(Point{48.1351, 11.5495}), Faults: Faults{Late: tooLate}},
 		9: {Name: "noisy radio", Body: unplugged(Point{48.1340, 11.5822}), Faults: Faults{
 			Drop: Rule{Every: 2}, Duplicate: Rule{Chance: 0.7}, Reorder: Rule{Chance: 0.7},
 		}},
 		10: {Name: "tries, and fails", Body: Hatchback(Point{48.1250, 11.5570}), Faults: Faults{Fail: Always}},
 	}
 }
+
+// tooLate is longer than a caller waits, and short enough to watch an unknown outcome settle.
+const tooLate = 20 * time.Second
 
 // slowRadio leaves room for a horn pulse of a second: the answer comes after 6 to 9 seconds with
 // it, too.

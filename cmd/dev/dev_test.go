@@ -254,6 +254,9 @@ func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 			}
 		}
 	}
+	if r := l.call(http.MethodGet, "vehicles/8/commands?limit=100", "ADMIN_TOKEN"); !strings.Contains(string(r.Data), `"late":true`) {
+		t.Errorf("no late answer of vehicle 8 has settled a command: %s", r.Data)
+	}
 	if r := l.call(http.MethodPost, "vehicles/9/control/lock", "AGENCY_ADMIN_TOKEN"); r.status != 404 {
 		t.Errorf("agency 1's admin locks agency 2's vehicle: %d", r.status)
 	}
