@@ -24,16 +24,26 @@ export const de: Texts = {
   help: {
     title: 'Tasten',
     keys: [
+      ['Strg K', 'Fahrzeug, Seite oder Aktion finden: verriegeln M-IM 2101'],
       ['/', 'Flotte durchsuchen'],
       ['j, k', 'nächstes, voriges Fahrzeug'],
       ['Enter', 'Fahrzeug öffnen'],
       ['x', 'Fahrzeug wählen; mit Umschalt alle bis dorthin'],
+      ['Esc', 'Dialog schließen'],
       ['h', 'Kommandos anhalten'],
       ['g', 'zurück zur Flotte'],
       ['?', 'diese Liste'],
     ],
     close: 'Schließen',
   },
+  palette: {
+    title: 'Finden oder tun',
+    label: 'Kennzeichen, Seite oder Aktion, etwa: verriegeln M-IM 2101',
+    results: 'Gefunden',
+    none: 'Nichts passt. Versuchen Sie ein Kennzeichen, eine Aktion mit Kennzeichen oder den Namen einer Seite.',
+    page: 'Seite',
+  },
+  theme: { title: 'Farben', auto: 'wie das System', light: 'hell', dark: 'dunkel' },
   selection: {
     one: (plate) => `${plate} wählen`,
     all: (n) => `alle ${n} angezeigten wählen`,

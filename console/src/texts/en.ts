@@ -25,16 +25,26 @@ export const en = {
   help: {
     title: 'Keys',
     keys: [
+      ['Ctrl K', 'find a vehicle, a page or an action: lock M-IM 2101'],
       ['/', 'search the fleet'],
       ['j, k', 'next, previous vehicle'],
       ['Enter', 'open the vehicle'],
       ['x', 'select the vehicle; with Shift, all up to it'],
+      ['Esc', 'close a dialog'],
       ['h', 'halt commands'],
       ['g', 'back to the fleet'],
       ['?', 'this list'],
     ] as [string, string][],
     close: 'Close',
   },
+  palette: {
+    title: 'Find or do',
+    label: 'Plate, page or action, such as: lock M-IM 2101',
+    results: 'Found',
+    none: 'Nothing fits. Try a plate, an action with a plate, or the name of a page.',
+    page: 'page',
+  },
+  theme: { title: 'Theme', auto: 'as the system', light: 'light', dark: 'dark' },
   selection: {
     one: (plate: string) => `select ${plate}`,
     all: (n: number) => `select all ${n} that are shown`,

@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest';
+import type { VehicleSummary } from '../api/client';
+import { find, scoreWord, vehicleWords, type Found } from './palette';
+import type { Ordered } from './actions';
+
+const vehicle = (id: number, plate_number: string, brand = 'Opel', model = 'Corsa') => ({ id, plate_number, brand, model, unit: `35209900417${id}` }) as VehicleSummary;
+const vehicles = [vehicle(1, 'M-IM 2101', 'Volkswagen', 'Golf'), vehicle(5, 'M-IM 2105'), vehicle(3, '852 IMX', 'NIU', 'NQi')];
+const items = [
+  { id: 'page:/commands', label: 'Commands' },
+  { id: 'halt', label: 'Halt commands' },
+  { id: 'theme:dark', label: 'Theme: dark' },
+];
+const names: [Ordered, string][] = [
+  ['lock', 'Verriegeln'],
+  ['unlock', 'Entriegeln'],
+  ['attention', 'Lichthupe'],
+];
+const say = (f: Found) => (f.kind === 'item' ? f.item.id : f.kind === 'vehicle' ? `open ${f.vehicle.id}` : `${f.action} ${f.vehicle.id}`);
+const first = (query: string, current: number | null = null) => find(query, items, vehicles, names, current).map(say)[0];
+
+it.each([
+  ['lock M-IM 2101', 'lock 1'],
+  ['2101 unlock', 'unlock 1'],
+  ['verr mim2105', 'lock 5'],
+  ['m-im 2105', 'open 5'],
+  ['golf', 'open 1'],
+  ['852', 'open 3'],
+  ['halt', 'halt'],
+  ['comm', 'page:/commands'],
+  ['dark', 'theme:dark'],
+  ['cmmnds', 'page:/commands'],
+])('%s means %s', (query, expected) => expect(first(query)).toBe(expected));
+
+it('acts on the vehicle that is open where none is named', () => {
+  expect(first('unlock', 5)).toBe('unlock 5');
+  expect(first('unlock')).toBeUndefined();
+});
+
+it('finds nothing where a word fits nothing, and everything chosen by no word', () => {
+  expect(first('lock zzz')).toBeUndefined();
+  expect(find('', items, vehicles, names, null).map(say)).toEqual(['page:/commands', 'halt', 'theme:dark']);
+});
+
+it('asks the service for the words of a vehicle alone', () => {
+  expect(vehicleWords('lock M-IM 9999', names)).toBe('m-im 9999');
+});
+
+it('does not take digits for one another', () => {
+  expect(scoreWord('211', 'M-IM2101')).toBeNull();
+});

@@ -1,0 +1,78 @@
+// What the palette finds: vehicles, what may be done to them, pages and settings.
+import type { VehicleSummary } from '../api/client';
+import type { Ordered } from './actions';
+
+/** Something that can be chosen besides vehicles. */
+export interface Item {
+  id: string;
+  label: string;
+  /** Further words by which it is found. */
+  words?: string;
+}
+
+export type Found =
+  | { kind: 'item'; item: Item; score: number }
+  | { kind: 'vehicle'; vehicle: VehicleSummary; score: number }
+  | { kind: 'action'; vehicle: VehicleSummary; action: Ordered; score: number };
+
+const most = 12;
+
+/** Finds what a query means, best first: `lock M-IM 2101`, `mim2101`, `halt`, `comm`. */
+export function find(query: string, items: Item[], vehicles: Iterable<VehicleSummary>, actionNames: [Ordered, string][], current: number | null): Found[] {
+  const words = wordsOf(query);
+  const found: Found[] = [];
+  for (const item of items) {
+    const score = scoreAll(words, `${item.label} ${item.words ?? ''}`);
+    if (score !== null) found.push({ kind: 'item', item, score: score + 0.5 });
+  }
+  const actionsBy = (rest: string[]) =>
+    actionNames.flatMap(([action, name]) => {
+      const score = scoreAll(rest, `${name} ${action}`);
+      return score === null ? [] : [{ action, score }];
+    });
+  for (const vehicle of vehicles) {
+    const text = `${vehicle.plate_number} ${compact(vehicle.plate_number)} ${vehicle.brand} ${vehicle.model} ${vehicle.id} ${vehicle.unit ?? ''}`;
+    const scores = words.map((word) => scoreWord(word, text));
+    const own = scores.filter((score) => score !== null);
+    if (own.length === words.length && words.length > 0) found.push({ kind: 'vehicle', vehicle, score: mean(own) + 0.2 });
+    if (own.length === 0 && vehicle.id !== current) continue;
+    const rest = words.filter((_, i) => scores[i] === null);
+    if (rest.length === 0) continue;
+    for (const { action, score } of actionsBy(rest)) found.push({ kind: 'action', vehicle, action, score: mean([...own, score]) + 0.1 });
+  }
+  return found.sort((a, b) => b.score - a.score).slice(0, most);
+}
+
+/** The words of a query that no action has: those that name a vehicle. */
+export function vehicleWords(query: string, actionNames: [Ordered, string][]): string {
+  return wordsOf(query)
+    .filter((word) => !actionNames.some(([action, name]) => (scoreWord(word, `${name} ${action}`) ?? 0) >= 2))
+    .join(' ');
+}
+
+const wordsOf = (query: string) => query.toLowerCase().split(/\s+/).filter(Boolean);
+const compact = (text: string) => text.replaceAll(/[\s-]/g, '');
+const mean = (scores: number[]) => scores.reduce((a, b) => a + b, 0) / scores.length;
+
+function scoreAll(words: string[], text: string): number | null {
+  if (words.length === 0) return 0;
+  const scores = words.map((word) => scoreWord(word, text));
+  return scores.includes(null) ? null : mean(scores as number[]);
+}
+
+/** 3: a whole word of the text, 2: how one begins, 1: inside of one, 0.5: its letters in order; null: none of these. */
+export function scoreWord(word: string, text: string): number | null {
+  let best: number | null = null;
+  for (const token of text.toLowerCase().split(/\s+/)) {
+    const score = token === word ? 3 : token.startsWith(word) ? 2 : token.includes(word) ? 1 : isSubsequence(word, token) ? 0.5 : null;
+    if (score !== null && (best === null || score > best)) best = score;
+  }
+  return best;
+}
+
+function isSubsequence(word: string, token: string): boolean {
+  if (word.length < 3 || word.length * 2 < token.length || /\d/.test(word)) return false;
+  let at = 0;
+  for (const letter of token) if (letter === word[at]) at++;
+  return at === word.length;
+}
