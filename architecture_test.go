@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"store/activity":              {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
 	"store/agencykeys":            {"telematics", "rental", "store/pg", "store/unavailable"},
 	"store/events":                {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
+	"store/history":               {"telematics", "telematics/samples", "store/pg", "store/unavailable"},
 	"store/idempotency":           {"telematics", "rental", "store/pg"},
 	"store/rentals":               {"telematics", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/pg", "store/unavailable"},
 	"store/settings":              {"store/pg", "store/unavailable"},
@@ -72,6 +73,7 @@ var arrows = map[string][]string{
 	"simulator/ovms":              {"telematics", "simulator"},
 	"simulator/ovms/firmware":     {},
 	"simulator/devstack":          {"telematics", "rental", "mosquitto", "deploy/haproxy"},
+	"telematics/samples":          {"telematics"},
 	"telematics/places":           {"telematics"},
 	"telematics/places/nominatim": {"telematics"},
 }
@@ -100,7 +102,7 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":          {"rental"},
 	"github.com/stripe/stripe-go/":         {"rental/stripe"},
-	"github.com/prometheus/client_golang/": {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store/pg", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/client_golang/": {"metrics", "metrics/metricstest", "broker", "broker/ingest", "store/pg", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
 	// app: client_golang uses these two.
 	"github.com/prometheus/common/": {"metrics", "cmd/internal/app"},
 	"github.com/prometheus/procfs":  {"cmd/bench/measure", "cmd/internal/app"},

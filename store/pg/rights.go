@@ -38,6 +38,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"snapshots", "select insert update"},
 	{"stations", "select"},
 	{`strangers`, "select insert update delete"},
+	{"telemetry", "select insert update"},
 	{"units", "select update"},
 	{"unrecorded_answers", "select insert"},
 	{"used_signatures", "select insert update delete"}, // to update: to lock them
@@ -54,7 +55,8 @@ func (p *DB) Grant(ctx context.Context, role string) error {
 		statements = append(statements, `revoke all on `+r.Table+` from `+to,
 			`grant `+strings.Join(strings.Fields(r.Privileges), ", ")+` on `+r.Table+` to `+to)
 	}
-	statements = append(statements, `grant usage on all sequences in schema public to `+to, `grant select on goose_db_version to `+to)
+	statements = append(statements, `grant usage on all sequences in schema public to `+to, `grant select on goose_db_version to `+to,
+		`grant execute on function keep_telemetry(integer, integer) to `+to)
 	return unavailable.Wrap("grant rights to "+role, p.Within(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, strings.Join(statements, "; "))
 		return err

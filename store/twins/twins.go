@@ -33,10 +33,27 @@ type Config struct {
 	// every FlushEvery.
 	StateInterval time.Duration
 	Logger        *slog.Logger // Defaults to silence
+	// History samples reports. Defaults to none.
+	History History
 
 	// Metrics is where the lag of Postgres is registered. Defaults to nowhere.
 	Metrics prometheus.Registerer
 }
+
+// History samples reports of vehicles. It does not block.
+type History interface {
+	// Record samples a report.
+	Record(telematics.VehicleID, telematics.AgencyID, telematics.Powertrain, *telematics.Report)
+	// Missed counts reports of units whose vehicles could not be looked up.
+	Missed(reports int)
+}
+
+// noHistory is for twins without a History.
+type noHistory struct{}
+
+func (noHistory) Record(telematics.VehicleID, telematics.AgencyID, telematics.Powertrain, *telematics.Report) {
+}
+func (noHistory) Missed(int) {}
 
 // Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent
 // use.
@@ -47,6 +64,7 @@ type Twins struct {
 	dues          *dues
 	flushEvery    time.Duration
 	stateInterval time.Duration
+	history       History
 	log           *slog.Logger
 
 	owners *owners
@@ -73,7 +91,7 @@ func New(config Config) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	t := &Twins{
 		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis), dues: newDues(config.Redis, config.StateInterval),
-		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: config.StateInterval, log: log,
+		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: config.StateInterval, history: config.History, log: log,
 		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
 		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(), toPostgres: newOutbox(),
 		awaited: newSignal(), redisLost: newSignal(),
@@ -85,6 +103,9 @@ func New(config Config) *Twins {
 			Opened: "reported state cannot be written to redis",
 			Closed: "reported state is written to redis again", Log: log,
 		},
+	}
+	if t.history == nil {
+		t.history = noHistory{}
 	}
 	t.cache = &cache{
 		size: cachedStates, states: map[telematics.VehicleID]*state{},
@@ -116,7 +137,7 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 		o := reports[i]
 		switch {
 		case !found.resolved:
-			err = errors.Join(err, t.unresolved.add(newObservation(o)))
+			err = errors.Join(err, t.postpone(o))
 		case found.belongs():
 			t.merge(o, found.owner, nil)
 			if alarms := alarmsOf(o); alarms != nil {
@@ -179,6 +200,9 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 // one, receives whether Redis has it.
 func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
+	if o.Report != nil {
+		t.history.Record(owner.vehicle, owner.agency, owner.powertrain, o.Report)
+	}
 	s := t.cache.of(owner.vehicle, o.Unit)
 	s.observe(o, owner, waiter)
 	t.toRedis.add(s)
@@ -201,7 +225,7 @@ func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (deli
 	return func(ctx context.Context) (delivery.Seen, error) {
 		found, err := t.lookups.Wait(ctx, call)
 		if err != nil { // the caller has left
-			return delivery.Seen{}, errors.Join(err, t.unresolved.add(newObservation(o)))
+			return delivery.Seen{}, errors.Join(err, t.postpone(o))
 		}
 		return t.awaitReport(ctx, o, found, until)
 	}
@@ -233,9 +257,15 @@ func (t *Twins) awaitReport(ctx context.Context, o delivery.Observation, found l
 	result, err := t.fallbacks.Do(ctx, o)
 	err = cmp.Or(err, result.err)
 	if err != nil && !found.resolved && (unavailable.Is(err) || ctx.Err() != nil) {
-		err = errors.Join(err, t.unresolved.add(newObservation(o)))
+		err = errors.Join(err, t.postpone(o))
 	}
 	return result.seen, err
+}
+
+// postpone keeps an observation of a unit that could not be looked up.
+func (t *Twins) postpone(o delivery.Observation) error {
+	t.history.Missed(1)
+	return t.unresolved.add(newObservation(o))
 }
 
 func (t *Twins) isShared(ctx context.Context, shared <-chan bool, until time.Time) bool {

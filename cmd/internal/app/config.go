@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker/link"
 	"motorpool/store/agencykeys"
+	"motorpool/store/history"
 	"motorpool/store/twins"
 	"motorpool/telematics"
 )
@@ -32,13 +33,15 @@ type Config struct {
 	TrustedProxies string `default:"" placeholder:"NETWORKS" help:"Networks of the proxies whose X-Forwarded-For is believed, separated by commas, such as 10.0.0.0/24 (default none: a caller's address is that of its connection)."`
 	MaxConnections int    `default:"0" placeholder:"N" help:"Connections to the public API that may be open; beyond that the oldest one without a valid token is closed (default 0: the limit of open files, less what the service needs for itself)."`
 
-	DatabaseURL   Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
-	DatabaseConns int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
-	RedisURL      Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/operating.md (default ${default})."`
-	RedisCA       string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
-	RedisCert     string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
-	RedisKey      string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
-	StateInterval time.Duration `default:"1m" placeholder:"DURATION" help:"Between two writes of a vehicle's reported state to Postgres, where nothing urgent is reported; Redis has it meanwhile, and loses at most that. 0 to 5m; 0: about 2s, from the memory of each instance (default ${default})."`
+	DatabaseURL        Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
+	DatabaseConns      int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
+	RedisURL           Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/operating.md (default ${default})."`
+	RedisCA            string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
+	RedisCert          string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
+	RedisKey           string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
+	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"Between two writes of a vehicle's reported state to Postgres, where nothing urgent is reported; Redis has it meanwhile, and loses at most that. 0 to 5m; 0: about 2s, from the memory of each instance (default ${default})."`
+	TelemetryRetention int           `default:"7" placeholder:"DAYS" help:"How long to keep samples of each vehicle's energy, 12 V battery, speed, signal and position, 0 to 366 days; 0: nothing is written, and what there is is removed. Positions over time are personal data: see docs/operating.md (default ${default})."`
+
 	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/operating.md (default ${default})."`
 	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
@@ -111,6 +114,7 @@ func (c Config) Check() error {
 		c.checkHealth(),
 		between("drain", c.Drain, 0, maxDrain),
 		between("state-interval", c.StateInterval, 0, twins.MaxStateInterval),
+		between("telemetry-retention", c.TelemetryRetention, 0, history.MaxDays),
 		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
 		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
 		c.checkMQTT(),

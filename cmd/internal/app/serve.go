@@ -27,6 +27,7 @@ import (
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
 	"motorpool/store/events"
+	"motorpool/store/history"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/rentals"
@@ -83,7 +84,10 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer flushTraces()
 
 	cars := vehicles.New(postgres)
-	reported := twins.New(twins.Config{DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, Logger: log, Metrics: registry})
+	recorder := history.NewRecorder(history.Config{DB: postgres, Days: c.TelemetryRetention, Logger: log, Metrics: registry})
+	reported := twins.New(twins.Config{
+		DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, History: recorder, Logger: log, Metrics: registry,
+	})
 	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
 	addresses, err := c.newAddresses(postgres, registry, log)
 	if err != nil {
@@ -150,6 +154,15 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
 	defer log.Info("stopped")
+	// Ends after what takes the last reports.
+	keep, stopKeeping := background(ctx)
+	defer join(&err, stopKeeping)
+	keep(func(ctx context.Context) error {
+		if !awaitSchema(ctx, postgres, log) {
+			return nil
+		}
+		return carrier.WhileClockRight(ctx, recorder.Run)
+	})
 	run, stop := background(ctx)
 	defer join(&err, stop)
 	run(func(ctx context.Context) error {

@@ -1,0 +1,214 @@
+package history
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/samples"
+)
+
+// instance is one of several on a database.
+type instance struct {
+	*testing.T
+	*Recorder
+	Reader
+}
+
+func newInstance(t *testing.T, address string, days int) instance {
+	db := storetest.Open(t, address)
+	i := instance{t, NewRecorder(Config{DB: db, Days: days}), Reader{db, days}}
+	i.keep()
+	return i
+}
+
+func (i instance) keep() (added, dropped int) {
+	i.Helper()
+	added, dropped, err := i.Keep(i.Context())
+	if err != nil {
+		i.Fatal(err)
+	}
+	return added, dropped
+}
+
+type report = map[telematics.Field]any
+
+func (i instance) report(vehicle telematics.VehicleID, at time.Time, v report) {
+	i.Record(vehicle, 1, telematics.Electric, &telematics.Report{At: at, Values: v})
+}
+
+// read returns the buckets of vehicle 1, in one bucket for each minute.
+func (i instance) read(from time.Time, minutes int) []samples.Bucket {
+	i.Helper()
+	q := samples.Query{Vehicle: 1, From: from, To: from.Add(time.Duration(minutes) * time.Minute), Buckets: minutes}
+	buckets, err := i.Telemetry(i.Context(), q)
+	if err != nil {
+		i.Fatal(err)
+	}
+	return buckets
+}
+
+func (i instance) rows() (n int) {
+	i.Helper()
+	if err := i.Reader.DB.Pool.Get(&n, `select count(*) from telemetry`); err != nil {
+		i.Fatal(err)
+	}
+	return n
+}
+
+// recently is the beginning of an interval, some time ago.
+func recently() time.Time { return time.Now().UTC().Add(-3 * time.Hour).Truncate(time.Hour) }
+
+func TestTelemetry_BucketsHaveTheLeastTheMeanAndTheGreatestValue(t *testing.T) {
+	t.Parallel()
+	i, begin := newInstance(t, storetest.NewDatabase(t), 7), recently()
+	for n := range 8 { // two minutes of a trip
+		i.report(1, begin.Add(time.Duration(n)*15*time.Second+3*time.Second), report{
+			telematics.SpeedKmh: 10 + float64(n), telematics.Battery: 80 - float64(n)/10, telematics.OnboardV: 14.1, telematics.RSRP: -90.0,
+			telematics.Latitude: 48.1 + float64(n)/1000, telematics.Longitude: -11.5, telematics.IsLocked: false, telematics.Ignition: "on",
+		})
+	}
+	i.report(1, begin.Add(10*time.Minute), report{telematics.OnboardV: 12.6})
+	i.report(2, begin, report{telematics.OnboardV: 11.0})
+	i.Flush(t.Context())
+	buckets := i.read(begin, 60)
+	if len(buckets) != 3 {
+		t.Fatalf("%d buckets: %+v", len(buckets), buckets)
+	}
+	first, second, last := buckets[0], buckets[1], buckets[2]
+	if *first.Speed != (samples.Values{Min: 10, Avg: 11.5, Max: 13}) || *second.Energy != (samples.Values{Min: 79.3, Avg: 79.45, Max: 79.6}) ||
+		first.Voltage.Avg != 14.1 || first.Signal.Min != -90 || *first.Locked || !*first.Ignition {
+		t.Errorf("of the trip: %+v %+v %+v", first, *first.Speed, *second.Energy)
+	}
+	if !first.Begin.Equal(begin) || *first.Position != (telematics.Position{Latitude: 48.103, Longitude: -11.5}) || !first.LocatedAt.Equal(begin.Add(48*time.Second)) {
+		t.Errorf("of the position: %+v %+v", first, first.Position)
+	}
+	if !last.Begin.Equal(begin.Add(10*time.Minute)) || last.Voltage.Min != 12.6 || last.Speed != nil || last.Position != nil || last.Locked != nil {
+		t.Errorf("after a gap: %+v", last)
+	}
+	agency, err := i.Telemetry(t.Context(), samples.Query{Vehicle: 1, Agency: 2, From: begin, To: begin.Add(time.Hour), Buckets: 60})
+	if err != nil || len(agency) != 0 {
+		t.Errorf("of another agency: %v, %v", agency, err)
+	}
+}
+
+// The broker gives each report to one instance, and some to two; a unit may report each field
+// separately.
+func TestRecorder_InstancesStoreASampleOnce(t *testing.T) {
+	t.Parallel()
+	address := storetest.NewDatabase(t)
+	a, b, begin := newInstance(t, address, 7), newInstance(t, address, 7), recently()
+	const vehicles = 2 * batch
+	var writing sync.WaitGroup
+	for n, i := range []instance{a, b} {
+		for vehicle := range telematics.VehicleID(vehicles) {
+			i.report(vehicle+1, begin.Add(time.Duration(n)*time.Second), []report{
+				{telematics.Latitude: 48.1, telematics.OnboardV: 12.1}, {telematics.Longitude: 11.5, telematics.OnboardV: 12.2},
+			}[n])
+		}
+		writing.Go(func() { i.Flush(t.Context()) })
+	}
+	writing.Wait()
+	for _, i := range []instance{a, b} { // what had to be retried
+		i.Flush(t.Context())
+	}
+	buckets := a.read(begin, 5)
+	if a.rows() != vehicles || len(buckets) != 1 || buckets[0].Position == nil || buckets[0].Voltage.Min != buckets[0].Voltage.Max {
+		t.Errorf("%d rows; %+v", a.rows(), buckets)
+	}
+}
+
+func TestRecorder_AReportThatComesLateIsStoredWhenItWasMade(t *testing.T) {
+	t.Parallel()
+	i, begin := newInstance(t, storetest.NewDatabase(t), 7), recently()
+	i.report(1, time.Now(), report{telematics.Battery: 50.0})
+	late := begin.AddDate(0, 0, -6)
+	i.report(1, late, report{telematics.Battery: 90.0})
+	i.report(1, begin.AddDate(0, 0, -8), report{telematics.Battery: 95.0})
+	i.Flush(t.Context())
+	if buckets := i.read(late, 5); len(buckets) != 1 || buckets[0].Energy.Avg != 90 || i.rows() != 2 {
+		t.Errorf("%d rows; %+v", i.rows(), buckets)
+	}
+	if n := testutil.ToFloat64(i.metrics.dropped.WithLabelValues(string(samples.TooOld))); n != 1 {
+		t.Errorf("%v are too old", n)
+	}
+}
+
+func TestKeep_DropsTheDaysThatAreTooOldAndAllWhereNoneIsKept(t *testing.T) {
+	t.Parallel()
+	address := storetest.NewDatabase(t)
+	month := newInstance(t, address, 30)
+	if added, dropped := month.keep(); added+dropped != 0 {
+		t.Errorf("a second time: %d added, %d dropped", added, dropped)
+	}
+	for _, days := range []int{20, 3} {
+		month.report(1, time.Now().AddDate(0, 0, -days), report{telematics.Battery: 50.0})
+	}
+	month.Flush(t.Context())
+	week := instance{t, NewRecorder(Config{DB: month.db, Days: 7}), Reader{month.db, 7}}
+	if added, dropped := week.keep(); added != 0 || dropped != 30-7 || week.rows() != 1 {
+		t.Errorf("a week: %d added, %d dropped, %d rows", added, dropped, week.rows())
+	}
+	// An instance with another setting still writes.
+	month.report(1, time.Now().AddDate(0, 0, -21), report{telematics.Battery: 50.0})
+	month.report(1, time.Now().AddDate(0, 0, -2), report{telematics.Battery: 50.0})
+	month.Flush(t.Context())
+	if n := testutil.ToFloat64(month.metrics.dropped.WithLabelValues(string(samples.Refused))); n != 1 || month.rows() != 2 {
+		t.Errorf("%v refused, %d rows", n, month.rows())
+	}
+	off := instance{t, NewRecorder(Config{DB: month.db}), Reader{month.db, 0}}
+	off.report(1, time.Now(), report{telematics.Battery: 50.0})
+	if added, dropped := off.keep(); added != 0 || dropped != 7+1+daysAhead || off.sampler.Waiting() != 0 {
+		t.Errorf("off: %d added, %d dropped, %d waiting", added, dropped, off.sampler.Waiting())
+	}
+}
+
+func TestRecorder_KeepsSamplesWhilePostgresIsUnavailable(t *testing.T) {
+	t.Parallel()
+	p := storetest.StartPostgres(t, false)
+	db := storetest.OpenWith(t, pg.Config{URL: p.Database(storetest.Template), Timeout: time.Second})
+	i := instance{t, NewRecorder(Config{DB: db, Days: 7}), Reader{db, 7}}
+	i.keep()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begin := recently()
+	for n := range 3 {
+		i.report(1, begin.Add(time.Duration(n)*samples.Resting), report{telematics.Battery: 50.0})
+		i.Flush(t.Context())
+	}
+	if n := i.sampler.Waiting(); n != 3 {
+		t.Errorf("%d wait", n)
+	}
+}
+
+// A sample takes no more than this on disk, with its index.
+func TestRecorder_ASampleIsSmall(t *testing.T) {
+	t.Parallel()
+	const vehicles, intervals, most = 200, 100, 140
+	i, begin := newInstance(t, storetest.NewDatabase(t), 7), recently().AddDate(0, 0, -2)
+	for n := range intervals {
+		for vehicle := range telematics.VehicleID(vehicles) {
+			i.report(vehicle+1, begin.Add(time.Duration(n)*samples.Resting), report{
+				telematics.SpeedKmh: 0.0, telematics.Battery: 80.0, telematics.OnboardV: 12.5, telematics.RSRP: -90.0,
+				telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.IsLocked: true, telematics.Ignition: "off",
+			})
+		}
+		i.Flush(t.Context())
+	}
+	var bytes int64
+	if err := i.Reader.DB.Pool.Get(&bytes, `select sum(pg_table_size(inhrelid) + pg_indexes_size(inhrelid)) from pg_inherits where inhparent = 'telemetry'::regclass`); err != nil {
+		t.Fatal(err)
+	}
+	each := float64(bytes) / (vehicles * intervals)
+	t.Log(fmt.Sprintf("%.0f bytes a sample", each))
+	if i.rows() != vehicles*intervals || each > most {
+		t.Errorf("%d rows, %.0f bytes each", i.rows(), each)
+	}
+}

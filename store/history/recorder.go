@@ -1,0 +1,222 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+	"motorpool/telematics/samples"
+)
+
+// Config says what is kept.
+type Config struct {
+	DB   *pg.DB
+	Days int // 0: nothing is written, and what there is is removed
+
+	Logger  *slog.Logger          // Defaults to silence
+	Metrics prometheus.Registerer // Defaults to nowhere
+}
+
+// Recorder stores samples of reports. It is safe for concurrent use.
+type Recorder struct {
+	db      *pg.DB
+	days    int
+	log     *slog.Logger
+	sampler *samples.Sampler
+	metrics *metrics
+}
+
+// NewRecorder assembles a recorder. What Record takes is written by Run.
+func NewRecorder(c Config) *Recorder {
+	r := &Recorder{db: c.DB, days: c.Days, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
+	r.metrics = newMetrics(c.Metrics, func() int { return r.sampler.Waiting() })
+	r.sampler = samples.New(time.Duration(c.Days)*day, r.metrics.drop)
+	return r
+}
+
+const day = 24 * time.Hour
+
+// Record samples a report of a vehicle. It does not block.
+func (r *Recorder) Record(vehicle telematics.VehicleID, agency telematics.AgencyID, p telematics.Powertrain, report *telematics.Report) {
+	if r.days > 0 {
+		r.sampler.Add(vehicle, agency, p, report, time.Now())
+	}
+}
+
+// Missed counts reports of units whose vehicles could not be looked up.
+func (r *Recorder) Missed(reports int) {
+	if r.days > 0 {
+		r.metrics.drop(samples.NoVehicle, reports)
+	}
+}
+
+// Run keeps the partitions, and writes what is sampled, until the context ends, and then what is
+// left, for no longer than one statement may take.
+func (r *Recorder) Run(ctx context.Context) error {
+	var partitions sync.WaitGroup
+	defer partitions.Wait()
+	ready := make(chan struct{})
+	partitions.Go(func() { r.keepPartitions(ctx, ready) })
+	if r.days == 0 {
+		return nil
+	}
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return nil
+	}
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.Flush(ctx)
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.db.Timeout())
+			defer cancel()
+			r.Flush(last)
+			if left := r.sampler.Waiting(); left > 0 {
+				r.log.Warn("telemetry history lost that postgres did not take before the end", "samples", left)
+			}
+			return nil
+		}
+	}
+}
+
+// keepPartitions adds partitions before they begin, and drops those that are too old, until the
+// context ends. It closes ready when they are there.
+func (r *Recorder) keepPartitions(ctx context.Context, ready chan<- struct{}) {
+	for said := false; ; {
+		again := keepEvery
+		added, dropped, err := r.Keep(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			again = keepAgain
+			r.log.Warn("partitions of the telemetry history not kept, retrying", "err", err)
+		case added+dropped > 0:
+			r.log.Info("partitions of the telemetry history", "added", added, "dropped", dropped, "days", r.days)
+		}
+		if err == nil && !said {
+			close(ready)
+			said = true
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Keep adds the partitions of the days that are kept and of the next ones, and drops the others. It
+// returns how many.
+func (r *Recorder) Keep(ctx context.Context) (added, dropped int, err error) {
+	err = r.db.Pool.QueryRowContext(ctx, `select added, dropped from keep_telemetry($1, $2)`, r.days, daysAhead).Scan(&added, &dropped)
+	return added, dropped, unavailable.Wrap("keep the partitions of the telemetry history", err)
+}
+
+// Flush writes what is buffered, and puts back what Postgres cannot take now.
+func (r *Recorder) Flush(ctx context.Context) {
+	taken := r.sampler.Take()
+	// In one order, so that two instances do not wait for each other.
+	slices.SortFunc(taken, func(a, b *samples.Sample) int {
+		return cmp.Or(a.Begin.Compare(b.Begin), cmp.Compare(a.Vehicle, b.Vehicle))
+	})
+	for len(taken) > 0 {
+		began, n := time.Now(), statementSize(taken)
+		err := r.write(ctx, taken[:n])
+		switch {
+		case err == nil:
+			r.metrics.stored.Add(float64(n))
+		case isRefused(err):
+			r.metrics.drop(samples.Refused, n)
+			r.log.Error("telemetry history refused by postgres", "samples", n, "err", err)
+		default:
+			r.sampler.PutBack(taken)
+			r.log.Warn("telemetry history not written to postgres, retrying", "samples", len(taken), "err", err)
+			return
+		}
+		if taken = taken[n:]; len(taken) > 0 {
+			select {
+			case <-time.After((share - 1) * time.Since(began)):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// statementSize returns how many of sorted samples are written in a statement: those of one day, so
+// that a day without a partition spoils no other.
+func statementSize(sorted []*samples.Sample) int {
+	n := min(batch, len(sorted))
+	end := sorted[0].Begin.Truncate(day).Add(day)
+	if after := slices.IndexFunc(sorted[:n], func(s *samples.Sample) bool { return !s.Begin.Before(end) }); after > 0 {
+		return after
+	}
+	return n
+}
+
+// isRefused reports whether a statement would fail again: there is no partition.
+func isRefused(err error) bool {
+	refusal := pq.As(err)
+	return refusal != nil && (refusal.Code.Class() == "22" || refusal.Code.Class() == "23")
+}
+
+func (r *Recorder) write(ctx context.Context, list []*samples.Sample) error {
+	values := make([][]any, len(list))
+	for i, s := range list {
+		values[i] = []any{
+			int64(s.Vehicle), int64(s.Agency), s.Begin, int64(min(max(s.At.Sub(s.Begin), 0), samples.Resting) / time.Second),
+			s.Value(samples.Energy), s.Value(samples.Voltage), s.Value(samples.Speed), s.Value(samples.Signal),
+			s.Value(samples.Latitude), s.Value(samples.Longitude), flag(s.Value(samples.Locked)), flag(s.Value(samples.Ignition)),
+		}
+	}
+	return unavailable.Wrap("write the telemetry history", r.db.Within(ctx, func(tx *sqlx.Tx) error {
+		// No caller waits for it, and nothing follows from it.
+		if _, err := tx.ExecContext(ctx, `set local synchronous_commit = off`); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, insert, pg.Arrays(values)...)
+		return err
+	}))
+}
+
+func flag(value any) any {
+	if value == nil {
+		return nil
+	}
+	return value != int64(0)
+}
+
+var rows = pg.RowSet{Name: "n", Columns: []string{
+	"vehicle_id bigint", "agency_id bigint", "at timestamptz", "after smallint", "energy smallint", "voltage smallint", "speed smallint",
+	"signal smallint", "latitude integer", "longitude integer", "locked boolean", "ignition boolean",
+}}
+
+// insert keeps the first value of each field, whichever instance has it. A sample that is stored
+// already writes nothing.
+var insert = `
+	with ` + rows.Many() + `
+	insert into telemetry as t (vehicle_id, agency_id, at, after, energy, voltage, speed, signal, latitude, longitude, locked, ignition)
+	select vehicle_id, agency_id, at, after, energy, voltage, speed, signal, latitude, longitude, locked, ignition from n
+	on conflict (vehicle_id, at) do update set
+		energy = coalesce(t.energy, excluded.energy), voltage = coalesce(t.voltage, excluded.voltage), speed = coalesce(t.speed, excluded.speed),
+		signal = coalesce(t.signal, excluded.signal), latitude = coalesce(t.latitude, excluded.latitude),
+		longitude = coalesce(t.longitude, excluded.longitude), locked = coalesce(t.locked, excluded.locked),
+		ignition = coalesce(t.ignition, excluded.ignition)
+	where t.energy is null and excluded.energy is not null or t.voltage is null and excluded.voltage is not null
+		or t.speed is null and excluded.speed is not null or t.signal is null and excluded.signal is not null
+		or t.latitude is null and excluded.latitude is not null or t.longitude is null and excluded.longitude is not null
+		or t.locked is null and excluded.locked is not null or t.ignition is null and excluded.ignition is not null`

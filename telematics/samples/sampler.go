@@ -1,0 +1,175 @@
+package samples
+
+import (
+	"sync"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Reason is why a report was not sampled, or a sample is lost.
+type Reason string
+
+// The reasons.
+const (
+	TooOld Reason = "too_old" // it was made before what is kept
+	Full   Reason = "full"    // too many samples wait
+	// The vehicle of its unit could not be looked up.
+	NoVehicle Reason = "no_vehicle"
+	Refused   Reason = "refused" // by Postgres
+)
+
+// Sampler chooses samples of reports, and buffers them until they are taken. It is safe for
+// concurrent use.
+type Sampler struct {
+	keep time.Duration
+	drop func(Reason, int)
+
+	mu       sync.Mutex // guards what follows
+	buffered map[key]*Sample
+	// The latest sample of each vehicle, of those that reported in this generation, and in the one
+	// before: what is in neither is forgotten.
+	latest, before map[telematics.VehicleID]latest
+	generation     time.Time
+}
+
+type key struct {
+	vehicle telematics.VehicleID
+	begin   int64
+}
+
+// latest is what is remembered of a vehicle's latest sample.
+type latest struct {
+	begin    int64 // Unix time
+	has      uint8 // the fields
+	locked   int8  // -1: unknown
+	ignition int8  // likewise
+	fast     bool  // its speed was above zero
+	moves    bool
+}
+
+// New returns a sampler of reports that are no older than keep. drop counts what is not sampled; it
+// must not block.
+func New(keep time.Duration, drop func(Reason, int)) *Sampler {
+	return &Sampler{keep: keep, drop: drop, buffered: map[key]*Sample{}, latest: map[telematics.VehicleID]latest{}}
+}
+
+// Add samples a report that arrived at an instant. It does not block.
+func (s *Sampler) Add(vehicle telematics.VehicleID, agency telematics.AgencyID, p telematics.Powertrain, r *telematics.Report, now time.Time) {
+	sample := Sample{Vehicle: vehicle, Agency: agency, At: r.At}
+	if !sample.read(r, p) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(r.At) >= s.keep {
+		s.drop(TooOld, 1)
+		return
+	}
+	s.turn(now)
+	known, ok := s.latest[vehicle]
+	if !ok {
+		if known, ok = s.before[vehicle]; !ok {
+			known = latest{locked: -1, ignition: -1}
+		}
+	}
+	if ok && r.At.Unix() < known.begin { // the report is late
+		alone := latest{locked: -1, ignition: -1}
+		alone.note(&sample)
+		s.buffer(&sample, alone.interval(r.At, false))
+		return
+	}
+	changed := known.note(&sample)
+	begin := known.interval(r.At, changed)
+	if begin != known.begin {
+		known.begin, known.has = begin, 0
+	}
+	news := sample.has&^known.has != 0
+	known.has |= sample.has
+	s.latest[vehicle] = known
+	if news {
+		s.buffer(&sample, begin)
+	}
+}
+
+// note remembers a sample's state, and reports whether the vehicle has locked, unlocked, begun or
+// ceased to move.
+func (l *latest) note(s *Sample) (changed bool) {
+	for _, state := range [...]struct {
+		field Field
+		is    *int8
+	}{{Locked, &l.locked}, {Ignition, &l.ignition}} {
+		if s.has&(1<<state.field) != 0 {
+			value := int8(s.values[state.field])
+			changed = changed || *state.is >= 0 && *state.is != value
+			*state.is = value
+		}
+	}
+	if s.has&(1<<Speed) != 0 {
+		l.fast = s.values[Speed] > 0
+	}
+	moves := l.fast || l.ignition == 1
+	changed = changed || moves != l.moves && l.begin != 0
+	l.moves = moves
+	return changed
+}
+
+// interval returns the beginning of the interval of a report. A vehicle that stands has a sample of
+// its resting interval already where it moved in it.
+func (l *latest) interval(at time.Time, changed bool) int64 {
+	if l.moves || changed {
+		return at.Truncate(Driving).Unix()
+	}
+	return max(l.begin, at.Truncate(Resting).Unix())
+}
+
+// turn forgets vehicles that have not reported for a while.
+func (s *Sampler) turn(now time.Time) {
+	if now.Sub(s.generation) >= 2*Resting {
+		s.latest, s.before, s.generation = make(map[telematics.VehicleID]latest, len(s.latest)), s.latest, now
+	}
+}
+
+// buffer needs the lock.
+func (s *Sampler) buffer(sample *Sample, begin int64) {
+	k := key{sample.Vehicle, begin}
+	if waiting, ok := s.buffered[k]; ok {
+		waiting.join(sample)
+		return
+	}
+	if len(s.buffered) >= MaxBuffered {
+		s.drop(Full, 1)
+		return
+	}
+	buffered := *sample
+	buffered.Begin = time.Unix(begin, 0).UTC()
+	s.buffered[k] = &buffered
+}
+
+// Take returns what is buffered.
+func (s *Sampler) Take() []*Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := make([]*Sample, 0, len(s.buffered))
+	for _, sample := range s.buffered {
+		taken = append(taken, sample)
+	}
+	s.buffered = map[key]*Sample{}
+	return taken
+}
+
+// PutBack buffers again what was taken and not stored.
+func (s *Sampler) PutBack(taken []*Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sample := range taken {
+		s.buffer(sample, sample.Begin.Unix())
+	}
+}
+
+// Waiting returns how many samples are buffered.
+func (s *Sampler) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.buffered)
+}
