@@ -1,10 +1,15 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   plugins: [svelte()],
   // Relative: the console works below any path prefix.
   base: './',
+  // The map library from its sources: its bundle would be one file of more than a megabyte.
+  resolve: { alias: [{ find: /^maplibre-gl$/, replacement: fileURLToPath(new URL('node_modules/maplibre-gl/src/index.ts', import.meta.url)) }] },
+  // Its classes declare fields of their parents again, which must not reset them.
+  oxc: { typescript: { removeClassFieldsWithoutInitializer: true }, assumptions: { setPublicClassFields: true } },
   build: {
     outDir: 'dist',
     emptyOutDir: true,
@@ -12,6 +17,17 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: false,
     target: 'es2023',
+    chunkSizeWarningLimit: 900,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: 'map-style', test: /node_modules\/@(maplibre|mapbox)\// },
+            { name: 'map', test: /node_modules\/maplibre-gl\/src\// },
+          ],
+        },
+      },
+    },
   },
   server: {
     // `npm run dev` shows changes while the service of `make dev` runs.

@@ -73,6 +73,18 @@ export async function call<Data, Meta = unknown>(
 
 export const get = <Data, Meta = unknown>(path: string) => call<Data, Meta>('GET', `api/v1/admin/${path}`);
 
+/** Reads what has changed since the answer with an entity tag; null: nothing. */
+export async function getIfChanged<Data>(path: string, etag: string): Promise<{ data: Data; etag: string } | null> {
+  const headers: Record<string, string> = etag ? { 'If-None-Match': etag } : {};
+  // The browser's own cache would answer 304 with the body it has.
+  const response = await fetch(`../api/v1/admin/${path}`, { headers, credentials: 'same-origin', cache: 'no-store' });
+  if (response.status === 304) return null;
+  if (response.status === 401) signedOut();
+  const envelope: Envelope<Data, unknown> = await response.json();
+  if (!response.ok) throw new ApiError(response.status, envelope.error?.code ?? 'unknown', envelope.message);
+  return { data: envelope.data, etag: response.headers.get('ETag') ?? '' };
+}
+
 /** The first pages of a list, and whether there are more. */
 export async function getPages<Item>(path: string, pages: number): Promise<{ items: Item[]; more: boolean }> {
   const items: Item[] = [];

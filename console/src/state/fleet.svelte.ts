@@ -2,6 +2,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { ApiError, get, getPages, type Command, type Halt, type Me, type VehicleSummary } from '../api/client';
 import { follow, type StatusChange } from '../api/events';
+import { markers } from './markers.svelte';
 import { isNewer, merge } from './merge';
 
 export interface Alarm {
@@ -43,6 +44,7 @@ class Fleet {
       command: (command) => this.take(command),
       status: (change) => this.#report(change),
       presence: (id, connectivity) => {
+        markers.contact(id, connectivity.status);
         const known = this.vehicles.get(id);
         if (known) this.vehicles.set(id, { ...known, connectivity: connectivity as VehicleSummary['connectivity'] });
       },
@@ -88,6 +90,7 @@ class Fleet {
   }
 
   async #read() {
+    markers.again();
     try {
       const [vehicles] = await Promise.all([getPages<VehicleSummary>('vehicles', pagesHeld), this.readHalts()]);
       this.vehicles.clear();
@@ -113,6 +116,7 @@ class Fleet {
   }
 
   #report(change: StatusChange) {
+    markers.report(change);
     const known = this.vehicles.get(change.vehicle_id);
     if (known) this.vehicles.set(change.vehicle_id, merge(known, change));
     this.reports.set(change.vehicle_id, (this.reports.get(change.vehicle_id) ?? 0) + 1);

@@ -82,6 +82,22 @@ export const de: Texts = {
     none: 'Diesen Auftrag gibt es nicht, oder er gehört einer anderen Agentur.',
     late: 'spät beantwortet',
   },
+  map: {
+    label: 'Karte der Flotte',
+    show: 'Karte zeigen',
+    hide: 'Karte verbergen',
+    zoomIn: 'Vergrößern',
+    zoomOut: 'Verkleinern',
+    noWebGL: 'Es gibt keine Karte, denn dieser Browser hat kein WebGL (abgeschaltet, oder ohne Grafiktreiber). Die Liste hat alle Fahrzeuge.',
+    noStreets: 'Ohne Straßen: Starten Sie den Dienst mit --map DATEI.pmtiles, dann erscheinen sie.',
+    shown: (shown: number, withoutPosition: number) =>
+      `${shown} auf der Karte${withoutPosition ? `, ${withoutPosition} ohne Position` : ''}`,
+    lost: 'ohne Kontakt',
+    old: 'blass: alte Position',
+    open: 'Öffnen',
+    agency: 'Agentur',
+    lowOnly: 'nur wenig Energie',
+  },
   columns: {
     plate: 'Kennzeichen',
     model: 'Fahrzeug',

@@ -83,6 +83,22 @@ export const en = {
     none: 'There is no such bulk, or it is another agency’s.',
     late: 'answered late',
   },
+  map: {
+    label: 'Map of the fleet',
+    show: 'Show map',
+    hide: 'Hide map',
+    zoomIn: 'Zoom in',
+    zoomOut: 'Zoom out',
+    noWebGL: 'There is no map, since this browser has no WebGL (switched off, or no graphics driver). The list has all vehicles.',
+    noStreets: 'Without streets: start the service with --map FILE.pmtiles, and they appear.',
+    shown: (shown: number, withoutPosition: number) =>
+      `${shown} on the map${withoutPosition ? `, ${withoutPosition} without a position` : ''}`,
+    lost: 'out of touch',
+    old: 'faint: an old position',
+    open: 'Open',
+    agency: 'Agency',
+    lowOnly: 'low energy only',
+  },
   columns: {
     plate: 'Plate',
     model: 'Vehicle',

@@ -1,0 +1,9 @@
+// The map library, which pages load when they show a map: it is larger than all of the rest.
+import { setWorkerUrl } from 'maplibre-gl';
+import 'maplibre-gl/dist/maplibre-gl.css';
+import worker from 'maplibre-gl/dist/maplibre-gl-worker.mjs?url';
+
+// A file of the console: its Content-Security-Policy has workers from blobs refused.
+setWorkerUrl(new URL(worker, document.baseURI).href);
+
+export { AttributionControl, LngLatBounds, Map, NavigationControl, ScaleControl, addProtocol } from 'maplibre-gl';

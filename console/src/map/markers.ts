@@ -1,0 +1,111 @@
+// What a map shows of vehicles: of all of them, unlike the list, which holds those that were read.
+import type { StatusChange } from '../api/events';
+
+export interface Marker {
+  id: number;
+  agency: number;
+  status: string;
+  contact: string;
+  latitude: number | null;
+  longitude: number | null;
+  /** When it was there, in milliseconds since 1970; null: not known. */
+  locatedAt: number | null;
+  /** In percent; null: not known. */
+  energy: number | null;
+}
+
+/** The answer of GET /admin/fleet. */
+export interface FleetRows {
+  columns: string[];
+  statuses: string[];
+  connectivities: string[];
+  vehicles: (number | null)[][];
+}
+
+/** Reads rows by the names of their columns: later versions of the service may add some. */
+export function decode(rows: FleetRows): Marker[] {
+  const place = (name: string) => rows.columns.indexOf(name);
+  const [id, agency, status, contact] = [place('id'), place('agency_id'), place('status'), place('connectivity')];
+  const [latitude, longitude, located, energy] = [place('latitude'), place('longitude'), place('located_at'), place('energy_percent')];
+  return rows.vehicles.map((row) => {
+    const at = row[located] ?? null;
+    return {
+      id: row[id] ?? 0,
+      agency: row[agency] ?? 0,
+      status: rows.statuses[row[status] ?? -1] ?? 'inactive',
+      contact: rows.connectivities[row[contact] ?? -1] ?? 'unknown',
+      latitude: row[latitude] ?? null,
+      longitude: row[longitude] ?? null,
+      locatedAt: at === null ? null : at * 1000,
+      energy: row[energy] ?? null,
+    };
+  });
+}
+
+const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
+
+/** A marker with what a report has changed. */
+export function moved(marker: Marker, change: StatusChange): Marker {
+  const { location = {}, telemetry = {}, connectivity = {} } = change;
+  const next = { ...marker };
+  next.latitude = number(location.latitude) ?? marker.latitude;
+  next.longitude = number(location.longitude) ?? marker.longitude;
+  if ('latitude' in location || 'longitude' in location || 'timestamp' in location) {
+    const at = Date.parse(typeof location.timestamp === 'string' ? location.timestamp : change.at);
+    next.locatedAt = Math.max(at, marker.locatedAt ?? at);
+  }
+  next.energy = number(telemetry.fuel_level_percent) ?? number(telemetry.battery_level_percent) ?? marker.energy;
+  next.contact = typeof connectivity.status === 'string' ? connectivity.status : marker.contact;
+  return next;
+}
+
+/** Which vehicles are shown. Empty values do not restrict. */
+export interface Filter {
+  agency: string;
+  status: string;
+  contact: string;
+  low: boolean;
+  /** Vehicles that were found by words; null: all. */
+  ids: Set<number> | null;
+}
+
+export function matches(marker: Marker, filter: Filter, lowBelow: number): boolean {
+  return (
+    (!filter.agency || String(marker.agency) === filter.agency) &&
+    (!filter.status || marker.status === filter.status) &&
+    (!filter.contact || marker.contact === filter.contact) &&
+    (!filter.low || (marker.energy !== null && marker.energy < lowBelow)) &&
+    (filter.ids === null || filter.ids.has(marker.id))
+  );
+}
+
+const minute = 60_000;
+
+/** How strongly a position is drawn: the older, the fainter. */
+export function strength(locatedAt: number | null, now: number): number {
+  const age = locatedAt === null ? Infinity : now - locatedAt;
+  if (age < 10 * minute) return 1;
+  if (age < 60 * minute) return 0.8;
+  if (age < 24 * 60 * minute) return 0.6;
+  return 0.4;
+}
+
+/** The name of a marker's picture: its status, whether its unit is out of touch, and low energy. */
+export function picture(marker: Marker, lowBelow: number): string {
+  const lost = marker.contact === 'offline' || marker.contact === 'unknown';
+  const low = marker.energy !== null && marker.energy < lowBelow;
+  return `${marker.status}:${lost ? 'lost' : 'near'}:${low ? 'low' : 'full'}`;
+}
+
+export type Box = [west: number, south: number, east: number, north: number];
+
+/** The box around positions; null: there are none. */
+export function around(markers: Iterable<Marker>): Box | null {
+  let box: Box | null = null;
+  for (const { latitude, longitude } of markers) {
+    if (latitude === null || longitude === null) continue;
+    box ??= [longitude, latitude, longitude, latitude];
+    box = [Math.min(box[0], longitude), Math.min(box[1], latitude), Math.max(box[2], longitude), Math.max(box[3], latitude)];
+  }
+  return box;
+}
