@@ -35,7 +35,7 @@ it('hatches what is not known until it settles', () => {
   expect(open.unknown).toEqual({ from: 100, until: 4000 });
   expect(open.call).toEqual({ until: 4000, open: true });
   const unknown = lay(command({ state: 'unknown', completed_at: at(10), received_at: null }), Date.parse(at(60)));
-  expect(unknown.unknown).toEqual({ from: 100, until: 10000 });
+  expect(unknown.unknown).toEqual({ from: 100, until: unknown.span }); // still
   expect(unknown.marks.some((m) => m.lane === 'executed')).toBe(false);
 });
 
@@ -44,6 +44,7 @@ it('shows a late answer after the call has ended', () => {
   expect(late.call.until).toBe(10000);
   expect(late.marks.at(-1)).toMatchObject({ lane: 'executed', at: 25000 });
   expect(late.span).toBeGreaterThan(25000);
+  expect(late.unknown).toEqual({ from: 10000, until: 25000 });
 });
 
 it('draws a command that was never sent', () => {

@@ -13,7 +13,7 @@ export interface Drawing {
   expiry: number;
   call: { until: number; open: boolean };
   marks: Mark[];
-  /** From the first publication to where it was settled, if nothing is known of that time. */
+  /** While nobody knew: from the publication on; if an answer came late, from the deadline to it. */
   unknown: { from: number; until: number } | null;
 }
 
@@ -31,14 +31,18 @@ export function lay(c: Command, now: number): Drawing {
   for (const at of published) marks.push({ lane: 'published', at: since(at), kind: 'point' });
   if (c.received_at) marks.push({ lane: 'received', at: since(c.received_at), kind: 'point' });
   if (c.completed_at && c.state !== 'expired' && c.state !== 'unknown') marks.push({ lane: 'executed', at: end, kind: 'end' });
-  const doubtful = c.state === 'unknown' || (c.completed_at === null && published.length > 0);
+  const span = Math.max(expiry, end, ...marks.map((m) => m.at)) * 1.05;
   const from = published[0] ? since(published[0]) : 0;
+  let unknown: Drawing['unknown'] = null;
+  if (c.state === 'unknown') unknown = { from, until: span };
+  else if (c.late) unknown = { from: Math.min(deadline, end), until: end };
+  else if (c.completed_at === null && published.length > 0) unknown = { from, until: Math.max(from, end) };
   return {
-    span: Math.max(expiry, end, ...marks.map((m) => m.at)) * 1.05,
+    span,
     deadline,
     expiry,
     call,
     marks,
-    unknown: doubtful ? { from, until: Math.max(from, end) } : null,
+    unknown,
   };
 }
