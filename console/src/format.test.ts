@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { age, energy } from './format';
+import { age, energy, took } from './format';
 import { de } from './texts/de';
 import { en } from './texts/en';
 
@@ -27,3 +27,9 @@ it('has every text in each language', () => {
     );
   expect(paths(de)).toEqual(paths(en));
 });
+
+it.each([
+  [34.4, '34 ms'],
+  [999, '999 ms'],
+  [6940, '6.9 s'],
+])('%s ms took %s', (ms, want) => expect(took(ms)).toBe(want));

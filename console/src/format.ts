@@ -16,6 +16,11 @@ export function clockTime(at: string): string {
   return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 1 });
 }
 
+/** How long something took: 34 ms, 6.9 s. */
+export function took(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
 /** A value as it is, and a time in the zone of the browser. */
 export function localTime(value: string | number): string | number {
   return typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? new Date(value).toLocaleString() : value;
