@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -12,6 +13,35 @@ import (
 	"motorpool/rental"
 	"motorpool/telematics"
 )
+
+// agencies answers with agencies and their stations.
+type agencies struct{ record Agencies }
+
+// list answers GET /admin/agencies.
+func (a agencies) list(c *call) error {
+	return listOfAgency(c, "agencies", "agency", a.record.Agencies, func(a telematics.ListedAgency) int64 { return int64(a.ID) }, resource.NewAgency)
+}
+
+// stations answers GET /admin/stations.
+func (a agencies) stations(c *call) error {
+	return listOfAgency(c, "stations", "station", a.record.ListStations, func(s telematics.Station) int64 { return int64(s.ID) }, resource.NewStation)
+}
+
+// listOfAgency answers with a page of what belongs to the agency of the query, or to any.
+func listOfAgency[T, B any](
+	c *call, list, thing string, read func(context.Context, telematics.AgencyQuery) ([]T, error), position func(T) int64, body func(T) B,
+) error {
+	p := c.page(list)
+	var found []T
+	if agency, visible := c.queryAgency(); visible {
+		var err error
+		if found, err = read(c.ctx(), telematics.AgencyQuery{Agency: agency, Page: p.query()}); err != nil {
+			return err
+		}
+	}
+	listed, meta := cut(p, found, position)
+	return c.answerWith(plural(len(listed), thing), resource.List(listed, body), meta)
+}
 
 // agencyKeys answers with the keys of agencies, and changes them.
 type agencyKeys struct{ registry AgencyKeyRegistry }

@@ -18,14 +18,15 @@ import (
 // bookings keeps bookings in memory, and decides about them as the record does. Where err is set it
 // does nothing else.
 type bookings struct {
-	mu    sync.Mutex
-	byID  map[rental.BookingID]rental.BookingDetails
-	keys  map[string]telematics.IdempotencyKey
-	about map[string]rental.BookingID
-	err   error
-	asked rental.BookingQuery
-	draft rental.Draft
-	lines []telematics.Activity
+	mu           sync.Mutex
+	byID         map[rental.BookingID]rental.BookingDetails
+	keys         map[string]telematics.IdempotencyKey
+	about        map[string]rental.BookingID
+	err          error
+	asked        rental.BookingQuery
+	askedCharges rental.ChargeQuery
+	draft        rental.Draft
+	lines        []telematics.Activity
 }
 
 func (b *bookings) BookingDetails(_ context.Context, id rental.BookingID) (rental.BookingDetails, error) {
@@ -49,6 +50,22 @@ func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]ren
 		}
 	}
 	slices.SortFunc(found, func(x, y rental.BookingDetails) int { return cmp.Compare(y.ID, x.ID) })
+	return found[:min(q.Limit, len(found))], b.err
+}
+
+func (b *bookings) FindCharges(_ context.Context, q rental.ChargeQuery) ([]rental.BookedCharge, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.askedCharges = q
+	var found []rental.BookedCharge
+	for _, d := range b.byID {
+		for _, c := range d.Charges {
+			if (q.Agency == 0 || q.Agency == d.Agency) && (q.Before == uuid.Nil || c.ID.String() < q.Before.String()) {
+				found = append(found, rental.BookedCharge{Charge: c, Reference: d.Reference, Agency: d.Agency, Subject: d.Subject, Vehicle: d.Vehicle})
+			}
+		}
+	}
+	slices.SortFunc(found, func(x, y rental.BookedCharge) int { return cmp.Compare(y.ID.String(), x.ID.String()) })
 	return found[:min(q.Limit, len(found))], b.err
 }
 

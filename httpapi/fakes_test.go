@@ -67,6 +67,8 @@ type fleet struct {
 	commands []telematics.Command
 	lines    []telematics.Activity
 	unknown  []telematics.UnknownUnit
+	agencies []telematics.ListedAgency
+	stations []telematics.Station
 	holders  map[string]telematics.KeyHolders
 	err      error
 	block    bool // until the context ends
@@ -317,4 +319,22 @@ func twin(id telematics.VehicleID, agency telematics.AgencyID, change ...func(*t
 // reported returns a snapshot of one report.
 func reported(at time.Time, values map[telematics.Field]any) telematics.Snapshot {
 	return telematics.Merge(nil, telematics.Report{At: at, Values: values})
+}
+
+func (f *fleet) Agencies(ctx context.Context, q telematics.AgencyQuery) ([]telematics.ListedAgency, error) {
+	return pageOf(f.agencies, q, func(a telematics.ListedAgency) (int64, telematics.AgencyID) { return int64(a.ID), a.ID }), f.broken(ctx)
+}
+
+func (f *fleet) ListStations(ctx context.Context, q telematics.AgencyQuery) ([]telematics.Station, error) {
+	return pageOf(f.stations, q, func(s telematics.Station) (int64, telematics.AgencyID) { return int64(s.ID), s.AgencyID }), f.broken(ctx)
+}
+
+// pageOf returns those of items, which rise, that a query selects.
+func pageOf[T any](items []T, q telematics.AgencyQuery, of func(T) (int64, telematics.AgencyID)) (found []T) {
+	for _, item := range slices.Backward(items) {
+		if id, agency := of(item); (q.Agency == 0 || q.Agency == agency) && (q.Before == 0 || id < q.Before) && len(found) < q.Limit {
+			found = append(found, item)
+		}
+	}
+	return found
 }

@@ -80,6 +80,13 @@ type Fleet interface {
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }
 
+// Agencies has the agencies with what they own. Lists come by descending id, which is the position
+// of a page.
+type Agencies interface {
+	Agencies(context.Context, telematics.AgencyQuery) ([]telematics.ListedAgency, error)
+	ListStations(context.Context, telematics.AgencyQuery) ([]telematics.Station, error)
+}
+
 // Places has the addresses of positions.
 type Places interface {
 	// Address returns the address of a position of an agency's vehicle, or "". It does not block.
@@ -138,6 +145,8 @@ type Bookings interface {
 	BookingDetails(context.Context, rental.BookingID) (rental.BookingDetails, error)
 	// FindBookings returns bookings by descending id, which is the position of a page.
 	FindBookings(context.Context, rental.BookingQuery) ([]rental.BookingDetails, error)
+	// FindCharges returns charges by descending id, which is the position of a page.
+	FindCharges(context.Context, rental.ChargeQuery) ([]rental.BookedCharge, error)
 	// OpenBooking makes a booking. It reports true where an earlier request under the same
 	// idempotency key has made it.
 	OpenBooking(context.Context, rental.Draft, rental.Request) (rental.BookingDetails, bool, error)

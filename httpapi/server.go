@@ -34,6 +34,7 @@ type Config struct {
 	History    History
 	Refusals   Refusals
 	Units      Units
+	Agencies   Agencies
 	Tokens     *auth.Tokens
 	Feed       *stream.Feed
 

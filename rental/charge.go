@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"motorpool/telematics"
 )
 
 // ChargeID identifies a charge. It is the name under which the processor makes it, so it is unique
@@ -98,6 +100,7 @@ type Charge struct {
 
 	Fee    string // kind of a fee
 	Reason string // an administrator's words, of a fee, a refund or a capture
+	By     string // who made it, or last gave it another goal (subject); empty: not recorded
 
 	// The card that is tried, or that paid; zero: none was chosen yet, or it was removed.
 	Method   MethodID
@@ -287,4 +290,23 @@ func (c Charge) givesBack() Minor {
 		return c.Settled // the processor may round
 	}
 	return c.Amount
+}
+
+// ChargeQuery selects charges, newest (highest id) first. Zero fields select everything.
+type ChargeQuery struct {
+	Agency   telematics.AgencyID
+	Booking  BookingID
+	States   []ChargeState
+	From, To time.Time // of their creation: from From on, before To
+	Before   ChargeID  // the last one of the page before
+	Limit    int
+}
+
+// BookedCharge is a charge with what it belongs to.
+type BookedCharge struct {
+	Charge
+	Reference string // of its booking
+	Agency    telematics.AgencyID
+	Subject   string             // of the client's token
+	Vehicle   telematics.Vehicle // its description, and whose it is
 }

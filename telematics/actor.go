@@ -27,6 +27,12 @@ func (a Actor) Sees(owner AgencyID) bool { return a.Agency == 0 || a.Agency == o
 // an administrator without one sees every agency.
 type AgencyID int64
 
+// ListedAgency is an agency with how much it owns.
+type ListedAgency struct {
+	Agency
+	Vehicles, Stations int
+}
+
 // Agency is a tenant of the platform.
 type Agency struct {
 	ID   AgencyID

@@ -112,6 +112,12 @@ type Page struct {
 	Before int64 // only what is older than this position; zero: from the newest
 }
 
+// AgencyQuery selects what belongs to an agency, newest (highest id) first; zero: to any.
+type AgencyQuery struct {
+	Agency AgencyID
+	Page
+}
+
 // VehicleQuery selects vehicles. Zero fields select everything.
 type VehicleQuery struct {
 	Agency       AgencyID // that owns them

@@ -24,6 +24,7 @@ type Charge struct {
 	PaidAt      *string            `json:"paid_at"`
 	CreatedAt   string             `json:"created_at"`
 	RefundOf    *string            `json:"refund_of"`
+	RequestedBy *string            `json:"requested_by"` // null: it was not recorded
 }
 
 // NewCharge returns a charge of a booking.
@@ -32,7 +33,7 @@ func NewCharge(c rental.Charge) Charge {
 		ID: c.ID.String(), Kind: c.Kind, Number: c.Number, State: c.State, Amount: Money(c.Currency, c.Amount),
 		Settled: Money(c.Currency, c.Settled), Currency: c.Currency, Fee: OrNull(c.Fee), Reason: OrNull(c.Reason),
 		DeclineCode: OrNull(c.DeclineCode), Attempts: c.Attempts, NextAttempt: TimestampOrNull(c.NextAttempt),
-		PaidAt: TimestampOrNull(c.PaidAt), CreatedAt: Timestamp(c.Created),
+		PaidAt: TimestampOrNull(c.PaidAt), CreatedAt: Timestamp(c.Created), RequestedBy: OrNull(c.By),
 	}
 	if c.LastFour != "" {
 		label := rental.Card{Brand: c.Brand, LastFour: c.LastFour}.Label()
@@ -43,4 +44,22 @@ func NewCharge(c rental.Charge) Charge {
 		body.RefundOf = &refunded
 	}
 	return body
+}
+
+// BookedCharge is a charge in a list of those of many bookings.
+type BookedCharge struct {
+	Charge
+	BookingID int64          `json:"booking_id"`
+	Reference string         `json:"booking_reference"`
+	AgencyID  int64          `json:"agency_id"`
+	Client    string         `json:"client"`
+	Vehicle   BookingVehicle `json:"vehicle"`
+}
+
+// NewBookedCharge returns a charge with what it belongs to.
+func NewBookedCharge(c rental.BookedCharge) BookedCharge {
+	return BookedCharge{
+		Charge: NewCharge(c.Charge), BookingID: int64(c.Booking), Reference: c.Reference, AgencyID: int64(c.Agency), Client: c.Subject,
+		Vehicle: BookingVehicle{int64(c.Vehicle.ID), newDescription(c.Vehicle)},
+	}
 }

@@ -2,7 +2,6 @@ package rentals
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
@@ -81,10 +80,10 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	if err := updateBooking(ctx, tx, c.Booking); err != nil {
 		return err
 	}
-	if err := insertCharges(ctx, tx, before.Charges, c.Charges); err != nil {
+	if err := insertCharges(ctx, tx, r.Actor, before.Charges, c.Charges); err != nil {
 		return err
 	}
-	if err := amendCharges(ctx, tx, before.ID, r.Now, c.Amended); err != nil {
+	if err := amendCharges(ctx, tx, r, before.ID, c.Amended); err != nil {
 		return err
 	}
 	if err := keepKey(ctx, tx, r.Key, before.ID); err != nil {
@@ -115,9 +114,9 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 	return err
 }
 
-// insertCharges writes new charges down, each with the next number of its kind. The booking is
-// locked.
-func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Charge) error {
+// insertCharges writes new charges of an actor down, each with the next number of its kind. The
+// booking is locked.
+func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, there, charges []rental.Charge) error {
 	if len(charges) == 0 {
 		return nil
 	}
@@ -133,29 +132,29 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, there, charges []rental.Cha
 			ID: uuid.Must(uuid.NewV7()), BookingID: int64(c.Booking), Kind: string(c.Kind), Number: last[c.Kind], State: string(c.State),
 			Currency: string(c.Currency), Amount: int64(c.Amount), Settled: int64(c.Settled), Goal: pg.Nullable(string(c.Goal)),
 			RefundsChargeID: pg.Nullable(c.Refunds), Fee: c.Fee, Reason: c.Reason,
-			NextAttemptAt: pg.Timestamp(c.NextAttempt), PaidAt: pg.Timestamp(c.PaidAt), CreatedAt: pg.Deref(pg.Timestamp(c.Created)),
+			NextAttemptAt: pg.Timestamp(c.NextAttempt), PaidAt: pg.Timestamp(c.PaidAt), CreatedAt: pg.Deref(pg.Timestamp(c.Created)), RequestedBy: by.Subject,
 		}
 	}
 	_, err := tx.ExecContext(ctx, `
 		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, refunds_charge_id, fee, reason,
-			next_attempt_at, paid_at, created_at)
+			next_attempt_at, paid_at, created_at, requested_by)
 		select * from json_to_recordset($1) as c (
 			id uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint, settled bigint, goal text,
-			refunds_charge_id uuid, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz, created_at timestamptz)`,
+			refunds_charge_id uuid, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz, created_at timestamptz, requested_by text)`,
 		pg.JSONRecords(rows))
 	return err
 }
 
 // amendCharges gives charges another goal, and makes them due. A worker that has one of them must
 // read it again: it does not know the goal.
-func amendCharges(ctx context.Context, tx *sqlx.Tx, booking rental.BookingID, now time.Time, charges []rental.Charge) error {
+func amendCharges(ctx context.Context, tx *sqlx.Tx, r rental.Request, booking rental.BookingID, charges []rental.Charge) error {
 	for _, c := range charges {
 		_, err := tx.ExecContext(ctx, `
 			update charges
-			set goal = $3, capture_amount = $4, reason = $5, woken_at = $6,
+			set goal = $3, capture_amount = $4, reason = $5, woken_at = $6, requested_by = $7,
 				next_attempt_at = case when state in ('paid', 'captured', 'released') then next_attempt_at else $6 end
 			where id = $1 and booking_id = $2`,
-			c.ID, booking, pg.Nullable(string(c.Goal)), c.CaptureAmount, c.Reason, pg.Timestamp(now))
+			c.ID, booking, pg.Nullable(string(c.Goal)), c.CaptureAmount, c.Reason, pg.Timestamp(r.Now), r.Actor.Subject)
 		if err != nil {
 			return err
 		}

@@ -87,7 +87,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 // chargeColumns are the columns of a chargeRow, of charges under the name c.
 const chargeColumns = `c.id, c.booking_id, c.kind, c.number, c.state, c.currency, c.amount, c.settled, c.goal, c.capture_amount,
 	c.refunds_charge_id, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts, c.declines,
-	c.decline_code, c.next_attempt_at, c.paid_at, c.created_at`
+	c.decline_code, c.next_attempt_at, c.paid_at, c.created_at, c.requested_by`
 
 // chargeRow is the columns of charges that all readers may see: as a row, or as JSON with the same
 // names.
@@ -116,6 +116,7 @@ type chargeRow struct {
 	NextAttemptAt   *time.Time `db:"next_attempt_at" json:"next_attempt_at"`
 	PaidAt          *time.Time `db:"paid_at" json:"paid_at"`
 	CreatedAt       time.Time  `db:"created_at" json:"created_at"`
+	RequestedBy     string     `db:"requested_by" json:"requested_by"`
 }
 
 func (r chargeRow) charge() rental.Charge {
@@ -124,7 +125,7 @@ func (r chargeRow) charge() rental.Charge {
 		State: rental.ChargeState(r.State), Currency: rental.Currency(r.Currency),
 		Amount: rental.Minor(r.Amount), Settled: rental.Minor(r.Settled),
 		Goal: rental.Goal(pg.Deref(r.Goal)), CaptureAmount: rental.Minor(r.CaptureAmount), Refunds: pg.Deref(r.RefundsChargeID),
-		Fee: r.Fee, Reason: r.Reason,
+		Fee: r.Fee, Reason: r.Reason, By: r.RequestedBy,
 		Method: rental.MethodID(pg.Deref(r.PaymentMethodID)), Brand: r.Brand, LastFour: r.LastFour,
 		Intent: pg.Deref(r.Intent), AttemptID: r.Seen, Attempts: r.Attempts, Declines: r.Declines, DeclineCode: r.DeclineCode,
 		NextAttempt: pg.FromTimestamp(r.NextAttemptAt), PaidAt: pg.FromTimestamp(r.PaidAt), Created: r.CreatedAt.UTC(),

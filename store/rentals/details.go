@@ -98,15 +98,18 @@ const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_pp
 	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
 	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit"`
 
+// vehicleColumns describe the vehicle v of a booking.
+const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status", v.powertrain as "vehicle.powertrain",
+	v.plate_number as "vehicle.plate_number", v.brand as "vehicle.brand", v.model as "vehicle.model", v.year as "vehicle.year",
+	v.color as "vehicle.color", v.category as "vehicle.category", v.image as "vehicle.image", v.features as "vehicle.features"`
+
 // Bookings b with the rows that belong to them. The vehicle's other bookings o are the live ones;
 // $1 is now.
 const selectDetailsOf = `
 	select b.id, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		a.code as agency_code, c.subject, ` + termsColumns + `,
-		v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status", v.powertrain as "vehicle.powertrain",
-		v.plate_number as "vehicle.plate_number", v.brand as "vehicle.brand", v.model as "vehicle.model", v.year as "vehicle.year",
-		v.color as "vehicle.color", v.category as "vehicle.category", v.image as "vehicle.image", v.features as "vehicle.features",
+		` + vehicleColumns + `,
 		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
 		p.id as "pickup.id", p.agency_id as "pickup.agency_id", p.name as "pickup.name", p.address as "pickup.address",
 		p.latitude as "pickup.latitude", p.longitude as "pickup.longitude",

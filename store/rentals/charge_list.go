@@ -1,0 +1,57 @@
+package rentals
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+)
+
+// bookedChargeRow is a row of charges with what it belongs to.
+type bookedChargeRow struct {
+	chargeRow
+	Reference string       `db:"reference"`
+	AgencyID  int64        `db:"agency_id"`
+	Subject   string       `db:"subject"`
+	Vehicle   vehicles.Row `db:"vehicle"`
+}
+
+func (r bookedChargeRow) charge() rental.BookedCharge {
+	return rental.BookedCharge{
+		Charge: r.chargeRow.charge(), Reference: r.Reference, Agency: telematics.AgencyID(r.AgencyID), Subject: r.Subject, Vehicle: r.Vehicle.Vehicle(),
+	}
+}
+
+// FindCharges returns charges by descending id, which is also the position in the page: ids grow
+// with time.
+func (p Bookings) FindCharges(ctx context.Context, q rental.ChargeQuery) ([]rental.BookedCharge, error) {
+	states := make([]string, len(q.States))
+	for i, state := range q.States {
+		states[i] = string(state)
+	}
+	if !pg.Searchable(states...) {
+		return nil, nil
+	}
+	found, err := pg.List(ctx, p.DB.Lists, bookedChargeRow.charge, `
+		select `+chargeColumns+`, b.reference, b.agency_id, cl.subject, `+vehicleColumns+`
+		from charges c
+			join bookings b on b.id = c.booking_id
+			join clients cl on cl.id = b.client_id
+			join vehicles v on v.id = b.vehicle_id
+		where ($1::bigint = 0 or b.agency_id = $1)
+			and ($2::bigint = 0 or c.booking_id = $2)
+			and (cardinality($3::text[]) = 0 or c.state = any ($3))
+			and ($4::timestamptz is null or c.created_at >= $4)
+			and ($5::timestamptz is null or c.created_at < $5)
+			and ($6::uuid = '`+uuid.Nil.String()+`' or c.id < $6)
+		order by c.id desc
+		limit nullif($7::bigint, 0)`,
+		q.Agency, q.Booking, pq.Array(states), pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit)
+	return found, unavailable.Wrap("read charges", err)
+}
