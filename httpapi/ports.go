@@ -8,6 +8,7 @@ import (
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
+	"motorpool/telematics/samples"
 )
 
 // Controller sends commands to vehicles. Its errors are *telematics.Error. It checks that the
@@ -85,6 +86,22 @@ type Fleet interface {
 type Agencies interface {
 	Agencies(context.Context, telematics.AgencyQuery) ([]telematics.ListedAgency, error)
 	ListStations(context.Context, telematics.AgencyQuery) ([]telematics.Station, error)
+}
+
+// Telemetry has samples of what vehicles reported.
+type Telemetry interface {
+	// TelemetryDays is for how many days samples are kept; 0: there are none.
+	TelemetryDays() int
+	// Telemetry returns the buckets that have samples, the oldest first.
+	Telemetry(context.Context, samples.Query) ([]samples.Bucket, error)
+}
+
+// noTelemetry is for an API without Telemetry.
+type noTelemetry struct{}
+
+func (noTelemetry) TelemetryDays() int { return 0 }
+func (noTelemetry) Telemetry(context.Context, samples.Query) ([]samples.Bucket, error) {
+	return nil, nil
 }
 
 // Places has the addresses of positions.

@@ -25,6 +25,7 @@ func (s *server) routes(e *echo.Echo) {
 	own := clientControl{
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
+	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: s.audit}
 	halts, keys, wallets := killSwitch{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
 	events := events{feed: s.Feed, fleet: s.Fleet, identify: s.identify, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
@@ -45,6 +46,7 @@ func (s *server) routes(e *echo.Echo) {
 	control("/api/v1/admin/vehicles/{vehicle}/control/open-top-case", telematics.OpenTopCase)
 
 	r.get("/api/v1/admin/vehicles/{vehicle}/status", vehicles.status, recordedAs(telematics.StatusRead), mayRefresh)
+	r.get("/api/v1/admin/vehicles/{vehicle}/history", telemetry.history, recordedAs(telematics.HistoryRead), checkedBy(checkHistory))
 	r.get("/api/v1/admin/vehicles", vehicles.list, listed("vehicles"))
 	r.get("/api/v1/admin/fleet", vehicles.fleetMap)
 	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)
@@ -64,6 +66,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/bookings", bookings.list, listed("bookings"))
 	r.post("/api/v1/admin/bookings", rental.BookingCreate, bookings.open, checkedBy(checkDraft))
 	r.get("/api/v1/admin/bookings/{booking}", bookings.get)
+	r.get("/api/v1/admin/bookings/{booking}/track", telemetry.track, recordedAs(telematics.HistoryRead))
 	r.get("/api/v1/admin/charges", bookings.charges, listed(chargeList))
 	amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
 	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)

@@ -79,6 +79,8 @@ type Config struct {
 	Places Places
 	// Watches has units report often while their vehicles are watched. Defaults to never.
 	Watches Watches
+	// Telemetry has samples of what vehicles reported. Defaults to none.
+	Telemetry Telemetry
 	// Limiter counts requests against Rates. Without it no request is counted.
 	Limiter Limiter
 	Rates   Rates
@@ -116,6 +118,9 @@ func newServer(config Config) *server {
 	config.Budget = cmp.Or(config.Budget, telematics.DefaultBudget)
 	config.ReadBudget = cmp.Or(config.ReadBudget, readBudget)
 	config.Log = cmp.Or(config.Log, slog.Default())
+	if config.Telemetry == nil {
+		config.Telemetry = noTelemetry{}
+	}
 	if config.Watches == nil {
 		config.Watches = notWatched{}
 	}

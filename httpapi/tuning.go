@@ -66,3 +66,12 @@ const (
 	// of 5,000 actors; double needs twice the memory, some 2 MB.
 	maxBoundActors = 10_000
 )
+
+// The history of telemetry that a query is about, and the points of an answer, where it does not
+// say so; and the most of each. A chart shows a few hundred points; 1,000 of all fields are 150 KB.
+const (
+	defaultHistory = 24 * time.Hour
+	maxHistory     = 31 * 24 * time.Hour
+	defaultPoints  = 300
+	maxPoints      = 1000
+)

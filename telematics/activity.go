@@ -11,6 +11,7 @@ const (
 	StatusRead     = "status.read"
 	VehiclesRead   = "vehicles.read" // a list of vehicles, with their positions
 	CommandsRead   = "commands.read" // commands, with what units reported after them
+	HistoryRead    = "history.read"  // of one vehicle's telemetry, or the track of a booking
 	EventsRead     = "events.read"   // from then on, until the stream ends
 	BulkOrder      = "commands.bulk" // its commands have their own entries
 	CommandsHalt   = "commands.halt"

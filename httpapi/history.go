@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/httpapi/contract"
+	"motorpool/httpapi/resource"
+	"motorpool/telematics"
+	"motorpool/telematics/samples"
+)
+
+// telemetry answers with the history of telemetry.
+type telemetry struct {
+	fleet    Fleet
+	bookings Bookings
+	record   Telemetry
+	audit    *audit
+}
+
+// historyRange returns the time of a query, by default the last day.
+func historyRange(c *call) (from, to time.Time) {
+	to = c.queryTime("to")
+	if to.IsZero() {
+		to = c.now()
+	}
+	if from = c.queryTime("from"); from.IsZero() {
+		from = to.Add(-defaultHistory)
+	}
+	return from.UTC(), to.UTC()
+}
+
+// historyFields returns the fields of a query, by default all.
+func historyFields(c *call) []string {
+	text := c.QueryParam("fields")
+	if text == "" {
+		return resource.HistoryFields
+	}
+	return strings.Split(text, ",")
+}
+
+// checkHistory checks what the contract cannot express.
+func checkHistory(c *call, wrong *contract.FieldErrors) error {
+	for _, field := range historyFields(c) {
+		if !slices.Contains(resource.HistoryFields, field) {
+			wrong.AddIfValid("fields", fmt.Sprintf("must be some of %s, separated by commas; %.40q is none", strings.Join(resource.HistoryFields, ", "), field))
+		}
+	}
+	if from, to := historyRange(c); !from.Before(to) {
+		wrong.AddIfValid("from", "must be before to, which is now where it is left out")
+	} else if to.Sub(from) > maxHistory {
+		wrong.AddIfValid("from", fmt.Sprintf("must be at most %d days before to", int(maxHistory/(24*time.Hour))))
+	}
+	return nil
+}
+
+// buckets returns as many as were requested, but none shorter than the least interval of samples.
+func buckets(c *call, from, to time.Time) int {
+	requested := int(cmp.Or(c.queryInteger("points"), defaultPoints))
+	return max(1, min(requested, maxPoints, int(to.Sub(from)/samples.Driving)))
+}
+
+// history answers GET /admin/vehicles/{vehicle}/history. It records the read before the answer
+// [LAW-9].
+func (t telemetry) history(c *call) error {
+	from, to := historyRange(c)
+	fields := historyFields(c)
+	entry := c.entry(telematics.HistoryRead, c.vehicleID())
+	entry.Outcome = telematics.Executed
+	entry.Details = map[string]any{"fields": strings.Join(fields, ","), "from": resource.Timestamp(from), "to": resource.Timestamp(to)}
+	twin, err := visibleTwin(c, t.fleet.Record)
+	if err != nil {
+		if entry.Code = asError(err).Code; entry.Code != telematics.VehicleNotFound {
+			return err
+		}
+		entry.Outcome = telematics.NotExecuted
+	} else {
+		entry.Agency = twin.AgencyID
+	}
+	if recordErr := t.audit.read(c, entry); recordErr != nil || err != nil {
+		return cmp.Or(recordErr, err)
+	}
+	query := samples.Query{Vehicle: twin.ID, Agency: c.actor.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
+	found, err := t.record.Telemetry(c.ctx(), query)
+	if err != nil {
+		return err
+	}
+	return c.answer(plural(len(found), "point"), resource.NewHistory(query, t.record.TelemetryDays(), fields, found))
+}
+
+// track answers GET /admin/bookings/{booking}/track: where the vehicle was from the start of the
+// booking to its end.
+func (t telemetry) track(c *call) error {
+	d, err := visibleBooking(c, t.bookings)
+	if err != nil {
+		return err
+	}
+	entry := c.entry(telematics.HistoryRead, d.VehicleID)
+	entry.Booking, entry.Agency, entry.Outcome = int64(d.ID), d.Agency, telematics.Executed
+	if err := t.audit.read(c, entry); err != nil {
+		return err
+	}
+	from, to := d.ActualStart, d.ActualEnd
+	if to.IsZero() {
+		to = c.now()
+	}
+	var found []samples.Bucket
+	if !from.IsZero() && from.Before(to) {
+		query := samples.Query{Vehicle: d.VehicleID, Agency: d.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
+		if found, err = t.record.Telemetry(c.ctx(), query); err != nil {
+			return err
+		}
+	}
+	return c.answer("The track of the booking "+d.Reference+".", resource.NewTrack(d.Booking, t.record.TelemetryDays(), found))
+}

@@ -1,0 +1,145 @@
+package httpapi_test
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/httpapi"
+	"motorpool/telematics"
+	"motorpool/telematics/samples"
+)
+
+// telemetry has buckets in memory, and the queries that it got.
+type telemetry struct {
+	days    int
+	buckets []samples.Bucket
+	asked   []samples.Query
+	err     error
+}
+
+func (m *telemetry) TelemetryDays() int { return m.days }
+
+func (m *telemetry) Telemetry(_ context.Context, q samples.Query) ([]samples.Bucket, error) {
+	m.asked = append(m.asked, q)
+	return m.buckets, m.err
+}
+
+func (m *telemetry) last() samples.Query { return m.asked[len(m.asked)-1] }
+
+func newTelemetry() *telemetry {
+	locked := true
+	return &telemetry{days: 7, buckets: []samples.Bucket{
+		{Begin: now.Add(-time.Hour), Energy: &samples.Values{Min: 60, Avg: 60.3333, Max: 61}, Position: &telematics.Position{Latitude: 48.1, Longitude: 11.5},
+			LocatedAt: now.Add(-59 * time.Minute), Locked: &locked},
+		{Begin: now.Add(-time.Minute), Voltage: &samples.Values{Min: 12, Avg: 12, Max: 12}},
+	}}
+}
+
+func with(m *telemetry) func(*httpapi.Config) {
+	return func(c *httpapi.Config) { c.Telemetry = m }
+}
+
+const historyPath = "/api/v1/admin/vehicles/42/history"
+
+func TestHistory_HasAValueOrNullForEachBucket(t *testing.T) {
+	m := newTelemetry()
+	a := newAPI(t, with(m))
+	r := a.get(historyPath+"?fields=energy,position,locked&from=2026-01-02T09:00:00Z&to=2026-01-02T10:00:00%2B00:00&points=60").wants(200, "")
+	if want := (samples.Query{Vehicle: 42, From: now.Truncate(time.Hour).Add(-time.Hour), To: now.Truncate(time.Hour), Buckets: 60}); m.last() != want {
+		t.Errorf("query %+v, want %+v", m.last(), want)
+	}
+	for name, want := range map[string]any{
+		"vehicle_id": 42.0, "from": "2026-01-02T09:00:00.000Z", "to": "2026-01-02T10:00:00.000Z", "retention_days": 7.0, "bucket_seconds": 60.0,
+		"times":  []any{"2026-01-02T09:00:00.250Z", "2026-01-02T09:59:00.250Z"},
+		"energy": map[string]any{"min": []any{60.0, nil}, "avg": []any{60.33, nil}, "max": []any{61.0, nil}}, "voltage": nil, "speed": nil, "ignition": nil,
+		"position": map[string]any{"latitude": []any{48.1, nil}, "longitude": []any{11.5, nil}, "at": []any{"2026-01-02T09:01:00.250Z", nil}},
+		"locked":   []any{true, nil},
+	} {
+		if got := r.at(name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestHistory_BoundsWhatIsRead(t *testing.T) {
+	m := newTelemetry()
+	a := newAPI(t, with(m))
+	a.get(historyPath).wants(200, "")
+	if q := m.last(); !q.To.Equal(now) || !q.From.Equal(now.AddDate(0, 0, -1)) || q.Buckets != 300 || q.Agency != 0 {
+		t.Errorf("by default: %+v", q)
+	}
+	a.get(historyPath+"?points=1000&from=2026-01-02T09:59:00Z&to=2026-01-02T10:00:00Z", withToken(agencyToken(t, 1))).wants(200, "")
+	if q := m.last(); q.Buckets != 4 || q.Agency != 1 {
+		t.Errorf("a minute, of an agency: %+v", q)
+	}
+	for query, field := range map[string]string{
+		"fields=energy,colour": "fields", "from=2026-01-02T10:00:00Z&to=2026-01-02T09:00:00Z": "from", "from=2026-01-03T00:00:00Z": "from",
+		"from=2025-11-01T00:00:00Z": "from", "to=yesterday": "to", "points=0": "points", "points=1001": "points",
+	} {
+		if r := a.get(historyPath+"?"+query).wants(422, "validation_failed"); !strings.Contains(r.text, `"`+field+`":[`) {
+			t.Errorf("%s: %s", query, r.text)
+		}
+	}
+	a.get(strings.Replace(historyPath, "42", "9", 1), withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
+	a.get(historyPath, withToken(clientToken(t))).wants(403, "forbidden")
+	m.err = gone{}
+	a.get(historyPath).wants(503, "service_unavailable")
+}
+
+func TestHistory_EachReadIsAnEntry(t *testing.T) {
+	m := newTelemetry()
+	a := newAPI(t, with(m))
+	entry := a.added(func() { a.get(historyPath+"?fields=energy&from=2026-01-02T09:00:00Z").wants(200, "") })
+	want := map[string]any{"fields": "energy", "from": "2026-01-02T09:00:00.000Z", "to": "2026-01-02T10:00:00.250Z"}
+	if entry.Action != "history.read" || entry.Vehicle != 42 || entry.Agency != 1 || entry.Outcome != telematics.Executed || !reflect.DeepEqual(entry.Details, want) {
+		t.Errorf("%+v", entry)
+	}
+	entry = a.added(func() { a.get(strings.Replace(historyPath, "42", "77", 1)).wants(404, "vehicle_not_found") })
+	if entry.Action != "history.read" || entry.Vehicle != 77 || entry.Outcome != telematics.NotExecuted || entry.Code != telematics.VehicleNotFound {
+		t.Errorf("of no vehicle: %+v", entry)
+	}
+	a.history.err = gone{}
+	asked := len(m.asked)
+	if a.get(historyPath).wants(503, "service_unavailable"); len(m.asked) != asked {
+		t.Error("read without an entry")
+	}
+}
+
+func TestHistory_IsEmptyWhereNothingIsKept(t *testing.T) {
+	r := newAPI(t).get(historyPath).wants(200, "")
+	if r.at("retention_days") != 0.0 || !reflect.DeepEqual(r.at("times"), []any{}) {
+		t.Errorf("%s", r.text)
+	}
+}
+
+func TestTrack_IsAFeatureOfTheTimeOfTheBooking(t *testing.T) {
+	m := newTelemetry()
+	a := newBookingAPI(t, with(m))
+	const path = "/api/v1/admin/bookings/42/track"
+	var r *response
+	entry := a.added(func() { r = a.get(path).wants(200, "") })
+	d := a.bookings.byID[42]
+	if q := m.last(); q.Vehicle != d.VehicleID || q.Agency != d.Agency || !q.From.Equal(d.ActualStart) || !q.To.Equal(now) || q.Buckets != 300 {
+		t.Errorf("query %+v", q)
+	}
+	if entry.Action != "history.read" || entry.Booking != 42 || entry.Vehicle != d.VehicleID || entry.Agency != d.Agency {
+		t.Errorf("entry %+v", entry)
+	}
+	if r.at("type") != "Feature" || !reflect.DeepEqual(r.at("geometry"), map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}}) {
+		t.Errorf("one position: %s", r.text)
+	}
+	m.buckets = append(m.buckets, samples.Bucket{Begin: now, Position: &telematics.Position{Latitude: 48.2, Longitude: 11.6}, LocatedAt: now})
+	r = a.get(path+"?points=2").wants(200, "")
+	if want := map[string]any{"type": "LineString", "coordinates": []any{[]any{11.5, 48.1}, []any{11.6, 48.2}}}; !reflect.DeepEqual(r.at("geometry"), want) || m.last().Buckets != 2 {
+		t.Errorf("two: %s", r.text)
+	}
+	asked := len(m.asked)
+	if r = a.get(strings.Replace(path, "42", "43", 1)).wants(200, ""); r.at("geometry") != nil || len(m.asked) != asked {
+		t.Errorf("not begun: %s", r.text)
+	}
+	a.get(path, withToken(agencyToken(t, 2))).wants(404, "booking_not_found")
+	a.get(path, withToken(clientToken(t))).wants(403, "forbidden")
+}

@@ -1,0 +1,144 @@
+package resource
+
+import (
+	"math"
+	"slices"
+
+	"motorpool/rental"
+	"motorpool/telematics/samples"
+)
+
+// HistoryFields are the fields of a history.
+var HistoryFields = []string{"energy", "voltage", "speed", "signal", "position", "locked", "ignition"}
+
+// History is the samples of a vehicle in buckets of equal length, of which those without samples
+// are left out. A column has a value, or null, for each bucket; a column that was not requested is
+// null.
+type History struct {
+	VehicleID     int64    `json:"vehicle_id"`
+	From          string   `json:"from"`
+	To            string   `json:"to"`
+	RetentionDays int      `json:"retention_days"`
+	BucketSeconds float64  `json:"bucket_seconds"`
+	Times         []string `json:"times"`
+
+	Energy   *Values    `json:"energy"`
+	Voltage  *Values    `json:"voltage"`
+	Speed    *Values    `json:"speed"`
+	Signal   *Values    `json:"signal"`
+	Position *Positions `json:"position"`
+	Locked   []*bool    `json:"locked"`
+	Ignition []*bool    `json:"ignition"`
+}
+
+// Values are the least, the mean and the greatest value in each bucket.
+type Values struct {
+	Min []*float64 `json:"min"`
+	Avg []*float64 `json:"avg"`
+	Max []*float64 `json:"max"`
+}
+
+// Positions are the latest one in each bucket, and when it was reported.
+type Positions struct {
+	Latitude  []*float64 `json:"latitude"`
+	Longitude []*float64 `json:"longitude"`
+	At        []*string  `json:"at"`
+}
+
+// NewHistory returns the requested fields of buckets.
+func NewHistory(q samples.Query, days int, fields []string, buckets []samples.Bucket) History {
+	h := History{
+		VehicleID: int64(q.Vehicle), From: Timestamp(q.From), To: Timestamp(q.To), RetentionDays: days, BucketSeconds: q.Width().Seconds(),
+		Times: List(buckets, func(b samples.Bucket) string { return Timestamp(b.Begin) }),
+	}
+	for name, column := range map[string]struct {
+		to   **Values
+		from func(samples.Bucket) *samples.Values
+	}{
+		"energy":  {&h.Energy, func(b samples.Bucket) *samples.Values { return b.Energy }},
+		"voltage": {&h.Voltage, func(b samples.Bucket) *samples.Values { return b.Voltage }},
+		"speed":   {&h.Speed, func(b samples.Bucket) *samples.Values { return b.Speed }},
+		"signal":  {&h.Signal, func(b samples.Bucket) *samples.Values { return b.Signal }},
+	} {
+		if slices.Contains(fields, name) {
+			*column.to = newValues(buckets, column.from)
+		}
+	}
+	if slices.Contains(fields, "position") {
+		h.Position = &Positions{[]*float64{}, []*float64{}, []*string{}}
+		for _, b := range buckets {
+			var latitude, longitude *float64
+			if b.Position != nil {
+				latitude, longitude = &b.Position.Latitude, &b.Position.Longitude
+			}
+			h.Position.Latitude, h.Position.Longitude = append(h.Position.Latitude, latitude), append(h.Position.Longitude, longitude)
+			h.Position.At = append(h.Position.At, TimestampOrNull(b.LocatedAt))
+		}
+	}
+	if slices.Contains(fields, "locked") {
+		h.Locked = List(buckets, func(b samples.Bucket) *bool { return b.Locked })
+	}
+	if slices.Contains(fields, "ignition") {
+		h.Ignition = List(buckets, func(b samples.Bucket) *bool { return b.Ignition })
+	}
+	return h
+}
+
+func newValues(buckets []samples.Bucket, of func(samples.Bucket) *samples.Values) *Values {
+	v := &Values{[]*float64{}, []*float64{}, []*float64{}}
+	for _, b := range buckets {
+		var least, mean, most *float64
+		if values := of(b); values != nil {
+			rounded := math.Round(values.Avg*100) / 100
+			least, mean, most = &values.Min, &rounded, &values.Max
+		}
+		v.Min, v.Avg, v.Max = append(v.Min, least), append(v.Avg, mean), append(v.Max, most)
+	}
+	return v
+}
+
+// Track is where the vehicle of a booking was: a feature of GeoJSON (RFC 7946).
+type Track struct {
+	Type       string          `json:"type"`
+	Geometry   *Geometry       `json:"geometry"` // null: no position is on record
+	Properties TrackProperties `json:"properties"`
+}
+
+// Geometry is a LineString; a Point where there is one position alone.
+type Geometry struct {
+	Type        string `json:"type"`
+	Coordinates any    `json:"coordinates"`
+}
+
+// TrackProperties say of what a track is. Times has the time of each position.
+type TrackProperties struct {
+	BookingID     int64    `json:"booking_id"`
+	VehicleID     int64    `json:"vehicle_id"`
+	From          *string  `json:"from"` // null: the booking has not begun
+	To            *string  `json:"to"`   // null: it has not ended
+	RetentionDays int      `json:"retention_days"`
+	Times         []string `json:"times"`
+}
+
+// NewTrack returns the track of a booking.
+func NewTrack(b rental.Booking, days int, buckets []samples.Bucket) Track {
+	t := Track{Type: "Feature", Properties: TrackProperties{
+		BookingID: int64(b.ID), VehicleID: int64(b.VehicleID), From: TimestampOrNull(b.ActualStart), To: TimestampOrNull(b.ActualEnd),
+		RetentionDays: days, Times: []string{},
+	}}
+	var line [][2]float64
+	for _, b := range buckets {
+		if b.Position != nil {
+			line = append(line, [2]float64{b.Position.Longitude, b.Position.Latitude})
+			t.Properties.Times = append(t.Properties.Times, Timestamp(b.LocatedAt))
+		}
+	}
+	switch len(line) {
+	case 0:
+	case 1:
+		t.Geometry = &Geometry{"Point", line[0]}
+	default:
+		t.Geometry = &Geometry{"LineString", line}
+	}
+	return t
+}
