@@ -1,5 +1,6 @@
 // The API, called with the session's cookie. Addresses are relative to /console/.
 import type { components } from './contract';
+import { serverTime } from './servertime';
 
 type Schemas = components['schemas'];
 export type Vehicle = Schemas['Vehicle'];
@@ -16,6 +17,7 @@ export type BulkCommand = Schemas['BulkCommand'];
 interface Envelope<Data, Meta> {
   success: boolean;
   message: string;
+  timestamp?: string;
   data: Data;
   meta: Meta;
   error?: Schemas['Error'];
@@ -40,6 +42,7 @@ export interface Answer<Data, Meta> {
 
 /** What to do when the session has ended. */
 let signedOut = () => {};
+export const endSession = () => signedOut();
 
 export function onSignedOut(callback: () => void) {
   signedOut = callback;
@@ -57,6 +60,7 @@ export async function call<Data, Meta = unknown>(
     request.body = JSON.stringify(options.body);
   }
   if (options.signal) request.signal = options.signal;
+  const sent = Date.now();
   const response = await fetch(`../${path}`, request);
   let envelope: Envelope<Data, Meta>;
   try {
@@ -64,7 +68,8 @@ export async function call<Data, Meta = unknown>(
   } catch {
     throw new ApiError(response.status, 'no_answer', response.statusText);
   }
-  if (response.status === 401) signedOut();
+  serverTime.take(Date.parse(envelope.timestamp ?? ''), sent, Date.now());
+  if (response.status === 401) endSession();
   if (!response.ok) {
     throw new ApiError(response.status, envelope.error?.code ?? 'unknown', envelope.message);
   }
@@ -79,7 +84,7 @@ export async function getIfChanged<Data>(path: string, etag: string): Promise<{ 
   // The browser's own cache would answer 304 with the body it has.
   const response = await fetch(`../api/v1/admin/${path}`, { headers, credentials: 'same-origin', cache: 'no-store' });
   if (response.status === 304) return null;
-  if (response.status === 401) signedOut();
+  if (response.status === 401) endSession();
   const envelope: Envelope<Data, unknown> = await response.json();
   if (!response.ok) throw new ApiError(response.status, envelope.error?.code ?? 'unknown', envelope.message);
   return { data: envelope.data, etag: response.headers.get('ETag') ?? '' };
@@ -99,10 +104,10 @@ export async function getPages<Item>(path: string, pages: number): Promise<{ ite
 }
 
 /** Orders an action; the answer comes as events, or by polling the command. */
-export const order = (vehicle: number, action: Action, parameters?: unknown) =>
+export const order = (vehicle: number, action: Action, key: string = crypto.randomUUID(), parameters?: unknown) =>
   call<Command>('POST', `api/v1/admin/vehicles/${vehicle}/control/${action}`, {
     // A request that is repeated after a lost answer moves the car once.
-    headers: { Prefer: 'respond-async', 'Idempotency-Key': crypto.randomUUID() },
+    headers: { Prefer: 'respond-async', 'Idempotency-Key': key },
     body: parameters ?? {},
   });
 

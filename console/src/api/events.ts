@@ -1,5 +1,7 @@
-// The stream of events. The browser reconnects by itself, with Last-Event-ID.
-import type { Command, Halt } from './client';
+// The stream of events. It is read with fetch: EventSource would hide why there is none, and the
+// pings by which a connection is known to live.
+import { endSession, type Command, type Halt } from './client';
+import { EventReader, type ServerEvent } from './sse';
 
 export interface StatusChange {
   vehicle_id: number;
@@ -18,43 +20,97 @@ export interface Handlers {
   halt(inForce: boolean, halt: Halt): void;
   /** Events may be missing: read again what is shown. Also after the first connection. */
   reset(): void;
-  connected(yes: boolean): void;
+  /** Whether events arrive; if not, why, in the words of the API; empty: the service cannot be reached. */
+  connected(yes: boolean, why: string): void;
 }
+
+// The service sends a ping every 15 s.
+const silentFor = 25_000;
+const retryAfter = 2000;
 
 /** Follows events until the returned function is called. */
 export function follow(handlers: Handlers): () => void {
-  let source: EventSource;
-  let opened = false;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const open = () => {
-    source = new EventSource('../api/v1/admin/events');
-    const on = <Data>(kind: string, handle: (data: Data) => void) =>
-      source.addEventListener(kind, (event) => handle(JSON.parse((event as MessageEvent).data)));
-    on<{ at: string; command: Command }>('command', (d) => handlers.command(d.command, d.at));
-    on<StatusChange>('status', handlers.status);
-    on<{ vehicle_id: number; connectivity: { status: string; last_seen: string | null } }>('presence', (d) =>
-      handlers.presence(d.vehicle_id, d.connectivity),
-    );
-    on<{ vehicle_id: number; at: string; alarm: { kind: string; text: string | null } }>('alarm', (d) =>
-      handlers.alarm(d.vehicle_id, d.at, d.alarm),
-    );
-    on<{ in_force: boolean; halt: Halt }>('halt', (d) => handlers.halt(d.in_force, d.halt));
-    on('reset', () => handlers.reset());
-    source.onopen = () => {
-      handlers.connected(true);
-      if (!opened) handlers.reset();
-      opened = true;
-    };
-    source.onerror = () => {
-      handlers.connected(false);
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again
-      opened = false; // without the last id: what was missed is read again
-      timer = setTimeout(open, 3000);
-    };
-  };
-  open();
-  return () => {
-    clearTimeout(timer);
-    source.close();
-  };
+  const stop = new AbortController();
+  void run(handlers, stop.signal);
+  return () => stop.abort();
+}
+
+async function run(handlers: Handlers, stopped: AbortSignal) {
+  let last = '';
+  while (!stopped.aborted) {
+    const connection = new AbortController();
+    const end = () => connection.abort();
+    stopped.addEventListener('abort', end, { once: true });
+    addEventListener('offline', end, { once: true });
+    let why = '';
+    try {
+      const response = await fetch('../api/v1/admin/events', {
+        headers: { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) },
+        credentials: 'same-origin',
+        cache: 'no-store',
+        signal: connection.signal,
+      });
+      if (response.status === 401) {
+        endSession();
+        return;
+      }
+      if (!response.ok || !response.body) {
+        why = (await response.json().catch(() => null))?.message ?? response.statusText;
+      } else {
+        handlers.connected(true, '');
+        if (!last) handlers.reset();
+        last = await readAll(response.body, last, handlers, end);
+      }
+    } catch {
+      // The connection ended: the network, or the service.
+    } finally {
+      stopped.removeEventListener('abort', end);
+      removeEventListener('offline', end);
+      connection.abort();
+    }
+    if (stopped.aborted) return;
+    handlers.connected(false, why);
+    await new Promise((resolve) => setTimeout(resolve, retryAfter));
+  }
+}
+
+/** Hands over events until the connection ends or is silent. Returns the position of the last one. */
+async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers: Handlers, end: () => void): Promise<string> {
+  const events = new EventReader();
+  events.lastID = last;
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let watch = setTimeout(end, silentFor);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      clearTimeout(watch);
+      watch = setTimeout(end, silentFor);
+      for (const event of events.read(decoder.decode(value, { stream: true }))) handle(event, handlers);
+    }
+  } catch {
+    // Cut: what was read counts.
+  } finally {
+    clearTimeout(watch);
+  }
+  return events.lastID;
+}
+
+function handle({ event, data }: ServerEvent, handlers: Handlers) {
+  const d = JSON.parse(data);
+  switch (event) {
+    case 'command':
+      return handlers.command(d.command, d.at);
+    case 'status':
+      return handlers.status(d);
+    case 'presence':
+      return handlers.presence(d.vehicle_id, d.connectivity);
+    case 'alarm':
+      return handlers.alarm(d.vehicle_id, d.at, d.alarm);
+    case 'halt':
+      return handlers.halt(d.in_force, d.halt);
+    case 'reset':
+      return handlers.reset();
+  }
 }

@@ -25,7 +25,8 @@ export interface Target {
   agency_id: number;
   commands?: Action[] | undefined;
   contact?: string | undefined;
-  open: boolean;
+  /** Who ordered the command that is open; null: there is none. */
+  busy: string | null;
 }
 
 /** Why an action is off; empty: it is on. */
@@ -35,7 +36,7 @@ export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt
   if (target.commands && !target.commands.includes(action)) return texts.off.capability;
   if (halt) return texts.off.halted(halt.reason);
   if (target.contact === 'offline') return texts.off.offline;
-  if (target.open) return texts.off.busy;
+  if (target.busy !== null) return texts.off.busy(target.busy);
   return '';
 }
 

@@ -2,6 +2,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { ApiError, get, getPages, type Command, type Halt, type Me, type VehicleSummary } from '../api/client';
 import { follow, type StatusChange } from '../api/events';
+import { serverTime } from '../api/servertime';
 import { markers } from './markers.svelte';
 import { isNewer, merge } from './merge';
 
@@ -15,6 +16,9 @@ export interface Alarm {
 // Of a larger fleet the console holds the newest vehicles, and asks the service for others.
 const pagesHeld = 10;
 const commandsHeld = 5000;
+const readAgainAfter = 3000;
+const askAfterEvery = 3000;
+const askedAtOnce = 50;
 
 class Fleet {
   me = $state<Me | null>(null);
@@ -24,6 +28,10 @@ class Fleet {
   halts = $state<Halt[]>([]);
   alarms = $state<Alarm[]>([]);
   connected = $state(false);
+  /** Since when no events arrive, in the service's time, and why; null: they do, or have not begun to. */
+  lost = $state<{ since: number; why: string } | null>(null);
+  /** Counts how often everything was read again, so that a page does so, too. */
+  readings = $state(0);
   loaded = $state(false);
   /** Whether there are vehicles that are not held here. */
   more = $state(false);
@@ -32,15 +40,23 @@ class Fleet {
   reports = new SvelteMap<number, number>();
 
   #stop = () => {};
+  #again: ReturnType<typeof setTimeout> | undefined;
 
   async start() {
-    try {
-      this.me = (await get<Me>('me')).data;
-    } catch (error) {
-      this.problem = error instanceof Error ? error.message : String(error);
-      return;
+    let stopped = false;
+    this.#stop = () => (stopped = true);
+    while (!this.me) {
+      try {
+        this.me = (await get<Me>('me')).data;
+        this.problem = '';
+      } catch (error) {
+        this.#say(error);
+        await new Promise((resolve) => setTimeout(resolve, readAgainAfter));
+      }
+      if (stopped) return;
     }
-    this.#stop = follow({
+    const asking = setInterval(() => void this.#askAfterOpen(), askAfterEvery);
+    const unfollow = follow({
       command: (command) => this.take(command),
       status: (change) => this.#report(change),
       presence: (id, connectivity) => {
@@ -53,8 +69,33 @@ class Fleet {
       },
       halt: () => void this.readHalts(),
       reset: () => void this.#read(),
-      connected: (yes) => (this.connected = yes),
+      connected: (yes, why) => {
+        this.connected = yes;
+        this.lost = yes ? null : { since: this.lost?.since ?? serverTime.now(), why };
+      },
     });
+    this.#stop = () => {
+      unfollow();
+      clearInterval(asking);
+      clearTimeout(this.#again);
+    };
+  }
+
+  #say(error: unknown) {
+    if (error instanceof ApiError && error.status === 401) return;
+    // While nothing arrives, the banner says so.
+    this.problem = error instanceof ApiError || this.connected ? String(error instanceof Error ? error.message : error) : '';
+  }
+
+  /** Follows commands while no events come. */
+  async #askAfterOpen() {
+    if (this.connected) return;
+    const open = [...this.commands.values()].filter((c) => c.completed_at === null).slice(0, askedAtOnce);
+    try {
+      for (const command of open) this.take((await get<Command>(`commands/${command.id}`)).data);
+    } catch {
+      // They are read again with everything else.
+    }
   }
 
   stop() {
@@ -90,21 +131,27 @@ class Fleet {
   }
 
   async #read() {
+    clearTimeout(this.#again);
     markers.again();
     try {
       const [vehicles] = await Promise.all([getPages<VehicleSummary>('vehicles', pagesHeld), this.readHalts()]);
-      this.vehicles.clear();
+      const ids = new Set(vehicles.items.map((v) => v.id));
+      for (const id of this.vehicles.keys()) if (!ids.has(id)) this.vehicles.delete(id);
       this.more = vehicles.more;
-      for (const vehicle of vehicles.items) this.vehicles.set(vehicle.id, vehicle);
+      for (const vehicle of vehicles.items) {
+        // An event that came meanwhile is newer.
+        const seen = this.vehicles.get(vehicle.id)?.connectivity.last_seen ?? '';
+        if ((vehicle.connectivity.last_seen ?? '') >= seen) this.vehicles.set(vehicle.id, vehicle);
+      }
       // What was open may have ended meanwhile.
-      const open = [...this.commands.values()].filter((c) => c.completed_at === null);
+      const open = [...this.commands.values()].filter((c) => c.completed_at === null).slice(0, askedAtOnce);
       for (const command of open) this.take((await get<Command>(`commands/${command.id}`)).data);
       this.problem = '';
       this.loaded = true;
+      this.readings++;
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 401)) {
-        this.problem = error instanceof Error ? error.message : String(error);
-      }
+      this.#say(error);
+      this.#again = setTimeout(() => void this.#read(), readAgainAfter);
     }
   }
 

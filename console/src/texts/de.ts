@@ -16,7 +16,7 @@ export const de: Texts = {
   all: 'alle',
   loading: 'Wird gelesen…',
   connected: 'Live',
-  disconnected: 'Nicht live: Was Sie sehen, kann alt sein. Es wird neu verbunden…',
+  disconnected: 'Nicht live',
   signIn: { title: 'Sie sind nicht angemeldet', text: 'Ihre Sitzung ist beendet oder hat nicht begonnen.', button: 'Anmelden' },
   signOut: 'Abmelden',
   signedInAs: (subject, level) => `${subject} (${level})`,
@@ -123,6 +123,14 @@ export const de: Texts = {
     },
     id: 'Id',
     details: 'Einzelheiten',
+  },
+  trouble: {
+    notLive: (at) => `Nicht live seit ${at}. Was Sie sehen, ist von da.`,
+    unreachable: 'Der Dienst ist nicht zu erreichen.',
+    again: 'Neuer Versuch läuft…',
+    clock: (minutes) =>
+      `Die Uhr dieses Rechners geht ${Math.abs(minutes)} min ${minutes > 0 ? 'vor' : 'nach'}. Alter rechnen hier nach der Uhr des Dienstes.`,
+    gone: 'Dieses Fahrzeug gibt es nicht mehr: Es wurde gelöscht oder gehört jetzt einer anderen Agentur.',
   },
   selection: {
     one: (plate) => `${plate} wählen`,
@@ -237,7 +245,7 @@ export const de: Texts = {
     halted: (reason) => `Kommandos sind angehalten: ${reason}`,
     offline: 'Die Einheit ist offline. Ein Kommando würde abgelehnt; warten Sie, bis sie wieder Kontakt hat.',
     viewer: 'Ihre Rolle darf ansehen und nichts bewegen.',
-    busy: 'Ein Kommando an dieses Fahrzeug läuft.',
+    busy: (who) => `Ein Kommando an dieses Fahrzeug läuft, beauftragt von ${who}.`,
   },
   refresh: 'Fahrzeug jetzt fragen',
   refreshing: 'Wird gefragt…',

@@ -17,7 +17,7 @@ export const en = {
   all: 'all',
   loading: 'Reading…',
   connected: 'Live',
-  disconnected: 'Not live: what you see may be old. Connecting again…',
+  disconnected: 'Not live',
   signIn: { title: 'You are not signed in', text: 'Your session has ended, or has not begun.', button: 'Sign in' },
   signOut: 'Sign out',
   signedInAs: (subject: string, level: string) => `${subject} (${level})`,
@@ -124,6 +124,14 @@ export const en = {
     } as Record<string, string>,
     id: 'Id',
     details: 'Details',
+  },
+  trouble: {
+    notLive: (at: string) => `Not live since ${at}. What you see is of that time.`,
+    unreachable: 'The service cannot be reached.',
+    again: 'Trying again…',
+    clock: (minutes: number) =>
+      `The clock of this computer is ${Math.abs(minutes)} min ${minutes > 0 ? 'fast' : 'slow'}. Ages here are by the clock of the service.`,
+    gone: 'There is no such vehicle any more: it was deleted, or now belongs to another agency.',
   },
   selection: {
     one: (plate: string) => `select ${plate}`,
@@ -244,7 +252,7 @@ export const en = {
     halted: (reason: string) => `Commands are halted: ${reason}`,
     offline: 'The unit is offline. A command would be refused; wait until it is in touch again.',
     viewer: 'Your role may see, and move nothing.',
-    busy: 'A command to this vehicle is under way.',
+    busy: (who: string) => `A command to this vehicle is under way, ordered by ${who}.`,
   },
   refresh: 'Ask the vehicle now',
   refreshing: 'Asking…',
