@@ -5,6 +5,7 @@ package console
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -31,7 +33,19 @@ type asset struct {
 	content []byte
 	kind    string
 	etag    string
-	hashed  bool // its name changes with its content
+	hashed  bool          // its name changes with its content
+	gzipped func() []byte // compressed when it is first requested so; nil: smaller as it is
+}
+
+// compressed returns content for gzip, once.
+func compressed(content []byte) func() []byte {
+	return sync.OnceValue(func() []byte {
+		var b bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // fails for unknown levels alone
+		_, _ = w.Write(content)                               // into memory
+		_ = w.Close()
+		return b.Bytes()
+	})
 }
 
 // Handler serves the console below a path that ends in a slash.
@@ -53,10 +67,14 @@ func New(prefix string) (*Handler, error) {
 		}
 		sum := sha256.Sum256(content)
 		served := strings.TrimPrefix(name, "dist/")
-		h.assets[served] = asset{
+		file := asset{
 			content: content, kind: mime.TypeByExtension(path.Ext(name)), hashed: strings.HasPrefix(served, "assets/"),
-			etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`,
+			etag: base64.RawURLEncoding.EncodeToString(sum[:12]),
 		}
+		if ext := path.Ext(name); ext != ".woff2" && ext != ".png" { // those are compressed already
+			file.gzipped = compressed(content)
+		}
+		h.assets[served] = file
 		return nil
 	})
 	if err != nil {
@@ -95,7 +113,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header := w.Header()
 	header.Set("Content-Type", found.kind)
-	header.Set("ETag", found.etag)
+	content, etag := found.content, found.etag
+	if found.gzipped != nil {
+		header.Set("Vary", "Accept-Encoding")
+		if acceptsGzip(r.Header.Get("Accept-Encoding")) && r.Header.Get("Range") == "" {
+			header.Set("Content-Encoding", "gzip")
+			content, etag = found.gzipped(), etag+"-gzip"
+		}
+	}
+	header.Set("ETag", `"`+etag+`"`)
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "same-origin")
@@ -106,5 +132,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		header.Set("Cache-Control", "no-cache") // asks each time whether it has changed
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+// acceptsGzip reports whether a browser reads gzip, by its Accept-Encoding.
+func acceptsGzip(header string) bool {
+	for part := range strings.SplitSeq(header, ",") {
+		coding, quality, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			q := strings.ReplaceAll(quality, " ", "")
+			return q != "q=0" && !strings.HasPrefix(q, "q=0.000")
+		}
+	}
+	return false
 }

@@ -1,8 +1,13 @@
 package console_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -76,5 +81,57 @@ func TestAFileThatHasNotChangedIsNotSentAgain(t *testing.T) {
 		if w := get(t, path); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, w.Code)
 		}
+	}
+}
+
+func TestFilesAreSentCompressed(t *testing.T) {
+	plain := get(t, "/console/")
+	packed := get(t, "/console/", "Accept-Encoding", "br;q=1, gzip;q=0.8")
+	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" || packed.Header().Get("ETag") == plain.Header().Get("ETag") {
+		t.Fatalf("%v, and uncompressed %v", packed.Header(), plain.Header())
+	}
+	r, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := io.ReadAll(r); err != nil || !bytes.Equal(content, plain.Body.Bytes()) {
+		t.Errorf("%q %v", content, err)
+	}
+	for _, header := range []string{"", "identity", "gzip;q=0", "br"} {
+		if w := get(t, "/console/", "Accept-Encoding", header); w.Header().Get("Content-Encoding") != "" {
+			t.Errorf("Accept-Encoding %q: %v", header, w.Header())
+		}
+	}
+}
+
+// A slow connection must not wait for the map to see the fleet.
+func TestTheConsoleIsSmall(t *testing.T) {
+	const first, all = 120 << 10, 700 << 10
+	size := func(path string) int {
+		w := get(t, path, "Accept-Encoding", "gzip")
+		if w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		return w.Body.Len()
+	}
+	before := size("/console/")
+	for _, link := range regexp.MustCompile(`(?:src|href)="\./([^"]*)"`).FindAllStringSubmatch(get(t, "/console/").Body.String(), -1) {
+		before += size("/console/" + link[1])
+	}
+	total := 0
+	if err := fs.WalkDir(os.DirFS("dist"), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			total += size("/console/" + strings.TrimSuffix(name, "index.html"))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d KiB before the map, %d KiB in all", before>>10, total>>10)
+	if before > first || before < 10<<10 {
+		t.Errorf("%d bytes load before the map, more than %d or too few to be true", before, first)
+	}
+	if total > all || total <= before {
+		t.Errorf("%d bytes in all, more than %d or too few to be true", total, all)
 	}
 }
