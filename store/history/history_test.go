@@ -1,7 +1,6 @@
 package history
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -56,7 +55,7 @@ func (i instance) read(from time.Time, minutes int) []samples.Bucket {
 
 func (i instance) rows() (n int) {
 	i.Helper()
-	if err := i.Reader.DB.Pool.Get(&n, `select count(*) from telemetry`); err != nil {
+	if err := i.DB.Pool.Get(&n, `select count(*) from telemetry`); err != nil {
 		i.Fatal(err)
 	}
 	return n
@@ -203,11 +202,11 @@ func TestRecorder_ASampleIsSmall(t *testing.T) {
 		i.Flush(t.Context())
 	}
 	var bytes int64
-	if err := i.Reader.DB.Pool.Get(&bytes, `select sum(pg_table_size(inhrelid) + pg_indexes_size(inhrelid)) from pg_inherits where inhparent = 'telemetry'::regclass`); err != nil {
+	if err := i.DB.Pool.Get(&bytes, `select sum(pg_table_size(inhrelid) + pg_indexes_size(inhrelid)) from pg_inherits where inhparent = 'telemetry'::regclass`); err != nil {
 		t.Fatal(err)
 	}
 	each := float64(bytes) / (vehicles * intervals)
-	t.Log(fmt.Sprintf("%.0f bytes a sample", each))
+	t.Logf("%.0f bytes a sample", each)
 	if i.rows() != vehicles*intervals || each > most {
 		t.Errorf("%d rows, %.0f bytes each", i.rows(), each)
 	}
