@@ -99,7 +99,7 @@ func TestAUnitsFileNamesTheCarsAndDemoTellsWhichTheyAre(t *testing.T) {
 	if err != nil || len(cars) != 3 {
 		t.Fatalf("%d cars: %v", len(cars), err)
 	}
-	if cars[0].Unit != "u8" || cars[0].Password != "q" || cars[0].Profile.Name != "silent" || cars[1].Profile.Name != "tries, and fails" {
+	if cars[0].Unit != "u8" || cars[0].Password != "q" || cars[0].Profile.Name != "answers too late" || cars[1].Profile.Name != "tries, and fails" {
 		t.Errorf("%+v", cars)
 	}
 	if cars[1].Profile.Faults.Silent || !cars[2].Profile.Faults.Silent {
