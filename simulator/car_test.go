@@ -247,8 +247,7 @@ func horn(a telematics.Action) *telematics.Attention {
 }
 
 func TestASilentCarKeepsReporting(t *testing.T) {
-	profile, _ := Demo(8)
-	onTheRoad(t, Config{Profile: profile}, func(r *road) {
+	onTheRoad(t, Config{Profile: Profile{Faults: Faults{Silent: true}}}, func(r *road) {
 		r.send(telematics.Unlock, 10*time.Second)
 		r.wait(5 * time.Minute)
 		link := r.radio.link()

@@ -14,7 +14,7 @@ func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.
 	overBothStacks(t, 2, func(s *stack) {
 		instances := []*instance{s.serve(limited), s.serve(limited)}
 		s.drive(nil, healthy)
-		var passed int
+		var passed, uncertain int
 		var refusal reply
 		for calls := 0; refusal.status == 0; calls++ {
 			r := instances[calls%2].control(1, telematics.Lock)
@@ -24,12 +24,13 @@ func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.
 			case r.status != 200 || calls > 30:
 				s.Fatalf("call %d: %d %+v", calls+1, r.status, r.Error)
 			case r.header.Get("RateLimit-Limit") == "10":
-				// Absent where a busy machine made Redis slow.
 				passed++
+			default: // a busy machine made Redis slow, which may have counted it
+				uncertain++
 			}
 		}
-		if passed != 10 {
-			s.Errorf("%d commands passed, want 10", passed)
+		if passed > 10 || passed+uncertain < 10 {
+			s.Errorf("%d commands passed, and %d while Redis was slow; want 10", passed, uncertain)
 		}
 		for _, i := range instances {
 			r := i.control(1, telematics.Unlock)
