@@ -108,11 +108,13 @@ func (t telemetry) track(c *call) error {
 		to = c.now()
 	}
 	var found []samples.Bucket
+	var width time.Duration
 	if !from.IsZero() && from.Before(to) {
 		query := samples.Query{Vehicle: d.VehicleID, Agency: d.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
+		width = query.Width()
 		if found, err = t.record.Telemetry(c.ctx(), query); err != nil {
 			return err
 		}
 	}
-	return c.answer("The track of the booking "+d.Reference+".", resource.NewTrack(d.Booking, t.record.TelemetryDays(), found))
+	return c.answer("The track of the booking "+d.Reference+".", resource.NewTrack(d.Booking, t.record.TelemetryDays(), width, found))
 }

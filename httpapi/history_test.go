@@ -131,13 +131,16 @@ func TestTrack_IsAFeatureOfTheTimeOfTheBooking(t *testing.T) {
 	if r.at("type") != "Feature" || !reflect.DeepEqual(r.at("geometry"), map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}}) {
 		t.Errorf("one position: %s", r.text)
 	}
-	m.buckets = append(m.buckets, samples.Bucket{Begin: now, Position: &telematics.Position{Latitude: 48.2, Longitude: 11.6}, LocatedAt: now})
+	m.buckets = append(m.buckets, samples.Bucket{Begin: now, Position: &telematics.Position{Latitude: 48.2, Longitude: 11.6}, LocatedAt: now, Speed: &samples.Values{Min: 0, Avg: 20.006, Max: 50}})
 	r = a.get(path+"?points=2").wants(200, "")
 	if want := map[string]any{"type": "LineString", "coordinates": []any{[]any{11.5, 48.1}, []any{11.6, 48.2}}}; !reflect.DeepEqual(r.at("geometry"), want) || m.last().Buckets != 2 {
 		t.Errorf("two: %s", r.text)
 	}
+	if want := []any{nil, 20.01}; !reflect.DeepEqual(r.at("properties", "speeds"), want) || r.at("properties", "bucket_seconds") != m.last().Width().Seconds() {
+		t.Errorf("speeds and buckets: %s", r.text)
+	}
 	asked := len(m.asked)
-	if r = a.get(strings.Replace(path, "42", "43", 1)).wants(200, ""); r.at("geometry") != nil || len(m.asked) != asked {
+	if r = a.get(strings.Replace(path, "42", "43", 1)).wants(200, ""); r.at("geometry") != nil || r.at("properties", "bucket_seconds") != nil || len(m.asked) != asked {
 		t.Errorf("not begun: %s", r.text)
 	}
 	a.get(path, withToken(agencyToken(t, 2))).wants(404, "booking_not_found")

@@ -104,6 +104,30 @@ func TestAVehicleThatReportsAllShowsAll(t *testing.T) {
 	}
 }
 
+func TestStatus_SaysWhichFieldsAreOlderThanTheirSection(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Snapshot = telematics.Merge(reported(now.Add(-time.Hour), map[telematics.Field]any{
+			telematics.IsLocked: true, telematics.Gear: nil, telematics.RSRP: -97.0, telematics.Firmware: "4.2.0", telematics.DTCs: []string{},
+		}), telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 50.0}})
+		t.Snapshot = telematics.Merge(t.Snapshot, telematics.Report{At: now.Add(-2 * time.Hour), Values: map[telematics.Field]any{telematics.LocatedAt: now}})
+		t.Snapshot[telematics.RSRP] = telematics.Reading{Value: -97.0, At: now.Add(-2 * time.Hour)}
+	})
+	older := func() any { return a.get(status42).wants(200, "").body.Meta["older"] }
+	want := map[string]any{"telemetry.is_locked": "2026-01-02T09:00:00.250Z", "connectivity.signal_quality": "2026-01-02T08:00:00.250Z"}
+	if got := older(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Snapshot = reported(now.Add(-time.Hour), map[telematics.Field]any{telematics.Firmware: "4.2.0"})
+		t.Snapshot[telematics.RSRP] = telematics.Reading{Value: -97.0, At: now.Add(-time.Minute)}
+		t.Contact = telematics.Contact{Status: telematics.Online, Firmware: "4.2.1", SaidAt: now}
+	})
+	if got := older(); !reflect.DeepEqual(got, map[string]any{}) {
+		t.Errorf("firmware that was said on connecting: %v", got)
+	}
+}
+
 func TestAPowertrainHidesWhatItCannotHave(t *testing.T) {
 	a := newAPI(t)
 	for powertrain, absent := range map[telematics.Powertrain][]string{

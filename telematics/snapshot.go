@@ -179,6 +179,18 @@ func (s Snapshot) SectionTimes() map[string]time.Time {
 	return times
 }
 
+// Older returns the vehicle time of each field that has a value and is older than its section.
+func (s Snapshot) Older() map[Field]time.Time {
+	sections := s.SectionTimes()
+	older := map[Field]time.Time{}
+	for field, reading := range s {
+		if reading.Value != nil && reading.At.Before(sections[field.Section()]) {
+			older[field] = reading.At
+		}
+	}
+	return older
+}
+
 // For returns the snapshot without what a vehicle of this powertrain cannot have,
 // whatever its unit sent. Where that is nothing it is s itself.
 func (s Snapshot) For(p Powertrain) Snapshot {

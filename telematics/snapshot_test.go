@@ -178,6 +178,16 @@ func TestASectionIsAsNewAsItsNewestField(t *testing.T) {
 	}
 }
 
+func TestAFieldIsOlderThanItsSectionIfAnotherIsNewer(t *testing.T) {
+	s := Snapshot{
+		SpeedKmh: {Value: 0.0, At: now.Add(time.Minute)}, IsLocked: {Value: true, At: now}, Gear: {Value: nil, At: now},
+		DTCs: {Value: []string{}, At: now.Add(-time.Hour)},
+	}
+	if got, want := s.Older(), map[Field]time.Time{IsLocked: now}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestAVehicleShowsOnlyTheEnergyThatItHas(t *testing.T) {
 	s := Snapshot{FuelLevel: {Value: 50.0, At: now}, Battery: {Value: 60.0, At: now}, Charging: {Value: nil, At: now}, RawCharging: {Value: "plugged_in", At: now}, SpeedKmh: {Value: 0.0, At: now}}
 	for p, want := range map[Powertrain][]Field{

@@ -3,6 +3,7 @@ package resource
 import (
 	"math"
 	"slices"
+	"time"
 
 	"motorpool/rental"
 	"motorpool/telematics/samples"
@@ -117,22 +118,25 @@ type TrackProperties struct {
 	From          *string  `json:"from"` // null: the booking has not begun
 	To            *string  `json:"to"`   // null: it has not ended
 	RetentionDays int      `json:"retention_days"`
+	BucketSeconds *float64 `json:"bucket_seconds"` // null: likewise
 	Times         []string `json:"times"`
+
+	Speeds []*float64 `json:"speeds"`
 }
 
-// NewTrack returns the track of a booking.
-func NewTrack(b rental.Booking, days int, buckets []samples.Bucket) Track {
+// NewTrack returns the track of a booking, in buckets of a width, which is zero if it has not begun.
+func NewTrack(b rental.Booking, days int, width time.Duration, buckets []samples.Bucket) Track {
 	t := Track{Type: "Feature", Properties: TrackProperties{
 		BookingID: int64(b.ID), VehicleID: int64(b.VehicleID), From: TimestampOrNull(b.ActualStart), To: TimestampOrNull(b.ActualEnd),
-		RetentionDays: days, Times: []string{},
+		RetentionDays: days, BucketSeconds: OrNull(width.Seconds()), Times: []string{},
 	}}
 	var line [][2]float64
+	buckets = slices.DeleteFunc(slices.Clone(buckets), func(b samples.Bucket) bool { return b.Position == nil })
 	for _, b := range buckets {
-		if b.Position != nil {
-			line = append(line, [2]float64{b.Position.Longitude, b.Position.Latitude})
-			t.Properties.Times = append(t.Properties.Times, Timestamp(b.LocatedAt))
-		}
+		line = append(line, [2]float64{b.Position.Longitude, b.Position.Latitude})
+		t.Properties.Times = append(t.Properties.Times, Timestamp(b.LocatedAt))
 	}
+	t.Properties.Speeds = newValues(buckets, func(b samples.Bucket) *samples.Values { return b.Speed }).Avg
 	switch len(line) {
 	case 0:
 	case 1:

@@ -84,6 +84,7 @@ type Connectivity struct {
 type StatusMeta struct {
 	Source   string             `json:"source"`
 	Sections map[string]*string `json:"sections"` // vehicle time; null: never reported
+	Older    map[string]string  `json:"older"`    // by field: its vehicle time, where that is before its section's
 }
 
 // NewStatus returns the status of a vehicle at an address; nil: it is not known.
@@ -142,19 +143,37 @@ func newTelemetry(known telematics.Snapshot) Telemetry {
 
 // firmware returns the newer of what the unit reported and what it said on connecting.
 func firmware(known telematics.Snapshot, contact telematics.Contact) *string {
-	reported := known.Text(telematics.Firmware)
-	if reported == nil || contact.Firmware != "" && contact.SaidAt.After(known[telematics.Firmware].At) {
+	if isFirmwareOfContact(known, contact) {
 		return OrNull(contact.Firmware)
 	}
-	return reported
+	return known.Text(telematics.Firmware)
+}
+
+func isFirmwareOfContact(known telematics.Snapshot, contact telematics.Contact) bool {
+	return known.Text(telematics.Firmware) == nil || contact.Firmware != "" && contact.SaidAt.After(known[telematics.Firmware].At)
 }
 
 // NewStatusMeta returns how fresh the status of a vehicle is.
 func NewStatusMeta(t telematics.Twin, source string) StatusMeta {
-	times := t.Snapshot.For(t.Powertrain).SectionTimes()
-	meta := StatusMeta{Source: source, Sections: map[string]*string{}}
+	known := t.Snapshot.For(t.Powertrain)
+	times := known.SectionTimes()
+	meta := StatusMeta{Source: source, Sections: map[string]*string{}, Older: map[string]string{}}
 	for _, section := range telematics.Sections {
 		meta.Sections[section] = TimestampOrNull(times[section])
 	}
+	for field, at := range known.Older() {
+		meta.Older[nameInStatus(field)] = Timestamp(at)
+	}
+	if isFirmwareOfContact(known, t.Contact) && !t.Contact.SaidAt.Before(times[telematics.Firmware.Section()]) {
+		delete(meta.Older, string(telematics.Firmware))
+	}
 	return meta
+}
+
+// nameInStatus returns the place of a field in the vehicle status, which has the signal in words.
+func nameInStatus(f telematics.Field) string {
+	if f == telematics.RSRP {
+		return "connectivity.signal_quality"
+	}
+	return string(f)
 }
