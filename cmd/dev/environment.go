@@ -207,6 +207,9 @@ func (e *environment) importFleet(ctx context.Context, postgres *pg.DB) error {
 	return err
 }
 
+// demoRetention is for how many days the history of the demo fleet is kept, as by default.
+const demoRetention = 7
+
 func (e *environment) config(s servers) app.Config {
 	return app.Config{
 		HTTP: defaultHTTP, Internal: defaultInternal, // opened already
@@ -218,7 +221,7 @@ func (e *environment) config(s servers) app.Config {
 		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(), StripeWebhookSecret: app.Secret(e.WebhookSecret),
 		AgencySecretsKey: app.Secret(e.AgencySecrets), ClientRate: e.ClientRate, CardRate: e.CardRate,
 		VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate, AdminRate: e.AdminRate,
-		AdminStreams: e.Streams, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
+		AdminStreams: e.Streams, TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
 		Docs: true, Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
 		AllowUnsafePostgres: true, // the one in the folder waits for no disk
 	}
