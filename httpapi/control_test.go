@@ -36,7 +36,7 @@ func TestACommandReadsAsTheContractSays(t *testing.T) {
 	a := newAPI(t)
 	r := a.post("/api/v1/admin/vehicles/42/control/lock").wants(http.StatusOK, "")
 	for name, want := range map[string]any{
-		"id": "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "vehicle_id": 42.0, "action": "lock", "parameters": nil,
+		"id": "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "vehicle_id": 42.0, "booking_id": nil, "action": "lock", "parameters": nil,
 		"state": "succeeded", "outcome": "executed", "requested_by": "admin-7",
 		"requested_at": "2026-01-02T09:59:57.940Z", "sent_at": "2026-01-02T09:59:57.950Z", "received_at": nil,
 		"completed_at": "2026-01-02T10:00:00.250Z", "deadline": "2026-01-02T10:00:07.940Z",

@@ -90,7 +90,7 @@ func accepted(o delivery.Order) telematics.Command {
 // settled is what the broker would return for an order.
 func settled(o delivery.Order, s telematics.State) telematics.Command {
 	return telematics.Command{
-		ID: uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9"), Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action,
+		ID: uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9"), Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action, Booking: o.Booking,
 		Attention: o.Attention, Lane: o.Action.Lane(), Actor: o.Actor, RequestID: o.RequestID, State: s, Attempts: 1,
 		Requested: now.Add(-2310 * time.Millisecond), SentAt: now.Add(-2300 * time.Millisecond), Completed: now, Deadline: now.Add(7690 * time.Millisecond),
 		Assurance: telematics.Promises{Signed: true, Expiring: true, Deduplicated: true, Confirmed: true},

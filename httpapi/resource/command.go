@@ -6,6 +6,7 @@ import "motorpool/telematics"
 type Command struct {
 	ID           string              `json:"id"`
 	VehicleID    int64               `json:"vehicle_id"`
+	BookingID    *int64              `json:"booking_id"` // null: an administrator ordered it
 	Action       telematics.Action   `json:"action"`
 	Parameters   *Attention          `json:"parameters"`
 	State        telematics.State    `json:"state"`
@@ -36,7 +37,7 @@ type Attention struct {
 // NewCommand returns a command.
 func NewCommand(c telematics.Command) Command {
 	body := Command{
-		ID: c.ID.String(), VehicleID: int64(c.Vehicle), Action: c.Action, Parameters: NewAttention(c.Attention),
+		ID: c.ID.String(), VehicleID: int64(c.Vehicle), BookingID: OrNull(c.Booking), Action: c.Action, Parameters: NewAttention(c.Attention),
 		State: c.State, Outcome: OrNull(c.State.Outcome()),
 		RequestedBy: c.Actor.Subject, RequestedAt: Timestamp(c.Requested),
 		SentAt: TimestampOrNull(c.SentAt), ReceivedAt: TimestampOrNull(c.ReceivedAt), CompletedAt: TimestampOrNull(c.Completed),

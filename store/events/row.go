@@ -56,6 +56,7 @@ type eventCommandRow struct {
 	Action       string              `json:"a"`
 	Attention    *activity.Attention `json:"p,omitempty"`
 	Subject      string              `json:"by"`
+	Booking      int64               `json:"b,omitempty"`
 	State        string              `json:"s"`
 	Reason       string              `json:"r,omitempty"`
 	Detail       string              `json:"d,omitempty"`
@@ -108,7 +109,7 @@ func (r *eventRow) addFields(fields telematics.Snapshot) error {
 func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 	assurance := c.Assurance.Bits()
 	row := &eventCommandRow{
-		ID: c.ID, Action: string(c.Action), Attention: activity.EncodeAttention(c.Attention), Subject: c.Actor.Subject,
+		ID: c.ID, Action: string(c.Action), Attention: activity.EncodeAttention(c.Attention), Subject: c.Actor.Subject, Booking: c.Booking,
 		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Contradicted: c.Contradicted, Attempts: c.Attempts,
 		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
 		Deadline: millis(c.Deadline), Assurance: &assurance,
@@ -204,7 +205,7 @@ func decodeEvent(text string) (telematics.Event, error) {
 
 func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics.AgencyID) (telematics.Command, error) {
 	c := telematics.Command{
-		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject},
+		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject}, Booking: r.Booking,
 		State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late, Contradicted: r.Contradicted, Attempts: r.Attempts,
 		Requested: instantOf(r.Requested), SentAt: instantOf(r.SentAt), ReceivedAt: instantOf(r.ReceivedAt),
 		Completed: instantOf(r.Completed), Deadline: instantOf(r.Deadline), Assurance: telematics.PromisesOf(r.Assurance),

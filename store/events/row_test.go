@@ -56,7 +56,7 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 10, 0, 0, 250e6, time.UTC)
 	command := telematics.Command{
 		ID: uuid.New(), Action: telematics.AttentionSignal, Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second},
-		Actor: telematics.Actor{Subject: "o\"ne\n<ö>"}, State: telematics.Failed, Reason: "a\\b", Detail: "\u2028", Late: true, Attempts: 3,
+		Actor: telematics.Actor{Subject: "o\"ne\n<ö>"}, Booking: 17, State: telematics.Failed, Reason: "a\\b", Detail: "\u2028", Late: true, Attempts: 3,
 		Reported:  &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 		Requested: at, SentAt: at, ReceivedAt: at, Completed: at, Retransmitted: []time.Time{at.Add(2 * time.Second)}, Deadline: at.Add(time.Second),
 	}
@@ -76,7 +76,7 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 			if err != nil || decoded.Kind != e.Kind || decoded.Vehicle != e.Vehicle || !decoded.At.Equal(e.At) {
 				t.Errorf("read as %+v, %v", decoded, err)
 			}
-			if e.Command != nil && (decoded.Command.Actor != e.Command.Actor || decoded.Command.Detail != e.Command.Detail || !decoded.Command.Deadline.Equal(e.Command.Deadline) ||
+			if e.Command != nil && (decoded.Command.Actor != e.Command.Actor || decoded.Command.Detail != e.Command.Detail || decoded.Command.Booking != e.Command.Booking || !decoded.Command.Deadline.Equal(e.Command.Deadline) ||
 				!slices.EqualFunc(decoded.Command.Retransmitted, e.Command.Retransmitted, time.Time.Equal)) {
 				t.Errorf("the command is read as %+v", decoded.Command)
 			}
