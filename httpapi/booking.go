@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -141,11 +142,12 @@ func (b bookings) list(c *call) error {
 	if agency, visible := c.queryAgency(); visible {
 		var err error
 		found, err = b.record.FindBookings(c.ctx(), rental.BookingQuery{
-			Agency:  agency,
-			Client:  c.QueryParam("client"),
-			State:   rental.BookingState(c.QueryParam("status")),
-			Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")),
-			Page:    p.query(),
+			Agency:    agency,
+			Reference: strings.ToUpper(c.QueryParam("reference")),
+			Client:    c.QueryParam("client"),
+			State:     rental.BookingState(c.QueryParam("status")),
+			Vehicle:   telematics.VehicleID(c.queryInteger("vehicle_id")),
+			Page:      p.query(),
 		})
 		if err != nil {
 			return err

@@ -105,10 +105,10 @@ func TestAnAdministratorSeesWhatItCostsToo(t *testing.T) {
 	})
 	r := a.get(adminBooking).wants(200, "")
 	for _, want := range []string{
-		`"agency_id":1,"client":"client-1","extensions":1,"charges":[`,
-		`{"id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start","number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","fee":null,"reason":null,` +
+		`"agency_id":1,"client":"client-1","extensions":1,"limits":{"refund":131.00,"capture":0.00,"fee":1700.00},"charges":[`,
+		`{"id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start","number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":null,"reason":null,` +
 			`"card":"Visa •••• 4242","decline_code":null,"attempts":1,"next_attempt_at":null,"paid_at":"2026-01-02T08:00:03.250Z","created_at":"2026-01-02T08:00:02.100Z","refund_of":null,"requested_by":null}`,
-		`{"id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","fee":"cleaning","reason":"Dog hair",` +
+		`{"id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":"cleaning","reason":"Dog hair",` +
 			`"card":"American Express •••• 0005","decline_code":"insufficient_funds","attempts":2,"next_attempt_at":"2026-01-02T11:00:00.250Z","paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":null,"requested_by":null}`,
 		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":"01941f29-7c00-7aa0-8000-000000000001","requested_by":null}`,
 	} {
@@ -211,14 +211,25 @@ func TestAClientListsItsOwnBookings(t *testing.T) {
 	}
 }
 
+func TestGetBooking_ShowsWhatIsWantedOfTheDeposit(t *testing.T) {
+	a := newBookingAPI(t)
+	if r := a.get(adminBooking).wants(200, ""); !strings.Contains(r.data(), `"goal":"hold","capture_amount":null`) || !strings.Contains(r.data(), `"capture":200.00`) {
+		t.Error(r.data())
+	}
+	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal, d.Charges[1].CaptureAmount = rental.Capture, 5_000 })
+	if r := a.get(adminBooking).wants(200, ""); !strings.Contains(r.data(), `"goal":"capture","capture_amount":50.00`) || !strings.Contains(r.data(), `"capture":0.00`) {
+		t.Error(r.data())
+	}
+}
+
 func TestAnAdministratorListsBookings(t *testing.T) {
 	a := newBookingAPI(t)
-	r := a.get("/api/v1/admin/bookings?client=client-1&status=active&vehicle_id=42&agency_id=1&limit=3").wants(200, "")
+	r := a.get("/api/v1/admin/bookings?client=client-1&status=active&vehicle_id=42&agency_id=1&reference=bk-2026-00042&limit=3").wants(200, "")
 	if list := r.body.Data.([]any); len(list) != 1 || list[0].(map[string]any)["client"] != "client-1" {
 		t.Errorf("listed %v", list)
 	}
 	q := a.bookings.asked
-	if q.Agency != 1 || q.Client != "client-1" || q.State != rental.Active || q.Vehicle != 42 || q.Limit != 4 {
+	if q.Agency != 1 || q.Client != "client-1" || q.State != rental.Active || q.Vehicle != 42 || q.Reference != "BK-2026-00042" || q.Limit != 4 {
 		t.Errorf("asked %+v", q)
 	}
 	if list := a.get("/api/v1/admin/bookings", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 1 {

@@ -58,10 +58,11 @@ func Reference(year int, n int64) string { return fmt.Sprintf("BK-%04d-%05d", ye
 
 // BookingQuery selects bookings, newest (highest id) first. Zero fields select everything.
 type BookingQuery struct {
-	Agency  telematics.AgencyID
-	Client  string // subject
-	State   BookingState
-	Vehicle telematics.VehicleID
+	Agency    telematics.AgencyID
+	Reference string
+	Client    string // subject
+	State     BookingState
+	Vehicle   telematics.VehicleID
 	telematics.Page
 }
 

@@ -172,16 +172,25 @@ func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason strin
 	if amount <= 0 {
 		return Change{}, wrong("amount", "must be more than 0")
 	}
-	deposit, ok := d.deposit()
-	if !ok || deposit.State != Authorized || deposit.Goal != Hold {
+	deposit, _ := d.deposit()
+	held := deposit.capturable()
+	if held == 0 {
 		return Change{}, Forbids(BookingStateConflict, "No deposit of the booking is held.")
 	}
-	if held := min(deposit.Settled, deposit.Amount); amount > held { // the processor may round up
+	if amount > held {
 		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("No more than %s %s is held.", d.Price.Currency.Format(held), d.Price.Currency))
 	}
 	deposit.Goal, deposit.CaptureAmount, deposit.Reason, deposit.NextAttempt = Capture, amount, reason, now
 	return Change{Booking: d.Booking, Amended: []Charge{deposit}, Note: reason,
 		Details: map[string]any{"amount": d.Price.Currency.Format(amount), "currency": string(d.Price.Currency)}}, nil
+}
+
+// capturable is what of a deposit can be taken: what is held, while nothing else is wanted of it.
+func (c Charge) capturable() Minor {
+	if c.State != Authorized || c.Goal != Hold {
+		return 0
+	}
+	return min(c.Settled, c.Amount) // the processor may round up
 }
 
 func (d BookingDetails) deposit() (Charge, bool) {
@@ -238,11 +247,7 @@ func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Chan
 	if amount < 0 {
 		return Change{}, wrong("amount", "must be more than 0")
 	}
-	left := d.refundable()
-	var all Minor
-	for _, m := range left {
-		all += m
-	}
+	left, all := d.refundable()
 	if amount == 0 {
 		amount = all
 	}
@@ -264,9 +269,24 @@ func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Chan
 	return c, nil
 }
 
-// refundable returns what of each charge can still be given back.
-func (d BookingDetails) refundable() []Minor {
-	left := make([]Minor, len(d.Charges))
+// Limits are the highest amounts that an administrator may move; zero: none.
+type Limits struct{ Refund, Capture, Fee Minor }
+
+// Limits returns what Refund, CaptureDeposit and Fine accept at most.
+func (d BookingDetails) Limits() Limits {
+	var l Limits
+	_, l.Refund = d.refundable()
+	deposit, _ := d.deposit()
+	l.Capture = deposit.capturable()
+	if d.State != Upcoming {
+		l.Fee = d.FeeLimit()
+	}
+	return l
+}
+
+// refundable returns what of each charge can still be given back, and the sum of it.
+func (d BookingDetails) refundable() (left []Minor, all Minor) {
+	left = make([]Minor, len(d.Charges))
 	for i, c := range d.Charges {
 		if !c.isTaken() {
 			continue
@@ -277,8 +297,9 @@ func (d BookingDetails) refundable() []Minor {
 				left[i] = max(0, left[i]-refund.givesBack())
 			}
 		}
+		all += left[i]
 	}
-	return left
+	return left, all
 }
 
 // givesBack is what a refund has moved, or still may.

@@ -101,6 +101,9 @@ func TestAPartOfWhatIsHeldIsTaken(t *testing.T) {
 		if d.Payment().Status != rental.PaymentPending {
 			t.Errorf("%d: open, and %+v", amount, d.Payment())
 		}
+		if limit := d.Limits().Capture; limit != 0 {
+			t.Errorf("%d: open, and %d can be captured", amount, limit)
+		}
 		refused(t, "a second capture", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
 		carryOut(&d.Charges[1], now)
 		refused(t, "a capture after it", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
@@ -124,6 +127,22 @@ func TestWhatIsNotHeldIsNotTaken(t *testing.T) {
 	for _, amount := range []rental.Minor{0, -1} {
 		_, err := active(t).CaptureDeposit(start, amount, "")
 		fieldIsWrong(t, err, "amount", "must be more than 0")
+	}
+}
+
+func TestLimits_AreWhatIsAccepted(t *testing.T) {
+	d := active(t)
+	if limits := d.Limits(); limits.Capture != 20_000 || limits.Fee != d.FeeLimit() || limits.Fee == 0 {
+		t.Errorf("active: %+v", limits)
+	}
+	do(t)(d.CaptureDeposit(start, d.Limits().Capture, ""))
+	do(t)(d.Fine(start, rental.Fee{Amount: d.Limits().Fee}))
+	d.Terms.FeeLimit = 5_000
+	if limit := d.Limits().Fee; limit != 5_000 {
+		t.Errorf("the agency's limit is %d", limit)
+	}
+	if limits := upcoming().Limits(); limits != (rental.Limits{}) {
+		t.Errorf("upcoming: %+v", limits)
 	}
 }
 
@@ -247,8 +266,8 @@ func TestWhatCanBeRefunded(t *testing.T) {
 		for _, r := range change.Charges {
 			sum += r.Amount
 		}
-		if sum != c.left {
-			t.Errorf("%s: %d, want %d", what, sum, c.left)
+		if limit := d.Limits().Refund; sum != c.left || limit != c.left {
+			t.Errorf("%s: %d, limit %d, want %d", what, sum, limit, c.left)
 		}
 	}
 }

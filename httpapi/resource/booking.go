@@ -117,14 +117,23 @@ type AdminBooking struct {
 	AgencyID   int64    `json:"agency_id"`
 	Client     string   `json:"client"`
 	Extensions int      `json:"extensions"`
+	Limits     Limits   `json:"limits"`
 	Charges    []Charge `json:"charges"`
+}
+
+// Limits are the highest amounts that an administrator may move.
+type Limits struct {
+	Refund  json.Number `json:"refund"`
+	Capture json.Number `json:"capture"`
+	Fee     json.Number `json:"fee"`
 }
 
 // NewAdminBooking returns a booking as administrators see it.
 func NewAdminBooking(d rental.BookingDetails, now time.Time) Booking {
-	body := NewBooking(d, now)
+	body, limits, currency := NewBooking(d, now), d.Limits(), d.Price.Currency
 	body.AdminBooking = &AdminBooking{
 		AgencyID: int64(d.Agency), Client: d.Subject, Extensions: d.Extensions, Charges: List(d.Charges, NewCharge),
+		Limits: Limits{Refund: Money(currency, limits.Refund), Capture: Money(currency, limits.Capture), Fee: Money(currency, limits.Fee)},
 	}
 	return body
 }

@@ -15,6 +15,8 @@ type Charge struct {
 	Amount      json.Number        `json:"amount"`
 	Settled     json.Number        `json:"settled"`
 	Currency    rental.Currency    `json:"currency"`
+	Goal        *rental.Goal       `json:"goal"`           // of a deposit; else null
+	Capture     *json.Number       `json:"capture_amount"` // null: nothing of it is to be taken
 	Fee         *string            `json:"fee"`
 	Reason      *string            `json:"reason"`
 	Card        *string            `json:"card"`
@@ -31,13 +33,17 @@ type Charge struct {
 func NewCharge(c rental.Charge) Charge {
 	body := Charge{
 		ID: c.ID.String(), Kind: c.Kind, Number: c.Number, State: c.State, Amount: Money(c.Currency, c.Amount),
-		Settled: Money(c.Currency, c.Settled), Currency: c.Currency, Fee: OrNull(c.Fee), Reason: OrNull(c.Reason),
+		Settled: Money(c.Currency, c.Settled), Currency: c.Currency, Goal: OrNull(c.Goal), Fee: OrNull(c.Fee), Reason: OrNull(c.Reason),
 		DeclineCode: OrNull(c.DeclineCode), Attempts: c.Attempts, NextAttempt: TimestampOrNull(c.NextAttempt),
 		PaidAt: TimestampOrNull(c.PaidAt), CreatedAt: Timestamp(c.Created), RequestedBy: OrNull(c.By),
 	}
 	if c.LastFour != "" {
 		label := rental.Card{Brand: c.Brand, LastFour: c.LastFour}.Label()
 		body.Card = &label
+	}
+	if c.Goal == rental.Capture {
+		amount := Money(c.Currency, c.CaptureAmount)
+		body.Capture = &amount
 	}
 	if c.Refunds != (rental.ChargeID{}) {
 		refunded := c.Refunds.String()

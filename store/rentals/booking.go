@@ -55,7 +55,7 @@ func oneBooking(id rental.BookingID, rows []detailsRow) (rental.BookingDetails, 
 
 // FindBookings returns bookings by descending id, which is also the position in the page.
 func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]rental.BookingDetails, error) {
-	if !pg.Searchable(q.Client, string(q.State)) {
+	if !pg.Searchable(q.Client, q.Reference, string(q.State)) {
 		return nil, nil
 	}
 	// The page is found first, so that charges and neighbours are read of what is on it alone.
@@ -68,12 +68,13 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 				and ($4::text = '' or b.state = $4)
 				and ($5::bigint = 0 or b.vehicle_id = $5)
 				and ($6::bigint = 0 or b.id < $6)
+				and ($8::text = '' or b.reference = $8)
 			order by b.id desc
 			limit nullif($7::bigint, 0)
 		)`+selectDetailsOf+`
 		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
 		order by b.id desc`,
-		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit)
+		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit, q.Reference)
 	return found, unavailable.Wrap("read bookings", err)
 }
 

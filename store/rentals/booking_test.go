@@ -137,12 +137,14 @@ func TestTheCardOfABookingIsTheOneThatWasTriedElseTheOneThatWouldBe(t *testing.T
 func TestBookingsAreListedNewestFirstAndFiltered(t *testing.T) {
 	w := newRentalWorld(t)
 	var ids []rental.BookingID
+	var references []string
 	for i := range 5 {
 		d := draft(telematics.VehicleID(1+i%2), float64(i), float64(i)+0.5)
 		if i == 3 {
 			d.Client = "ben"
 		}
-		ids = append(ids, w.book(d).ID)
+		made := w.book(d)
+		ids, references = append(ids, made.ID), append(references, made.Reference)
 	}
 	w.amend(rental.BookingCancel, ids[4], noon, cancelAt(noon))
 	w.amend(rental.BookingStart, ids[0], noon, beginAt(noon))
@@ -153,6 +155,9 @@ func TestBookingsAreListedNewestFirstAndFiltered(t *testing.T) {
 		{rental.BookingQuery{}, []rental.BookingID{ids[4], ids[3], ids[2], ids[1], ids[0]}},
 		{rental.BookingQuery{Agency: 1, Client: "anna"}, []rental.BookingID{ids[4], ids[2], ids[1], ids[0]}},
 		{rental.BookingQuery{Agency: 2}, nil},
+		{rental.BookingQuery{Reference: references[2]}, ids[2:3]},
+		{rental.BookingQuery{Reference: references[2], Vehicle: 2}, nil},
+		{rental.BookingQuery{Reference: "BK"}, nil},
 		{rental.BookingQuery{State: rental.Upcoming}, []rental.BookingID{ids[3], ids[2], ids[1]}},
 		{rental.BookingQuery{Vehicle: 2}, []rental.BookingID{ids[3], ids[1]}},
 		{rental.BookingQuery{Page: telematics.Page{Limit: 2, Before: int64(ids[3])}}, []rental.BookingID{ids[2], ids[1]}},
