@@ -31,11 +31,11 @@ type unitAnswer struct {
 func (b *Broker) Answer(m telematics.Message) {
 	b.metrics.answers.Inc()
 	if m.Retained {
-		b.metrics.drop(ingest.Answer, retained, 1)
+		b.ingest.Reject(m.Unit, ingest.Answer, telematics.KeptByBroker)
 		return
 	}
 	if len(m.Payload) > telematics.MaxMessage { // before it takes room in the queue
-		b.metrics.drop(ingest.Answer, tooLarge, 1)
+		b.ingest.Reject(m.Unit, ingest.Answer, telematics.TooLarge)
 		return
 	}
 	now := b.now()
@@ -46,11 +46,11 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	if err != nil {
-		b.metrics.drop(ingest.Answer, malformed, 1)
+		b.ingest.Reject(m.Unit, ingest.Answer, telematics.Malformed)
 		b.Logger.Debug("answer not readable", "unit", m.Unit, "err", err)
 		return
 	}
-	b.ingest.DropFields(dropped)
+	b.ingest.DropFields(m.Unit, dropped)
 	b.queueAnswer(answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
 }
 

@@ -19,8 +19,8 @@ import (
 	"motorpool/tracing"
 )
 
-// Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits and
-// Unrecorded.
+// Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits, Health
+// and Unrecorded.
 type Config struct {
 	Vehicles  Vehicles
 	Commands  Commands
@@ -34,6 +34,8 @@ type Config struct {
 	Publisher Publisher
 	// UnknownUnits keeps units without a vehicle. Without it they are only counted.
 	UnknownUnits ingest.UnknownUnits
+	// Health keeps how units fare. Without it what is wrong with single units is only logged.
+	Health ingest.Health
 	// Bulks keeps orders to many vehicles. Without it SendMany must not be called.
 	Bulks Bulks
 	// Unrecorded keeps answers to commands that are not on record. Without it they are only
@@ -118,7 +120,7 @@ func New(c Config) *Broker {
 	b.events = newEventPublisher(c, b.metrics)
 	b.halts.changed = b.events.haltsChanged
 	b.ingest = ingest.New(ingest.Config{
-		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Changed: b.events.changed, Repeated: b.checkRepeated, Now: b.now,
+		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Health: c.Health, Changed: b.events.changed, Repeated: b.checkRepeated, Now: b.now,
 		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger,
 	})
 	b.Commands = publishingCommands{c.Commands, b.events}

@@ -50,9 +50,6 @@ const (
 	recalledAnswer ingest.Kind = "recalled_answer"
 	event          ingest.Kind = "event"
 
-	malformed = "malformed"
-	tooLarge  = "too_large"
-	retained  = "retained"
 	queueFull = "queue_full"
 	notStored = "not_stored"
 )
@@ -119,7 +116,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		m.refusals.WithLabelValues(string(code))
 	}
 	for kind, reasons := range map[ingest.Kind][]string{
-		ingest.Answer:  {malformed, tooLarge, retained, queueFull, notStored},
+		ingest.Answer:  {queueFull, notStored},
 		recalledAnswer: {queueFull},
 		event:          {queueFull, notStored},
 	} {

@@ -55,6 +55,7 @@ type stores interface {
 	broker.PendingTable
 	ingest.Twins
 	ingest.UnknownUnits
+	ingest.Health
 	broker.Unrecorded
 	ingest.Contacts
 	broker.Events
@@ -99,7 +100,7 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 // start runs one more instance.
 func (w *world) start(s stores, key telematics.Signer) {
 	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, Halts: s, Clock: s, AuditLog: s, Pending: s, Twins: s, UnknownUnits: s, Unrecorded: s, Contacts: s, Events: s,
+		Vehicles: s, Commands: s, Halts: s, Clock: s, AuditLog: s, Pending: s, Twins: s, UnknownUnits: s, Health: s, Unrecorded: s, Contacts: s, Events: s,
 		Publisher: w.mqtt, Key: key, Dialects: spoken, Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(w.Context())

@@ -199,11 +199,14 @@ func SignalQuality(rsrp *float64) *string {
 		quality = "strong"
 	case *rsrp >= -105:
 		quality = "moderate"
-	case *rsrp >= -115:
+	case *rsrp >= LeastRSRP:
 		quality = "weak"
 	}
 	return &quality
 }
+
+// LeastRSRP is the weakest signal that is one, in dBm.
+const LeastRSRP = -115
 
 // Refusal is why a presence message does not count [PRE-1].
 type Refusal string
@@ -212,6 +215,12 @@ const (
 	Ghost     Refusal = "ghost"     // the last will of an older connection
 	Overtaken Refusal = "overtaken" // older than what is recorded
 )
+
+// Reconnects reports whether a presence message that counts says that the unit has lost its connection
+// and has another one.
+func (c Contact) Reconnects(p Presence) bool {
+	return p.Status != Offline && c.Status != "" && (c.Session != p.Session || c.Status == Offline)
+}
 
 // Refuses returns why a presence message does not count; empty: it does.
 func (c Contact) Refuses(p Presence, received time.Time, retained bool) Refusal {

@@ -89,6 +89,7 @@ type Dropped struct {
 	Field  string
 	Fault  Fault // empty: of another kind, such as half a position
 	Reason string
+	Said   time.Time // of WrongTime: the time that cannot be true; zero: none
 }
 
 // faultyError is the error of a value whose type is right.

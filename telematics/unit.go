@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"time"
 )
@@ -28,6 +29,149 @@ type UnknownUnit struct {
 	FirstSeen time.Time // by our clock
 	LastSeen  time.Time // by our clock
 	Messages  int64     // about: each instance counts a presence
+}
+
+// Reject is why a message of a unit, or a value in one, was not taken.
+type Reject string
+
+const (
+	// Whole messages.
+	Malformed       Reject = "malformed"         // it cannot be read
+	TooLarge        Reject = "too_large"         // over MaxMessage
+	KeptByBroker    Reject = "retained"          // published as retained, which presence alone may be
+	OverAllowance   Reject = "over_allowance"    // the unit sends too many
+	ForeignProtocol Reject = "protocol_mismatch" // in another protocol than the record names
+	// Values of a message of which the rest was taken [TEL-4].
+	BadTime  Reject = "wrong_time" // the time is missing or cannot be true: ours was taken [TEL-5]
+	BadType  Reject = "wrong_type"
+	BadRange Reject = "out_of_range"
+	BadWord  Reject = "unknown_word"
+	BadOther Reject = "other" // such as half a position
+)
+
+// Rejects lists every reason.
+var Rejects = []Reject{Malformed, TooLarge, KeptByBroker, OverAllowance, ForeignProtocol, BadTime, BadType, BadRange, BadWord, BadOther}
+
+// Reject returns the reason of a fault.
+func (f Fault) Reject() Reject {
+	switch f {
+	case WrongTime:
+		return BadTime
+	case WrongType:
+		return BadType
+	case OutOfRange:
+		return BadRange
+	case UnknownWord:
+		return BadWord
+	}
+	return BadOther
+}
+
+// Tally counts something that has happened.
+type Tally struct {
+	Count int
+	Last  time.Time // by our clock
+}
+
+// Add returns the tally after both.
+func (t Tally) Add(other Tally) Tally {
+	t.Count += other.Count
+	if other.Last.After(t.Last) {
+		t.Last = other.Last
+	}
+	return t
+}
+
+// ClockReading says how far a unit's clock is ahead of ours; negative: behind. A report takes some
+// time to arrive, by which each clock seems to be behind.
+type ClockReading struct {
+	Ahead time.Duration
+	At    time.Time // by our clock
+}
+
+// UnitHealth is what was found out about a unit, besides what it reports.
+type UnitHealth struct {
+	Unit       Unit
+	Clock      *ClockReading // nil: nothing new
+	Reconnects Tally
+	Rejects    map[Reject]Tally
+}
+
+// Merge returns the health with what was found out later.
+func (h UnitHealth) Merge(later UnitHealth) UnitHealth {
+	if later.Clock != nil && (h.Clock == nil || later.Clock.At.After(h.Clock.At)) {
+		h.Clock = later.Clock
+	}
+	rejects := maps.Clone(h.Rejects)
+	if rejects == nil {
+		rejects = make(map[Reject]Tally, len(later.Rejects))
+	}
+	for why, tally := range later.Rejects {
+		rejects[why] = rejects[why].Add(tally)
+	}
+	h.Unit, h.Reconnects, h.Rejects = later.Unit, h.Reconnects.Add(later.Reconnects), rejects
+	return h
+}
+
+// UnitHealthFor is how long reconnects and rejects are counted.
+const UnitHealthFor = 24 * time.Hour
+
+// UnitProblem is why a unit needs attention.
+type UnitProblem string
+
+const (
+	NeverSeen       UnitProblem = "never_seen" // no message since it was assigned to its vehicle
+	Silent          UnitProblem = "silent"     // offline, or silent, for longer than SilentFor
+	MissingKey      UnitProblem = "key"        // it does not hold the key that signs: it rejects every command
+	RejectsCommands UnitProblem = "commands"   // it rejected commands, and not for the vehicle's state
+	WrongClock      UnitProblem = "clock"
+	RejectedReports UnitProblem = "rejects"
+	Unstable        UnitProblem = "reconnects" // more than MaxReconnects within UnitHealthFor
+	NoSignal        UnitProblem = "signal"     // SignalQuality none
+
+	AnyProblem UnitProblem = "any" // of a query
+)
+
+// UnitProblems lists every problem, the most severe first.
+var UnitProblems = []UnitProblem{NeverSeen, Silent, MissingKey, RejectsCommands, WrongClock, RejectedReports, Unstable, NoSignal}
+
+// From when on something is a problem of a unit.
+const (
+	SilentFor      = time.Hour       // a car park without reception is left within that time, mostly
+	MaxReconnects  = 24              // one an hour
+	MaxClockAhead  = 5 * time.Second // the error that units themselves may find in a command [CMD-9]
+	MaxClockBehind = time.Minute     // less may be a slow network
+)
+
+// ListedUnit is a unit that is assigned to a vehicle, and how it fares.
+type ListedUnit struct {
+	Vehicle  Vehicle // its id, agency, plate, unit and protocol
+	Contact  Contact
+	Snapshot Snapshot      // of the section connectivity
+	Clock    *ClockReading // nil: no report has shown it
+	// Within UnitHealthFor.
+	Reconnects int
+	Rejects    []RejectTally
+	// Commands that the unit rejected, by its reasons.
+	Commands []RejectTally
+	Problems []UnitProblem // in the order of UnitProblems
+}
+
+// RejectTally counts what was rejected for a reason.
+type RejectTally struct {
+	Reason string
+	Tally
+}
+
+// UnitQuery selects units of vehicles by the id of the vehicle, the highest first. Zero fields
+// select everything.
+type UnitQuery struct {
+	Agency       AgencyID
+	Connectivity PresenceStatus
+	Problem      UnitProblem
+	Text         string // part of serial, plate or firmware version, in any case
+	SigningKey   string // the key that signs commands; empty: MissingKey is not looked for
+	Page
 }
 
 // KeyHolders counts the units of vehicles by whether they hold one of the fleet's public keys.

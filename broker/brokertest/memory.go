@@ -24,6 +24,7 @@ var (
 	_ broker.PendingTable = (*Memory)(nil)
 	_ ingest.Twins        = (*Memory)(nil)
 	_ ingest.UnknownUnits = (*Memory)(nil)
+	_ ingest.Health       = (*Memory)(nil)
 	_ broker.Unrecorded   = (*Memory)(nil)
 	_ ingest.Contacts     = (*Memory)(nil)
 	_ broker.Events       = (*Memory)(nil)
@@ -87,7 +88,7 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 	m := &Memory{
 		faults:        faults,
 		memoryPending: &memoryPending{faults, map[pendingKey]delivery.Pending{}, map[string][]chan telematics.CommandID{}},
-		memoryUnits:   &memoryUnits{faults: faults, units: map[telematics.Unit]telematics.UnknownUnit{}},
+		memoryUnits:   &memoryUnits{faults: faults, units: map[telematics.Unit]telematics.UnknownUnit{}, health: map[telematics.Unit]telematics.UnitHealth{}},
 		twins:         map[telematics.VehicleID]telematics.Twin{},
 		cached:        map[telematics.VehicleID]telematics.Twin{},
 		commands:      map[telematics.CommandID]telematics.Command{},

@@ -65,7 +65,7 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 			continue
 		}
 		o.At = storedTime(o.At)
-		seen.CountRefusal(twin.Contact, o)
+		seen.CountPresence(twin.Contact, o)
 		twin.Contact = o.Contact(twin.Contact)
 		change := telematics.Change{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, LastSeen: twin.Contact.LastSeen}
 		if o.Report != nil && len(o.Report.Values) > 0 {
@@ -133,11 +133,31 @@ func (m *Memory) Aged(ctx context.Context) ([]telematics.Change, error) {
 	return aged, nil
 }
 
-// memoryUnits are the units without a vehicle in memory.
+// memoryUnits are the units without a vehicle, and how units fare, in memory.
 type memoryUnits struct {
 	*faults
 	units  map[telematics.Unit]telematics.UnknownUnit
 	stored int // times that some were
+	health map[telematics.Unit]telematics.UnitHealth
+}
+
+// StoreHealth implements ingest.Health.
+func (m *memoryUnits) StoreHealth(ctx context.Context, units []telematics.UnitHealth) error {
+	if err := m.enter(ctx, "StoreHealth"); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	for _, u := range units {
+		m.health[u.Unit] = m.health[u.Unit].Merge(u)
+	}
+	return nil
+}
+
+// Health returns how a unit fares.
+func (m *memoryUnits) Health(unit telematics.Unit) telematics.UnitHealth {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.health[unit]
 }
 
 // StoreUnknownUnits implements ingest.UnknownUnits.

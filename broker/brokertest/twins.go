@@ -40,6 +40,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"AVehicleWithoutAReportHasNoSnapshot":     noReportNoSnapshot,
 		"NullMeansNoLongerKnown":                  nullMeansNoLongerKnown,
 		"APresenceMakesTheContact":                presenceMakesContact,
+		"AReconnectIsSeenByOneInstance":           reconnectIsSeenOnce,
 		"AFormerSessionIsRecognised":              formerSessionIsRecognised,
 		"AUnitThatSaysItCanDoNothingIsBelieved":   noActionsAreBelieved,
 		"UnitsWithoutAVehicleAreNamedOnce":        unknownUnitsAreNamed,
@@ -207,6 +208,27 @@ func presenceMakesContact(t *testing.T, r TwinRecord) {
 		if got := r.Twin(id).Contact; !reflect.DeepEqual(got, want) {
 			t.Errorf("after %+v\n got %+v\nwant %+v", o.Presence, got, want)
 		}
+	}
+}
+
+func reconnectIsSeenOnce(t *testing.T, r TwinRecord) {
+	_, unit := r.Vehicle()
+	says := func(status telematics.PresenceStatus, session string, seconds int) delivery.Observation {
+		at := instant.Add(time.Duration(seconds) * time.Second).Truncate(time.Millisecond)
+		return delivery.Observation{Unit: unit, At: at, Presence: &telematics.Presence{Status: status, Session: session, At: at}}
+	}
+	var reconnected []telematics.Unit
+	for _, o := range []delivery.Observation{says(telematics.Online, "one", 0), says(telematics.Offline, "one", 5), says(telematics.Online, "two", 10), says(telematics.Online, "three", 20)} {
+		for _, instance := range []Observer{r.Here, r.There} {
+			seen, err := instance.Observe(t.Context(), []delivery.Observation{o})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reconnected = append(reconnected, seen.Reconnected...)
+		}
+	}
+	if want := []telematics.Unit{unit, unit}; !slices.Equal(reconnected, want) {
+		t.Errorf("reconnected %v, want %v", reconnected, want)
 	}
 }
 

@@ -96,7 +96,7 @@ type noisy struct {
 
 // Limit counts a message that is dropped because its unit is beyond its allowance.
 func (in *Ingest) Limit(unit telematics.Unit, kind Kind) {
-	in.metrics.dropped(kind, overAllowance).Inc()
+	in.Reject(unit, kind, telematics.OverAllowance)
 	in.noisy.mu.Lock()
 	defer in.noisy.mu.Unlock()
 	n := in.noisy.units[unit]

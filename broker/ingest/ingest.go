@@ -39,6 +39,13 @@ type UnknownUnits interface {
 	StoreUnknownUnits(context.Context, []telematics.UnknownUnit) error
 }
 
+// Health keeps what was found out about units, besides what they report.
+type Health interface {
+	// StoreHealth adds to the record of units, and ignores those that no vehicle has. They come
+	// sorted, each once.
+	StoreHealth(context.Context, []telematics.UnitHealth) error
+}
+
 // Contacts keeps the connectivity of vehicles.
 type Contacts interface {
 	// Aged returns the vehicles whose connectivity has changed, by time or by a report, where
@@ -47,11 +54,12 @@ type Contacts interface {
 	Aged(context.Context) ([]telematics.Change, error)
 }
 
-// Config is what an Ingest is built of. All is needed, but for UnknownUnits.
+// Config is what an Ingest is built of. All is needed, but for UnknownUnits and Health.
 type Config struct {
 	Twins        Twins
 	Contacts     Contacts
 	UnknownUnits UnknownUnits // nil: unknown units are only counted
+	Health       Health       // nil: nothing is gathered of single units
 
 	// Publishes what observations have changed.
 	Changed func([]telematics.Change)
@@ -76,6 +84,7 @@ type Ingest struct {
 	reports      *reports
 	contact      *queue // presence, and signs of life
 	unknownUnits *unknownUnits
+	health       *health
 }
 
 // New assembles an Ingest. It does nothing before Run.
@@ -86,6 +95,7 @@ func New(c Config) *Ingest {
 	RegisterQueue(c.Metrics, Report, in.reports.waiting)
 	RegisterQueue(c.Metrics, Presence, func() int { return len(in.contact.waiting) })
 	in.unknownUnits = &unknownUnits{overflow: in.metrics.dropped(unknownUnitKind, queueFull), heard: map[telematics.Unit]telematics.UnknownUnit{}}
+	in.health = newHealth(c.Health != nil, in.metrics.dropped(unitHealthKind, queueFull))
 	return in
 }
 
@@ -104,14 +114,16 @@ func (in *Ingest) Run(ctx context.Context) error {
 	flusher.Wait()
 	in.warnNoisy()
 	in.storeUnknownUnits(context.WithoutCancel(ctx))
+	in.storeHealth(context.WithoutCancel(ctx))
 	return err
 }
 
 func (in *Ingest) runPeriodically(ctx context.Context) {
-	warn, store, aged := time.NewTicker(warnEvery), time.NewTicker(unknownUnitsEvery), time.NewTicker(agedEvery)
+	warn, store, aged, health := time.NewTicker(warnEvery), time.NewTicker(unknownUnitsEvery), time.NewTicker(agedEvery), time.NewTicker(healthEvery)
 	defer warn.Stop()
 	defer store.Stop()
 	defer aged.Stop()
+	defer health.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -122,6 +134,8 @@ func (in *Ingest) runPeriodically(ctx context.Context) {
 			in.storeUnknownUnits(context.WithoutCancel(ctx))
 		case <-aged.C:
 			in.publishAged(ctx)
+		case <-health.C:
+			in.storeHealth(context.WithoutCancel(ctx))
 		}
 	}
 }

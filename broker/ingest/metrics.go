@@ -1,8 +1,6 @@
 package ingest
 
 import (
-	"cmp"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -20,22 +18,17 @@ const (
 
 	observationKind Kind = "observation"
 	unknownUnitKind Kind = "unknown_unit"
+	unitHealthKind  Kind = "unit_health"
 )
 
-// Reasons for which something is dropped, likewise.
+// Reasons for which something is dropped that are not its unit's, likewise.
 const (
-	malformed     = "malformed"
-	tooLarge      = "too_large"
-	retained      = "retained"
-	queueFull     = "queue_full"
-	notStored     = "not_stored"
-	overAllowance = "over_allowance"
+	queueFull = "queue_full"
+	notStored = "not_stored"
 )
 
-// faultReasons name what is wrong with a dropped part of a report.
-var faultReasons = map[telematics.Fault]string{
-	"": "other", telematics.WrongType: "wrong_type", telematics.OutOfRange: "out_of_range", telematics.UnknownWord: "unknown_word", telematics.WrongTime: "wrong_time",
-}
+// faults are what can be wrong with a dropped part of a report.
+var faults = []telematics.Fault{"", telematics.WrongType, telematics.OutOfRange, telematics.UnknownWord, telematics.WrongTime}
 
 // metrics are what is counted of ingestion. docs/operating.md explains each. Series with labels
 // exist from the start, so that zero can be read.
@@ -72,15 +65,20 @@ func newMetrics(registerer prometheus.Registerer, dropped *prometheus.CounterVec
 		unknownUnits:       counter("unknown_unit_messages_total", "Messages of units that no vehicle is assigned to."),
 		protocolMismatches: counter("protocol_mismatches_total", "Messages in another protocol than the one recorded for their unit."),
 	}
-	for _, reason := range faultReasons {
-		m.fieldsDropped.WithLabelValues(reason)
+	for _, fault := range faults {
+		m.fieldsDropped.WithLabelValues(string(fault.Reject()))
+	}
+	for kind, reasons := range map[Kind][]telematics.Reject{
+		Answer:   {telematics.Malformed, telematics.TooLarge, telematics.KeptByBroker, telematics.OverAllowance},
+		Report:   {telematics.Malformed, telematics.TooLarge, telematics.KeptByBroker, telematics.OverAllowance},
+		Presence: {telematics.Malformed, telematics.TooLarge, telematics.OverAllowance},
+	} {
+		for _, reason := range reasons {
+			m.dropped(kind, string(reason))
+		}
 	}
 	for kind, reasons := range map[Kind][]string{
-		Answer:          {overAllowance},
-		Report:          {malformed, tooLarge, retained, queueFull, overAllowance},
-		Presence:        {malformed, tooLarge, queueFull, overAllowance},
-		observationKind: {queueFull, notStored},
-		unknownUnitKind: {queueFull},
+		Report: {queueFull}, Presence: {queueFull}, observationKind: {queueFull, notStored}, unknownUnitKind: {queueFull}, unitHealthKind: {queueFull},
 	} {
 		for _, reason := range reasons {
 			m.dropped(kind, reason)
@@ -100,9 +98,16 @@ func (m *metrics) dropped(kind Kind, reason string) prometheus.Counter {
 	return m.all.WithLabelValues(string(kind), reason)
 }
 
-// DropFields counts the parts of a report that were not taken.
-func (in *Ingest) DropFields(dropped []telematics.Dropped) {
+// Reject counts a message that is dropped because of what its unit has sent.
+func (in *Ingest) Reject(unit telematics.Unit, kind Kind, why telematics.Reject) {
+	in.metrics.dropped(kind, string(why)).Inc()
+	in.health.reject(unit, why, in.Now())
+}
+
+// DropFields counts the parts of a unit's report that were not taken.
+func (in *Ingest) DropFields(unit telematics.Unit, dropped []telematics.Dropped) {
 	for _, d := range dropped {
-		in.metrics.fieldsDropped.WithLabelValues(cmp.Or(faultReasons[d.Fault], faultReasons[""])).Inc()
+		in.metrics.fieldsDropped.WithLabelValues(string(d.Fault.Reject())).Inc()
+		in.health.reject(unit, d.Fault.Reject(), in.Now())
 	}
 }

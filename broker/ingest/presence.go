@@ -18,7 +18,7 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		return true // the retained presence of a removed unit was cleared
 	}
 	if len(m.Payload) > telematics.MaxMessage {
-		in.metrics.dropped(Presence, tooLarge).Inc()
+		in.Reject(m.Unit, Presence, telematics.TooLarge)
 		return true
 	}
 	now := in.Now()
@@ -27,7 +27,7 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		return true
 	}
 	if err != nil {
-		in.metrics.dropped(Presence, malformed).Inc()
+		in.Reject(m.Unit, Presence, telematics.Malformed)
 		in.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
 		return true
 	}
@@ -123,7 +123,10 @@ func (in *Ingest) count(seen delivery.Seen, err error, observations []delivery.O
 	in.metrics.presenceFormer.Add(float64(seen.Ghosts))
 	in.metrics.presenceOutdated.Add(float64(seen.Overtaken))
 	in.Changed(seen.Changes)
-	unknown, foreign := in.unknownUnits.note(seen.Unknown, observations), countOf(seen.Foreign, observations)
+	for _, unit := range seen.Reconnected {
+		in.health.reconnect(unit, in.Now())
+	}
+	unknown, foreign := in.unknownUnits.note(seen.Unknown, observations), in.countForeign(seen.Foreign, observations)
 	in.metrics.unknownUnits.Add(float64(unknown))
 	in.metrics.protocolMismatches.Add(float64(foreign))
 	if err != nil {
@@ -152,11 +155,12 @@ func (in *Ingest) lose(n int, why error) {
 	in.Logger.Warn("observations lost", "count", n, "err", why)
 }
 
-// countOf returns how many observations are of some units.
-func countOf(units []telematics.Unit, observations []delivery.Observation) int {
+// countForeign counts the observations of units that speak another protocol than their records name.
+func (in *Ingest) countForeign(units []telematics.Unit, observations []delivery.Observation) int {
 	n := 0
 	for _, o := range observations {
 		if slices.Contains(units, o.Unit) {
+			in.health.reject(o.Unit, telematics.ForeignProtocol, o.At)
 			n++
 		}
 	}

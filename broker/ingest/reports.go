@@ -70,9 +70,9 @@ func (in *Ingest) Report(m telematics.Message) {
 	in.metrics.reports.Inc()
 	switch {
 	case m.Retained:
-		in.metrics.dropped(Report, retained).Inc()
+		in.Reject(m.Unit, Report, telematics.KeptByBroker)
 	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
-		in.metrics.dropped(Report, tooLarge).Inc()
+		in.Reject(m.Unit, Report, telematics.TooLarge)
 	default:
 		now := in.Now()
 		from, ok := in.allowances.reports.Admit(m.Unit, len(m.Payload), now)
@@ -124,12 +124,15 @@ func (in *Ingest) decodeReport(m received) (telematics.Report, bool) {
 		return telematics.Report{}, false
 	}
 	if err != nil {
-		in.metrics.dropped(Report, malformed).Inc()
+		in.Reject(m.Unit, Report, telematics.Malformed)
 		in.Logger.Debug("report not readable", "unit", m.Unit, "err", err)
 		return telematics.Report{}, false
 	}
+	if said, ok := saidAt(report, dropped); ok && !m.Repeated { // which may be as old as the connection before
+		in.health.readClock(m.Unit, said.Sub(m.at), m.at)
+	}
 	if len(dropped) > 0 {
-		in.DropFields(dropped)
+		in.DropFields(m.Unit, dropped)
 		in.Logger.Debug("parts of a report dropped", "unit", m.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
 	}
 	return report, true

@@ -34,6 +34,26 @@ const (
 	// Interval in which vehicles that have become silent are looked for, by which their event is
 	// late at most. Half: more statements.
 	agedEvery = 5 * time.Second
+	// Interval in which the health of units is stored, and units in a statement: 67 rows a second of
+	// an instance at most. Half: more statements; of few units: the clocks of 100,000 units are
+	// known two hours after a start. Double: what happens is seen 30 s later; a longer statement.
+	healthEvery = 30 * time.Second
+	healthBatch = 2000
+	// Units whose health waits to be stored, and whose clocks are cached (100 bytes each). Half: of
+	// more units than that, clocks are stored again and again, and rejects are not counted. Double:
+	// more memory.
+	maxHealth = 1 << 18
+	// Reports of that time decide on a clock: a unit that reports once a minute has some that were
+	// not long on their way. Half: a bad network looks like a clock that is behind. Double: a clock
+	// that has fallen behind is noticed 5 minutes later.
+	clockWindow = 5 * time.Minute
+	// How far late reports lie apart within that time, at least: those of a clock that is behind
+	// are behind by the same time.
+	lateSpread = time.Minute
+	// A reading that differs by less is stored once in clockRefresh. Half: the network's delays are
+	// stored. Double: the clock is known to 4 s.
+	clockStep    = 2 * time.Second
+	clockRefresh = time.Hour
 	// Time that an answer waits until its report is stored; a choice. Half: callers may read the
 	// former state. Double: the trouble of one vehicle delays the answers of others.
 	reportTimeout = 250 * time.Millisecond

@@ -39,6 +39,8 @@ var Rights = []struct{ Table, Privileges string }{
 	{"stations", "select"},
 	{`strangers`, "select insert update delete"},
 	{"telemetry", "select insert update"},
+	{"unit_clocks", "select insert update delete"},
+	{"unit_counts", "select insert update delete"},
 	{"units", "select update"},
 	{"unrecorded_answers", "select insert"},
 	{"used_signatures", "select insert update delete"}, // to update: to lock them

@@ -95,6 +95,7 @@ func addSeen(all *delivery.Seen, seen delivery.Seen) {
 	}
 	all.Changes = append(all.Changes, seen.Changes...)
 	all.Ghosts, all.Overtaken = all.Ghosts+seen.Ghosts, all.Overtaken+seen.Overtaken
+	all.Reconnected = append(all.Reconnected, seen.Reconnected...)
 }
 
 func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit {
@@ -185,7 +186,7 @@ func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (deli
 		if o.vehicle != 0 && o.vehicle != unit.change.Vehicle {
 			continue // the unit was built into another vehicle since
 		}
-		seen.CountRefusal(unit.contact, o.Observation)
+		seen.CountPresence(unit.contact, o.Observation)
 		unit.observe(o)
 		unit.spoke = unit.spoke || o.Presence != nil
 		unit.change.Alarms = append(unit.change.Alarms, alarmsOf(o.Observation)...)

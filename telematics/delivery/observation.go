@@ -40,10 +40,13 @@ type Seen struct {
 
 	Ghosts    int // last wills of older connections, which did not count [PRE-1]
 	Overtaken int // other presence that was older than what is known, and did not count [PRE-1]
+	// Units that have lost their connection and have another one, once for each time.
+	Reconnected []telematics.Unit
 }
 
-// CountRefusal counts an observation of a contact whose presence does not count.
-func (s *Seen) CountRefusal(c telematics.Contact, o Observation) {
+// CountPresence counts what the presence of an observation says of a contact: that it does not
+// count, or that the unit has connected again.
+func (s *Seen) CountPresence(c telematics.Contact, o Observation) {
 	if o.Presence == nil {
 		return
 	}
@@ -52,5 +55,9 @@ func (s *Seen) CountRefusal(c telematics.Contact, o Observation) {
 		s.Ghosts++
 	case telematics.Overtaken:
 		s.Overtaken++
+	default:
+		if c.Reconnects(*o.Presence) {
+			s.Reconnected = append(s.Reconnected, o.Unit)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -37,11 +38,42 @@ func TestPresenceThatDoesNotCountIsCounted(t *testing.T) {
 		{Status: telematics.Offline, Session: "b"},
 	} {
 		o := Observation{Unit: "u", At: at.Add(2 * time.Second), Presence: &p}
-		seen.CountRefusal(contact, o)
+		seen.CountPresence(contact, o)
 		contact = o.Contact(contact)
 	}
-	seen.CountRefusal(contact, Observation{Unit: "u", At: at})
+	seen.CountPresence(contact, Observation{Unit: "u", At: at})
 	if seen.Ghosts != 2 || seen.Overtaken != 1 || contact.Status != telematics.Offline {
 		t.Errorf("%d ghosts, %d overtaken, contact %+v", seen.Ghosts, seen.Overtaken, contact)
+	}
+	if want := []telematics.Unit{"u", "u"}; !slices.Equal(seen.Reconnected, want) { // with the sessions a and b
+		t.Errorf("reconnected %v, want %v", seen.Reconnected, want)
+	}
+}
+
+func TestCountPresence_AReconnectIsAnotherSessionOrTheEndOfOffline(t *testing.T) {
+	say := func(status telematics.PresenceStatus, session string) telematics.Presence {
+		return telematics.Presence{Status: status, Session: session}
+	}
+	for name, c := range map[string]struct {
+		said []telematics.Presence
+		want int
+	}{
+		"the first connection":                 {[]telematics.Presence{say(telematics.Online, "a")}, 0},
+		"awake, in the same connection":        {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Standby, "a"), say(telematics.Online, "a")}, 0},
+		"offline, and not back":                {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Offline, "a")}, 0},
+		"back, after the last will":            {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Offline, "a"), say(telematics.Online, "b")}, 1},
+		"back, before the last will":           {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Online, "b"), say(telematics.Offline, "a")}, 1},
+		"back, in a protocol without sessions": {[]telematics.Presence{say(telematics.Online, ""), say(telematics.Offline, ""), say(telematics.Online, ""), say(telematics.Online, "")}, 1},
+	} {
+		var seen Seen
+		var contact telematics.Contact
+		for _, p := range c.said {
+			o := Observation{Unit: "u", At: at, Presence: &p}
+			seen.CountPresence(contact, o)
+			contact = o.Contact(contact)
+		}
+		if len(seen.Reconnected) != c.want {
+			t.Errorf("%s: %d reconnects, want %d", name, len(seen.Reconnected), c.want)
+		}
 	}
 }

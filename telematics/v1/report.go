@@ -55,17 +55,17 @@ func (d *reportDecoder) drop(field, reason string) {
 	d.dropped = append(d.dropped, telematics.Dropped{Field: field, Reason: reason})
 }
 
-func (d *reportDecoder) dropTime(reason string) {
-	d.dropped = append(d.dropped, telematics.Dropped{Field: "at", Fault: telematics.WrongTime, Reason: reason})
+func (d *reportDecoder) dropTime(said time.Time, reason string) {
+	d.dropped = append(d.dropped, telematics.Dropped{Field: "at", Fault: telematics.WrongTime, Reason: reason, Said: said})
 }
 
 func (d *reportDecoder) time(raw []byte, received time.Time) {
 	s, _ := telematics.ParseText(raw)
 	at := parseTime(s)
 	if at.IsZero() {
-		d.dropTime("not an ISO 8601 time; the receiver's is taken")
+		d.dropTime(at, "not an ISO 8601 time; the receiver's is taken")
 	} else if !telematics.IsPlausible(at, received) {
-		d.dropTime("more than 5 minutes ahead, or before 2020; the receiver's is taken")
+		d.dropTime(at, "more than 5 minutes ahead, or before 2020; the receiver's is taken")
 	}
 	d.report.At = telematics.VehicleTime(at, received)
 }

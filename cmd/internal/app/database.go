@@ -216,6 +216,7 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		{"used signatures", agencykeys.ForgetSignatures},
 		{"bookings that were never started", rentals.FreeVehicles},
 		{"unknown units", vehicles.ForgetUnknownUnits},
+		{"health of units", vehicles.ForgetHealth},
 	}
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()

@@ -108,7 +108,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}, link.ParseShards(c.MQTTURL)...)
 	carrier := broker.New(broker.Config{
 		Vehicles: reported, Commands: record, Halts: commands.KillSwitch{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
-		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Unrecorded: record, Bulks: record,
+		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Health: cars, Unrecorded: record, Bulks: record,
 		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, carrier.Instance)

@@ -1,0 +1,158 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/telematics"
+)
+
+// health gathers what messages show of their units, until it is stored: how far clocks are off, what
+// was rejected, and reconnects.
+type health struct {
+	on       bool
+	overflow prometheus.Counter
+
+	mu     sync.Mutex
+	heard  map[telematics.Unit]telematics.UnitHealth // at most maxHealth
+	clocks *lru.Cache[telematics.Unit, *clock]
+}
+
+func newHealth(on bool, overflow prometheus.Counter) *health {
+	clocks, err := lru.New[telematics.Unit, *clock](maxHealth)
+	if err != nil { // only for a size below 1
+		panic(err)
+	}
+	return &health{on: on, overflow: overflow, heard: map[telematics.Unit]telematics.UnitHealth{}, clocks: clocks}
+}
+
+func (h *health) reject(unit telematics.Unit, why telematics.Reject, now time.Time) {
+	h.note(telematics.UnitHealth{Unit: unit, Rejects: map[telematics.Reject]telematics.Tally{why: {Count: 1, Last: now}}})
+}
+
+func (h *health) reconnect(unit telematics.Unit, now time.Time) {
+	h.note(telematics.UnitHealth{Unit: unit, Reconnects: telematics.Tally{Count: 1, Last: now}})
+}
+
+// furthest is how far a clock may be off; more counts as that, so that no sum overflows.
+const furthest = 100 * 365 * 24 * time.Hour
+
+// readClock takes how far a unit's clock was ahead of ours when a report arrived.
+func (h *health) readClock(unit telematics.Unit, ahead time.Duration, now time.Time) {
+	if !h.on {
+		return
+	}
+	ahead = min(max(ahead, -furthest), furthest)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, ok := h.clocks.Get(unit)
+	if !ok {
+		c = &clock{}
+		h.clocks.Add(unit, c)
+	}
+	if measured, isNew := c.read(ahead, now); isNew {
+		h.add(telematics.UnitHealth{Unit: unit, Clock: &telematics.ClockReading{Ahead: measured, At: now}})
+	}
+}
+
+// note adds what was found out.
+func (h *health) note(found telematics.UnitHealth) {
+	if !h.on {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.add(found)
+}
+
+// add is called with the mutex held.
+func (h *health) add(found telematics.UnitHealth) {
+	before, ok := h.heard[found.Unit]
+	if !ok && len(h.heard) == maxHealth {
+		h.overflow.Inc()
+		return
+	}
+	h.heard[found.Unit] = before.Merge(found)
+}
+
+// take removes up to healthBatch units, and returns them in the order of their serials.
+func (h *health) take() []telematics.UnitHealth {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	taken := make([]telematics.UnitHealth, 0, min(len(h.heard), healthBatch))
+	for unit, found := range h.heard { // in no order, so that each gets its turn
+		if len(taken) == healthBatch {
+			break
+		}
+		taken = append(taken, found)
+		delete(h.heard, unit)
+	}
+	slices.SortFunc(taken, func(a, b telematics.UnitHealth) int { return cmp.Compare(a.Unit, b.Unit) })
+	return taken
+}
+
+// storeHealth stores what was gathered of some units; others wait.
+func (in *Ingest) storeHealth(ctx context.Context) {
+	taken := in.health.take()
+	if len(taken) == 0 {
+		return
+	}
+	ctx, cancel := in.step(ctx)
+	defer cancel()
+	if err := in.Health.StoreHealth(ctx, taken); err != nil {
+		for _, found := range taken {
+			in.health.note(found)
+		}
+		in.Logger.Warn("health of units not stored, retrying", "units", len(taken), "err", err)
+	}
+}
+
+// saidAt returns the time that a unit gave its report; false: it gave none.
+func saidAt(r telematics.Report, dropped []telematics.Dropped) (time.Time, bool) {
+	for _, d := range dropped {
+		if d.Fault == telematics.WrongTime {
+			return d.Said, !d.Said.IsZero()
+		}
+	}
+	return r.At, !r.Undated
+}
+
+// clock is what reports have shown of a unit's clock. One that was long on its way makes the clock
+// seem to be behind, and none makes it seem to be ahead: so of the reports within clockWindow the
+// one counts by which the clock is furthest ahead.
+type clock struct {
+	stored      time.Duration // how far it is ahead, as it was returned last
+	storedAt    time.Time     // zero: never
+	since       time.Time
+	least, most time.Duration // of the reports since then
+}
+
+// read takes what a report shows, and returns how far the clock is ahead, where that is to be
+// stored: it is not what was stored, or that was long ago.
+func (c *clock) read(ahead time.Duration, now time.Time) (measured time.Duration, isNew bool) {
+	if c.since.IsZero() {
+		c.since, c.least, c.most = now, ahead, ahead
+	}
+	c.least, c.most = min(c.least, ahead), max(c.most, ahead)
+	measured = c.most
+	late, spread, ended := measured < -telematics.LiveWithin, c.most-c.least, now.Sub(c.since) >= clockWindow
+	if ended {
+		c.since, c.least, c.most = now, ahead, ahead
+	}
+	switch {
+	case late && (!ended || spread > lateSpread): // the unit may be sending what it could not send before
+		return 0, false
+	case c.storedAt.IsZero(), measured > c.stored+clockStep:
+	case ended && (measured < c.stored-clockStep || now.Sub(c.storedAt) >= clockRefresh):
+	default:
+		return 0, false
+	}
+	c.stored, c.storedAt = measured, now
+	return measured, true
+}

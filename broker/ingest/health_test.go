@@ -1,0 +1,100 @@
+package ingest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"motorpool/telematics"
+)
+
+// reading is how far a report shows a clock to be ahead, at a time since the first one.
+type reading struct{ at, ahead time.Duration }
+
+func TestClock_IsJudgedByTheReportsThatWereNotLate(t *testing.T) {
+	const s, m, h = time.Second, time.Minute, time.Hour
+	every := func(interval, until time.Duration, ahead func(at time.Duration) time.Duration) (readings []reading) {
+		for at := time.Duration(0); at <= until; at += interval {
+			readings = append(readings, reading{at, ahead(at)})
+		}
+		return readings
+	}
+	constant := func(ahead time.Duration) func(time.Duration) time.Duration {
+		return func(time.Duration) time.Duration { return ahead }
+	}
+	for name, c := range map[string]struct {
+		readings []reading
+		want     []reading
+	}{
+		"a right clock, once an hour":                    {every(m, 2*h, constant(-s)), []reading{{0, -s}, {h, -s}, {2 * h, -s}}},
+		"a clock that runs ahead, at the first":          {[]reading{{0, 0}, {m, 7 * s}}, []reading{{0, 0}, {m, 7 * s}}},
+		"far ahead, which the receiver does not believe": {[]reading{{0, 10 * h}}, []reading{{0, 10 * h}}},
+		"a late report among others":                     {[]reading{{0, -s}, {m, -2 * m}, {2 * m, -s}, {6 * m, -s}}, []reading{{0, -s}}},
+		"a clock that falls behind, after a while":       {[]reading{{0, -s}, {m, -3 * m}, {4 * m, -3 * m}, {6 * m, -3 * m}, {9 * m, -3 * m}, {12 * m, -3 * m}}, []reading{{0, -s}, {12 * m, -3 * m}}},
+		"a clock that is years behind":                   {every(m, 5*m, constant(-40000*h)), []reading{{5 * m, -40000 * h}}},
+		"what a unit could not send before":              {every(10*s, 30*m, func(at time.Duration) time.Duration { return -8*h + 10*at }), nil},
+		"and then what is new":                           {append(every(s, 2*m, func(at time.Duration) time.Duration { return -8*h + 100*at }), reading{3 * m, -s}), []reading{{3 * m, -s}}},
+		"a clock that was set":                           {append(every(m, 5*m, constant(-2*h)), reading{6 * m, -s}), []reading{{5 * m, -2 * h}, {6 * m, -s}}},
+	} {
+		begin, is := time.Now(), &clock{}
+		var got []reading
+		for _, r := range c.readings {
+			if measured, isNew := is.read(r.ahead, begin.Add(r.at)); isNew {
+				got = append(got, reading{r.at, measured})
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: stored %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestHealth_IsTakenInBatchesAndBounded(t *testing.T) {
+	overflow := prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})
+	h, now := newHealth(true, overflow), time.Now()
+	for n := range maxHealth + 3 {
+		h.reject(telematics.Unit(fmt.Sprint(n)), telematics.Malformed, now)
+	}
+	h.reject("0", telematics.Malformed, now)
+	if n := testutil.ToFloat64(overflow); n != 3 {
+		t.Errorf("%v units beyond the limit, want 3", n)
+	}
+	found := map[telematics.Unit]int{}
+	for taken := h.take(); len(taken) > 0; taken = h.take() {
+		if len(taken) > healthBatch {
+			t.Fatalf("%d units taken", len(taken))
+		}
+		for i, u := range taken {
+			if i > 0 && taken[i-1].Unit >= u.Unit {
+				t.Fatalf("%s after %s", u.Unit, taken[i-1].Unit)
+			}
+			found[u.Unit] += u.Rejects[telematics.Malformed].Count
+		}
+	}
+	if len(found) != maxHealth || found["0"] != 2 || found["1"] != 1 {
+		t.Errorf("%d units, %d and %d rejects", len(found), found["0"], found["1"])
+	}
+}
+
+func TestHealth_OffGathersNothing(t *testing.T) {
+	h := newHealth(false, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"}))
+	h.reject("u", telematics.Malformed, time.Now())
+	h.readClock("u", time.Hour, time.Now())
+	if taken := h.take(); len(taken) > 0 {
+		t.Errorf("gathered %+v", taken)
+	}
+}
+
+func TestReadClock_AnEndlessErrorIsStoredOnce(t *testing.T) {
+	h, now := newHealth(true, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})), time.Now()
+	for n := range 10 {
+		h.readClock("u", math.MaxInt64, now.Add(time.Duration(n)*time.Second))
+		if taken := h.take(); len(taken) != max(0, 1-n) || n == 0 && taken[0].Clock.Ahead != furthest {
+			t.Errorf("after %d s: %+v", n, taken)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package vehicles
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/broker/ingest"
+	"motorpool/httpapi"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+var (
+	_ httpapi.Units = (*Fleet)(nil)
+	_ ingest.Health = (*Fleet)(nil)
+)
+
+func listed(t *testing.T, p *fixture, q telematics.UnitQuery) []telematics.ListedUnit {
+	t.Helper()
+	units, err := p.ListUnits(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return units
+}
+
+func ids(units []telematics.ListedUnit) []telematics.VehicleID {
+	list := []telematics.VehicleID{}
+	for _, u := range units {
+		list = append(list, u.Vehicle.ID)
+	}
+	return list
+}
+
+func execute(t *testing.T, p *fixture, statement string, args ...any) {
+	t.Helper()
+	if _, err := p.Pool.Exec(statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func storeHealth(t *testing.T, p *fixture, units ...telematics.UnitHealth) {
+	t.Helper()
+	if err := p.StoreHealth(t.Context(), units); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newUnits adds the vehicles 1 to n, each with a unit that is online and of which nothing is wrong.
+func newUnits(t *testing.T, n int) *fixture {
+	p := open(t, storetest.NewDatabase(t))
+	for id := range n {
+		storetest.AddVehicle(t, p.DB, telematics.VehicleID(id+1))
+	}
+	execute(t, p, `update units set status = 'online', session = 's', said_at = now(), changed_at = now(), last_seen = now(), firmware = '3.1.' || vehicle_id, keys = '{k1}'`)
+	return p
+}
+
+// reject adds a command that a unit rejected, or that ended in another way.
+func reject(t *testing.T, p *fixture, vehicle int, state, reason string, ago time.Duration) {
+	t.Helper()
+	at := time.Now().Add(-ago)
+	id := uuid.Must(uuid.NewV7())
+	milliseconds := at.UnixMilli()
+	for i := range 6 {
+		id[i] = byte(milliseconds >> (8 * (5 - i)))
+	}
+	execute(t, p, `
+		insert into commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, request_id, state, reason, detail,
+			attempts, requested_at, sent_at, completed_at, deadline)
+		select $1, id, agency_id, 'unit-' || id, 'lock', 'access', nextval('commands_seq'), 'i', 'a', 'admin', $1, $3, $4, '', 1, $5, $5, $5, $5
+		from vehicles where id = $2`, id, vehicle, state, reason, at)
+}
+
+func TestListUnits_ReturnsHowAUnitFares(t *testing.T) {
+	p := newUnits(t, 2)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	execute(t, p, `insert into snapshots (vehicle_id, fields) values (1, $1)`, fmt.Sprintf(
+		`{"connectivity.rsrp_dbm":{"v":-109,"at":%d},"connectivity.firmware_version":{"v":null,"at":1},"telemetry.is_locked":{"v":true,"at":1}}`, now.UnixMilli()))
+	storeHealth(t, p,
+		telematics.UnitHealth{Unit: "unit-1", Clock: &telematics.ClockReading{Ahead: -1500 * time.Millisecond, At: now}, Reconnects: telematics.Tally{Count: 2, Last: now},
+			Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 3, Last: now}, telematics.BadTime: {Count: 3, Last: now}}},
+		telematics.UnitHealth{Unit: "unit-9", Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 1, Last: now}}})
+	storeHealth(t, p, telematics.UnitHealth{Unit: "unit-1", Clock: &telematics.ClockReading{Ahead: time.Hour, At: now.Add(-time.Minute)},
+		Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 1, Last: now.Add(-time.Second)}}})
+	reject(t, p, 1, "rejected", telematics.StateConflict, time.Minute)
+	reject(t, p, 1, "rejected", telematics.StateConflict, time.Hour)
+	reject(t, p, 1, "rejected", telematics.StateConflict, 25*time.Hour)
+	reject(t, p, 1, "unknown", "", time.Hour)
+	reject(t, p, 1, "expired", telematics.ByHalt, time.Hour)
+
+	units := listed(t, p, telematics.UnitQuery{})
+	if !slices.Equal(ids(units), []telematics.VehicleID{2, 1}) {
+		t.Fatalf("listed %v", ids(units))
+	}
+	u := units[1]
+	if v := u.Vehicle; v.AgencyID != 1 || v.Plate != "M-IM 1" || v.Unit != "unit-1" || v.Protocol != "v1" {
+		t.Errorf("vehicle %+v", v)
+	}
+	if c := u.Contact; c.Status != telematics.Online || c.Firmware != "3.1.1" || !slices.Equal(c.Keys, []string{"k1"}) {
+		t.Errorf("contact %+v", c)
+	}
+	if rsrp := u.Snapshot.Number(telematics.RSRP); rsrp == nil || *rsrp != -109 || len(u.Snapshot) != 1 {
+		t.Errorf("snapshot %+v", u.Snapshot)
+	}
+	if u.Clock == nil || u.Clock.Ahead != -1500*time.Millisecond || !u.Clock.At.Equal(now) {
+		t.Errorf("clock %+v", u.Clock)
+	}
+	want := []telematics.RejectTally{{Reason: "malformed", Tally: telematics.Tally{Count: 4, Last: now}}, {Reason: "wrong_time", Tally: telematics.Tally{Count: 3, Last: now}}}
+	if u.Reconnects != 2 || !reflect.DeepEqual(u.Rejects, want) {
+		t.Errorf("%d reconnects, rejects %+v, want %+v", u.Reconnects, u.Rejects, want)
+	}
+	if len(u.Commands) != 1 || u.Commands[0].Reason != telematics.StateConflict || u.Commands[0].Count != 2 || time.Since(u.Commands[0].Last) > 2*time.Minute {
+		t.Errorf("commands %+v", u.Commands)
+	}
+	if !slices.Equal(u.Problems, []telematics.UnitProblem{telematics.RejectedReports}) {
+		t.Errorf("problems %v", u.Problems)
+	}
+	if u := units[0]; u.Clock != nil || u.Rejects != nil || u.Commands != nil || u.Problems != nil || len(u.Snapshot) != 0 {
+		t.Errorf("of the other: %+v", u)
+	}
+	var strays int
+	if err := p.Pool.Get(&strays, `select count(*) from unit_counts where unit = 'unit-9'`); err != nil || strays != 0 {
+		t.Errorf("%d rows of a unit without a vehicle, %v", strays, err)
+	}
+}
+
+func TestListUnits_FindsProblems(t *testing.T) {
+	p := newUnits(t, 14)
+	now := time.Now()
+	tally := func(n int) telematics.Tally { return telematics.Tally{Count: n, Last: now} }
+	clock := func(ahead time.Duration) *telematics.ClockReading {
+		return &telematics.ClockReading{Ahead: ahead, At: now}
+	}
+	execute(t, p, `update units set status = null, last_seen = null where vehicle_id in (2, 11)`)
+	execute(t, p, `update units set last_seen = now() - interval '61 min' where vehicle_id in (3, 12)`)
+	execute(t, p, `update units set status = 'offline', last_seen = now() - interval '50 min' where vehicle_id = 13`)
+	execute(t, p, `update units set status = 'standby', last_seen = now() - interval '2 days' where vehicle_id = 14`)
+	execute(t, p, `update vehicles set status = 'inactive' where id in (11, 12)`)
+	execute(t, p, `update units set keys = '{}' where vehicle_id = 4`)
+	execute(t, p, `update units set keys = null where vehicle_id = 5`)
+	reject(t, p, 5, "unknown", telematics.BadSignature, time.Hour)
+	reject(t, p, 5, "rejected", telematics.Moving, time.Hour)
+	reject(t, p, 13, "rejected", telematics.StateConflict, time.Hour)
+	storeHealth(t, p,
+		telematics.UnitHealth{Unit: "unit-1", Clock: clock(telematics.MaxClockAhead), Reconnects: tally(telematics.MaxReconnects)},
+		telematics.UnitHealth{Unit: "unit-10", Reconnects: tally(telematics.MaxReconnects + 1)},
+		telematics.UnitHealth{Unit: "unit-13", Clock: clock(-telematics.MaxClockBehind)},
+		telematics.UnitHealth{Unit: "unit-6", Clock: clock(telematics.MaxClockAhead + time.Millisecond)},
+		telematics.UnitHealth{Unit: "unit-7", Clock: clock(-telematics.MaxClockBehind - time.Millisecond)},
+		telematics.UnitHealth{Unit: "unit-8", Rejects: map[telematics.Reject]telematics.Tally{telematics.BadWord: tally(1)}})
+	execute(t, p, `insert into snapshots (vehicle_id, fields) values (8, $1), (9, $2), (13, $3)`,
+		`{"connectivity.rsrp_dbm":{"v":-115.5,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":-120,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":null,"at":1}}`)
+	// Yesterday's do not count.
+	storeHealth(t, p, telematics.UnitHealth{Unit: "unit-1", Rejects: map[telematics.Reject]telematics.Tally{
+		telematics.Malformed: {Count: 5, Last: now.Add(-telematics.UnitHealthFor - time.Hour)}}})
+
+	want := map[telematics.VehicleID][]telematics.UnitProblem{
+		2: {telematics.NeverSeen}, 3: {telematics.Silent}, 4: {telematics.MissingKey}, 5: {telematics.RejectsCommands}, 6: {telematics.WrongClock}, 7: {telematics.WrongClock},
+		8: {telematics.RejectedReports, telematics.NoSignal}, 9: {telematics.NoSignal}, 10: {telematics.Unstable},
+	}
+	for _, u := range listed(t, p, telematics.UnitQuery{SigningKey: "k1"}) {
+		if !slices.Equal(u.Problems, want[u.Vehicle.ID]) {
+			t.Errorf("unit %s: %v, want %v", u.Vehicle.Unit, u.Problems, want[u.Vehicle.ID])
+		}
+	}
+	for problem, want := range map[telematics.UnitProblem][]telematics.VehicleID{
+		telematics.AnyProblem: {10, 9, 8, 7, 6, 5, 4, 3, 2}, telematics.WrongClock: {7, 6}, telematics.NoSignal: {9, 8}, telematics.MissingKey: {4},
+	} {
+		q := telematics.UnitQuery{Problem: problem, SigningKey: "k1"}
+		if got := ids(listed(t, p, q)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", problem, got, want)
+		}
+		q.Page = telematics.Page{Limit: 1, Before: int64(want[0])}
+		if got := ids(listed(t, p, q)); !slices.Equal(got, want[1:min(2, len(want))]) {
+			t.Errorf("%s, second page: %v, want %v", problem, got, want[1:])
+		}
+	}
+	if got := ids(listed(t, p, telematics.UnitQuery{Problem: telematics.MissingKey})); len(got) > 0 {
+		t.Errorf("without a key: %v", got)
+	}
+}
+
+func TestListUnits_Filters(t *testing.T) {
+	p := newUnits(t, 3)
+	execute(t, p, `insert into agencies (id, code, name) values (2, 'BER', 'Berlin')`)
+	execute(t, p, `update vehicles set agency_id = 2 where id = 3`)
+	execute(t, p, `update units set status = 'standby' where vehicle_id = 2`)
+	execute(t, p, `insert into units (serial) values ('in-store')`)
+	execute(t, p, `insert into snapshots (vehicle_id, fields) values (2, '{"connectivity.firmware_version":{"v":"ovms-4.2","at":1}}')`)
+	for _, c := range []struct {
+		q    telematics.UnitQuery
+		want []telematics.VehicleID
+	}{
+		{telematics.UnitQuery{}, []telematics.VehicleID{3, 2, 1}},
+		{telematics.UnitQuery{Agency: 1}, []telematics.VehicleID{2, 1}},
+		{telematics.UnitQuery{Agency: 3}, []telematics.VehicleID{}},
+		{telematics.UnitQuery{Connectivity: telematics.Standby}, []telematics.VehicleID{2}},
+		{telematics.UnitQuery{Text: "UNIT-3"}, []telematics.VehicleID{3}},
+		{telematics.UnitQuery{Text: "im 1"}, []telematics.VehicleID{1}},
+		{telematics.UnitQuery{Text: "3.1.2"}, []telematics.VehicleID{2}},
+		{telematics.UnitQuery{Text: "OVMS-4"}, []telematics.VehicleID{2}},
+		{telematics.UnitQuery{Text: "%"}, []telematics.VehicleID{}},
+		{telematics.UnitQuery{Text: "\x00"}, []telematics.VehicleID{}},
+		{telematics.UnitQuery{Page: telematics.Page{Limit: 1, Before: 3}}, []telematics.VehicleID{2}},
+	} {
+		if got := ids(listed(t, p, c.q)); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v, want %v", c.q, got, c.want)
+		}
+	}
+	reject(t, p, 1, "rejected", telematics.ClockBehind, time.Hour)
+	execute(t, p, `update vehicles set agency_id = 2 where id = 1`)
+	if u := listed(t, p, telematics.UnitQuery{Agency: 2, Page: telematics.Page{Before: 2}}); len(u) != 1 || u[0].Commands != nil {
+		t.Errorf("the commands of the agency before: %+v", u)
+	}
+}
+
+func TestStoreHealth_OfTheSameUnitsConcurrently(t *testing.T) {
+	const instances, rounds, n = 4, 10, 50
+	p := newUnits(t, n)
+	var found []telematics.UnitHealth
+	now := time.Now()
+	for id := range n {
+		found = append(found, telematics.UnitHealth{Unit: telematics.Unit(fmt.Sprintf("unit-%d", id+1)), Clock: &telematics.ClockReading{Ahead: time.Second, At: now},
+			Reconnects: telematics.Tally{Count: 1, Last: now}, Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 2, Last: now}}})
+	}
+	var all sync.WaitGroup
+	for range instances {
+		all.Go(func() {
+			for range rounds {
+				if err := p.StoreHealth(t.Context(), found); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, u := range listed(t, p, telematics.UnitQuery{}) {
+		if u.Reconnects != instances*rounds || len(u.Rejects) != 1 || u.Rejects[0].Count != 2*instances*rounds {
+			t.Errorf("%s: %d reconnects, rejects %+v", u.Vehicle.Unit, u.Reconnects, u.Rejects)
+		}
+	}
+}
+
+func TestForgetHealth_RemovesWhatIsOld(t *testing.T) {
+	p := newUnits(t, 3)
+	now := time.Now()
+	for unit, ago := range map[telematics.Unit]time.Duration{"unit-1": 0, "unit-2": telematics.UnitHealthFor + time.Hour, "unit-3": clocksKeptFor + time.Hour} {
+		storeHealth(t, p, telematics.UnitHealth{Unit: unit, Clock: &telematics.ClockReading{At: now.Add(-ago)}, Reconnects: telematics.Tally{Count: 1, Last: now.Add(-ago)}})
+	}
+	for _, wantMore := range []bool{true, true, false} {
+		if more, err := ForgetHealth(t.Context(), p.DB, 1); err != nil || more != wantMore {
+			t.Errorf("ForgetHealth = %v, %v; want %v", more, err, wantMore)
+		}
+	}
+	for query, want := range map[string][]string{
+		`select unit from unit_counts order by unit`: {"unit-1"}, `select unit from unit_clocks order by unit`: {"unit-1", "unit-2"},
+	} {
+		var left []string
+		if err := p.Pool.Select(&left, query); err != nil || !slices.Equal(left, want) {
+			t.Errorf("%s: %v, %v; want %v", query, left, err, want)
+		}
+	}
+}
+
+// BenchmarkListUnits is reading those of 100,000 units that have a problem, and a page of all.
+func BenchmarkListUnits(b *testing.B) {
+	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(b), MaxConns: 8, Timeout: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	p := &fixture{db, New(db)}
+	fillFleet(b, p, 100_000, time.Now())
+	for _, statement := range []string{
+		`insert into unit_clocks select serial, 0, now() from units`,
+		`insert into unit_counts select serial, date_trunc('hour', now()) - n * interval '1 h', 'reconnect', 1, now() from units, generate_series(0, 3) n`,
+		`insert into unit_counts select serial, date_trunc('hour', now()), 'malformed', 1, now() from units where vehicle_id % 1000 = 0`,
+		`analyze`,
+	} {
+		if _, err := p.Pool.Exec(statement); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for name, q := range map[string]telematics.UnitQuery{
+		"page": {Page: telematics.Page{Limit: 51}}, "problems": {Problem: telematics.AnyProblem, Page: telematics.Page{Limit: 51}},
+		"rejects": {Problem: telematics.RejectedReports, Page: telematics.Page{Limit: 51}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if units, err := p.ListUnits(b.Context(), q); err != nil || len(units) != 51 {
+					b.Fatal(len(units), err)
+				}
+			}
+		})
+	}
+}
