@@ -15,7 +15,7 @@ import (
 // fares returns how the car's unit fares, once that is stored.
 func (w *world) fares() telematics.UnitHealth {
 	w.Helper()
-	time.Sleep(31 * time.Second)
+	time.Sleep(11 * time.Second)
 	synctest.Wait()
 	return w.Health(unit)
 }
@@ -77,7 +77,8 @@ func TestUnitHealth_CountsReconnects(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if got := w.fares().Reconnects.Count; got != 4 { // the record begins online, in a session without a name
+		// The record begins online, in a session without a name.
+		if got := w.fares().Reconnects.Count; got != 4 {
 			t.Errorf("%d reconnects", got)
 		}
 	})

@@ -67,6 +67,7 @@ type fleet struct {
 	commands []telematics.Command
 	lines    []telematics.Activity
 	unknown  []telematics.UnknownUnit
+	units    []telematics.ListedUnit
 	agencies []telematics.ListedAgency
 	stations []telematics.Station
 	holders  map[string]telematics.KeyHolders
@@ -78,6 +79,7 @@ type fleet struct {
 		activities telematics.ActivityQuery
 		commands   telematics.CommandQuery
 		markers    telematics.MarkerQuery
+		units      telematics.UnitQuery
 		belongs    int
 	}
 }
@@ -198,6 +200,17 @@ func (f *fleet) UnknownUnits(ctx context.Context, p telematics.Page) ([]telemati
 		}
 	}
 	return found[:min(p.Limit, len(found))], f.broken(ctx)
+}
+
+func (f *fleet) ListUnits(ctx context.Context, q telematics.UnitQuery) ([]telematics.ListedUnit, error) {
+	f.asked.units = q
+	var found []telematics.ListedUnit
+	for _, u := range slices.Backward(f.units) {
+		if (q.Agency == 0 || q.Agency == u.Vehicle.AgencyID) && (q.Before == 0 || int64(u.Vehicle.ID) < q.Before) {
+			found = append(found, u)
+		}
+	}
+	return found[:min(q.Limit, len(found))], f.broken(ctx)
 }
 
 func (f *fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error) {

@@ -112,8 +112,8 @@ type Places interface {
 
 // Units has what is known of units, whatever their vehicles.
 type Units interface {
-	// ListUnits returns units of vehicles by descending id of the vehicle, which is the position of a
-	// page.
+	// ListUnits returns units of vehicles by descending id of the vehicle, which is the position of
+	// a page.
 	ListUnits(context.Context, telematics.UnitQuery) ([]telematics.ListedUnit, error)
 	// UnknownUnits returns those without a vehicle by descending No, which is the position of a
 	// page.

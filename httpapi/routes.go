@@ -26,6 +26,7 @@ func (s *server) routes(e *echo.Echo) {
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: s.audit}
+	units := units{record: s.Units, audit: s.audit, signingKey: s.SigningKey}
 	halts, keys, wallets := killSwitch{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
 	events := events{feed: s.Feed, fleet: s.Fleet, identify: s.identify, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
@@ -86,8 +87,9 @@ func (s *server) routes(e *echo.Echo) {
 
 	r.get("/api/v1/admin/me", me)
 	r.get("/api/v1/admin/activity", activities{s.Fleet}.list, listed("activity"))
-	r.get("/api/v1/admin/units/unknown", units{s.Units}.unknown, ofAllAgencies, listed("unknown_units"))
-	r.get("/api/v1/admin/units/keys", units{s.Units}.keyHolders, ofAllAgencies)
+	r.get("/api/v1/admin/units", units.list, listed("units"))
+	r.get("/api/v1/admin/units/unknown", units.unknown, ofAllAgencies, listed("unknown_units"))
+	r.get("/api/v1/admin/units/keys", units.keyHolders, ofAllAgencies)
 	r.stream("/api/v1/admin/events", events.follow, recordedAs(telematics.EventsRead))
 
 	r.get("/api/v1/client/payment-methods", wallets.list, ofClient)

@@ -38,7 +38,7 @@ func TestRoutesAndContractAreTheSame(t *testing.T) {
 			t.Errorf("in the contract, not served: %s", route)
 		}
 	}
-	if len(promised) != len(telematics.ControlActions)+45 {
+	if len(promised) != len(telematics.ControlActions)+46 {
 		t.Errorf("%d routes", len(promised))
 	}
 }

@@ -34,6 +34,9 @@ type Config struct {
 	History    History
 	Refusals   Refusals
 	Units      Units
+	// SigningKey returns the id of the key that signs commands. Defaults to none, which no unit
+	// misses.
+	SigningKey func() string
 	Agencies   Agencies
 	Tokens     *auth.Tokens
 	Feed       *stream.Feed
@@ -123,6 +126,9 @@ func newServer(config Config) *server {
 	}
 	if config.Watches == nil {
 		config.Watches = notWatched{}
+	}
+	if config.SigningKey == nil {
+		config.SigningKey = func() string { return "" }
 	}
 	if config.Now == nil {
 		config.Now = time.Now

@@ -7,8 +7,49 @@ import (
 	"motorpool/telematics"
 )
 
-// units answers with units, of all agencies.
-type units struct{ record Units }
+// units answers with units.
+type units struct {
+	record     Units
+	audit      *audit
+	signingKey func() string
+}
+
+// list answers GET /admin/units.
+func (u units) list(c *call) error {
+	p := c.page("units")
+	query := telematics.UnitQuery{
+		Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")), Problem: telematics.UnitProblem(c.QueryParam("problem")),
+		Text: c.QueryParam("q"), SigningKey: u.signingKey(), Page: p.query(),
+	}
+	var found []telematics.ListedUnit
+	var visible bool
+	if query.Agency, visible = c.queryAgency(); visible {
+		var err error
+		if found, err = u.record.ListUnits(c.ctx(), query); err != nil {
+			return err
+		}
+	}
+	listed, meta := cut(p, found, func(u telematics.ListedUnit) int64 { return int64(u.Vehicle.ID) })
+	filter := map[string]any{}
+	for _, name := range []string{"connectivity", "problem", "q"} {
+		if value := c.QueryParam(name); value != "" {
+			filter[name] = value
+		}
+	}
+	entry := c.entry(telematics.VehiclesRead, 0)
+	if query.Agency != 0 {
+		filter["agency_id"] = int64(query.Agency)
+	}
+	if visible {
+		entry.Agency = query.Agency
+	}
+	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, "units": len(listed)}
+	if err := u.audit.read(c, entry); err != nil {
+		return err
+	}
+	now := c.now()
+	return c.answerWith(plural(len(listed), "unit"), resource.List(listed, func(u telematics.ListedUnit) resource.Unit { return resource.NewUnit(u, now) }), meta)
+}
 
 // unknown answers GET /admin/units/unknown.
 func (u units) unknown(c *call) error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/httpapi"
 	"motorpool/telematics"
 )
 
@@ -42,6 +43,82 @@ func TestUnitsWithoutAVehicleBelongToNoAgency(t *testing.T) {
 	}
 	a.get(unknownUnits, withToken(clientToken(t))).wants(403, "forbidden")
 	a.get(unknownUnits, anonymous).wants(401, "unauthenticated")
+}
+
+const allUnits = "/api/v1/admin/units"
+
+func fleetUnits() []telematics.ListedUnit {
+	return []telematics.ListedUnit{
+		{Vehicle: telematics.Vehicle{ID: 3, AgencyID: 1, Plate: "M-MP 3", Unit: "tracker", Protocol: "teltonika"}},
+		{Vehicle: telematics.Vehicle{ID: 9, AgencyID: 2, Plate: "B-MP 9", Unit: "unit-9", Protocol: "v1"}},
+		{
+			Vehicle:  telematics.Vehicle{ID: 42, AgencyID: 1, Plate: "M-MP 42", Unit: "unit-42"},
+			Contact:  telematics.Contact{Status: telematics.Online, LastSeen: now.Add(-time.Minute), SaidAt: now.Add(-time.Hour), Firmware: "4.2.1", Keys: []string{"k1"}},
+			Snapshot: telematics.Snapshot{telematics.RSRP: {Value: -109.0, At: now}},
+			Clock:    &telematics.ClockReading{Ahead: -72400 * time.Millisecond, At: now.Add(-20 * time.Minute)}, Reconnects: 3,
+			Rejects:  []telematics.RejectTally{{Reason: "unknown_word", Tally: telematics.Tally{Count: 17, Last: now.Add(-time.Minute)}}},
+			Commands: []telematics.RejectTally{{Reason: "clock_behind", Tally: telematics.Tally{Count: 2, Last: now.Add(-time.Hour)}}},
+			Problems: []telematics.UnitProblem{telematics.RejectsCommands, telematics.WrongClock},
+		},
+	}
+}
+
+func TestUnits_AreListedWithHowTheyFare(t *testing.T) {
+	a := newAPI(t, func(c *httpapi.Config) { c.SigningKey = func() string { return "k1" } })
+	a.fleet.units = fleetUnits()
+	first := a.get(allUnits+"?limit=1&connectivity=online&problem=any&q=42").wants(200, "")
+	want := map[string]any{
+		"unit": "unit-42", "vehicle_id": 42.0, "plate_number": "M-MP 42", "agency_id": 1.0, "protocol": "v1",
+		"connectivity": map[string]any{"status": "online", "last_seen": "2026-01-02T09:59:00.250Z"}, "firmware_version": "4.2.1", "signal_quality": "weak", "rsrp_dbm": -109.0,
+		"clock": map[string]any{"error_ms": -72400.0, "measured_at": "2026-01-02T09:40:00.250Z"}, "reconnects": 3.0,
+		"rejects":           []any{map[string]any{"reason": "unknown_word", "count": 17.0, "last_at": "2026-01-02T09:59:00.250Z"}},
+		"rejected_commands": []any{map[string]any{"reason": "clock_behind", "count": 2.0, "last_at": "2026-01-02T09:00:00.250Z"}},
+		"keys":              []any{"k1"}, "problems": []any{"commands", "clock"},
+	}
+	if got := first.body.Data.([]any); len(got) != 1 || !reflect.DeepEqual(got[0], any(want)) {
+		t.Errorf("first page %s", first.text)
+	}
+	if q := a.fleet.asked.units; q.Connectivity != telematics.Online || q.Problem != telematics.AnyProblem || q.Text != "42" || q.SigningKey != "k1" {
+		t.Errorf("asked for %+v", q)
+	}
+	rest := a.get(allUnits+"?cursor="+first.body.Meta["next_cursor"].(string)).wants(200, "")
+	list := rest.body.Data.([]any)
+	if len(list) != 2 || rest.body.Meta["next_cursor"] != nil {
+		t.Fatalf("second page %s", rest.text)
+	}
+	if quiet := list[0].(map[string]any); quiet["clock"] != nil || quiet["keys"] != nil || quiet["reconnects"] != 0.0 || quiet["signal_quality"] != nil || len(quiet["problems"].([]any)) != 0 {
+		t.Errorf("a unit without problems: %v", quiet)
+	}
+	if tracker := list[1].(map[string]any); tracker["reconnects"] != nil {
+		t.Errorf("a unit of a protocol without presence: %v", tracker)
+	}
+	for _, wrong := range []string{"?problem=none", "?connectivity=asleep", "?q=", "?cursor=x", "?limit=0"} {
+		a.get(allUnits+wrong).wants(422, "validation_failed")
+	}
+}
+
+func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.units = fleetUnits()
+	own := withToken(agencyToken(t, 2))
+	entry := a.added(func() {
+		if r := a.get(allUnits, own).wants(200, ""); len(r.body.Data.([]any)) != 1 || r.body.Data.([]any)[0].(map[string]any)["unit"] != "unit-9" {
+			t.Errorf("own: %s", r.text)
+		}
+	})
+	if want := map[string]any{"filter": map[string]any{"agency_id": int64(2)}, "units": 1}; entry.Action != "vehicles.read" || entry.Agency != 2 || !reflect.DeepEqual(entry.Details, want) {
+		t.Errorf("entry %+v, want %v", entry, want)
+	}
+	entry = a.added(func() {
+		if r := a.get(allUnits+"?agency_id=1&problem=clock", own).wants(200, ""); len(r.body.Data.([]any)) != 0 {
+			t.Errorf("of another agency: %s", r.text)
+		}
+	})
+	if want := map[string]any{"filter": map[string]any{"agency_id": int64(1), "problem": "clock"}, "units": 0}; entry.Agency != 2 || !reflect.DeepEqual(entry.Details, want) {
+		t.Errorf("entry %+v, want %v", entry, want)
+	}
+	a.history.err = gone{}
+	a.get(allUnits, own).wants(503, "service_unavailable")
 }
 
 const keyHolders = "/api/v1/admin/units/keys"

@@ -216,8 +216,8 @@ const (
 	Overtaken Refusal = "overtaken" // older than what is recorded
 )
 
-// Reconnects reports whether a presence message that counts says that the unit has lost its connection
-// and has another one.
+// Reconnects reports whether a presence message that counts says that the unit has lost its
+// connection and has another one.
 func (c Contact) Reconnects(p Presence) bool {
 	return p.Status != Offline && c.Status != "" && (c.Session != p.Session || c.Status == Offline)
 }

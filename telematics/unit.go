@@ -38,11 +38,11 @@ const (
 	// Whole messages.
 	Malformed       Reject = "malformed"         // it cannot be read
 	TooLarge        Reject = "too_large"         // over MaxMessage
-	KeptByBroker    Reject = "retained"          // published as retained, which presence alone may be
+	KeptByBroker    Reject = "retained"          // which presence alone may be
 	OverAllowance   Reject = "over_allowance"    // the unit sends too many
 	ForeignProtocol Reject = "protocol_mismatch" // in another protocol than the record names
 	// Values of a message of which the rest was taken [TEL-4].
-	BadTime  Reject = "wrong_time" // the time is missing or cannot be true: ours was taken [TEL-5]
+	BadTime  Reject = "wrong_time" // missing, or it cannot be true: ours was taken [TEL-5]
 	BadType  Reject = "wrong_type"
 	BadRange Reject = "out_of_range"
 	BadWord  Reject = "unknown_word"
@@ -122,8 +122,8 @@ type UnitProblem string
 const (
 	NeverSeen       UnitProblem = "never_seen" // no message since it was assigned to its vehicle
 	Silent          UnitProblem = "silent"     // offline, or silent, for longer than SilentFor
-	MissingKey      UnitProblem = "key"        // it does not hold the key that signs: it rejects every command
-	RejectsCommands UnitProblem = "commands"   // it rejected commands, and not for the vehicle's state
+	MissingKey      UnitProblem = "key"        // it lacks the key that signs
+	RejectsCommands UnitProblem = "commands"   // for other reasons than the vehicle's state
 	WrongClock      UnitProblem = "clock"
 	RejectedReports UnitProblem = "rejects"
 	Unstable        UnitProblem = "reconnects" // more than MaxReconnects within UnitHealthFor
@@ -137,9 +137,9 @@ var UnitProblems = []UnitProblem{NeverSeen, Silent, MissingKey, RejectsCommands,
 
 // From when on something is a problem of a unit.
 const (
-	SilentFor      = time.Hour       // a car park without reception is left within that time, mostly
+	SilentFor      = time.Hour       // most car parks without reception are left
 	MaxReconnects  = 24              // one an hour
-	MaxClockAhead  = 5 * time.Second // the error that units themselves may find in a command [CMD-9]
+	MaxClockAhead  = 5 * time.Second // what units allow in a command [CMD-9]
 	MaxClockBehind = time.Minute     // less may be a slow network
 )
 

@@ -13,8 +13,8 @@ import (
 	"motorpool/telematics"
 )
 
-// health gathers what messages show of their units, until it is stored: how far clocks are off, what
-// was rejected, and reconnects.
+// health gathers what messages show of their units, until it is stored: how far clocks are off,
+// what was rejected, and reconnects.
 type health struct {
 	on       bool
 	overflow prometheus.Counter
@@ -146,8 +146,8 @@ func (c *clock) read(ahead time.Duration, now time.Time) (measured time.Duration
 		c.since, c.least, c.most = now, ahead, ahead
 	}
 	switch {
-	case late && (!ended || spread > lateSpread): // the unit may be sending what it could not send before
-		return 0, false
+	case late && (!ended || spread > lateSpread):
+		return 0, false // the unit may be sending what it could not send before
 	case c.storedAt.IsZero(), measured > c.stored+clockStep:
 	case ended && (measured < c.stored-clockStep || now.Sub(c.storedAt) >= clockRefresh):
 	default:

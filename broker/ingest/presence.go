@@ -155,7 +155,8 @@ func (in *Ingest) lose(n int, why error) {
 	in.Logger.Warn("observations lost", "count", n, "err", why)
 }
 
-// countForeign counts the observations of units that speak another protocol than their records name.
+// countForeign counts the observations of units that speak another protocol than their records
+// name.
 func (in *Ingest) countForeign(units []telematics.Unit, observations []delivery.Observation) int {
 	n := 0
 	for _, o := range observations {

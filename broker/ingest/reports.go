@@ -128,7 +128,8 @@ func (in *Ingest) decodeReport(m received) (telematics.Report, bool) {
 		in.Logger.Debug("report not readable", "unit", m.Unit, "err", err)
 		return telematics.Report{}, false
 	}
-	if said, ok := saidAt(report, dropped); ok && !m.Repeated { // which may be as old as the connection before
+	// A repetition may be as old as the connection before.
+	if said, ok := saidAt(report, dropped); ok && !m.Repeated {
 		in.health.readClock(m.Unit, said.Sub(m.at), m.at)
 	}
 	if len(dropped) > 0 {

@@ -34,11 +34,12 @@ const (
 	// Interval in which vehicles that have become silent are looked for, by which their event is
 	// late at most. Half: more statements.
 	agedEvery = 5 * time.Second
-	// Interval in which the health of units is stored, and units in a statement: 67 rows a second of
-	// an instance at most. Half: more statements; of few units: the clocks of 100,000 units are
-	// known two hours after a start. Double: what happens is seen 30 s later; a longer statement.
-	healthEvery = 30 * time.Second
-	healthBatch = 2000
+	// Interval in which the health of units is stored, and units in a statement: 100 a second of an
+	// instance at most. Half the interval: more statements; half the units: the clocks of 100,000
+	// are known half an hour after a start. Double: what happens is seen 10 s later; longer
+	// statements.
+	healthEvery = 10 * time.Second
+	healthBatch = 1000
 	// Units whose health waits to be stored, and whose clocks are cached (100 bytes each). Half: of
 	// more units than that, clocks are stored again and again, and rejects are not counted. Double:
 	// more memory.

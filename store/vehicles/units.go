@@ -73,7 +73,7 @@ func (t *tallies) Scan(column any) error {
 // tally is the SQL of tallies, by falling count.
 const tally = `json_agg(json_build_object('reason', reason, 'count', count, 'last_at', last_at) order by count desc, reason)`
 
-// ofTheVehicle are reasons for which a unit rejects a command though nothing is wrong with the unit.
+// ofTheVehicle are reasons for which a unit rejects a command though nothing is wrong with it.
 var ofTheVehicle = []string{telematics.StateConflict, telematics.TooLate}
 
 // Parameters of a list of units, by their places.

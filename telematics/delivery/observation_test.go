@@ -45,7 +45,8 @@ func TestPresenceThatDoesNotCountIsCounted(t *testing.T) {
 	if seen.Ghosts != 2 || seen.Overtaken != 1 || contact.Status != telematics.Offline {
 		t.Errorf("%d ghosts, %d overtaken, contact %+v", seen.Ghosts, seen.Overtaken, contact)
 	}
-	if want := []telematics.Unit{"u", "u"}; !slices.Equal(seen.Reconnected, want) { // with the sessions a and b
+	// With the sessions a and b.
+	if want := []telematics.Unit{"u", "u"}; !slices.Equal(seen.Reconnected, want) {
 		t.Errorf("reconnected %v, want %v", seen.Reconnected, want)
 	}
 }
