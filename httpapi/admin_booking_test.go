@@ -268,6 +268,25 @@ func TestRefund_SaysHowMuchGoesBack(t *testing.T) {
 	refund(`{"full":true,"amount":null,"reason":"x"}`).wants(200, "")
 }
 
+func TestRefund_OfOneCharge(t *testing.T) {
+	a := newBookingAPI(t)
+	refund := func(body, key string) *response {
+		return a.post(adminBooking+"/refund", withJSON(body), withHeader("Idempotency-Key", key))
+	}
+	const rent, deposit = `"charge_id":"01941f29-7c00-7aa0-8000-000000000001"`, `"charge_id":"01941f29-7c00-7aa0-8000-000000000002"`
+	for _, body := range []string{`{"amount":1,"reason":"x","charge_id":"5"}`, `{"amount":1,"reason":"x","charge_id":"01941f29-7c00-7aa0-8000-00000000000f"}`} {
+		if r := refund(body, "a").wants(422, "validation_failed"); len(r.body.Errors["charge_id"]) == 0 {
+			t.Errorf("%s: %v", body, r.body.Errors)
+		}
+	}
+	refund(`{"full":true,"reason":"x",`+deposit+`}`, "b").wants(422, "refund_exceeds_paid")
+	r := refund(`{"amount":10.50,"reason":"x",`+rent+`}`, "c").wants(200, "")
+	if !strings.Contains(r.data(), `"amount":10.50`) || !strings.Contains(r.data(), `"refund_of":"01941f29-7c00-7aa0-8000-000000000001"`) {
+		t.Error(r.data())
+	}
+	refund(`{"amount":1,"reason":"x","charge_id":null}`, "d").wants(200, "")
+}
+
 func TestMoneyThatIsNotThereIsNotMoved(t *testing.T) {
 	a := newBookingAPI(t)
 	move := func(path, body, key string) *response {

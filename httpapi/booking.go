@@ -215,6 +215,9 @@ func fineBooking(c *call, now time.Time) rental.Decision {
 
 func refundBooking(c *call, now time.Time) rental.Decision {
 	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+		if id, err := contract.ParseUUID(c.text("charge_id")); err == nil {
+			return d.RefundCharge(now, id, amount, c.text("reason"))
+		}
 		return d.Refund(now, amount, c.text("reason"))
 	})
 }

@@ -244,10 +244,27 @@ func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 // left. Each charge gives back at most what it took, less what was refunded of it; a refund that
 // failed does not count.
 func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Change, error) {
+	left, all := d.refundable()
+	return d.giveBack(now, left, all, amount, reason)
+}
+
+// RefundCharge gives money back of one charge alone; zero: all that is left of it.
+func (d BookingDetails) RefundCharge(now time.Time, id ChargeID, amount Minor, reason string) (Change, error) {
+	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == id })
+	if i < 0 {
+		return Change{}, wrong("charge_id", "must be a charge of the booking")
+	}
+	all, _ := d.refundable()
+	left := make([]Minor, len(all))
+	left[i] = all[i]
+	return d.giveBack(now, left, all[i], amount, reason)
+}
+
+// giveBack refunds of each charge at most what is left of it, of the newest first.
+func (d BookingDetails) giveBack(now time.Time, left []Minor, all, amount Minor, reason string) (Change, error) {
 	if amount < 0 {
 		return Change{}, wrong("amount", "must be more than 0")
 	}
-	left, all := d.refundable()
 	if amount == 0 {
 		amount = all
 	}

@@ -226,6 +226,21 @@ func TestARefundGivesTheNewestChargesBackFirst(t *testing.T) {
 	}
 }
 
+func TestRefundCharge_GivesThatChargeBackAlone(t *testing.T) {
+	for amount, want := range map[rental.Minor]rental.Minor{1: 1, 13_200: 13_200, 0: 13_200} {
+		d, now := expensive(t), start.Add(20*time.Hour)
+		change := do(t)(d.RefundCharge(now, d.Charges[0].ID, amount, "goodwill"))
+		if len(change.Charges) != 1 || change.Charges[0].Amount != want || change.Charges[0].Refunds != d.Charges[0].ID {
+			t.Errorf("%d: %+v", amount, change.Charges)
+		}
+	}
+	d := expensive(t)
+	refused(t, "more than it took", rental.RefundExceedsPaid, "No more than 132.00 EUR of what was paid can still be refunded.")(d.RefundCharge(start, d.Charges[0].ID, 13_201, ""))
+	refused(t, "a hold", rental.RefundExceedsPaid, "No more than 0.00 EUR of what was paid can still be refunded.")(d.RefundCharge(start, d.Charges[1].ID, 0, ""))
+	_, err := d.RefundCharge(start, rental.ChargeID{1}, 1, "")
+	fieldIsWrong(t, err, "charge_id", "must be a charge of the booking")
+}
+
 func TestNoMoreIsRefundedThanWasPaid(t *testing.T) {
 	d := expensive(t)
 	refused(t, "too much", rental.RefundExceedsPaid, "No more than 190.50 EUR of what was paid can still be refunded.")(d.Refund(start, 19_051, ""))
