@@ -124,7 +124,8 @@ type TrackProperties struct {
 	Speeds []*float64 `json:"speeds"`
 }
 
-// NewTrack returns the track of a booking, in buckets of a width, which is zero if it has not begun.
+// NewTrack returns the track of a booking, in buckets of a width, which is zero if it has not
+// begun.
 func NewTrack(b rental.Booking, days int, width time.Duration, buckets []samples.Bucket) Track {
 	t := Track{Type: "Feature", Properties: TrackProperties{
 		BookingID: int64(b.ID), VehicleID: int64(b.VehicleID), From: TimestampOrNull(b.ActualStart), To: TimestampOrNull(b.ActualEnd),

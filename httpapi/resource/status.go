@@ -84,7 +84,7 @@ type Connectivity struct {
 type StatusMeta struct {
 	Source   string             `json:"source"`
 	Sections map[string]*string `json:"sections"` // vehicle time; null: never reported
-	Older    map[string]string  `json:"older"`    // by field: its vehicle time, where that is before its section's
+	Older    map[string]string  `json:"older"`    // of fields that are older than their section
 }
 
 // NewStatus returns the status of a vehicle at an address; nil: it is not known.
