@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { age, energy, took } from './format';
+import { age, energy, moment, took } from './format';
 import { de } from './texts/de';
 import { en } from './texts/en';
 
@@ -33,3 +33,9 @@ it.each([
   [999, '999 ms'],
   [6940, '6.9 s'],
 ])('%s ms took %s', (ms, want) => expect(took(ms)).toBe(want));
+
+it('names the day of a moment unless it is today', () => {
+  const at = new Date(2026, 0, 2, 9, 5).getTime();
+  expect(moment(at, 'en', new Date(2026, 0, 2, 23).getTime())).toBe('09:05');
+  expect(moment(at, 'de', new Date(2026, 0, 3, 1).getTime())).toBe('Fr., 2. Jan., 09:05');
+});

@@ -16,6 +16,14 @@ export function clockTime(at: string): string {
   return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 1 });
 }
 
+/** A time to the minute, with its day unless that is today, in a language and the zone of the browser. */
+export function moment(at: string | number, code: string, now = Date.now()): string {
+  const time = new Date(at);
+  const clock = time.toLocaleTimeString(code, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  if (time.toDateString() === new Date(now).toDateString()) return clock;
+  return `${time.toLocaleDateString(code, { weekday: 'short', day: 'numeric', month: 'short' })}, ${clock}`;
+}
+
 /** How long something took: 34 ms, 6.9 s. */
 export function took(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;

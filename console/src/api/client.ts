@@ -13,6 +13,9 @@ export type Halt = Schemas['Halt'];
 export type Me = Schemas['Me'];
 export type Activity = Schemas['Activity'];
 export type BulkCommand = Schemas['BulkCommand'];
+export type AdminBooking = Schemas['AdminBooking'];
+export type VehicleHistory = Schemas['VehicleHistory'];
+export type BookingTrack = Schemas['BookingTrack'];
 
 interface Envelope<Data, Meta> {
   success: boolean;

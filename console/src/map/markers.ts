@@ -100,7 +100,7 @@ export function picture(marker: Marker, lowBelow: number): string {
 export type Box = [west: number, south: number, east: number, north: number];
 
 /** The box around positions; null: there are none. */
-export function around(markers: Iterable<Marker>): Box | null {
+export function around(markers: Iterable<Pick<Marker, 'latitude' | 'longitude'>>): Box | null {
   let box: Box | null = null;
   for (const { latitude, longitude } of markers) {
     if (latitude === null || longitude === null) continue;
