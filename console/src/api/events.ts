@@ -10,6 +10,9 @@ export interface StatusChange {
   telemetry?: Record<string, unknown>;
   diagnostics?: Record<string, unknown>;
   connectivity?: Record<string, unknown>;
+  oem_data?: Record<string, unknown>;
+  /** Fields whose values are too large for an event. */
+  too_large?: string[];
 }
 
 export interface Handlers {

@@ -36,9 +36,7 @@ class Fleet {
   /** Whether there are vehicles that are not held here. */
   more = $state(false);
   problem = $state('');
-  /** Counts what vehicles have reported, so that a page can read again what no event has. */
-  reports = new SvelteMap<number, number>();
-
+  #watching = new Set<(change: StatusChange) => void>();
   #stop = () => {};
   #again: ReturnType<typeof setTimeout> | undefined;
 
@@ -166,7 +164,13 @@ class Fleet {
     markers.report(change);
     const known = this.vehicles.get(change.vehicle_id);
     if (known) this.vehicles.set(change.vehicle_id, merge(known, change));
-    this.reports.set(change.vehicle_id, (this.reports.get(change.vehicle_id) ?? 0) + 1);
+    for (const take of this.#watching) take(change);
+  }
+
+  /** Hands over what vehicles report until the returned function is called. */
+  watch(take: (change: StatusChange) => void): () => void {
+    this.#watching.add(take);
+    return () => this.#watching.delete(take);
   }
 }
 

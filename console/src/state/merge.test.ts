@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Command, VehicleSummary } from '../api/client';
-import { isNewer, merge } from './merge';
+import type { Command, VehicleStatus, VehicleSummary } from '../api/client';
+import { isNewer, merge, mergeStatus } from './merge';
 
 const command = (state: string, completed: string | null, attempts = 1) =>
   ({ state, completed_at: completed, attempts }) as Command;
@@ -46,5 +46,55 @@ describe('merge', () => {
   it('forgets the address of a former position, and dates the new one', () => {
     const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', location: { latitude: 4 } });
     expect(after.location).toMatchObject({ latitude: 4, longitude: 2, address: null, timestamp: '2026-01-02T10:00:00.000Z' });
+  });
+});
+
+describe('mergeStatus', () => {
+  const at = (minute: number) => `2026-01-02T09:0${minute}:00.000Z`;
+  const status = {
+    vehicle_id: 1,
+    location: { latitude: 1, longitude: 2, address: 'Marienplatz', timestamp: at(0), heading: 5 },
+    telemetry: { is_locked: true, speed_kmh: 3, gear: null, doors: { trunk: 'closed', front_left: 'closed' } },
+    diagnostics: {},
+    connectivity: { status: 'online', last_seen: at(0) },
+    oem_data: { mode: 'eco', charging_status: 'waiting' },
+  } as unknown as VehicleStatus;
+  const ages = { sections: { location: at(0), telemetry: at(1), diagnostics: null, connectivity: null, oem_data: at(0) }, older: { 'telemetry.speed_kmh': at(0) } };
+
+  it('gives what has changed its age, and leaves the rest as old as it was', () => {
+    const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(5), telemetry: { speed_kmh: 40, doors: { trunk: 'open' } } });
+    expect(got.status.telemetry).toEqual({ is_locked: true, speed_kmh: 40, gear: null, doors: { trunk: 'open', front_left: 'closed' } });
+    expect(got.ages.sections.telemetry).toBe(at(5));
+    expect(got.ages.older).toEqual({ 'telemetry.is_locked': at(1), 'telemetry.doors.front_left': at(1) });
+    expect(got.status.location).toEqual(status.location);
+    expect(got.status.connectivity.last_seen).toBe(at(5));
+  });
+  it('does not let a late report replace what is newer', () => {
+    const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(0), telemetry: { is_locked: false, speed_kmh: 7, gear: 'D' }, oem_data: { mode: 'sport' } });
+    expect(got.status.telemetry).toMatchObject({ is_locked: true, speed_kmh: 7, gear: 'D' });
+    expect(got.ages).toEqual({ sections: ages.sections, older: { 'telemetry.speed_kmh': at(0), 'telemetry.gear': at(0) } });
+    const again = mergeStatus(got.status, got.ages, { vehicle_id: 1, at: at(0), location: { latitude: 9, timestamp: at(0) } });
+    expect(again.status.location.latitude).toBe(9);
+    expect(mergeStatus(again.status, { ...ages, sections: { ...ages.sections, location: at(3) } }, { vehicle_id: 1, at: at(1), location: { latitude: 5 } }).status.location.latitude).toBe(9);
+  });
+  it('takes that a value is known no more', () => {
+    const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(5), telemetry: { speed_kmh: null } });
+    expect(got.status.telemetry.speed_kmh).toBeNull();
+    expect(got.ages.older['telemetry.speed_kmh']).toBeUndefined();
+  });
+  it('may take a report twice', () => {
+    const change = { vehicle_id: 1, at: at(5), telemetry: { is_locked: false } };
+    const once = mergeStatus(status, ages, change);
+    expect(mergeStatus(once.status, once.ages, change)).toEqual(once);
+  });
+  it('forgets the address of a former position', () => {
+    const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(5), location: { latitude: 3, longitude: 4, timestamp: at(4) } });
+    expect(got.status.location).toEqual({ latitude: 3, longitude: 4, address: null, timestamp: at(4), heading: 5 });
+    expect(got.ages.older['location.heading']).toBe(at(0));
+  });
+  it('replaces the manufacturer’s data, and keeps raw values that did not change', () => {
+    const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(5), oem_data: { range: 'far' } });
+    expect(got.status.oem_data).toEqual({ range: 'far', charging_status: 'waiting' });
+    expect(mergeStatus(status, ages, { vehicle_id: 1, at: at(5), oem_data: { charging_status: null } }).status.oem_data).toEqual({});
   });
 });

@@ -25,11 +25,18 @@ class Route {
     return this.path.match(new RegExp(`^/${prefix}/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`, 'i'))?.[1] ?? null;
   }
 
-  /** Changes parameters of the page, without a further entry in the history. */
+  /** Changes a parameter of the page, without a further entry in the history. */
   set(name: string, value: string) {
+    this.setAll({ [name]: value });
+  }
+
+  /** Changes several: the address changes later, so one after the other would lose the first. */
+  setAll(values: Record<string, string>) {
     const next = new URLSearchParams(this.parameters);
-    if (value) next.set(name, value);
-    else next.delete(name);
+    for (const [name, value] of Object.entries(values)) {
+      if (value) next.set(name, value);
+      else next.delete(name);
+    }
     const query = next.toString();
     location.replace(`#${this.path}${query ? `?${query}` : ''}`);
   }
