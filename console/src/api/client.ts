@@ -16,6 +16,8 @@ export type BulkCommand = Schemas['BulkCommand'];
 export type AdminBooking = Schemas['AdminBooking'];
 export type VehicleHistory = Schemas['VehicleHistory'];
 export type BookingTrack = Schemas['BookingTrack'];
+export type Unit = Schemas['Unit'];
+export type UnknownUnit = Schemas['UnknownUnit'];
 
 interface Envelope<Data, Meta> {
   success: boolean;

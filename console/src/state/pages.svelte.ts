@@ -1,9 +1,14 @@
 // The pages of a list of the API, newest first, and the list as a file.
 import { get } from '../api/client';
+import { serverTime } from '../api/servertime';
 import { csv, save } from '../csv';
 
 const pageSize = 50;
 const exportedPages = 100; // of 100 rows each
+
+type Cell = string | number | boolean | null;
+/** A column of an exported list: a field of its items, or a name and what it holds. */
+export type Column<Item> = (keyof Item & string) | readonly [name: string, value: (item: Item) => Cell];
 
 export class Pages<Item> {
   items = $state.raw<Item[]>([]);
@@ -11,7 +16,10 @@ export class Pages<Item> {
   cursor = $state<string | null>(null);
   reading = $state(true);
   problem = $state('');
+  /** When items were read, in the service's time; null: not yet. */
+  readAt = $state<number | null>(null);
   #path: string;
+  #readings = 0;
 
   constructor(path: string) {
     this.#path = path;
@@ -19,15 +27,18 @@ export class Pages<Item> {
 
   /** Reads the first page, or the one that follows what was read. */
   read(filters: URLSearchParams, next = false) {
+    const reading = ++this.#readings;
     return this.#try(async () => {
       const { data, meta } = await this.#page(filters, pageSize, next ? this.cursor : null);
+      if (reading !== this.#readings) return; // other filters were chosen meanwhile
       this.items = next ? [...this.items, ...data] : data;
       this.cursor = meta.next_cursor;
+      if (!next) this.readAt = serverTime.now();
     });
   }
 
   /** Saves all that passes the filters as a file. */
-  export(filters: URLSearchParams, file: string, columns: readonly (keyof Item & string)[]) {
+  export(filters: URLSearchParams, file: string, columns: readonly Column<Item>[]) {
     return this.#try(async () => {
       const rows: Item[] = [];
       let cursor: string | null = null;
@@ -36,7 +47,8 @@ export class Pages<Item> {
         rows.push(...data);
         cursor = meta.next_cursor;
       }
-      save(file, csv([[...columns], ...rows.map((row) => columns.map((name) => row[name] as string | number | boolean | null))]));
+      const names = columns.map((column) => (typeof column === 'string' ? column : column[0]));
+      save(file, csv([names, ...rows.map((row) => columns.map((column) => (typeof column === 'string' ? (row[column] as Cell) : column[1](row))))]));
     });
   }
 
