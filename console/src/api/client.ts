@@ -18,6 +18,8 @@ export type VehicleHistory = Schemas['VehicleHistory'];
 export type BookingTrack = Schemas['BookingTrack'];
 export type Unit = Schemas['Unit'];
 export type UnknownUnit = Schemas['UnknownUnit'];
+export type Charge = Schemas['Charge'];
+export type BookedCharge = Schemas['BookedCharge'];
 
 interface Envelope<Data, Meta> {
   success: boolean;
@@ -122,6 +124,10 @@ export const orderMany = (vehicles: number[], action: Action, key: string) =>
     headers: { 'Idempotency-Key': key },
     body: { action, vehicle_ids: vehicles, ...(action === 'attention' ? { parameters: { signal: 'lights' } } : {}) },
   });
+
+/** Changes a booking: start, end, refund and so on. The key identifies the change: sent again, it is made once. */
+export const changeBooking = (id: number, change: string, key: string, body?: unknown) =>
+  call<AdminBooking>('POST', `api/v1/admin/bookings/${id}/${change}`, { headers: { 'Idempotency-Key': key }, body });
 
 export const halt = (reason: string, agency: number | null) =>
   call<Halt>('PUT', 'api/v1/admin/halts', { body: { reason, agency_id: agency } });

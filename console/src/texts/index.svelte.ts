@@ -10,6 +10,11 @@ const preferred = navigator.languages.map((l) => l.slice(0, 2)).find((l) => l in
 class Language {
   code = $state(stored in languages ? stored : (preferred ?? 'en'));
 
+  /** The language with the region that the browser has for it, for dates and amounts: en-GB. */
+  get locale(): string {
+    return navigator.languages.find((l) => l.slice(0, 2) === this.code) ?? this.code;
+  }
+
   choose(code: string) {
     this.code = code;
     localStorage.setItem('language', code);

@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import type { Charge } from './api/client';
+import { amountText, decimals, money, parseAmount, refundable, refundParts } from './money';
+
+const charge = (change: Partial<Charge>) => ({ id: 'a', kind: 'start', state: 'paid', currency: 'EUR', amount: 0, settled: change.amount ?? 0, refund_of: null, ...change }) as Charge;
+
+it.each([
+  [142.8, 'EUR', 'en', '€142.80'],
+  [142.8, 'EUR', 'de', '142,80 €'],
+  [1500, 'JPY', 'en', '¥1,500'],
+])('writes %s %s in %s as %s', (amount, currency, locale, want) => expect(money(amount, currency, locale).replaceAll('\u00a0', ' ')).toBe(want));
+
+it.each([
+  ['12,50', 'EUR', 12.5],
+  [' 12.5 ', 'EUR', 12.5],
+  ['12', 'JPY', 12],
+  ['0.005', 'BHD', 0.005],
+  ['12.505', 'EUR', null],
+  ['12.5', 'JPY', null],
+  ['1.234,50', 'EUR', null],
+  ['-1', 'EUR', null],
+  ['', 'EUR', null],
+  ['1e2', 'EUR', null],
+])('reads %j %s as %s', (text, currency, want) => expect(parseAmount(text, currency)).toBe(want));
+
+it('writes what it reads', () => {
+  expect(decimals('BHD')).toBe(3);
+  expect(amountText(1234.5, 'EUR', 'de')).toBe('1234,50');
+  expect(parseAmount(amountText(1234.5, 'EUR', 'de'), 'EUR')).toBe(1234.5);
+});
+
+it('gives back what was taken, once', () => {
+  const paid = charge({ id: 'a', amount: 142.8 });
+  const refund = (state: Charge['state'], amount: number) => charge({ id: 'r', kind: 'refund', state, amount, refund_of: 'a' });
+  expect(refundable(paid, [paid])).toBe(142.8);
+  expect(refundable(paid, [paid, refund('pending', 0.1), refund('paid', 0.2)])).toBe(142.5);
+  expect(refundable(paid, [paid, refund('failed', 20)])).toBe(142.8);
+  expect(refundable(charge({ state: 'declined', amount: 5 }), [])).toBe(0);
+  expect(refundable(charge({ kind: 'deposit', state: 'captured', amount: 200, settled: 50 }), [])).toBe(50);
+  expect(refundable(charge({ kind: 'deposit', state: 'authorized', amount: 200 }), [])).toBe(0);
+});
+
+it('divides a refund from the newest charge on', () => {
+  const charges = [charge({ id: 'a', amount: 142.8 }), charge({ id: 'b', kind: 'deposit', state: 'authorized', amount: 200 }), charge({ id: 'c', kind: 'extension', amount: 71.4 })];
+  expect(refundParts(charges, 80).map((p) => [p.charge.id, p.amount])).toEqual([
+    ['c', 71.4],
+    ['a', 8.6],
+  ]);
+  expect(refundParts([...charges, charge({ id: 'r', kind: 'refund', state: 'unknown', amount: 71.4, refund_of: 'c' })], 0.1).map((p) => p.charge.id)).toEqual(['a']);
+  expect(refundParts(charges, 80, charges[0]).map((p) => [p.charge.id, p.amount])).toEqual([['a', 80]]);
+  expect(refundParts([], 1)).toEqual([]);
+});
