@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { VehicleSummary } from '../api/client';
-import { find, scoreWord, vehicleWords, type Found } from './palette';
+import { bookingPage, find, scoreWord, vehicleWords, type Found } from './palette';
 import type { Ordered } from './actions';
 
 const vehicle = (id: number, plate_number: string, brand = 'Opel', model = 'Corsa') => ({ id, plate_number, brand, model, unit: `35209900417${id}` }) as VehicleSummary;
@@ -48,3 +48,13 @@ it('asks the service for the words of a vehicle alone', () => {
 it('does not take digits for one another', () => {
   expect(scoreWord('211', 'M-IM2101')).toBeNull();
 });
+
+it.each([
+  ['BK-2026-00002', '#/bookings?reference=BK-2026-00002'],
+  [' bk-2026-123456 ', '#/bookings?reference=BK-2026-123456'],
+  ['booking 2', '#/bookings/2'],
+  ['Buchung 17', '#/bookings/17'],
+  ['bk2', '#/bookings/2'],
+  ['booking', null],
+  ['lock 2', null],
+])('%j names the booking page %s', (query, want) => expect(bookingPage(query)).toBe(want));

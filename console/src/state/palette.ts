@@ -43,6 +43,13 @@ export function find(query: string, items: Item[], vehicles: Iterable<VehicleSum
   return found.sort((a, b) => b.score - a.score).slice(0, most);
 }
 
+/** The page of the booking that a query names: BK-2026-00002, booking 2; null: it names none. */
+export function bookingPage(query: string): string | null {
+  const found = query.trim().match(/^(?:(bk-\d{4}-\d{5,})|(?:bk|booking|buchung)\s*(\d{1,15}))$/i);
+  if (!found) return null;
+  return found[1] ? `#/bookings?reference=${found[1].toUpperCase()}` : `#/bookings/${found[2]}`;
+}
+
 /** The words of a query that no action has: those that name a vehicle. */
 export function vehicleWords(query: string, actionNames: [Ordered, string][]): string {
   return wordsOf(query)
