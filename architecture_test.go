@@ -27,6 +27,7 @@ var arrows = map[string][]string{
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
 	"console":                     {},
+	"console/maptest":             {},
 	"deploy":                      {},
 	"deploy/haproxy":              {},
 	"deploy/kustomize":            {},

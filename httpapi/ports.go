@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -214,6 +215,13 @@ type Pages interface {
 	http.Handler
 	// Has reports whether there is something at a path.
 	Has(path string) bool
+}
+
+// Streets is the file of streets that the console's map draws.
+type Streets interface {
+	// Open returns the file as it is now, and a strong entity tag of its content. The caller closes
+	// it.
+	Open() (content io.ReadSeekCloser, etag string, err error)
 }
 
 // Webhooks receives notices of the payment processor.

@@ -59,6 +59,9 @@ type Config struct {
 
 	// Console serves the pages below ConsolePath. Without it there are none.
 	Console Pages
+	// Streets is what the console's map draws, for people who have signed in. Without it there are
+	// none.
+	Streets Streets
 
 	// HideDocs removes the page /docs.
 	HideDocs bool

@@ -2,7 +2,10 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/contract"
 	"motorpool/httpapi/signin"
 	"motorpool/telematics"
 )
@@ -133,5 +137,81 @@ func TestSignIn_AnswersABrowserWithAPage(t *testing.T) {
 	none := newAPI(t)
 	if r := none.get("/auth/sign-in", anonymous); r.status != 404 {
 		t.Errorf("without sessions: %d", r.status)
+	}
+}
+
+// streetsFile is a file of streets; nil: it cannot be used.
+type streetsFile struct{ *strings.Reader }
+
+func (f streetsFile) Open() (io.ReadSeekCloser, string, error) {
+	if f.Reader == nil {
+		return nil, "", errors.New("map.pmtiles: cut short")
+	}
+	return struct {
+		io.ReadSeeker
+		io.Closer
+	}{f, io.NopCloser(nil)}, `"e1"`, nil
+}
+
+func TestStreetsAreServedInParts(t *testing.T) {
+	with := func(streets httpapi.Streets) *api {
+		return newAPI(t, func(c *httpapi.Config) { c.Console, c.Streets = contract.NewDocs("/", ""), streets })
+	}
+	// It is no part of the contract, which the harness would hold it to.
+	get := func(a *api, token, query string, headers ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/console/map.pmtiles"+query, nil)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		a.handler.ServeHTTP(w, r)
+		return w
+	}
+	a := with(streetsFile{strings.NewReader("0123456789")})
+	for name, c := range map[string]struct {
+		headers []string
+		status  int
+		text    string
+	}{
+		"all":                     {nil, 200, "0123456789"},
+		"a part":                  {[]string{"Range", "bytes=2-4"}, 206, "234"},
+		"more than there is":      {[]string{"Range", "bytes=8-16383"}, 206, "89"},
+		"what is not there":       {[]string{"Range", "bytes=10-20"}, 416, "invalid range"},
+		"a part of this content":  {[]string{"Range", "bytes=2-4", "If-Range", `"e1"`}, 206, "234"},
+		"a part of other content": {[]string{"Range", "bytes=2-4", "If-Range", `"e0"`}, 200, "0123456789"},
+		"what the browser has":    {[]string{"If-None-Match", `"e1"`}, 304, ""},
+	} {
+		w := get(a, adminToken(t), "", c.headers...)
+		if w.Code != c.status || !strings.HasPrefix(w.Body.String(), c.text) {
+			t.Errorf("%s: %d %q, want %d %q", name, w.Code, w.Body, c.status, c.text)
+		}
+		if h := w.Header(); w.Code < 400 && (h.Get("ETag") != `"e1"` || h.Get("Cache-Control") != "private, no-cache") {
+			t.Errorf("%s: %v", name, h)
+		}
+	}
+	if w := get(a, adminToken(t), "?v=e1", "Range", "bytes=2-4"); w.Code != 206 || w.Header().Get("Cache-Control") != "private, max-age=31536000, immutable" {
+		t.Errorf("of a version: %d %v", w.Code, w.Header())
+	}
+	broken := with(streetsFile{})
+	for name, c := range map[string]struct {
+		*httptest.ResponseRecorder
+		status int
+		text   string
+	}{
+		"without signing in":          {get(a, "", ""), 401, `"unauthenticated"`},
+		"as a client":                 {get(a, clientToken(t), ""), 403, `"forbidden"`},
+		"without a file":              {get(with(nil), adminToken(t), ""), 204, ""},
+		"of a file that was replaced": {get(a, adminToken(t), "?v=e0"), 404, `"not_found"`},
+		"of a file that is broken":    {get(broken, adminToken(t), ""), 503, `"service_unavailable"`},
+	} {
+		if c.Code != c.status || !strings.Contains(c.Body.String(), c.text) {
+			t.Errorf("%s: %d %s", name, c.Code, c.Body)
+		}
+	}
+	if !strings.Contains(broken.log.String(), "map.pmtiles: cut short") {
+		t.Errorf("the log does not say why: %s", broken.log)
 	}
 }

@@ -221,7 +221,7 @@ func (e *environment) config(s servers) app.Config {
 		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(), StripeWebhookSecret: app.Secret(e.WebhookSecret),
 		AgencySecretsKey: app.Secret(e.AgencySecrets), ClientRate: e.ClientRate, CardRate: e.CardRate,
 		VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate, AdminRate: e.AdminRate,
-		AdminStreams: e.Streams, TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
+		AdminStreams: e.Streams, Map: e.Map, TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
 		Docs: true, Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
 		AllowUnsafePostgres: true, // the one in the folder waits for no disk
 	}

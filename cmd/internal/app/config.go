@@ -92,6 +92,8 @@ type Config struct {
 	OIDCScopes       string        `name:"oidc-scopes" default:"offline_access" placeholder:"SCOPES" help:"Scopes to ask for besides openid, separated by commas; without offline_access many issuers end a session with its first access token (default ${default})."`
 	OIDCAudience     string        `name:"oidc-audience" default:"" placeholder:"AUD" help:"Audience to ask for, where the issuer requires it (default none)."`
 
+	Map string `name:"map" default:"" placeholder:"FILE" help:"Streets for the console's map, as a PMTiles archive of the Protomaps basemap; may be replaced while the service runs. See docs/console.md (default none: a plain ground)."`
+
 	AllowUnsafePostgres bool `help:"Use a Postgres that runs without fsync or full_page_writes, so that a crash of its machine loses commands that were executed. For development alone."`
 
 	// DocsScript is JavaScript for /docs, of the development world only; see httpapi.Config.
@@ -140,6 +142,7 @@ func (c Config) Check() error {
 		c.checkAgencySecretsKey(),
 		c.checkStripe(),
 		c.checkSignIn(),
+		c.checkMap(),
 		c.checkFiles(),
 		c.checkMaxConnections(),
 	)

@@ -136,13 +136,17 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
+	streets, err := c.streets()
+	if err != nil {
+		return err
+	}
 	public := httpapi.New(httpapi.Config{
 		Controller: carrier, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: carrier, Units: cars, SigningKey: signing.active, Agencies: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
 		Places: addresses.book, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{commands.KillSwitch{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
-		Tokens: tokens, SignIn: signIn, Console: pages, CORSOrigins: list(c.CORSOrigins), TrustedProxies: proxies,
+		Tokens: tokens, SignIn: signIn, Console: pages, Streets: streets, CORSOrigins: list(c.CORSOrigins), TrustedProxies: proxies,
 		HideDocs: !c.Docs, DocsScript: c.DocsScript,
 	})
 	maxConnections, err := c.maxConnections()

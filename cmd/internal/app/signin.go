@@ -40,6 +40,26 @@ func (c Config) console() (httpapi.Pages, error) {
 	return console.New(httpapi.ConsolePath)
 }
 
+// streets returns nil where there is no file of them.
+func (c Config) streets() (httpapi.Streets, error) {
+	if c.Map == "" {
+		return nil, nil
+	}
+	streets, err := console.OpenStreets(c.Map)
+	if err != nil {
+		return nil, fmt.Errorf("--map: %w", err)
+	}
+	return streets, nil
+}
+
+func (c Config) checkMap() error {
+	if c.Map != "" && c.ConsoleURL == "" {
+		return errors.New("--map: of no use without --console-url")
+	}
+	_, err := c.streets()
+	return err
+}
+
 func (c Config) checkSignIn() error {
 	if c.ConsoleURL == "" {
 		if c.OIDCIssuer != "" {
