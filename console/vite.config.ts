@@ -31,7 +31,11 @@ export default defineConfig({
   },
   server: {
     // `npm run dev` shows changes while the service of `make dev` runs.
-    proxy: { '/api': 'http://127.0.0.1:8080', '/auth': 'http://127.0.0.1:8080' },
+    proxy: {
+      '/api': 'http://127.0.0.1:8080',
+      '/auth': 'http://127.0.0.1:8080',
+      '/map.pmtiles': { target: 'http://127.0.0.1:8080', rewrite: (path) => `/console${path}` },
+    },
   },
   test: { include: ['src/**/*.test.ts'] },
 });

@@ -1,14 +1,7 @@
-// What lies under the vehicles.
-import type { StyleSpecification } from 'maplibre-gl';
+// What texts on a map are written in.
 
 /** Fonts of the machine: without an address of glyphs the library draws letters with these. */
 export const font = ['system-ui, sans-serif'];
 
-/** A ground without streets. */
-export function plainGround(dark: boolean): StyleSpecification {
-  return {
-    version: 8,
-    sources: {},
-    layers: [{ id: 'ground', type: 'background', paint: { 'background-color': dark ? '#1d2329' : '#eef1f4' } }],
-  };
-}
+/** The same, heavier: the library reads the weight from the first name. */
+export const boldFont = ['semibold, system-ui, sans-serif'];

@@ -6,4 +6,6 @@ import worker from 'maplibre-gl/dist/maplibre-gl-worker.mjs?url';
 // A file of the console: its Content-Security-Policy has workers from blobs refused.
 setWorkerUrl(new URL(worker, document.baseURI).href);
 
-export { AttributionControl, LngLatBounds, Map, NavigationControl, ScaleControl, addProtocol } from 'maplibre-gl';
+export { AttributionControl, LngLatBounds, Map, NavigationControl, ScaleControl } from 'maplibre-gl';
+export { findArchive } from './archive';
+export { ground, streetSource } from './streets';

@@ -100,9 +100,9 @@ export function picture(marker: Marker, lowBelow: number): string {
 export type Box = [west: number, south: number, east: number, north: number];
 
 /** The box around positions; null: there are none. */
-export function around(markers: Iterable<Pick<Marker, 'latitude' | 'longitude'>>): Box | null {
+export function around(places: Iterable<Pick<Marker, 'latitude' | 'longitude'>>): Box | null {
   let box: Box | null = null;
-  for (const { latitude, longitude } of markers) {
+  for (const { latitude, longitude } of places) {
     if (latitude === null || longitude === null) continue;
     box ??= [longitude, latitude, longitude, latitude];
     box = [Math.min(box[0], longitude), Math.min(box[1], latitude), Math.max(box[2], longitude), Math.max(box[3], latitude)];

@@ -95,3 +95,26 @@ export function drawPicture(name: string, isDark: boolean, ratio: number): HTMLC
   }
   return canvas;
 }
+
+/** Draws the sign of a station. */
+export function drawStation(isDark: boolean, ratio: number): HTMLCanvasElement {
+  const colours = isDark ? dark : light;
+  const size = 18;
+  const canvas = document.createElement('canvas');
+  canvas.width = canvas.height = size * ratio;
+  const context = canvas.getContext('2d');
+  if (!context) throw new Error('this browser draws on no canvas');
+  context.scale(ratio, ratio);
+  context.beginPath();
+  context.roundRect(1.5, 1.5, size - 3, size - 3, 4);
+  context.fillStyle = colours.ground;
+  context.fill();
+  context.lineWidth = 1.5;
+  context.strokeStyle = context.fillStyle = colours.states.inactive ?? '';
+  context.stroke();
+  context.font = 'bold 11px system-ui, sans-serif';
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  context.fillText('P', size / 2, size / 2 + 0.5);
+  return canvas;
+}

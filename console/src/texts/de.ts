@@ -815,4 +815,11 @@ export const de: Texts = {
       lost: 'Senden Sie zuerst die Anforderung oben noch einmal, deren Antwort verloren ging.',
     },
   },
+  streets: {
+    station: 'Station',
+    elsewhere: 'Die Datei mit den Straßen (--map) hat von diesem Ausschnitt keine.',
+    failed: (message) => `Die Straßen sind nicht zu lesen: ${message}`,
+    damaged: 'Die Datei (--map) ist beschädigt.',
+    noRanges: 'Ein Proxy zwischen diesem Browser und dem Dienst reicht Teile von Dateien nicht durch.',
+  },
 };

@@ -830,6 +830,13 @@ export const en = {
       lost: 'First send the request above again, whose answer was lost.',
     },
   },
+  streets: {
+    station: 'station',
+    elsewhere: 'The file of streets (--map) has none of what you see.',
+    failed: (message: string) => `The streets cannot be read: ${message}`,
+    damaged: 'The file (--map) is damaged.',
+    noRanges: 'A proxy between this browser and the service does not pass on parts of files.',
+  },
 };
 
 export type Texts = typeof en;
