@@ -1,1 +1,0 @@
-import{a as e,i as t,n,o as r,r as i,s as a,t as o}from"./map-9QjMVQ7X.js";var s=new URL(`maplibre-gl-worker-CZtFQQIV.mjs`,import.meta.url).href;o(new URL(s,document.baseURI).href);export{e as AttributionControl,r as LngLatBounds,t as Map,i as NavigationControl,n as ScaleControl,a as addProtocol};
