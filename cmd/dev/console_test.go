@@ -82,6 +82,6 @@ func TestConsole_MovesACarAndHaltsTheFleet(t *testing.T) {
 	}
 	do("resume", chromedp.Click(".halt button"), chromedp.WaitNotPresent("body[data-halted]"))
 	do("tour", chromedp.Click(`//nav//a[text()="Tour"]`), chromedp.Click(`[data-step="1"] button`), chromedp.WaitVisible(`[data-step="1"] [data-state="succeeded"]`), chromedp.WaitVisible(`[data-step="1"] .learned`))
-	do("sign out", chromedp.Click(`//header//button[text()="Sign out"]`), chromedp.WaitVisible(`//a[@href="sign-in"]`))
+	do("sign out", chromedp.Click("header [popovertarget]"), chromedp.Click(`//header//button[text()="Sign out"]`), chromedp.WaitVisible(`//a[@href="sign-in"]`))
 	do("open the console again", chromedp.Navigate(world.env["BASE_URL"]+"/console/"), chromedp.WaitVisible(`//a[text()="Sign in"]`))
 }

@@ -93,6 +93,7 @@ export const de: Texts = {
     page: 'Seite',
   },
   theme: { title: 'Farben', auto: 'wie das System', light: 'hell', dark: 'dunkel' },
+  menu: 'Sie, und wie die Seiten aussehen',
   command: {
     none: 'Dieses Kommando gibt es nicht, oder sein Fahrzeug gehört einer anderen Agentur.',
     story: 'Was geschah',

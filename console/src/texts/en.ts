@@ -94,6 +94,7 @@ export const en = {
     page: 'page',
   },
   theme: { title: 'Theme', auto: 'as the system', light: 'light', dark: 'dark' },
+  menu: 'You, and how the pages look',
   command: {
     none: 'There is no such command, or it is of another agency’s vehicle.',
     story: 'What happened',
