@@ -437,6 +437,7 @@ export const de: Texts = {
     time: 'Zeit',
     silent: 'keine Meldungen',
   },
+  trip: { title: 'Wo es war (das Protokoll hält fest, wer das liest)' },
   track: {
     label: (what) => `Karte: ${what}`,
     start: 'Start',

@@ -448,6 +448,7 @@ export const en = {
     time: 'Time',
     silent: 'no reports',
   },
+  trip: { title: 'Where it was (the audit log records who reads this)' },
   track: {
     label: (what: string) => `Map: ${what}`,
     start: 'Start',
