@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -177,6 +178,31 @@ func TestWhoHearsNothingIsPingedAndMovedOn(t *testing.T) {
 	if ping := s.events[len(s.events)-1]; ping.comment != "ping" || ping.event != "" {
 		t.Errorf("%+v", ping)
 	}
+}
+
+func TestALogThatDoesNotAnswerIsNotTakenForOneWithoutNews(t *testing.T) {
+	log := brokertest.NewEvents()
+	l := newLive(t, log, func(c *stream.Config) { c.StallTimeout = time.Second })
+	s := l.follow("?event=alarm").awaitBegin(t)
+	log.Break(errors.New("redis is unavailable"))
+	if got := s.await(t, 1)[0]; got.event != "stalled" || !strings.Contains(got.data, `"reason":"unavailable"`) {
+		t.Errorf("%+v", got)
+	}
+	late := l.follow("")
+	if got := late.await(t, 1)[0]; got.event != "stalled" {
+		t.Errorf("a stream that begins meanwhile: %+v", got)
+	}
+	log.Break(nil)
+	l.tell(presence(42, 1))
+	for name, s := range map[string]*eventStream{"": s, " that began meanwhile": late} {
+		if got := s.await(t, 2)[1]; got.event != "resumed" && name == "" {
+			t.Errorf("the stream%s: %+v", name, got)
+		}
+	}
+	eventually(t, "both go on", func() bool {
+		got, _ := late.all()
+		return len(got) == 3 && slices.ContainsFunc(got, func(e serverEvent) bool { return e.event == "presence" })
+	})
 }
 
 func TestAPlaceThatIsNotKnownLeadsToAReset(t *testing.T) {

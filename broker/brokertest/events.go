@@ -24,8 +24,9 @@ type EventLog interface {
 	// more, what came after the first.
 	After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error)
 	// Follow calls begin with up to recent latest events, at least one, and then next with what
-	// follows, without a gap, until the context ends. Where the log has lost the place, it calls
-	// begin again.
+	// follows, without a gap, until the context ends. It also calls next with none, at least once a
+	// second, as long as the whole log answers. Where the log has lost the place, it calls begin
+	// again.
 	Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error
 }
 
@@ -59,6 +60,7 @@ func EventsContract(t *testing.T, open func(*testing.T) EventLogs) {
 		"AnUnknownPlaceIsNotGuessed":             unknownPlace,
 		"AnEmptyLogHasAPlaceToBeginWith":         emptyHasPlace,
 		"WhoFollowsLearnsThatTheLogWasEmptied":   emptiedLog,
+		"WhoFollowsLearnsThatTheLogAnswers":      logAnswers,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -69,6 +71,7 @@ type followed struct {
 	mu     sync.Mutex
 	begins int
 	events []telematics.Event
+	nones  int // calls without an event
 }
 
 func (f *followed) begin(events []telematics.Event) {
@@ -82,6 +85,9 @@ func (f *followed) next(events []telematics.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.events = append(f.events, events...)
+	if len(events) == 0 {
+		f.nones++
+	}
 }
 
 func (f *followed) heard() ([]telematics.Event, int) {
@@ -352,4 +358,21 @@ func emptiedLog(t *testing.T, l EventLogs) {
 	if begins != 2 && !l.Spread || !l.heard(vehiclesOf(got), numbers(1, 4)) {
 		t.Errorf("%d goes: %s", begins, fmt.Sprint(vehiclesOf(got)))
 	}
+}
+
+func logAnswers(t *testing.T, l EventLogs) {
+	f := follow(t, l.Here, 5)
+	nones := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.nones
+	}
+	Eventually(t, timeout, "it answers while nothing comes", func() bool { return nones() >= 3 })
+	before := nones()
+	id := telematics.VehicleID(1)
+	Eventually(t, timeout, "it answers while events come", func() bool {
+		publishPresences(t, l.There, id)
+		id++
+		return nones() >= before+3
+	})
 }

@@ -104,7 +104,10 @@ func (l *Events) After(ctx context.Context, id, until string, limit int) ([]tele
 	return nil, false, nil
 }
 
-// Follow calls begin with the latest events, and next with what follows.
+// looksEvery is between two looks at a log to which nothing is added.
+const looksEvery = 100 * time.Millisecond
+
+// Follow calls begin with the latest events, and next with what follows, or with nothing.
 func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
 	at := ""
 	for ctx.Err() == nil {
@@ -125,13 +128,16 @@ func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 		case len(events) > 0:
 			next(events)
 		}
+		if err == nil {
+			next(nil) // the log answers
+		}
 		if len(events) > 0 {
 			at = events[len(events)-1].ID
 			continue
 		}
 		select {
 		case <-news:
-		case <-time.After(time.Second): // it may be mended
+		case <-time.After(looksEvery): // it may be mended
 		case <-ctx.Done():
 		}
 	}

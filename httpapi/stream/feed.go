@@ -21,8 +21,9 @@ type Log interface {
 	// It reports false where the log cannot say what came after the first, or not any more.
 	After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error)
 	// Follow calls begin with up to recent latest events, at least one, and then next with later
-	// ones, without a gap, until the context ends. Where the log has lost the position, it calls
-	// begin again. Calls are serial.
+	// ones, without a gap, until the context ends. It also calls next with none, at least once a
+	// second, as long as the whole log answers. Where the log has lost the position, it calls begin
+	// again. Calls are serial.
 	Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error
 }
 
@@ -44,6 +45,9 @@ type Config struct {
 	// WriteTimeout is how long one write to a subscriber may take before it is cut. Defaults to 10
 	// s.
 	WriteTimeout time.Duration
+	// StallTimeout is how long the log may not answer before subscribers get an event that says so.
+	// Defaults to 5 s.
+	StallTimeout time.Duration
 	// IdleTimeout is how long the log is followed after the last subscriber has left. Defaults to 1
 	// min.
 	IdleTimeout time.Duration
@@ -68,6 +72,7 @@ type Feed struct {
 	idle   *time.Timer   // runs while there is no subscriber
 	ready  chan struct{} // closed when the current Follow has called begin
 	stop   func()        // ends the current Follow; nil: there is none
+	stall  stall
 
 	metrics metrics
 }
@@ -79,6 +84,7 @@ func New(config Config) *Feed {
 	config.Buffered = cmp.Or(config.Buffered, defaultBuffered)
 	config.PingEvery = cmp.Or(config.PingEvery, defaultPing)
 	config.WriteTimeout = cmp.Or(config.WriteTimeout, defaultWriteTimeout)
+	config.StallTimeout = cmp.Or(config.StallTimeout, defaultStall)
 	config.IdleTimeout = cmp.Or(config.IdleTimeout, defaultIdle)
 	config.Logger = cmp.Or(config.Logger, slog.Default())
 	if config.Metrics == nil {
@@ -88,6 +94,9 @@ func New(config Config) *Feed {
 		Config: config, ring: newRing(config.Buffered, maxBuffered), wanted: make(chan struct{}, 1),
 		ended: make(chan struct{}), actors: map[telematics.Actor]int{}, ready: make(chan struct{}),
 	}
+	f.stall.changed = make(chan struct{})
+	f.stall.timer = time.AfterFunc(config.StallTimeout, f.stalls)
+	f.stall.timer.Stop() // until the log is followed
 	f.metrics = newMetrics(config.Metrics, f.openStreams)
 	f.end = sync.OnceFunc(func() { close(f.ended) })
 	return f
@@ -138,6 +147,7 @@ func (f *Feed) stopIfIdle() {
 	}
 	f.stop()
 	f.stop, f.ready = nil, make(chan struct{})
+	f.stall.timer.Stop()
 }
 
 // End ends every stream, and refuses new ones. Register it with http.Server.RegisterOnShutdown:
@@ -166,9 +176,14 @@ func (f *Feed) begin(events []telematics.Event) {
 		f.Logger.Warn("events may be missing, subscribers get a reset", "reason", "position in the event log lost")
 	}
 	f.next(added)
+	f.answers()
 }
 
 func (f *Feed) next(events []telematics.Event) {
+	if len(events) == 0 {
+		f.answers()
+		return
+	}
 	f.metrics.followed.Add(float64(len(events)))
 	for part := range slices.Chunk(events, chunkEvents) {
 		f.ring.add(f.newChunk(part))

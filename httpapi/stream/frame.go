@@ -10,8 +10,12 @@ import (
 	"motorpool/telematics"
 )
 
-// endEvent is the last event of a stream; the log has none of this kind.
-const endEvent telematics.EventKind = "end"
+// Events about the stream itself, of which the log has none.
+const (
+	endEvent     telematics.EventKind = "end"     // the last one
+	stalledEvent telematics.EventKind = "stalled" // the log does not answer: events come late
+	resumedEvent telematics.EventKind = "resumed" // it does again
+)
 
 // notice is the data of events about the stream itself.
 type notice struct {
@@ -24,7 +28,7 @@ func newNotice(at time.Time, reason string) notice {
 	return notice{At: telematics.FormatTime(at), Reason: reason}
 }
 
-// Reasons of a reset, and of the end of a stream.
+// Reasons of events about the stream itself.
 const (
 	eventsMissing  = "events_missing" // reset: earlier events may be missing
 	tooSlow        = "too_slow"       // the subscriber is further behind than the ring reaches
@@ -32,6 +36,7 @@ const (
 	tokenRefused   = "token_refused" // the token is not valid any more
 	stopping       = "stopping"      // this process ends; another one serves
 	logUnavailable = "unavailable"   // the log of events cannot be read
+	logAvailable   = "available"     // resumed: it can again
 )
 
 // Filter selects the events of a subscriber.

@@ -37,6 +37,7 @@ type subscriber struct {
 	response http.ResponseWriter
 	control  *http.ResponseController
 	lastID   string // of the last event that was sent, or did not match
+	stalled  bool   // it was sent that the log does not answer
 	next     cursor // the position after it, while inRing
 	inRing   bool
 }
@@ -106,8 +107,13 @@ func (s *subscriber) follow(ctx context.Context) {
 			s.fail(err)
 			return
 		}
+		since, changed := s.feed.stalled()
+		if s.sendStalled(since) != nil {
+			return
+		}
 		select {
 		case <-more:
+		case <-changed:
 		case <-ping.C:
 			if s.Refused(ctx) {
 				s.end(tokenRefused)
@@ -218,6 +224,22 @@ func (s *subscriber) writeChunk(text *bytes.Buffer, c *chunk, from int) {
 		}
 	}
 	s.lastID = c.frames[len(c.frames)-1].id
+}
+
+// sendStalled sends that the log does not answer, or does again, where that is new.
+func (s *subscriber) sendStalled(since time.Time) error {
+	stalled := !since.IsZero()
+	if stalled == s.stalled {
+		return nil
+	}
+	s.stalled = stalled
+	return s.write(func(text *bytes.Buffer) {
+		if stalled {
+			writeFrame(text, "", stalledEvent, newNotice(since, logUnavailable))
+		} else {
+			writeFrame(text, "", resumedEvent, newNotice(s.Now(), logAvailable))
+		}
+	})
 }
 
 func (s *subscriber) ping() error {

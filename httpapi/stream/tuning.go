@@ -24,6 +24,9 @@ const (
 	// defaultWriteTimeout is for one write. Half cuts subscribers whose network is gone for a
 	// moment; double keeps dead ones longer.
 	defaultWriteTimeout = 10 * time.Second
+	// defaultStall is how long the log may not answer. Half: subscribers are warned of a failover
+	// of Redis that takes a moment; double: they take what is old for new for longer.
+	defaultStall = 5 * time.Second
 	// defaultIdle is how long the log is followed without subscribers. Half follows anew more
 	// often; double reads what no one needs.
 	defaultIdle = time.Minute

@@ -181,9 +181,10 @@ func (l *Log) After(ctx context.Context, id, until string, limit int) ([]telemat
 var errLost = errors.New("the place in the log of events is lost")
 
 // Follow calls begin with up to recent latest events, at least one, and then next with what
-// follows, without a gap, until the context ends. Where the log has lost the place, it calls begin
-// again. Calls come one after another. While Redis is unavailable it keeps trying; where some
-// masters of a cluster are, it goes on with what the others have.
+// follows, without a gap, until the context ends. It also calls next with none, at least once a
+// second, as long as Redis answers, in a cluster all masters. Where the log has lost the place, it
+// calls begin again. Calls come one after another. While Redis is unavailable it keeps trying;
+// where some masters of a cluster are, it goes on with what the others have.
 func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
 	l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
 		for {
@@ -211,7 +212,7 @@ func (l *Log) followFrom(ctx context.Context, at place, next func([]telematics.E
 	defer following.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	pages := make(chan []entry)
+	pages := make(chan page)
 	for stream, from := range at {
 		following.Go(func() {
 			l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
@@ -223,19 +224,32 @@ func (l *Log) followFrom(ctx context.Context, at place, next func([]telematics.E
 			}, l.notRead)
 		})
 	}
+	answered := map[int]bool{} // streams, since next was called with none
 	for {
 		select {
-		case page := <-pages:
-			next(at.through(page))
+		case p := <-pages:
+			if len(p.entries) > 0 {
+				next(at.through(p.entries))
+			}
+			if answered[p.stream] = true; len(answered) == len(at) {
+				clear(answered)
+				next(nil)
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
+// page is what followed in one stream.
+type page struct {
+	stream  int
+	entries []entry
+}
+
 // followStream reads a stream page by page, until Redis fails. It calls heard each time that Redis
-// has answered.
-func (l *Log) followStream(ctx context.Context, stream int, from *entryID, heard func(), pages chan<- []entry) error {
+// has answered. Where nothing came for a while, the page is empty.
+func (l *Log) followStream(ctx context.Context, stream int, from *entryID, heard func(), pages chan<- page) error {
 	key := l.keys[stream]
 	for {
 		messages, err := l.db.Client.XRangeN(ctx, key, from.String(), "+", followPage+1).Result()
@@ -248,15 +262,20 @@ func (l *Log) followStream(ctx context.Context, stream int, from *entryID, heard
 		}
 		heard()
 		if entries = entries[1:]; len(entries) == 0 {
-			if err := l.await(ctx, key, *from); err != nil {
+			came, err := l.await(ctx, key, *from)
+			if err != nil {
 				return err
 			}
 			heard()
-			continue
+			if came {
+				continue
+			}
 		}
 		select {
-		case pages <- entries:
-			*from = entries[len(entries)-1].id
+		case pages <- page{stream, entries}:
+			if len(entries) > 0 {
+				*from = entries[len(entries)-1].id
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -315,14 +334,14 @@ func (l *Log) newest(ctx context.Context, n int) ([][]entry, error) {
 	return streams, nil
 }
 
-// await returns when there is an event after an entry, or after a while without one.
-func (l *Log) await(ctx context.Context, key string, at entryID) error {
+// await returns when there is an event after an entry, or false after a while without one.
+func (l *Log) await(ctx context.Context, key string, at entryID) (bool, error) {
 	// The library would wait longer for a server that is gone.
 	ctx, cancel := context.WithTimeout(ctx, blockFor+redis.PingAfter)
 	defer cancel()
 	err := l.db.Client.XRead(ctx, &goredis.XReadArgs{Streams: []string{key, at.String()}, Count: 1, Block: blockFor}).Err()
 	if errors.Is(err, goredis.Nil) {
-		return nil
+		return false, nil
 	}
-	return unavailable.Wrap("wait for events", err)
+	return true, unavailable.Wrap("wait for events", err)
 }
