@@ -41,7 +41,8 @@ func (e *environment) printUsage(base, units, signIn string) {
 Motorpool is ready after %.1f s.
 
   Console %s
-          (signs you in once, as the administrator of all agencies)
+          (signs you in once, as the administrator of all agencies; as that of one, an operator or
+          a viewer: CONSOLE_URL_AGENCY, CONSOLE_URL_OPERATOR, CONSOLE_URL_VIEWER of %s)
   API     %s   (browse it: %s/docs)
   MQTT    %s   (units)
 
@@ -58,7 +59,7 @@ Paste into another terminal, in this folder:
 
 Ctrl-C stops everything; the data stays in %s.
 
-`, time.Since(e.started).Seconds(), signIn, base, base, units, fleet.String(), env, e.flags.Dir)
+`, time.Since(e.started).Seconds(), signIn, env, base, base, units, fleet.String(), env, e.flags.Dir)
 }
 
 //go:embed docs.js

@@ -54,16 +54,19 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 	}
 	for _, t := range []struct {
 		name   string
+		level  auth.Level
 		actor  telematics.Actor
 		scopes []string
 	}{
-		{"ADMIN_TOKEN", telematics.Actor{Subject: "admin", Role: telematics.Admin}, []string{auth.ScopeAllAgencies, auth.ScopeHalt, auth.ScopeAgencyKeys}},
-		{"AGENCY_ADMIN_TOKEN", telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, nil},
-		{"CLIENT_TOKEN", firstClient, nil},
-		{"OTHER_CLIENT_TOKEN", otherClient, nil},
-		{"OTHER_AGENCY_CLIENT_TOKEN", agency2sOwn, nil},
+		{"ADMIN_TOKEN", auth.Administrator, telematics.Actor{Subject: "admin", Role: telematics.Admin}, []string{auth.ScopeAllAgencies, auth.ScopeHalt, auth.ScopeAgencyKeys}},
+		{"AGENCY_ADMIN_TOKEN", auth.Administrator, telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, nil},
+		{"OPERATOR_TOKEN", auth.Operator, telematics.Actor{Subject: "operator", Role: telematics.Admin}, []string{auth.ScopeAllAgencies}},
+		{"VIEWER_TOKEN", auth.Viewer, telematics.Actor{Subject: "viewer", Role: telematics.Admin}, []string{auth.ScopeAllAgencies}},
+		{"CLIENT_TOKEN", 0, firstClient, nil},
+		{"OTHER_CLIENT_TOKEN", 0, otherClient, nil},
+		{"OTHER_AGENCY_CLIENT_TOKEN", 0, agency2sOwn, nil},
 	} {
-		token, err := e.Token(t.actor, t.scopes...)
+		token, err := e.TokenAt(t.level, t.actor, t.scopes...)
 		if err != nil {
 			return endpoints{}, err
 		}
@@ -80,26 +83,31 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 	return p, nil
 }
 
-// signInLink returns an address that signs a browser in to the console once.
-func (p endpoints) signInLink(ctx context.Context, redisURL string) (string, error) {
+// signInLinks adds addresses that sign a browser in to the console once, at each level.
+func (p *endpoints) signInLinks(ctx context.Context, redisURL string) error {
 	cache, err := redis.New(redis.Config{URL: redisURL})
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer cache.Close()
 	address, err := url.Parse(p.base)
 	if err != nil {
-		return "", err
+		return err
 	}
 	signIn, err := signin.New(signin.Config{Store: redis.NewSessions(cache), URL: address})
 	if err != nil {
-		return "", err
+		return err
 	}
-	code, err := signIn.Offer(ctx, p.value("ADMIN_TOKEN"), signInLinkFor)
-	if err != nil {
-		return "", err
+	for _, link := range []struct{ name, token string }{
+		{"CONSOLE_URL", "ADMIN_TOKEN"}, {"CONSOLE_URL_AGENCY", "AGENCY_ADMIN_TOKEN"}, {"CONSOLE_URL_OPERATOR", "OPERATOR_TOKEN"}, {"CONSOLE_URL_VIEWER", "VIEWER_TOKEN"},
+	} {
+		code, err := signIn.Offer(ctx, p.value(link.token), signInLinkFor)
+		if err != nil {
+			return err
+		}
+		p.env = append(p.env, variable{link.name, address.JoinPath("auth/once").String() + "?code=" + code})
 	}
-	return address.JoinPath("auth/once").String() + "?code=" + code, nil
+	return nil
 }
 
 func (p endpoints) value(name string) string {

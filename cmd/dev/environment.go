@@ -119,11 +119,9 @@ func (e *environment) run(ctx context.Context) (err error) {
 		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, e.reportingFirst()) }); err != nil {
 			return err
 		}
-		link, err := here.signInLink(ctx, s.redis.URL())
-		if err != nil {
+		if err := here.signInLinks(ctx, s.redis.URL()); err != nil {
 			return err
 		}
-		here.env = append(here.env, variable{"CONSOLE_URL", link})
 		return e.announce(here)
 	})
 	return service.Wait()

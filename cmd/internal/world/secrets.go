@@ -14,6 +14,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/keyfile"
+	"motorpool/httpapi/auth"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -110,8 +111,13 @@ func (s Secrets) UnitPassword(unit telematics.Unit) string {
 
 // Token returns an access token.
 func (w *World) Token(actor telematics.Actor, scopes ...string) (string, error) {
+	return w.TokenAt(0, actor, scopes...)
+}
+
+// TokenAt returns an access token of an administrator at a level; 0: the highest.
+func (w *World) TokenAt(level auth.Level, actor telematics.Actor, scopes ...string) (string, error) {
 	token, err := app.Grant{
-		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Scope: strings.Join(scopes, " "), Lifetime: tokenLifetime,
+		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Level: level, Scope: strings.Join(scopes, " "), Lifetime: tokenLifetime,
 	}.Mint(w.Tokens)
 	w.InUse.AddToken(actor.Subject, token)
 	return token, err
