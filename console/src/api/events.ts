@@ -23,8 +23,8 @@ export interface Handlers {
   halt(inForce: boolean, halt: Halt): void;
   /** Events may be missing: read again what is shown. Also after the first connection. */
   reset(): void;
-  /** Whether events arrive; if not, why, in the words of the API; empty: the service cannot be reached. */
-  connected(yes: boolean, why: string): void;
+  /** Whether events arrive; if not, why, in the words of the API; null: the service cannot read them; empty: it cannot be reached. */
+  connected(yes: boolean, why: string | null, since?: number): void;
 }
 
 // The service sends a ping every 15 s.
@@ -115,5 +115,9 @@ function handle({ event, data }: ServerEvent, handlers: Handlers) {
       return handlers.halt(d.in_force, d.halt);
     case 'reset':
       return handlers.reset();
+    case 'stalled':
+      return handlers.connected(false, null, Date.parse(d.at));
+    case 'resumed':
+      return handlers.connected(true, '');
   }
 }

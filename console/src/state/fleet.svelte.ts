@@ -28,8 +28,8 @@ class Fleet {
   halts = $state<Halt[]>([]);
   alarms = $state<Alarm[]>([]);
   connected = $state(false);
-  /** Since when no events arrive, in the service's time, and why; null: they do, or have not begun to. */
-  lost = $state<{ since: number; why: string } | null>(null);
+  /** Since when no events arrive, in the service's time, and why (see Handlers); null: they do, or have not begun to. */
+  lost = $state<{ since: number; why: string | null } | null>(null);
   /** Counts how often everything was read again, so that a page does so, too. */
   readings = $state(0);
   loaded = $state(false);
@@ -67,9 +67,11 @@ class Fleet {
       },
       halt: () => void this.readHalts(),
       reset: () => void this.#read(),
-      connected: (yes, why) => {
+      connected: (yes, why, since) => {
         this.connected = yes;
-        this.lost = yes ? null : { since: this.lost?.since ?? serverTime.now(), why };
+        // What a page could not read meanwhile, it reads now.
+        if (yes && this.lost) this.readings++;
+        this.lost = yes ? null : { since: this.lost?.since ?? since ?? serverTime.now(), why };
       },
     });
     this.#stop = () => {

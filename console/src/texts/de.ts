@@ -126,8 +126,10 @@ export const de: Texts = {
     details: 'Einzelheiten',
   },
   trouble: {
-    notLive: (at) => `Nicht live seit ${at}. Was Sie sehen, ist von da.`,
+    notLive: (at) => `Nicht live seit ${at}`,
+    past: 'Was Sie sehen, ist der Stand von da.',
     unreachable: 'Der Dienst ist nicht zu erreichen.',
+    stalled: 'Der Dienst kann nicht lesen, was geschieht: Sein Redis antwortet nicht.',
     again: 'Neuer Versuch läuft…',
     clock: (minutes) =>
       `Die Uhr dieses Rechners geht ${Math.abs(minutes)} min ${minutes > 0 ? 'vor' : 'nach'}. Alter rechnen hier nach der Uhr des Dienstes.`,
@@ -299,7 +301,7 @@ export const de: Texts = {
   noCommands: 'An dieses Fahrzeug ging noch kein Kommando. Die Knöpfe oben senden eines.',
   by: (who) => `von ${who}`,
   haltTitle: 'Kommandos anhalten',
-  haltIntro: 'Bis Sie fortsetzen, geht kein Kommando an ein Fahrzeug der gewählten Agentur. Laufende Kommandos lassen sich nicht zurückrufen.',
+  haltIntro: 'Bis Sie fortsetzen, geht kein Kommando an ein Fahrzeug der gewählten Agentur. Was schon gesendet ist, lässt sich nicht zurückrufen.',
   haltReason: 'Warum (wessen Kommando abgelehnt wird, liest es)',
   haltWhere: 'Wo',
   haltAll: 'alle Agenturen',

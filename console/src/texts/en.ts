@@ -24,7 +24,7 @@ export const en = {
   levels: { viewer: 'viewer', operator: 'operator', administrator: 'administrator' } as Record<string, string>,
   tour: {
     title: 'Tour',
-    intro: 'Seven cars of the demo fleet, each with a lesson of its own. The buttons move simulated cars; watch what becomes of each command.',
+    intro: 'Seven cars of the demo fleet, each with its own lesson. The buttons move simulated cars; watch what becomes of each command.',
     notHere: 'The tour moves cars of the demo fleet, and this is another fleet. Run `make dev` to see it.',
     refused: (text: string) => `Refused, and nothing was sent: ${text}`,
     steps: [
@@ -41,7 +41,7 @@ export const en = {
       {
         title: 'Offline',
         what: 'Car 5 has no network. Try to unlock it. On its own page the button is off and says why.',
-        learned: 'A refusal comes at once, and nothing waits in the network: the car does not open by itself an hour later.',
+        learned: 'A refusal comes immediately, and nothing waits in the network: the car does not open by itself an hour later.',
       },
       {
         title: 'Driving',
@@ -55,7 +55,7 @@ export const en = {
       },
       {
         title: 'Not known, then known',
-        what: 'Car 8 executes at once, but its answer takes 20 seconds: longer than any caller waits. After 10 seconds the outcome is unknown, and hatched.',
+        what: 'Car 8 executes immediately, but its answer takes 20 seconds: longer than any caller waits. After 10 seconds the outcome is unknown, and hatched.',
         learned: 'Unknown is neither done nor failed. A late answer still settles it, here and for everyone who looks; until then: ask the car for its state before you send again.',
       },
       {
@@ -127,8 +127,10 @@ export const en = {
     details: 'Details',
   },
   trouble: {
-    notLive: (at: string) => `Not live since ${at}. What you see is of that time.`,
+    notLive: (at: string) => `Not live since ${at}`,
+    past: 'What you see is of that time.',
     unreachable: 'The service cannot be reached.',
+    stalled: 'The service cannot read what happens: its Redis does not answer.',
     again: 'Trying again…',
     clock: (minutes: number) =>
       `The clock of this computer is ${Math.abs(minutes)} min ${minutes > 0 ? 'fast' : 'slow'}. Ages here are by the clock of the service.`,
@@ -253,7 +255,7 @@ export const en = {
     halted: (reason: string) => `Commands are halted: ${reason}`,
     offline: 'The unit is offline. A command would be refused; wait until it is in touch again.',
     viewer: 'Your role may see, and move nothing.',
-    busy: (who: string) => `A command to this vehicle is under way, ordered by ${who}.`,
+    busy: (who: string) => `A command to this vehicle is running, ordered by ${who}.`,
   },
   refresh: 'Ask the vehicle now',
   refreshing: 'Asking…',
@@ -312,7 +314,7 @@ export const en = {
   noCommands: 'No command was sent to this vehicle yet. The buttons above send one.',
   by: (who: string) => `by ${who}`,
   haltTitle: 'Halt commands',
-  haltIntro: 'No command is sent to any vehicle of the chosen agency until you resume. Commands that are under way cannot be called back.',
+  haltIntro: 'No command is sent to any vehicle of the chosen agency until you resume. Commands that were sent already cannot be called back.',
   haltReason: 'Why (callers whose commands are refused read it)',
   haltWhere: 'Where',
   haltAll: 'all agencies',
