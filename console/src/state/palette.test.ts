@@ -12,7 +12,7 @@ const items = [
 ];
 const names: [Ordered, string][] = [
   ['lock', 'Verriegeln'],
-  ['unlock', 'Entriegeln'],
+  ['unlock', 'Entriegeln öffnen'],
   ['attention', 'Lichthupe'],
 ];
 const say = (f: Found) => (f.kind === 'item' ? f.item.id : f.kind === 'vehicle' ? `open ${f.vehicle.id}` : `${f.action} ${f.vehicle.id}`);
@@ -23,6 +23,8 @@ it.each([
   ['2101 unlock', 'unlock 1'],
   ['verr mim2105', 'lock 5'],
   ['m-im 2105', 'open 5'],
+  ['m-im2105', 'open 5'],
+  ['öffnen 2105', 'unlock 5'],
   ['golf', 'open 1'],
   ['852', 'open 3'],
   ['halt', 'halt'],
@@ -34,6 +36,11 @@ it.each([
 it('acts on the vehicle that is open where none is named', () => {
   expect(first('unlock', 5)).toBe('unlock 5');
   expect(first('unlock')).toBeUndefined();
+});
+
+it('offers what may be done to the one vehicle that is found, and no worse matches', () => {
+  expect(find('2105', items, vehicles, names, null).map(say)).toEqual(['open 5', 'lock 5', 'unlock 5', 'attention 5']);
+  expect(find('unlock 1', items, vehicles, names, null).map(say)).toEqual(['unlock 1']);
 });
 
 it('finds nothing where a word fits nothing, and everything chosen by no word', () => {

@@ -16,6 +16,8 @@ export type Found =
   | { kind: 'action'; vehicle: VehicleSummary; action: Ordered; score: number };
 
 const most = 12;
+// What fits worse than the best by so much is no answer to the same question.
+const worse = 0.9;
 
 /** Finds what a query means, best first: `lock M-IM 2101`, `mim2101`, `halt`, `comm`. */
 export function find(query: string, items: Item[], vehicles: Iterable<VehicleSummary>, actionNames: [Ordered, string][], current: number | null): Found[] {
@@ -32,7 +34,7 @@ export function find(query: string, items: Item[], vehicles: Iterable<VehicleSum
     });
   for (const vehicle of vehicles) {
     const text = `${vehicle.plate_number} ${compact(vehicle.plate_number)} ${vehicle.brand} ${vehicle.model} ${vehicle.id} ${vehicle.unit ?? ''}`;
-    const scores = words.map((word) => scoreWord(word, text));
+    const scores = words.map((word) => scoreWord(word, text) ?? scoreWord(compact(word), text));
     const own = scores.filter((score) => score !== null);
     if (own.length === words.length && words.length > 0) found.push({ kind: 'vehicle', vehicle, score: mean(own) + 0.2 });
     if (own.length === 0 && vehicle.id !== current) continue;
@@ -40,7 +42,12 @@ export function find(query: string, items: Item[], vehicles: Iterable<VehicleSum
     if (rest.length === 0) continue;
     for (const { action, score } of actionsBy(rest)) found.push({ kind: 'action', vehicle, action, score: mean([...own, score]) + 0.1 });
   }
-  return found.sort((a, b) => b.score - a.score).slice(0, most);
+  found.sort((a, b) => b.score - a.score);
+  const best = found.filter(({ score }) => words.length === 0 || score > (found[0]?.score ?? 0) - worse);
+  const [only] = best;
+  if (best.length === 1 && only?.kind === 'vehicle')
+    for (const [action] of actionNames) best.push({ kind: 'action', vehicle: only.vehicle, action, score: 0 });
+  return best.slice(0, most);
 }
 
 /** The page of the booking that a query names: BK-2026-00002, booking 2; null: it names none. */

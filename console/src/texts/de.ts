@@ -229,6 +229,16 @@ export const de: Texts = {
     'open-top-case': 'Topcase öffnen',
     'report-state': 'Melden',
   },
+  synonyms: {
+    lock: 'abschließen zuschließen absperren zusperren schließen zu',
+    unlock: 'öffnen aufschließen aufsperren auf',
+    'enable-driving': 'freigeben starten',
+    'disable-driving': 'wegfahrsperre stoppen gestohlen',
+    'unlock-and-enable-driving': 'beginnen',
+    'lock-and-disable-driving': 'beenden rückgabe',
+    attention: 'finden hupe licht',
+    'open-top-case': 'batterie akku fach',
+  },
   after: {
     lock: 'Alle Türen sind danach verriegelt.',
     unlock: 'Alle Türen sind danach offen, für jeden, der dort steht.',

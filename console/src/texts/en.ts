@@ -1,5 +1,6 @@
 // All texts of the console. Another language is another file of the same shape.
 import type { Action } from '../api/client';
+import type { Ordered } from '../state/actions';
 
 export const en = {
   language: 'English',
@@ -93,7 +94,7 @@ export const en = {
     none: 'Nothing fits. Try a plate, an action with a plate, or the name of a page.',
     page: 'page',
   },
-  theme: { title: 'Theme', auto: 'as the system', light: 'light', dark: 'dark' },
+  theme: { title: 'Theme', auto: 'like the system', light: 'light', dark: 'dark' },
   menu: 'You, and how the pages look',
   command: {
     none: 'There is no such command, or it is of another agency’s vehicle.',
@@ -236,6 +237,17 @@ export const en = {
     'open-top-case': 'Open top case',
     'report-state': 'Report',
   } as Record<Action, string>,
+  /** Other words by which people look for actions. */
+  synonyms: {
+    lock: 'close',
+    unlock: 'open',
+    'enable-driving': 'release start',
+    'disable-driving': 'immobilise immobilize stop stolen',
+    'unlock-and-enable-driving': 'begin',
+    'lock-and-disable-driving': 'return end',
+    attention: 'find horn light',
+    'open-top-case': 'battery box',
+  } as Record<Ordered, string>,
   after: {
     lock: 'All doors will be locked.',
     unlock: 'All doors will be unlocked, for anyone who stands there.',
