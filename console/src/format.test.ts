@@ -25,7 +25,9 @@ it('has every text in each language', () => {
     Object.entries(texts).flatMap(([key, value]) =>
       typeof value === 'object' ? paths(value, `${at}${key}.`) : value === '' && key !== 'succeeded' ? [`empty ${at}${key}`] : [`${at}${key}`],
     );
-  expect(paths(de)).toEqual(paths(en));
+  // The API says its refusals in English.
+  const inBoth = (texts: object) => paths(texts).filter((path) => !path.startsWith('refusals.'));
+  expect(inBoth(de)).toEqual(inBoth(en));
 });
 
 it.each([

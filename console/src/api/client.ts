@@ -30,7 +30,7 @@ interface Envelope<Data, Meta> {
   error?: Schemas['Error'];
 }
 
-/** A refusal, in the words of the API. */
+/** A refusal, in the words of the API, or in the language of the pages. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -39,6 +39,18 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+}
+
+/** What a refusal is in the language of the pages, by its code; undefined: as the API says it. */
+let translated = (_code: string): string | undefined => undefined;
+
+export function translateRefusals(by: typeof translated) {
+  translated = by;
+}
+
+function refusal(status: number, { error, message }: Envelope<unknown, unknown>): ApiError {
+  const code = error?.code ?? 'unknown';
+  return new ApiError(status, code, translated(code) ?? message);
 }
 
 export interface Answer<Data, Meta> {
@@ -78,7 +90,7 @@ export async function call<Data, Meta = unknown>(
   serverTime.take(Date.parse(envelope.timestamp ?? ''), sent, Date.now());
   if (response.status === 401) endSession();
   if (!response.ok) {
-    throw new ApiError(response.status, envelope.error?.code ?? 'unknown', envelope.message);
+    throw refusal(response.status, envelope);
   }
   return { data: envelope.data, meta: envelope.meta, message: envelope.message };
 }
@@ -93,7 +105,7 @@ export async function getIfChanged<Data>(path: string, etag: string): Promise<{ 
   if (response.status === 304) return null;
   if (response.status === 401) endSession();
   const envelope: Envelope<Data, unknown> = await response.json();
-  if (!response.ok) throw new ApiError(response.status, envelope.error?.code ?? 'unknown', envelope.message);
+  if (!response.ok) throw refusal(response.status, envelope);
   return { data: envelope.data, etag: response.headers.get('ETag') ?? '' };
 }
 

@@ -25,9 +25,16 @@ export interface Target {
   agency_id: number;
   commands?: Action[] | undefined;
   contact?: string | undefined;
+  /** km/h, and milliseconds since that was reported; undefined: not known. */
+  speed?: { kmh: number | null; age: number } | undefined;
   /** Who ordered the command that is open; null: there is none. */
   busy: string | null;
 }
+
+// As the service refuses it (docs/protocol.md, CMD-7): by a speed that is fresh.
+const movingAbove = 5;
+const freshFor = 30_000;
+const whileStanding: Action[] = ['disable-driving', 'lock-and-disable-driving', 'unlock', 'unlock-and-enable-driving', 'open-top-case'];
 
 /** Why an action is off; empty: it is on. */
 export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt | null, texts: Texts): string {
@@ -36,6 +43,8 @@ export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt
   if (target.commands && !target.commands.includes(action)) return texts.off.capability;
   if (halt) return texts.off.halted(halt.reason);
   if (target.contact === 'offline') return texts.off.offline;
+  const { speed } = target;
+  if (speed && whileStanding.includes(action) && (speed.kmh ?? 0) > movingAbove && speed.age < freshFor) return texts.off.moving;
   if (target.busy !== null) return texts.off.busy(target.busy);
   return '';
 }

@@ -155,7 +155,7 @@ export const en = {
     sending: 'Sending…',
     lost: 'It is not known whether the order arrived. Try again: it is carried out once.',
     kinds: {
-      open: 'open',
+      open: 'waiting for the answer',
       executed: 'done',
       unknown: 'not known',
       failed: 'tried and failed',
@@ -267,6 +267,7 @@ export const en = {
     halted: (reason: string) => `Commands are halted: ${reason}`,
     offline: 'The unit is offline. A command would be refused; wait until it is in touch again.',
     viewer: 'Your role may see, and move nothing.',
+    moving: 'The vehicle is driving. This works only while it stands.',
     busy: (who: string) => `A command to this vehicle is running, ordered by ${who}.`,
   },
   refresh: 'Ask the vehicle now',
@@ -462,6 +463,8 @@ export const en = {
     time: 'Time',
     silent: 'no reports',
   },
+  /** What the service says in English, in other languages, by its code. Those that are missing stay as they are. */
+  refusals: {} as Record<string, string>,
   trip: { title: 'Where it was (the audit log records who reads this)' },
   track: {
     label: (what: string) => `Map: ${what}`,
