@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"slices"
+	"time"
 )
 
 // VehicleID identifies a vehicle on the platform. It never appears on the wire.
@@ -71,6 +72,9 @@ type Twin struct {
 	// Its agency lets commands that open it go to a unit that checks no expiry and may start them
 	// late.
 	BestEffortUnlock bool
+	// When its unit came to it, or it to its agency, whichever was later; zero: neither was
+	// elsewhere before. What the unit reports of the time before it is of another one.
+	MovedAt time.Time
 	// Version of what the record says that an order depends on: another one, where anything of that
 	// has changed. Zero: not read.
 	Version int64
@@ -84,7 +88,7 @@ func (t *Twin) ForOrders() Twin {
 			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
 			Actions: t.Contact.Actions,
 		},
-		Version: t.Version,
+		MovedAt: t.MovedAt, Version: t.Version,
 	}
 }
 

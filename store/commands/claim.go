@@ -211,10 +211,10 @@ func claimStatement(held, keys string) string {
 
 var (
 	claimMany = claimColumns.Many() + `, held as materialized (
-		select id, agency_id, powertrain, capabilities from vehicles where id = any ($2) order by id for no key update
+		select id, agency_id, powertrain, capabilities, moved_at from vehicles where id = any ($2) order by id for no key update
 	)`
 	claimOne = claimColumns.One() + `, held as materialized (
-		select id, agency_id, powertrain, capabilities from vehicles where id = $2 for no key update
+		select id, agency_id, powertrain, capabilities, moved_at from vehicles where id = $2 for no key update
 	)`
 )
 

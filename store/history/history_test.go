@@ -97,6 +97,21 @@ func TestTelemetry_BucketsHaveTheLeastTheMeanAndTheGreatestValue(t *testing.T) {
 	}
 }
 
+// An interval in which a vehicle has come to another agency is the former one's, and has no field
+// of the other.
+func TestTelemetry_AnIntervalOfTwoAgenciesIsOfTheFirst(t *testing.T) {
+	t.Parallel()
+	address := storetest.NewDatabase(t)
+	a, b, begin := newInstance(t, address, 7), newInstance(t, address, 7), recently()
+	a.report(1, begin, report{telematics.Battery: 50.0})
+	b.Record(1, 2, telematics.Electric, &telematics.Report{At: begin.Add(time.Minute), Values: report{telematics.Latitude: 48.1, telematics.Longitude: 11.5}})
+	a.Flush(t.Context())
+	b.Flush(t.Context())
+	if buckets := a.read(begin, 5); len(buckets) != 1 || buckets[0].Position != nil || a.rows() != 1 {
+		t.Errorf("%d rows; %+v", a.rows(), buckets)
+	}
+}
+
 // The broker gives each report to one instance, and some to two; a unit may report each field
 // separately.
 func TestRecorder_InstancesStoreASampleOnce(t *testing.T) {

@@ -26,7 +26,7 @@ func newMetrics(registerer prometheus.Registerer, waiting func() int) *metrics {
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "motorpool_telemetry_samples_waiting", Help: "Samples that wait to be written to the telemetry history.",
 	}, func() float64 { return float64(waiting()) })
-	for _, reason := range []samples.Reason{samples.TooOld, samples.Full, samples.NoVehicle, samples.Refused} {
+	for _, reason := range []samples.Reason{samples.TooOld, samples.Full, samples.NoVehicle, samples.Moved, samples.Refused} {
 		m.dropped.WithLabelValues(string(reason))
 	}
 	return m

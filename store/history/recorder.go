@@ -60,6 +60,13 @@ func (r *Recorder) Missed(reports int) {
 	}
 }
 
+// Moved counts reports that were made before their unit came to its vehicle, or that to its agency.
+func (r *Recorder) Moved(reports int) {
+	if r.days > 0 {
+		r.metrics.drop(samples.Moved, reports)
+	}
+}
+
 // Run keeps the partitions, and writes what is sampled, until the context ends, and then what is
 // left, for no longer than one statement may take.
 func (r *Recorder) Run(ctx context.Context) error {
@@ -206,7 +213,7 @@ var rows = pg.RowSet{Name: "n", Columns: []string{
 }}
 
 // insert keeps the first value of each field, whichever instance has it. A sample that is stored
-// already writes nothing.
+// already writes nothing, nor does one of an interval in which another agency has a sample.
 var insert = `
 	with ` + rows.Many() + `
 	insert into telemetry as t (vehicle_id, agency_id, at, after, energy, voltage, speed, signal, latitude, longitude, locked, ignition)
@@ -216,7 +223,7 @@ var insert = `
 		signal = coalesce(t.signal, excluded.signal), latitude = coalesce(t.latitude, excluded.latitude),
 		longitude = coalesce(t.longitude, excluded.longitude), locked = coalesce(t.locked, excluded.locked),
 		ignition = coalesce(t.ignition, excluded.ignition)
-	where t.energy is null and excluded.energy is not null or t.voltage is null and excluded.voltage is not null
+	where t.agency_id = excluded.agency_id and (t.energy is null and excluded.energy is not null or t.voltage is null and excluded.voltage is not null
 		or t.speed is null and excluded.speed is not null or t.signal is null and excluded.signal is not null
 		or t.latitude is null and excluded.latitude is not null or t.longitude is null and excluded.longitude is not null
-		or t.locked is null and excluded.locked is not null or t.ignition is null and excluded.ignition is not null`
+		or t.locked is null and excluded.locked is not null or t.ignition is null and excluded.ignition is not null)`

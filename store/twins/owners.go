@@ -12,6 +12,7 @@ import (
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -21,6 +22,7 @@ type owner struct {
 	agency     telematics.AgencyID
 	powertrain telematics.Powertrain
 	protocol   telematics.Protocol
+	movedAt    time.Time // as in telematics.Twin
 }
 
 // owners caches for a while which vehicles units are built into. Writes to Postgres do not rely on
@@ -71,9 +73,9 @@ func (o *owners) findAnswering(unit telematics.Unit, requested telematics.Vehicl
 }
 
 // add caches the owner of a unit by a record that was just read.
-func (o *owners) add(v *telematics.Vehicle) {
+func (o *owners) add(v *telematics.Twin) {
 	if v.Unit != "" {
-		owner := owner{vehicle: v.ID, agency: v.AgencyID, powertrain: v.Powertrain, protocol: v.Protocol}
+		owner := owner{vehicle: v.ID, agency: v.AgencyID, powertrain: v.Powertrain, protocol: v.Protocol, movedAt: v.MovedAt}
 		o.cached.Add(v.Unit, cachedOwner{owner, time.Now().Add(ownerTTL)})
 	}
 }
@@ -139,8 +141,8 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 	return found, err
 }
 
-// watchMoves updates the owners of units that left their vehicles lately, and of vehicles that came
-// to another agency, until the context ends.
+// watchMoves updates the owners of units that came to or left vehicles lately, and of vehicles that
+// came to another agency, until the context ends.
 func (o *owners) watchMoves(ctx context.Context) {
 	every := time.NewTicker(movesEvery)
 	defer every.Stop()
@@ -205,13 +207,14 @@ func (o *owners) query(ctx context.Context, where string, args ...any) (map[tele
 		AgencyID   telematics.AgencyID   `db:"agency_id"`
 		Powertrain telematics.Powertrain `db:"powertrain"`
 		Protocol   telematics.Protocol   `db:"protocol"`
+		MovedAt    *time.Time            `db:"moved_at"`
 	}
 	err := o.db.Prepared.Select(ctx, &rows, `
-		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol
+		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol, `+vehicles.MovedAt+` as moved_at
 		from units u join vehicles v on v.id = u.vehicle_id `+where, args...)
 	found := make(map[telematics.Unit]owner, len(rows))
 	for _, row := range rows {
-		found[row.Serial] = owner{row.VehicleID, row.AgencyID, row.Powertrain, row.Protocol}
+		found[row.Serial] = owner{row.VehicleID, row.AgencyID, row.Powertrain, row.Protocol, pg.FromTimestamp(row.MovedAt)}
 	}
 	return found, unavailable.Wrap("look up units", err)
 }

@@ -26,7 +26,7 @@ func (t *Twins) readRecord(ctx context.Context, id telematics.VehicleID) (*telem
 // covers, and the last sign of life, which may be older than the newest, and never newer. Cached
 // records do not expire: a claim detects an outdated one.
 func (t *Twins) cacheRecord(twin *telematics.Twin) {
-	t.owners.add(&twin.Vehicle)
+	t.owners.add(twin)
 	record := twin.ForOrders()
 	t.records.Add(twin.ID, &record)
 }
@@ -56,7 +56,7 @@ func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency tel
 // assigned by it.
 func (t *Twins) Confirm(id telematics.VehicleID, version int64) {
 	if twin, cached := t.records.Get(id); cached && twin.Version == version {
-		t.owners.add(&twin.Vehicle)
+		t.owners.add(twin)
 	}
 }
 

@@ -46,6 +46,9 @@ type History interface {
 	Record(telematics.VehicleID, telematics.AgencyID, telematics.Powertrain, *telematics.Report)
 	// Missed counts reports of units whose vehicles could not be looked up.
 	Missed(reports int)
+	// Moved counts reports that were made before the unit came to its vehicle, or the vehicle to
+	// its agency.
+	Moved(reports int)
 }
 
 // noHistory is for twins without a History.
@@ -54,6 +57,7 @@ type noHistory struct{}
 func (noHistory) Record(telematics.VehicleID, telematics.AgencyID, telematics.Powertrain, *telematics.Report) {
 }
 func (noHistory) Missed(int) {}
+func (noHistory) Moved(int)  {}
 
 // Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent
 // use.
@@ -200,14 +204,24 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 // one, receives whether Redis has it.
 func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
-	if o.Report != nil {
-		t.history.Record(owner.vehicle, owner.agency, owner.powertrain, o.Report)
-	}
+	t.record(o.Report, owner)
 	s := t.cache.of(owner.vehicle, o.Unit)
 	s.observe(o, owner, waiter)
 	t.toRedis.add(s)
 	if t.stateInterval == 0 {
 		t.toPostgres.add(s)
+	}
+}
+
+// record adds a report to the history of its vehicle and agency. One that was made before the unit,
+// or the vehicle, was moved is neither's: the unit had stored it.
+func (t *Twins) record(r *telematics.Report, owner owner) {
+	switch {
+	case r == nil:
+	case r.At.Before(owner.movedAt):
+		t.history.Moved(1)
+	default:
+		t.history.Record(owner.vehicle, owner.agency, owner.powertrain, r)
 	}
 }
 

@@ -248,7 +248,7 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				twins := New(Config{DB: &pg.DB{}, Redis: &redis.DB{}})
-				vehicle := telematics.Vehicle{ID: 1, Unit: "unit-1", Protocol: telematics.DefaultProtocol}
+				vehicle := telematics.Twin{Vehicle: telematics.Vehicle{ID: 1, Unit: "unit-1", Protocol: telematics.DefaultProtocol}}
 				if !c.uncached {
 					twins.owners.add(&vehicle)
 				}

@@ -56,6 +56,7 @@ type Row struct {
 	Fields       []byte         `db:"fields"`
 	Version      int64          `db:"version"`
 	BestEffort   bool           `db:"best_effort_unlock"`
+	MovedAt      *time.Time     `db:"moved_at"`
 	ContactRow
 }
 
@@ -91,7 +92,7 @@ const ContactColumns = `u.status as contact_status, u.session, u.former_sessions
 // Vehicles with their units' contacts, and with their snapshots.
 const (
 	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
-		v.image, v.features, v.capabilities, u.serial, u.protocol, u.installation, ` + ContactColumns
+		v.image, v.features, v.capabilities, u.serial, u.protocol, u.installation, ` + MovedAt + ` as moved_at, ` + ContactColumns
 	selectRecords = `
 	select ` + recordColumns + `, ` + RecordVersion + ` as version
 	from vehicles v left join units u on u.vehicle_id = v.id`
@@ -108,7 +109,10 @@ const (
 // but the last sign of life. It is compared with what the same program read on connections of the
 // same settings, and never kept.
 const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
-		u.serial, u.protocol, u.installation, u.status, u.session, u.changed_at, u.actions)::text, 0)`
+		u.serial, u.protocol, u.installation, u.status, u.session, u.changed_at, u.actions, v.moved_at, u.moved_at)::text, 0)`
+
+// MovedAt is the SQL of telematics.Twin.MovedAt.
+const MovedAt = `greatest(v.moved_at, u.moved_at)`
 
 func (r ContactRow) Contact() telematics.Contact {
 	return telematics.Contact{
@@ -143,7 +147,7 @@ func (r *Row) Twin() (telematics.Twin, error) {
 	if err != nil {
 		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
 	}
-	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version, BestEffortUnlock: r.BestEffort}, nil
+	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version, BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt)}, nil
 }
 
 // actions returns nil for null: nothing was said. Of what is remembered of thousands of vehicles,

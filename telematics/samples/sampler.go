@@ -16,7 +16,9 @@ const (
 	Full   Reason = "full"    // too many samples wait
 	// The vehicle of its unit could not be looked up.
 	NoVehicle Reason = "no_vehicle"
-	Refused   Reason = "refused" // by Postgres
+	// It was made before its unit came to the vehicle, or that to its agency.
+	Moved   Reason = "moved"
+	Refused Reason = "refused" // by Postgres
 )
 
 // Sampler chooses samples of reports, and buffers them until they are taken. It is safe for
@@ -130,11 +132,14 @@ func (s *Sampler) turn(now time.Time) {
 	}
 }
 
-// buffer needs the lock.
+// buffer needs the lock. Of an interval in which a vehicle has changed its agency, the former one
+// keeps the sample.
 func (s *Sampler) buffer(sample *Sample, begin int64) {
 	k := key{sample.Vehicle, begin}
 	if waiting, ok := s.buffered[k]; ok {
-		waiting.join(sample)
+		if waiting.Agency == sample.Agency {
+			waiting.join(sample)
+		}
 		return
 	}
 	if len(s.buffered) >= MaxBuffered {

@@ -150,3 +150,11 @@ func TestSampler_ForgetsVehiclesThatDoNotReport(t *testing.T) {
 		}
 	})
 }
+
+// The former agency of a vehicle must not get what another one's client did.
+func TestSampler_AnIntervalOfTwoAgenciesIsOfTheFirst(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	w.report(1, values{telematics.Battery: 80.0})
+	w.Add(1, 8, telematics.Electric, &telematics.Report{At: start.Add(time.Minute), Values: values{telematics.Latitude: 48.1}}, start.Add(time.Minute))
+	w.want("10:00:00 energy=800")
+}

@@ -1,0 +1,167 @@
+package twins
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/store/history"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+	"motorpool/telematics/samples"
+)
+
+// recordedFleet is two vehicles of agency 1, whose reports an instance adds to the telemetry
+// history.
+type recordedFleet struct {
+	*testing.T
+	db       *pg.DB
+	recorder *history.Recorder
+	metrics  *prometheus.Registry
+	twins    *Twins
+	unit     telematics.Unit // of vehicle 1
+}
+
+func newRecordedFleet(t *testing.T) *recordedFleet {
+	t.Helper()
+	db := storetest.Open(t, storetest.NewDatabase(t))
+	f := &recordedFleet{T: t, db: db, metrics: prometheus.NewRegistry()}
+	f.recorder = history.NewRecorder(history.Config{DB: db, Days: 7, Metrics: f.metrics})
+	if _, _, err := f.recorder.Keep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, f.unit = storetest.AddVehicle(t, db, 1)
+	f.exec(`insert into agencies (id, code, name) values (2, 'TWO', 'Two')`)
+	storetest.AddVehicle(t, db, 2)
+	f.exec(`delete from units where vehicle_id = 2`)
+	p := newRecord(db)
+	f.twins = New(Config{DB: db, Vehicles: p.Fleet, History: f.recorder})
+	return f
+}
+
+func (f *recordedFleet) exec(statement string) {
+	f.Helper()
+	if _, err := f.db.Pool.ExecContext(f.Context(), statement); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// report has the unit send, now, where it was.
+func (f *recordedFleet) report(at time.Time) {
+	f.Helper()
+	_, err := f.twins.Observe(f.Context(), []delivery.Observation{{Unit: f.unit, Protocol: telematics.DefaultProtocol, At: at, Report: &telematics.Report{
+		At: at, Values: map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5},
+	}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.recorder.Flush(f.Context())
+}
+
+// want checks how many samples an agency, or any for zero, has of a vehicle, and how many reports
+// were dropped.
+func (f *recordedFleet) want(vehicle telematics.VehicleID, agency telematics.AgencyID, want int, dropped float64) {
+	f.Helper()
+	q := samples.Query{Vehicle: vehicle, Agency: agency, From: time.Now().Add(-24 * time.Hour), To: time.Now().Add(time.Hour), Buckets: 1500}
+	got, err := history.Reader{DB: f.db, Days: 7}.Telemetry(f.Context(), q)
+	if err != nil || len(got) != want {
+		f.Errorf("agency %d has %d samples of vehicle %d, %v; want %d", agency, len(got), vehicle, err, want)
+	}
+	if n := f.dropped(); n != dropped {
+		f.Errorf("%v reports are counted as made before a move, want %v", n, dropped)
+	}
+}
+
+func (f *recordedFleet) dropped() (n float64) {
+	f.Helper()
+	families, err := f.metrics.Gather()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, label := range m.GetLabel() {
+				if label.GetValue() == "moved" {
+					n += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return n
+}
+
+// notices are the ways in which an instance notices that a unit, or its vehicle, was moved.
+var notices = map[string]func(*recordedFleet) error{
+	"the owner expires": func(f *recordedFleet) error { f.twins.owners.cached.Purge(); return nil },
+	"moves are read":    func(f *recordedFleet) error { return f.twins.owners.updateMoved(f.Context()) },
+	"a record is read": func(f *recordedFleet) error {
+		f.twins.owners.cached.Purge()
+		for _, id := range []telematics.VehicleID{1, 2} {
+			if _, err := f.twins.Record(f.Context(), id); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+}
+
+// A unit stores what it cannot send. What it stored before its vehicle came to another agency, a
+// client of the former one did.
+func TestHistory_ReportMadeBeforeItsVehicleCameToTheAgencyIsDropped(t *testing.T) {
+	for name, notice := range notices {
+		t.Run(name, func(t *testing.T) {
+			f, now := newRecordedFleet(t), time.Now()
+			f.report(now.Add(-3 * time.Hour))
+			f.exec(`update vehicles set agency_id = 2 where id = 1`)
+			if err := notice(f); err != nil {
+				t.Fatal(err)
+			}
+			f.report(now.Add(-2 * time.Hour))
+			f.want(1, 2, 0, 1)
+			f.report(time.Now())
+			f.want(1, 2, 1, 1)
+			f.want(1, 1, 1, 1)
+		})
+	}
+}
+
+// Likewise of a unit: it measured what another vehicle did. That holds, too, where the unit was in
+// no vehicle for a while.
+func TestHistory_ReportMadeBeforeItsUnitCameToTheVehicleIsDropped(t *testing.T) {
+	for name, notice := range notices {
+		t.Run(name, func(t *testing.T) {
+			f, now := newRecordedFleet(t), time.Now()
+			f.report(now.Add(-3 * time.Hour))
+			f.exec(`update units set vehicle_id = null where vehicle_id = 1`)
+			between := time.Now()
+			f.exec(`update units set vehicle_id = 2 where vehicle_id is null`)
+			if err := notice(f); err != nil {
+				t.Fatal(err)
+			}
+			f.report(now.Add(-2 * time.Hour))
+			f.report(between)
+			f.want(2, 0, 0, 2)
+			f.report(time.Now())
+			f.want(2, 0, 1, 2)
+			f.want(1, 0, 1, 2)
+		})
+	}
+}
+
+// An instance whose cached record is of before two moves must not take it for current: it would
+// assign what the agency between them did.
+func TestConfirm_RecordOfBeforeTwoMovesIsOutdated(t *testing.T) {
+	f := newRecordedFleet(t)
+	before, err := f.twins.Record(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.exec(`update vehicles set agency_id = 2 where id = 1`)
+	f.exec(`update vehicles set agency_id = 1 where id = 1`)
+	if after, err := f.twins.Record(t.Context(), 1); err != nil || after.Version == before.Version {
+		t.Errorf("the version is still %d, %v", after.Version, err)
+	}
+}
