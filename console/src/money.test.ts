@@ -8,6 +8,10 @@ it.each([
   [142.8, 'EUR', 'en', '€142.80'],
   [142.8, 'EUR', 'de', '142,80 €'],
   [1500, 'JPY', 'en', '¥1,500'],
+  [1320.5, 'HUF', 'en', 'HUF 1,320.50'],
+  [1320.5, 'HUF', 'de', '1.320,50 HUF'],
+  [12.345, 'IQD', 'en', 'IQD 12.345'],
+  [12.345, 'BHD', 'de', '12,345 BHD'],
 ])('writes %s %s in %s as %s', (amount, currency, locale, want) => expect(money(amount, currency, locale).replaceAll('\u00a0', ' ')).toBe(want));
 
 it.each([
@@ -15,6 +19,9 @@ it.each([
   [' 12.5 ', 'EUR', 12.5],
   ['12', 'JPY', 12],
   ['0.005', 'BHD', 0.005],
+  ['1320,50', 'HUF', 1320.5],
+  ['12.345', 'IQD', 12.345],
+  ['12.3456', 'IQD', null],
   ['12.505', 'EUR', null],
   ['12.5', 'JPY', null],
   ['1.234,50', 'EUR', null],
@@ -23,10 +30,19 @@ it.each([
   ['1e2', 'EUR', null],
 ])('reads %j %s as %s', (text, currency, want) => expect(parseAmount(text, currency)).toBe(want));
 
-it('writes what it reads', () => {
-  expect(decimals('BHD')).toBe(3);
-  expect(amountText(1234.5, 'EUR', 'de')).toBe('1234,50');
-  expect(parseAmount(amountText(1234.5, 'EUR', 'de'), 'EUR')).toBe(1234.5);
+it.each([
+  [1234.5, 'EUR', 'de', '1234,50'],
+  [1320.5, 'HUF', 'en', '1320.50'],
+  [1500, 'JPY', 'en', '1500'],
+  [12.345, 'BHD', 'de', '12,345'],
+  [12.34, 'IQD', 'en', '12.340'],
+])('suggests %s %s in %s as %s, and reads it', (amount, currency, locale, want) => {
+  expect(amountText(amount, currency, locale)).toBe(want);
+  expect(parseAmount(want, currency)).toBe(amount);
+});
+
+it('has the decimals of the service, not of the browser', () => {
+  expect(['EUR', 'HUF', 'JPY', 'BHD', 'IQD'].map(decimals)).toEqual([2, 2, 0, 3, 3]);
 });
 
 it('gives back what was taken, once', () => {
@@ -38,6 +54,8 @@ it('gives back what was taken, once', () => {
   expect(refundable(charge({ state: 'declined', amount: 5 }), [])).toBe(0);
   expect(refundable(charge({ kind: 'deposit', state: 'captured', amount: 200, settled: 50 }), [])).toBe(50);
   expect(refundable(charge({ kind: 'deposit', state: 'authorized', amount: 200 }), [])).toBe(0);
+  const forint = charge({ id: 'f', currency: 'HUF', amount: 1320.5 });
+  expect(refundable(forint, [forint, charge({ kind: 'refund', currency: 'HUF', amount: 0.25, refund_of: 'f' })])).toBe(1320.25);
 });
 
 it('divides a refund from the newest charge on', () => {

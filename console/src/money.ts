@@ -1,15 +1,18 @@
 // Amounts of money: as the language writes them, and computed in whole minor units.
 import type { Charge } from './api/client';
+import currencies from './currencies.json';
 
 /** An amount, as a language writes it: €12.50; 12,50 €. */
 export function money(amount: number, currency: string, locale: string): string {
-  return new Intl.NumberFormat(locale, { style: 'currency', currency }).format(amount);
+  const digits = decimals(currency);
+  return new Intl.NumberFormat(locale, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits }).format(amount);
 }
 
-/** How many decimals amounts of a currency have. */
-export function decimals(currency: string): number {
-  return new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2;
-}
+/** The currencies that do not have two decimals, as the service has them: see TestDigits_AreThoseOfTheConsole. */
+const notTwo: Readonly<Record<string, number>> = currencies;
+
+/** How many decimals amounts of a currency have. Browsers leave out those of some currencies, which the service charges. */
+export const decimals = (currency: string): number => notTwo[currency] ?? 2;
 
 export const toMinor = (amount: number, currency: string) => Math.round(amount * 10 ** decimals(currency));
 export const fromMinor = (minor: number, currency: string) => minor / 10 ** decimals(currency);

@@ -1,0 +1,46 @@
+package rental_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"testing"
+
+	"motorpool/rental"
+)
+
+// consoleCurrencies has the decimals of the currencies that do not have two. Browsers have others,
+// of several: those in which people write prices.
+const consoleCurrencies = "../console/src/currencies.json"
+
+// The console reads and writes amounts with the decimals that the service charges. UPDATE=1 writes
+// the table.
+func TestDigits_AreThoseOfTheConsole(t *testing.T) {
+	want := map[string]int{}
+	for i := range 26 * 26 * 26 {
+		code := string([]byte{'A' + byte(i/676), 'A' + byte(i/26%26), 'A' + byte(i%26)})
+		if c, err := rental.ParseCurrency(code); err == nil && c.Digits() != 2 {
+			want[code] = c.Digits()
+		}
+	}
+	if os.Getenv("UPDATE") == "1" {
+		text, err := json.MarshalIndent(want, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(consoleCurrencies, append(text, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(consoleCurrencies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]int
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s has\n%v, want\n%v: run this test with UPDATE=1", consoleCurrencies, got, want)
+	}
+}
