@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"motorpool/httpapi/accept"
 )
 
 // dist is what `npm run build` has written.
@@ -116,7 +118,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	content, etag := found.content, found.etag
 	if found.gzipped != nil {
 		header.Set("Vary", "Accept-Encoding")
-		if acceptsGzip(r.Header.Get("Accept-Encoding")) && r.Header.Get("Range") == "" {
+		if accept.Gzip(r.Header) && r.Header.Get("Range") == "" {
 			header.Set("Content-Encoding", "gzip")
 			content, etag = found.gzipped(), etag+"-gzip"
 		}
@@ -133,16 +135,4 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Cache-Control", "no-cache") // asks each time whether it has changed
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-}
-
-// acceptsGzip reports whether a browser reads gzip, by its Accept-Encoding.
-func acceptsGzip(header string) bool {
-	for part := range strings.SplitSeq(header, ",") {
-		coding, quality, _ := strings.Cut(part, ";")
-		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			q := strings.ReplaceAll(quality, " ", "")
-			return q != "q=0" && !strings.HasPrefix(q, "q=0.000")
-		}
-	}
-	return false
 }

@@ -97,7 +97,10 @@ func TestFilesAreSentCompressed(t *testing.T) {
 	if content, err := io.ReadAll(r); err != nil || !bytes.Equal(content, plain.Body.Bytes()) {
 		t.Errorf("%q %v", content, err)
 	}
-	for _, header := range []string{"", "identity", "gzip;q=0", "br"} {
+	if w := get(t, "/console/", "Accept-Encoding", "*"); w.Header().Get("Content-Encoding") != "gzip" {
+		t.Errorf("Accept-Encoding *: %v", w.Header())
+	}
+	for _, header := range []string{"", "identity", "gzip;q=0", "gzip;q=0.0", "br"} {
 		if w := get(t, "/console/", "Accept-Encoding", header); w.Header().Get("Content-Encoding") != "" {
 			t.Errorf("Accept-Encoding %q: %v", header, w.Header())
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/httpapi/accept"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/fleetmap"
 	"motorpool/httpapi/resource"
@@ -60,7 +61,7 @@ func (v vehicles) fleetMap(c *call) error {
 		return err
 	}
 	identify()
-	if acceptsGzip(c.Request().Header.Get(echo.HeaderAcceptEncoding)) {
+	if accept.Gzip(c.Request().Header) {
 		c.setHeader(echo.HeaderContentEncoding, "gzip")
 		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
 	}
@@ -92,18 +93,6 @@ func isCached(has, etag string) bool {
 	for tag := range strings.SplitSeq(has, ",") {
 		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
 			return true
-		}
-	}
-	return false
-}
-
-// acceptsGzip reports whether a caller reads gzip, by its Accept-Encoding.
-func acceptsGzip(header string) bool {
-	for part := range strings.SplitSeq(header, ",") {
-		coding, quality, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if coding = strings.TrimSpace(coding); strings.EqualFold(coding, "gzip") || coding == "*" {
-			weight, err := strconv.ParseFloat(strings.TrimPrefix(strings.ReplaceAll(quality, " ", ""), "q="), 64)
-			return err != nil || weight > 0
 		}
 	}
 	return false

@@ -58,7 +58,7 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 
 func TestFleetMap_CompressesForThoseWhoReadIt(t *testing.T) {
 	a := withMarkers(t)
-	for accepts, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "identity": false} {
+	for accepts, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "*, gzip;q=0.0": false, "identity": false} {
 		request, r := httptest.NewRequest(http.MethodGet, fleetPath, nil), httptest.NewRecorder()
 		withToken(adminToken(t))(request)
 		withHeader("Accept-Encoding", accepts)(request)
