@@ -136,7 +136,15 @@ func TestLimits_AreWhatIsAccepted(t *testing.T) {
 		t.Errorf("active: %+v", limits)
 	}
 	do(t)(d.CaptureDeposit(start, d.Limits().Capture, ""))
+	refused(t, "a capture above the limit", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(d.CaptureDeposit(start, d.Limits().Capture+1, ""))
 	do(t)(d.Fine(start, rental.Fee{Amount: d.Limits().Fee}))
+	if _, err := d.Fine(start, rental.Fee{Amount: d.Limits().Fee + 1}); err == nil {
+		t.Error("a fee above the limit is charged")
+	}
+	do(t)(d.Refund(start, d.Limits().Refund, ""))
+	if _, err := d.Refund(start, d.Limits().Refund+1, ""); err == nil {
+		t.Error("a refund above the limit is made")
+	}
 	d.Terms.FeeLimit = 5_000
 	if limit := d.Limits().Fee; limit != 5_000 {
 		t.Errorf("the agency's limit is %d", limit)
