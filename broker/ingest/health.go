@@ -19,9 +19,9 @@ type health struct {
 	on       bool
 	overflow prometheus.Counter
 
-	mu     sync.Mutex
-	heard  map[telematics.Unit]telematics.UnitHealth // at most maxHealth
-	clocks *lru.Cache[telematics.Unit, *clock]
+	mu       sync.Mutex
+	buffered map[telematics.Unit]telematics.UnitHealth // at most maxHealth
+	clocks   *lru.Cache[telematics.Unit, *clock]
 }
 
 func newHealth(on bool, overflow prometheus.Counter) *health {
@@ -29,7 +29,7 @@ func newHealth(on bool, overflow prometheus.Counter) *health {
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
-	return &health{on: on, overflow: overflow, heard: map[telematics.Unit]telematics.UnitHealth{}, clocks: clocks}
+	return &health{on: on, overflow: overflow, buffered: map[telematics.Unit]telematics.UnitHealth{}, clocks: clocks}
 }
 
 func (h *health) reject(unit telematics.Unit, why telematics.Reject, now time.Time) {
@@ -73,43 +73,43 @@ func (h *health) note(found telematics.UnitHealth) {
 
 // add is called with the mutex held.
 func (h *health) add(found telematics.UnitHealth) {
-	before, ok := h.heard[found.Unit]
-	if !ok && len(h.heard) == maxHealth {
+	before, ok := h.buffered[found.Unit]
+	if !ok && len(h.buffered) == maxHealth {
 		h.overflow.Inc()
 		return
 	}
-	h.heard[found.Unit] = before.Merge(found)
+	h.buffered[found.Unit] = before.Merge(found)
 }
 
-// take removes up to healthBatch units, and returns them in the order of their serials.
-func (h *health) take() []telematics.UnitHealth {
+// drain removes up to healthBatch units, and returns them in the order of their serials.
+func (h *health) drain() []telematics.UnitHealth {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	taken := make([]telematics.UnitHealth, 0, min(len(h.heard), healthBatch))
-	for unit, found := range h.heard { // in no order, so that each gets its turn
-		if len(taken) == healthBatch {
+	drained := make([]telematics.UnitHealth, 0, min(len(h.buffered), healthBatch))
+	for unit, found := range h.buffered { // in no order, so that none waits for long
+		if len(drained) == healthBatch {
 			break
 		}
-		taken = append(taken, found)
-		delete(h.heard, unit)
+		drained = append(drained, found)
+		delete(h.buffered, unit)
 	}
-	slices.SortFunc(taken, func(a, b telematics.UnitHealth) int { return cmp.Compare(a.Unit, b.Unit) })
-	return taken
+	slices.SortFunc(drained, func(a, b telematics.UnitHealth) int { return cmp.Compare(a.Unit, b.Unit) })
+	return drained
 }
 
 // storeHealth stores what was gathered of some units; others wait.
 func (in *Ingest) storeHealth(ctx context.Context) {
-	taken := in.health.take()
-	if len(taken) == 0 {
+	drained := in.health.drain()
+	if len(drained) == 0 {
 		return
 	}
 	ctx, cancel := in.step(ctx)
 	defer cancel()
-	if err := in.Health.StoreHealth(ctx, taken); err != nil {
-		for _, found := range taken {
+	if err := in.Health.StoreHealth(ctx, drained); err != nil {
+		for _, found := range drained {
 			in.health.note(found)
 		}
-		in.Logger.Warn("health of units not stored, retrying", "units", len(taken), "err", err)
+		in.Logger.Warn("health of units not stored, retrying", "units", len(drained), "err", err)
 	}
 }
 

@@ -64,13 +64,13 @@ func TestHealth_IsTakenInBatchesAndBounded(t *testing.T) {
 		t.Errorf("%v units beyond the limit, want 3", n)
 	}
 	found := map[telematics.Unit]int{}
-	for taken := h.take(); len(taken) > 0; taken = h.take() {
-		if len(taken) > healthBatch {
-			t.Fatalf("%d units taken", len(taken))
+	for drained := h.drain(); len(drained) > 0; drained = h.drain() {
+		if len(drained) > healthBatch {
+			t.Fatalf("%d units drained", len(drained))
 		}
-		for i, u := range taken {
-			if i > 0 && taken[i-1].Unit >= u.Unit {
-				t.Fatalf("%s after %s", u.Unit, taken[i-1].Unit)
+		for i, u := range drained {
+			if i > 0 && drained[i-1].Unit >= u.Unit {
+				t.Fatalf("%s after %s", u.Unit, drained[i-1].Unit)
 			}
 			found[u.Unit] += u.Rejects[telematics.Malformed].Count
 		}
@@ -84,8 +84,8 @@ func TestHealth_OffGathersNothing(t *testing.T) {
 	h := newHealth(false, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"}))
 	h.reject("u", telematics.Malformed, time.Now())
 	h.readClock("u", time.Hour, time.Now())
-	if taken := h.take(); len(taken) > 0 {
-		t.Errorf("gathered %+v", taken)
+	if drained := h.drain(); len(drained) > 0 {
+		t.Errorf("gathered %+v", drained)
 	}
 }
 
@@ -93,8 +93,8 @@ func TestReadClock_AnEndlessErrorIsStoredOnce(t *testing.T) {
 	h, now := newHealth(true, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})), time.Now()
 	for n := range 10 {
 		h.readClock("u", math.MaxInt64, now.Add(time.Duration(n)*time.Second))
-		if taken := h.take(); len(taken) != max(0, 1-n) || n == 0 && taken[0].Clock.Ahead != furthest {
-			t.Errorf("after %d s: %+v", n, taken)
+		if drained := h.drain(); len(drained) != max(0, 1-n) || n == 0 && drained[0].Clock.Ahead != furthest {
+			t.Errorf("after %d s: %+v", n, drained)
 		}
 	}
 }

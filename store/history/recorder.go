@@ -136,14 +136,14 @@ func (r *Recorder) Keep(ctx context.Context) (added, dropped int, err error) {
 
 // Flush writes what is buffered, and puts back what Postgres cannot take now.
 func (r *Recorder) Flush(ctx context.Context) {
-	taken := r.sampler.Take()
+	drained := r.sampler.Drain()
 	// In one order, so that two instances do not wait for each other.
-	slices.SortFunc(taken, func(a, b *samples.Sample) int {
+	slices.SortFunc(drained, func(a, b *samples.Sample) int {
 		return cmp.Or(a.Begin.Compare(b.Begin), cmp.Compare(a.Vehicle, b.Vehicle))
 	})
-	for len(taken) > 0 {
-		began, n := time.Now(), statementSize(taken)
-		err := r.write(ctx, taken[:n])
+	for len(drained) > 0 {
+		began, n := time.Now(), statementSize(drained)
+		err := r.write(ctx, drained[:n])
 		switch {
 		case err == nil:
 			r.metrics.stored.Add(float64(n))
@@ -151,11 +151,11 @@ func (r *Recorder) Flush(ctx context.Context) {
 			r.metrics.drop(samples.Refused, n)
 			r.log.Error("telemetry history refused by postgres", "samples", n, "err", err)
 		default:
-			r.sampler.PutBack(taken)
-			r.log.Warn("telemetry history not written to postgres, retrying", "samples", len(taken), "err", err)
+			r.sampler.PutBack(drained)
+			r.log.Warn("telemetry history not written to postgres, retrying", "samples", len(drained), "err", err)
 			return
 		}
-		if taken = taken[n:]; len(taken) > 0 {
+		if drained = drained[n:]; len(drained) > 0 {
 			select {
 			case <-time.After((share - 1) * time.Since(began)):
 			case <-ctx.Done():

@@ -21,7 +21,7 @@ const (
 	Refused Reason = "refused" // by Postgres
 )
 
-// Sampler chooses samples of reports, and buffers them until they are taken. It is safe for
+// Sampler chooses samples of reports, and buffers them until they are drained. It is safe for
 // concurrent use.
 type Sampler struct {
 	keep time.Duration
@@ -68,35 +68,35 @@ func (s *Sampler) Add(vehicle telematics.VehicleID, agency telematics.AgencyID, 
 		s.drop(TooOld, 1)
 		return
 	}
-	s.turn(now)
-	known, ok := s.latest[vehicle]
+	s.rotate(now)
+	cached, ok := s.latest[vehicle]
 	if !ok {
-		if known, ok = s.before[vehicle]; !ok {
-			known = latest{locked: -1, ignition: -1}
+		if cached, ok = s.before[vehicle]; !ok {
+			cached = latest{locked: -1, ignition: -1}
 		}
 	}
-	if ok && r.At.Unix() < known.begin { // the report is late
+	if ok && r.At.Unix() < cached.begin { // the report is late
 		alone := latest{locked: -1, ignition: -1}
-		alone.note(&sample)
+		alone.update(&sample)
 		s.buffer(&sample, alone.interval(r.At, false))
 		return
 	}
-	changed := known.note(&sample)
-	begin := known.interval(r.At, changed)
-	if begin != known.begin {
-		known.begin, known.has = begin, 0
+	changed := cached.update(&sample)
+	begin := cached.interval(r.At, changed)
+	if begin != cached.begin {
+		cached.begin, cached.has = begin, 0
 	}
-	news := sample.has&^known.has != 0
-	known.has |= sample.has
-	s.latest[vehicle] = known
-	if news {
+	hasNewField := sample.has&^cached.has != 0
+	cached.has |= sample.has
+	s.latest[vehicle] = cached
+	if hasNewField {
 		s.buffer(&sample, begin)
 	}
 }
 
-// note remembers a sample's state, and reports whether the vehicle has locked, unlocked, begun or
+// update applies a sample's state, and reports whether the vehicle has locked, unlocked, begun or
 // ceased to move.
-func (l *latest) note(s *Sample) (changed bool) {
+func (l *latest) update(s *Sample) (changed bool) {
 	for _, state := range [...]struct {
 		field Field
 		is    *int8
@@ -125,8 +125,8 @@ func (l *latest) interval(at time.Time, changed bool) int64 {
 	return max(l.begin, at.Truncate(Resting).Unix())
 }
 
-// turn forgets vehicles that have not reported for a while.
-func (s *Sampler) turn(now time.Time) {
+// rotate forgets vehicles that have not reported for a while.
+func (s *Sampler) rotate(now time.Time) {
 	if now.Sub(s.generation) >= 2*Resting {
 		s.latest, s.before, s.generation = make(map[telematics.VehicleID]latest, len(s.latest)), s.latest, now
 	}
@@ -151,23 +151,23 @@ func (s *Sampler) buffer(sample *Sample, begin int64) {
 	s.buffered[k] = &buffered
 }
 
-// Take returns what is buffered.
-func (s *Sampler) Take() []*Sample {
+// Drain returns what is buffered, and removes it.
+func (s *Sampler) Drain() []*Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	taken := make([]*Sample, 0, len(s.buffered))
+	drained := make([]*Sample, 0, len(s.buffered))
 	for _, sample := range s.buffered {
-		taken = append(taken, sample)
+		drained = append(drained, sample)
 	}
 	s.buffered = map[key]*Sample{}
-	return taken
+	return drained
 }
 
-// PutBack buffers again what was taken and not stored.
-func (s *Sampler) PutBack(taken []*Sample) {
+// PutBack returns to the buffer what was drained and not stored.
+func (s *Sampler) PutBack(drained []*Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sample := range taken {
+	for _, sample := range drained {
 		s.buffer(sample, sample.Begin.Unix())
 	}
 }

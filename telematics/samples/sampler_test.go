@@ -38,10 +38,10 @@ func (w *world) report(seconds int, v values) {
 // want compares the samples so far, in the order of time: their beginnings and fields.
 func (w *world) want(want ...string) {
 	w.Helper()
-	taken := w.Take()
-	slices.SortFunc(taken, func(a, b *Sample) int { return cmp.Or(a.Begin.Compare(b.Begin), cmp.Compare(a.Vehicle, b.Vehicle)) })
+	drained := w.Drain()
+	slices.SortFunc(drained, func(a, b *Sample) int { return cmp.Or(a.Begin.Compare(b.Begin), cmp.Compare(a.Vehicle, b.Vehicle)) })
 	var got []string
-	for _, s := range taken {
+	for _, s := range drained {
 		text := []string{s.Begin.Format("15:04:05")}
 		for f, name := range []string{"energy", "voltage", "speed", "signal", "latitude", "longitude", "locked", "ignition"} {
 			if value := s.Value(Field(f)); value != nil {
@@ -126,11 +126,11 @@ func TestSampler_WhatHasNoRoomIsDroppedAndCounted(t *testing.T) {
 	for vehicle := range telematics.VehicleID(MaxBuffered + 10) {
 		w.Add(vehicle, 7, telematics.Electric, &telematics.Report{At: start, Values: values{telematics.Battery: 50.0}}, start)
 	}
-	taken := w.Take()
+	drained := w.Drain()
 	w.report(0, values{telematics.OnboardV: 12.0})
-	w.PutBack(taken)
-	if len(taken) != MaxBuffered || w.Waiting() != MaxBuffered || w.dropped[Full] != 10 {
-		t.Errorf("%d taken, %d waiting, dropped: %v", len(taken), w.Waiting(), w.dropped)
+	w.PutBack(drained)
+	if len(drained) != MaxBuffered || w.Waiting() != MaxBuffered || w.dropped[Full] != 10 {
+		t.Errorf("%d drained, %d waiting, dropped: %v", len(drained), w.Waiting(), w.dropped)
 	}
 }
 
