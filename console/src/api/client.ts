@@ -36,6 +36,8 @@ export class ApiError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    /** Of a command that failed: what may be believed about the vehicle. */
+    readonly outcome: Schemas['Error']['outcome'] = null,
   ) {
     super(message);
   }
@@ -50,7 +52,7 @@ export function translateRefusals(by: typeof translated) {
 
 function refusal(status: number, { error, message }: Envelope<unknown, unknown>): ApiError {
   const code = error?.code ?? 'unknown';
-  return new ApiError(status, code, translated(code) ?? message);
+  return new ApiError(status, code, translated(code) ?? message, error?.outcome ?? null);
 }
 
 export interface Answer<Data, Meta> {
@@ -122,12 +124,15 @@ export async function getPages<Item>(path: string, pages: number): Promise<{ ite
   return { items, more: cursor !== null };
 }
 
+const orderWithin = 20_000;
+
 /** Orders an action; the answer comes as events, or by polling the command. */
 export const order = (vehicle: number, action: Action, key: string = crypto.randomUUID(), parameters?: unknown) =>
   call<Command>('POST', `api/v1/admin/vehicles/${vehicle}/control/${action}`, {
     // A request that is repeated after a lost answer moves the car once.
     headers: { Prefer: 'respond-async', 'Idempotency-Key': key },
     body: parameters ?? {},
+    signal: AbortSignal.timeout(orderWithin), // no other order can be given meanwhile
   });
 
 /** Orders an action of many vehicles. The key identifies the order: sent again, it returns its results. */

@@ -1,5 +1,5 @@
 // What may be done to a booking, and why not.
-import { ApiError, type AdminBooking, type Me } from '../api/client';
+import type { AdminBooking, Me } from '../api/client';
 import type { Texts } from '../texts/en';
 
 export type Change = 'start' | 'end' | 'refund' | 'capture' | 'fee';
@@ -40,34 +40,8 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
   }
 }
 
-/** Whether it is not known if a request was carried out. Sent again with its key, it is carried out once. */
-export function isLost(error: unknown): boolean {
-  return !(error instanceof ApiError) || error.code === 'no_answer' || error.code === 'idempotency_in_progress' || error.status >= 500;
-}
-
-/** A change that was sent, and not answered yet. */
-export interface Sent {
+/** A change with what it needs. */
+export interface Ordered {
   change: Change;
-  key: string;
   body?: Record<string, unknown>;
-}
-
-/** Keeps what was sent and not answered, of one person and booking, also while the page is loaded again. */
-export class SentChange {
-  #name: string;
-  #store: Storage;
-
-  constructor(who: string, booking: number, store: Storage) {
-    this.#name = `sent ${booking} ${who}`;
-    this.#store = store;
-  }
-
-  read(): Sent | null {
-    return JSON.parse(this.#store.getItem(this.#name) ?? 'null');
-  }
-
-  write(sent: Sent | null) {
-    if (sent) this.#store.setItem(this.#name, JSON.stringify(sent));
-    else this.#store.removeItem(this.#name);
-  }
 }

@@ -151,7 +151,6 @@ export const de: Texts = {
     andMore: (n) => `und ${n} weitere`,
     send: (action, n) => `${action} (${n})`,
     sending: 'Wird gesendet…',
-    lost: 'Es ist nicht bekannt, ob der Auftrag ankam. Versuchen Sie es noch einmal: Er wird einmal ausgeführt.',
     kinds: {
       open: 'wartet auf Antwort',
       executed: 'ausgeführt',
@@ -839,9 +838,6 @@ export const de: Texts = {
       capture: 'Der Einbehalt ist angeordnet: Die Kaution in der Tabelle sagt, ob er erfolgt ist.',
       fee: 'Die Gebühr ist angeordnet: Die letzte Zeile der Tabelle sagt, ob sie bezahlt ist.',
     },
-    lost: (what) => `Die Antwort ging verloren: Es ist nicht bekannt, ob dies ausgeführt wurde: ${what}. Senden Sie es noch einmal: Es wird einmal ausgeführt, und Sie sehen das Ergebnis.`,
-    sendAgain: 'Noch einmal senden',
-    forget: 'Nicht noch einmal senden',
     off: {
       administrator: 'Geld bewegt allein die Administration.',
       notUpcoming: (status) => `Die Buchung ist ${status}; beginnen kann eine bevorstehende.`,
@@ -852,7 +848,6 @@ export const de: Texts = {
       captured: 'Ein Einbehalt wurde schon angeordnet; je Buchung gibt es einen.',
       notHeld: 'Es ist keine Kaution vorgemerkt.',
       notStarted: 'Die Buchung hat nicht begonnen; es gibt nichts, wofür eine Gebühr anfiele.',
-      lost: 'Senden Sie zuerst die Anforderung oben noch einmal, deren Antwort verloren ging.',
     },
   },
   streets: {
@@ -861,5 +856,14 @@ export const de: Texts = {
     failed: (message) => `Die Straßen sind nicht zu lesen: ${message}`,
     damaged: 'Die Datei (--map) ist beschädigt.',
     noRanges: 'Ein Proxy zwischen diesem Browser und dem Dienst reicht Teile von Dateien nicht durch.',
+  },
+  lost: {
+    text: 'Es ist nicht bekannt, ob der Auftrag ankam. Versuchen Sie es noch einmal: Er wird einmal ausgeführt, und Sie sehen das Ergebnis.',
+    again: (name) => `Noch einmal: ${name}`,
+    forget: 'Nicht noch einmal senden',
+    tooOld: 'Es wurde nie bekannt, ob dieser Auftrag ankam. Er ist zu alt, um ihn noch einmal zu senden: Er könnte zweimal ausgeführt werden.',
+    look: { vehicle: 'Sehen Sie die Befehle des Fahrzeugs an.', bulk: 'Sehen Sie die Liste der Befehle an.', booking: 'Vergleichen Sie die Belastungen der Buchung.' },
+    looked: 'Ich habe verglichen',
+    first: 'Klären Sie zuerst den Auftrag oben, dessen Ausgang nicht bekannt ist.',
   },
 };

@@ -153,7 +153,6 @@ export const en = {
     andMore: (n: number) => `and ${n} more`,
     send: (action: string, n: number) => `${action} (${n})`,
     sending: 'Sending…',
-    lost: 'It is not known whether the order arrived. Try again: it is carried out once.',
     kinds: {
       open: 'waiting for the answer',
       executed: 'done',
@@ -833,9 +832,6 @@ export const en = {
       capture: 'The capture is ordered: the deposit in the table says whether it was taken.',
       fee: 'The fee is ordered: the last line of the table says whether it was paid.',
     },
-    lost: (what: string) => `The answer was lost: it is not known whether this was carried out: ${what}. Send it again: it is carried out once, and you see its result.`,
-    sendAgain: 'Send it again',
-    forget: 'Do not send it again',
     off: {
       administrator: 'Administrators alone move money.',
       notUpcoming: (status: string) => `The booking is ${status}; an upcoming one can be started.`,
@@ -846,7 +842,6 @@ export const en = {
       captured: 'A capture was ordered already; there is one for a booking.',
       notHeld: 'No deposit is held now.',
       notStarted: 'The booking has not started; there is nothing to charge a fee for.',
-      lost: 'First send the request above again, whose answer was lost.',
     },
   },
   streets: {
@@ -855,6 +850,15 @@ export const en = {
     failed: (message: string) => `The streets cannot be read: ${message}`,
     damaged: 'The file (--map) is damaged.',
     noRanges: 'A proxy between this browser and the service does not pass on parts of files.',
+  },
+  lost: {
+    text: 'It is not known whether the order arrived. Try again: it is carried out once, and you see its result.',
+    again: (name: string) => `Try again: ${name}`,
+    forget: 'Do not send it again',
+    tooOld: 'It was never known whether this order arrived. It is too long ago to send it again: it might be carried out twice.',
+    look: { vehicle: 'See the commands of the vehicle.', bulk: 'See the list of commands.', booking: 'Compare the charges of the booking.' },
+    looked: 'I have compared',
+    first: 'First settle the order above, whose outcome is not known.',
   },
 };
 

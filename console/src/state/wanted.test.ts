@@ -1,0 +1,16 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { Wanted } from './wanted.svelte';
+
+afterEach(() => void vi.useRealTimers());
+
+it('is taken once, by its vehicle, and not long after it was chosen', () => {
+  vi.useFakeTimers();
+  const wanted = new Wanted();
+  wanted.set(4, 'unlock');
+  expect(wanted.take(5)).toBeNull();
+  expect(wanted.take(4)).toBe('unlock');
+  expect(wanted.take(4)).toBeNull();
+  wanted.set(4, 'unlock');
+  vi.advanceTimersByTime(5000);
+  expect(wanted.take(4)).toBeNull();
+});
