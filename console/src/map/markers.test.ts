@@ -25,8 +25,8 @@ describe('markers', () => {
     expect(moved(car, { vehicle_id: 42, at, location: { latitude: 48.2 } })).toEqual({ ...car, latitude: 48.2, locatedAt: 1_200_000 });
     expect(moved(car, { vehicle_id: 42, at, telemetry: { battery_level_percent: 5 } })).toEqual({ ...car, energy: 5 });
     expect(moved(car, { vehicle_id: 42, at, connectivity: { status: 'standby' } })).toEqual({ ...car, contact: 'standby' });
-    const late = { vehicle_id: 42, at, location: { timestamp: '1970-01-01T00:00:01.000Z' } };
-    expect(moved(car, late).locatedAt).toBe(1_000_000);
+    const late = { vehicle_id: 42, at, location: { latitude: 50, timestamp: '1970-01-01T00:00:01.000Z' } };
+    expect(moved(car, late)).toEqual(car);
   });
   it.each([
     [{}, true],

@@ -48,11 +48,11 @@ const number = (value: unknown): number | null => (typeof value === 'number' ? v
 export function moved(marker: Marker, change: StatusChange): Marker {
   const { location = {}, telemetry = {}, connectivity = {} } = change;
   const next = { ...marker };
-  next.latitude = number(location.latitude) ?? marker.latitude;
-  next.longitude = number(location.longitude) ?? marker.longitude;
-  if ('latitude' in location || 'longitude' in location || 'timestamp' in location) {
-    const at = Date.parse(typeof location.timestamp === 'string' ? location.timestamp : change.at);
-    next.locatedAt = Math.max(at, marker.locatedAt ?? at);
+  const at = Date.parse(typeof location.timestamp === 'string' ? location.timestamp : change.at);
+  if (('latitude' in location || 'longitude' in location || 'timestamp' in location) && at >= (marker.locatedAt ?? at)) {
+    next.latitude = number(location.latitude) ?? marker.latitude;
+    next.longitude = number(location.longitude) ?? marker.longitude;
+    next.locatedAt = at;
   }
   next.energy = number(telemetry.fuel_level_percent) ?? number(telemetry.battery_level_percent) ?? marker.energy;
   next.contact = typeof connectivity.status === 'string' ? connectivity.status : marker.contact;

@@ -4,6 +4,7 @@ import { ApiError, get, getPages, type Command, type Halt, type Me, type Vehicle
 import { follow, type StatusChange } from '../api/events';
 import { serverTime } from '../api/servertime';
 import { markers } from './markers.svelte';
+import { Meanwhile } from './meanwhile';
 import { isNewer, merge } from './merge';
 
 export interface Alarm {
@@ -18,9 +19,8 @@ const pagesHeld = 10;
 const commandsHeld = 5000;
 const readAgainAfter = 3000;
 const askAfterEvery = 3000;
-const askedAtOnce = 50;
 
-class Fleet {
+export class Fleet {
   me = $state<Me | null>(null);
   vehicles = new SvelteMap<number, VehicleSummary>();
   /** Commands that are known, by id. */
@@ -36,9 +36,13 @@ class Fleet {
   /** Whether there are vehicles that are not held here. */
   more = $state(false);
   problem = $state('');
+  #meanwhile = new Meanwhile<VehicleSummary>();
+  #reading = 0;
+  #readingHalts = 0;
   #watching = new Set<(change: StatusChange) => void>();
   #stop = () => {};
   #again: ReturnType<typeof setTimeout> | undefined;
+  #haltsAgain: ReturnType<typeof setTimeout> | undefined;
 
   async start() {
     let stopped = false;
@@ -59,8 +63,7 @@ class Fleet {
       status: (change) => this.#report(change),
       presence: (id, connectivity) => {
         markers.contact(id, connectivity.status);
-        const known = this.vehicles.get(id);
-        if (known) this.vehicles.set(id, { ...known, connectivity: connectivity as VehicleSummary['connectivity'] });
+        this.#change(id, (vehicle) => ({ ...vehicle, connectivity: connectivity as VehicleSummary['connectivity'] }));
       },
       alarm: (vehicle, at, alarm) => {
         this.alarms = [{ vehicle, at, ...alarm }, ...this.alarms].slice(0, 20);
@@ -78,6 +81,7 @@ class Fleet {
       unfollow();
       clearInterval(asking);
       clearTimeout(this.#again);
+      clearTimeout(this.#haltsAgain);
     };
   }
 
@@ -90,9 +94,8 @@ class Fleet {
   /** Follows commands while no events come. */
   async #askAfterOpen() {
     if (this.connected) return;
-    const open = [...this.commands.values()].filter((c) => c.completed_at === null).slice(0, askedAtOnce);
     try {
-      for (const command of open) this.take((await get<Command>(`commands/${command.id}`)).data);
+      await this.#readOpen();
     } catch {
       // They are read again with everything else.
     }
@@ -117,11 +120,21 @@ class Fleet {
       .sort((a, b) => b.requested_at.localeCompare(a.requested_at));
   }
 
+  async #readHalts() {
+    const reading = ++this.#readingHalts;
+    const { data } = await get<Halt[]>('halts');
+    if (reading === this.#readingHalts) this.halts = data; // else a newer answer is there, or comes
+  }
+
+  /** Reads the halts; if that fails, again and again. */
   async readHalts() {
+    clearTimeout(this.#haltsAgain);
     try {
-      this.halts = (await get<Halt[]>('halts')).data;
-    } catch {
-      // The banner stays as it is; the next event reads again.
+      await this.#readHalts();
+      this.problem = '';
+    } catch (error) {
+      this.#say(error);
+      this.#haltsAgain = setTimeout(() => void this.readHalts(), readAgainAfter);
     }
   }
 
@@ -133,39 +146,61 @@ class Fleet {
   async #read() {
     clearTimeout(this.#again);
     markers.again();
+    const reading = ++this.#reading;
     try {
-      const [vehicles] = await Promise.all([getPages<VehicleSummary>('vehicles', pagesHeld), this.readHalts()]);
-      const ids = new Set(vehicles.items.map((v) => v.id));
-      for (const id of this.vehicles.keys()) if (!ids.has(id)) this.vehicles.delete(id);
-      this.more = vehicles.more;
-      for (const vehicle of vehicles.items) {
-        // An event that came meanwhile is newer.
-        const seen = this.vehicles.get(vehicle.id)?.connectivity.last_seen ?? '';
-        if ((vehicle.connectivity.last_seen ?? '') >= seen) this.vehicles.set(vehicle.id, vehicle);
-      }
-      // What was open may have ended meanwhile.
-      const open = [...this.commands.values()].filter((c) => c.completed_at === null).slice(0, askedAtOnce);
-      for (const command of open) this.take((await get<Command>(`commands/${command.id}`)).data);
+      let more = false;
+      const readVehicles = async () => {
+        const pages = await getPages<VehicleSummary>('vehicles', pagesHeld);
+        more = pages.more;
+        return pages.items;
+      };
+      const store = (vehicles: Map<number, VehicleSummary>) => {
+        if (reading !== this.#reading) return; // events may have been missed since: a newer one has begun
+        for (const id of this.vehicles.keys()) if (!vehicles.has(id)) this.vehicles.delete(id);
+        for (const [id, vehicle] of vehicles) this.vehicles.set(id, vehicle);
+        this.more = more;
+      };
+      await Promise.all([this.#meanwhile.read(readVehicles, store), this.#readHalts(), this.#readOpen()]);
+      if (reading !== this.#reading) return;
       this.problem = '';
       this.loaded = true;
       this.readings++;
     } catch (error) {
+      if (reading !== this.#reading) return;
       this.#say(error);
       this.#again = setTimeout(() => void this.#read(), readAgainAfter);
     }
   }
 
+  /** Reads all commands that are open: they may have ended meanwhile. */
+  async #readOpen() {
+    const open = [...this.commands.values()].filter((c) => c.completed_at === null);
+    if (open.length === 0) return;
+    const [oldest] = open.map((c) => c.requested_at).sort();
+    const { items, more } = await getPages<Command>(`commands?from=${oldest}`, commandsHeld / 100);
+    for (const command of items) this.take(command);
+    const read = new Set(items.map((c) => c.id));
+    for (const { id } of open) if (!more && !read.has(id)) this.commands.delete(id); // its vehicle belongs to another agency now
+  }
+
   /** Finds vehicles that are not held here. */
   async find(query: Record<string, string>) {
     const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
-    const { items } = await getPages<VehicleSummary>(`vehicles?${parameters}`, 1);
-    for (const vehicle of items) this.vehicles.set(vehicle.id, vehicle);
+    await this.#meanwhile.read(
+      async () => (await getPages<VehicleSummary>(`vehicles?${parameters}`, 1)).items,
+      (found) => found.forEach((vehicle, id) => this.vehicles.set(id, vehicle)),
+    );
+  }
+
+  #change(id: number, change: (vehicle: VehicleSummary) => VehicleSummary) {
+    this.#meanwhile.add(id, change);
+    const known = this.vehicles.get(id);
+    if (known) this.vehicles.set(id, change(known));
   }
 
   #report(change: StatusChange) {
     markers.report(change);
-    const known = this.vehicles.get(change.vehicle_id);
-    if (known) this.vehicles.set(change.vehicle_id, merge(known, change));
+    this.#change(change.vehicle_id, (vehicle) => merge(vehicle, change));
     for (const take of this.#watching) take(change);
   }
 

@@ -2,11 +2,12 @@
 import { ApiError, getIfChanged } from '../api/client';
 import { around, decode, moved, type Box, type FleetRows, type Marker } from '../map/markers';
 import type { StatusChange } from '../api/events';
+import { Meanwhile } from './meanwhile';
 
 const readEvery = 60_000;
 const readShare = 100; // reading takes at most one part in so many of the time, however large the fleet is
 
-class Markers {
+export class Markers {
   /** By id. Not reactive: there may be very many. See version and takeChanged. */
   all = new Map<number, Marker>();
   /** Counts readings of all. */
@@ -18,6 +19,8 @@ class Markers {
 
   #changed = new Set<number>();
   #etag = '';
+  #meanwhile = new Meanwhile<Marker>();
+  #readings = 0;
   #readers = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -43,31 +46,43 @@ class Markers {
   }
 
   report(change: StatusChange) {
-    const known = this.all.get(change.vehicle_id);
-    if (known) this.#set(moved(known, change));
+    this.#change(change.vehicle_id, (marker) => moved(marker, change));
   }
 
   contact(id: number, contact: string) {
-    const known = this.all.get(id);
-    if (known) this.#set({ ...known, contact });
+    this.#change(id, (marker) => ({ ...marker, contact }));
   }
 
-  #set(marker: Marker) {
-    this.all.set(marker.id, marker);
-    this.#changed.add(marker.id);
+  #change(id: number, change: (marker: Marker) => Marker) {
+    this.#meanwhile.add(id, change);
+    const known = this.all.get(id);
+    if (!known) return;
+    this.all.set(id, change(known));
+    this.#changed.add(id);
   }
 
   async #read() {
     clearTimeout(this.#timer);
     const began = performance.now();
+    const reading = ++this.#readings;
     try {
-      const answer = await getIfChanged<FleetRows>('fleet', this.#etag);
-      if (answer) {
-        this.#etag = answer.etag;
-        this.#take(decode(answer.data));
-      }
+      let etag: string | undefined;
+      await this.#meanwhile.read(
+        async () => {
+          const answer = await getIfChanged<FleetRows>('fleet', this.#etag);
+          etag = answer?.etag;
+          return answer ? decode(answer.data) : [];
+        },
+        (read) => {
+          if (etag === undefined || reading !== this.#readings) return; // nothing has changed, or a newer reading has begun
+          this.#etag = etag;
+          this.#take([...read.values()]);
+        },
+      );
+      if (reading !== this.#readings) return;
       this.problem = '';
     } catch (error) {
+      if (reading !== this.#readings) return;
       if (!(error instanceof ApiError && error.status === 401)) {
         this.problem = error instanceof Error ? error.message : String(error);
       }
@@ -84,7 +99,7 @@ class Markers {
       // What is stored may be older than what an event has brought.
       const known = before.get(marker.id);
       const newer = known?.locatedAt && known.locatedAt > (marker.locatedAt ?? 0) ? known : marker;
-      this.all.set(marker.id, { ...marker, latitude: newer.latitude, longitude: newer.longitude, locatedAt: newer.locatedAt });
+      this.all.set(marker.id, { ...marker, latitude: newer.latitude, longitude: newer.longitude, locatedAt: newer.locatedAt, energy: newer.energy });
     }
     this.agencies = [...new Set(markers.map((m) => m.agency))].sort((a, b) => a - b);
     this.box ??= around(markers);

@@ -43,6 +43,12 @@ describe('merge', () => {
     expect(after.location).toEqual(vehicle.location);
   });
 
+  it('leaves out a place that is older than the one it has', () => {
+    const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T08:00:00.000Z', location: { latitude: 4 }, telemetry: { speed_kmh: 9 } });
+    expect(after.location).toEqual(vehicle.location);
+    expect(after.telemetry.speed_kmh).toBe(9);
+  });
+
   it('forgets the address of a former position, and dates the new one', () => {
     const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', location: { latitude: 4 } });
     expect(after.location).toMatchObject({ latitude: 4, longitude: 2, address: null, timestamp: '2026-01-02T10:00:00.000Z' });

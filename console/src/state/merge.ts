@@ -1,12 +1,13 @@
 import type { Command, StatusMeta, VehicleStatus, VehicleSummary } from '../api/client';
 import type { StatusChange } from '../api/events';
 
-/** Returns a vehicle with what a report has changed; groups keep what the report does not have. */
+/** Returns a vehicle with what a report has changed; groups keep what the report does not have. A late place is left out. */
 export function merge(vehicle: VehicleSummary, change: StatusChange): VehicleSummary {
-  const location = { ...vehicle.location, ...change.location };
-  if (change.location && ('latitude' in change.location || 'longitude' in change.location)) {
-    location.timestamp = change.at;
-    location.address = null; // of the former position
+  let { location } = vehicle;
+  const at = (change.location?.timestamp as string | undefined) ?? change.at;
+  if (change.location && at >= (location.timestamp ?? '')) {
+    const isPlace = 'latitude' in change.location || 'longitude' in change.location;
+    location = { ...location, ...change.location, ...(isPlace && { timestamp: at, address: null }) }; // the address was of the former position
   }
   return {
     ...vehicle,
