@@ -90,7 +90,7 @@ async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers:
       if (done) break;
       clearTimeout(watch);
       watch = setTimeout(end, silentFor);
-      for (const event of events.read(decoder.decode(value, { stream: true }))) handle(event, handlers);
+      handleAll(events.read(decoder.decode(value, { stream: true })), handlers);
     }
   } catch {
     // Cut: what was read counts.
@@ -98,6 +98,20 @@ async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers:
     clearTimeout(watch);
   }
   return events.lastID;
+}
+
+/** Hands over events. After one that could not be handled, what is shown is read again. */
+export function handleAll(events: ServerEvent[], handlers: Handlers) {
+  let failed = false;
+  for (const event of events) {
+    try {
+      handle(event, handlers);
+    } catch (error) {
+      console.error(`event ${event.event} could not be handled`, error);
+      failed = true;
+    }
+  }
+  if (failed) handlers.reset();
 }
 
 function handle({ event, data }: ServerEvent, handlers: Handlers) {
