@@ -16,7 +16,12 @@ it.each([
   [{ from: '2026-01-02T10:00:00.000Z', to: '2026-01-02T10:00:00.001Z' }, true],
   [{ from: '2026-01-02T10:00:00.001Z' }, false],
   [{ to: '2026-01-02T10:00:00.000Z' }, false],
+  [{ from: 'x', to: '2026-13-01T10:00' }, true],
 ])('%o passes: %s', (change, want) => expect(passes(command, { ...none, ...change })).toBe(want));
+
+it('leaves out times that are none', () => {
+  expect(parametersOf({ actor: 'zoe', from: 'x', to: '2026-13-01T10:00' }).toString()).toBe('actor=zoe');
+});
 
 it('leaves out filters that are not set', () => {
   expect(parametersOf({ state: '', actor: 'a b', from: '2026-01-02T10:00:00Z' }).toString()).toBe('actor=a+b&from=2026-01-02T10%3A00%3A00.000Z');

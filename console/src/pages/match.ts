@@ -17,7 +17,10 @@ export function parametersOf(filters: Partial<Filters>): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(filters)) {
     if (!value) continue;
-    parameters.set(name, name === 'from' || name === 'to' ? new Date(value).toISOString() : value);
+    if (name === 'from' || name === 'to') {
+      const at = Date.parse(value);
+      if (!Number.isNaN(at)) parameters.set(name, new Date(at).toISOString()); // else an address was mistyped
+    } else parameters.set(name, value);
   }
   return parameters;
 }
@@ -29,7 +32,7 @@ export function passes(c: Command, f: Filters): boolean {
     (!f.outcome || c.outcome === f.outcome) &&
     (!f.vehicle_id || String(c.vehicle_id) === f.vehicle_id) &&
     (!f.actor || c.requested_by === f.actor) &&
-    (!f.from || Date.parse(c.requested_at) >= Date.parse(f.from)) &&
-    (!f.to || Date.parse(c.requested_at) < Date.parse(f.to))
+    !(Date.parse(c.requested_at) < Date.parse(f.from)) &&
+    !(Date.parse(c.requested_at) >= Date.parse(f.to))
   );
 }
