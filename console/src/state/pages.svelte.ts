@@ -20,36 +20,48 @@ export class Pages<Item> {
   readAt = $state<number | null>(null);
   #path: string;
   #readings = 0;
+  #shown = ''; // the filters of the items
 
   constructor(path: string) {
     this.#path = path;
   }
 
   /** Reads the first page, or the one that follows what was read. */
-  read(filters: URLSearchParams, next = false) {
+  async read(filters: URLSearchParams, next = false) {
     const reading = ++this.#readings;
-    return this.#try(async () => {
+    this.reading = true;
+    try {
       const { data, meta } = await this.#page(filters, pageSize, next ? this.cursor : null);
       if (reading !== this.#readings) return; // other filters were chosen meanwhile
       this.items = next ? [...this.items, ...data] : data;
       this.cursor = meta.next_cursor;
       if (!next) this.readAt = serverTime.now();
-    });
+      this.#shown = String(filters);
+      this.problem = '';
+    } catch (error) {
+      if (reading !== this.#readings) return;
+      this.problem = error instanceof Error ? error.message : String(error);
+      if (String(filters) === this.#shown) return;
+      // Rows of other filters are not shown as those of these.
+      this.items = [];
+      this.cursor = this.readAt = null;
+    } finally {
+      if (reading === this.#readings) this.reading = false;
+    }
   }
 
-  /** Saves all that passes the filters as a file. */
-  export(filters: URLSearchParams, file: string, columns: readonly Column<Item>[]) {
-    return this.#try(async () => {
-      const rows: Item[] = [];
-      let cursor: string | null = null;
-      for (let n = 0; n < exportedPages && (n === 0 || cursor); n++) {
-        const { data, meta } = await this.#page(filters, 100, cursor);
-        rows.push(...data);
-        cursor = meta.next_cursor;
-      }
-      const names = columns.map((column) => (typeof column === 'string' ? column : column[0]));
-      save(file, csv([names, ...rows.map((row) => columns.map((column) => (typeof column === 'string' ? (row[column] as Cell) : column[1](row))))]));
-    });
+  /** Saves what passes the filters as a file. Returns how many rows it has, and whether there are more: it has the newest. */
+  async export(filters: URLSearchParams, file: string, columns: readonly Column<Item>[]): Promise<{ rows: number; more: boolean }> {
+    const rows: Item[] = [];
+    let cursor: string | null = null;
+    for (let n = 0; n < exportedPages && (n === 0 || cursor); n++) {
+      const { data, meta } = await this.#page(filters, 100, cursor);
+      rows.push(...data);
+      cursor = meta.next_cursor;
+    }
+    const names = columns.map((column) => (typeof column === 'string' ? column : column[0]));
+    save(file, csv([names, ...rows.map((row) => columns.map((column) => (typeof column === 'string' ? (row[column] as Cell) : column[1](row))))]));
+    return { rows: rows.length, more: cursor !== null };
   }
 
   /** Whether the first page alone is shown. */
@@ -62,17 +74,5 @@ export class Pages<Item> {
     query.set('limit', String(limit));
     if (cursor) query.set('cursor', cursor);
     return get<Item[], { next_cursor: string | null }>(`${this.#path}?${query}`);
-  }
-
-  async #try(work: () => Promise<void>) {
-    this.reading = true;
-    try {
-      await work();
-      this.problem = '';
-    } catch (error) {
-      this.problem = error instanceof Error ? error.message : String(error);
-    } finally {
-      this.reading = false;
-    }
   }
 }

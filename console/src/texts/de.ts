@@ -857,6 +857,7 @@ export const de: Texts = {
     damaged: 'Die Datei (--map) ist beschädigt.',
     noRanges: 'Ein Proxy zwischen diesem Browser und dem Dienst reicht Teile von Dateien nicht durch.',
   },
+  exported: (n) => `Die Datei enthält nur die neuesten ${n} Zeilen: Es gibt mehr. Grenzen Sie die Filter ein, etwa «von» und «bis».`,
   lost: {
     text: 'Es ist nicht bekannt, ob der Auftrag ankam. Versuchen Sie es noch einmal: Er wird einmal ausgeführt, und Sie sehen das Ergebnis.',
     again: (name) => `Noch einmal: ${name}`,

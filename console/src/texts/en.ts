@@ -851,6 +851,7 @@ export const en = {
     damaged: 'The file (--map) is damaged.',
     noRanges: 'A proxy between this browser and the service does not pass on parts of files.',
   },
+  exported: (n: number) => `The file has the newest ${n} rows alone: there are more. Narrow the filters, such as from and to.`,
   lost: {
     text: 'It is not known whether the order arrived. Try again: it is carried out once, and you see its result.',
     again: (name: string) => `Try again: ${name}`,

@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { save } from '../csv';
+import { Pages } from './pages.svelte';
+
+vi.mock('../csv', async (original) => ({ ...(await original<typeof import('../csv')>()), save: vi.fn() }));
+
+let answers: ((status: number, ids?: number[], cursor?: string | null) => void)[];
+beforeEach(() => {
+  answers = [];
+  vi.stubGlobal('fetch', () => new Promise((resolve) => answers.push((status, ids = [], cursor = null) => resolve({ ok: status < 400, status, json: async () => ({ message: 'It failed.', data: ids.map((id) => ({ id })), meta: { next_cursor: cursor } }) }))));
+});
+afterEach(() => void vi.unstubAllGlobals());
+
+const filters = (state: string) => new URLSearchParams({ state });
+const ids = (list: Pages<{ id: number }>) => list.items.map((item) => item.id);
+
+it('does not show rows of other filters when a reading fails', async () => {
+  const list = new Pages<{ id: number }>('charges');
+  const [first, again, other] = [list.read(filters('paid')), () => list.read(filters('paid')), () => list.read(filters('failed'))];
+  answers[0]?.(200, [1, 2], 'more');
+  await first;
+  const second = again();
+  answers[1]?.(503);
+  await second;
+  expect([ids(list), list.problem]).toEqual([[1, 2], 'It failed.']); // the same, of before
+  const third = other();
+  answers[2]?.(503);
+  await third;
+  expect([ids(list), list.cursor, list.readAt, list.problem]).toEqual([[], null, null, 'It failed.']);
+});
+
+it('takes the answer of the newest reading alone', async () => {
+  const list = new Pages<{ id: number }>('charges');
+  const [old, newer] = [list.read(filters('paid')), list.read(filters('failed'))];
+  answers[0]?.(503);
+  await old;
+  expect([list.problem, list.reading]).toEqual(['', true]);
+  answers[1]?.(200, [3]);
+  await newer;
+  expect([ids(list), list.problem, list.reading]).toEqual([[3], '', false]);
+});
+
+it.each([
+  [99, null, { rows: 100, more: false }],
+  [200, 'next', { rows: 100, more: true }],
+])('says whether a file has all rows: %d pages', async (pages, last, want) => {
+  vi.stubGlobal('fetch', vi.fn());
+  let n = 0;
+  vi.mocked(fetch).mockImplementation(async () => ({ ok: true, status: 200, json: async () => ({ data: [{ id: ++n }], meta: { next_cursor: n > pages ? last : 'next' } }) }) as Response);
+  expect(await new Pages<{ id: number }>('charges').export(filters('paid'), 'charges.csv', ['id'])).toEqual(want);
+  expect(vi.mocked(save).mock.lastCall?.[1].split('\n').filter(Boolean)).toHaveLength(101);
+});
