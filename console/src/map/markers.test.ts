@@ -17,7 +17,7 @@ const all: Filter = { agency: '', status: '', contact: '', low: false, ids: null
 
 describe('markers', () => {
   it('are read by the names of columns', () => {
-    expect(car).toEqual({ id: 42, agency: 1, status: 'in_use', contact: 'online', latitude: 48.1, longitude: 11.5, locatedAt: 1_000_000, energy: 61.5 });
+    expect(car).toEqual({ id: 42, agency: 1, status: 'in_use', contact: 'online', latitude: 48.1, longitude: 11.5, locatedAt: 1_000_000, energy: 61.5, seenAt: 1_001_000 });
     expect(other).toMatchObject({ latitude: null, locatedAt: null, energy: null, contact: 'offline' });
   });
   it('move with reports, and keep what a report does not have', () => {

@@ -10,6 +10,8 @@ export interface Marker {
   longitude: number | null;
   /** When it was there, in milliseconds since 1970; null: not known. */
   locatedAt: number | null;
+  /** When the vehicle was last in touch, in milliseconds since 1970, where that was read. */
+  seenAt?: number | null;
   /** In percent; null: not known. */
   energy: number | null;
 }
@@ -26,9 +28,9 @@ export interface FleetRows {
 export function decode(rows: FleetRows): Marker[] {
   const place = (name: string) => rows.columns.indexOf(name);
   const [id, agency, status, contact] = [place('id'), place('agency_id'), place('status'), place('connectivity')];
-  const [latitude, longitude, located, energy] = [place('latitude'), place('longitude'), place('located_at'), place('energy_percent')];
+  const [latitude, longitude, located, energy, seen] = ['latitude', 'longitude', 'located_at', 'energy_percent', 'last_seen'].map(place) as [number, number, number, number, number];
   return rows.vehicles.map((row) => {
-    const at = row[located] ?? null;
+    const [at, seenAt] = [row[located] ?? null, row[seen] ?? null];
     return {
       id: row[id] ?? 0,
       agency: row[agency] ?? 0,
@@ -38,6 +40,7 @@ export function decode(rows: FleetRows): Marker[] {
       longitude: row[longitude] ?? null,
       locatedAt: at === null ? null : at * 1000,
       energy: row[energy] ?? null,
+      seenAt: seenAt === null ? null : seenAt * 1000,
     };
   });
 }

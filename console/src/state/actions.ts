@@ -36,6 +36,9 @@ const movingAbove = 5;
 const freshFor = 30_000;
 const whileStanding: Action[] = ['disable-driving', 'lock-and-disable-driving', 'unlock', 'unlock-and-enable-driving', 'open-top-case'];
 
+/** What gives a car into the hands of who stands there. */
+export const opening: Action[] = ['unlock', 'enable-driving', 'unlock-and-enable-driving', 'open-top-case'];
+
 /** Why an action is off; empty: it is on. */
 export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt | null, texts: Texts): string {
   if (me?.level === 'viewer') return texts.off.viewer;

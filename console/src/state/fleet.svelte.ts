@@ -183,6 +183,17 @@ export class Fleet {
     for (const { id } of open) if (!more && !read.has(id)) this.commands.delete(id); // its vehicle belongs to another agency now
   }
 
+  /** Takes when vehicles were last in touch from the markers: a report that changes nothing is no event. */
+  takeContacts() {
+    for (const [id, vehicle] of this.vehicles) {
+      const { contact, seenAt } = markers.all.get(id) ?? {};
+      const { status, last_seen } = vehicle.connectivity;
+      if (!contact || !seenAt || (last_seen !== null && seenAt <= Date.parse(last_seen))) continue;
+      const connectivity = { status: contact as typeof status, last_seen: new Date(seenAt).toISOString() };
+      this.vehicles.set(id, { ...vehicle, connectivity: { ...vehicle.connectivity, ...connectivity } });
+    }
+  }
+
   /** Finds vehicles that are not held here. */
   async find(query: Record<string, string>) {
     const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Command, VehicleSummary } from '../api/client';
 import type { Handlers } from '../api/events';
 import { Fleet } from './fleet.svelte';
+import { markers } from './markers.svelte';
 
 let events: Handlers;
 vi.mock('../api/events', () => ({
@@ -54,6 +55,22 @@ beforeEach(async () => {
   await vi.advanceTimersByTimeAsync(0);
   events.connected(true, '');
 });
+it('takes from the markers when a vehicle was in touch, where no event has said so', async () => {
+  fleet.vehicles.set(4, vehicle());
+  const unfollow = markers.follow();
+  const rows = (second: number) => ({
+    columns: ['id', 'connectivity', 'last_seen'], statuses: [], connectivities: ['offline', 'online'], vehicles: [[4, 1, Date.parse(at(second)) / 1000]],
+  });
+  const asking = await request('fleet');
+  await settle(() => asking.answer(rows(7)));
+  fleet.takeContacts();
+  expect(fleet.vehicles.get(4)?.connectivity).toEqual({ status: 'online', last_seen: at(7) });
+  fleet.vehicles.set(4, vehicle({ connectivity: { status: 'offline', last_seen: at(9) } }));
+  fleet.takeContacts();
+  expect(fleet.vehicles.get(4)?.connectivity.status).toBe('offline');
+  unfollow();
+});
+
 afterEach(() => {
   fleet.stop();
   vi.useRealTimers();

@@ -328,6 +328,7 @@ export const de: Texts = {
   failed: (message) => `Das hat nicht geklappt: ${message}`,
   again: 'Noch einmal',
   vehiclePage: {
+    unbooked: 'Es ist gerade nicht gebucht: Prüfen Sie, wer darum bittet.',
     groups: {
       doors: 'Türen',
       energy: 'Energie',

@@ -343,6 +343,7 @@ export const en = {
   failed: (message: string) => `This did not work: ${message}`,
   again: 'Try again',
   vehiclePage: {
+    unbooked: 'There is no booking of it now: check who is asking.',
     groups: {
       doors: 'Doors',
       energy: 'Energy',
