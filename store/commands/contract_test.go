@@ -81,8 +81,10 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 			if err != nil {
 				t.Fatal(err)
 			}
-			change(twin)
-			takeOut(id)
+			before := twin.Unit
+			if change(twin); twin.Unit != before {
+				takeOut(id)
+			}
 			exec(`update vehicles set agency_id = $2, status = $3, powertrain = $4, plate_number = $5, capabilities = $6 where id = $1`,
 				id, twin.AgencyID, twin.Status, twin.Powertrain, twin.Plate, pq.Array(twin.Actions))
 			if twin.Unit != "" {
