@@ -41,7 +41,7 @@ beforeEach(async () => {
   asked = [];
   vi.stubGlobal('fetch', (path: string) =>
     new Promise((resolve) => {
-      const answer = (status: number, body: object) => resolve({ ok: status < 400, status, json: async () => body });
+      const answer = (status: number, body: object) => resolve({ ok: status < 400, status, headers: new Headers(), json: async () => body });
       asked.push({
         path: path.replace('../api/v1/admin/', ''),
         answer: (data, meta = { next_cursor: null }) => answer(200, { data, meta }),
