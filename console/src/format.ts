@@ -13,13 +13,13 @@ export function age(at: string | null | undefined, now: number, texts: Texts): s
 
 /** The time of day with seconds, in the zone of the browser. */
 export function clockTime(at: string): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 1 });
+  return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 1, hourCycle: 'h23' });
 }
 
-/** A time to the minute, with its day unless that is today, in a language and the zone of the browser. */
-export function moment(at: string | number, code: string, now = Date.now()): string {
+/** A time to the minute or the second, with its day unless that is today, in a language and the zone of the browser. */
+export function moment(at: string | number, code: string, now = Date.now(), second?: '2-digit'): string {
   const time = new Date(at);
-  const clock = time.toLocaleTimeString(code, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const clock = time.toLocaleTimeString(code, { hour: '2-digit', minute: '2-digit', ...(second && { second }), hourCycle: 'h23' });
   if (time.toDateString() === new Date(now).toDateString()) return clock;
   return `${time.toLocaleDateString(code, { weekday: 'short', day: 'numeric', month: 'short' })}, ${clock}`;
 }

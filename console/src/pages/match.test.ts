@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Command } from '../api/client';
-import { parametersOf, passes, type Filters } from './match';
+import { parametersOf, passes, vehicleOf, type Filters } from './match';
 
 const command = { state: 'unknown', outcome: 'unknown', vehicle_id: 4, requested_by: 'zoe', requested_at: '2026-01-02T10:00:00.000Z' } as Command;
 const none: Filters = { state: '', outcome: '', vehicle_id: '', actor: '', from: '', to: '' };
@@ -26,3 +26,12 @@ it('leaves out times that are none', () => {
 it('leaves out filters that are not set', () => {
   expect(parametersOf({ state: '', actor: 'a b', from: '2026-01-02T10:00:00Z' }).toString()).toBe('actor=a+b&from=2026-01-02T10%3A00%3A00.000Z');
 });
+
+it.each([
+  ['m-im 2101', '1'],
+  ['MIM2101', '1'],
+  ['852', '3'],
+  ['17', '17'],
+  [' ', ''],
+  ['M-XX 1', null],
+])('takes %o for vehicle %o', (text, id) => expect(vehicleOf(text, [{ id: 1, plate_number: 'M-IM 2101' }, { id: 3, plate_number: '852' }])).toBe(id));

@@ -1,4 +1,4 @@
-import type { Command } from '../api/client';
+import type { Command, VehicleSummary } from '../api/client';
 
 /** The filters of a list, as they are in the address of the page. */
 export interface Filters {
@@ -35,4 +35,14 @@ export function passes(c: Command, f: Filters): boolean {
     !(Date.parse(c.requested_at) < Date.parse(f.from)) &&
     !(Date.parse(c.requested_at) >= Date.parse(f.to))
   );
+}
+
+const compact = (text: string) => text.replaceAll(/[\s-]/g, '').toLowerCase();
+
+/** The id of the vehicle that a person means by a plate or an id; empty: none is meant; null: it is neither. */
+export function vehicleOf(text: string, vehicles: Iterable<Pick<VehicleSummary, 'id' | 'plate_number'>>): string | null {
+  const word = compact(text);
+  if (!word) return '';
+  for (const v of vehicles) if (compact(v.plate_number) === word) return String(v.id);
+  return /^\d{1,15}$/.test(word) ? word : null;
 }

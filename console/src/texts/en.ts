@@ -301,8 +301,9 @@ export const en = {
     executed: 'Vehicle',
   },
   timeline: {
-    deadline: 'deadline',
-    expiry: 'expiry',
+    deadline: 'deadline: callers wait no longer',
+    expiry: 'expiry: from here on it starts nothing',
+    unknown: 'not known what the vehicle did',
     publication: (n: number, at: string) => `publication ${n} at ${at}`,
     description: (state: string, ms: number | null) => (ms === null ? `open: ${state}` : `${state} after ${(ms / 1000).toFixed(1)} s`),
   },
@@ -318,10 +319,15 @@ export const en = {
     took: 'Took',
     outcome: 'Outcome',
     note: 'Note',
+    noVehicle: 'No vehicle has this plate or id.',
+    about: 'About',
+    command: 'Command',
   },
   exportCSV: 'Export as CSV',
   readMore: 'Read more',
   noCommandsFound: 'No command matches. Remove a filter.',
+  noCommandsYet: 'No command was sent yet. Open a vehicle, and send one:',
+  published: (n: number) => `sent ${n} times`,
   noActivityFound: 'No entry matches. Remove a filter.',
   noCommands: 'No command was sent to this vehicle yet. The buttons above send one.',
   by: (who: string) => `by ${who}`,
@@ -619,7 +625,7 @@ export const en = {
     title: 'Bookings',
     status: { upcoming: 'upcoming', active: 'active', completed: 'completed', cancelled: 'cancelled' },
     columns: { reference: 'Booking', vehicle: 'Vehicle', client: 'Client', start: 'Start', end: 'End', payment: 'Payment', charged: 'Charged' },
-    filters: { reference: 'Reference', client: 'Client', agency: 'Agency id', vehicle: 'Vehicle id' },
+    filters: { reference: 'Reference', client: 'Client', agency: 'Agency id' },
     payment: {
       requires_action: 'waits for the card’s owner',
       failed: 'refused, and owed',
@@ -862,6 +868,7 @@ export const en = {
     looked: 'I have compared',
     first: 'First settle the order above, whose outcome is not known.',
   },
+  header: { find: 'Find', pages: 'Pages', language: 'Language' },
 };
 
 export type Texts = typeof en;
