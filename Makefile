@@ -14,6 +14,7 @@ dev: go ## run a complete installation here: servers, service, twelve demo cars 
 
 test: go ## run all tests, with the race detector, about 10 minutes (installs servers where it can)
 	@.ci/servers
+	@.ci/console packages
 	@.ci/test $(ARGS) ./... ./.ci/summary
 
 chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; a day of bought units, 24 minutes: ARGS=--day; money: ARGS="--bookings 2000"; failover: ARGS=--failover=postgres-sync; rolling restart: ARGS=--rollout; shards: ARGS=--shards; maintenance: ARGS=--maintenance)

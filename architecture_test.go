@@ -27,6 +27,8 @@ var arrows = map[string][]string{
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
 	"console":                     {"httpapi/accept"},
+	"console":                     {},
+	"console/consoletest":         {"simulator/devstack"},
 	"console/maptest":             {},
 	"deploy":                      {},
 	"deploy/haproxy":              {},
@@ -110,6 +112,7 @@ var homes = map[string][]string{
 	"github.com/prometheus/procfs":  {"cmd/bench/measure", "cmd/internal/app"},
 	"go.opentelemetry.io/":          {"tracing", "cmd/internal/app"},
 	"github.com/HdrHistogram/":      {"cmd/bench/load"},
+	"github.com/chromedp/":          {"console/consoletest"},
 	"gonum.org/v1/plot":             {"cmd/bench/report"},
 }
 

@@ -1,87 +1,426 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
-
-	"motorpool/simulator/devstack"
+	"motorpool/console/consoletest"
 )
 
-// browser opens a browser for a test. What a page logs as an error, such as a breach of its
-// Content-Security-Policy, fails the test.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	devstack.NeedServer(t, devstack.Browser)
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(devstack.Browser), chromedp.WindowSize(1280, 800),
-		chromedp.Flag("lang", "en"))
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil { // starts it
-		t.Fatal(err)
-	}
-	if err := chromedp.Listen(ctx, func(event any) {
-		switch event := event.(type) {
-		case *runtime.EventExceptionThrown:
-			t.Errorf("the page throws: %s", event.ExceptionDetails.Text)
-		case *log.EventEntryAdded:
-			if event.Entry.Level == log.EntryLevelError && !strings.Contains(event.Entry.Text, "status of 401") {
-				t.Errorf("the page logs: %s %s", event.Entry.Text, event.Entry.URL)
-			}
-		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+// desk is the console of an installation, and three people who are signed in to it.
+type desk struct {
+	*live
+	browser                         *consoletest.Browser
+	admin, agency, operator, viewer []*http.Cookie // agency: an administrator of agency 1
 }
 
-func TestConsole_MovesACarAndHaltsTheFleet(t *testing.T) {
-	ctx := browser(t)
-	world := begin(t, newDir(t), onSharedPostgres(t))
-	do := func(what string, steps ...chromedp.Action[chromedp.Void]) {
-		t.Helper()
-		if err := chromedp.Do(ctx, steps...); err != nil {
-			page, _ := chromedp.Run(context.WithoutCancel(ctx), chromedp.Evaluate[string]("document.body.innerText"))
-			t.Fatalf("%s: %v\n%s", what, err, page)
+// page opens a person's page. The map, which is slow without a graphics card, is shown when it is
+// asked for.
+func (d *desk) page(t *testing.T, person []*http.Cookie) *consoletest.Page {
+	t.Helper()
+	p := d.browser.Page(t, d.env["BASE_URL"], person...)
+	p.Before(`localStorage.map ??= 'hidden'`)
+	return p
+}
+
+// Each test has its own cars until the group ends, so that all can run concurrently; then come
+// those that concern the whole fleet.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	browser := consoletest.Open(t)
+	d := &desk{live: begin(t, t.TempDir(), onSharedPostgres(t)), browser: browser}
+	d.signsInOnce(t)
+	d.agency = consoletest.SignIn(t, d.env["CONSOLE_URL_AGENCY"])
+	d.operator = consoletest.SignIn(t, d.env["CONSOLE_URL_OPERATOR"])
+	d.viewer = consoletest.SignIn(t, d.env["CONSOLE_URL_VIEWER"])
+	t.Run("concurrently", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
+			"a car that answers":                 d.locksCar1,
+			"cars that are offline, drive, fail": d.saysWhyNot,
+			"a car that answers too late":        d.joinsALateAnswer,
+			"a viewer and an operator":           d.knowsItsRoles,
+			"a refund whose answer is lost":      d.refundsOnce,
+			"two operators":                      d.showsWhatOthersDo,
+			"the demo's tour":                    d.leadsThroughTheTour,
+			"every page":                         d.showsEveryPage,
+			"a wrong clock":                      d.countsByTheServicesClock,
+			"a failing service":                  d.saysWhatFailed,
+			"a page that is left":                d.leavesAPageThatReads,
+			"a cut network":                      d.saysThatItIsNotLive,
+			"a browser without WebGL":            d.worksWithoutWebGL,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t)
+			})
 		}
-	}
-	text := func(selector string) string {
-		t.Helper()
-		found, err := chromedp.Run(ctx, chromedp.Text(selector))
-		if err != nil {
-			t.Fatalf("%s: %v", selector, err)
-		}
-		return found
-	}
-	do("sign in", chromedp.Navigate(world.env["CONSOLE_URL"]), chromedp.WaitVisible("tbody tr:nth-child(12)"))
-	do("unlock car 1", chromedp.Click(`[data-vehicle="1"]`), chromedp.Click(`[data-action="unlock"]`),
-		chromedp.Click(`//dialog[@open]//button[text()="Unlock"]`), chromedp.WaitVisible(`[data-command][data-state="succeeded"] svg .end.succeeded`))
-	if got := text(".commands .state"); got != "done" {
-		t.Errorf("the unlock is %q", got)
-	}
-	if locked := world.status(1)["telemetry.is_locked"]; locked != false {
+	})
+	t.Run("by keyboard alone", d.needsNoMouse)
+	t.Run("all cars in one order", d.locksAllCars)
+	t.Run("a vehicle that is deleted", d.saysThatAVehicleIsGone)
+	t.Run("a session that ends", d.returnsAfterSigningIn)
+}
+
+func (d *desk) signsInOnce(t *testing.T) {
+	p := d.browser.Page(t, d.env["BASE_URL"])
+	p.Expect("status of 401")
+	p.Load(d.env["BASE_URL"]) // leads a browser to the console
+	p.See("a", "Sign in")
+	p.Load(d.env["CONSOLE_URL"])
+	p.See(`tr[data-vehicle="12"]`)
+	p.See("header", "admin")
+	d.admin = p.Session()
+	again := d.browser.Page(t, d.env["BASE_URL"])
+	again.Expect("status of 401")
+	again.Load(d.env["CONSOLE_URL"])
+	again.See("body", "signs in once, and was used")
+}
+
+// order does what orders a command, and returns the selector of what the page shows of it.
+func order(p *consoletest.Page, do func()) string {
+	p.Helper()
+	const ids = `[...document.querySelectorAll('[data-command]')].map((e) => e.dataset.command)`
+	before, _ := json.Marshal(consoletest.Value[[]string](p, ids)) // texts
+	do()
+	added := fmt.Sprintf(`(%s.find((id) => !%s.includes(id)) ?? '')`, ids, before)
+	p.Until("a command that is new", added+" !== ''")
+	return `[data-command="` + consoletest.Value[string](p, added) + `"]`
+}
+
+func (d *desk) locksCar1(t *testing.T) {
+	p := d.page(t, d.admin)
+	p.Open("#/")
+	p.Click(`[data-vehicle="1"]`)
+	p.See("h1", "M-IM 2101")
+	p.Click(`[data-action="unlock"]`)
+	p.See("dialog[open]", "All doors will be unlocked, for anyone who stands there.")
+	command := order(p, func() { p.Click("dialog[open] button", "Unlock") })
+	p.See(command+`[data-state="succeeded"]`, "Unlock done")
+	if locked := d.status(1)["telemetry.is_locked"]; locked != false {
 		t.Errorf("locked after it: %v", locked)
 	}
-	do("halt", chromedp.KeyEvent("h"), chromedp.SendKeys("dialog[open] input", "recall of brakes"), chromedp.Click("dialog[open] button.danger"), chromedp.WaitNotPresent("dialog[open]"), chromedp.WaitReady("body[data-halted]"))
-	for _, place := range []string{".halt strong", ".why"} {
-		if got := text(place); !strings.Contains(got, "recall of brakes") {
-			t.Errorf("%s says %q", place, got)
+	command = order(p, func() { p.Click(`[data-action="lock"]`) })
+	p.See(command+`[data-state="succeeded"]`, "Lock done")
+	p.See(command + ` svg .end.succeeded`)
+	p.Click(command+` a`, "Details")
+	p.See("h1", "Lock: M-IM 2101")
+	for _, step := range []string{"ordered", "published", "ended", "told"} {
+		p.See(`[data-step="` + step + `"]`)
+	}
+	p.See(`[data-step="told"]`, "the vehicle did it")
+}
+
+func (d *desk) saysWhyNot(t *testing.T) {
+	p := d.page(t, d.admin)
+	p.Expect("status of 409")
+	p.Open("#/vehicles/5")
+	p.See(`[data-action="unlock"][aria-disabled="true"]`)
+	p.See(".why", "Unlock")
+	p.See(".why", "The unit is offline.")
+	p.Click(`[data-action="unlock"]`)
+	p.Gone("dialog[open]")
+
+	p.Open("#/vehicles/6")
+	p.Click(`[data-action="disable-driving"]`)
+	p.See("dialog[open]", "The engine cannot be started again. A running engine goes on.")
+	p.Click("dialog[open] button", "Disable driving")
+	p.See(`[role="alert"]`, "driving")
+
+	p.Open("#/vehicles/10")
+	command := order(p, func() { p.Click(`[data-action="lock"]`) })
+	p.See(command+`[data-state="failed"]`, "tried and failed")
+	p.See(command, "Look at its state before you send it again.")
+	p.See(command + ` svg .end.failed`)
+}
+
+// hatched is the time in which it is not known what a vehicle did.
+const hatched = ` svg rect[fill^="url(#"]`
+
+func (d *desk) joinsALateAnswer(t *testing.T) {
+	p := d.page(t, d.admin)
+	p.Open("#/vehicles/8")
+	command := order(p, func() { p.Click(`[data-action="lock"]`) })
+	p.See(command + `[data-state="sent"]` + hatched)
+	p.See(`[data-action="lock"][aria-disabled="true"]`)
+	p.See(command+`[data-state="unknown"]`, "not known")
+	p.See(command + hatched)
+	p.See(command, "The vehicle may have done it.")
+	p.See(command+`[data-state="succeeded"]`, "A late answer settled it.")
+	p.See(command + hatched) // for as long as it was not known
+	p.Click(command+" a", "Details")
+	p.See(`[data-step="late"]`, "Late answer, after the caller had stopped waiting: done.")
+	p.See(`[data-step="told"]`, "it is not known what the vehicle did")
+}
+
+// api calls the API with the page's session, and returns the status and the code of the error.
+func api(p *consoletest.Page, method, path, body string) string {
+	p.Helper()
+	return consoletest.Value[string](p, fmt.Sprintf(`fetch('../api/v1/admin/%s', { method: '%s', headers: { 'Content-Type': 'application/json' }, body: '%s' })
+		.then(async (r) => r.status + ' ' + ((await r.json()).error?.code ?? ''))`, path, method, body))
+}
+
+func (d *desk) knowsItsRoles(t *testing.T) {
+	p := d.page(t, d.viewer)
+	p.Expect("status of 403")
+	p.Open("#/vehicles/2")
+	p.See("header", "viewer")
+	p.See(`[data-action="lock"][aria-disabled="true"]`)
+	p.See(".why", "Your role may see, and move nothing.")
+	p.Press("h")
+	p.See("dialog[open]", "Halting needs an administrator")
+	p.Press("Escape")
+	p.Open("#/")
+	p.Click(`[data-vehicle="2"] input[type="checkbox"]`)
+	p.See(`[data-action="lock"][aria-disabled="true"]`)
+	for path, body := range map[string]string{"vehicles/2/control/lock": "", "commands": `{"action":"lock","vehicle_ids":[2]}`} {
+		if got := api(p, "POST", path, body); got != "403 forbidden" {
+			t.Errorf("a viewer's POST %s: %s", path, got)
 		}
 	}
-	if r := world.call("POST", "vehicles/1/control/lock", "ADMIN_TOKEN"); r.Error.Code != "commands_halted" {
-		t.Errorf("a command while halted: %+v", r)
+
+	p = d.page(t, d.operator)
+	p.Expect("status of 403")
+	p.Open("#/vehicles/3")
+	p.See("header", "operator")
+	command := order(p, func() { p.Click(`[data-action="lock"]`) })
+	p.See(command+`[data-state="succeeded"]`, "by operator")
+	p.Press("h")
+	p.See("dialog[open]", "Halting needs an administrator")
+	if got := api(p, "PUT", "halts", `{"reason":"x"}`); got != "403 forbidden" {
+		t.Errorf("an operator's halt: %s", got)
 	}
-	do("resume", chromedp.Click(".halt button"), chromedp.WaitNotPresent("body[data-halted]"))
-	do("tour", chromedp.Click(`//nav//a[text()="Tour"]`), chromedp.Click(`[data-step="1"] button`), chromedp.WaitVisible(`[data-step="1"] [data-state="succeeded"]`), chromedp.WaitVisible(`[data-step="1"] .learned`))
-	do("sign out", chromedp.Click("header [popovertarget]"), chromedp.Click(`//header//button[text()="Sign out"]`), chromedp.WaitVisible(`//a[@href="sign-in"]`))
-	do("open the console again", chromedp.Navigate(world.env["BASE_URL"]+"/console/"), chromedp.WaitVisible(`//a[text()="Sign in"]`))
+}
+
+func (d *desk) refundsOnce(t *testing.T) {
+	booking := "bookings/" + d.env["BOOKING_COMPLETED"]
+	p := d.page(t, d.operator)
+	p.Expect("status of 403")
+	p.Open("#/" + booking)
+	p.See(`[data-action="refund"][aria-disabled="true"]`)
+	if got := api(p, "POST", booking+"/refund", `{"amount":1,"reason":"x"}`); got != "403 forbidden" {
+		t.Errorf("an operator's refund: %s", got)
+	}
+
+	p = d.page(t, d.admin)
+	p.Expect("ERR_CONNECTION_RESET")
+	p.Open("#/" + booking)
+	p.Click(`[data-action="refund"]`)
+	p.Fill(`dialog[open] input[name="amount"]`, "5.00")
+	p.Fill(`dialog[open] input[name="reason"]`, "the car was dirty")
+	p.See("dialog[open]", "€5.00")
+	p.Answer("POST", booking+"/refund", 0, "") // the refund is made, and the answer lost
+	p.Click(`[data-send="refund"]`)
+	p.See(`[role="alert"]`, "Refund, €5.00, the car was dirty")
+	p.Unanswer()
+	p.Click(`[data-send="again"]`)
+	p.Gone(`[role="alert"]`)
+	p.See(`tr[data-charge][data-state="paid"]`, "the car was dirty")
+	if refunded := consoletest.Value[float64](p, fmt.Sprintf(`fetch('../api/v1/admin/%s').then((r) => r.json()).then((r) => r.data.payment.refunded)`, booking)); refunded != 5 {
+		t.Errorf("refunded %v", refunded)
+	}
+}
+
+func (d *desk) showsWhatOthersDo(t *testing.T) {
+	mine, theirs := d.page(t, d.admin), d.page(t, d.operator)
+	mine.Open("#/vehicles/7") // its radio is slow
+	theirs.Open("#/vehicles/7")
+	mine.See(`[data-action="lock"][aria-disabled="false"]`)
+	command := order(mine, func() { theirs.Click(`[data-action="lock"]`) })
+	mine.See(command, "by operator")
+	mine.See(".why", "A command to this vehicle is running, ordered by operator.")
+	mine.See(command + `[data-state="succeeded"]`)
+	mine.See(`[data-action="lock"][aria-disabled="false"]`)
+}
+
+func (d *desk) leadsThroughTheTour(t *testing.T) {
+	p := d.page(t, d.admin)
+	p.Expect("status of 503")
+	p.Open("#/")
+	p.Click("nav a", "Tour")
+	p.Click(`[data-step="3"] button`)
+	p.See(`[data-step="3"]`, "Refused, and nothing was sent")
+	p.See(`[data-step="3"]`, "503 vehicle_offline")
+	p.Click(`[data-step="7"] button`) // a noisy radio
+	p.See(`[data-step="7"] [data-state="succeeded"]`)
+	p.See(`[data-step="7"] .learned`)
+}
+
+func (d *desk) needsNoMouse(t *testing.T) {
+	p := d.page(t, d.admin)
+	p.Expect("status of 503")
+	p.Open("#/")
+	p.See(`[data-vehicle="1"]`)
+	p.Press("Control+k")
+	p.See("dialog[open] input:focus")
+	p.Type("2101")
+	p.Press("Enter")
+	p.See("h1", "M-IM 2101")
+	p.Press("Control+k")
+	p.See("dialog[open] input:focus")
+	p.Type("lock 2101")
+	command := order(p, func() { p.Press("Enter") })
+	p.See(command+`[data-state="succeeded"]`, "Lock done")
+	p.See(`[data-action="unlock"][aria-disabled="false"]`)
+	p.TabTo(`[data-action="unlock"]`)
+	p.Press("Enter")
+	p.See("dialog[open] button:focus", "Unlock")
+	p.Press("Escape")
+	p.Gone("dialog[open]")
+	p.See(`[data-action="unlock"]:focus`) // as before the dialog
+	p.TabTo(command + ` a`)
+	p.Press("Enter")
+	p.See("h1", "Lock: M-IM 2101")
+
+	p.Press("h")
+	p.See("dialog[open] form")
+	p.TabTo("dialog[open] input")
+	p.Type("recall of brakes")
+	p.TabTo("dialog[open] button.danger")
+	p.Press("Enter")
+	p.Gone("dialog[open]")
+	p.See("body[data-halted]")
+	p.See(".halt", "recall of brakes")
+	p.See(".halt", "12 vehicles")
+	if got := api(p, "POST", "vehicles/1/control/lock", ""); got != "503 commands_halted" {
+		t.Errorf("a command while commands are halted: %s", got)
+	}
+	p.Press("Control+k")
+	p.Type("2101")
+	p.Press("Enter")
+	p.See(`[data-action="lock"][aria-disabled="true"]`)
+	p.See(".why", "Commands are halted: recall of brakes")
+	p.TabTo(".halt button")
+	p.Press("Enter")
+	p.Gone(".halt")
+	p.Gone("body[data-halted]")
+	p.See(`[data-action="lock"][aria-disabled="false"]`)
+	p.Press("?")
+	p.See("dialog[open]", "halt commands")
+	p.Press("Escape", "g", "/")
+	p.See("input[type=search]:focus")
+	p.Type("2104")
+	p.Gone(`[data-vehicle="1"]`)
+	p.Press("ArrowDown", "x")
+	p.See("section", "1 vehicle selected")
+}
+
+func (d *desk) locksAllCars(t *testing.T) {
+	p := d.page(t, d.admin)
+	p.Open("#/")
+	p.See(`[data-vehicle="12"]`)
+	p.Click(`thead input[type="checkbox"]`)
+	p.See("section", "12 vehicles selected")
+	p.Click(`section [data-action="lock"]`)
+	p.See("h1", "Lock: 12 vehicles")
+	row := func(vehicle int, kind string) string {
+		return fmt.Sprintf(`tr[data-kind="%s"]:has(a[href="#/vehicles/%d"])`, kind, vehicle)
+	}
+	for _, vehicle := range []int{1, 2, 3, 4, 6, 7, 9, 11, 12} {
+		p.See(row(vehicle, "executed"))
+	}
+	p.See(row(5, "refused"), "offline")
+	p.See(row(10, "failed"), "Look at its state")
+	p.See(row(8, "unknown"), "The vehicle may have done it.")
+	p.See("button", "1 not known")
+	p.See(row(8, "executed"), "answered late")
+	p.Gone("button", "not known")
+	p.Click("button", "Select the 2 that did not do it")
+	p.See("section", "2 vehicles selected")
+	p.Open("#/commands")
+	p.See("tr[data-command]")
+	p.Select("main .filter select", "failed")
+	p.Gone(`tr[data-state="succeeded"]`)
+	p.See(`tr[data-state="failed"]`, "M-IM 2110")
+	p.Open("#/activity")
+	p.See("td", "command.lock")
+}
+
+// screenshots is the environment variable that names a folder for pictures of all pages, for those
+// who judge the design.
+const screenshots = "CONSOLE_SCREENSHOTS"
+
+// pages are all that the console shows. A new page is a line here.
+var pages = []struct {
+	name, path string // {command}, {bulk}, {booking}: of one there is
+	shows      string
+	then       func(*consoletest.Page) // opens what is no page
+}{
+	{"fleet", "#/", `tr[data-vehicle="12"]`, nil},
+	{"fleet, selected", "#/", `tr[data-vehicle="12"]`, func(p *consoletest.Page) { p.Press("/", "ArrowDown", "x"); p.See(".chosen") }},
+	{"fleet, nothing found", "#/?q=zzz", "p", func(p *consoletest.Page) { p.See("main p", "No vehicle matches.") }},
+	{"vehicle", "#/vehicles/2", `dd`, nil},
+	{"vehicle, offline", "#/vehicles/5", `.why`, nil},
+	{"vehicle, confirm", "#/vehicles/2", `dd`, func(p *consoletest.Page) { p.Click(`[data-action="unlock"]`); p.See("dialog[open]") }},
+	{"vehicle, none", "#/vehicles/999", `[role="alert"]`, nil},
+	{"command", "#/commands/{command}", `[data-step="told"]`, nil},
+	{"commands", "#/commands", `tr[data-command]`, nil},
+	{"commands, none", "#/commands?actor=none", "p", func(p *consoletest.Page) { p.See("main p", "No command matches.") }},
+	{"activity", "#/activity", `td`, nil},
+	{"bookings", "#/bookings", `tr[data-booking]`, nil},
+	{"booking", "#/bookings/{booking}", `tr[data-charge]`, nil},
+	{"booking, refund", "#/bookings/{booking}", `tr[data-charge]`, func(p *consoletest.Page) { p.Click(`[data-action="refund"]`); p.See("dialog[open]") }},
+	{"charges", "#/charges", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
+	{"units", "#/units", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
+	{"units, all", "#/units?view=all", `td`, nil},
+	{"units, unknown", "#/units?view=unknown", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
+	{"bulk", "#/bulk/{bulk}", `tr[data-kind="refused"]`, nil},
+	{"tour", "#/tour", `[data-step="7"]`, nil},
+	{"menu", "#/activity", `td`, func(p *consoletest.Page) { p.Click("header button[popovertarget]"); p.See("[popover]", "Sign out") }},
+	{"help", "#/activity", `td`, func(p *consoletest.Page) { p.Press("?"); p.See("dialog[open]") }},
+	{"halt", "#/activity", `td`, func(p *consoletest.Page) { p.Press("h"); p.See("dialog[open]") }},
+	{"palette", "#/activity", `td`, func(p *consoletest.Page) { p.Press("Control+k"); p.Type("lock 21"); p.See("dialog[open]") }},
+	{"fleet with its map", "#/", `tr[data-vehicle="12"]`, func(p *consoletest.Page) {
+		p.Click("button", "Show map")
+		p.See(`[data-map="drawn"]`)
+		p.See(".about", "--map FILE.pmtiles")
+	}},
+}
+
+// narrow is the width of the narrowest window for which the console is made.
+const narrow = 360
+
+func (d *desk) showsEveryPage(t *testing.T) {
+	p := d.page(t, d.admin)
+	p.NeedAxe()
+	p.Expect("status of 404")
+	p.Open("#/")
+	p.See(`tr[data-vehicle="12"]`)
+	there := strings.NewReplacer(
+		"{command}", consoletest.Value[string](p, `fetch('../api/v1/admin/vehicles/2/control/lock', { method: 'POST' }).then((r) => r.json()).then((r) => r.data.id)`),
+		"{bulk}", consoletest.Value[string](p, `fetch('../api/v1/admin/commands', { method: 'POST', headers: { 'Content-Type': 'application/json' },
+			body: '{"action":"attention","parameters":{"signal":"lights"},"vehicle_ids":[2,5,12]}' }).then((r) => r.json()).then((r) => r.data.id)`),
+		"{booking}", d.env["BOOKING_ACTIVE"],
+	)
+	for _, page := range pages {
+		p.Open(there.Replace(page.path))
+		p.See(page.shows)
+		if page.then != nil {
+			page.then(p)
+		}
+		for _, theme := range []string{"light", "dark"} {
+			p.Dark(theme == "dark")
+			p.Audit(page.name + ", " + theme)
+			d.picture(p, page.name, theme, 1280)
+			if theme == "light" || os.Getenv(screenshots) != "" {
+				p.Resize(narrow, 780)
+				p.Fits(page.name)
+				d.picture(p, page.name, theme, narrow)
+				p.Resize(1280, 800)
+			}
+		}
+		p.Dark(false)
+		p.Press("Escape")
+		p.Gone("dialog[open]")
+	}
+}
+
+func (d *desk) picture(p *consoletest.Page, name, theme string, width int) {
+	if folder := os.Getenv(screenshots); folder != "" {
+		p.Shoot(filepath.Join(folder, fmt.Sprintf("%s, %s, %d.png", name, theme, width)))
+	}
 }
