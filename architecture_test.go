@@ -27,7 +27,6 @@ var arrows = map[string][]string{
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
 	"console":                     {"httpapi/accept"},
-	"console":                     {},
 	"console/consoletest":         {"simulator/devstack"},
 	"console/maptest":             {},
 	"deploy":                      {},

@@ -21,7 +21,7 @@ func (d *desk) countsByTheServicesClock(t *testing.T) {
 func (d *desk) saysWhatFailed(t *testing.T) {
 	p := d.page(t, d.admin)
 	p.Expect("status of 500", "ERR_CONNECTION_RESET")
-	const failure = `{"success":false,"message":"The database is on fire.","data":null,"meta":null,"error":{"code":"internal_error"}}`
+	const failure = `{"success":false,"message":"The database is on fire.","data":null,"meta":null,"error":{"code":"internal_error","outcome":"not_executed"}}`
 	p.Answer("GET", "/api/v1/admin/vehicles?", 500, failure)
 	p.Open("#/")
 	p.See(`[role="alert"]`, "The database is on fire.")
