@@ -140,6 +140,7 @@ export const de: Texts = {
     all: (n) => `alle ${n} angezeigten wählen`,
     bar: 'Gewählte Fahrzeuge',
     count: (n) => (n === 1 ? '1 Fahrzeug gewählt' : `${n} Fahrzeuge gewählt`),
+    hidden: (n, plates) => `, ${n} davon hier nicht zu sehen: ${plates.join(', ')}${n > plates.length ? ' …' : ''}`,
     clear: 'Keines wählen',
     tooMany: 'Ein Auftrag nimmt höchstens 1.000 Fahrzeuge. Wählen Sie weniger.',
   },

@@ -142,6 +142,7 @@ export const en = {
     all: (n: number) => `select all ${n} that are shown`,
     bar: 'Selected vehicles',
     count: (n: number) => (n === 1 ? '1 vehicle selected' : `${n} vehicles selected`),
+    hidden: (n: number, plates: string[]) => `, ${n} of them not shown here: ${plates.join(', ')}${n > plates.length ? ' …' : ''}`,
     clear: 'Select none',
     tooMany: 'One order takes at most 1,000 vehicles. Select fewer.',
   },
