@@ -42,7 +42,6 @@ func TestConsole(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"a car that answers":                 d.locksCar1,
 			"cars that are offline, drive, fail": d.saysWhyNot,
-			"a car that answers too late":        d.joinsALateAnswer,
 			"a viewer and an operator":           d.knowsItsRoles,
 			"a refund whose answer is lost":      d.refundsOnce,
 			"two operators":                      d.showsWhatOthersDo,
@@ -127,6 +126,9 @@ func (d *desk) saysWhyNot(t *testing.T) {
 	p.Open("#/vehicles/6")
 	p.See(`[data-action="disable-driving"][aria-disabled="true"]`)
 	p.See(".why", "The vehicle is driving. This works only while it stands.")
+	if got := api(p, "POST", "vehicles/6/control/disable-driving", ""); got != "409 vehicle_state_conflict" {
+		t.Errorf("the immobilizer of a car that drives: %s", got)
+	}
 
 	p.Open("#/vehicles/10")
 	command := order(p, func() { p.Click(`[data-action="lock"]`) })
@@ -137,22 +139,6 @@ func (d *desk) saysWhyNot(t *testing.T) {
 
 // hatched is the time in which it is not known what a vehicle did.
 const hatched = ` svg rect[fill^="url(#"]`
-
-func (d *desk) joinsALateAnswer(t *testing.T) {
-	p := d.page(t, d.admin)
-	p.Open("#/vehicles/8")
-	command := order(p, func() { p.Click(`[data-action="lock"]`) })
-	p.See(command + `[data-state="sent"]` + hatched)
-	p.See(`[data-action="lock"][aria-disabled="true"]`)
-	p.See(command+`[data-state="unknown"]`, "not known")
-	p.See(command + hatched)
-	p.See(command, "The vehicle may have done it.")
-	p.See(command+`[data-state="succeeded"]`, "A late answer settled it.")
-	p.See(command + hatched) // for as long as it was not known
-	p.Click(command+" a", "Details")
-	p.See(`[data-step="late"]`, "Late answer, after the caller had stopped waiting: done.")
-	p.See(`[data-step="told"]`, "it is not known what the vehicle did")
-}
 
 // api calls the API with the page's session, and returns the status and the code of the error.
 func api(p *consoletest.Page, method, path, body string) string {
@@ -236,12 +222,14 @@ func (d *desk) showsWhatOthersDo(t *testing.T) {
 
 func (d *desk) leadsThroughTheTour(t *testing.T) {
 	p := d.page(t, d.admin)
-	p.Expect("status of 503")
+	p.Expect("status of 503", "status of 409")
 	p.Open("#/")
 	p.Click("nav a", "Tour")
 	p.Click(`[data-step="3"] button`)
 	p.See(`[data-step="3"]`, "Refused, and nothing was sent")
 	p.See(`[data-step="3"]`, "503 vehicle_offline")
+	p.Click(`[data-step="4"] button`)
+	p.See(`[data-step="4"]`, "409 vehicle_state_conflict")
 	p.Click(`[data-step="7"] button`) // a noisy radio
 	p.See(`[data-step="7"] [data-state="succeeded"]`)
 	p.See(`[data-step="7"] .learned`)
@@ -306,24 +294,38 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.See("section", "1 vehicle selected")
 }
 
+// Car 8 answers after 20 s: its page shows that, too.
 func (d *desk) locksAllCars(t *testing.T) {
-	p := d.page(t, d.admin)
+	p, car8 := d.page(t, d.admin), d.page(t, d.admin)
+	car8.Open("#/vehicles/8")
+	car8.See(`[data-action="lock"][aria-disabled="false"]`)
 	p.Open("#/")
 	p.See(`[data-vehicle="12"]`)
 	p.Click(`thead input[type="checkbox"]`)
 	p.See("section", "12 vehicles selected")
-	p.Click(`section [data-action="lock"]`)
+	command := order(car8, func() { p.Click(`section [data-action="lock"]`) })
+	car8.See(command + `[data-state="sent"]` + hatched)
+	car8.See(`[data-action="lock"][aria-disabled="true"]`)
 	p.See("h1", "Lock: 12 vehicles")
 	row := func(vehicle int, kind string) string {
 		return fmt.Sprintf(`tr[data-kind="%s"]:has(a[href="#/vehicles/%d"])`, kind, vehicle)
 	}
+	p.See(row(8, "unknown"), "The vehicle may have done it.")
+	p.See("button", "1 not known")
+	car8.See(command+`[data-state="unknown"]`, "not known")
+	car8.See(command + hatched)
+	car8.See(command, "The vehicle may have done it.")
 	for _, vehicle := range []int{1, 2, 3, 4, 6, 7, 9, 11, 12} {
 		p.See(row(vehicle, "executed"))
 	}
 	p.See(row(5, "refused"), "offline")
 	p.See(row(10, "failed"), "Look at its state")
-	p.See(row(8, "unknown"), "The vehicle may have done it.")
-	p.See("button", "1 not known")
+
+	car8.See(command+`[data-state="succeeded"]`, "A late answer settled it.")
+	car8.See(command + hatched) // for as long as it was not known
+	car8.Click(command+" a", "Details")
+	car8.See(`[data-step="late"]`, "Late answer, after the caller had stopped waiting: done.")
+	car8.See(`[data-step="told"]`, "it is not known what the vehicle did")
 	p.See(row(8, "executed"), "answered late")
 	p.Gone("button", "not known")
 	p.Click("button", "Select the 2 that did not do it")

@@ -72,8 +72,9 @@ func (p *Page) intercept(event any) {
 			}
 			return err
 		}))
-		// The page may have gone on without the answer.
-		if err != nil && p.ctx.Err() == nil && !strings.Contains(err.Error(), "Invalid InterceptionId") {
+		// The page may have gone on without the answer, or the service answers again.
+		over := func(part string) bool { return strings.Contains(err.Error(), part) }
+		if err != nil && p.ctx.Err() == nil && !slices.ContainsFunc([]string{"Invalid InterceptionId", "Fetch domain is not enabled"}, over) {
 			p.note("answer " + paused.Request.URL + ": " + err.Error())
 		}
 	}()

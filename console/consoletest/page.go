@@ -56,7 +56,13 @@ type found struct {
 func (p *Page) Open(path string) {
 	p.Helper()
 	if loaded, _ := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`location.pathname.endsWith('/console/') && !!document.querySelector('header')`)); loaded {
-		p.Do("location.hash = " + quote(path))
+		// The former page is gone when the listeners of the change, and what they lead to, are done.
+		p.Do(fmt.Sprintf(`new Promise((done) => {
+			const before = location.hash;
+			addEventListener('hashchange', () => setTimeout(done), { once: true });
+			location.hash = %s;
+			if (location.hash === before) done();
+		})`, quote(path)))
 		return
 	}
 	p.Load(p.base + "/console/" + path)
