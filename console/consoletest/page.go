@@ -56,7 +56,7 @@ type found struct {
 func (p *Page) Open(path string) {
 	p.Helper()
 	if loaded, _ := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`location.pathname.endsWith('/console/') && !!document.querySelector('header')`)); loaded {
-		// The former page is gone when the listeners of the change, and what they lead to, are done.
+		// The former page is gone when the listeners of the change, and what follows, are done.
 		p.Do(fmt.Sprintf(`new Promise((done) => {
 			const before = location.hash;
 			addEventListener('hashchange', () => setTimeout(done), { once: true });
