@@ -116,6 +116,7 @@ func (d *desk) locksCar1(t *testing.T) {
 
 func (d *desk) saysWhyNot(t *testing.T) {
 	p := d.page(t, d.admin)
+	p.Expect("status of 409")
 	p.Open("#/vehicles/5")
 	p.See(`[data-action="unlock"][aria-disabled="true"]`)
 	p.See(".why", "Unlock")
