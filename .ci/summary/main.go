@@ -1,6 +1,7 @@
 // Command summary runs "go test -json …" and prints a readable account: a line for each package
 // that is done, the last lines of each failing test, and at the end how long it took, which tests
-// failed, what did not run, and go test's own line of each package.
+// failed, what did not run, and go test's own line of each package, after the last ones of what
+// failed in it.
 package main
 
 import (
@@ -16,8 +17,12 @@ import (
 	"time"
 )
 
-// keptLines is how many of the last lines of a failing test, or package, are printed.
-const keptLines = 40
+const (
+	// keptLines is how many of the last lines of a failing test, or package, are printed.
+	keptLines = 40
+	// repeatedLines is how many of them are repeated at the end.
+	repeatedLines = 12
+)
 
 // event is a line of "go test -json" (go doc test2json).
 type event struct {
@@ -36,7 +41,7 @@ type account struct {
 	output map[test][]string // last lines
 	// Leaves: tests without a failed subtest, and packages that failed without one.
 	failed []test
-	lines  []string       // go test's own, of packages
+	lines  []string       // go test's own, of packages and of what failed
 	counts map[string]int // of tests, by action
 }
 
@@ -128,6 +133,12 @@ func (a *account) fail(t test) {
 		return
 	}
 	a.failed = append(a.failed, t)
+	last := a.output[t]
+	at := len(a.lines)
+	if t.Test == "" {
+		at = max(0, at-1) // the package's own line came before
+	}
+	a.lines = slices.Insert(a.lines, at, last[max(0, len(last)-repeatedLines):]...)
 	fmt.Fprintf(a.to, "\n--- failed: %s; its last lines:\n%s\n", t, strings.Join(a.output[t], ""))
 }
 

@@ -44,7 +44,8 @@ func TestSummary_NamesFailuresAndEndsWithThePackagesLines(t *testing.T) {
 			t.Errorf("there is %q", part)
 		}
 	}
-	if !strings.HasSuffix(text, "\nok  \ta\t0.1s\nFAIL\tb\t0.2s\nFAIL\tc [build failed]\n") {
+	if !strings.HasSuffix(text, "\nline 99\nFAIL\tb\t0.2s\nc.go:1: undefined: x\nFAIL\tc [build failed]\n") ||
+		!strings.Contains(text, "\nok  \ta\t0.1s\nline 88\n") {
 		t.Errorf("the end is not go test's own:\n%s", text)
 	}
 }

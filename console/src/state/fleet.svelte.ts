@@ -183,8 +183,15 @@ export class Fleet {
     for (const { id } of open) if (!more && !read.has(id)) this.commands.delete(id); // its vehicle belongs to another agency now
   }
 
-  /** Takes when vehicles were last in touch from the markers: a report that changes nothing is no event. */
-  takeContacts() {
+  /** Lets go of a vehicle that there is no more, also in what is being read. */
+  remove(id: number) {
+    this.#meanwhile.add(id, () => null);
+    this.vehicles.delete(id);
+  }
+
+  /** Takes from the markers what is no event: vehicles that are gone, and contacts that changed nothing else. */
+  takeMarkers() {
+    for (const id of markers.gone) this.remove(id);
     for (const [id, vehicle] of this.vehicles) {
       const { contact, seenAt } = markers.all.get(id) ?? {};
       const { status, last_seen } = vehicle.connectivity;

@@ -63,12 +63,27 @@ it('takes from the markers when a vehicle was in touch, where no event has said 
   });
   const asking = await request('fleet');
   await settle(() => asking.answer(rows(7)));
-  fleet.takeContacts();
+  fleet.takeMarkers();
   expect(fleet.vehicles.get(4)?.connectivity).toEqual({ status: 'online', last_seen: at(7) });
   fleet.vehicles.set(4, vehicle({ connectivity: { status: 'offline', last_seen: at(9) } }));
-  fleet.takeContacts();
+  fleet.takeMarkers();
   expect(fleet.vehicles.get(4)?.connectivity.status).toBe('offline');
+  await vi.advanceTimersByTimeAsync(60_000);
+  const again = await request('fleet');
+  await settle(() => again.answer({ ...rows(9), vehicles: [] }));
+  fleet.takeMarkers();
+  expect(fleet.vehicles.has(4)).toBe(false);
   unfollow();
+});
+
+it('does not read back a vehicle that is gone', async () => {
+  fleet.vehicles.set(4, vehicle());
+  events.reset();
+  const [vehicles, halts] = [await request('vehicles'), await request('halts')];
+  fleet.remove(4);
+  await settle(() => vehicles.answer([vehicle(), vehicle({ id: 5 })]));
+  await settle(() => halts.answer([]));
+  expect([...fleet.vehicles.keys()]).toEqual([5]);
 });
 
 afterEach(() => {

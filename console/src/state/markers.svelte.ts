@@ -13,6 +13,8 @@ export class Markers {
   /** Counts readings of all. */
   version = $state(0);
   agencies = $state<number[]>([]);
+  /** Vehicles that the last reading no longer had. */
+  gone: number[] = [];
   /** Around all vehicles, when they were first read. */
   box = $state.raw<Box | null>(null);
   problem = $state('');
@@ -101,6 +103,7 @@ export class Markers {
       const newer = known?.locatedAt && known.locatedAt > (marker.locatedAt ?? 0) ? known : marker;
       this.all.set(marker.id, { ...marker, latitude: newer.latitude, longitude: newer.longitude, locatedAt: newer.locatedAt, energy: newer.energy });
     }
+    this.gone = [...before.keys()].filter((id) => !this.all.has(id));
     this.agencies = [...new Set(markers.map((m) => m.agency))].sort((a, b) => a - b);
     this.box ??= around(markers);
     this.version++;
