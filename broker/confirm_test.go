@@ -142,6 +142,43 @@ func TestConfirm_OfWholeSecondsOnlyALaterOneConfirms(t *testing.T) {
 	})
 }
 
+func TestConfirm_ACommandLeavesAtTheEndOfASecondWhileThereIsTime(t *testing.T) {
+	for _, c := range []struct {
+		at, refused time.Duration // into a second; for how long the MQTT client refuses it
+		budget      time.Duration
+		want        time.Duration // after the request
+	}{
+		{100 * time.Millisecond, 0, 10 * time.Second, 800 * time.Millisecond},
+		{950 * time.Millisecond, 0, 10 * time.Second, 0},
+		// A moment later, the next second has begun.
+		{950 * time.Millisecond, 200 * time.Millisecond, 10 * time.Second, 950 * time.Millisecond},
+		{950 * time.Millisecond, 1100 * time.Millisecond, 10 * time.Second, 1950 * time.Millisecond},
+		{950 * time.Millisecond, 2100 * time.Millisecond, 10 * time.Second, 2200 * time.Millisecond},
+		{100 * time.Millisecond, 0, time.Second, 0},
+	} {
+		inWorld(t, 1, func(w *world) {
+			w.addTruck(withClock)
+			w.truckSays(0, fmt.Sprintf("locked no %d", time.Now().Unix()))
+			time.Sleep(time.Minute + c.at)
+			asked := time.Now()
+			if c.refused > 0 {
+				w.mqtt.fail(nil, errRefused)
+				time.AfterFunc(c.refused, func() { w.mqtt.fail(nil, nil) })
+			}
+			order := w.order(telematics.Lock)
+			order.Vehicle, order.Budget = truckID, c.budget
+			receipt, err := w.brokers[0].Start(w.Context(), &order)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Second) // until nobody waits
+			if got := w.record(receipt.Command.ID).SentAt.Sub(asked); got != c.want {
+				t.Errorf("%+v: it left after %v", c, got)
+			}
+		})
+	}
+}
+
 func TestBestEffort_WhatOpensAVehicleNeedsItsAgencysConsent(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)

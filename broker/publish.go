@@ -36,7 +36,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.timers.retransmit = now.Add(publishRetry)
 		return
 	}
-	if early := message.LeaveAfter.Sub(dated); early > 0 {
+	if early := untilEndOfSecond(&message, c.Deadline, dated); early > 0 {
 		w.timers.retransmit = now.Add(early)
 		return
 	}
@@ -59,6 +59,17 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.markPublished(now)
 	}
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
+}
+
+// untilEndOfSecond returns how long a message waits for the end of a second, where it is to leave
+// then, and time is left for that; 0: it leaves now.
+func untilEndOfSecond(m *telematics.Transmission, deadline, now time.Time) time.Duration {
+	end := now.Truncate(time.Second).Add(endOfSecond)
+	latest := end.Add(time.Second)
+	if !m.EndOfSecond || !latest.Before(m.LeaveBefore) || !latest.Before(deadline) {
+		return 0
+	}
+	return max(0, end.Sub(now))
 }
 
 // runTimers does what is due for a command. It reports true where the command is over: its deadline

@@ -34,6 +34,10 @@ const (
 	// margin [LAW-4]. Half: a message may leave the socket after its expiry. Double: up to a second
 	// at the end of a budget is not used.
 	expiryGuard = 500 * time.Millisecond
+	// Where in a second a command leaves that reports in whole seconds confirm; no vehicle does one
+	// within the rest of it. 0.8 s: one that does within 0.2 s is not confirmed. 0.95 s: on a busy
+	// machine more commands miss the end of a second, and wait for the next.
+	endOfSecond = 900 * time.Millisecond
 	// Factor by which one answer moves the estimated round trip; simulated in round_trip_test.go.
 	// Half: a median of 5 s is learned after 160 answers instead of 80. Double: ten slow answers in
 	// a row raise the estimate by half.

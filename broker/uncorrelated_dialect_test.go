@@ -125,14 +125,12 @@ func cutLast(said string) (what string, seconds int64, ok bool) {
 	return said[:at], seconds, err == nil
 }
 
-func (flag) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
+func (d flag) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
 	out := telematics.Transmission{Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(string(c.Action) + " " + c.ID.String()), LeaveBefore: c.Requested.Add(3 * time.Second), Once: true}
 	if expires := c.Expires(); out.LeaveBefore.After(expires) {
 		out.LeaveBefore = expires
 	}
-	if c.Installation["contact"] == withClock["contact"] {
-		out.LeaveAfter = c.Requested.Truncate(time.Second).Add(900 * time.Millisecond)
-	}
+	out.EndOfSecond = c.Installation["contact"] == withClock["contact"] && len(d.Confirmation(c.Installation, c.Action)) > 0
 	return out, nil
 }
 

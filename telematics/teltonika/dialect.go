@@ -98,10 +98,6 @@ func (Dialect) DecodePresence(telematics.Message, time.Time) (telematics.Presenc
 // comes late is executed late.
 const leaveWithin = 3 * time.Second
 
-// leaveAt is where in a second a command leaves that records confirm: units date them to whole
-// seconds, so what happens in the rest of that second confirms nothing. No vehicle is that fast.
-const leaveAt = 900 * time.Millisecond
-
 type commandMessage struct {
 	Command string `json:"CMD"`
 }
@@ -125,9 +121,8 @@ func (d Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.
 	if expires := c.Expires(); leave.After(expires) {
 		leave = expires
 	}
-	out := telematics.Transmission{Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave, Once: true}
-	if end := c.Requested.Truncate(time.Second).Add(leaveAt); end.Before(leave.Add(-time.Second)) && len(d.Confirmation(c.Installation, c.Action)) > 0 {
-		out.LeaveAfter = end
-	}
-	return out, nil
+	return telematics.Transmission{
+		Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave, Once: true,
+		EndOfSecond: len(d.Confirmation(c.Installation, c.Action)) > 0, // units date records to whole seconds
+	}, nil
 }

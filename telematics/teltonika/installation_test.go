@@ -110,20 +110,13 @@ func TestAnInstallationIsRefusedWithWhatToWriteInstead(t *testing.T) {
 func TestACommandThatARecordConfirmsLeavesAtTheEndOfASecond(t *testing.T) {
 	for _, c := range []struct {
 		action telematics.Action
-		at     time.Duration // into a second
-		budget time.Duration
-		want   time.Duration // zero: immediately
+		want   bool
 	}{
-		{telematics.Lock, 0, 10 * time.Second, leaveAt},
-		{telematics.Unlock, 640 * time.Millisecond, 2 * time.Second, leaveAt},
-		{telematics.Lock, 0, time.Second, 0}, // there is no time to wait for a record
-		{telematics.DisableDriving, 0, 10 * time.Second, 0},
+		{telematics.Lock, true}, {telematics.Unlock, true}, {telematics.DisableDriving, false}, {telematics.LockAndDisableDriving, false},
 	} {
-		at := received.Add(c.at)
-		command := telematics.Command{Unit: unit, Action: c.action, Installation: van, Requested: at, Deadline: at.Add(c.budget)}
-		out, err := (Dialect{}).Encode(&command, nil)
-		if err != nil || !out.LeaveAfter.IsZero() != (c.want > 0) || c.want > 0 && !out.LeaveAfter.Equal(received.Add(c.want)) {
-			t.Errorf("%+v leaves after %v, %v", c, out.LeaveAfter, err)
+		command := telematics.Command{Unit: unit, Action: c.action, Installation: van, Requested: received, Deadline: received.Add(10 * time.Second)}
+		if out, err := (Dialect{}).Encode(&command, nil); err != nil || out.EndOfSecond != c.want {
+			t.Errorf("%+v: %t, %v", c, out.EndOfSecond, err)
 		}
 	}
 }
