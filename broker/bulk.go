@@ -64,7 +64,7 @@ func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telem
 	case err != nil:
 		return telematics.Bulk{}, err
 	case !found: // freed a moment ago
-		return telematics.Bulk{}, telematics.StillOpen(telematics.Command{})
+		return telematics.Bulk{}, telematics.StillOpen(telematics.NoCommand)
 	case made.Fingerprint != key.Fingerprint:
 		return telematics.Bulk{}, telematics.KeyMismatch()
 	}

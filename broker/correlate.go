@@ -51,7 +51,7 @@ func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telema
 		b.Logger.WarnContext(ctx, "answer without a command not assigned: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
 		return false
 	}
-	return b.Dialects.Recognise(&twin, c, a)
+	return b.Dialects.Recognise(twin, c, a)
 }
 
 // mayRepeat reports whether an answer can be that to the command before, once more.

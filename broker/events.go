@@ -65,9 +65,10 @@ func (t *eventPublisher) haltsChanged(changes []telematics.HaltChange) {
 }
 
 // sent queues that a command was handed to the MQTT client for the first time.
-func (t *eventPublisher) sent(c telematics.Command, at time.Time) {
-	c.State, c.SentAt, c.Attempts = telematics.Sent, at.UTC(), 1
-	t.publish(c.Event(at.UTC()))
+func (t *eventPublisher) sent(c *telematics.Command, at time.Time) {
+	sent := *c // others read it
+	sent.State, sent.SentAt, sent.Attempts = telematics.Sent, at.UTC(), 1
+	t.publish(sent.Event(at.UTC()))
 }
 
 // start adds what is queued to the log, until the returned function is called, which waits

@@ -127,12 +127,13 @@ func (l *link) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Tw
 	})
 }
 
-func (l *link) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+func (l *link) Resolve(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
 	if twin, cached := l.memory.Cached(id); cached {
-		return twin, nil
+		return &twin, nil
 	}
-	return call(ctx, l, &l.postgres, "Resolve", telematics.NoCommand, func(ctx context.Context) (telematics.Twin, error) {
-		return l.memory.Record(ctx, id)
+	return call(ctx, l, &l.postgres, "Resolve", telematics.NoCommand, func(ctx context.Context) (*telematics.Twin, error) {
+		twin, err := l.memory.Record(ctx, id)
+		return &twin, err
 	})
 }
 

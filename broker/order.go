@@ -27,7 +27,12 @@ func newCommand(order *delivery.Order, instance string, now time.Time) *telemati
 	}
 }
 
-type readVehicle func(context.Context, telematics.VehicleID) (telematics.Twin, error)
+type readVehicle func(context.Context, telematics.VehicleID) (*telematics.Twin, error)
+
+func (b *Broker) readTwin(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
+	twin, err := b.Vehicles.Twin(ctx, id)
+	return &twin, err
+}
 
 // check is the accept step: it resolves the vehicle and its unit, looks for an earlier order under
 // the idempotency key, and checks the preconditions.
@@ -58,8 +63,8 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
 	c.Agency, c.Unit, c.Protocol, c.Installation, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Installation, twin.Version
-	b.Dialects.Assure(c, &twin)
-	return &twin, nil
+	b.Dialects.Assure(c, twin)
+	return twin, nil
 }
 
 // findDuplicate returns the command of an earlier order under the same idempotency key, by a lookup
@@ -71,13 +76,10 @@ func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, looku
 		return own, nil
 	}
 	if lookup == nil {
-		ctx, cancel := b.step(ctx)
-		defer cancel()
-		made, found, err := b.Commands.Made(ctx, *key)
-		if err != nil {
+		var err error
+		if lookup, err = b.lookUpKey(ctx, *key); err != nil {
 			return own, telematics.Unavailable("Postgres", err)
 		}
-		lookup = &delivery.KeyLookup{Made: made, Found: found}
 	}
 	switch {
 	case !lookup.Found:
@@ -87,6 +89,13 @@ func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, looku
 	}
 	command := lookup.Made.Command
 	return delivery.Receipt{Command: &command, Replayed: true}, nil
+}
+
+func (b *Broker) lookUpKey(ctx context.Context, key telematics.IdempotencyKey) (*delivery.KeyLookup, error) {
+	ctx, cancel := b.step(ctx)
+	defer cancel()
+	made, found, err := b.Commands.Made(ctx, key)
+	return &delivery.KeyLookup{Made: made, Found: found}, err
 }
 
 // checkPreconditions refuses every action while the clock is wrong, and what an operator has
@@ -103,7 +112,7 @@ func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, 
 	case halted:
 		return telematics.Halted(halt)
 	}
-	if refusal := b.Dialects.Refuse(*twin, action, now); refusal != nil {
+	if refusal := b.Dialects.Refuse(twin, action, now); refusal != nil {
 		return refusal
 	}
 	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {

@@ -17,7 +17,7 @@ type Vehicles interface {
 	// do, without the reported state; or a *telematics.Error with VehicleNotFound. It may come from
 	// a cache, and then be out of date, which Commands.Claim detects: so it may let an order pass,
 	// and not refuse one. The caller changes nothing in it.
-	Resolve(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	Resolve(context.Context, telematics.VehicleID) (*telematics.Twin, error)
 }
 
 // Commands is the record of commands. Its conditional writes are the only

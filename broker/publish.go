@@ -54,7 +54,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		b.metrics.publications.Inc()
 		if attempts == 0 {
 			b.metrics.commandsPublished.Inc()
-			b.events.sent(*c, now) // before it can be received
+			b.events.sent(c, now) // before it can be received
 		}
 		w.markPublished(now)
 	}

@@ -12,7 +12,7 @@ import (
 // overtaken is a record whose cache does not say yet that a vehicle is back.
 type overtaken struct{ *brokertest.Memory }
 
-func (o overtaken) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+func (o overtaken) Resolve(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
 	twin, err := o.Memory.Resolve(ctx, id)
 	twin.Contact = telematics.Contact{Status: telematics.Offline, ChangedAt: time.Now().Add(-time.Hour)}
 	return twin, err

@@ -30,7 +30,7 @@ func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Rece
 	}
 	describe(span, order, receipt.Command, refusal)
 	if refusal == nil && receipt.Replayed && receipt.Command.State.IsOpen() {
-		refusal = telematics.StillOpen(*receipt.Command)
+		refusal = telematics.StillOpen(receipt.Command.ID)
 	}
 	switch {
 	case refusal != nil:
@@ -110,7 +110,7 @@ func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Tim
 			return receipt, refusal
 		}
 	}
-	return b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Twin)
+	return b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.readTwin)
 }
 
 // errNotAccepted ends a claim whose order is not accepted any more, by the record as it is now.
@@ -165,17 +165,17 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			return w, receipt, nil
 		}
 		if claim.KeyTaken { // by the same request, a moment ago
-			if receipt, refusal = b.check(stepping, newCommand(order, b.Instance, c.Requested), nil, b.Vehicles.Twin); refusal != nil || receipt.Replayed {
+			if receipt, refusal = b.check(stepping, newCommand(order, b.Instance, c.Requested), nil, b.readTwin); refusal != nil || receipt.Replayed {
 				return nil, receipt, refusal
 			}
 			// That request was refused meanwhile, which freed its key.
-			return nil, receipt, telematics.StillOpen(telematics.Command{})
+			return nil, receipt, telematics.StillOpen(telematics.NoCommand)
 		}
 		// The same: by an attempt whose answer was lost.
 		if earlier, refusal := b.findDuplicate(stepping, c, nil); refusal != nil || earlier.Replayed {
 			return nil, earlier, refusal
 		}
-		switch occupant := *claim.Occupant; {
+		switch occupant := claim.Occupant; {
 		case !occupant.State.IsOpen():
 			return nil, receipt, telematics.Unanswered(occupant, b.now())
 		case evicted || b.now().Before(occupant.Deadline):

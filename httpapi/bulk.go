@@ -168,8 +168,7 @@ func newBulkItemBody(item telematics.BulkItem) bulkItemBody {
 	body := bulkItemBody{VehicleID: int64(item.Vehicle)}
 	failure := item.Refusal
 	if item.Command != nil {
-		command := resource.NewCommand(*item.Command)
-		body.Command = &command
+		body.Command = resource.NewCommand(item.Command)
 		if !item.Command.State.IsOpen() {
 			failure = item.Command.Err()
 		}

@@ -114,7 +114,7 @@ func (k clientControl) order(a telematics.Action) handler {
 }
 
 func (k clientControl) answer(c *call, command *telematics.Command) error {
-	return c.answerClient(http.StatusOK, done(*command), resource.NewCommand(*command))
+	return c.answerClient(http.StatusOK, done(command), resource.NewCommand(command))
 }
 
 // booking returns the booking that the path names. Where it cannot be read, nothing is sent.
@@ -157,7 +157,7 @@ func (k clientControl) repeat(c *call, entry telematics.Activity, d rental.Booki
 	k.audit.bookingReplayed(c.ctx(), entry, d)
 	c.markReplayed(true)
 	if earlier.State.IsOpen() {
-		return telematics.StillOpen(earlier)
+		return telematics.StillOpen(earlier.ID)
 	}
 	if err := earlier.Err(); err != nil {
 		return err

@@ -47,7 +47,7 @@ func (o commands) get(c *call) error {
 	if err := o.audit.commandsRead(c, []telematics.Command{command}, entry); err != nil {
 		return err
 	}
-	return c.answer("The command is "+string(command.State)+".", resource.NewCommand(command))
+	return c.answer("The command is "+string(command.State)+".", resource.NewCommand(&command))
 }
 
 // ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
@@ -69,7 +69,7 @@ func (o commands) ofVehicle(c *call) error {
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return c.answerWith(plural(len(listed), "command"), resource.List(listed, resource.NewCommand), meta)
+	return c.answerWith(plural(len(listed), "command"), resource.NewCommands(listed), meta)
 }
 
 // fleetCommands is the list of GET /admin/commands.
@@ -97,7 +97,7 @@ func (o commands) list(c *call) error {
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return c.answerWith(plural(len(listed), "command"), resource.List(listed, resource.NewCommand), meta)
+	return c.answerWith(plural(len(listed), "command"), resource.NewCommands(listed), meta)
 }
 
 // newCommandQuery returns the query without its page, and the filter as the audit log has it. It
@@ -171,13 +171,13 @@ func answerCommand(c *call, command *telematics.Command) error {
 		c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
 		return c.write(http.StatusAccepted, envelope{
 			Success: true, Message: fmt.Sprintf("The command for vehicle %d is accepted; read its result at Location.", command.Vehicle),
-			Data: resource.NewCommand(*command),
+			Data: resource.NewCommand(command),
 		})
 	}
 	if err := command.Err(); err != nil {
 		return err
 	}
-	return c.answer(done(*command), resource.NewCommand(*command))
+	return c.answer(done(command), resource.NewCommand(command))
 }
 
 // attention returns the parameters among values that the contract has checked; nil: the action has
@@ -208,7 +208,7 @@ var doneFormats = map[telematics.Action]string{
 }
 
 // done returns the sentence of the answer to an executed command.
-func done(c telematics.Command) string {
+func done(c *telematics.Command) string {
 	if format, ok := doneFormats[c.Action]; ok {
 		return fmt.Sprintf(format, c.Vehicle)
 	}

@@ -47,7 +47,7 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 		"may open late":       {refused(telematics.BestEffortDenied(telematics.Unlock)), 409, "best_effort_denied", false, "3600", "not_executed", "", "", false},
 		"known to be moving":  {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "moving", false},
 		"door open":           {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "door_open", true},
-		"lane taken":          {refused(telematics.InProgress(occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},
+		"lane taken":          {refused(telematics.InProgress(&occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},
 		"offline":             {refused(telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now)), 503, "vehicle_offline", true, "30", "not_executed", "", "", false},
 		"MQTT broker away":    {refused(telematics.Unavailable("MQTT", errors.New("x"))), 503, "telematics_unavailable", true, "5", "not_executed", "", "", false},
 		"expired before sent": {ended(telematics.Expired, "", ""), 503, "telematics_unavailable", true, "5", "not_executed", "", "", true},

@@ -83,7 +83,7 @@ func TestARepeatedRequestIsAnsweredAsTheFirstOneStandsNow(t *testing.T) {
 		}
 	}
 	for code, failure := range map[string]*telematics.Error{
-		"idempotency_in_progress": telematics.StillOpen(telematics.Command{}),
+		"idempotency_in_progress": telematics.StillOpen(telematics.NoCommand),
 		"idempotency_mismatch":    telematics.KeyMismatch(),
 		"commands_halted":         telematics.Halted(telematics.Halt{Why: "recall"}),
 	} {

@@ -199,6 +199,9 @@ func NewServer(addr string, handler http.Handler) *http.Server {
 	}
 }
 
+// maxLogged is how many attributes the log line of a request has at most.
+const maxLogged = 14
+
 // accessLog logs each request when it was answered, with the cause of its failure. Headers, query
 // and bodies are not logged: they may hold secrets.
 func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
@@ -212,15 +215,20 @@ func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 func (s *server) logRequest(c echo.Context) {
+	level, attrs := s.describeRequest(c)
+	s.Log.LogAttrs(c.Request().Context(), level, "request", attrs...)
+}
+
+func (s *server) describeRequest(c echo.Context) (slog.Level, []slog.Attr) {
 	call, request, response := callOf(c), c.Request(), c.Response()
-	attrs := []slog.Attr{
+	attrs := append(make([]slog.Attr, 0, maxLogged),
 		slog.String("method", request.Method),
 		slog.String("path", request.URL.Path),
 		slog.Int("status", response.Status),
 		slog.Duration("took", s.Now().Sub(call.started)),
 		slog.Int64("bytes", response.Size),
 		slog.String("request_id", call.idText),
-	}
+	)
 	attrs = append(attrs, remoteAttrs(c.RealIP(), request.RemoteAddr)...)
 	if call.actor.Subject != "" {
 		attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))
@@ -241,7 +249,7 @@ func (s *server) logRequest(c echo.Context) {
 	if call.stack != nil {
 		attrs = append(attrs, slog.String("stack", string(call.stack)))
 	}
-	s.Log.LogAttrs(request.Context(), level, "request", attrs...)
+	return level, attrs
 }
 
 // remoteAttrs returns the address of the caller, and, where that came from a trusted proxy, the

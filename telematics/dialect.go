@@ -214,7 +214,7 @@ func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 
 // Refuse says why a vehicle cannot be asked to do a now, by its abilities, its dialect and
 // what is known of its unit; nil: nothing speaks against it.
-func (ds Dialects) Refuse(t Twin, a Action, now time.Time) *Error {
+func (ds Dialects) Refuse(t *Twin, a Action, now time.Time) *Error {
 	if t.Unit == "" {
 		return NoUnit()
 	}

@@ -112,7 +112,7 @@ func Conflict(a Action, detail string) *Error {
 }
 
 // InProgress is the error for an action whose lane another command occupies.
-func InProgress(occupant Command, now time.Time) *Error {
+func InProgress(occupant *Command, now time.Time) *Error {
 	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
 		RetryAfter: max(occupant.Deadline.Sub(now), time.Second), Command: occupant.ID,
 		Message: fmt.Sprintf("The command %s of this vehicle is still open; nothing was sent.", occupant.Action)}
@@ -120,7 +120,7 @@ func InProgress(occupant Command, now time.Time) *Error {
 
 // Unanswered is the error for a command to a unit whose answers name none, while an earlier one may
 // still be answered: the answer could be taken for that of the new one.
-func Unanswered(earlier Command, now time.Time) *Error {
+func Unanswered(earlier *Command, now time.Time) *Error {
 	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
 		RetryAfter: max(earlier.AnswerBy.Sub(now), time.Second), Command: earlier.ID,
 		Message: fmt.Sprintf("The unit may still answer the command %s, and its answers name no command; nothing was sent.", earlier.Action)}
@@ -156,8 +156,9 @@ func Halted(h Halt) *Error {
 }
 
 // StillOpen is the error for a request that is repeated while the first one is in flight.
-func StillOpen(c Command) *Error {
-	return &Error{Code: IdempotencyInProgress, Retryable: true, RetryAfter: retryRepeated, Command: c.ID,
+// Its command is NoCommand until there is one.
+func StillOpen(c CommandID) *Error {
+	return &Error{Code: IdempotencyInProgress, Retryable: true, RetryAfter: retryRepeated, Command: c,
 		Message: "A request with this Idempotency-Key is still under way; ask again with the same key."}
 }
 

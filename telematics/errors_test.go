@@ -96,8 +96,8 @@ func TestErrorsBeforeACommandIsSent(t *testing.T) {
 		{NoUnit(), VehicleHasNoUnit, NotExecuted, false, time.Hour, "No telematics unit"},
 		{NotSupported(OpenTopCase), CommandNotSupported, NotExecuted, false, time.Hour, "open-top-case"},
 		{Conflict(Unlock, Moving), VehicleStateConflict, NotExecuted, true, 30 * time.Second, "unlock now (moving)"},
-		{InProgress(occupant, now), CommandInProgress, NotExecuted, true, 4 * time.Second, "unlock"},
-		{InProgress(occupant, now.Add(time.Minute)), CommandInProgress, NotExecuted, true, time.Second, "unlock"},
+		{InProgress(&occupant, now), CommandInProgress, NotExecuted, true, 4 * time.Second, "unlock"},
+		{InProgress(&occupant, now.Add(time.Minute)), CommandInProgress, NotExecuted, true, time.Second, "unlock"},
 		{UnitOffline(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
 			VehicleOffline, NotExecuted, true, 30 * time.Second, "offline (last seen 1h0m0s ago)"},
 		{UnitOffline(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
@@ -110,7 +110,7 @@ func TestErrorsBeforeACommandIsSent(t *testing.T) {
 			t.Errorf("%+v, want %+v", e, c)
 		}
 	}
-	if got := InProgress(occupant, now).Command; got != aCommand {
+	if got := InProgress(&occupant, now).Command; got != aCommand {
 		t.Errorf("in progress names command %s", got)
 	}
 }

@@ -20,7 +20,7 @@ func WithRequest(ctx context.Context, id string) context.Context {
 
 // LogHandler returns a handler that adds to each line the request and the trace of its context,
 // where neither the line nor its logger has them.
-func LogHandler(h slog.Handler) slog.Handler { return correlating{Handler: h} }
+func LogHandler(h slog.Handler) slog.Handler { return &correlating{Handler: h} }
 
 type correlating struct {
 	slog.Handler
@@ -35,7 +35,7 @@ func (has *ids) note(a slog.Attr) {
 	has.trace = has.trace || a.Key == traceKey
 }
 
-func (c correlating) Handle(ctx context.Context, r slog.Record) error {
+func (c *correlating) Handle(ctx context.Context, r slog.Record) error {
 	request, _ := ctx.Value(requestKey{}).(string)
 	trace := traceID(ctx)
 	if request == "" && trace == "" {
@@ -46,24 +46,28 @@ func (c correlating) Handle(ctx context.Context, r slog.Record) error {
 		has.note(a)
 		return true
 	})
+	has.request, has.trace = has.request || request == "", has.trace || trace == ""
+	if has.request && has.trace {
+		return c.Handler.Handle(ctx, r)
+	}
 	r = r.Clone()
-	if request != "" && !has.request {
+	if !has.request {
 		r.AddAttrs(slog.String(RequestKey, request))
 	}
-	if trace != "" && !has.trace {
+	if !has.trace {
 		r.AddAttrs(slog.String(traceKey, trace))
 	}
 	return c.Handler.Handle(ctx, r)
 }
 
-func (c correlating) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (c *correlating) WithAttrs(attrs []slog.Attr) slog.Handler {
 	has := c.has
 	for _, a := range attrs {
 		has.note(a)
 	}
-	return correlating{c.Handler.WithAttrs(attrs), has}
+	return &correlating{c.Handler.WithAttrs(attrs), has}
 }
 
-func (c correlating) WithGroup(name string) slog.Handler {
-	return correlating{Handler: c.Handler.WithGroup(name)} // in which there is none yet
+func (c *correlating) WithGroup(name string) slog.Handler {
+	return &correlating{Handler: c.Handler.WithGroup(name)} // in which there is none yet
 }

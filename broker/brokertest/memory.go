@@ -150,11 +150,13 @@ func (m *Memory) Record(ctx context.Context, id telematics.VehicleID) (telematic
 }
 
 // Resolve implements broker.Vehicles.
-func (m *Memory) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	if twin, ok := m.Cached(id); ok {
-		return twin, nil
+func (m *Memory) Resolve(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
+	twin, ok := m.Cached(id)
+	var err error
+	if !ok {
+		twin, err = m.Record(ctx, id)
 	}
-	return m.Record(ctx, id)
+	return &twin, err
 }
 
 // Cached returns what Resolve returns without reading it.

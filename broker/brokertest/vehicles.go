@@ -37,14 +37,22 @@ func VehiclesContract(t *testing.T, open func(*testing.T) VehicleRecord) {
 
 func (r VehicleRecord) wantResolved(t *testing.T, want telematics.Twin) {
 	t.Helper()
-	got, err := r.Resolve(t.Context(), want.ID)
+	got, err := r.resolve(t.Context(), want.ID)
 	if err != nil || !reflect.DeepEqual(got.ForOrders(), want.ForOrders()) || got.Version == 0 {
 		t.Errorf("Resolve: %v\n got %+v\nwant %+v", err, got, want)
 	}
 }
 
+func (r VehicleRecord) resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	twin, err := r.Resolve(ctx, id)
+	if err != nil {
+		return telematics.Twin{}, err
+	}
+	return *twin, nil
+}
+
 func readIsResolved(t *testing.T, r VehicleRecord) {
-	for _, read := range []func(context.Context, telematics.VehicleID) (telematics.Twin, error){r.Record, r.Twin, r.Resolve} {
+	for _, read := range []func(context.Context, telematics.VehicleID) (telematics.Twin, error){r.Record, r.Twin, r.resolve} {
 		twin, err := read(t.Context(), r.Vehicle())
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +64,7 @@ func readIsResolved(t *testing.T, r VehicleRecord) {
 func resolvedDoesNotChange(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Change(id, online)
-	before, err := r.Resolve(t.Context(), id)
+	before, err := r.resolve(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +82,13 @@ func resolvedDoesNotChange(t *testing.T, r VehicleRecord) {
 func staleClaimResolvesAnew(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Change(id, online)
-	before, err := r.Resolve(t.Context(), id)
+	before, err := r.resolve(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Fleet.Change(id, func(t *telematics.Twin) { t.AgencyID = 2 })
 	claim, err := r.Commands.Claim(t.Context(), ref(by(before, telematics.Lock)), func() (*telematics.Command, error) {
-		twin, err := r.Resolve(t.Context(), id)
+		twin, err := r.resolve(t.Context(), id)
 		if err != nil || twin.AgencyID != 2 {
 			t.Errorf("Resolve = %+v, %v; want it as it is now", twin, err)
 		}
@@ -95,7 +103,7 @@ func missingIsNotResolved(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Remove(id)
 	for range 2 {
-		if twin, err := r.Resolve(t.Context(), id); !reflect.DeepEqual(err, error(telematics.NoSuchVehicle(id))) {
+		if twin, err := r.resolve(t.Context(), id); !reflect.DeepEqual(err, error(telematics.NoSuchVehicle(id))) {
 			t.Errorf("Resolve = %+v, %v", twin, err)
 		}
 	}

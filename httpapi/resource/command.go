@@ -35,8 +35,8 @@ type Attention struct {
 }
 
 // NewCommand returns a command.
-func NewCommand(c telematics.Command) Command {
-	body := Command{
+func NewCommand(c *telematics.Command) *Command {
+	body := &Command{
 		ID: c.ID.String(), VehicleID: int64(c.Vehicle), BookingID: OrNull(c.Booking), Action: c.Action, Parameters: NewAttention(c.Attention),
 		State: c.State, Outcome: OrNull(c.State.Outcome()),
 		RequestedBy: c.Actor.Subject, RequestedAt: Timestamp(c.Requested),
@@ -52,6 +52,15 @@ func NewCommand(c telematics.Command) Command {
 		body.Reported = c.Reported.Nested()
 	}
 	return body
+}
+
+// NewCommands returns the body of each command.
+func NewCommands(commands []telematics.Command) []*Command {
+	list := make([]*Command, len(commands))
+	for i := range commands {
+		list[i] = NewCommand(&commands[i])
+	}
+	return list
 }
 
 // NewAttention returns the parameters of an attention signal, nil where there are none.

@@ -10,9 +10,9 @@ import (
 
 // CommandEvent is the data of a command event.
 type CommandEvent struct {
-	VehicleID int64   `json:"vehicle_id"`
-	At        string  `json:"at"`
-	Command   Command `json:"command"`
+	VehicleID int64    `json:"vehicle_id"`
+	At        string   `json:"at"`
+	Command   *Command `json:"command"`
 }
 
 // PresenceEvent is the data of a presence event.
@@ -51,7 +51,7 @@ type Alarm struct {
 func NewEvent(e telematics.Event) any {
 	switch e.Kind {
 	case telematics.CommandEvent:
-		return CommandEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Command: NewCommand(*e.Command)}
+		return CommandEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Command: NewCommand(e.Command)}
 	case telematics.PresenceEvent:
 		return PresenceEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Connectivity: PresenceConnectivity{
 			Status: e.Change.Presence, LastSeen: TimestampOrNull(e.Change.LastSeen),

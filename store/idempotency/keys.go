@@ -66,7 +66,7 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 	}
 	earlier, err = Find(ctx, tx, key)
 	if err == nil && earlier == nil { // freed a moment ago
-		err = telematics.StillOpen(telematics.Command{})
+		err = telematics.StillOpen(telematics.NoCommand)
 	}
 	return earlier, err
 }

@@ -161,7 +161,7 @@ func (p Cards) SetDefault(
 func takeMethodKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, m rental.MethodID) error {
 	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Method: m})
 	if err == nil && earlier != nil { // a decline of the same card, at the same moment
-		err = telematics.StillOpen(telematics.Command{})
+		err = telematics.StillOpen(telematics.NoCommand)
 	}
 	return err
 }

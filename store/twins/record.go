@@ -34,11 +34,11 @@ func (t *Twins) cacheRecord(twin *telematics.Twin) {
 // Resolve returns what an order depends on: the vehicle's agency, its unit, and what that can do;
 // or a *telematics.Error with VehicleNotFound. It may come from the cache, and then be out of date,
 // which a claim detects.
-func (t *Twins) Resolve(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+func (t *Twins) Resolve(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
 	if twin, cached := t.records.Get(id); cached && twin.Version != 0 {
-		return *twin, nil
+		return twin, nil
 	}
-	return t.Record(ctx, id)
+	return t.readRecord(ctx, id)
 }
 
 // Belongs reports whether a vehicle is an agency's. It reads the record only where that was not so

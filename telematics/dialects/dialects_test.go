@@ -21,7 +21,7 @@ func TestARecordThatNamesNoProtocolMeansTheDefault(t *testing.T) {
 func TestRefuse_VehicleWithoutUnit(t *testing.T) {
 	for _, a := range append([]telematics.Action{telematics.ReportState, "fly"}, telematics.ControlActions...) {
 		twin := telematics.Twin{Vehicle: telematics.Vehicle{Actions: telematics.ControlActions}}
-		refusal := Spoken.Refuse(twin, a, time.Now())
+		refusal := Spoken.Refuse(&twin, a, time.Now())
 		if refusal == nil || refusal.Code != telematics.VehicleHasNoUnit || refusal.Outcome != telematics.NotExecuted || refusal.Retryable {
 			t.Errorf("%s: %+v", a, refusal)
 		}
@@ -30,7 +30,7 @@ func TestRefuse_VehicleWithoutUnit(t *testing.T) {
 
 func TestAProtocolOfAnotherVersionIsRefusedAndMayBeTriedAgain(t *testing.T) {
 	twin := telematics.Twin{Vehicle: telematics.Vehicle{Unit: "u", Protocol: "tomorrow", Actions: telematics.ControlActions}}
-	refusal := Spoken.Refuse(twin, telematics.Lock, time.Now())
+	refusal := Spoken.Refuse(&twin, telematics.Lock, time.Now())
 	if refusal == nil || refusal.Code != telematics.TelematicsUnavailable || refusal.Outcome != telematics.NotExecuted ||
 		!refusal.Retryable || !strings.Contains(refusal.Message, "tomorrow") {
 		t.Errorf("refusal %+v", refusal)

@@ -291,7 +291,7 @@ func carriesNothingElse(t *testing.T, d telematics.Dialect, s Samples) {
 		if slices.Contains(actionsOf(t, d, s), action) {
 			continue
 		}
-		if refusal := (telematics.Dialects{d}).Refuse(here(d, s, action), action, received); refusal == nil || refusal.Code != telematics.CommandNotSupported {
+		if refusal := (telematics.Dialects{d}).Refuse(new(here(d, s, action)), action, received); refusal == nil || refusal.Code != telematics.CommandNotSupported {
 			t.Errorf("%s: %v, want it to be refused", action, refusal)
 		}
 	}
@@ -300,11 +300,11 @@ func carriesNothingElse(t *testing.T, d telematics.Dialect, s Samples) {
 func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 	for _, action := range actionsOf(t, d, s) {
 		twin := here(d, s, action)
-		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); refusal != nil {
+		if refusal := (telematics.Dialects{d}).Refuse(&twin, action, received); refusal != nil {
 			t.Errorf("%s of a unit that is here: %v", action, refusal)
 		}
 		twin.Contact = telematics.Contact{} // no contact recorded, so the unit may be reachable
-		if refusal := (telematics.Dialects{d}).Refuse(twin, action, received); (refusal == nil) != d.Promises(s.Installation, action).Expiring {
+		if refusal := (telematics.Dialects{d}).Refuse(&twin, action, received); (refusal == nil) != d.Promises(s.Installation, action).Expiring {
 			t.Errorf("%s of a unit that may be away: %v, expiring: %t", action, refusal, d.Promises(s.Installation, action).Expiring)
 		}
 	}
