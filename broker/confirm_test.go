@@ -171,7 +171,7 @@ func TestConfirm_ACommandLeavesAtTheEndOfASecondWhileThereIsTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Second) // until nobody waits
+			time.Sleep(20 * time.Second) // until the caller has its result
 			if got := w.record(receipt.Command.ID).SentAt.Sub(asked); got != c.want {
 				t.Errorf("%+v: it left after %v", c, got)
 			}

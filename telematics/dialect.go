@@ -128,8 +128,8 @@ type Transmission struct {
 	// LeaveBefore is when it could arrive too late: at the expiry that the unit checks, or
 	// much sooner where it checks none.
 	LeaveBefore time.Time
-	// EndOfSecond delays it to the end of a second, where the vehicle's reports are in whole seconds
-	// and confirm it: what they date to the second in which it leaves confirms nothing.
+	// EndOfSecond delays it to the end of a second, where reports in whole seconds confirm it: what
+	// they date to the second in which it leaves confirms nothing.
 	EndOfSecond bool
 	Once        bool // the unit would execute a repetition: what may have left is not sent again
 	Repeated    bool // it was published before, and the unit has not given its final answer

@@ -4,6 +4,9 @@
 //	call ──┼─► queue ──► one batch ──► each caller its own result
 //	call ──┘     ▲           │
 //	             └── the next batch takes what has queued
+//
+// While much comes, batches pause before the next one: more requests share it, which saves the
+// servers more than the pause costs the callers.
 package groupcommit
 
 import (
@@ -38,6 +41,15 @@ type result[Res any] struct {
 	res Res
 	err error
 }
+
+const (
+	// Requests in a batch from which on much comes; a choice. 3: with four commands in flight a
+	// command takes 0.4 ms more. 8: with 20,000 waiting, batches have 3 to 5, and none pauses.
+	pauseFrom = 4
+	// Pause after such a batch. 2 ms: with 256 in flight 1.04 of the throughput without a pause,
+	// not 1.07. Double: with 16 in flight, a command takes 4 ms more than now.
+	pause = 3 * time.Millisecond
+)
 
 // Limits bound the batches.
 type Limits struct {
@@ -112,6 +124,9 @@ func (b *Batcher[Req, Res]) withdraw(call *Call[Req, Res]) {
 func (b *Batcher[Req, Res]) serve() {
 	for batch := b.next(); len(batch) > 0; batch = b.next() {
 		b.serveBatch(batch)
+		if len(batch) >= pauseFrom {
+			time.Sleep(pause)
+		}
 	}
 }
 

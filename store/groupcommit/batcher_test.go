@@ -71,7 +71,37 @@ func call(t *testing.T, g *Batcher[int, string], n int) []error {
 		time.Sleep(time.Millisecond)
 	}
 	wg.Wait()
+	time.Sleep(pause) // until the group is idle
 	return errs
+}
+
+func TestAGroupPausesAfterALargeBatch(t *testing.T) {
+	for _, c := range []struct {
+		first, second int // requests of a batch, and of the time after it
+		want          [][]int
+	}{
+		{pauseFrom, 3, [][]int{{-1}, {0, 1, 2, 3}, {10, 11, 12}}},
+		{pauseFrom - 1, 3, [][]int{{-1}, {0, 1, 2}, {10}, {11, 12}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &statement{}
+			g := s.group()
+			start := func(n int) { g.Begin(n); synctest.Wait() }
+			start(-1)
+			for n := range c.first {
+				start(n)
+			}
+			time.Sleep(2*statementTime + pause/10)
+			for n := range c.second {
+				start(10 + n)
+				time.Sleep(pause / 10)
+			}
+			time.Sleep(time.Minute)
+			if !reflect.DeepEqual(s.batches, c.want) {
+				t.Errorf("batches %v, want %v", s.batches, c.want)
+			}
+		})
+	}
 }
 
 func TestCallsThatWaitTogetherShareABatch(t *testing.T) {

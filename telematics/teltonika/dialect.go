@@ -123,6 +123,7 @@ func (d Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.
 	}
 	return telematics.Transmission{
 		Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave, Once: true,
-		EndOfSecond: len(d.Confirmation(c.Installation, c.Action)) > 0, // units date records to whole seconds
+		// Units date records to whole seconds.
+		EndOfSecond: len(d.Confirmation(c.Installation, c.Action)) > 0,
 	}, nil
 }

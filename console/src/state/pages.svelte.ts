@@ -4,6 +4,7 @@ import { serverTime } from '../api/servertime';
 import { csv, save } from '../csv';
 
 const pageSize = 50;
+const settleFor = 200; // somebody types
 const exportedPages = 100; // of 100 rows each
 
 type Cell = string | number | boolean | null;
@@ -48,6 +49,18 @@ export class Pages<Item> {
     } finally {
       if (reading === this.#readings) this.reading = false;
     }
+  }
+
+  /** Reads the first page once filters have been the same for a moment, and again while it alone is shown, until the returned function is called. */
+  follow(filters: URLSearchParams, every: number): () => void {
+    const first = setTimeout(() => void this.read(filters), settleFor);
+    const again = setInterval(() => {
+      if (this.isFirst && !document.hidden) void this.read(filters);
+    }, every);
+    return () => {
+      clearTimeout(first);
+      clearInterval(again);
+    };
   }
 
   /** Saves what passes the filters as a file. Returns how many rows it has, and whether there are more: it has the newest. */

@@ -50,3 +50,24 @@ it.each([
   expect(await new Pages<{ id: number }>('charges').export(filters('paid'), 'charges.csv', ['id'])).toEqual(want);
   expect(vi.mocked(save).mock.lastCall?.[1].split('\n').filter(Boolean)).toHaveLength(101);
 });
+
+it('follows the first page, and no longer once more of them are shown', async () => {
+  vi.useFakeTimers();
+  vi.stubGlobal('document', { hidden: false });
+  const list = new Pages<{ id: number }>('charges');
+  const end = list.follow(filters('paid'), 10_000);
+  await vi.advanceTimersByTimeAsync(199);
+  expect(answers).toHaveLength(0);
+  await vi.advanceTimersByTimeAsync(1);
+  answers[0]?.(200, [1]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(answers).toHaveLength(2);
+  answers[1]?.(200, Array.from({ length: 51 }, (_, n) => n));
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(answers).toHaveLength(2);
+  end();
+  list.items = [];
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(answers).toHaveLength(2);
+  vi.useRealTimers();
+});
