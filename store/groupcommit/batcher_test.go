@@ -97,6 +97,8 @@ func TestAGroupPausesAfterALargeBatch(t *testing.T) {
 				time.Sleep(pause / 10)
 			}
 			time.Sleep(time.Minute)
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if !reflect.DeepEqual(s.batches, c.want) {
 				t.Errorf("batches %v, want %v", s.batches, c.want)
 			}
