@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -203,6 +204,31 @@ func TestALogThatDoesNotAnswerIsNotTakenForOneWithoutNews(t *testing.T) {
 		got, _ := late.all()
 		return len(got) == 3 && slices.ContainsFunc(got, func(e serverEvent) bool { return e.event == "presence" })
 	})
+}
+
+// lines counts what is written to a log.
+type lines struct{ atomic.Int64 }
+
+func (l *lines) Write(line []byte) (int, error) {
+	l.Add(1)
+	return len(line), nil
+}
+
+func TestALogThatIsFollowedNoMoreDoesNotStall(t *testing.T) {
+	t.Parallel()
+	var logged lines
+	const timeout = time.Second
+	t.Run("until it ends", func(t *testing.T) {
+		l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) {
+			c.StallTimeout, c.Logger = timeout, slog.New(slog.NewTextHandler(&logged, nil))
+		})
+		l.follow("").awaitBegin(t)
+	})
+	before := logged.Load()
+	time.Sleep(timeout + timeout/2)
+	if n := logged.Load() - before; n > 0 {
+		t.Errorf("%d lines were logged after its end", n)
+	}
 }
 
 func TestAPlaceThatIsNotKnownLeadsToAReset(t *testing.T) {

@@ -122,6 +122,7 @@ func (f *Feed) follow(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ready := f.registerFollow(stop)
+	defer f.unregisterFollow()
 	return f.Log.Follow(ctx, min(recentEvents, f.Buffered), func(events []telematics.Event) {
 		f.begin(events)
 		ready()
@@ -136,6 +137,14 @@ func (f *Feed) registerFollow(stop func()) (ready func()) {
 	f.stop = stop
 	current := f.ready
 	return sync.OnceFunc(func() { close(current) })
+}
+
+// unregisterFollow notes that the log is followed no more: then it does not stall.
+func (f *Feed) unregisterFollow() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop = nil
+	f.stall.timer.Stop()
 }
 
 // stopIfIdle ends the current Follow, unless there are subscribers again.
