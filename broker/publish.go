@@ -62,11 +62,11 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 }
 
 // untilEndOfSecond returns how long a message waits for the end of a second, where it is to leave
-// then, and time is left for that; 0: it leaves now.
+// then, and a second is left after that; 0: it leaves now.
 func untilEndOfSecond(m *telematics.Transmission, deadline, now time.Time) time.Duration {
 	end := now.Truncate(time.Second).Add(endOfSecond)
-	latest := end.Add(time.Second)
-	if !m.EndOfSecond || !latest.Before(m.LeaveBefore) || !latest.Before(deadline) {
+	secondLater := end.Add(time.Second)
+	if !m.EndOfSecond || !secondLater.Before(m.LeaveBefore) || !secondLater.Before(deadline) {
 		return 0
 	}
 	return max(0, end.Sub(now))

@@ -199,9 +199,6 @@ func NewServer(addr string, handler http.Handler) *http.Server {
 	}
 }
 
-// maxLogged is how many attributes the log line of a request has at most.
-const maxLogged = 14
-
 // accessLog logs each request when it was answered, with the cause of its failure. Headers, query
 // and bodies are not logged: they may hold secrets.
 func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
@@ -221,14 +218,14 @@ func (s *server) logRequest(c echo.Context) {
 
 func (s *server) describeRequest(c echo.Context) (slog.Level, []slog.Attr) {
 	call, request, response := callOf(c), c.Request(), c.Response()
-	attrs := append(make([]slog.Attr, 0, maxLogged),
+	attrs := []slog.Attr{
 		slog.String("method", request.Method),
 		slog.String("path", request.URL.Path),
 		slog.Int("status", response.Status),
 		slog.Duration("took", s.Now().Sub(call.started)),
 		slog.Int64("bytes", response.Size),
 		slog.String("request_id", call.idText),
-	)
+	}
 	attrs = append(attrs, remoteAttrs(c.RealIP(), request.RemoteAddr)...)
 	if call.actor.Subject != "" {
 		attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))

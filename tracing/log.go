@@ -38,15 +38,12 @@ func (has *ids) note(a slog.Attr) {
 func (c *correlating) Handle(ctx context.Context, r slog.Record) error {
 	request, _ := ctx.Value(requestKey{}).(string)
 	trace := traceID(ctx)
-	if request == "" && trace == "" {
-		return c.Handler.Handle(ctx, r)
-	}
 	has := c.has
+	has.request, has.trace = has.request || request == "", has.trace || trace == ""
 	r.Attrs(func(a slog.Attr) bool {
 		has.note(a)
 		return true
 	})
-	has.request, has.trace = has.request || request == "", has.trace || trace == ""
 	if has.request && has.trace {
 		return c.Handler.Handle(ctx, r)
 	}

@@ -156,7 +156,6 @@ func (f *Feed) stopIfIdle() {
 	}
 	f.stop()
 	f.stop, f.ready = nil, make(chan struct{})
-	f.stall.timer.Stop()
 }
 
 // End ends every stream, and refuses new ones. Register it with http.Server.RegisterOnShutdown:

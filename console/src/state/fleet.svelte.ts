@@ -191,7 +191,7 @@ export class Fleet {
 
   /** Takes from the markers what is no event: vehicles that are gone, and contacts that changed nothing else. */
   takeMarkers() {
-    for (const id of markers.gone) this.remove(id);
+    for (const id of markers.takeGone()) this.remove(id);
     for (const [id, vehicle] of this.vehicles) {
       const { contact, seenAt } = markers.all.get(id) ?? {};
       const { status, last_seen } = vehicle.connectivity;

@@ -73,6 +73,9 @@ it('takes from the markers when a vehicle was in touch, where no event has said 
   await settle(() => again.answer({ ...rows(9), vehicles: [] }));
   fleet.takeMarkers();
   expect(fleet.vehicles.has(4)).toBe(false);
+  fleet.vehicles.set(4, vehicle()); // it is back, which the markers do not know yet
+  fleet.takeMarkers();
+  expect(fleet.vehicles.has(4)).toBe(true);
   unfollow();
 });
 

@@ -13,13 +13,12 @@ export class Markers {
   /** Counts readings of all. */
   version = $state(0);
   agencies = $state<number[]>([]);
-  /** Vehicles that the last reading no longer had. */
-  gone: number[] = [];
   /** Around all vehicles, when they were first read. */
   box = $state.raw<Box | null>(null);
   problem = $state('');
 
   #changed = new Set<number>();
+  #gone: number[] = [];
   #etag = '';
   #meanwhile = new Meanwhile<Marker>();
   #readings = 0;
@@ -45,6 +44,13 @@ export class Markers {
     const changed = this.#changed;
     this.#changed = new Set();
     return changed;
+  }
+
+  /** The vehicles that readings no longer had since the last call. */
+  takeGone(): number[] {
+    const gone = this.#gone;
+    this.#gone = [];
+    return gone;
   }
 
   report(change: StatusChange) {
@@ -103,7 +109,7 @@ export class Markers {
       const newer = known?.locatedAt && known.locatedAt > (marker.locatedAt ?? 0) ? known : marker;
       this.all.set(marker.id, { ...marker, latitude: newer.latitude, longitude: newer.longitude, locatedAt: newer.locatedAt, energy: newer.energy });
     }
-    this.gone = [...before.keys()].filter((id) => !this.all.has(id));
+    this.#gone = [...this.#gone, ...before.keys()].filter((id) => !this.all.has(id));
     this.agencies = [...new Set(markers.map((m) => m.agency))].sort((a, b) => a - b);
     this.box ??= around(markers);
     this.version++;
