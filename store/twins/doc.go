@@ -16,8 +16,8 @@
 // Redis is where the reports of a vehicle are merged that reach several instances, or come so
 // seldom that no instance has cached it. The vehicle gets a place in an index by time (dues),
 // unless it has one: an instance, any, then writes what Redis has to Postgres. What is urgent is
-// due immediately. So a vehicle is written once in [Config].StateInterval, however many reports and
-// instances there are.
+// due within a second, and what changes the connectivity now. So a vehicle is written once in
+// [Config].StateInterval, however many reports and instances there are.
 //
 //	        report                     due                  written
 //	clean ──────────► marked ────────────────► taken ────────────────► clean

@@ -75,29 +75,34 @@ type marks struct {
 	replies []*goredis.IntCmd
 }
 
-// newMarks returns those of states: each is due after the interval, or as it was before. The last
-// tenth of the interval is random, so that those that came together are not written together.
-func (d *dues) newMarks(ctx context.Context, states []*state) *marks {
-	m := &marks{ctx: ctx}
-	if d.interval > 0 {
-		now := time.Now()
-		m.byPart = d.byPart(states, func() time.Time { return now.Add(d.interval - rand.N(d.interval/spread+1)) })
+// newMarks returns those of updates: each state is due after the interval, what is urgent soon, and
+// what was due earlier as it was. The last tenth of the interval is random, so that those that came
+// together are not written together.
+func (d *dues) newMarks(ctx context.Context, updates []update) *marks {
+	m := &marks{ctx: ctx, byPart: map[string][]goredis.Z{}}
+	if d.interval == 0 {
+		return m
+	}
+	now := time.Now()
+	for _, u := range updates {
+		within := d.interval - rand.N(d.interval/spread+1)
+		if u.urgent || u.state.isAwaited() {
+			within = min(within, urgentWithin)
+		}
+		d.mark(m.byPart, u.state, now.Add(within))
 	}
 	return m
 }
 
-func (d *dues) byPart(states []*state, due func() time.Time) map[string][]goredis.Z {
-	parts := map[string][]goredis.Z{}
-	for _, s := range states {
-		key := d.due[d.db.Part(hashTag(s.vehicle))]
-		parts[key] = append(parts[key], goredis.Z{Score: float64(due().UnixMilli()), Member: int64(s.vehicle)})
-	}
-	return parts
+// mark adds a state, and when it is due, to those of its part.
+func (d *dues) mark(byPart map[string][]goredis.Z, s *state, due time.Time) {
+	key := d.due[d.db.Part(hashTag(s.vehicle))]
+	byPart[key] = append(byPart[key], goredis.Z{Score: float64(due.UnixMilli()), Member: int64(s.vehicle)})
 }
 
 func (m *marks) add(pipe goredis.Pipeliner) {
 	for key, vehicles := range m.byPart {
-		m.replies = append(m.replies, pipe.ZAddNX(m.ctx, key, vehicles...))
+		m.replies = append(m.replies, pipe.ZAddLT(m.ctx, key, vehicles...))
 	}
 }
 
@@ -115,10 +120,13 @@ func (d *dues) hasten(ctx context.Context, states []*state) error {
 	if d.interval == 0 || len(states) == 0 {
 		return nil
 	}
-	now := time.Now()
+	byPart := map[string][]goredis.Z{}
+	for _, s := range states {
+		d.mark(byPart, s, time.Now())
+	}
 	pipe := d.db.Client.Pipeline()
-	for key, vehicles := range d.byPart(states, func() time.Time { return now }) {
-		pipe.ZAdd(ctx, key, vehicles...)
+	for key, vehicles := range byPart {
+		pipe.ZAddLT(ctx, key, vehicles...)
 	}
 	_, err := pipe.Exec(ctx)
 	return unavailable.Wrap("note what is to be stored soon", err)
@@ -185,13 +193,14 @@ func (d *dues) putBack(ctx context.Context, part int, vehicles []telematics.Vehi
 	return d.done(ctx, part, vehicles)
 }
 
-// urgentFields are those whose change is in Postgres soon, and not after the state interval: who
+// urgentFields are those whose change is in Postgres soon (urgentWithin), as a report is that a
+// caller awaits, and not after the state interval: who
 // could use the vehicle, and whether it moves.
 var urgentFields = []telematics.Field{telematics.IsLocked, telematics.EngineRuns, telematics.Ignition, telematics.KeyStatus}
 
-// isUrgent reports whether what was written to Redis is to be in Postgres soon: what a caller waits
-// for, a change of an urgent field, and what changes the connectivity that follows from Postgres.
-func (t *Twins) isUrgent(u update, o outcome) bool {
+// changesConnectivity reports whether what was written to Redis changes the connectivity that
+// follows from Postgres, and so is due now.
+func (t *Twins) changesConnectivity(u update, o outcome) bool {
 	if t.stateInterval == 0 {
 		return false
 	}
@@ -199,7 +208,7 @@ func (t *Twins) isUrgent(u update, o outcome) bool {
 	if before.IsZero() {
 		before = u.before
 	}
-	return u.urgent || o.offline || before.IsZero() || u.seen.Sub(before) > t.quietAfter() || u.state.isAwaited()
+	return o.offline || before.IsZero() || u.seen.Sub(before) > t.quietAfter()
 }
 
 // quietAfter is the silence after which a report is urgent. A shorter silence, and then the state

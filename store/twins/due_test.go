@@ -127,6 +127,16 @@ func TestWriteDue_WritesAReportAfterTheInterval(t *testing.T) {
 	}
 }
 
+// dueWithin returns the time from the call until the vehicle is due; none where it is.
+func (d *dueTwins) dueWithin(twins *Twins) time.Duration {
+	d.Helper()
+	due, err := twins.redis.db.Client.ZScore(d.Context(), twins.dues.due[0], fmt.Sprint(d.id)).Result()
+	if err != nil {
+		d.Fatal(err)
+	}
+	return max(0, time.Until(time.UnixMilli(int64(due))))
+}
+
 func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
 	presence := func(status telematics.PresenceStatus) func(d *dueTwins, twins *Twins) {
 		return func(d *dueTwins, twins *Twins) {
@@ -137,33 +147,34 @@ func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
 			}
 		}
 	}
+	const interval = time.Minute
 	for name, test := range map[string]struct {
 		before func(d *dueTwins, twins *Twins)
 		fields []telematics.Field
 		await  bool
-		want   bool
+		within time.Duration
 	}{
-		"nothing":               {},
-		"the lock":              {fields: []telematics.Field{telematics.IsLocked}, want: true},
-		"a command":             {await: true, want: true},
-		"a unit that is asleep": {before: presence(telematics.Standby), want: true},
-		"a unit that is gone":   {before: presence(telematics.Offline), want: true},
-		"a unit that is online": {before: presence(telematics.Online)},
+		"nothing":               {within: interval},
+		"the lock":              {fields: []telematics.Field{telematics.IsLocked}, within: urgentWithin},
+		"a command":             {await: true, within: urgentWithin},
+		"a unit that is asleep": {before: presence(telematics.Standby)},
+		"a unit that is gone":   {before: presence(telematics.Offline)},
+		"a unit that is online": {before: presence(telematics.Online), within: interval},
 		"after silence": {before: func(d *dueTwins, twins *Twins) {
 			long := time.Now().Add(-telematics.OnlineFor / 2).UnixMicro()
 			if err := twins.redis.db.Client.HSet(d.Context(), stateKey(d.id), "seen", long).Err(); err != nil {
 				d.Fatal(err)
 			}
-		}, want: true},
+		}},
 		"redis was emptied, postgres saw it a moment ago": {before: func(d *dueTwins, twins *Twins) {
 			if err := twins.redis.db.Client.FlushAll(d.Context()).Err(); err != nil {
 				d.Fatal(err)
 			}
-		}},
+		}, within: interval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDueTwins(t, 2, time.Minute)
+			d := newDueTwins(t, 2, interval)
 			d.report(d.instances[0], 1, telematics.IsLocked)
 			d.writeDue(d.instances[0])
 			presence(telematics.Online)(d, d.instances[0])
@@ -181,9 +192,12 @@ func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
 			} else {
 				d.report(twins, 2, test.fields...)
 			}
+			if within := d.dueWithin(twins); within > test.within || within < test.within/2 {
+				t.Errorf("due within %v, want %v", within, test.within)
+			}
 			d.writeDue(twins)
-			if got := d.stored(); (got == 2) != test.want {
-				t.Errorf("postgres has %v, want the report: %v", got, test.want)
+			if got := d.stored(); (got == 2) != (test.within == 0) {
+				t.Errorf("postgres has %v of a report that is due within %v", got, test.within)
 			}
 		})
 	}

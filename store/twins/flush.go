@@ -200,13 +200,14 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	}
 	changed := make(map[*state]telematics.Snapshot, len(batch))
 	left = batch
-	var urgent []*state
+	var dueNow, more []*state
 	var err error
 	for round := 0; len(left) > 0 && round < redisRounds && err == nil; round++ {
-		left, urgent, err = t.updateRedis(ctx, left, changed, urgent)
+		left, more, err = t.updateRedis(ctx, left, changed)
+		dueNow = append(dueNow, more...)
 	}
 	if err == nil {
-		err = t.dues.hasten(ctx, urgent)
+		err = t.dues.hasten(ctx, dueNow)
 	}
 	if err != nil {
 		left = batch
@@ -222,9 +223,9 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	return left, err == nil
 }
 
-// updateRedis makes one trip, and adds to changed what that has changed, and to urgent the states
-// that are to be in Postgres soon.
-func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot, urgent []*state) (left, urgentNow []*state, err error) {
+// updateRedis makes one trip, and adds to changed what that has changed. It returns the states of
+// which something is left to be written, and those that are due in Postgres now.
+func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left, dueNow []*state, err error) {
 	defer tracing.Step(ctx, delivery.StepMerge).End()
 	updates := make([]update, len(states))
 	for i, s := range states {
@@ -232,12 +233,12 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 			t.log.Error("section not encoded", "vehicle", s.vehicle, "err", err)
 		}
 	}
-	marks := t.dues.newMarks(ctx, states)
+	marks := t.dues.newMarks(ctx, updates)
 	outcomes, err := t.redis.update(ctx, updates, marks.add)
 	err = cmp.Or(err, marks.err())
 	t.recordWrite(ctx, err)
 	if err != nil {
-		return states, urgent, err
+		return states, nil, err
 	}
 	for i, u := range updates {
 		s := u.state
@@ -248,8 +249,8 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 			continue // the next report is written
 		}
 		fresh, again, emptied := u.apply(outcomes[i])
-		if t.isUrgent(u, outcomes[i]) {
-			urgent = append(urgent, s)
+		if t.changesConnectivity(u, outcomes[i]) {
+			dueNow = append(dueNow, s)
 		}
 		if changed[s] = telematics.Join(changed[s], fresh); again {
 			left = append(left, s)
@@ -258,7 +259,7 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 			t.keep(s)
 		}
 	}
-	return left, urgent, nil
+	return left, dueNow, nil
 }
 
 // keep has a state written to Postgres by this instance, because Redis has lost it, or does not
