@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,34 +47,45 @@ func NewLimits(db *DB) *Limits {
 	return l
 }
 
-// takeScript takes from limits in their order, and stops at the first that has too little left,
-// from which it takes nothing. It is the generic cell rate algorithm by Redis's clock. The entry of
-// a limit holds when all of it is there again, in seconds since 2017: that keeps the digits of
-// microseconds in a double.
+// takeScript takes, for each of several requests, from limits in their order, and stops at the
+// first that has too little left, from which it takes nothing. It is the generic cell rate
+// algorithm by Redis's clock. The entry of a limit holds when all of it is there again, in seconds
+// since 2017: that keeps the digits of microseconds in a double.
 //
-// KEYS: the entries. ARGV: for each entry its limit, the limit's time in seconds, and the cost. It
-// returns for each entry up to the first that has too little: whether the cost was taken, how many
+// KEYS: the entries, request by request. ARGV: for each request the number of its entries, and for
+// each of them its limit, the limit's time in seconds, and the cost. It returns for each request a
+// list, with each entry up to the first that has too little: whether the cost was taken, how many
 // more would pass, and the seconds until the whole limit is there again or, of one that has too
 // little, until the cost would be.
 var takeScript = redis.NewScript(`
 local now = redis.call('TIME')
 now = (now[1] - 1483228800) + now[2] / 1000000
-local quotas = {}
-for i, key in ipairs(KEYS) do
-  local limit, cost = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i])
-  local interval = tonumber(ARGV[3 * i - 1]) / limit
-  local full = math.max(tonumber(redis.call('GET', key) or now), now) + interval * cost
-  local left = now - (full - interval * limit)
-  if left < 0 then
-    quotas[i] = {0, 0, tostring(-left)}
-    break
+local entries, changed, requests = {}, {}, {}
+local k, a = 0, 1
+while ARGV[a] do
+  local quotas, count = {}, tonumber(ARGV[a])
+  for i = 1, count do
+    local key, limit, cost = KEYS[k + i], tonumber(ARGV[a + 3 * i - 2]), tonumber(ARGV[a + 3 * i])
+    local interval = tonumber(ARGV[a + 3 * i - 1]) / limit
+    entries[key] = entries[key] or math.max(tonumber(redis.call('GET', key) or now), now)
+    local full = entries[key] + interval * cost
+    local left = now - (full - interval * limit)
+    if left < 0 then
+      quotas[i] = {0, 0, tostring(-left)}
+      break
+    end
+    if full > now then
+      entries[key], changed[key] = full, true
+    end
+    quotas[i] = {1, left / interval, tostring(full - now)}
   end
-  if full > now then
-    redis.call('SET', key, full, 'EX', math.ceil(full - now))
-  end
-  quotas[i] = {1, left / interval, tostring(full - now)}
+  requests[#requests + 1] = quotas
+  k, a = k + count, a + 3 * count + 1
 end
-return quotas
+for key in pairs(changed) do
+  redis.call('SET', key, entries[key], 'EX', math.ceil(entries[key] - now))
+end
+return requests
 `)
 
 // Take takes from limits in their order, and stops at the first that has too little left, from
@@ -118,30 +130,44 @@ func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([
 	return taken.quotas, cmp.Or(err, taken.err)
 }
 
-// takeEach runs the script for each request, in one trip.
+// takeEach runs the script in one trip: once for all requests, in a cluster once for each.
 func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([]taken, error) {
-	calls := make([]ScriptCall, len(requests))
-	for i, limits := range requests {
-		for _, limit := range limits {
-			calls[i].Keys = append(calls[i].Keys, limitKey(limit.Key))
-			calls[i].Args = append(calls[i].Args, limit.Rate.Limit, limit.Rate.Per.Seconds(), limit.Cost)
+	together := len(requests)
+	if l.db.isCluster() {
+		together = 1
+	}
+	var calls []ScriptCall
+	for group := range slices.Chunk(requests, together) {
+		var call ScriptCall
+		for _, limits := range group {
+			call.Args = append(call.Args, len(limits))
+			for _, limit := range limits {
+				call.Keys = append(call.Keys, limitKey(limit.Key))
+				call.Args = append(call.Args, limit.Rate.Limit, limit.Rate.Per.Seconds(), limit.Cost)
+			}
 		}
+		calls = append(calls, call)
 	}
 	replies, err := l.db.RunScript(ctx, takeScript, calls)
 	if err != nil {
 		return nil, err
 	}
 	results := make([]taken, len(requests))
-	for i, reply := range replies {
-		results[i].quotas, results[i].err = decodeQuotas(requests[i], reply)
+	for i, limits := range requests {
+		results[i].quotas, results[i].err = decodeQuotas(limits, replies[i/together], i%together)
 	}
 	return results, nil
 }
 
-func decodeQuotas(limits []telematics.Limit, reply *redis.Cmd) ([]telematics.Quota, error) {
-	rows, err := reply.Slice()
+// decodeQuotas decodes what the script returned of its nth request.
+func decodeQuotas(limits []telematics.Limit, reply *redis.Cmd, n int) ([]telematics.Quota, error) {
+	requests, err := reply.Slice()
 	if err != nil {
 		return nil, err
+	}
+	var rows []any
+	if n < len(requests) {
+		rows, _ = requests[n].([]any)
 	}
 	if len(rows) == 0 || len(rows) > len(limits) {
 		return nil, fmt.Errorf("%d quotas of %d limits", len(rows), len(limits))
