@@ -115,11 +115,18 @@ func (s *Sealer) batch(ctx context.Context, upTo int64) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		entries, err := readEntries(ctx, tx, `where id > $1 and id <= $2 order by id limit $3`, before.LastID, upTo, sealEntries)
+		// Ids of transactions that were rolled back are missing. A range of ids, and not a number of
+		// entries, so that a long backlog is not sorted for each batch.
+		var first *int64
+		if err := tx.GetContext(ctx, &first, `select min(id) from activity where id > $1 and id <= $2`, before.LastID, upTo); err != nil || first == nil {
+			return err
+		}
+		end := min(*first+sealEntries-1, upTo)
+		entries, err := readEntries(ctx, tx, `where id >= $1 and id <= $2 order by id`, *first, end)
 		if err != nil {
 			return err
 		}
-		more = len(entries) == sealEntries
+		more = end < upTo
 		for len(entries) > 0 {
 			n := 1
 			for n < len(entries) && month(entries[n].at) == month(entries[0].at) {
