@@ -168,7 +168,9 @@ func eachEntry(ctx context.Context, db sqlx.QueryerContext, call func(sealedEntr
 	defer rows.Close()
 	for rows.Next() {
 		var l line
-		if err := rows.StructScan(&l); err != nil {
+		err := rows.Scan(&l.ID, &l.At, &l.ActorSubject, &l.ActorRole, &l.ActorAgencyID, &l.AgencyID, &l.VehicleID, &l.BookingID, &l.Action, &l.Parameters,
+			&l.Outcome, &l.Code, &l.CommandID, &l.RequestID, &l.LatencyUS, &l.Late, &l.Note)
+		if err != nil {
 			return err
 		}
 		text, err := l.text()
