@@ -91,9 +91,8 @@ func (k agencyKeys) add(c *call) error {
 	}
 	lately := slices.DeleteFunc(keys, func(key rental.AgencyKey) bool { return c.now().Sub(key.Created) >= 24*time.Hour })
 	if len(lately) >= newKeysADay {
-		usedUp := telematics.Quota{Limit: newKeysADay, Reset: time.Hour, Over: true}
-		c.showQuota(usedUp)
-		return overLimit(usedUp, "The limit of %d new keys a day for agency %d is used up.", agency)
+		c.quota = telematics.Quota{Limit: newKeysADay, Reset: time.Hour, Over: true}
+		return overLimit(c.quota, "The limit of %d new keys a day for agency %d is used up.", agency)
 	}
 	key, exists, err := k.registry.Add(c.ctx(), agency, c.author())
 	switch {

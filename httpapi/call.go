@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type call struct {
 	tokenUntil time.Time        // likewise: when it is refused
 	agencyCode string           // of the agency whose app signed the request; empty: none
 
-	quota  telematics.Quota           // of the limit with the least left
+	quota  telematics.Quota           // of the limit with the least left; zero: none was counted
 	body   []byte                     // once it is read
 	key    *telematics.IdempotencyKey // nil: none
 	lookup *delivery.KeyLookup        // of the key; nil: it was not looked up
@@ -48,30 +49,42 @@ type call struct {
 	stack   []byte // of a panic
 }
 
-const callKey = "call"
+// callKey is that of the call in the context of its request: the store of Echo's context would be a
+// map of its own for each.
+type callKey struct{}
 
-func callOf(c echo.Context) *call { return c.Get(callKey).(*call) }
+func callOf(c echo.Context) *call { return c.Request().Context().Value(callKey{}).(*call) }
 
-// begin numbers the request, by the caller's number where that is a UUID, and sets the headers that
-// every response has.
+// begin numbers the request, by the caller's number where that is a UUID.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer tracing.Step(c.Request().Context(), delivery.StepHTTP).End()
-		request, header := c.Request(), c.Response().Header()
+		request := c.Request()
 		id := requestID(request.Header)
-		ctx, span := s.Tracer.Request(tracing.WithRequest(request.Context(), id.String()), request.Header, request.Method)
+		call := &call{Context: c, clock: s.Now, id: id, idText: id.String(), started: s.Now()}
+		ctx := tracing.WithRequest(context.WithValue(request.Context(), callKey{}, call), call.idText)
+		ctx, span := s.Tracer.Request(ctx, request.Header, request.Method)
 		defer span.End()
 		c.SetRequest(request.WithContext(ctx))
-		call := &call{Context: c, clock: s.Now, id: id, idText: id.String(), started: s.Now()}
-		c.Set(callKey, call)
-		header.Set(echo.HeaderXRequestID, call.idText)
-		header.Set(echo.HeaderXContentTypeOptions, "nosniff")
-		if strings.HasPrefix(request.URL.Path, "/api") {
-			header.Set(echo.HeaderCacheControl, "no-store")
-		}
+		c.Response().Before(call.setHeaders)
 		err := next(c)
 		describeSpan(span, call)
 		return err
+	}
+}
+
+// setHeaders sets those that every response has, when it is written: until then a request that
+// waits for its vehicle needs no memory for them.
+func (c *call) setHeaders() {
+	c.setHeader(echo.HeaderXRequestID, c.idText)
+	c.setHeader(echo.HeaderXContentTypeOptions, "nosniff")
+	if header := c.Response().Header(); strings.HasPrefix(c.Request().URL.Path, "/api") && header.Get(echo.HeaderCacheControl) == "" {
+		header.Set(echo.HeaderCacheControl, "no-store")
+	}
+	if q := c.quota; q.Limit != 0 {
+		c.setHeader(headerLimit, strconv.Itoa(q.Limit))
+		c.setHeader(headerRemaining, strconv.Itoa(q.Remaining))
+		c.setHeader(headerReset, strconv.FormatInt(wholeSeconds(q.Reset), 10))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -131,7 +130,6 @@ func (l *limits) pass(c *call, g gate, useSignature func() error) error {
 		quota = tighter(quota, left)
 	}
 	c.quota = quota
-	c.showQuota(quota)
 	return err
 }
 
@@ -171,9 +169,8 @@ func (l *limits) passUrgent(c *call) error {
 	if l.urgent.take(c.actor, l.now(), urgentRate) {
 		return nil
 	}
-	usedUp := telematics.Quota{Limit: urgentRate, Reset: time.Second, Over: true}
-	c.showQuota(usedUp)
-	return overLimit(usedUp, "Your limit of %d changes of halts a minute is used up.")
+	c.quota = telematics.Quota{Limit: urgentRate, Reset: time.Second, Over: true}
+	return overLimit(c.quota, "Your limit of %d changes of halts a minute is used up.")
 }
 
 // repeats reports whether a request repeats an earlier one under its idempotency key. Where that
@@ -194,7 +191,8 @@ func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle tel
 	if actor.Agency == 0 {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	// Without the end of the request: its context would keep what it needs to end this one.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 	defer cancel()
 	belongs, err := l.fleet.Belongs(ctx, vehicle, actor.Agency)
 	return err == nil && belongs
@@ -245,15 +243,6 @@ func tighter(a, b telematics.Quota) telematics.Quota {
 		return b
 	}
 	return a
-}
-
-func (c *call) showQuota(q telematics.Quota) {
-	if q.Limit == 0 {
-		return
-	}
-	c.setHeader(headerLimit, strconv.Itoa(q.Limit))
-	c.setHeader(headerRemaining, strconv.Itoa(q.Remaining))
-	c.setHeader(headerReset, strconv.FormatInt(wholeSeconds(q.Reset), 10))
 }
 
 // actorBound bounds what each actor does at an instance within a minute. It counts in memory, so

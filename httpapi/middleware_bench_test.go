@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -21,7 +22,8 @@ func BenchmarkAccessLog(b *testing.B) {
 			request := httptest.NewRequest(http.MethodPost, "/api/v1/admin/vehicles/42/control/lock", nil)
 			c := echo.New().NewContext(request, httptest.NewRecorder())
 			id := requestID(request.Header)
-			c.Set(callKey, &call{id: id, idText: id.String(), started: s.Now(), actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}})
+			call := &call{id: id, idText: id.String(), started: s.Now(), actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}}
+			c.SetRequest(request.WithContext(context.WithValue(request.Context(), callKey{}, call)))
 			logged := s.accessLog(func(echo.Context) error { return nil })
 			b.ReportAllocs()
 			for b.Loop() {
