@@ -58,9 +58,9 @@ func (r Report) Nested() map[string]any {
 		if at, ok := value.(time.Time); ok {
 			value = FormatTime(at)
 		}
-		names := strings.Split(string(field), ".")
 		object := root
-		for _, name := range names[:len(names)-1] {
+		name, rest, nested := strings.Cut(string(field), ".")
+		for ; nested; name, rest, nested = strings.Cut(rest, ".") {
 			inner, ok := object[name].(map[string]any)
 			if !ok {
 				inner = map[string]any{}
@@ -68,7 +68,7 @@ func (r Report) Nested() map[string]any {
 			}
 			object = inner
 		}
-		object[names[len(names)-1]] = value
+		object[name] = value
 	}
 	return root
 }
