@@ -49,8 +49,8 @@ type call struct {
 	stack   []byte // of a panic
 }
 
-// callKey is that of the call in the context of its request: the store of Echo's context would be a
-// map of its own for each.
+// callKey is that of the call in the context of its request: the store of Echo's context would be
+// another map for each.
 type callKey struct{}
 
 func callOf(c echo.Context) *call { return c.Request().Context().Value(callKey{}).(*call) }

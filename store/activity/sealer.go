@@ -115,8 +115,8 @@ func (s *Sealer) batch(ctx context.Context, upTo int64) (more bool, err error) {
 		if err != nil {
 			return err
 		}
-		// Ids of transactions that were rolled back are missing. A range of ids, and not a number of
-		// entries, so that a long backlog is not sorted for each batch.
+		// A range of ids, and not a number of entries, so that a long backlog is not sorted for
+		// each batch. Ids of transactions that were rolled back are missing.
 		var first *int64
 		if err := tx.GetContext(ctx, &first, `select min(id) from activity where id > $1 and id <= $2`, before.LastID, upTo); err != nil || first == nil {
 			return err

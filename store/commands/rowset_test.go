@@ -31,7 +31,8 @@ func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
 	type line struct {
 		Text string `db:"text"`
 	}
-	for _, rows := range [][][]any{rows, append(slices.Clone(rows[:2]), rows[5:]...)} { // of which the second has no null
+	withoutNull := append(slices.Clone(rows[:2]), rows[5:]...)
+	for _, rows := range [][][]any{rows, withoutNull} {
 		var together []line
 		if err := p.Pool.SelectContext(t.Context(), &together, `with `+row.Many()+asText, pg.Parameters(rows)...); err != nil {
 			t.Fatal(err)

@@ -300,7 +300,8 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
-			want := [][]int{{3, 1}, {2, 0}, {1, over}, {0, over}, {over}, {over}, {3, over}} // what remains
+			// What remains; the last request is another actor's.
+			want := [][]int{{3, 1}, {2, 0}, {1, over}, {0, over}, {over}, {over}, {3, over}}
 			requests := func(prefix string) (requests [][]telematics.Limit) {
 				for i := range want {
 					actor, vehicle := prefix+"a", prefix+"vehicle:1"

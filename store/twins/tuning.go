@@ -50,9 +50,9 @@ const (
 	// MaxStateInterval is the largest state interval: with the silence after which a report is
 	// urgent, it is less than the silence after which a unit is not online any more.
 	MaxStateInterval = 5 * time.Minute
-	// urgentWithin is when what is urgent is due: a unit that was locked reports it in its answer, and
-	// again a moment later. Half: more vehicles are written twice; double: Postgres, and what does not
-	// read Redis, is later.
+	// urgentWithin is when what is urgent is due: a unit that was locked reports it in its answer,
+	// and again a moment later. Half: more vehicles are written twice; double: Postgres, and what
+	// does not read Redis, is later.
 	urgentWithin = time.Second
 	// States whose interval is over, in a transaction. Half: more commits; double: locks are held
 	// longer.
