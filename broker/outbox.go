@@ -75,7 +75,7 @@ func (o *outbox) addEntry(entry telematics.Activity) bool {
 	return true
 }
 
-func (o *outbox) takeEntries() []telematics.Activity {
+func (o *outbox) drainEntries() []telematics.Activity {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	entries := o.entries
@@ -92,7 +92,7 @@ func (b *Broker) retryOutbox(ctx context.Context) {
 // closeOutbox writes what can be written before the end, and logs what cannot.
 func (b *Broker) closeOutbox(ctx context.Context) {
 	b.retryOutbox(ctx)
-	for _, entry := range b.outbox.takeEntries() {
+	for _, entry := range b.outbox.drainEntries() {
 		b.logLost(entry, context.Canceled)
 	}
 }
@@ -118,7 +118,7 @@ func (b *Broker) retrySettlements(ctx context.Context) {
 }
 
 func (b *Broker) retryEntries(ctx context.Context) {
-	entries := b.outbox.takeEntries()
+	entries := b.outbox.drainEntries()
 	if len(entries) == 0 {
 		return
 	}
@@ -227,7 +227,7 @@ func (d *debouncer[T]) add(ctx context.Context, v T) {
 func (d *debouncer[T]) run(ctx context.Context) {
 	for {
 		time.Sleep(d.after)
-		batch := d.take()
+		batch := d.drain()
 		if len(batch) == 0 {
 			return
 		}
@@ -235,8 +235,8 @@ func (d *debouncer[T]) run(ctx context.Context) {
 	}
 }
 
-// take returns the next batch. An empty one ends the run.
-func (d *debouncer[T]) take() []T {
+// drain returns the next batch. An empty one ends the run.
+func (d *debouncer[T]) drain() []T {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	batch := d.values

@@ -84,7 +84,7 @@ func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
 			return true
 		}
 		b.publish(ctx, w)
-		if first || w.takeProgressLost() {
+		if first || w.clearProgressLost() {
 			w.timers.progress = time.Now().Add(progressAfter)
 		}
 	}

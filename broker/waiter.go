@@ -194,8 +194,8 @@ func (w *waiter) markProgressLost() {
 	w.progressLost = true
 }
 
-// takeProgressLost reports, once, that the record did not take the command's progress.
-func (w *waiter) takeProgressLost() bool {
+// clearProgressLost reports, once, that the record did not take the command's progress.
+func (w *waiter) clearProgressLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lost := w.progressLost

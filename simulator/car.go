@@ -124,7 +124,7 @@ func (c *Car) Run(ctx context.Context) error {
 				return err
 			}
 		case m := <-c.inbox:
-			c.hear(m)
+			c.receive(m)
 		case d := <-c.dialled:
 			c.connect(ctx, d)
 		case <-c.lost():
@@ -178,7 +178,7 @@ func (c *Car) act(do func(Moment) Effects) {
 	}
 }
 
-func (c *Car) hear(m heard) {
+func (c *Car) receive(m heard) {
 	if m.attempt != c.attempt {
 		return
 	}
@@ -188,7 +188,7 @@ func (c *Car) hear(m heard) {
 	}
 	if apart, struck := c.air.apart(); struck {
 		if copy, ok := damaged(m.Payload); ok {
-			c.hearDamaged(at, copy, m.Retained)
+			c.receiveDamaged(at, copy, m.Retained)
 			at = at.Add(apart)
 		}
 	}
@@ -197,7 +197,7 @@ func (c *Car) hear(m heard) {
 	})
 }
 
-func (c *Car) hearDamaged(at time.Time, copy []byte, retained bool) {
+func (c *Car) receiveDamaged(at time.Time, copy []byte, retained bool) {
 	id, _ := claimedID(copy)
 	c.timers.add(at, func() {
 		c.act(func(at Moment) Effects {

@@ -62,7 +62,7 @@ func TestNewsIsWhatHasAnotherValue(t *testing.T) {
 	take := func(into, by Snapshot) Snapshot {
 		news := Snapshot{}
 		for field, reading := range by {
-			if _, changed := into.Take(field, reading); changed {
+			if _, changed := into.KeepNewer(field, reading); changed {
 				news[field] = reading
 			}
 		}
@@ -88,7 +88,7 @@ func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
 		news bool
 	}{{-81.0, false}, {-97.0, true}, {-98.5, false}, {nil, true}, {-98.5, true}} {
 		reading := Reading{Value: step.rsrp, At: now.Add(time.Duration(i+1) * time.Second)}
-		if newer, changed := s.Take(RSRP, reading); !newer || changed != step.news {
+		if newer, changed := s.KeepNewer(RSRP, reading); !newer || changed != step.news {
 			t.Errorf("%v: newer %t, changed %t, want %t", step.rsrp, newer, changed, step.news)
 		}
 	}

@@ -40,7 +40,7 @@ func Merge(s Snapshot, r Report) Snapshot {
 		merged = make(Snapshot, len(r.Values))
 	}
 	for field, value := range r.Values {
-		merged.Take(field, Reading{Value: value, At: r.At, Undated: r.Undated})
+		merged.KeepNewer(field, Reading{Value: value, At: r.At, Undated: r.Undated})
 	}
 	return merged
 }
@@ -57,16 +57,16 @@ func Join(a, b Snapshot) Snapshot {
 	}
 	joined := maps.Clone(a)
 	for field, reading := range b {
-		joined.Take(field, reading)
+		joined.KeepNewer(field, reading)
 	}
 	return joined
 }
 
-// Take keeps the newer one of a reading and what is known of its field, and remembers whether there
-// ever was a value. It reports whether that has changed anything, and whether the field has another
-// value now. It is the one rule of all merging, and has no order. It changes s: a snapshot that
-// others see must be cloned before.
-func (s Snapshot) Take(f Field, next Reading) (newer, changed bool) {
+// KeepNewer keeps the newer one of a reading and what is known of its field, and remembers whether
+// there ever was a value. It reports whether that has changed anything, and whether the field has
+// another value now. It is the one rule of all merging, and has no order. It changes s: a snapshot
+// that others see must be cloned before.
+func (s Snapshot) KeepNewer(f Field, next Reading) (newer, changed bool) {
 	known, ok := s[f]
 	switch {
 	case !ok:

@@ -75,7 +75,7 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 			}
 			for field, value := range o.Report.Values {
 				reading := telematics.Reading{Value: value, At: o.Report.At, Undated: o.Report.Undated}
-				if _, changed := merged.Take(field, reading); changed {
+				if _, changed := merged.KeepNewer(field, reading); changed {
 					news[field] = reading
 				}
 			}

@@ -58,8 +58,8 @@ func (s *unknownUnits) add(u telematics.UnknownUnit) {
 	s.heard[u.Unit] = earlier.Merge(u)
 }
 
-// take removes the units, and returns them in the order of their serials.
-func (s *unknownUnits) take() []telematics.UnknownUnit {
+// drain removes the units, and returns them in the order of their serials.
+func (s *unknownUnits) drain() []telematics.UnknownUnit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	heard := slices.SortedFunc(maps.Values(s.heard), func(a, b telematics.UnknownUnit) int { return cmp.Compare(a.Unit, b.Unit) })
@@ -77,7 +77,7 @@ func (s *unknownUnits) putBack(heard []telematics.UnknownUnit) {
 }
 
 func (in *Ingest) storeUnknownUnits(ctx context.Context) {
-	heard := in.unknownUnits.take()
+	heard := in.unknownUnits.drain()
 	if len(heard) == 0 || in.UnknownUnits == nil {
 		return
 	}

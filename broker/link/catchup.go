@@ -58,8 +58,8 @@ func newCatchUp(l *Link, client mqtt.Client, to func(telematics.Message) bool) *
 	}
 }
 
-// take hands a message over, or notes its unit where it does not fit.
-func (c *catchUp) take(m telematics.Message) {
+// receive hands a message over, or notes its unit where it does not fit.
+func (c *catchUp) receive(m telematics.Message) {
 	if m.Retained && !c.reads.Load() || c.to(m) {
 		return
 	}
@@ -72,8 +72,8 @@ func (c *catchUp) take(m telematics.Message) {
 	}
 }
 
-// takeProbe takes the name of a probe of any instance, this one included.
-func (c *catchUp) takeProbe(name string) {
+// receiveProbe handles the name of a probe of any instance, this one included.
+func (c *catchUp) receiveProbe(name string) {
 	if asking, ok := strings.CutPrefix(name, askProbe); ok && asking != c.name {
 		select {
 		case c.asked <- asking:
@@ -166,7 +166,7 @@ func (c *catchUp) unitsAfter(ctx context.Context, after telematics.Unit) ([]tele
 // readMissed reads what did not fit until all fits, after growing pauses.
 func (c *catchUp) readMissed(ctx context.Context) error {
 	for wait := c.config.CatchUpAfter; ; wait = min(time.Duration(float64(wait)*catchUpGrow), longestPause) {
-		units := c.takeMissed()
+		units := c.drainMissed()
 		if len(units) == 0 {
 			return nil
 		}
@@ -179,7 +179,7 @@ func (c *catchUp) readMissed(ctx context.Context) error {
 	}
 }
 
-func (c *catchUp) takeMissed() []telematics.Unit {
+func (c *catchUp) drainMissed() []telematics.Unit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	units := slices.Collect(maps.Keys(c.missed))

@@ -111,7 +111,7 @@ func (l *Link) connection(ctx context.Context, ln *line, node string, take func(
 	if ln.own {
 		group = rand.Text()
 		missed = newCatchUp(l, client, take)
-		heard, probed = missed.take, missed.takeProbe
+		heard, probed = missed.receive, missed.receiveProbe
 	}
 	for _, dialect := range l.config.Dialects {
 		if err := l.subscribe(ctx, client, ln, group, dialect, heard, probed); err != nil {

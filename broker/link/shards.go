@@ -175,17 +175,17 @@ type fromShard struct {
 }
 
 func (f fromShard) Answer(m telematics.Message) {
-	f.heard(m)
+	f.noteSign(m)
 	f.Receiver.Answer(m)
 }
 
 func (f fromShard) Report(m telematics.Message) {
-	f.heard(m)
+	f.noteSign(m)
 	f.Receiver.Report(m)
 }
 
-// heard takes what is not retained as a sign that the unit is connected.
-func (f fromShard) heard(m telematics.Message) {
+// noteSign notes where a unit is connected: what is not retained is a sign of that.
+func (f fromShard) noteSign(m telematics.Message) {
 	if !m.Retained {
 		f.routes.set(m.Unit, route{shard: int32(f.shard)})
 	}
@@ -200,7 +200,7 @@ func (f fromShard) Presence(m telematics.Message) bool {
 	case m.Retained:
 		f.routes.set(m.Unit, route{shard: int32(f.shard), retained: max(p.At.UnixMilli(), 1)})
 	default:
-		f.heard(m)
+		f.noteSign(m)
 	}
 	return f.Receiver.Presence(m)
 }

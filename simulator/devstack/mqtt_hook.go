@@ -76,7 +76,7 @@ func (h *mqttHook) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bo
 	if will := cl.Properties.Will; will.Flag != 0 && !h.mayPublish(cl, will.TopicName, will.Payload) {
 		cl.Properties.Will = mochi.Will{}
 	}
-	h.sessions.take(cl)
+	h.sessions.takeOver(cl)
 	return true
 }
 

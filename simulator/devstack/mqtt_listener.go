@@ -142,10 +142,10 @@ type mqttSessions struct {
 
 func newMQTTSessions() *mqttSessions { return &mqttSessions{holder: map[string]*mqttConn{}} }
 
-// take gives a client its id and returns when the connection that held it is gone. Left to the
+// takeOver gives a client its id and returns when the connection that held it is gone. Left to the
 // library, the end of the old connection can remove the new one from its tables, which then looks
 // connected and hears nothing.
-func (s *mqttSessions) take(cl *mochi.Client) {
+func (s *mqttSessions) takeOver(cl *mochi.Client) {
 	conn, id := cl.Net.Conn.(*mqttConn), cl.ID
 	s.mu.Lock()
 	old := s.holder[id]

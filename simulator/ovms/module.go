@@ -167,7 +167,7 @@ func (m *Module) Run(ctx context.Context) error {
 		case do := <-m.events:
 			do()
 		case heard := <-m.inbox:
-			m.hear(ctx, heard)
+			m.receive(ctx, heard)
 		case <-tick.C:
 			m.tick(ctx)
 		}

@@ -301,7 +301,7 @@ func TestModule_AlertsAndSettings(t *testing.T) {
 		t.Error("the request was delivered")
 	}
 	w.module.ask(t.Context(), func() {
-		w.module.hear(t.Context(), message{ovms("client/motorpool/request/config"), "password/pin", w.module.attempt})
+		w.module.receive(t.Context(), message{ovms("client/motorpool/request/config"), "password/pin", w.module.attempt})
 	})
 	if !slices.Contains(kinds(w.recorder.Events()), simulator.Harmed) {
 		t.Error("a module that is asked for its PIN does not tell it")

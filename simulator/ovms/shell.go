@@ -34,8 +34,8 @@ var checksPIN = map[string]bool{"KN": true, "KS": true, "RZ2": true, "VA": true,
 // twizyMaxKmh is the highest limit that a Twizy takes (CfgLock).
 const twizyMaxKmh = 80
 
-// hear takes in a message (IncomingMsg).
-func (m *Module) hear(ctx context.Context, heard message) {
+// receive handles a message (IncomingMsg).
+func (m *Module) receive(ctx context.Context, heard message) {
 	last, ok := strings.CutPrefix(heard.topic, m.prefix()+"client/")
 	client, what, found := strings.Cut(last, "/")
 	if !ok || !found || heard.attempt != m.attempt {

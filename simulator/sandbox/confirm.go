@@ -23,7 +23,7 @@ func confirm(l *ledger, r *request) (view, *failure) {
 		return nil, l.refuse(i, m, declined(authentication, ""))
 	case m.Authenticate && !r.publishable:
 		i.Status, i.Method, i.LastError = requiresAction, m.ID, nil
-		l.tell("payment_intent.requires_action", i.view())
+		l.addEvent("payment_intent.requires_action", i.view())
 		return i.view(), nil
 	case m.Decline != "":
 		return nil, l.refuse(i, m, declined(m.Decline, m.Advice))
@@ -66,8 +66,8 @@ func (l *ledger) refuse(i *intent, m *method, f *failure) *failure {
 	kept := *f
 	i.LastError = &kept
 	f.Intent = i.view()
-	l.tell("charge.failed", l.charge(i))
-	l.tell("payment_intent.payment_failed", i.view())
+	l.addEvent("charge.failed", l.charge(i))
+	l.addEvent("payment_intent.payment_failed", i.view())
 	return f
 }
 
@@ -76,12 +76,12 @@ func (l *ledger) approve(i *intent, m *method) {
 	i.Method, i.LastError = m.ID, nil
 	if i.Capture == manual {
 		i.Status, i.Capturable = requiresCapture, i.Amount
-		l.tell("payment_intent.amount_capturable_updated", i.view())
+		l.addEvent("payment_intent.amount_capturable_updated", i.view())
 		return
 	}
 	i.Status, i.Received = succeeded, i.Amount
-	l.tell("charge.succeeded", l.charge(i))
-	l.tell("payment_intent.succeeded", i.view())
+	l.addEvent("charge.succeeded", l.charge(i))
+	l.addEvent("payment_intent.succeeded", i.view())
 }
 
 // charge is the last attempt, as events show it.

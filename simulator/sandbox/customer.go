@@ -23,7 +23,7 @@ func createCustomer(l *ledger, r *request) (view, *failure) {
 	}
 	c := &customer{object: l.newObject("cus", metadata), Description: description}
 	l.Customers[c.ID] = c
-	l.tell("customer.created", c.view())
+	l.addEvent("customer.created", c.view())
 	return c.view(), nil
 }
 
@@ -58,7 +58,7 @@ func updateCustomer(l *ledger, r *request) (view, *failure) {
 		}
 		c.Metadata[name] = value
 	}
-	l.tell("customer.updated", c.view())
+	l.addEvent("customer.updated", c.view())
 	return c.view(), nil
 }
 

@@ -108,9 +108,9 @@ func (s *Server) Fired() map[FaultKind]int {
 	return maps.Clone(s.faults.fired)
 }
 
-// take returns the order for a request; its kind is empty where there is none. What has its answer
+// draw returns the order for a request; its kind is empty where there is none. What has its answer
 // is not carried out, so it cannot fail while it is.
-func (o *faults) take(method, target string, answered bool) Fault {
+func (o *faults) draw(method, target string, answered bool) Fault {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i, f := range o.orders {

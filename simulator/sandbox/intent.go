@@ -116,7 +116,7 @@ func createIntent(l *ledger, r *request) (view, *failure) {
 	i.object = l.newObject("pi", metadata)
 	i.Secret = newID(i.ID + "_secret")
 	l.Intents[i.ID] = i
-	l.tell("payment_intent.created", i.view())
+	l.addEvent("payment_intent.created", i.view())
 	return i.view(), nil
 }
 
@@ -176,8 +176,8 @@ func capture(l *ledger, r *request) (view, *failure) {
 		return nil, refused("amount_too_large", "amount_to_capture", "The amount_to_capture is greater than the amount that is held (%d).", i.Capturable)
 	}
 	i.Status, i.Received, i.Capturable = succeeded, amount, 0
-	l.tell("charge.captured", l.charge(i))
-	l.tell("payment_intent.succeeded", i.view())
+	l.addEvent("charge.captured", l.charge(i))
+	l.addEvent("payment_intent.succeeded", i.view())
 	return i.view(), nil
 }
 
@@ -191,6 +191,6 @@ func cancel(l *ledger, r *request) (view, *failure) {
 		return nil, f
 	}
 	i.Status, i.Capturable = canceled, 0
-	l.tell("payment_intent.canceled", i.view())
+	l.addEvent("payment_intent.canceled", i.view())
 	return i.view(), nil
 }

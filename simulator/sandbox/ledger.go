@@ -16,7 +16,7 @@ type ledger struct {
 	Refunds   map[string]*refund   `json:"refunds"`
 	Answers   map[string]answer    `json:"answers"` // by idempotency key
 
-	news []event // to be posted once the change is made
+	events []event // to be posted once the change is made
 }
 
 func newLedger() *ledger {

@@ -77,7 +77,7 @@ func attach(l *ledger, r *request) (view, *failure) {
 		return nil, declined(m.Attach, "")
 	}
 	m.Customer, m.Used = customer, true
-	l.tell("payment_method.attached", m.view())
+	l.addEvent("payment_method.attached", m.view())
 	return m.view(), nil
 }
 
@@ -102,7 +102,7 @@ func (l *ledger) unbind(m *method) {
 	}
 	was := m.Customer
 	m.Customer = ""
-	l.tellChanged("payment_method.detached", m.view(), view{"customer": was})
+	l.addEventOfChange("payment_method.detached", m.view(), view{"customer": was})
 }
 
 var errNoMethod = errors.New("the sandbox has no such payment method")
@@ -128,7 +128,7 @@ func (s *Server) Renew(token string, month, year int) error {
 		}
 		was := view{"card": view{"exp_month": m.ExpMonth, "exp_year": m.ExpYear}}
 		m.ExpMonth, m.ExpYear = month, year
-		l.tellChanged("payment_method.automatically_updated", m.view(), was)
+		l.addEventOfChange("payment_method.automatically_updated", m.view(), was)
 		return nil
 	})
 }

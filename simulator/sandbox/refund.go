@@ -83,8 +83,8 @@ func createRefund(l *ledger, r *request) (view, *failure) {
 		made.Next = refundFailed
 	}
 	l.Refunds[made.ID] = made
-	l.tell("refund.created", made.view())
-	l.tell("charge.refunded", l.charge(i))
+	l.addEvent("refund.created", made.view())
+	l.addEvent("charge.refunded", l.charge(i))
 	if made.Next != "" {
 		r.later = append(r.later, made.ID)
 	}
@@ -125,8 +125,8 @@ func (s *Server) settleLater(id string) {
 			if made.Status == refundFailed {
 				name = "refund.failed"
 			}
-			l.tell(name, made.view())
-			l.tell("charge.refund.updated", made.view())
+			l.addEvent(name, made.view())
+			l.addEvent("charge.refund.updated", made.view())
 			return nil
 		})
 	})

@@ -86,7 +86,7 @@ func (s *Server) api(open bool, op operation) http.HandlerFunc {
 		if r.Method == http.MethodGet {
 			id.key = ""
 		}
-		fault := s.faults.take(r.Method, r.URL.Path, s.remembers(id.key))
+		fault := s.faults.draw(r.Method, r.URL.Path, s.remembers(id.key))
 		if s.breakBefore(w, r, fault) {
 			return
 		}
@@ -99,7 +99,7 @@ func (s *Server) api(open bool, op operation) http.HandlerFunc {
 			if fault.Kind == Slow {
 				s.pause(context.Background(), fault.For)
 			}
-			return s.carryOut(op, &request{id: r.PathValue("id"), params: newParams(form), publishable: publishable}, id, fault)
+			return s.execute(op, &request{id: r.PathValue("id"), params: newParams(form), publishable: publishable}, id, fault)
 		})
 		if s.breakAfter(w, r, fault) {
 			return
@@ -139,8 +139,8 @@ func (s *Server) authenticate(r *http.Request, open bool) (publishable bool, f *
 	return true, nil
 }
 
-// carryOut makes a change, and remembers its answer with it.
-func (s *Server) carryOut(op operation, r *request, id identity, fault Fault) answer {
+// execute makes a change, and remembers its answer with it.
+func (s *Server) execute(op operation, r *request, id identity, fault Fault) answer {
 	s.mu.Lock()
 	var result view
 	var f *failure
@@ -153,7 +153,7 @@ func (s *Server) carryOut(op operation, r *request, id identity, fault Fault) an
 	if id.key != "" && (f == nil || !f.fleeting) {
 		s.ledger.Answers[id.key] = a.of(id)
 	}
-	news := s.ledger.takeNews()
+	news := s.ledger.drainEvents()
 	s.dirty = true
 	s.mu.Unlock()
 	s.mail.post(news)
@@ -167,7 +167,7 @@ func (s *Server) carryOut(op operation, r *request, id identity, fault Fault) an
 func (s *Server) change(do func(*ledger) error) error {
 	s.mu.Lock()
 	err := do(s.ledger)
-	news := s.ledger.takeNews()
+	news := s.ledger.drainEvents()
 	s.dirty = true
 	s.mu.Unlock()
 	s.mail.post(news)

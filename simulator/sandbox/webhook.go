@@ -26,10 +26,10 @@ type event struct {
 // apiVersion is that of the objects.
 const apiVersion = "2026-03-25.dahlia"
 
-// tell adds an event, with the object as it is at this moment.
-func (l *ledger) tell(name string, v view) { l.tellChanged(name, v, nil) }
+// addEvent adds an event, with the object as it is at this moment.
+func (l *ledger) addEvent(name string, v view) { l.addEventOfChange(name, v, nil) }
 
-func (l *ledger) tellChanged(name string, v, was view) {
+func (l *ledger) addEventOfChange(name string, v, was view) {
 	e := event{id: newID("evt"), name: name}
 	data := view{"object": v}
 	if was != nil {
@@ -43,12 +43,12 @@ func (l *ledger) tellChanged(name string, v, was view) {
 		panic(fmt.Sprintf("sandbox: encode event: %v", err)) // views are maps of plain values
 	}
 	e.body = body
-	l.news = append(l.news, e)
+	l.events = append(l.events, e)
 }
 
-func (l *ledger) takeNews() []event {
-	news := l.news
-	l.news = nil
+func (l *ledger) drainEvents() []event {
+	news := l.events
+	l.events = nil
 	return news
 }
 

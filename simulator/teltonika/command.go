@@ -18,9 +18,9 @@ type order struct {
 	seq  int64
 }
 
-// hear takes in a message on the command topic. The unit keeps no record of what it has executed,
+// receive handles a message on the command topic. The unit keeps no record of what it has executed,
 // and knows no expiry.
-func (u *Unit) hear(ctx context.Context, payload []byte) {
+func (u *Unit) receive(ctx context.Context, payload []byte) {
 	var m struct{ CMD string }
 	if err := json.Unmarshal(payload, &m); err != nil || m.CMD == "" || u.faults.Silent {
 		return

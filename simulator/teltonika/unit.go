@@ -156,7 +156,7 @@ func (u *Unit) Run(ctx context.Context) error {
 			do()
 		case h := <-u.inbox:
 			if h.attempt == u.attempt {
-				u.hear(ctx, h.payload)
+				u.receive(ctx, h.payload)
 			}
 		case <-tick.C:
 			u.tick(ctx)

@@ -54,7 +54,7 @@ type sealed struct {
 // that it covered, and the first tell that.
 const maxHeld = 10 * sealEntries
 
-func (s *sealed) take(e sealedEntry) {
+func (s *sealed) add(e sealedEntry) {
 	to := &s.entries
 	if e.id < s.FirstID {
 		to = &s.stray
@@ -96,7 +96,7 @@ func (c chain) walk(ctx context.Context, first, last int64, visit func(previous 
 					return err
 				}
 			}
-			current.take(e)
+			current.add(e)
 			return nil
 		}, `where id > $1 and id <= $2 order by id`, from, to)
 		for err == nil && len(seals) > 0 {

@@ -160,15 +160,15 @@ func (s *state) mergeReport(r *telematics.Report) {
 // mergeReading merges a reading that was reported to this instance. What it changes of a state that
 // is not loaded is compared with Redis when that is.
 func (s *state) mergeReading(field telematics.Field, reading telematics.Reading) {
-	if s.take(field, reading) && s.loaded {
+	if s.keepNewer(field, reading) && s.loaded {
 		s.unpublished[field] = reading
 		s.urgent = s.urgent || slices.Contains(urgentFields, field)
 	}
 }
 
-// take reports whether the field has another value now.
-func (s *state) take(field telematics.Field, reading telematics.Reading) (changed bool) {
-	newer, changed := s.snapshot.Take(field, reading)
+// keepNewer reports whether the field has another value now.
+func (s *state) keepNewer(field telematics.Field, reading telematics.Reading) (changed bool) {
+	newer, changed := s.snapshot.KeepNewer(field, reading)
 	if newer {
 		s.sections[sectionOf[field]].changes++
 	}
@@ -277,7 +277,7 @@ func (s *state) load(shared redisState, stored *storedTwin) {
 	if stored != nil {
 		for field, reading := range stored.snapshot {
 			wasPublished := shared.token(sectionOf[field]) == "" && s.seen.Sub(reading.At) > stateTTL
-			if s.take(field, reading) && !wasPublished {
+			if s.keepNewer(field, reading) && !wasPublished {
 				s.unpublished[field] = reading
 			}
 		}
@@ -380,7 +380,7 @@ func (s *state) merge(place int, c conflict) bool {
 		_, mine := s.snapshot[field]
 		switch {
 		case has && c.own:
-			s.snapshot.Take(field, reading)
+			s.snapshot.KeepNewer(field, reading)
 		case has:
 			ahead = s.mergeField(field, reading) || ahead
 		case mine:
@@ -396,7 +396,7 @@ func (s *state) merge(place int, c conflict) bool {
 
 // mergeField merges a reading that others have, and reports whether the one here has more.
 func (s *state) mergeField(field telematics.Field, theirs telematics.Reading) (ahead bool) {
-	s.snapshot.Take(field, theirs)
+	s.snapshot.KeepNewer(field, theirs)
 	mine := s.snapshot[field]
 	s.comparePublished(field, mine, telematics.Snapshot{field: theirs})
 	return !mine.At.Equal(theirs.At) || mine.Once != theirs.Once || !telematics.SameValue(mine.Value, theirs.Value)

@@ -25,10 +25,10 @@ const (
 	writingKey = "motorpool:state-writing"
 )
 
-// takeScript gives the caller vehicles that are due, or whose writer did not end in time. KEYS:
+// leaseScript gives the caller vehicles that are due, or whose writer did not end in time. KEYS:
 // due, writing. ARGV: now and the end of the lease in ms, how many at most. It returns when the
 // first one was due, and the vehicles.
-var takeScript = goredis.NewScript(`
+var leaseScript = goredis.NewScript(`
 local due, writing, now, lease, most = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local taken = redis.call('ZRANGEBYSCORE', writing, '-inf', now, 'LIMIT', 0, most)
 local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2]
@@ -132,11 +132,11 @@ func (d *dues) hasten(ctx context.Context, states []*state) error {
 	return unavailable.Wrap("note what is to be stored soon", err)
 }
 
-// take returns up to most vehicles that are due, of one part, for this instance to write. Done ends
-// that; another instance may take them when the lease is over.
-func (d *dues) take(ctx context.Context, part, most int) ([]telematics.VehicleID, error) {
+// lease returns up to most vehicles that are due, of one part, for this instance to write. Done
+// ends that; another instance may have them when the lease is over.
+func (d *dues) lease(ctx context.Context, part, most int) ([]telematics.VehicleID, error) {
 	now := time.Now()
-	replies, err := d.db.RunScript(ctx, takeScript, []redis.ScriptCall{{
+	replies, err := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{{
 		Keys: []string{d.due[part], d.writing[part]}, Args: []any{now.UnixMilli(), now.Add(dueLease).UnixMilli(), most},
 	}})
 	if err != nil {
@@ -260,7 +260,7 @@ func (t *Twins) runDue(ctx context.Context) {
 // time, and without pauses where the oldest is overdue.
 func (t *Twins) writeDue(ctx context.Context, part int) error {
 	for ctx.Err() == nil {
-		vehicles, err := t.dues.take(ctx, part, dueBatch)
+		vehicles, err := t.dues.lease(ctx, part, dueBatch)
 		if err != nil || len(vehicles) == 0 {
 			return err
 		}

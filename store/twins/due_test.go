@@ -207,10 +207,10 @@ func TestWriteDue_AnotherInstanceWritesWhatOneThatDiedHadTaken(t *testing.T) {
 	d := newDueTwins(t, 2, time.Minute)
 	here, there := d.instances[0], d.instances[1]
 	d.report(here, 1)
-	if taken, err := here.dues.take(t.Context(), 0, dueBatch); err != nil || !slices.Equal(taken, []telematics.VehicleID{d.id}) {
+	if taken, err := here.dues.lease(t.Context(), 0, dueBatch); err != nil || !slices.Equal(taken, []telematics.VehicleID{d.id}) {
 		t.Fatalf("took %v, %v", taken, err)
 	}
-	if taken, err := there.dues.take(t.Context(), 0, dueBatch); err != nil || len(taken) > 0 {
+	if taken, err := there.dues.lease(t.Context(), 0, dueBatch); err != nil || len(taken) > 0 {
 		t.Errorf("two instances took %v, %v", taken, err)
 	}
 	// The lease ends.

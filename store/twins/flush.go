@@ -99,7 +99,7 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 		}
 		worked = time.Since(began)
 	}
-	for batch := range slices.Chunk(t.unresolved.take(), postgresBatch) {
+	for batch := range slices.Chunk(t.unresolved.drain(), postgresBatch) {
 		if !t.store(ctx, batch) {
 			for _, o := range batch {
 				_ = t.unresolved.add(o) // the next report replaces one that has no room any more

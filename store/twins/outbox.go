@@ -129,8 +129,8 @@ func (u *unresolved) add(o observation) error {
 	return nil
 }
 
-// take returns all, by unit.
-func (u *unresolved) take() []observation {
+// drain returns all, by unit.
+func (u *unresolved) drain() []observation {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	list := make([]observation, 0, len(u.queued))

@@ -102,7 +102,7 @@ func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redi
 			if twin.Snapshot == nil {
 				twin.Snapshot = telematics.Snapshot{}
 			}
-			newer, _ := twin.Snapshot.Take(field, reading) // no other reader has this snapshot
+			newer, _ := twin.Snapshot.KeepNewer(field, reading) // no other reader has this snapshot
 			ahead = ahead || newer
 		}
 	}

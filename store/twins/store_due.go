@@ -169,11 +169,11 @@ func joinBoth(there, here telematics.Snapshot) (joined telematics.Snapshot, ahea
 		joined = telematics.Snapshot{}
 	}
 	for field, reading := range there {
-		newer, _ := joined.Take(field, reading)
+		newer, _ := joined.KeepNewer(field, reading)
 		behind = behind || newer
 	}
 	for field, reading := range here {
-		newer, _ := there.Take(field, reading) // no other reader has this snapshot
+		newer, _ := there.KeepNewer(field, reading) // no other reader has this snapshot
 		ahead = ahead || newer
 	}
 	return joined, ahead, behind

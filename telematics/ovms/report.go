@@ -107,11 +107,11 @@ func readMetric(r *telematics.Report, name, text string) []telematics.Dropped {
 }
 
 func number(f telematics.Field) reader {
-	return func(r *telematics.Report, text string) error { return take(r, f, text) }
+	return func(r *telematics.Report, text string) error { return set(r, f, text) }
 }
 
-// take takes in what is JSON as it stands.
-func take(r *telematics.Report, f telematics.Field, raw string) error {
+// set sets a field from text that is JSON as it stands.
+func set(r *telematics.Report, f telematics.Field, raw string) error {
 	value, err := telematics.ParseValue(f, json.RawMessage(raw))
 	if err == nil && value == nil {
 		err = errors.New("null is no value of a metric")
@@ -131,7 +131,7 @@ func coordinate(f telematics.Field) reader {
 		if text == noPosition || text == "0" {
 			return errors.New("no position yet")
 		}
-		return take(r, f, text)
+		return set(r, f, text)
 	}
 }
 

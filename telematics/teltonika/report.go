@@ -198,13 +198,13 @@ func (d *recordDecoder) elements() {
 			continue
 		}
 		if n, ok := d.number(e.id); ok {
-			d.take(e.id, e.field, e.read(n))
+			d.set(e.id, e.field, e.read(n))
 		}
 	}
 }
 
-// take sets a field, if the value is one that the field takes; nil: the element says nothing.
-func (d *recordDecoder) take(id string, f telematics.Field, value any) {
+// set sets a field, if the value is one of the field; nil: the element says nothing.
+func (d *recordDecoder) set(id string, f telematics.Field, value any) {
 	if value == nil {
 		return
 	}
@@ -256,7 +256,7 @@ func (d *recordDecoder) position() (fixed bool) {
 	values := d.report.Values
 	values[telematics.Latitude], values[telematics.Longitude], values[telematics.LocatedAt] = latitude, longitude, d.report.At
 	if heading, ok := d.number("ang"); ok {
-		d.take("ang", telematics.Heading, heading)
+		d.set("ang", telematics.Heading, heading)
 	}
 	return true
 }
@@ -270,7 +270,7 @@ func (d *recordDecoder) speed(fixed bool) {
 	}
 	for _, id := range ids {
 		if n, ok := d.number(id); ok {
-			d.take(id, telematics.SpeedKmh, n)
+			d.set(id, telematics.SpeedKmh, n)
 		}
 		if _, has := d.report.Values[telematics.SpeedKmh]; has {
 			return

@@ -104,7 +104,7 @@ func (d *reportDecoder) reject(f telematics.Field, raw []byte, err error) {
 // foldGear reads every forward gear as D.
 func (d *reportDecoder) foldGear() {
 	if gear, err := telematics.ParseText(d.unsound[telematics.Gear]); err == nil && forward(gear) {
-		d.take(telematics.Gear, "D")
+		d.restore(telematics.Gear, "D")
 	}
 }
 
@@ -115,7 +115,7 @@ func (d *reportDecoder) foldCharging() {
 		return
 	}
 	if raw, err := telematics.ParseText(d.unsound[telematics.Charging]); err == nil && raw != "" {
-		d.take(telematics.Charging, nil)
+		d.restore(telematics.Charging, nil)
 		d.report.Values[telematics.RawCharging] = raw
 	}
 }
@@ -144,15 +144,15 @@ func (d *reportDecoder) foldDTCs() {
 	if len(standard)+len(raw) == 0 {
 		return
 	}
-	d.take(telematics.DTCs, standard)
+	d.restore(telematics.DTCs, standard)
 	d.report.Values[telematics.RawDTCs] = raw
 	if len(standard)+len(raw) < len(codes) {
 		d.drop(string(telematics.DTCs), "some codes are no text; the others were taken")
 	}
 }
 
-// take sets a field that was dropped before for its vocabulary.
-func (d *reportDecoder) take(f telematics.Field, value any) {
+// restore sets a field that was dropped before for its vocabulary.
+func (d *reportDecoder) restore(f telematics.Field, value any) {
 	d.report.Values[f] = value
 	kept := d.dropped[:0]
 	for _, dropped := range d.dropped {

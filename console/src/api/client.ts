@@ -89,7 +89,7 @@ export async function call<Data, Meta = unknown>(
   } catch {
     throw new ApiError(response.status, 'no_answer', response.statusText);
   }
-  serverTime.take(Date.parse(envelope.timestamp ?? ''), sent, Date.now());
+  serverTime.update(Date.parse(envelope.timestamp ?? ''), sent, Date.now());
   if (response.status === 401) endSession();
   if (!response.ok) {
     throw refusal(response.status, envelope);

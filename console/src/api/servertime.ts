@@ -5,7 +5,7 @@ export class ServerTime {
   #trip = Infinity;
 
   /** Takes the time in an answer, and when this computer sent the request and got the answer. */
-  take(server: number, sent: number, received: number) {
+  update(server: number, sent: number, received: number) {
     const trip = received - sent;
     if (!Number.isFinite(server) || trip < 0) return;
     const offset = server - (sent + received) / 2;

@@ -59,7 +59,7 @@ export class Fleet {
     }
     const asking = setInterval(() => void this.#askAfterOpen(), askAfterEvery);
     const unfollow = follow({
-      command: (command) => this.take(command),
+      command: (command) => this.mergeCommand(command),
       status: (change) => this.#report(change),
       presence: (id, connectivity) => {
         markers.contact(id, connectivity.status);
@@ -106,7 +106,7 @@ export class Fleet {
   }
 
   /** Takes what was read of a command, unless something newer is known. */
-  take(command: Command) {
+  mergeCommand(command: Command) {
     if (!isNewer(command, this.commands.get(command.id))) return;
     this.commands.set(command.id, command);
     if (this.commands.size <= commandsHeld) return;
@@ -178,7 +178,7 @@ export class Fleet {
     if (open.length === 0) return;
     const [oldest] = open.map((c) => c.requested_at).sort();
     const { items, more } = await getPages<Command>(`commands?from=${oldest}`, commandsHeld / 100);
-    for (const command of items) this.take(command);
+    for (const command of items) this.mergeCommand(command);
     const read = new Set(items.map((c) => c.id));
     for (const { id } of open) if (!more && !read.has(id)) this.commands.delete(id); // its vehicle belongs to another agency now
   }
@@ -190,8 +190,8 @@ export class Fleet {
   }
 
   /** Takes from the markers what is no event: vehicles that are gone, and contacts that changed nothing else. */
-  takeMarkers() {
-    for (const id of markers.takeGone()) this.remove(id);
+  mergeMarkers() {
+    for (const id of markers.drainGone()) this.remove(id);
     for (const [id, vehicle] of this.vehicles) {
       const { contact, seenAt } = markers.all.get(id) ?? {};
       const { status, last_seen } = vehicle.connectivity;
@@ -219,13 +219,13 @@ export class Fleet {
   #report(change: StatusChange) {
     markers.report(change);
     this.#change(change.vehicle_id, (vehicle) => merge(vehicle, change));
-    for (const take of this.#watching) take(change);
+    for (const listener of this.#watching) listener(change);
   }
 
   /** Hands over what vehicles report until the returned function is called. */
-  watch(take: (change: StatusChange) => void): () => void {
-    this.#watching.add(take);
-    return () => this.#watching.delete(take);
+  watch(listener: (change: StatusChange) => void): () => void {
+    this.#watching.add(listener);
+    return () => this.#watching.delete(listener);
   }
 }
 

@@ -63,18 +63,18 @@ it('takes from the markers when a vehicle was in touch, where no event has said 
   });
   const asking = await request('fleet');
   await settle(() => asking.answer(rows(7)));
-  fleet.takeMarkers();
+  fleet.mergeMarkers();
   expect(fleet.vehicles.get(4)?.connectivity).toEqual({ status: 'online', last_seen: at(7) });
   fleet.vehicles.set(4, vehicle({ connectivity: { status: 'offline', last_seen: at(9) } }));
-  fleet.takeMarkers();
+  fleet.mergeMarkers();
   expect(fleet.vehicles.get(4)?.connectivity.status).toBe('offline');
   await vi.advanceTimersByTimeAsync(60_000);
   const again = await request('fleet');
   await settle(() => again.answer({ ...rows(9), vehicles: [] }));
-  fleet.takeMarkers();
+  fleet.mergeMarkers();
   expect(fleet.vehicles.has(4)).toBe(false);
   fleet.vehicles.set(4, vehicle()); // it is back, which the markers do not know yet
-  fleet.takeMarkers();
+  fleet.mergeMarkers();
   expect(fleet.vehicles.has(4)).toBe(true);
   unfollow();
 });
@@ -158,7 +158,7 @@ it('does not show the fleet as read without its halts', async () => {
 
 it('reads every open command again', async () => {
   const command = (n: number, completed: string | null) => ({ id: String(n), requested_at: at(n % 5), completed_at: completed, state: 'sent', attempts: 1 }) as Command;
-  for (let n = 0; n < 120; n++) fleet.take(command(n, null));
+  for (let n = 0; n < 120; n++) fleet.mergeCommand(command(n, null));
   events.reset();
   const ended = Array.from({ length: 119 }, (_, n) => command(n, at(9)));
   (await request('vehicles')).answer([]);

@@ -8,7 +8,7 @@ const readEvery = 60_000;
 const readShare = 100; // reading takes at most one part in so many of the time, however large the fleet is
 
 export class Markers {
-  /** By id. Not reactive: there may be very many. See version and takeChanged. */
+  /** By id. Not reactive: there may be very many. See version and drainChanged. */
   all = new Map<number, Marker>();
   /** Counts readings of all. */
   version = $state(0);
@@ -40,14 +40,14 @@ export class Markers {
   }
 
   /** The vehicles that have changed since the last call. */
-  takeChanged(): Set<number> {
+  drainChanged(): Set<number> {
     const changed = this.#changed;
     this.#changed = new Set();
     return changed;
   }
 
   /** The vehicles that readings no longer had since the last call. */
-  takeGone(): number[] {
+  drainGone(): number[] {
     const gone = this.#gone;
     this.#gone = [];
     return gone;
@@ -84,7 +84,7 @@ export class Markers {
         (read) => {
           if (etag === undefined || reading !== this.#readings) return; // nothing has changed, or a newer reading has begun
           this.#etag = etag;
-          this.#take([...read.values()]);
+          this.#replace([...read.values()]);
         },
       );
       if (reading !== this.#readings) return;
@@ -100,7 +100,7 @@ export class Markers {
     this.#timer = setTimeout(() => void this.#read(), Math.max(readEvery, readShare * (performance.now() - began)));
   }
 
-  #take(markers: Marker[]) {
+  #replace(markers: Marker[]) {
     const before = this.all;
     this.all = new Map();
     for (const marker of markers) {

@@ -36,13 +36,13 @@ function leaves(fields: Fields, prefix: string): [place: string, value: unknown]
   );
 }
 
-/** Returns fields with those of a change that are to be taken. */
-function joined(known: Fields, change: Fields, prefix: string, take: (place: string) => boolean): Fields {
+/** Returns fields with those of a change that count. */
+function joined(known: Fields, change: Fields, prefix: string, counts: (place: string) => boolean): Fields {
   const result = { ...known };
   for (const [name, value] of Object.entries(change)) {
     const before = result[name];
-    if (isGroup(before) && isGroup(value)) result[name] = joined(before, value, `${prefix}${name}.`, take);
-    else if (take(prefix + name)) result[name] = value;
+    if (isGroup(before) && isGroup(value)) result[name] = joined(before, value, `${prefix}${name}.`, counts);
+    else if (counts(prefix + name)) result[name] = value;
   }
   return result;
 }
@@ -57,20 +57,20 @@ export function mergeStatus(status: VehicleStatus, ages: Ages, change: StatusCha
     const prefix = `${section}.`;
     const before = ages.sections[section];
     const known = new Map(leaves(status[section] as Fields, prefix).filter(([, value]) => value !== null));
-    const take = (place: string) => !known.has(place) || change.at >= (ages.older[place] ?? before ?? '');
+    const counts = (place: string) => !known.has(place) || change.at >= (ages.older[place] ?? before ?? '');
     if (before === null || change.at > before) {
       // What the report does not have is as old as before.
       if (before !== null) for (const place of known.keys()) result.older[place] ??= before;
       result.sections[section] = change.at;
     }
     for (const [place, value] of leaves(changed, prefix)) {
-      if (!take(place)) continue;
+      if (!counts(place)) continue;
       if (value !== null && change.at < (result.sections[section] ?? '')) result.older[place] = change.at;
       else delete result.older[place];
     }
     if (section === 'oem_data') {
       if (before === null || change.at >= before) next[section] = manufacturers(status[section], changed);
-    } else next[section] = joined(status[section] as Fields, changed, prefix, take);
+    } else next[section] = joined(status[section] as Fields, changed, prefix, counts);
   }
   const moved = change.location && ('latitude' in change.location || 'longitude' in change.location);
   const location = next.location as VehicleStatus['location'];

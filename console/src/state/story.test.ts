@@ -21,14 +21,14 @@ const entry = (seconds: number, change: Partial<Activity> = {}) => ({ id: second
 const kinds = (c: Command, entries: Activity[], now: number) => story(c, entries, Date.parse(at(now))).map((s) => (s.n ? `${s.kind} ${s.n}` : s.kind) + (s.ahead ? '…' : ''));
 
 it('tells what happened in order', () => {
-  expect(kinds(command({}), [entry(3)], 4)).toEqual(['ordered', 'published 1', 'published 2', 'received', 'ended', 'told']);
+  expect(kinds(command({}), [entry(3)], 4)).toEqual(['ordered', 'published 1', 'published 2', 'received', 'ended', 'answered']);
 });
 
 it('has no end while none is known, and tells what is still to come', () => {
   const open = command({ state: 'sent', completed_at: null, received_at: null });
   expect(kinds(open, [], 4)).toEqual(['ordered', 'published 1', 'published 2', 'deadline…', 'expiry…']);
   const unknown = command({ state: 'unknown', completed_at: at(10), received_at: null });
-  expect(kinds(unknown, [entry(10, { outcome: 'unknown' })], 60)).toEqual(['ordered', 'published 1', 'published 2', 'deadline', 'told', 'expiry']);
+  expect(kinds(unknown, [entry(10, { outcome: 'unknown' })], 60)).toEqual(['ordered', 'published 1', 'published 2', 'deadline', 'answered', 'expiry']);
 });
 
 it('tells both what the caller was told at the deadline and the late answer', () => {
@@ -38,13 +38,13 @@ it('tells both what the caller was told at the deadline and the late answer', ()
     'published 1',
     'published 2',
     'deadline',
-    'told',
+    'answered',
     'expiry',
     'late',
-    'told',
+    'answered',
   ]);
 });
 
 it('leaves out what is recorded of other commands', () => {
-  expect(kinds(command({}), [entry(3, { command_id: 'other' })], 60)).not.toContain('told');
+  expect(kinds(command({}), [entry(3, { command_id: 'other' })], 60)).not.toContain('answered');
 });

@@ -2,7 +2,7 @@
 import type { Activity, Command } from '../api/client';
 
 export interface Step {
-  kind: 'ordered' | 'published' | 'received' | 'ended' | 'late' | 'deadline' | 'expiry' | 'told';
+  kind: 'ordered' | 'published' | 'received' | 'ended' | 'late' | 'deadline' | 'expiry' | 'answered';
   at: string;
   /** Which publication it is. */
   n?: number;
@@ -25,11 +25,11 @@ export function story(c: Command, entries: Activity[], now: number): Step[] {
   if (c.late) add('late', c.completed_at);
   // An unknown outcome is the end of waiting, which the deadline says.
   else if (c.state !== 'unknown') add('ended', c.completed_at);
-  for (const entry of entries) if (entry.command_id === c.id) add('told', entry.at, { entry });
+  for (const entry of entries) if (entry.command_id === c.id) add('answered', entry.at, { entry });
   // What has ended before them is not concerned.
   const ended = c.completed_at !== null && c.state !== 'unknown' ? Date.parse(c.completed_at) : Infinity;
   if (Date.parse(c.deadline) < ended) add('deadline', c.deadline);
   if (Date.parse(c.expires_at) < ended) add('expiry', c.expires_at);
-  const order = ['ordered', 'published', 'received', 'ended', 'late', 'deadline', 'told', 'expiry'];
+  const order = ['ordered', 'published', 'received', 'ended', 'late', 'deadline', 'answered', 'expiry'];
   return steps.sort((a, b) => Date.parse(a.at) - Date.parse(b.at) || order.indexOf(a.kind) - order.indexOf(b.kind));
 }

@@ -12,7 +12,7 @@ export class Wanted {
   }
 
   /** Returns what is wanted of a vehicle, once, and only if it was chosen just now. */
-  take(vehicle: number): Ordered | null {
+  consume(vehicle: number): Ordered | null {
     if (this.#chosen?.vehicle !== vehicle) return null;
     const { action, at } = this.#chosen;
     this.#chosen = null;

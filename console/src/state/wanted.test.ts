@@ -7,10 +7,10 @@ it('is taken once, by its vehicle, and not long after it was chosen', () => {
   vi.useFakeTimers();
   const wanted = new Wanted();
   wanted.set(4, 'unlock');
-  expect(wanted.take(5)).toBeNull();
-  expect(wanted.take(4)).toBe('unlock');
-  expect(wanted.take(4)).toBeNull();
+  expect(wanted.consume(5)).toBeNull();
+  expect(wanted.consume(4)).toBe('unlock');
+  expect(wanted.consume(4)).toBeNull();
   wanted.set(4, 'unlock');
   vi.advanceTimersByTime(5000);
-  expect(wanted.take(4)).toBeNull();
+  expect(wanted.consume(4)).toBeNull();
 });

@@ -104,7 +104,7 @@ export const de: Texts = {
     late: (state) => `Späte Antwort, als niemand mehr wartete: ${state}.`,
     deadline: 'Frist: Aufrufer warten nicht länger. Ohne Antwort ist das Ergebnis unbekannt.',
     expiry: 'Ablauf: Eine Einheit, die ihn prüft, beginnt ab jetzt nichts mehr.',
-    told: (outcome, code) => `Aufrufer erfahren: ${outcome}${code ? ` (${code})` : ''}.`,
+    answered: (outcome, code) => `Aufrufer erfahren: ${outcome}${code ? ` (${code})` : ''}.`,
     outcomes: {
       executed: 'das Fahrzeug hat es getan',
       not_executed: 'das Fahrzeug hat nichts getan',

@@ -106,7 +106,7 @@ export const en = {
     late: (state: string) => `Late answer, after the caller had stopped waiting: ${state}.`,
     deadline: 'Deadline: callers wait no longer. Without an answer, the outcome is unknown.',
     expiry: 'Expiry: from now on a unit that checks it starts nothing.',
-    told: (outcome: string, code: string) => `Callers are told: ${outcome}${code ? ` (${code})` : ''}.`,
+    answered: (outcome: string, code: string) => `Callers are told: ${outcome}${code ? ` (${code})` : ''}.`,
     outcomes: {
       executed: 'the vehicle did it',
       not_executed: 'the vehicle did nothing',

@@ -31,7 +31,7 @@ func Dial(broker, user, password, vehicleID, clientID string) (*Client, error) {
 	if token := c.mqtt.Connect(); token.Wait() && token.Error() != nil {
 		return nil, token.Error()
 	}
-	if token := c.mqtt.Subscribe(c.prefix+"#", 0, c.take); token.Wait() && token.Error() != nil {
+	if token := c.mqtt.Subscribe(c.prefix+"#", 0, c.receive); token.Wait() && token.Error() != nil {
 		c.mqtt.Disconnect(0)
 		return nil, token.Error()
 	}
@@ -51,7 +51,7 @@ func (c *Client) SetActive(active bool) {
 // Close disconnects.
 func (c *Client) Close() { c.mqtt.Disconnect(50) }
 
-func (c *Client) take(_ paho.Client, m paho.Message) {
+func (c *Client) receive(_ paho.Client, m paho.Message) {
 	below := strings.TrimPrefix(m.Topic(), c.prefix)
 	c.mu.Lock()
 	defer c.mu.Unlock()
