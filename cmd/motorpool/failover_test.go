@@ -14,6 +14,7 @@ import (
 
 // The same round with more vehicles: make chaos ARGS=--failover=postgres-async.
 func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
+	t.Parallel()
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)
 	}

@@ -14,6 +14,7 @@ import (
 
 // The same round with more commands: make chaos ARGS=--shards.
 func TestCommandsGoOnWhereAnMQTTShardIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer} {
 		devstack.NeedServer(t, server)
 	}

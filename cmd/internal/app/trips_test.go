@@ -218,6 +218,7 @@ var tripsOf = map[string]map[string]int{
 // An agency's administrator and a client make requests with limits on, one at a time. What an
 // instance does in the same time without them is subtracted.
 func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
+	t.Parallel()
 	s := realStack(t, 1)
 	r := s.rent()
 	trips := &tripCounter{count: map[string]int{}}
