@@ -35,11 +35,20 @@ var counted = func() string {
 	return "?" + query.Encode()
 }()
 
-// ReadCounts reads the metrics of a process at the URL of its endpoint. That takes a millisecond of
-// the process.
-func ReadCounts(ctx context.Context, url string) (Counts, error) {
-	values, err := metrics.Read(ctx, http.DefaultClient, url+counted)
-	return Counts(values), err
+// ReadCounts reads the metrics of processes at the URLs of their endpoints, and returns their sums.
+// That takes a millisecond of each process.
+func ReadCounts(ctx context.Context, urls ...string) (Counts, error) {
+	sum := Counts{}
+	for _, url := range urls {
+		values, err := metrics.Read(ctx, http.DefaultClient, url+counted)
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range values {
+			sum[name] += value
+		}
+	}
+	return sum, nil
 }
 
 // Since returns what was added to earlier counts.
@@ -51,8 +60,17 @@ func (c Counts) Since(before Counts) Counts {
 	return added
 }
 
-// Lost returns the metrics of reports that were received and not merged.
-func (c Counts) Lost() Counts {
+// Lost returns what became of reports that were not merged, of a number that was published: the
+// metrics of those that were received, and how many were not.
+func (c Counts) Lost(published int64) Counts {
+	lost := c.dropped()
+	if missing := float64(published) - c[ReportsReceived]; missing != 0 {
+		lost["not_received"] = missing
+	}
+	return lost
+}
+
+func (c Counts) dropped() Counts {
 	lost := maps.Clone(c)
 	maps.DeleteFunc(lost, func(name string, n float64) bool {
 		for _, loss := range lossMetrics {
@@ -68,7 +86,7 @@ func (c Counts) Lost() Counts {
 // Ended returns how many reports were merged or lost.
 func (c Counts) Ended() int64 {
 	n := c[ReportsMerged]
-	for _, lost := range c.Lost() {
+	for _, lost := range c.dropped() {
 		n += lost
 	}
 	return int64(n)

@@ -165,7 +165,7 @@ func TestCounts_EndedAreMergedOrLost(t *testing.T) {
 		`motorpool_dropped_total{kind="answer", reason="queue_full"}`: 9, `motorpool_dropped_total{kind="report", reason="malformed"}`: 0,
 	}
 	added := now.Since(before)
-	if added.Ended() != 10 || len(added.Lost()) != 1 {
-		t.Errorf("%d ended, lost %v", added.Ended(), added.Lost())
+	if added.Ended() != 10 || len(added.Lost(15)) != 1 || added.Lost(16)["not_received"] != 1 {
+		t.Errorf("%d ended, lost %v of 15, %v of 16", added.Ended(), added.Lost(15), added.Lost(16))
 	}
 }

@@ -147,7 +147,7 @@ type fleetLoad struct {
 }
 
 func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
-	before, err := l.counts(ctx)
+	before, err := load.ReadCounts(ctx, metricsURLs(l.instances)...)
 	if err != nil {
 		return r, err
 	}
@@ -190,12 +190,8 @@ func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
 		return r, err
 	}
 	r.WAL, r.FullPages = after.Bytes-wal.Bytes, after.FullPages-wal.FullPages
-	counts, err := l.counts(ctx)
-	added := counts.Since(before)
-	r.Lost = added.Lost()
-	if missing := float64(p.Messages) - added[load.ReportsReceived]; missing != 0 {
-		r.Lost["not_received"] = missing
-	}
+	counts, err := load.ReadCounts(ctx, metricsURLs(l.instances)...)
+	r.Lost = counts.Since(before).Lost(p.Messages)
 	return r, err
 }
 
@@ -240,21 +236,6 @@ func (l *fleetLoad) awaitStored(ctx context.Context, db database, p load.Publish
 		world.Pause(ctx, storedEvery)
 	}
 	return at, left, ctx.Err()
-}
-
-// counts are those of all instances.
-func (l *fleetLoad) counts(ctx context.Context) (load.Counts, error) {
-	sum := load.Counts{}
-	for _, n := range l.instances {
-		counts, err := load.ReadCounts(ctx, metricsURL(n))
-		if err != nil {
-			return nil, err
-		}
-		for name, value := range counts {
-			sum[name] += value
-		}
-	}
-	return sum, nil
 }
 
 // memory is that of all instances.

@@ -107,6 +107,13 @@ func (c *Ingest) measure(ctx context.Context, s Setup, r *Results, fleet *FleetI
 
 func metricsURL(n *world.Instance) string { return n.Internal + "/metrics" }
 
+func metricsURLs(instances []*world.Instance) (urls []string) {
+	for _, n := range instances {
+		urls = append(urls, metricsURL(n))
+	}
+	return urls
+}
+
 // reportLoad publishes reports of all vehicles, with growing sequence numbers.
 type reportLoad struct {
 	*testWorld
@@ -168,10 +175,7 @@ func (l *reportLoad) measure(ctx context.Context, counts string, m meters, d tim
 	}
 	r = IngestRound{
 		Messages: p.Messages, Published: float64(p.Messages) / p.End.Sub(p.Begin).Seconds(), Rate: float64(p.Messages) / end.Sub(p.Begin).Seconds(),
-		Behind: max(end.Sub(p.End).Seconds(), 0), Stale: left, Lost: added.Lost(),
-	}
-	if missing := float64(p.Messages) - added[load.ReportsReceived]; missing != 0 {
-		r.Lost["not_received"] = missing
+		Behind: max(end.Sub(p.End).Seconds(), 0), Stale: left, Lost: added.Lost(p.Messages),
 	}
 	r.Used, err = used()
 	r.Used["publisher"] = publisher

@@ -28,7 +28,7 @@ const (
 // measureReports has all units report in turn, until Postgres has all of it.
 func (w *scaleWorld) measureReports(ctx context.Context, rate float64, d time.Duration) error {
 	Say("%d vehicles, %d connected, %d instances: %.0f reports a second for %v", w.vehicles, w.connected, len(w.instances), rate, d)
-	before, err := w.counts(ctx)
+	before, err := load.ReadCounts(ctx, metricsURLs(w.instances)...)
 	if err != nil {
 		return err
 	}
@@ -57,10 +57,7 @@ func (w *scaleWorld) measureReports(ctx context.Context, rate float64, d time.Du
 	if err != nil {
 		return err
 	}
-	l.WAL, l.Lost = after-wal, added.Lost()
-	if missing := float64(sent.Messages) - added[load.ReportsReceived]; missing != 0 {
-		l.Lost["not_received"] = missing
-	}
+	l.WAL, l.Lost = after-wal, added.Lost(sent.Messages)
 	if len(l.Lost) > 0 {
 		w.fail("reports at %d instances: lost %v", l.Instances, l.Lost)
 	}
@@ -102,7 +99,7 @@ func (w *scaleWorld) report(ctx context.Context, rate float64, d time.Duration) 
 // each unit.
 func (w *scaleWorld) awaitStored(ctx context.Context, before load.Counts, sent load.ReportsSent) (added load.Counts, at time.Time, err error) {
 	for ctx.Err() == nil {
-		now, err := w.counts(ctx)
+		now, err := load.ReadCounts(ctx, metricsURLs(w.instances)...)
 		if err != nil {
 			return nil, at, err
 		}
@@ -118,21 +115,6 @@ func (w *scaleWorld) awaitStored(ctx context.Context, before load.Counts, sent l
 		world.Pause(ctx, onlineEvery)
 	}
 	return nil, at, ctx.Err()
-}
-
-// counts are those of all instances.
-func (w *scaleWorld) counts(ctx context.Context) (load.Counts, error) {
-	sum := load.Counts{}
-	for _, n := range w.instances {
-		counts, err := load.ReadCounts(ctx, metricsURL(n))
-		if err != nil {
-			return nil, err
-		}
-		for name, value := range counts {
-			sum[name] += value
-		}
-	}
-	return sum, nil
 }
 
 // countConnections notes connections that were lost.
