@@ -108,10 +108,10 @@ func (d *desk) locksCar1(t *testing.T) {
 	p.See(command + ` svg .end.succeeded`)
 	p.Click(command+` a`, "Details")
 	p.See("h1", "Lock: M-IM 2101")
-	for _, step := range []string{"ordered", "published", "ended", "told"} {
+	for _, step := range []string{"ordered", "published", "ended", "answered"} {
 		p.See(`[data-step="` + step + `"]`)
 	}
-	p.See(`[data-step="told"]`, "the vehicle did it")
+	p.See(`[data-step="answered"]`, "the vehicle did it")
 }
 
 func (d *desk) saysWhyNot(t *testing.T) {
@@ -341,7 +341,7 @@ func (d *desk) locksAllCars(t *testing.T) {
 	car8.See(command + hatched) // for as long as it was not known
 	car8.Click(command+" a", "Details")
 	car8.See(`[data-step="late"]`, "Late answer, after the caller had stopped waiting: done.")
-	car8.See(`[data-step="told"]`, "it is not known what the vehicle did")
+	car8.See(`[data-step="answered"]`, "it is not known what the vehicle did")
 	p.See(row(8, "executed"), "answered late")
 	p.Gone("button", "not known")
 	p.Click("button", "Select the 2 that did not do it")
@@ -372,7 +372,7 @@ var pages = []struct {
 	{"vehicle, offline", "#/vehicles/5", `.why`, nil},
 	{"vehicle, confirm", "#/vehicles/2", `dd`, func(p *consoletest.Page) { p.Click(`[data-action="unlock"]`); p.See("dialog[open]") }},
 	{"vehicle, none", "#/vehicles/999", `[role="alert"]`, nil},
-	{"command", "#/commands/{command}", `[data-step="told"]`, nil},
+	{"command", "#/commands/{command}", `[data-step="answered"]`, nil},
 	{"commands", "#/commands", `tr[data-command]`, nil},
 	{"commands, none", "#/commands?actor=none", "p", func(p *consoletest.Page) { p.See("main p", "No command matches.") }},
 	{"activity", "#/activity", `td`, nil},
