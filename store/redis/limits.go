@@ -61,6 +61,7 @@ var takeScript = redis.NewScript(`
 local now = redis.call('TIME')
 now = (now[1] - 1483228800) + now[2] / 1000000
 local entries, changed, requests = {}, {}, {}
+local rounding = 1e-3 -- else 599 may be 598.9999
 local k, a = 0, 1
 while ARGV[a] do
   local quotas, count = {}, tonumber(ARGV[a])
@@ -77,7 +78,7 @@ while ARGV[a] do
     if full > now then
       entries[key], changed[key] = full, true
     end
-    quotas[i] = {1, left / interval, tostring(full - now)}
+    quotas[i] = {1, math.floor(left / interval + rounding), tostring(full - now)}
   end
   requests[#requests + 1] = quotas
   k, a = k + count, a + 3 * count + 1

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -345,6 +346,15 @@ func remaining(quotas []telematics.Quota) (left []int) {
 		left = append(left, q.Remaining)
 	}
 	return left
+}
+
+func TestTake_FirstRequestLeavesOneLessThanTheLimit(t *testing.T) {
+	l := limitsAt(t, storetest.StartRedis(t).URL())
+	for limit := 590; limit < 620; limit++ {
+		if q := counted(t, l, strconv.Itoa(limit), limit); q.Remaining != limit-1 {
+			t.Errorf("limit %d: %d remaining", limit, q.Remaining)
+		}
+	}
 }
 
 // Instances of the version before count with the library whose entries these are.
