@@ -191,7 +191,8 @@ func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle tel
 	if actor.Agency == 0 {
 		return true
 	}
-	// Without the end of the request: its context would keep what it needs to end this one.
+	// Not a child of the request's context, which would keep its list of children while the
+	// request waits for the vehicle.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 	defer cancel()
 	belongs, err := l.fleet.Belongs(ctx, vehicle, actor.Agency)

@@ -153,10 +153,10 @@ func (s *Server) execute(op operation, r *request, id identity, fault Fault) ans
 	if id.key != "" && (f == nil || !f.fleeting) {
 		s.ledger.Answers[id.key] = a.of(id)
 	}
-	news := s.ledger.drainEvents()
+	events := s.ledger.drainEvents()
 	s.dirty = true
 	s.mu.Unlock()
-	s.mail.post(news)
+	s.mail.post(events)
 	for _, refund := range r.later {
 		s.settleLater(refund)
 	}
@@ -167,10 +167,10 @@ func (s *Server) execute(op operation, r *request, id identity, fault Fault) ans
 func (s *Server) change(do func(*ledger) error) error {
 	s.mu.Lock()
 	err := do(s.ledger)
-	news := s.ledger.drainEvents()
+	events := s.ledger.drainEvents()
 	s.dirty = true
 	s.mu.Unlock()
-	s.mail.post(news)
+	s.mail.post(events)
 	return err
 }
 

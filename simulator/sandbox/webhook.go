@@ -47,9 +47,9 @@ func (l *ledger) addEventOfChange(name string, v, was view) {
 }
 
 func (l *ledger) drainEvents() []event {
-	news := l.events
+	events := l.events
 	l.events = nil
-	return news
+	return events
 }
 
 // Sign returns the Stripe-Signature header of a body.
@@ -106,13 +106,13 @@ func (p *postman) target() string {
 }
 
 // post returns immediately.
-func (p *postman) post(news []event) {
+func (p *postman) post(events []event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.url == "" {
 		return
 	}
-	for _, e := range news {
+	for _, e := range events {
 		p.work.Go(func() { p.deliver(e) })
 		if p.disorder && rand.IntN(3) == 0 {
 			p.work.Go(func() { p.deliver(e) })

@@ -140,6 +140,18 @@ func TestVerify_CleanLogHasNoFindings(t *testing.T) {
 	}
 }
 
+func TestSeal_GoesOnBehindMoreIdsThatWereRolledBackThanASealHas(t *testing.T) {
+	t.Parallel()
+	l := newSealedLog(t)
+	l.writeNumbered(1, 5)
+	l.exec(fmt.Sprintf(`select nextval(pg_get_serial_sequence('activity', 'id')) from generate_series(1, %d)`, 3*sealEntries))
+	l.writeNumbered(6, 10)
+	l.seal()
+	if r := l.verify(); len(r.Findings) > 0 || r.Entries != 10 || r.Unsealed != 0 || r.Head.LastID != 3*sealEntries+10 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestVerify_FindsWhatWasChanged(t *testing.T) {
 	t.Parallel()
 	l := newSealedLog(t)

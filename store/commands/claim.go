@@ -34,7 +34,7 @@ func claimRow(c *telematics.Command) []any {
 		attention = pg.JSON(activity.EncodeAttention(c.Attention))
 	}
 	row := []any{
-		c.ID.String(), int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
+		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
 		c.Instance, c.Actor.Subject, string(c.Actor.Role), pg.Nullable(int64(c.Actor.Agency)), pg.Nullable(c.RequestID),
 		pg.Timestamp(c.Requested), pg.Timestamp(c.Deadline), pg.Nullable(c.Bulk), pg.Nullable(c.Booking), pg.Nullable(c.Version),
 		encodeAssurance(c), pg.Timestamp(c.AnswerBy),

@@ -91,7 +91,7 @@ func settlementRow(s *delivery.Settlement) []any {
 		reported = string(encodeReported(s.Reported))
 	}
 	return []any{
-		s.Command.String(), string(s.Unit), string(s.State), s.Reason, s.Detail, reported, pg.Timestamp(s.At),
+		s.Command, string(s.Unit), string(s.State), s.Reason, s.Detail, reported, pg.Timestamp(s.At),
 		pg.Timestamp(s.SentAt), int64(s.Attempts), pg.Timestamp(s.ReceivedAt), encodeRetransmitted(s.Progress),
 		!s.State.IsOpen(),
 		string(s.State.Outcome()), string(s.Code()),

@@ -55,37 +55,12 @@ func Parameters(rows [][]any) []any {
 // Arrays returns an array for each column of rows, of which there is at least one.
 func Arrays(rows [][]any) []any {
 	columns := make([]any, len(rows[0]))
-	for i := range columns {
-		columns[i] = array(rows, i)
+	for column := range columns {
+		values := make([]any, len(rows))
+		for i, row := range rows {
+			values[i] = row[column]
+		}
+		columns[column] = pq.Array(values)
 	}
 	return columns
-}
-
-// array returns a column. For texts and numbers without null the library has encoders that need no
-// reflection, in a third of the time.
-func array(rows [][]any, column int) any {
-	if texts, ok := columnOf[string](rows, column); ok {
-		return pq.StringArray(texts)
-	}
-	if numbers, ok := columnOf[int64](rows, column); ok {
-		return pq.Int64Array(numbers)
-	}
-	values := make([]any, len(rows))
-	for i, row := range rows {
-		values[i] = row[column]
-	}
-	return pq.Array(values)
-}
-
-// columnOf reports whether all values of a column are of a type, and returns them.
-func columnOf[T any](rows [][]any, column int) ([]T, bool) {
-	values := make([]T, 0, len(rows))
-	for _, row := range rows {
-		value, ok := row[column].(T)
-		if !ok {
-			return nil, false
-		}
-		values = append(values, value)
-	}
-	return values, true
 }

@@ -166,7 +166,8 @@ func (s *state) mergeReading(field telematics.Field, reading telematics.Reading)
 	}
 }
 
-// keepNewer reports whether the field has another value now.
+// keepNewer keeps the newer one of a reading and that of its field, notes a change of the section,
+// and reports whether the field has another value now.
 func (s *state) keepNewer(field telematics.Field, reading telematics.Reading) (changed bool) {
 	newer, changed := s.snapshot.KeepNewer(field, reading)
 	if newer {
