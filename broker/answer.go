@@ -51,13 +51,13 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	b.ingest.DropFields(m.Unit, dropped)
-	b.queueAnswer(answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
+	b.queueAnswer(&answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
 }
 
 // queueAnswer queues an answer where it delays no other: before all others where its command has a
 // waiter here, behind the others within the allowance of its unit, and beyond that only once the
 // pending table has it.
-func (b *Broker) queueAnswer(a answered) {
+func (b *Broker) queueAnswer(a *answered) {
 	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.countAnswer(a.answer.State) {
 		b.enqueue(b.first, a)
 		return
@@ -74,7 +74,7 @@ func (b *Broker) queueAnswer(a answered) {
 	b.ingest.Limit(a.unit, ingest.Answer)
 }
 
-func (b *Broker) enqueue(queue chan<- answered, a answered) {
+func (b *Broker) enqueue(queue chan<- *answered, a *answered) {
 	select {
 	case queue <- a:
 	default:
@@ -93,7 +93,7 @@ func (b *Broker) lookUpOverAllowance(ctx context.Context) error {
 
 // lookUp queues those answers that the pending table has. There is an allowance for these, too: a
 // unit may flood the answers to its own command.
-func (b *Broker) lookUp(batch []answered) {
+func (b *Broker) lookUp(batch []*answered) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	entries := make([]delivery.Pending, len(batch))
@@ -170,9 +170,9 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 // noReport waits for nothing.
 func noReport(context.Context) {}
 
-func (b *Broker) handleAnswer(ctx context.Context, a answered) {
+func (b *Broker) handleAnswer(ctx context.Context, a *answered) {
 	a.from.Handled(a.size)
-	assigned := a.answer.Command != telematics.NoCommand || b.correlate(ctx, &a)
+	assigned := a.answer.Command != telematics.NoCommand || b.correlate(ctx, a)
 	// A caller may read the state next, so the report is stored before the answer wakes it.
 	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
 	w := b.waiters.find(a.answer.Command)
@@ -198,7 +198,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a answered) {
 		b.metrics.answersWithoutEffect.Inc()
 	default:
 		select {
-		case b.uncorrelated <- a.unitAnswer:
+		case b.uncorrelated <- &a.unitAnswer:
 		default:
 			b.metrics.drop(ingest.Answer, queueFull, 1)
 		}
@@ -217,7 +217,7 @@ func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telemat
 
 // handleUncorrelated handles answers to no command in flight, until the context ends, and then
 // those that are left, for no longer than one step may take.
-func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan unitAnswer, handle func(context.Context, unitAnswer)) {
+func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, handle func(context.Context, *unitAnswer)) {
 	handling := context.WithoutCancel(ctx)
 	for {
 		select {
@@ -238,7 +238,7 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan uni
 	}
 }
 
-func (b *Broker) settleUncorrelated(ctx context.Context, s unitAnswer) {
+func (b *Broker) settleUncorrelated(ctx context.Context, s *unitAnswer) {
 	// Its report was written before, or is on its way.
 	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport)
 }

@@ -72,11 +72,11 @@ type Broker struct {
 	behind        clockBehind
 	ingest        *ingest.Ingest // reports, presence and unknown units
 	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
-	first         chan answered // answers to commands that have a waiter here
-	answers       chan answered // the others, within the allowance of their units
-	overAllowance chan answered // they are looked up first
+	first         chan *answered // answers to commands that have a waiter here
+	answers       chan *answered // the others, within the allowance of their units
+	overAllowance chan *answered // they are looked up first
 	// Answers to no command in flight, here: they must not delay the others.
-	uncorrelated chan unitAnswer
+	uncorrelated chan *unitAnswer
 	hints        chan telematics.CommandID
 	repeated     *repeated       // results that reports repeat
 	settled      *settledResults // cached: no report can change them any more
@@ -104,10 +104,10 @@ func New(c Config) *Broker {
 	}
 	b := &Broker{
 		Config:        c,
-		first:         make(chan answered, c.QueueSize),
-		answers:       make(chan answered, c.QueueSize),
-		overAllowance: make(chan answered, c.QueueSize/4+1),
-		uncorrelated:  make(chan unitAnswer, c.QueueSize/16+1),
+		first:         make(chan *answered, c.QueueSize),
+		answers:       make(chan *answered, c.QueueSize),
+		overAllowance: make(chan *answered, c.QueueSize/4+1),
+		uncorrelated:  make(chan *unitAnswer, c.QueueSize/16+1),
 		repeated:      newRepeated(c.QueueSize),
 		settled:       newSettledResults(),
 		hints:         make(chan telematics.CommandID, c.QueueSize),

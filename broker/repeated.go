@@ -68,15 +68,15 @@ func (b *Broker) Recheck() { b.settled.units.Purge() }
 type repeated struct {
 	mu      sync.Mutex
 	waiting map[telematics.Unit]int
-	queue   chan unitAnswer
+	queue   chan *unitAnswer
 }
 
 func newRepeated(size int) *repeated {
-	return &repeated{waiting: make(map[telematics.Unit]int), queue: make(chan unitAnswer, size)}
+	return &repeated{waiting: make(map[telematics.Unit]int), queue: make(chan *unitAnswer, size)}
 }
 
 // add reports false where there is no room, for this unit or at all.
-func (r *repeated) add(s unitAnswer) bool {
+func (r *repeated) add(s *unitAnswer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting[s.unit] >= maxRepeated {
@@ -108,13 +108,13 @@ func (b *Broker) checkRepeated(unit telematics.Unit, answers []telematics.Answer
 			continue
 		}
 		b.metrics.answersRecalled.Inc()
-		if !b.repeated.add(unitAnswer{unit: unit, answer: a, at: at}) {
+		if !b.repeated.add(&unitAnswer{unit: unit, answer: a, at: at}) {
 			b.metrics.drop(recalledAnswer, queueFull, 1)
 		}
 	}
 }
 
-func (b *Broker) settleRepeated(ctx context.Context, s unitAnswer) {
+func (b *Broker) settleRepeated(ctx context.Context, s *unitAnswer) {
 	defer b.repeated.handled(s.unit)
 	b.settleUncorrelated(ctx, s)
 }

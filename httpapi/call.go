@@ -24,9 +24,10 @@ import (
 // handler answers a request. Its error becomes the response: see fail.
 type handler func(*call) error
 
-// call is a request in progress.
+// call is a request in progress, and Echo's context of it.
 type call struct {
 	echo.Context
+	context context.Context // see ctx; a request with it would be another copy of the request
 	clock   func() time.Time
 	id      uuid.UUID // the request id
 	idText  string    // likewise, as text
@@ -49,25 +50,21 @@ type call struct {
 	stack   []byte // of a panic
 }
 
-// callKey is that of the call in the context of its request: the store of Echo's context would be
-// another map for each.
-type callKey struct{}
+// callOf returns the call of a context that begin has passed on.
+func callOf(c echo.Context) *call { return c.(*call) }
 
-func callOf(c echo.Context) *call { return c.Request().Context().Value(callKey{}).(*call) }
-
-// begin numbers the request, by the caller's number where that is a UUID.
+// begin numbers the request, by the caller's number where that is a UUID, and passes its call on.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer tracing.Step(c.Request().Context(), delivery.StepHTTP).End()
 		request := c.Request()
 		id := requestID(request.Header)
 		call := &call{Context: c, clock: s.Now, id: id, idText: id.String(), started: s.Now()}
-		ctx := tracing.WithRequest(context.WithValue(request.Context(), callKey{}, call), call.idText)
-		ctx, span := s.Tracer.Request(ctx, request.Header, request.Method)
+		ctx, span := s.Tracer.Request(tracing.WithRequest(request.Context(), call.idText), request.Header, request.Method)
 		defer span.End()
-		c.SetRequest(request.WithContext(ctx))
+		call.context = ctx
 		c.Response().Before(call.setHeaders)
-		err := next(c)
+		err := next(call)
 		describeSpan(span, call)
 		return err
 	}
@@ -129,7 +126,10 @@ func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 func (c *call) now() time.Time { return c.clock() }
 
 // ctx ends when the caller hangs up, and, in a read, after Config.ReadBudget.
-func (c *call) ctx() context.Context { return c.Request().Context() }
+func (c *call) ctx() context.Context { return c.context }
+
+// request returns the request with that context.
+func (c *call) request() *http.Request { return c.Request().WithContext(c.ctx()) }
 
 func (c *call) setHeader(name, value string) { c.Response().Header().Set(name, value) }
 

@@ -119,32 +119,31 @@ func newErrorBody(e *telematics.Error) *errorBody {
 }
 
 // fail answers with an error. No other function does.
-func (s *server) fail(err error, c echo.Context) {
+func (s *server) fail(c *call, err error) {
 	failure := asError(err)
 	status, ok := statuses[failure.Code]
 	if !ok {
 		failure = telematics.Broken(fmt.Errorf("no HTTP status for %w", err))
 		status = http.StatusInternalServerError
 	}
-	call := callOf(c)
-	call.failure = failure
+	c.failure = failure
 	if c.Response().Committed {
 		return
 	}
-	if call.actor.Role == telematics.Client {
+	if c.actor.Role == telematics.Client {
 		failure = forClient(failure)
 	}
 	body := newErrorBody(failure)
 	if body.RetryAfter != nil && body.Retryable { // clients repeat a request that has the header
-		call.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
+		c.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
 	}
 	var fields *contract.FieldErrors
 	e := envelope{Message: failure.Message, Error: body}
 	if errors.As(err, &fields) {
 		e.Errors = fields.Messages()
 	}
-	if err := call.write(status, e); err != nil {
-		s.Log.WarnContext(call.ctx(), "answer not written", "request_id", call.id, "err", err)
+	if err := c.write(status, e); err != nil {
+		s.Log.WarnContext(c.ctx(), "answer not written", "request_id", c.id, "err", err)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 type events struct {
 	feed       *stream.Feed
 	fleet      Fleet
-	identify   func(*http.Request) (auth.Identity, error)
+	identify   func(context.Context, *http.Request) (auth.Identity, error)
 	audit      *audit
 	watches    Watches
 	readBudget time.Duration // of recording the subscription
@@ -50,7 +50,7 @@ func (e events) follow(c *call) error {
 	return e.feed.Serve(c.ctx(), streamWriter{c.Response()}, stream.Subscription{
 		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.tokenUntil, Now: c.now,
 		Refused: func(ctx context.Context) bool { // the keys may have changed meanwhile
-			_, err := e.identify(c.Request().WithContext(ctx))
+			_, err := e.identify(ctx, c.Request())
 			return err != nil && asError(err).Code == auth.Unauthenticated
 		},
 	})

@@ -74,7 +74,7 @@ func (s *server) enter(c *call, g gate) error {
 	if err := c.readBody(maxBody); err != nil {
 		return err // 413
 	}
-	token, err := s.identify(c.Request())
+	token, err := s.identify(c.ctx(), c.Request())
 	if err != nil {
 		challenge(c, err)
 		return err // 401
@@ -105,7 +105,7 @@ func (s *server) admit(c *call, g gate) error {
 	var signed auth.Signed
 	if g.client {
 		var err error
-		if signed, err = s.signatures.Check(c.Request(), c.body, c.actor.Agency); err != nil {
+		if signed, err = s.signatures.Check(c.request(), c.body, c.actor.Agency); err != nil {
 			return err
 		}
 		c.agencyCode = signed.AgencyCode
@@ -165,11 +165,11 @@ func checkRequest(c *call, g gate, wrong *contract.FieldErrors) error {
 // without end.
 func within(budget time.Duration, h handler) handler {
 	return func(c *call) error {
-		request := c.Request()
-		ctx, cancel := context.WithTimeout(request.Context(), budget)
+		whole := c.ctx()
+		ctx, cancel := context.WithTimeout(whole, budget)
 		defer cancel()
-		c.SetRequest(request.WithContext(ctx))
-		defer c.SetRequest(request) // its context says whether the caller has hung up
+		c.context = ctx
+		defer func() { c.context = whole }() // which says whether the caller has hung up
 		return h(c)
 	}
 }

@@ -148,11 +148,9 @@ func newServer(config Config) *server {
 
 func (s *server) handler() *echo.Echo {
 	e := echo.New()
-	e.HTTPErrorHandler = s.fail
 	e.IPExtractor = callersAddress(s.TrustedProxies)
-	// Before the router, so that they also handle unknown paths and methods.
-	e.Pre(s.begin, s.accessLog, s.recoverPanic, s.cors(), exactPath)
-	e.Use(refuseOptions)
+	// Echo uses them for unknown paths and methods, too.
+	e.Use(s.begin, s.accessLog, s.recoverPanic, s.cors(), exactPath, refuseOptions)
 	s.routes(e)
 	return e
 }
@@ -204,37 +202,37 @@ func NewServer(addr string, handler http.Handler) *http.Server {
 func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {
-			c.Error(err) // answers now: the log has the status
+			s.fail(callOf(c), err) // answers now: the log has the status
 		}
-		s.logRequest(c)
+		s.logRequest(callOf(c))
 		return nil
 	}
 }
 
-func (s *server) logRequest(c echo.Context) {
+func (s *server) logRequest(c *call) {
 	level, attrs := s.describeRequest(c)
-	s.Log.LogAttrs(c.Request().Context(), level, "request", attrs...)
+	s.Log.LogAttrs(c.ctx(), level, "request", attrs...)
 }
 
-func (s *server) describeRequest(c echo.Context) (slog.Level, []slog.Attr) {
-	call, request, response := callOf(c), c.Request(), c.Response()
+func (s *server) describeRequest(c *call) (slog.Level, []slog.Attr) {
+	request, response := c.Request(), c.Response()
 	attrs := []slog.Attr{
 		slog.String("method", request.Method),
 		slog.String("path", request.URL.Path),
 		slog.Int("status", response.Status),
-		slog.Duration("took", s.Now().Sub(call.started)),
+		slog.Duration("took", s.Now().Sub(c.started)),
 		slog.Int64("bytes", response.Size),
-		slog.String("request_id", call.idText),
+		slog.String("request_id", c.idText),
 	}
 	attrs = append(attrs, remoteAttrs(c.RealIP(), request.RemoteAddr)...)
-	if call.actor.Subject != "" {
-		attrs = append(attrs, slog.String("actor", call.actor.Subject), slog.String("role", string(call.actor.Role)))
+	if c.actor.Subject != "" {
+		attrs = append(attrs, slog.String("actor", c.actor.Subject), slog.String("role", string(c.actor.Role)))
 	}
-	if call.command != telematics.NoCommand {
-		attrs = append(attrs, slog.String("command", call.command.String()))
+	if c.command != telematics.NoCommand {
+		attrs = append(attrs, slog.String("command", c.command.String()))
 	}
 	level := slog.LevelInfo
-	if f := call.failure; f != nil {
+	if f := c.failure; f != nil {
 		attrs = append(attrs, slog.String("code", string(f.Code)))
 		if f.Cause != nil {
 			attrs = append(attrs, slog.Any("err", f.Cause))
@@ -243,8 +241,8 @@ func (s *server) describeRequest(c echo.Context) (slog.Level, []slog.Attr) {
 			level = slog.LevelError // unless the caller closed the connection
 		}
 	}
-	if call.stack != nil {
-		attrs = append(attrs, slog.String("stack", string(call.stack)))
+	if c.stack != nil {
+		attrs = append(attrs, slog.String("stack", string(c.stack)))
 	}
 	return level, attrs
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"html/template"
 	"net/http"
 	"time"
@@ -24,10 +25,10 @@ type sessions struct {
 }
 
 // identify returns who makes a request, by its access token or its session.
-func (s *server) identify(r *http.Request) (auth.Identity, error) {
+func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, error) {
 	header := r.Header
 	if s.SignIn != nil {
-		authorization, err := s.SignIn.Authorization(r)
+		authorization, err := s.SignIn.Authorization(r.WithContext(ctx))
 		if err != nil {
 			return auth.Identity{}, err
 		}
@@ -35,7 +36,7 @@ func (s *server) identify(r *http.Request) (auth.Identity, error) {
 			header = http.Header{echo.HeaderAuthorization: {authorization}}
 		}
 	}
-	return s.Tokens.Authenticate(r.Context(), header)
+	return s.Tokens.Authenticate(ctx, header)
 }
 
 // begin answers GET /auth/sign-in.
@@ -50,7 +51,7 @@ func (s sessions) begin(c *call) error {
 
 // finish answers GET /auth/callback.
 func (s sessions) finish(c *call) error {
-	id, cookies, err := s.signIn.Finish(c.Request())
+	id, cookies, err := s.signIn.Finish(c.request())
 	return s.enter(c, id, cookies, err)
 }
 
@@ -80,7 +81,7 @@ func (s sessions) enter(c *call, id auth.Identity, cookies []*http.Cookie, err e
 
 // end answers POST /auth/sign-out.
 func (s sessions) end(c *call) error {
-	authorization, page, cookies, err := s.signIn.End(c.Request())
+	authorization, page, cookies, err := s.signIn.End(c.request())
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (s sessions) end(c *call) error {
 // With the parameter v, the content must have that entity tag: browsers keep what they get then,
 // and parts of two files do not mix.
 func (s *server) streets(c *call) error {
-	token, err := s.identify(c.Request())
+	token, err := s.identify(c.ctx(), c.Request())
 	if err != nil {
 		challenge(c, err)
 		return err

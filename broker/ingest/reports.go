@@ -29,7 +29,7 @@ type received struct {
 }
 
 type reportQueue struct {
-	waiting  chan received
+	waiting  chan *received
 	bytes    atomic.Int64
 	maxBytes int64
 }
@@ -37,13 +37,13 @@ type reportQueue struct {
 func newReports(size int) *reports {
 	r := &reports{queues: make([]*reportQueue, 2*runtime.GOMAXPROCS(0)), seed: maphash.MakeSeed()}
 	for i := range r.queues {
-		r.queues[i] = &reportQueue{waiting: make(chan received, size), maxBytes: max(telematics.MaxMessage, maxQueued/int64(len(r.queues)))}
+		r.queues[i] = &reportQueue{waiting: make(chan *received, size), maxBytes: max(telematics.MaxMessage, maxQueued/int64(len(r.queues)))}
 	}
 	return r
 }
 
 // add queues a message, and reports false where its queue is full.
-func (r *reports) add(m received) bool {
+func (r *reports) add(m *received) bool {
 	queue := r.queues[maphash.String(r.seed, string(m.Unit))%uint64(len(r.queues))]
 	size := int64(len(m.Payload))
 	if queue.bytes.Add(size) <= queue.maxBytes {
@@ -79,7 +79,7 @@ func (in *Ingest) Report(m telematics.Message) {
 		switch {
 		case !ok:
 			in.Limit(m.Unit, Report)
-		case !in.reports.add(received{Message: m, at: now, from: from}):
+		case !in.reports.add(&received{Message: m, at: now, from: from}):
 			from.Handled(len(m.Payload))
 			in.metrics.dropped(Report, queueFull).Inc()
 		}
@@ -91,7 +91,7 @@ func (in *Ingest) readReports(ctx context.Context) {
 	var readers sync.WaitGroup
 	for _, queue := range in.reports.queues {
 		readers.Go(func() {
-			InBatches(ctx, queue.waiting, reportDebounce, in.StepTimeout, func(batch []received) {
+			InBatches(ctx, queue.waiting, reportDebounce, in.StepTimeout, func(batch []*received) {
 				for _, m := range batch {
 					queue.bytes.Add(-int64(len(m.Payload)))
 					m.from.Handled(len(m.Payload))
@@ -103,7 +103,7 @@ func (in *Ingest) readReports(ctx context.Context) {
 	readers.Wait()
 }
 
-func (in *Ingest) storeReports(batch []received) {
+func (in *Ingest) storeReports(batch []*received) {
 	observations := make([]delivery.Observation, 0, len(batch))
 	for _, m := range batch {
 		if report, ok := in.decodeReport(m); ok {
@@ -118,7 +118,7 @@ func (in *Ingest) storeReports(batch []received) {
 	in.metrics.reportsMerged.Add(float64(merged))
 }
 
-func (in *Ingest) decodeReport(m received) (telematics.Report, bool) {
+func (in *Ingest) decodeReport(m *received) (telematics.Report, bool) {
 	report, dropped, err := m.Dialect.DecodeReport(m.Message, m.at)
 	if errors.Is(err, telematics.ErrOtherKind) {
 		return telematics.Report{}, false

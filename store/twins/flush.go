@@ -252,7 +252,10 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 		if t.changesConnectivity(u, outcomes[i]) {
 			dueNow = append(dueNow, s)
 		}
-		if changed[s] = telematics.Join(changed[s], fresh); again {
+		if before, repeated := changed[s]; repeated {
+			fresh = telematics.Join(before, fresh)
+		}
+		if changed[s] = fresh; again {
 			left = append(left, s)
 		}
 		if emptied {

@@ -287,12 +287,13 @@ func (t *Twins) isShared(ctx context.Context, shared <-chan bool, until time.Tim
 	if t.writing.IsOpen() {
 		timeout = 0
 	}
-	waiting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	late := time.NewTimer(timeout)
+	defer late.Stop()
 	select {
 	case isShared := <-shared:
 		return isShared
-	case <-waiting.Done():
+	case <-late.C:
+	case <-ctx.Done():
 	}
 	select { // the caller may have come later than the reply of Redis
 	case isShared := <-shared:
