@@ -48,7 +48,7 @@ const (
 	// replication is the line between primary and standby.
 	replication = "replication"
 	// alone is how long the primary has no standby before it is killed: longer than a statement of
-	// the service may take. What it commits meanwhile is lost, so no command may depend on it.
+	// the service may take. Commits of that time are lost, so no command may depend on them.
 	alone = 5 * time.Second
 )
 

@@ -99,7 +99,7 @@ type haltOutput struct {
 }
 
 func (h *haltOutput) Write(p []byte) (int, error) {
-	if h.text.Write(p); h.stored.IsZero() && strings.Contains(h.text.String(), "written down") {
+	if h.text.Write(p); h.stored.IsZero() && strings.Contains(h.text.String(), "stored; ") {
 		h.stored = time.Now()
 	}
 	return len(p), nil

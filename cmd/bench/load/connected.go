@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics/signing"
 )
@@ -66,8 +67,8 @@ type reportsWanted struct {
 }
 
 const (
-	connecting      = 64 // units that connect concurrently
-	connectAttempts = 5
+	connectingAtATime = 64
+	connectAttempts   = 5
 	// Pings are sent well before the keep-alive is over, whatever else is sent.
 	keepAlive    = time.Minute
 	pingInterval = 40 * time.Second
@@ -132,58 +133,38 @@ func (c *ConnectedUnits) counts() UnitCounts {
 
 // connectAll connects the units, some of them at a time.
 func (c *ConnectedUnits) connectAll(ctx context.Context) error {
-	indexes := make(chan int)
-	failures := make(chan error, connecting)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var all sync.WaitGroup
-	for range connecting {
-		all.Go(func() {
-			for n := range indexes {
-				if err := c.connect(ctx, n); err != nil {
-					failures <- fmt.Errorf("connect unit %d of %d: %w", n+1, c.Vehicles.Count, err)
-					cancel()
-					return
-				}
+	all, connecting := errgroup.WithContext(ctx)
+	all.SetLimit(connectingAtATime)
+	for n := c.First; n < c.Vehicles.Count && connecting.Err() == nil; n += c.Every {
+		all.Go(func() error {
+			u, err := c.connect(connecting, n)
+			if err != nil {
+				return fmt.Errorf("connect unit %d of %d: %w", n+1, c.Vehicles.Count, err)
 			}
+			c.mu.Lock()
+			c.units = append(c.units, u)
+			c.mu.Unlock()
+			c.running.Go(func() { c.listen(ctx, u) }) // for longer than all connect
+			return nil
 		})
 	}
-feeding:
-	for n := c.First; n < c.Vehicles.Count; n += c.Every {
-		select {
-		case indexes <- n:
-		case <-ctx.Done():
-			break feeding
-		}
-	}
-	close(indexes)
-	all.Wait()
-	close(failures)
-	if err := <-failures; err != nil {
-		return err
-	}
-	return ctx.Err()
+	return errors.Join(all.Wait(), ctx.Err())
 }
 
 // connect connects the unit of the nth vehicle, and repeats that where the MQTT broker does not
 // accept it, as where too many connect.
-func (c *ConnectedUnits) connect(ctx context.Context, n int) (err error) {
+func (c *ConnectedUnits) connect(ctx context.Context, n int) (u *connectedUnit, err error) {
 	for range connectAttempts {
-		var u *connectedUnit
 		if u, err = c.dial(ctx, n); err == nil {
-			c.mu.Lock()
-			c.units = append(c.units, u)
-			c.mu.Unlock()
-			c.running.Go(func() { c.listen(ctx, u) })
-			return nil
+			return u, nil
 		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
+			return nil, errors.Join(err, ctx.Err())
 		}
 	}
-	return err
+	return nil, err
 }
 
 // ping pings for each unit in turn, from before the last one is connected.

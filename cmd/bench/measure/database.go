@@ -111,26 +111,40 @@ const entriesPerStatement = 100_000
 // addHistory adds entries of the last 90 days to the audit log, spread over a fleet: two of five
 // are of commands, which are added, too, and the others of status reads.
 func (db database) addHistory(ctx context.Context, entries, vehicles int) error {
-	writers, ctx := errgroup.WithContext(ctx)
+	return db.addRows(ctx, 1, entries, entriesPerStatement, statement{historySQL, []any{entries, vehicles, load.SerialPrefix}})
+}
+
+// statement adds the rows from $1 to $2.
+type statement struct {
+	sql  string
+	more []any // from $3 on
+}
+
+// addRows has several connections add rows, each step's in one transaction.
+func (db database) addRows(ctx context.Context, first, last, step int, statements ...statement) error {
+	writers, writing := errgroup.WithContext(ctx)
 	writers.SetLimit(runtime.NumCPU())
-	for first := 1; first <= entries; first += entriesPerStatement {
+	for from := first; from <= last; from += step {
 		writers.Go(func() error {
-			tx, err := db.BeginTxx(ctx, nil)
+			tx, err := db.BeginTxx(writing, nil)
 			if err != nil {
 				return err
 			}
-			// Foreign keys are not checked row by row: the vehicles exist.
-			if _, err = tx.ExecContext(ctx, `set local session_replication_role = replica`); err == nil {
-				_, err = tx.ExecContext(ctx, historySQL, first, min(first+entriesPerStatement-1, entries), entries, vehicles, load.SerialPrefix)
+			// Foreign keys are not checked row by row: what they name exists.
+			_, err = tx.ExecContext(writing, `set local session_replication_role = replica`)
+			for _, s := range statements {
+				if err == nil {
+					_, err = tx.ExecContext(writing, s.sql, append([]any{from, min(from+step-1, last)}, s.more...)...)
+				}
 			}
 			if err != nil {
-				return fmt.Errorf("add history: %w", errors.Join(err, tx.Rollback()))
+				return fmt.Errorf("add rows: %w", errors.Join(err, tx.Rollback()))
 			}
 			return tx.Commit()
 		})
 	}
 	// Otherwise Postgres would do this during the measurement.
-	return errors.Join(writers.Wait(), db.exec(context.WithoutCancel(ctx), `vacuum (analyze)`, `checkpoint`)) //nolint:misspell // as Postgres spells it
+	return errors.Join(writers.Wait(), db.exec(ctx, `vacuum (analyze)`, `checkpoint`)) //nolint:misspell // as Postgres spells it
 }
 
 const historySQL = `

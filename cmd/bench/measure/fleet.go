@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"os"
-	"slices"
 	"time"
 
 	"motorpool/cmd/bench/load"
@@ -119,13 +118,17 @@ func (c *Fleet) round(ctx context.Context, s Setup, results *Results) (r FleetRo
 		}
 		instances = append(instances, n)
 	}
-	l := &fleetLoad{reportLoad: reportLoad{testWorld: w}, Fleet: c, instances: instances}
+	l := &fleetLoad{reportLoad: reportLoad{testWorld: w, stride: strideFor(w.fleet)}, Fleet: c, instances: instances}
 	idle, err := l.memory()
 	if err != nil {
 		return r, err
 	}
 	warm := time.Duration(warmReports * float64(c.Vehicles) / c.Rate * float64(time.Second))
-	if _, _, err := l.report(ctx, warm); err != nil {
+	var p load.Published
+	if _, err := l.publish(ctx, &p, metricsURL(instances[0]), warm, c.Rate); err != nil {
+		return r, err
+	}
+	if _, _, err := l.awaitStored(ctx, w.db, p); err != nil {
 		return r, err
 	}
 	if err := w.db.exec(ctx, `vacuum (analyze)`, `checkpoint`); err != nil { //nolint:misspell // as Postgres spells it
@@ -151,7 +154,7 @@ func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
 	if err != nil {
 		return r, err
 	}
-	checking, err := l.db.backend(ctx)
+	checking, err := openReader(ctx, l.Postgres.URL())
 	if err != nil {
 		return r, err
 	}
@@ -160,14 +163,13 @@ func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
 	if err != nil {
 		return r, err
 	}
-	meters := l.processes(l.instances...)
-	meters[checkerName] = checking.pid
-	used, err := meters.start()
+	used, err := checking.start(l.processes(l.instances...))
 	if err != nil {
 		return r, err
 	}
 	profiled := l.profile(ctx)
-	p, publisher, err := l.publishFor(ctx, l.Duration)
+	var p load.Published
+	publisher, err := l.publish(ctx, &p, metricsURL(l.instances[0]), l.Duration, l.Rate)
 	if err = errors.Join(err, <-profiled); err != nil {
 		return r, err
 	}
@@ -181,9 +183,6 @@ func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
 	if r.Used, err = used(); err != nil {
 		return r, err
 	}
-	// What the check itself has used.
-	r.Used["postgres"] = Usage{CPU: r.Used["postgres"].CPU - r.Used[checkerName].CPU, Memory: r.Used["postgres"].Memory}
-	delete(r.Used, checkerName)
 	r.Used[publisherName] = publisher
 	after, err := checking.wal(ctx)
 	if err != nil {
@@ -195,15 +194,6 @@ func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
 	return r, err
 }
 
-// report publishes for a while, and waits until all of it is stored.
-func (l *fleetLoad) report(ctx context.Context, d time.Duration) (at time.Time, left int, err error) {
-	p, _, err := l.publishFor(ctx, d)
-	if err != nil {
-		return at, 0, err
-	}
-	return l.awaitStored(ctx, l.db, p)
-}
-
 // strideFor returns a stride that spreads successive reports over the pages of Postgres, as those
 // of vehicles are: it is coprime with the size of the fleet, so each vehicle has its turn.
 func strideFor(vehicles int) int {
@@ -212,17 +202,6 @@ func strideFor(vehicles int) int {
 		stride++
 	}
 	return stride
-}
-
-func (l *fleetLoad) publishFor(ctx context.Context, d time.Duration) (p load.Published, u Usage, err error) {
-	state, err := load.Do(ctx, &load.Reports{
-		Broker: l.gateway(), Counts: metricsURL(l.instances[0]), Vehicles: l.fleet, Stride: strideFor(l.fleet), From: l.from, For: d, Rate: l.Rate,
-	}, &p)
-	if err != nil {
-		return p, u, err
-	}
-	l.from = max(l.from, slices.Max(p.Last))
-	return p, usageAtEnd(state), nil
 }
 
 // awaitStored returns when the last report of each vehicle was stored, or how many are not in time.
@@ -264,42 +243,4 @@ func (l *fleetLoad) profile(ctx context.Context) <-chan error {
 		done <- errors.Join(err, os.WriteFile(l.Profile, profile, 0o600))
 	}()
 	return done
-}
-
-const checkerName = "checker"
-
-// backend is a database on one connection, whose process in Postgres is known: what it uses is not
-// the service's.
-type backend struct {
-	database
-	pid int
-}
-
-func (db database) backend(ctx context.Context) (b backend, err error) {
-	db.SetMaxOpenConns(1)
-	b.database = db
-	if err = db.GetContext(ctx, &b.pid, `select pg_backend_pid()`); err != nil {
-		err = fmt.Errorf("read the process of a connection: %w", err)
-	}
-	return b, err
-}
-
-// Close lets the database have more connections again.
-func (b backend) Close() error {
-	b.SetMaxOpenConns(0)
-	return nil
-}
-
-// walAt is what Postgres has written to its log.
-type walAt struct {
-	Bytes     int64 `db:"bytes"`
-	FullPages int64 `db:"full_pages"`
-}
-
-func (db database) wal(ctx context.Context) (at walAt, err error) {
-	err = db.GetContext(ctx, &at, `select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as bytes, (select wal_fpi from pg_stat_wal) as full_pages`)
-	if err != nil {
-		err = fmt.Errorf("read the position of the log: %w", err)
-	}
-	return at, err
 }

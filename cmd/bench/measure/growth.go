@@ -132,12 +132,16 @@ func (g *Growth) compare(ctx context.Context, small, large *testWorld, rounds in
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	sides := []side[Round]{
-		{&v.Small, func() (Round, error) { return s.lock(ctx, g.InFlight, g.Duration) }},
-		{&v.Grown, func() (Round, error) { return l.lock(ctx, g.InFlight, g.Duration) }},
-	}
+	return v.measure(rounds, "short ones",
+		func() (Round, error) { return s.lock(ctx, g.InFlight, g.Duration) },
+		func() (Round, error) { return l.lock(ctx, g.InFlight, g.Duration) })
+}
+
+// measure measures both worlds, the other one first each time.
+func (v *Variant) measure(rounds int, what string, small, grown func() (Round, error)) error {
+	sides := []side[Round]{{&v.Small, small}, {&v.Grown, grown}}
 	for n := range rounds {
-		if err := takeTurns(1, fmt.Sprintf("%d of %d short ones", n+1, rounds), sides...); err != nil {
+		if err := takeTurns(1, fmt.Sprintf("%d of %d %s", n+1, rounds, what), sides...); err != nil {
 			return err
 		}
 		slices.Reverse(sides)

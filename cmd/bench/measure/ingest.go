@@ -118,6 +118,7 @@ func metricsURLs(instances []*world.Instance) (urls []string) {
 type reportLoad struct {
 	*testWorld
 	window int64
+	stride int // see load.Reports
 	from   int // last sequence number
 }
 
@@ -184,7 +185,7 @@ func (l *reportLoad) measure(ctx context.Context, counts string, m meters, d tim
 
 func (l *reportLoad) publish(ctx context.Context, p *load.Published, counts string, d time.Duration, rate float64) (Usage, error) {
 	state, err := load.Do(ctx, &load.Reports{
-		Broker: l.gateway(), Counts: counts, Vehicles: l.fleet, From: l.from, For: d, Rate: rate, Window: l.window,
+		Broker: l.gateway(), Counts: counts, Vehicles: l.fleet, Stride: l.stride, From: l.from, For: d, Rate: rate, Window: l.window,
 	}, p)
 	if err != nil {
 		return Usage{}, err

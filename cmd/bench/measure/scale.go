@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"motorpool/cmd/bench/load"
@@ -97,10 +96,8 @@ type ScaleLoad struct {
 func (l ScaleLoad) Cost() float64 { return l.Used.cpu() / float64(max(l.Messages, 1)) * 1e6 }
 
 func (u ScaleUse) cpu() (sum float64) {
-	for name, used := range u {
-		if name != readerName {
-			sum += used.CPU
-		}
+	for _, used := range u {
+		sum += used.CPU
 	}
 	return sum
 }
@@ -193,9 +190,9 @@ func (c *Scale) idleTime() time.Duration { return min(10*time.Second, c.Reportin
 // idle measures both worlds concurrently.
 func (c *Scale) idle(ctx context.Context, worlds ...*scaleWorld) error {
 	Say("idle for %v", c.idleTime())
-	var ends []func() (ScaleUse, error)
+	var ends []func() (map[string]Usage, error)
 	for _, w := range worlds {
-		used, err := w.use(w.meters())
+		used, err := w.reader.start(w.meters())
 		if err != nil {
 			return err
 		}
@@ -215,22 +212,13 @@ func (c *Scale) idle(ctx context.Context, worlds ...*scaleWorld) error {
 // compare has both worlds execute commands in turn.
 func (c *Scale) compare(ctx context.Context, rounds int, small, large *scaleWorld, result *ScaleResult) error {
 	v := Variant{Vehicles: large.vehicles, Listening: large.connected, Instances: len(large.instances)}
-	sides := []side[Round]{
-		{&v.Small, func() (Round, error) { return small.lock(ctx, c.InFlight, c.Duration) }},
-		{&v.Grown, func() (Round, error) { return large.lock(ctx, c.InFlight, c.Duration) }},
-	}
-	for n := range rounds {
-		if err := takeTurns(1, fmt.Sprintf("commands, %d instances: %d of %d", v.Instances, n+1, rounds), sides...); err != nil {
-			return err
-		}
-		slices.Reverse(sides)
-	}
-	if err := ctx.Err(); err != nil {
+	if err := v.measure(rounds, fmt.Sprintf("of commands, %d instances", v.Instances),
+		func() (Round, error) { return small.lock(ctx, c.InFlight, c.Duration) },
+		func() (Round, error) { return large.lock(ctx, c.InFlight, c.Duration) }); err != nil {
 		return err
 	}
-	v.Cost = SpreadOf(v.Ratios())
 	result.Commands = append(result.Commands, v)
-	return nil
+	return ctx.Err()
 }
 
 // check returns an error where commands, reports or presence were lost.

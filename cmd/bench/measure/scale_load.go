@@ -32,11 +32,11 @@ func (w *scaleWorld) measureReports(ctx context.Context, rate float64, d time.Du
 	if err != nil {
 		return err
 	}
-	wal, err := w.reader.walPosition(ctx)
+	wal, err := w.reader.wal(ctx)
 	if err != nil {
 		return err
 	}
-	used, err := w.use(w.meters())
+	used, err := w.reader.start(w.meters())
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func (w *scaleWorld) measureReports(ctx context.Context, rate float64, d time.Du
 		return err
 	}
 	l.Seconds, l.Behind = stored.Sub(sent.Begin).Seconds(), stored.Sub(sent.End).Seconds()
-	after, err := w.reader.walPosition(ctx)
+	after, err := w.reader.wal(ctx)
 	if err != nil {
 		return err
 	}
-	l.WAL, l.Lost = after-wal, added.Lost(sent.Messages)
+	l.WAL, l.Lost = after.Bytes-wal.Bytes, added.Lost(sent.Messages)
 	if len(l.Lost) > 0 {
 		w.fail("reports at %d instances: lost %v", l.Instances, l.Lost)
 	}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/bench/load"
 	"motorpool/store/vehicles"
@@ -29,42 +26,12 @@ func (db database) addVehicles(ctx context.Context, first, last int) error {
 	if err != nil {
 		return err
 	}
-	writers, ctx := errgroup.WithContext(ctx)
-	writers.SetLimit(runtime.NumCPU())
-	for from := first; from <= last; from += vehiclesPerStatement {
-		writers.Go(func() error {
-			return db.addVehicleRows(ctx, from, min(from+vehiclesPerStatement-1, last), fields)
-		})
-	}
-	// Otherwise Postgres would do this during the measurement.
-	return errors.Join(writers.Wait(), db.exec(context.WithoutCancel(ctx), `vacuum (analyze)`, `checkpoint`)) //nolint:misspell // as Postgres spells it
-}
-
-func (db database) addVehicleRows(ctx context.Context, first, last int, fields []byte) error {
-	tx, err := db.BeginTxx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	// Foreign keys are not checked row by row.
-	_, err = tx.ExecContext(ctx, `set local session_replication_role = replica`)
-	for _, statement := range []struct {
-		sql  string
-		args []any
-	}{
-		{`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
+	return db.addRows(ctx, first, last, vehiclesPerStatement,
+		statement{`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
 			select n, agency_id, status, powertrain, 'T-ST ' || n, (array['Volkswagen', 'Renault', 'Opel', 'Fiat'])[1 + n % 4], 'Model ' || n % 5, 2024, 'blue', 'compact', image, features, capabilities
-			from vehicles, generate_series($1::bigint, $2::bigint) n where id = 1`, []any{first, last}},
-		{`insert into units (serial, vehicle_id, check_at) select $3 || lpad(n::text, 9, '0'), n, null from generate_series($1::bigint, $2::bigint) n`, []any{first, last, load.SerialPrefix}},
-		{`insert into snapshots (vehicle_id, fields) select n, $3::jsonb from generate_series($1::bigint, $2::bigint) n`, []any{first, last, string(fields)}},
-	} {
-		if err == nil {
-			_, err = tx.ExecContext(ctx, statement.sql, statement.args...)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("add vehicles: %w", errors.Join(err, tx.Rollback()))
-	}
-	return tx.Commit()
+			from vehicles, generate_series($1::bigint, $2::bigint) n where id = 1`, nil},
+		statement{`insert into units (serial, vehicle_id, check_at) select $3 || lpad(n::text, 9, '0'), n, null from generate_series($1::bigint, $2::bigint) n`, []any{load.SerialPrefix}},
+		statement{`insert into snapshots (vehicle_id, fields) select n, $3::jsonb from generate_series($1::bigint, $2::bigint) n`, []any{string(fields)}})
 }
 
 // recordSize is bytes of the vehicles' tables, with their indexes.
@@ -113,8 +80,27 @@ func openReader(ctx context.Context, url string) (r reader, err error) {
 	return r, nil
 }
 
-// walPosition is how many bytes Postgres has written to its log.
-func (r reader) walPosition(ctx context.Context) (bytes int64, err error) {
-	err = r.GetContext(ctx, &bytes, `select pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)
-	return bytes, err
+// start starts to measure what processes use. Postgres's use is without that of the reader.
+func (r reader) start(m meters) (used func() (map[string]Usage, error), err error) {
+	m[readerName] = r.pid
+	end, err := m.start()
+	return func() (map[string]Usage, error) {
+		all, err := end()
+		p := all["postgres"]
+		p.CPU -= all[readerName].CPU
+		all["postgres"] = p
+		delete(all, readerName)
+		return all, err
+	}, err
+}
+
+// walAt is what Postgres has written to its log.
+type walAt struct {
+	Bytes     int64 `db:"bytes"`
+	FullPages int64 `db:"full_pages"`
+}
+
+func (r reader) wal(ctx context.Context) (at walAt, err error) {
+	err = r.GetContext(ctx, &at, `select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as bytes, (select wal_fpi from pg_stat_wal) as full_pages`)
+	return at, err
 }

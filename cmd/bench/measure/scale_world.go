@@ -105,21 +105,7 @@ func (w *scaleWorld) meters() meters {
 	for i, broker := range w.brokers {
 		m[fmt.Sprintf("mosquitto %d", i+1)] = broker.PID()
 	}
-	m[readerName] = w.reader.pid
 	return m
-}
-
-// use starts to measure what is used. Postgres's use is without that of the measurement.
-func (w *scaleWorld) use(m meters) (used func() (ScaleUse, error), err error) {
-	end, err := m.start()
-	return func() (ScaleUse, error) {
-		all, err := end()
-		p := all["postgres"]
-		p.CPU -= all[readerName].CPU
-		all["postgres"] = p
-		delete(all, readerName)
-		return all, err
-	}, err
 }
 
 func (w *scaleWorld) fail(format string, args ...any) {
@@ -197,8 +183,7 @@ func (w *scaleWorld) connect(ctx context.Context) error {
 // as online.
 func (w *scaleWorld) startInstance(ctx context.Context) error {
 	Say("%d vehicles, %d connected: start of instance %d", w.vehicles, w.connected, len(w.instances)+1)
-	m := w.meters()
-	used, err := w.use(m)
+	used, err := w.reader.start(w.meters())
 	if err != nil {
 		return err
 	}
@@ -262,7 +247,6 @@ func (w *scaleWorld) remember(ctx context.Context, stage string, vehicles int) e
 		}
 		now.Resident[name] = u.Memory
 	}
-	delete(now.Resident, readerName)
 	w.result.Memory = append(w.result.Memory, now)
 	return nil
 }
@@ -282,8 +266,6 @@ func (w *scaleWorld) lock(ctx context.Context, inFlight int, d time.Duration) (R
 	for _, n := range w.instances {
 		urls = append(urls, n.Public)
 	}
-	m := w.meters()
-	delete(m, readerName)
 	return w.measure(ctx, func(d time.Duration) load.Job {
 		job := &load.Requests{
 			URLs: urls, Token: w.token, Method: http.MethodPost, Path: load.LockPath, Vehicles: w.listening(), First: w.commands, InFlight: inFlight * len(urls), For: d,
@@ -291,7 +273,7 @@ func (w *scaleWorld) lock(ctx context.Context, inFlight int, d time.Duration) (R
 		// More than it executes in that time: the next load is of other vehicles, where there are.
 		w.commands += int(d.Seconds()*mostCommands)/job.InFlight + 1
 		return job
-	}, d, m, lockAction)
+	}, d, w.meters(), lockAction)
 }
 
 // mostCommands is more commands a second than two cores execute.

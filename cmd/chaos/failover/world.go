@@ -28,12 +28,9 @@ func (r *round) build(ctx context.Context) error {
 		world.Step{What: "cars", Do: r.startCars})
 }
 
-func (r *round) startServers(ctx context.Context) error {
-	var err error
-	if r.fleet, err = r.NewPlainFleet(r.Vehicles); err != nil {
-		return err
-	}
-	return r.fleet.StartServers(ctx)
+func (r *round) startServers(ctx context.Context) (err error) {
+	r.fleet, err = r.StartPlainFleet(ctx, r.Vehicles)
+	return err
 }
 
 // startInstances lets the program under test migrate the schema, so that an older one can be

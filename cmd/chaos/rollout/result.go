@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/cmd/chaos/verdict"
+	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -29,10 +30,10 @@ type Result struct {
 	Longest time.Duration
 }
 
-func newResult(c Config, calls []call, events []simulator.Event, took time.Duration) Result {
+func newResult(c Config, calls []world.PlainCall, events []simulator.Event, took time.Duration) Result {
 	r := Result{
 		Config: c, Report: verdict.New(noFailure, once, noOther), Took: took,
-		Calls: verdict.Count(calls, func(one call) string { return one.answer }),
+		Calls: verdict.Count(calls, func(one world.PlainCall) string { return one.Answer }),
 	}
 	executed := map[telematics.CommandID]int{}
 	for _, e := range events {
@@ -43,11 +44,11 @@ func newResult(c Config, calls []call, events []simulator.Event, took time.Durat
 	asked := map[telematics.CommandID]bool{}
 	var waits []time.Duration
 	for _, one := range calls {
-		waits = append(waits, one.took)
-		r.Must(noFailure, one.answer == answered, "after %v: %s", one.took.Round(time.Millisecond), one.answer)
-		if one.answer == answered {
-			asked[one.command] = true
-			r.Must(once, executed[one.command] == 1, "%s was executed %d times", one.command, executed[one.command])
+		waits = append(waits, one.Took)
+		r.Must(noFailure, one.Answer == world.Executed, "after %v: %s %s", one.Took.Round(time.Millisecond), one.Answer, one.Reason)
+		if one.Answer == world.Executed {
+			asked[one.Command] = true
+			r.Must(once, executed[one.Command] == 1, "%s was executed %d times", one.Command, executed[one.Command])
 		}
 	}
 	for id := range executed {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -18,18 +19,18 @@ func TestNewResult_FindsWhatEachLawForbids(t *testing.T) {
 		}
 		return events
 	}
-	good := call{answer: answered, command: a, took: time.Second}
+	good := world.PlainCall{Answer: world.Executed, Command: a, Took: time.Second}
 	for name, c := range map[string]struct {
-		calls  []call
+		calls  []world.PlainCall
 		events []simulator.Event
 		law    string
 	}{
-		"nothing":                    {[]call{good}, ended(a), ""},
-		"no answer":                  {[]call{good, {answer: "no answer: EOF"}}, ended(a), noFailure},
-		"an error":                   {[]call{good, {answer: "502 bad_gateway"}}, ended(a), noFailure},
-		"not executed":               {[]call{good, {answer: answered, command: b}}, ended(a), once},
-		"executed twice":             {[]call{good}, ended(a, a), once},
-		"executed without an answer": {[]call{good}, ended(a, b), noOther},
+		"nothing":                    {[]world.PlainCall{good}, ended(a), ""},
+		"no answer":                  {[]world.PlainCall{good, {Answer: "no answer: EOF"}}, ended(a), noFailure},
+		"an error":                   {[]world.PlainCall{good, {Answer: "502 bad_gateway"}}, ended(a), noFailure},
+		"not executed":               {[]world.PlainCall{good, {Answer: world.Executed, Command: b}}, ended(a), once},
+		"executed twice":             {[]world.PlainCall{good}, ended(a, a), once},
+		"executed without an answer": {[]world.PlainCall{good}, ended(a, b), noOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResult(Config{Vehicles: 1}, c.calls, c.events, time.Minute)

@@ -55,7 +55,7 @@ func Round(ctx context.Context, w *world.World, c Config) (Result, error) {
 	if err := r.build(ctx); err != nil {
 		return Result{}, err
 	}
-	loaded, end := make(chan []call, 1), make(chan struct{})
+	loaded, end := make(chan []world.PlainCall, 1), make(chan struct{})
 	go func() { loaded <- r.load(ctx, end) }()
 	err := r.restart(ctx)
 	close(end)
@@ -88,12 +88,9 @@ func (r *round) build(ctx context.Context) error {
 		world.Step{What: "cars", Do: r.startCars})
 }
 
-func (r *round) startServers(ctx context.Context) error {
-	var err error
-	if r.fleet, err = r.NewPlainFleet(r.Vehicles); err != nil {
-		return err
-	}
-	return r.fleet.StartServers(ctx)
+func (r *round) startServers(ctx context.Context) (err error) {
+	r.fleet, err = r.StartPlainFleet(ctx, r.Vehicles)
+	return err
 }
 
 // startInstances starts them with TLS and the default drain, and the balancer.

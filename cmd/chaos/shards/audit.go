@@ -50,7 +50,7 @@ func readRecord(ctx context.Context, db *sqlx.DB) (record, error) {
 }
 
 // settle checks until no violation is left, or the time is over.
-func (r *round) settle(ctx context.Context, calls []call) (verdict.Report, error) {
+func (r *round) settle(ctx context.Context, calls []world.PlainCall) (verdict.Report, error) {
 	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
 	if err != nil {
 		return verdict.Report{}, err
@@ -69,7 +69,7 @@ func (r *round) settle(ctx context.Context, calls []call) (verdict.Report, error
 }
 
 // check compares what callers, the record and the flight recorders say.
-func check(calls []call, states record, events []simulator.Event, moved map[telematics.Unit]bool) verdict.Report {
+func check(calls []world.PlainCall, states record, events []simulator.Event, moved map[telematics.Unit]bool) verdict.Report {
 	r := verdict.New(notLate, once, recorded, truth, undamaged)
 	started, ended := map[telematics.CommandID]int{}, map[telematics.CommandID]bool{}
 	for _, e := range events {
@@ -88,14 +88,14 @@ func check(calls []call, states record, events []simulator.Event, moved map[tele
 		r.Must(recorded, states[id] == telematics.Succeeded, "%s was executed, and is %q on record", id, states[id])
 	}
 	for _, c := range calls {
-		switch c.outcome {
+		switch c.Outcome {
 		case telematics.Executed:
-			r.Must(truth, ended[c.command], "%s was answered with %s, and not executed", c.command, c.answer)
+			r.Must(truth, ended[c.Command], "%s was answered with %s, and not executed", c.Command, c.Answer)
 		case telematics.NotExecuted: // one that is refused because another is open names that
-			r.Must(truth, started[c.command] == 0 || c.answer == inProgress, "%s was answered with %s, and executed", c.command, c.answer)
+			r.Must(truth, started[c.Command] == 0 || c.Answer == inProgress, "%s was answered with %s, and executed", c.Command, c.Answer)
 		}
-		if unit := unitOf(c.vehicle); !moved[unit] {
-			r.Must(undamaged, c.answer == executed, "%s, after %v: %s", unit, c.took.Round(time.Millisecond), c.answer)
+		if unit := unitOf(c.Vehicle); !moved[unit] {
+			r.Must(undamaged, c.Answer == world.Executed, "%s, after %v: %s", unit, c.Took.Round(time.Millisecond), c.Answer)
 		}
 	}
 	return r
@@ -114,15 +114,15 @@ type Result struct {
 	Longest time.Duration
 }
 
-func newResult(c Config, report verdict.Report, calls []call, down interval, moved int, took time.Duration) Result {
+func newResult(c Config, report verdict.Report, calls []world.PlainCall, down interval, moved int, took time.Duration) Result {
 	r := Result{
 		Config: c, Report: report, Moved: moved, Down: down.to.Sub(down.from), Took: took,
-		Calls: verdict.Count(calls, func(one call) string { return one.answer }),
+		Calls: verdict.Count(calls, func(one world.PlainCall) string { return one.Answer }),
 	}
 	waits := make([]time.Duration, len(calls))
 	for i, one := range calls {
-		waits[i] = one.took
-		if one.begin.After(down.from) && one.begin.Before(down.to) {
+		waits[i] = one.Took
+		if one.Begin.After(down.from) && one.Begin.Before(down.to) {
 			r.During++
 		}
 	}
@@ -139,8 +139,8 @@ func (r Result) Worthless() string {
 		return fmt.Sprintf("%d of %d units were at the shard that was killed", r.Moved, r.Vehicles)
 	case r.During < r.Commands/10:
 		return fmt.Sprintf("only %d commands began while the shard was down", r.During)
-	case r.Calls[executed] < r.Commands/2:
-		return fmt.Sprintf("only %d commands were executed", r.Calls[executed])
+	case r.Calls[world.Executed] < r.Commands/2:
+		return fmt.Sprintf("only %d commands were executed", r.Calls[world.Executed])
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/cmd/internal/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -16,11 +17,11 @@ func TestCheck_FindsWhatEachLawForbids(t *testing.T) {
 		return simulator.Event{Kind: kind, Unit: "car-1", Command: id, Expires: now.Add(time.Second), True: at}
 	}
 	started, ended := event(simulator.CommandStarted, now), event(simulator.CommandEnded, now)
-	good := call{vehicle: 1, answer: executed, outcome: telematics.Executed, command: id}
-	refused := call{vehicle: 1, answer: "503 telematics_unavailable", outcome: telematics.NotExecuted}
+	good := world.PlainCall{Vehicle: 1, Answer: world.Executed, Outcome: telematics.Executed, Command: id}
+	refused := world.PlainCall{Vehicle: 1, Answer: "503 telematics_unavailable", Outcome: telematics.NotExecuted}
 	moved := map[telematics.Unit]bool{"car-1": true}
 	for name, c := range map[string]struct {
-		call   call
+		call   world.PlainCall
 		state  telematics.State
 		events []simulator.Event
 		moved  map[telematics.Unit]bool
@@ -31,12 +32,12 @@ func TestCheck_FindsWhatEachLawForbids(t *testing.T) {
 		"twice":                            {good, telematics.Succeeded, []simulator.Event{started, started, ended}, nil, once},
 		"forgotten":                        {good, telematics.Unknown, []simulator.Event{started, ended}, nil, recorded},
 		"not executed":                     {good, telematics.Succeeded, []simulator.Event{started}, nil, truth},
-		"executed, and answered otherwise": {call{vehicle: 1, answer: "503", outcome: telematics.NotExecuted, command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, truth},
-		"refused, as another one is open":  {call{vehicle: 1, answer: inProgress, outcome: telematics.NotExecuted, command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, ""},
+		"executed, and answered otherwise": {world.PlainCall{Vehicle: 1, Answer: "503", Outcome: telematics.NotExecuted, Command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, truth},
+		"refused, as another one is open":  {world.PlainCall{Vehicle: 1, Answer: inProgress, Outcome: telematics.NotExecuted, Command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, ""},
 		"refused at another shard":         {refused, telematics.Succeeded, nil, nil, undamaged},
 		"refused at the killed shard":      {refused, telematics.Succeeded, nil, moved, ""},
 	} {
-		report := check([]call{c.call}, record{id: c.state}, c.events, c.moved)
+		report := check([]world.PlainCall{c.call}, record{id: c.state}, c.events, c.moved)
 		for _, law := range []string{notLate, once, recorded, truth, undamaged} {
 			if found := len(report.Of(law)); (found > 0) != (law == c.law) {
 				t.Errorf("%s: %d violations of %q", name, found, law)
@@ -46,7 +47,7 @@ func TestCheck_FindsWhatEachLawForbids(t *testing.T) {
 }
 
 func TestResult_ARoundWithoutUnitsAtTheKilledShardProvesNothing(t *testing.T) {
-	r := Result{Config: Config{Vehicles: 3, Commands: 10}, Calls: map[string]int{executed: 10}, During: 5, Moved: 1}
+	r := Result{Config: Config{Vehicles: 3, Commands: 10}, Calls: map[string]int{world.Executed: 10}, During: 5, Moved: 1}
 	if why := r.Worthless(); why != "" {
 		t.Error(why)
 	}

@@ -65,7 +65,7 @@ func Round(ctx context.Context, w *world.World, c Config) (Result, error) {
 	if err := r.build(ctx); err != nil {
 		return Result{Config: c}, err
 	}
-	loaded := make(chan []call, 1)
+	loaded := make(chan []world.PlainCall, 1)
 	go func() { loaded <- r.load(ctx) }()
 	down, err := r.killOne(ctx)
 	calls := <-loaded

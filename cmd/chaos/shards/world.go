@@ -21,10 +21,8 @@ func (r *round) build(ctx context.Context) error {
 
 // startServers starts Redis and Postgres. The Mosquitto that comes with them has no client.
 func (r *round) startServers(ctx context.Context) (err error) {
-	if r.fleet, err = r.NewPlainFleet(r.Vehicles); err != nil {
-		return err
-	}
-	return r.fleet.StartServers(ctx)
+	r.fleet, err = r.StartPlainFleet(ctx, r.Vehicles)
+	return err
 }
 
 func (r *round) startShards(context.Context) error {

@@ -21,20 +21,18 @@ type PlainFleet struct {
 	world *World
 }
 
-// NewPlainFleet starts and stores nothing.
-func (w *World) NewPlainFleet(n int) (*PlainFleet, error) {
+// StartPlainFleet starts the world's servers, with an account for each unit. It stores nothing.
+func (w *World) StartPlainFleet(ctx context.Context, n int) (*PlainFleet, error) {
 	token, err := w.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
 	f := &PlainFleet{Token: token, world: w}
 	f.File.Agencies = []telematics.Agency{{ID: 1, Code: "CHAOS", Name: "Chaos"}}
 	for id := 1; id <= n; id++ {
 		f.File.Vehicles = append(f.File.Vehicles, Vehicle(id, 1, telematics.Unit(fmt.Sprintf("car-%d", id))))
 	}
-	return f, err
-}
-
-// StartServers starts the world's servers, with an account for each unit.
-func (f *PlainFleet) StartServers(ctx context.Context) error {
-	return f.world.StartServers(ctx, ServersConfig{Units: Units(f.File.Vehicles)})
+	if err != nil {
+		return nil, err
+	}
+	return f, w.StartServers(ctx, ServersConfig{Units: Units(f.File.Vehicles)})
 }
 
 // Import stores the fleet. The schema must be there.
