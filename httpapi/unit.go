@@ -30,21 +30,7 @@ func (u units) list(c *call) error {
 		}
 	}
 	listed, meta := cut(p, found, func(u telematics.ListedUnit) int64 { return int64(u.Vehicle.ID) })
-	filter := map[string]any{}
-	for _, name := range []string{"connectivity", "problem", "q"} {
-		if value := c.QueryParam(name); value != "" {
-			filter[name] = value
-		}
-	}
-	entry := c.entry(telematics.VehiclesRead, 0)
-	if query.Agency != 0 {
-		filter["agency_id"] = int64(query.Agency)
-	}
-	if visible {
-		entry.Agency = query.Agency
-	}
-	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, "units": len(listed)}
-	if err := u.audit.read(c, entry); err != nil {
+	if err := u.audit.recordList(c, query.Agency, visible, "units", len(listed), "connectivity", "problem", "q"); err != nil {
 		return err
 	}
 	now := c.now()

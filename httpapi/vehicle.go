@@ -62,32 +62,12 @@ func (v vehicles) list(c *call) error {
 		}
 	}
 	twins, meta := cut(p, found, func(t telematics.Twin) int64 { return int64(t.ID) })
-	if err := v.recordList(c, query, visible, len(twins)); err != nil {
+	if err := v.audit.recordList(c, query.Agency, visible, "vehicles", len(twins), "status", "connectivity", "q"); err != nil {
 		return err
 	}
 	now := c.now()
 	return c.answerWith(plural(len(twins), "vehicle"),
 		resource.List(twins, func(t telematics.Twin) resource.Marker { return resource.NewMarker(t, v.address(t), now) }), meta)
-}
-
-// recordList records a list of vehicles, with the filter and the number of vehicles in the answer.
-func (v vehicles) recordList(c *call, q telematics.VehicleQuery, visible bool, n int) error {
-	filter := map[string]any{}
-	if q.Agency != 0 {
-		filter["agency_id"] = int64(q.Agency)
-	}
-	for name, value := range map[string]string{"status": string(q.Status), "connectivity": string(q.Connectivity), "q": q.Text} {
-		if value != "" {
-			filter[name] = value
-		}
-	}
-	entry := c.entry(telematics.VehiclesRead, 0)
-	entry.Outcome = telematics.Executed
-	if visible {
-		entry.Agency = q.Agency
-	}
-	entry.Details = map[string]any{"filter": filter, "vehicles": n}
-	return v.audit.read(c, entry)
 }
 
 // Sources of a vehicle status.
@@ -116,7 +96,7 @@ func (v vehicles) answerStatus(c *call, refreshed *telematics.Command) error {
 	if err != nil && asError(err).Code != telematics.VehicleNotFound {
 		return err
 	}
-	if recordErr := v.audit.read(c, statusEntry(c, twin, err)); recordErr != nil {
+	if recordErr := v.audit.recordDurably(c, statusEntry(c, twin, err)); recordErr != nil {
 		return recordErr
 	}
 	if err != nil {
@@ -171,7 +151,7 @@ func (v vehicles) refresh(c *call) (*telematics.Command, error) {
 		if missing != nil || !c.actor.Sees(twin.AgencyID) {
 			twin = telematics.Twin{}
 		}
-		v.audit.note(ctx, statusEntry(c, twin, err))
+		v.audit.recordLater(ctx, statusEntry(c, twin, err))
 	}
 	return receipt.Command, err
 }

@@ -168,11 +168,6 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 	if err != nil {
 		return nil, unavailable.Wrap("read the audit log", err)
 	}
-	lines := make([]telematics.Activity, len(rows))
-	for i, row := range rows {
-		if lines[i], err = row.activity(); err != nil {
-			return nil, unavailable.Wrap("read the audit log", err)
-		}
-	}
-	return lines, nil
+	entries, err := pg.Convert(rows, row.activity)
+	return entries, unavailable.Wrap("read the audit log", err)
 }

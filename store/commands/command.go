@@ -107,7 +107,7 @@ func decodeRetransmitted(offsets []int64, sentAt time.Time) []time.Time {
 	return times
 }
 
-// What a command changed is kept in the form in which its unit said it.
+// The change that a command made is stored in the form in which its unit reported it.
 func encodeReported(r *telematics.Report) json.RawMessage {
 	if r == nil {
 		return nil
@@ -139,14 +139,7 @@ func selectCommands(ctx context.Context, db pg.Querier, query string, args ...an
 	if err := db.Select(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
-	commands := make([]telematics.Command, len(rows))
-	for i, row := range rows {
-		var err error
-		if commands[i], err = row.command(); err != nil {
-			return nil, err
-		}
-	}
-	return commands, nil
+	return pg.Convert(rows, commandRow.command)
 }
 
 // Command returns a command, or a *telematics.Error with CommandNotFound.
@@ -184,7 +177,7 @@ func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.C
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
 			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
 		pq.Array(unanswered), pq.Array(received))
-	return commands, unavailable.Wrap("read news of commands", err)
+	return commands, unavailable.Wrap("read updates of commands", err)
 }
 
 // Overdue returns up to limit open commands with a deadline before an instant, the

@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics"
 )
 
-// haltRow is a halt as it is written down.
+// haltRow is a halt as it is stored.
 type haltRow struct {
 	AgencyID int64     `db:"agency_id"`
 	Why      string    `db:"why"`
@@ -27,26 +27,19 @@ func (r haltRow) halt() telematics.Halt {
 	return telematics.Halt{Agency: telematics.AgencyID(r.AgencyID), Why: r.Why, By: r.By, Since: r.Since.UTC()}
 }
 
-// KillSwitch is the halts of agencies in Postgres. It is safe for concurrent use.
-type KillSwitch struct{ DB *pg.DB }
+// HaltStore is the halts of agencies in Postgres. It is safe for concurrent use.
+type HaltStore struct{ DB *pg.DB }
 
 // Halts returns the halts in force, that of all agencies first.
-func (k KillSwitch) Halts(ctx context.Context) (telematics.Halts, error) {
-	var rows []haltRow
-	if err := k.DB.Pool.SelectContext(ctx, &rows, `select agency_id, why, by, since from halts order by agency_id`); err != nil {
-		return nil, unavailable.Wrap("read halts", err)
-	}
-	halts := make(telematics.Halts, len(rows))
-	for i, row := range rows {
-		halts[i] = row.halt()
-	}
-	return halts, nil
+func (k HaltStore) Halts(ctx context.Context) (telematics.Halts, error) {
+	halts, err := pg.List(ctx, k.DB.Pool, haltRow.halt, `select agency_id, why, by, since from halts order by agency_id`)
+	return halts, unavailable.Wrap("read halts", err)
 }
 
 // Halt puts a halt in force, and returns it as it is then. A halt that is in force already for the
 // same reason stays as it is, and adds no entry to the activity history; another reason replaces
 // the former one. It reports false where there is no such agency.
-func (k KillSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
+func (k HaltStore) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
 	row, done, err := k.changeHalts(ctx, `
 		with changed as (
 			insert into halts (agency_id, why, by)
@@ -60,7 +53,7 @@ func (k KillSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.A
 }
 
 // Effects counts what each of the halts stops now, in their order.
-func (k KillSwitch) Effects(ctx context.Context, halts telematics.Halts) ([]telematics.HaltEffect, error) {
+func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telematics.HaltEffect, error) {
 	if len(halts) == 0 {
 		return nil, nil
 	}
@@ -93,7 +86,7 @@ func (k KillSwitch) Effects(ctx context.Context, halts telematics.Halts) ([]tele
 
 // Resume lifts a halt, with its entry in the activity history. It reports false where there was
 // none.
-func (k KillSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
+func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
 	_, done, err := k.changeHalts(ctx, `
 		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,
 		telematics.CommandsResume, telematics.Halt{Agency: agency}, by)
@@ -102,7 +95,7 @@ func (k KillSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by t
 
 // changeHalts runs a change of $1, the agency, and adds its entry to the activity history, in one
 // step.
-func (k KillSwitch) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
+func (k HaltStore) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
 	var row haltRow
 	statement := change + `, recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)

@@ -60,9 +60,17 @@ func List[Row, T any](ctx context.Context, db sqlx.QueryerContext, convert func(
 	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
 		return nil, err
 	}
+	return Convert(rows, func(r Row) (T, error) { return convert(r), nil })
+}
+
+// Convert converts rows, until one cannot be converted.
+func Convert[Row, T any](rows []Row, convert func(Row) (T, error)) ([]T, error) {
 	list := make([]T, len(rows))
 	for i, row := range rows {
-		list[i] = convert(row)
+		var err error
+		if list[i], err = convert(row); err != nil {
+			return nil, err
+		}
 	}
 	return list, nil
 }

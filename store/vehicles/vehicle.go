@@ -297,14 +297,7 @@ func selectTwinRows(ctx context.Context, db pg.Querier, query string, args ...an
 	if err := db.Select(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
-	twins := make([]telematics.Twin, len(rows))
-	for i, row := range rows {
-		var err error
-		if twins[i], err = row.Twin(); err != nil {
-			return nil, err
-		}
-	}
-	return twins, nil
+	return pg.Convert(rows, func(r Row) (telematics.Twin, error) { return r.Twin() })
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
