@@ -25,7 +25,9 @@ var phrases = []struct{ words, instead string }{
 	{"go by|goes by", "use, uses"},
 	{"so many|so long", "name the number or the time"},
 	{"under way|in hand", "in flight, running, open"},
-	{"is away|are away", "is unavailable"},
+	{"(is|are|was|were|be|been) away", "unavailable"},
+	{"news", "updates, events; the word of a wake-up is a hint"},
+	{"whomever|fates?", "name it: the client; result, outcome"},
 	{"strangers?", "unknown unit, other client"},
 	{"heeds?", "back off, obey"},
 	{"ask again|asks again|asked again", "retransmit, repeat"},
@@ -98,13 +100,15 @@ func TestLanguage_NoMisleadingPhrases(t *testing.T) {
 	}
 }
 
-// lowerWords splits camel case into words, and keeps the lines.
+// lowerWords splits camel case into words, in lower case, and keeps the lines.
 func lowerWords(text string) string {
 	words := make([]byte, 0, len(text)+len(text)/16)
 	for i := range len(text) {
 		c := text[i]
 		if c >= 'A' && c <= 'Z' {
-			if i > 0 && text[i-1] >= 'a' && text[i-1] <= 'z' {
+			afterLower := i > 0 && text[i-1] >= 'a' && text[i-1] <= 'z'
+			beforeLower := i > 0 && text[i-1] >= 'A' && text[i-1] <= 'Z' && i+1 < len(text) && text[i+1] >= 'a' && text[i+1] <= 'z'
+			if afterLower || beforeLower { // aLine, ALine
 				words = append(words, ' ')
 			}
 			c += 'a' - 'A'

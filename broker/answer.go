@@ -11,8 +11,8 @@ import (
 	"motorpool/tracing"
 )
 
-// answered is an answer on its way to be handled.
-type answered struct {
+// queuedAnswer is an answer that waits to be handled.
+type queuedAnswer struct {
 	unitAnswer
 	protocol telematics.Protocol
 	repeated bool           // the MQTT broker may have delivered it before
@@ -27,7 +27,8 @@ type unitAnswer struct {
 	at     time.Time
 }
 
-// Answer takes a message from a unit's ack topic. It reads it, hands over and returns [LAW-8].
+// Answer takes a message from a unit's ack topic. It decodes and queues it, and does not
+// block [LAW-8].
 func (b *Broker) Answer(m telematics.Message) {
 	b.metrics.answers.Inc()
 	if m.Retained {
@@ -51,13 +52,13 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	b.ingest.DropFields(m.Unit, dropped)
-	b.queueAnswer(&answered{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
+	b.queueAnswer(&queuedAnswer{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
 }
 
 // queueAnswer queues an answer where it delays no other: before all others where its command has a
 // waiter here, behind the others within the allowance of its unit, and beyond that only once the
 // pending table has it.
-func (b *Broker) queueAnswer(a *answered) {
+func (b *Broker) queueAnswer(a *queuedAnswer) {
 	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.countAnswer(a.answer.State) {
 		b.enqueue(b.first, a)
 		return
@@ -74,7 +75,7 @@ func (b *Broker) queueAnswer(a *answered) {
 	b.ingest.Limit(a.unit, ingest.Answer)
 }
 
-func (b *Broker) enqueue(queue chan<- *answered, a *answered) {
+func (b *Broker) enqueue(queue chan<- *queuedAnswer, a *queuedAnswer) {
 	select {
 	case queue <- a:
 	default:
@@ -93,7 +94,7 @@ func (b *Broker) lookUpOverAllowance(ctx context.Context) error {
 
 // lookUp queues those answers that the pending table has. There is an allowance for these, too: a
 // unit may flood the answers to its own command.
-func (b *Broker) lookUp(batch []*answered) {
+func (b *Broker) lookUp(batch []*queuedAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	entries := make([]delivery.Pending, len(batch))
@@ -170,7 +171,7 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 // noReport waits for nothing.
 func noReport(context.Context) {}
 
-func (b *Broker) handleAnswer(ctx context.Context, a *answered) {
+func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 	a.from.Handled(a.size)
 	assigned := a.answer.Command != telematics.NoCommand || b.correlate(ctx, a)
 	// A caller may read the state next, so the report is stored before the answer wakes it.
@@ -279,7 +280,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.Logger.WarnContext(ctx, "answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "request_id", requestOf(finding.Known), "state", a.State, "err", err)
+		b.Logger.WarnContext(ctx, "answer not stored, a v1 unit repeats it in its reports", "unit", unit, "command", a.Command, "request_id", requestOf(finding.Known), "state", a.State, "err", err)
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
@@ -339,12 +340,12 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 		ctx, cancel := b.step(context.WithoutCancel(ctx))
 		defer cancel()
 		if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
-			b.Logger.DebugContext(ctx, "wake-up lost, the waiter polls the record", "command", c.ID, "request_id", c.RequestID, "err", err)
+			b.Logger.DebugContext(ctx, "wake-up lost, the waiter polls postgres", "command", c.ID, "request_id", c.RequestID, "err", err)
 		}
 	})
 }
 
-// noteUnrecorded writes down a final answer that the record of commands did not take, where the
+// noteUnrecorded stores a final answer that the record of commands did not take, where the
 // command is not on record at all: it was executed, and a failover or a restore has lost it. It
 // reports false where the answer must be checked again: the unit repeats it [TEL-3].
 //
@@ -356,18 +357,18 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	fate, err := b.Unrecorded.StoreUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
+	result, err := b.Unrecorded.StoreUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.Logger.Warn("answer not stored, the unit repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+		b.Logger.Warn("answer not stored, a v1 unit repeats it in its reports", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 		return false
-	case fate.Noted:
+	case result.Noted:
 		b.metrics.answersUnrecorded.Inc()
-		b.Logger.Warn("answer to a command that is not on record, stored separately", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
-	case fate.Unknown:
+		b.Logger.Warn("answer to an unrecorded command stored separately", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
+	case result.Unknown:
 		b.metrics.answersUnrecorded.Inc()
-		b.Logger.Debug("answer to a command that is not on record, beyond what is written down of a unit", "unit", unit, "vehicle", fate.Vehicle, "command", a.Command, "state", a.State)
+		b.Logger.Debug("answer to an unrecorded command not stored, limit of the unit reached", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
 	}
 	return true
 }

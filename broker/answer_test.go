@@ -92,7 +92,7 @@ func TestDuplicateLateAndUnknownAnswersAreCountedAndChangeNothing(t *testing.T) 
 }
 
 // A unit that was asked more than once answers more than once.
-func TestWhatAUnitRepeatsAfterTheEndIsNotAskedOfTheRecord(t *testing.T) {
+func TestAnswer_RepeatedAfterSettlementIsNotSettledAgain(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		c, err := w.send(telematics.Lock)
@@ -125,7 +125,7 @@ func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAnAnswerToACommandThatNeverLeftIsTakenAtItsWord(t *testing.T) {
+func TestAnswer_ToACommandThatWasNotPublishedSettlesIt(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)
 		c, err := w.send(telematics.Lock)

@@ -72,9 +72,9 @@ type Broker struct {
 	behind        clockBehind
 	ingest        *ingest.Ingest // reports, presence and unknown units
 	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
-	first         chan *answered // answers to commands that have a waiter here
-	answers       chan *answered // the others, within the allowance of their units
-	overAllowance chan *answered // they are looked up first
+	first         chan *queuedAnswer // answers to commands that have a waiter here
+	answers       chan *queuedAnswer // the others, within the allowance of their units
+	overAllowance chan *queuedAnswer // they are looked up first
 	// Answers to no command in flight, here: they must not delay the others.
 	uncorrelated chan *unitAnswer
 	hints        chan telematics.CommandID
@@ -104,9 +104,9 @@ func New(c Config) *Broker {
 	}
 	b := &Broker{
 		Config:        c,
-		first:         make(chan *answered, c.QueueSize),
-		answers:       make(chan *answered, c.QueueSize),
-		overAllowance: make(chan *answered, c.QueueSize/4+1),
+		first:         make(chan *queuedAnswer, c.QueueSize),
+		answers:       make(chan *queuedAnswer, c.QueueSize),
+		overAllowance: make(chan *queuedAnswer, c.QueueSize/4+1),
 		uncorrelated:  make(chan *unitAnswer, c.QueueSize/16+1),
 		repeated:      newRepeated(c.QueueSize),
 		settled:       newSettledResults(),
@@ -129,7 +129,7 @@ func New(c Config) *Broker {
 }
 
 // Run handles what arrives and settles what was left behind, until the context
-// ends. What has been taken from the MQTT broker by then is still written down. Call
+// ends. What has been taken from the MQTT broker by then is still stored. Call
 // Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
 	stopPublishing := b.events.start(ctx)
@@ -171,10 +171,10 @@ func (b *Broker) Run(ctx context.Context) error {
 	return errors.Join(err, ingestErr)
 }
 
-// Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
+// Report queues a message from a unit's telemetry topic. It does not block [LAW-8].
 func (b *Broker) Report(m telematics.Message) { b.ingest.Report(m) }
 
-// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It
+// Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It
 // reports false for one that did not fit.
 func (b *Broker) Presence(m telematics.Message) bool { return b.ingest.Presence(m) }
 

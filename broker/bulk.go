@@ -16,17 +16,17 @@ import (
 // command, or a refusal. An order that repeats an earlier one sends nothing, and returns that one,
 // as it is now. A context that ends leaves no vehicle out.
 func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
-	return Many{Bulks: b.Bulks, Made: b.Commands.Made, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
+	return Many{Bulks: b.Bulks, FindByKey: b.Commands.FindByKey, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
 }
 
 // Many sends orders to many vehicles. All its fields are needed.
 type Many struct {
-	Bulks  Bulks
-	Made   func(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
-	Start  func(context.Context, *delivery.Order) (delivery.Receipt, error)
-	Record func(context.Context, telematics.Activity) // adds an audit log entry
-	Now    func() time.Time
-	Logger *slog.Logger
+	Bulks     Bulks
+	FindByKey func(context.Context, telematics.IdempotencyKey) (delivery.KeyResult, bool, error)
+	Start     func(context.Context, *delivery.Order) (delivery.Receipt, error)
+	Record    func(context.Context, telematics.Activity) // adds an audit log entry
+	Now       func() time.Time
+	Logger    *slog.Logger
 }
 
 // errOutOfTime is why a vehicle of a bulk has no command.
@@ -59,7 +59,7 @@ func (m Many) Send(ctx context.Context, order *delivery.BulkOrder) (bulk telemat
 
 // earlier returns what was made under a key, as it is now.
 func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, error) {
-	made, found, err := m.Made(ctx, key)
+	made, found, err := m.FindByKey(ctx, key)
 	switch {
 	case err != nil:
 		return telematics.Bulk{}, err

@@ -19,19 +19,19 @@ type clock struct {
 	compared bool
 	wrong    error         // nil: it is not known to be wrong
 	ahead    time.Duration // of the record's clock at most, where it is wrong
-	// Closed when what follows from the above changes; nil: there is no waiter.
-	turned chan struct{}
+	// Closed when the above changes; nil: there is no waiter.
+	changed chan struct{}
 }
 
 // state reports whether the clock was compared and found right, and returns a channel that is
 // closed when that changes.
-func (k *clock) state() (right bool, turned <-chan struct{}) {
+func (k *clock) state() (right bool, changed <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.turned == nil {
-		k.turned = make(chan struct{})
+	if k.changed == nil {
+		k.changed = make(chan struct{})
 	}
-	return k.compared && k.wrong == nil, k.turned
+	return k.compared && k.wrong == nil, k.changed
 }
 
 func (k *clock) err() error {
@@ -40,8 +40,9 @@ func (k *clock) err() error {
 	return k.wrong
 }
 
-// correction is what a time that is written down must be corrected by while the clock is known to
-// be wrong. It makes no time later than it is: what is settled is not dated after what follows it.
+// correction returns what to add to this instance's time before it is stored; zero unless the clock
+// is known to be wrong. A corrected time is never later than the database's, so that a settlement
+// is not dated after what follows it.
 func (k *clock) correction() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +60,7 @@ func (k *clock) markWrong(least, most time.Duration) (wrong error, isNew bool) {
 	}
 	k.compared, k.ahead, k.wrong = true, most, wrongBy(least, most)
 	if isNew {
-		k.turn()
+		k.notifyChanged()
 	}
 	return k.wrong, isNew
 }
@@ -75,16 +76,16 @@ func (k *clock) markRight(sure bool) (wasWrong bool) {
 	}
 	if wasWrong || !k.compared {
 		k.compared, k.ahead, k.wrong = true, 0, nil
-		k.turn()
+		k.notifyChanged()
 	}
 	return wasWrong
 }
 
-// turn wakes those that wait for a change. The lock is held.
-func (k *clock) turn() {
-	if k.turned != nil {
-		close(k.turned)
-		k.turned = nil
+// notifyChanged wakes those that wait for a change. The caller holds mu.
+func (k *clock) notifyChanged() {
+	if k.changed != nil {
+		close(k.changed)
+		k.changed = nil
 	}
 }
 
@@ -117,9 +118,9 @@ func (b *Broker) watchClock(ctx context.Context) error {
 // CompareClock compares this instance's clock with the record's. It returns an error where they
 // differ by more than MaxSkew, or where the record did not answer.
 //
-// The record read its clock at some moment of the trip, so the comparison is unsure by as much as
-// the trip takes. Only what is beyond that proves the clock wrong; and once it is, only a trip that
-// is quick enough proves it right.
+// The record read its clock at some moment of the round trip, so the comparison is unsure by as
+// much as the round trip takes. Only what is beyond that proves the clock wrong; and once it is,
+// only a round trip that is quick enough proves it right.
 func (b *Broker) CompareClock(ctx context.Context) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -168,10 +169,10 @@ func (b *Broker) reportWrongClock(least, most time.Duration) error {
 // ends, or what was run returns earlier. The first comparison is awaited.
 func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) error) error {
 	for ctx.Err() == nil {
-		right, turned := b.clock.state()
+		right, changed := b.clock.state()
 		if !right {
 			select {
-			case <-turned:
+			case <-changed:
 			case <-ctx.Done():
 			}
 			continue
@@ -183,7 +184,7 @@ func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) 
 		case err := <-ended:
 			stop()
 			return err
-		case <-turned:
+		case <-changed:
 			stop()
 			if err := <-ended; err != nil {
 				return err

@@ -163,21 +163,22 @@ func (s slowClock) Time(ctx context.Context) (time.Time, error) {
 	return theirs, err
 }
 
-// A slow trip to the record says little of the clock: it neither proves it wrong, nor right again.
+// A slow round trip to the record says little of the clock: it neither proves it wrong, nor right
+// again.
 func TestCompareClock_SlowTripDecidesNothing(t *testing.T) {
 	slow := func(m *brokertest.Memory) stores { return slowClock{m, 2500 * time.Millisecond} }
 	inWorldOf(t, []func(*brokertest.Memory) stores{slow}, func(w *world) {
 		b := w.brokers[0]
 		if err := b.CompareClock(w.Context()); err != nil {
-			t.Errorf("found wrong by a slow trip: %v", err)
+			t.Errorf("found wrong by a slow round trip: %v", err)
 		}
 		w.SetClock(-time.Minute)
 		if err := b.CompareClock(w.Context()); err == nil {
-			t.Error("a minute is more than the trip took, and was not found")
+			t.Error("a minute is more than the round trip took, and was not found")
 		}
 		w.SetClock(0)
 		if err := b.CompareClock(w.Context()); err == nil {
-			t.Error("found right by a slow trip")
+			t.Error("found right by a slow round trip")
 		}
 	})
 }

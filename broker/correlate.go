@@ -14,7 +14,7 @@ import (
 //
 // What may be the answer to the command before, delivered twice, shows at most that the unit has
 // accepted this one.
-func (b *Broker) correlate(ctx context.Context, a *answered) bool {
+func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 	reading, cancel := b.step(ctx)
 	defer cancel()
 	c, found, err := b.Commands.AwaitingAnswer(reading, a.unit)
@@ -39,7 +39,7 @@ func (b *Broker) correlate(ctx context.Context, a *answered) bool {
 		}
 	}
 	b.metrics.answersToNone.Inc()
-	b.Logger.Info("answer to no open command", "unit", a.unit, "state", a.answer.State, "last", c.ID)
+	b.Logger.Info("answer without a command id matches no open command", "unit", a.unit, "state", a.answer.State, "last", c.ID)
 	return false
 }
 
@@ -62,7 +62,7 @@ func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a telemat
 
 // endWait records that a settled command has been answered. Where that fails, its unit gets no
 // other command for a while.
-func (b *Broker) endWait(ctx context.Context, c telematics.Command, a answered) {
+func (b *Broker) endWait(ctx context.Context, c telematics.Command, a queuedAnswer) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	if err := b.Commands.StoreProgress(ctx, []delivery.Note{{Command: c.ID, Progress: delivery.Progress{ReceivedAt: a.at}}}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestWhatCanWaitIsDoneTogetherAndOneAfterTheOther(t *testing.T) {
+func TestDebouncer_FlushesInBatchesOneAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var done []int
 		var lists, busy atomic.Int32

@@ -136,7 +136,7 @@ func TestARefusedPublicationIsTriedAgainOnlyWhileItIsNotLate(t *testing.T) {
 	})
 }
 
-func TestWhoChecksNoExpiryIsAskedOnlyWhenItIsKnownToBeThere(t *testing.T) {
+func TestSend_UnitThatChecksNoExpiryMustBeOnline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addVan()
 		w.vanAnswers(0, time.Second, "done")

@@ -121,8 +121,8 @@ func (t *eventPublisher) drain() {
 	}
 }
 
-// add offers a batch to the log. What the log has taken, though its answer was lost, comes
-// twice then: no event is worth less for that, and a missing one would be.
+// add appends a batch to the log. Where the log's reply is lost, the batch is appended twice:
+// duplicates are harmless, a missing event is not.
 func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 	if t.full.Swap(false) {
 		batch = t.skip(batch)
@@ -140,7 +140,7 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 		}
 		events = missing
 		if gap || ctx.Err() != nil || time.Now().After(giveUp) {
-			// After a gap the log was away already.
+			// With a gap, the log was unavailable before: no further attempt.
 			dropped := withoutResets(missing)
 			if dropped > 0 {
 				t.logger.Warn("events dropped, subscribers get a reset", "count", dropped, "err", err)

@@ -36,7 +36,7 @@ func (w *world) publishedOf(id telematics.VehicleID) []string {
 	return said
 }
 
-func (w *world) wantTold(want ...string) {
+func (w *world) wantEvents(want ...string) {
 	w.Helper()
 	time.Sleep(100 * time.Millisecond) // virtual: all that was queued is published
 	if got := w.publishedOf(car); !slices.Equal(got, want) {
@@ -54,7 +54,7 @@ func TestEvents_EveryStateOfACommandInItsOrder(t *testing.T) {
 		}
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		w.wantTold("accepted", "sent", "received", "succeeded")
+		w.wantEvents("accepted", "sent", "received", "succeeded")
 		for _, e := range w.Published() {
 			if e.Agency != 1 || e.Command.ID != c.ID || e.Command.Action != telematics.Lock || e.At.IsZero() || e.Command.Seq != c.Seq {
 				t.Errorf("published %+v of %+v", e, e.Command)
@@ -68,7 +68,7 @@ func TestEvents_OfACommandThatItsUnitNeverGot(t *testing.T) {
 		w.mqtt.fail(nil, errUnavailable)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.wantTold("accepted", "expired")
+		w.wantEvents("accepted", "expired")
 	})
 }
 
@@ -78,7 +78,7 @@ func TestEvents_OfALateAnswerComeFromTheInstanceThatGetsIt(t *testing.T) {
 		w.wantCode(err, telematics.CommandTimeout)
 		time.Sleep(10 * time.Millisecond) // each instance has its own way to the log
 		w.answer(1, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
-		w.wantTold("accepted", "sent", "unknown", "succeeded")
+		w.wantEvents("accepted", "sent", "unknown", "succeeded")
 	})
 }
 
@@ -93,22 +93,22 @@ func TestEvents_OfAReportArePublishedOnceAmongAllInstances(t *testing.T) {
 		report(0, 50)
 		report(1, 50)
 		report(1, 60)
-		w.wantTold("telemetry.speed_kmh=50", "telemetry.speed_kmh=60")
+		w.wantEvents("telemetry.speed_kmh=50", "telemetry.speed_kmh=60")
 	})
 }
 
 func TestEvents_OfSilenceArePublishedOnceAmongAllInstances(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		time.Sleep(telematics.OnlineFor)
-		w.wantTold()
+		w.wantEvents()
 		time.Sleep(6 * time.Second)
-		w.wantTold("unknown")
+		w.wantEvents("unknown")
 		for i := range w.brokers { // every instance hears presence
 			w.brokers[i].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}), false))
 		}
-		w.wantTold("unknown", "online")
+		w.wantEvents("unknown", "online")
 		time.Sleep(time.Minute)
-		w.wantTold("unknown", "online")
+		w.wantEvents("unknown", "online")
 	})
 }
 
@@ -121,11 +121,11 @@ func TestEvents_NoneIsLostWhereTheLogIsUnavailableForAMoment(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		w.Break(nil, "Publish")
 		time.Sleep(time.Second)
-		w.wantTold("accepted", "sent", "succeeded")
+		w.wantEvents("accepted", "sent", "succeeded")
 	})
 }
 
-func TestWhoFollowsLearnsThatSomethingWasNotTold(t *testing.T) {
+func TestEvents_DroppedEventsCauseAReset(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
 		w.Break(errors.New("connection refused"), "Publish")
@@ -137,10 +137,10 @@ func TestWhoFollowsLearnsThatSomethingWasNotTold(t *testing.T) {
 			t.Errorf("%d events dropped", dropped)
 		}
 		time.Sleep(2 * time.Second)
-		w.wantTold("reset") // though nothing else has happened
+		w.wantEvents("reset") // though nothing else has happened
 		_, err = w.send(telematics.Unlock)
 		w.wantCode(err, "")
-		w.wantTold("reset", "accepted", "sent", "succeeded")
+		w.wantEvents("reset", "accepted", "sent", "succeeded")
 	})
 }
 
@@ -159,7 +159,7 @@ func TestALogThatHangsDelaysNoCommand(t *testing.T) {
 	})
 }
 
-func TestWhatDoesNotFitIsCountedAndTold(t *testing.T) {
+func TestReports_OverflowIsCountedAndLogged(t *testing.T) {
 	x := &tampering{}
 	inWorldOf(t, between(x), func(w *world) {
 		x.hang.Store(true)

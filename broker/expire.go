@@ -116,12 +116,12 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	if err == nil { // an answer came first
 		looking, cancel := b.step(ctx)
 		defer cancel()
-		if news, err := b.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(news) == 1 {
-			if !news[0].State.IsOpen() {
-				return w.withProgress(&news[0])
+		if updates, err := b.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(updates) == 1 {
+			if !updates[0].State.IsOpen() {
+				return w.withProgress(&updates[0])
 			}
 			// The unit has it: it did leave.
-			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", c.UnknownDetail(news[0].ReceivedAt)
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", c.UnknownDetail(updates[0].ReceivedAt)
 			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
 				return w.withProgress(settled)
 			}

@@ -14,7 +14,7 @@ func rejects(p publication, reason string) telematics.Answer {
 	return telematics.Answer{Command: p.claims.Command, State: telematics.Rejected, Reason: reason, At: time.Now()}
 }
 
-func TestARejectionThatTheUnitForgetsIsNotToldAsNotExecuted(t *testing.T) {
+func TestRejection_ForgottenByTheUnitIsUnknown(t *testing.T) {
 	for _, reason := range []string{telematics.BadSignature, telematics.WrongAudience} {
 		for name, by := range map[string]int{"to its owner": 0, "to another instance": 1} {
 			t.Run(reason+" "+name, func(t *testing.T) {

@@ -8,22 +8,24 @@ import (
 	"motorpool/telematics"
 )
 
-// halts is what was last read of the halts in force.
+// halts are the halts in force, as they were read last.
 type halts struct {
-	changed func([]telematics.HaltChange) // is called with what a reading shows to be new
+	changed func([]telematics.HaltChange) // is called with what is new in a reading
 
 	mu   sync.Mutex
 	last telematics.Halts
 	at   time.Time // when the reading began
 }
 
-func (h *halts) fresh(now time.Time) (telematics.Halts, bool) {
+// latest returns the halts that were read last, and whether that was within HaltWithin.
+func (h *halts) latest(now time.Time) (telematics.Halts, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last, !h.at.IsZero() && now.Sub(h.at) < HaltWithin
 }
 
-func (h *halts) put(read telematics.Halts, at time.Time) {
+// set keeps what a reading found, unless a later one has ended before, and publishes what is new.
+func (h *halts) set(read telematics.Halts, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !at.After(h.at) {
@@ -35,7 +37,7 @@ func (h *halts) put(read telematics.Halts, at time.Time) {
 	h.last, h.at = read, at
 }
 
-// watchHalts reads the halts again and again, until the context ends.
+// watchHalts reads the halts every haltsEvery, until the context ends.
 func (b *Broker) watchHalts(ctx context.Context) error {
 	tick := time.NewTicker(haltsEvery)
 	defer tick.Stop()
@@ -57,19 +59,19 @@ func (b *Broker) readHalts(ctx context.Context) error {
 	at := time.Now()
 	read, err := b.Halts.Halts(ctx)
 	if err == nil {
-		b.halts.put(read, at)
+		b.halts.set(read, at)
 	}
 	return err
 }
 
 // halt returns the halt that keeps an agency's commands from leaving, if there is one.
 func (b *Broker) halt(ctx context.Context, agency telematics.AgencyID) (telematics.Halt, bool, error) {
-	last, fresh := b.halts.fresh(time.Now())
+	last, fresh := b.halts.latest(time.Now())
 	if !fresh {
 		if err := b.readHalts(ctx); err != nil {
 			return telematics.Halt{}, false, err
 		}
-		last, _ = b.halts.fresh(time.Now())
+		last, _ = b.halts.latest(time.Now())
 	}
 	halt, halted := last.Stops(agency)
 	return halt, halted, nil
@@ -77,7 +79,7 @@ func (b *Broker) halt(ctx context.Context, agency telematics.AgencyID) (telemati
 
 // knownHalt returns the halt that is known to keep an agency's commands from leaving.
 func (b *Broker) knownHalt(agency telematics.AgencyID) (telematics.Halt, bool) {
-	last, _ := b.halts.fresh(time.Now())
+	last, _ := b.halts.latest(time.Now())
 	return last.Stops(agency)
 }
 
@@ -87,13 +89,13 @@ func (b *Broker) isHalted(agency telematics.AgencyID) bool {
 	return halted
 }
 
-// mayLeave reports whether a message to a vehicle of the agency may be handed over now. Who cannot
-// know whether there is a halt hands nothing over, and neither does one whose clock is wrong.
-func (b *Broker) mayLeave(agency telematics.AgencyID) bool {
+// mayPublish reports whether a message to a vehicle of the agency may be published now: no halt is
+// in force, the halts were read within HaltWithin, and the clock is not known to be wrong.
+func (b *Broker) mayPublish(agency telematics.AgencyID) bool {
 	if b.clock.err() != nil {
 		return false
 	}
-	last, fresh := b.halts.fresh(time.Now())
+	last, fresh := b.halts.latest(time.Now())
 	_, halted := last.Stops(agency)
 	return fresh && !halted
 }

@@ -105,7 +105,7 @@ func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
 	})
 }
 
-func TestWhoCannotReadTheHaltsLetsNothingLeave(t *testing.T) {
+func TestHalts_NothingIsPublishedWhereTheyCannotBeRead(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "Halts")
 		c, err := w.send(telematics.Lock) // published once, while the last reading was fresh

@@ -128,7 +128,7 @@ func TestAFloodOfAnswersToItsOwnCommandDelaysOnlyTheUnitItself(t *testing.T) {
 	})
 }
 
-// [CMD-5] [TEL-3] All that a unit has not got rid of while it was away comes at one moment.
+// [CMD-5] [TEL-3] All that a unit could not send while it was offline comes at one moment.
 func TestNothingOfAUnitThatWasLongOfflineIsLimited(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		var late []telematics.CommandID

@@ -23,19 +23,19 @@ type link struct {
 	own  server // this instance's way to Postgres alone
 }
 
-// fate is how a call of a store goes.
-type fate int
+// callFault is what goes wrong with a call of a store.
+type callFault int
 
 const (
-	done       fate = iota
-	refused         // immediately, and nothing was done
-	lost            // the work was done, and the answer got lost
-	hung            // nothing was done, and there is no answer
-	belated         // the work is done when the caller has given up
-	slowAnswer      // the work was done, and the answer takes long
+	done       callFault = iota
+	refused              // immediately, and nothing was done
+	lost                 // the work was done, and the answer got lost
+	hung                 // nothing was done, and there is no answer
+	belated              // the work is done when the caller has given up
+	slowAnswer           // the work was done, and the answer takes long
 )
 
-var fates = map[fate]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", slowAnswer: "slow answer"}
+var callFaults = map[callFault]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", slowAnswer: "slow answer"}
 
 // maybe is what a call found, or changed, if it did.
 type maybe[T any] struct {
@@ -49,7 +49,7 @@ func call[T any](ctx context.Context, l *link, s *server, method string, id tele
 	if l.dead.Load() {
 		return none, errDead
 	}
-	how := l.fateOf(s)
+	how := l.faultOf(s)
 	if how != done {
 		l.trouble(s, method, id, how, l.of)
 	}
@@ -91,7 +91,7 @@ func call[T any](ctx context.Context, l *link, s *server, method string, id tele
 	return result, err
 }
 
-func (l *link) fateOf(s *server) fate {
+func (l *link) faultOf(s *server) callFault {
 	if how := s.away(); how != done {
 		return how
 	}
@@ -105,7 +105,7 @@ func (l *link) fateOf(s *server) fate {
 }
 
 // wait takes the time of a call on the network.
-func (l *link) wait(ctx context.Context, how fate) error {
+func (l *link) wait(ctx context.Context, how callFault) error {
 	took := l.dice.within(10*time.Microsecond, 3*time.Millisecond)
 	if how == done && l.dice.chance(l.temper.slow) {
 		took = l.dice.within(0, 500*time.Millisecond)
@@ -161,10 +161,10 @@ func (l *link) claim(ctx context.Context, c telematics.Command) (delivery.Claim,
 	})
 }
 
-func (l *link) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.Made], error) {
-		made, found, err := l.memory.Made(ctx, k)
-		return maybe[delivery.Made]{made, found}, err
+func (l *link) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
+	result, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.KeyResult], error) {
+		made, found, err := l.memory.FindByKey(ctx, k)
+		return maybe[delivery.KeyResult]{made, found}, err
 	})
 	return result.value, result.ok, err
 }
@@ -238,10 +238,10 @@ func (l *link) Time(ctx context.Context) (time.Time, error) {
 	return l.memory.Time(ctx)
 }
 
-func (l *link) Add(ctx context.Context, line telematics.Activity) error {
-	id := line.RequestID // the fault excuses this order's lines
+func (l *link) Add(ctx context.Context, entry telematics.Activity) error {
+	id := entry.RequestID // the fault excuses the entries of this order
 	_, err := call(ctx, l, &l.postgres, "Add", id, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, l.memory.Add(ctx, line)
+		return struct{}{}, l.memory.Add(ctx, entry)
 	})
 	return err
 }

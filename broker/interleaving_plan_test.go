@@ -138,7 +138,7 @@ func (w *interleaving) disturbance() func() {
 			if w.mended.Load() {
 				return
 			}
-			w.note("%s is unavailable for %v: %s", name, lasts, fates[how])
+			w.note("%s is unavailable for %v: %s", name, lasts, callFaults[how])
 			w.count(name + " away")
 			w.mark(s, time.Now().Add(lasts))
 			s.leave(lasts, how)
@@ -180,7 +180,7 @@ func (w *interleaving) disturbance() func() {
 		halt,
 		func() { // one instance cannot read the halts in time
 			if i := w.anyInstance((*instance).up); i != nil {
-				w.note("%s is cut off from Postgres: %s", i.name, fates[cut])
+				w.note("%s is cut off from Postgres: %s", i.name, callFaults[cut])
 				w.count("one instance without Postgres")
 				w.mark(&w.postgres, time.Now().Add(lasts+soon))
 				i.link.own.leave(lasts+soon, cut)

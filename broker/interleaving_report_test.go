@@ -22,11 +22,11 @@ func (w *interleaving) story() string {
 // ids are too long to read: their ends tell them apart.
 var ids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-func (w *interleaving) trouble(s *server, method string, id telematics.CommandID, how fate, at *instance) {
+func (w *interleaving) trouble(s *server, method string, id telematics.CommandID, how callFault, at *instance) {
 	if s.away() == done || id != telematics.NoCommand && method != "Add" { // the rest is noise
-		w.note("%s: %s of %v: %s", at.name, method, id, fates[how])
+		w.note("%s: %s of %v: %s", at.name, method, id, callFaults[how])
 	}
-	w.count("faults: " + fates[how])
+	w.count("faults: " + callFaults[how])
 	to := time.Now()
 	if how != refused && how != lost {
 		to = to.Add(3 * time.Second) // the step's own limit

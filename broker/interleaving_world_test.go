@@ -63,14 +63,14 @@ type event struct {
 	args   []any
 }
 
-// server is one that may be away for a while, and how.
+// server is one that may be unavailable for a while, and how.
 type server struct {
 	mu    sync.Mutex
 	until time.Time
-	how   fate
+	how   callFault
 }
 
-func (s *server) away() fate {
+func (s *server) away() callFault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Now().Before(s.until) {
@@ -79,7 +79,7 @@ func (s *server) away() fate {
 	return done
 }
 
-func (s *server) leave(d time.Duration, how fate) {
+func (s *server) leave(d time.Duration, how callFault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until, s.how = time.Now().Add(d), how

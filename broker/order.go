@@ -63,13 +63,13 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
 	c.Agency, c.Unit, c.Protocol, c.Installation, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Installation, twin.Version
-	b.Dialects.Assure(c, twin)
+	b.Dialects.SetAssurance(c, twin)
 	return twin, nil
 }
 
 // findDuplicate returns the command of an earlier order under the same idempotency key, by a lookup
-// of the key or, for nil, by one of now. Where there was none, the receipt is the command's own: a
-// claim still finds a key that was used since.
+// of the key or, for nil, by the present one. Where there was none, the receipt is the command's
+// own: a claim still finds a key that was used since.
 func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup) (delivery.Receipt, *telematics.Error) {
 	key, own := c.Key, delivery.Receipt{Command: c}
 	if key == nil {
@@ -84,18 +84,18 @@ func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, looku
 	switch {
 	case !lookup.Found:
 		return own, nil
-	case lookup.Made.Fingerprint != key.Fingerprint:
+	case lookup.Result.Fingerprint != key.Fingerprint:
 		return own, telematics.KeyMismatch()
 	}
-	command := lookup.Made.Command
+	command := lookup.Result.Command
 	return delivery.Receipt{Command: &command, Replayed: true}, nil
 }
 
 func (b *Broker) lookUpKey(ctx context.Context, key telematics.IdempotencyKey) (*delivery.KeyLookup, error) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	made, found, err := b.Commands.Made(ctx, key)
-	return &delivery.KeyLookup{Made: made, Found: found}, err
+	made, found, err := b.Commands.FindByKey(ctx, key)
+	return &delivery.KeyLookup{Result: made, Found: found}, err
 }
 
 // checkPreconditions refuses every action while the clock is wrong, and what an operator has

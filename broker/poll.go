@@ -15,7 +15,7 @@ func dueWaiters(waiting, from, to int) int {
 	return most*to/pollParts - most*from/pollParts
 }
 
-// hint notes that there may be news of a command. It hands over and returns.
+// hint notes that a command may have been settled. It queues that, and does not block.
 func (b *Broker) hint(id telematics.CommandID) {
 	select {
 	case b.hints <- id:

@@ -30,9 +30,10 @@ type Commands interface {
 	// returns instead. An error of accept is returned as it is. A command without a version is not
 	// checked, and needs no accept.
 	Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error)
-	// Made returns what was made under an idempotency key, as it is now. A command that
-	// was not executed, and never will be, has freed its key; so have telematics.KeptFor.
-	Made(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
+	// FindByKey returns the command or the bulk that was made under an idempotency key, in its
+	// present state. It finds none where the command was not executed and never will be, or after
+	// telematics.KeptFor.
+	FindByKey(context.Context, telematics.IdempotencyKey) (delivery.KeyResult, bool, error)
 	// StoreProgress stores how far commands have come. It brings an open one to sent, or received,
 	// and never back; of each time the first stays, and of attempts the most.
 	StoreProgress(context.Context, []delivery.Note) error
@@ -103,7 +104,7 @@ type PendingTable interface {
 	// Contains reports of each of the commands, by its unit and id alone, whether there is an
 	// entry.
 	Contains(context.Context, []delivery.Pending) ([]bool, error)
-	// Release removes settled commands. What is gone may be released again.
+	// Release removes settled commands. It may be repeated.
 	Release(context.Context, ...delivery.Pending) error
 	// Wake wakes the waiter of a command at an instance. It is a hint: it may get lost.
 	Wake(ctx context.Context, instance string, id telematics.CommandID) error

@@ -17,7 +17,7 @@ func (awayForNow) Unavailable() bool { return true }
 
 // [PRE-1] The last will of a session that never began would be a ghost: the unit would read online
 // for ten minutes, and each order wait for it.
-func TestAUnitWhoseClockWentBackIsKnownToBeAwayAfterItsLastWill(t *testing.T) {
+func TestPresence_LastWillCountsWhereTheUnitsClockWentBack(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string, at time.Time) {
 			w.brokers[0].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{

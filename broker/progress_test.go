@@ -53,11 +53,11 @@ func TestHowFarACommandHasComeIsNotedAMomentLater(t *testing.T) {
 		if sent, received := c.SentAt.Sub(begin), c.ReceivedAt.Sub(begin); sent != 0 || received != time.Second {
 			t.Errorf("sent after %v, received after %v", sent, received)
 		}
-		w.wantTold("accepted", "sent", "received", "succeeded")
+		w.wantEvents("accepted", "sent", "received", "succeeded")
 	})
 }
 
-func TestWhatIsAnsweredSoonIsWrittenDownOnce(t *testing.T) {
+func TestProgress_CommandAnsweredSoonIsStoredOnce(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		begin := time.Now()
 		w.Break(errUnavailable, "StoreProgress") // nothing needs it
@@ -69,7 +69,7 @@ func TestWhatIsAnsweredSoonIsWrittenDownOnce(t *testing.T) {
 				t.Errorf("received after %v, %d attempts, %s", received, c.Attempts, c.State)
 			}
 		}
-		w.wantTold("accepted", "sent", "received", "succeeded")
+		w.wantEvents("accepted", "sent", "received", "succeeded")
 	})
 }
 
@@ -81,7 +81,7 @@ func TestProgress_OnlyTheUnitOfACommandReceivesIt(t *testing.T) {
 		if got := w.record(c.ID); !got.ReceivedAt.IsZero() || len(w.mqtt.published()) < 3 {
 			t.Errorf("received at %v, asked %d times", got.ReceivedAt, len(w.mqtt.published()))
 		}
-		w.wantTold("accepted", "sent", "unknown")
+		w.wantEvents("accepted", "sent", "unknown")
 	})
 }
 
@@ -115,7 +115,7 @@ func TestANoteThatTheRecordMissedIsMadeUpFor(t *testing.T) {
 	})
 }
 
-func TestAUnitThatReceivesSoonDelaysNoNote(t *testing.T) {
+func TestProgress_EarlyReceivedAnswerIsStoredWithoutDelay(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.says(unit, map[time.Duration]telematics.State{240 * time.Millisecond: telematics.Received, time.Second: telematics.Succeeded})
 		time.AfterFunc(310*time.Millisecond, func() {

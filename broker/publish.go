@@ -32,7 +32,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.timers.retransmit = time.Time{}
 		return
 	}
-	if !b.mayLeave(c.Agency) {
+	if !b.mayPublish(c.Agency) {
 		w.timers.retransmit = now.Add(publishRetry)
 		return
 	}

@@ -15,7 +15,7 @@ func (w *world) received() {
 	}
 }
 
-func TestWhatAUnitHasReceivedIsNotToldAsNeverSent(t *testing.T) {
+func TestReceived_OutcomeIsUnknownThoughThePublisherFailed(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(time.Second, w.received)
@@ -26,7 +26,7 @@ func TestWhatAUnitHasReceivedIsNotToldAsNeverSent(t *testing.T) {
 	})
 }
 
-func TestWhatAUnitHasReceivedIsSettledThoughItsOwnerBelievesItNeverLeft(t *testing.T) {
+func TestReceived_CommandIsSettledThoughItsOwnerBelievesItWasNotPublished(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(time.Second, w.received)

@@ -18,7 +18,7 @@ func (o overtaken) Resolve(ctx context.Context, id telematics.VehicleID) (*telem
 	return twin, err
 }
 
-func TestAVehicleThatIsBackIsAskedThoughTheRecordHasNotHeard(t *testing.T) {
+func TestSend_VehicleThatIsOnlineAgainGetsItBeforePostgresKnows(t *testing.T) {
 	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return overtaken{m} }}, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		// One of the two is conditional.

@@ -145,7 +145,7 @@ func TestOfManyOrdersUnderOneKeyOneIsCarriedOut(t *testing.T) {
 	})
 }
 
-func TestTheNextInstanceKnowsWhatADeadOneWasAsked(t *testing.T) {
+func TestRepeat_KeyOfADeadInstanceIsFound(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		order := w.named(telematics.Lock, "k")
 		c := brokertest.NewCommand(car, telematics.Lock) // accepted by an instance that died
@@ -245,11 +245,11 @@ func TestSend_KeyUsedSinceItsLookupIsFoundByTheClaim(t *testing.T) {
 		if first.Replayed || !again.Replayed || again.Command.ID != first.Command.ID || len(w.mqtt.published()) != 1 {
 			t.Errorf("first %+v, again %+v, %d messages", first, again, len(w.mqtt.published()))
 		}
-		order.Lookup = &delivery.KeyLookup{Found: true, Made: delivery.Made{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
+		order.Lookup = &delivery.KeyLookup{Found: true, Result: delivery.KeyResult{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
 		if again, err := w.repeat(1, order); err != nil || !again.Replayed || again.Command.ID != first.Command.ID {
 			t.Errorf("by the lookup: %+v %v", again, err)
 		}
-		order.Lookup.Made.Fingerprint[0]++
+		order.Lookup.Result.Fingerprint[0]++
 		_, err = w.repeat(1, order)
 		w.wantCode(err, telematics.IdempotencyMismatch)
 	})

@@ -60,9 +60,9 @@ func (d *settledResults) add(unit telematics.Unit, a telematics.Answer) {
 	d.units.Add(unit, cached)
 }
 
-// Recheck has every result that reports repeat checked once more: the record may have lost what
-// it had, in a failover or a restore.
-func (b *Broker) Recheck() { b.settled.units.Purge() }
+// ForgetSettled clears the cache of settled results, so that results which reports repeat are
+// checked against Postgres once more: a failover or a restore may have lost them.
+func (b *Broker) ForgetSettled() { b.settled.units.Purge() }
 
 // repeated are results that wait to be checked, by unit.
 type repeated struct {
@@ -100,8 +100,8 @@ func (r *repeated) handled(unit telematics.Unit) {
 }
 
 // checkRepeated takes the results that a report repeats: an answer that was lost on its way is
-// settled by the next report [TEL-3]. It hands over and returns [LAW-8]; what does not
-// fit comes again.
+// settled by the next report [TEL-3]. It does not block [LAW-8]; overflow comes
+// again with the next report.
 func (b *Broker) checkRepeated(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
 	for _, a := range answers {
 		if a.State.IsOpen() || b.settled.contains(unit, a) {

@@ -93,8 +93,9 @@ func TestRetransmission_LaterToUnitsThatAreUsuallySlow(t *testing.T) {
 	})
 }
 
-// The first word counts, and once: however often it is said, by whomever, and whatever follows.
-func TestOnlyTheFirstWordOfACommandCounts(t *testing.T) {
+// The first answer counts, and once: however often it is repeated, by any unit, and before any
+// other.
+func TestRoundTrip_OnlyTheFirstAnswerOfACommandIsMeasured(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.hears(14, 4*time.Second, 10) // 1.02^14 is 1.32
 		if first := w.gap(30 * time.Second); first > 2*1320*time.Millisecond*12/10 {

@@ -13,7 +13,7 @@ func cellular(dice *rand.Rand) time.Duration {
 	return time.Duration(min(max(5*math.Exp(0.5*dice.NormFloat64()), 2), 10) * float64(time.Second))
 }
 
-func TestWhatIsUsualIsLearned(t *testing.T) {
+func TestRoundTrip_EstimateFollowsTheNetwork(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	var u roundTrip
 	if u.estimate() != minRoundTrip {

@@ -46,7 +46,7 @@ func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Rece
 	return delivery.Receipt{Command: settled}, orNil(err)
 }
 
-// Start is Send for a caller that does not wait: it returns once the command is written down and
+// Start is Send for a caller that does not wait: it returns once the command is stored and
 // has its lane. A repeated order returns the command as it is now.
 func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx, span := tracing.Start(context.WithoutCancel(ctx), delivery.SpanCommand)

@@ -198,7 +198,7 @@ func TestEachRefusalOfTheUnitHasItsOwnMeaning(t *testing.T) {
 	}
 }
 
-func TestWhatNeedNotBeAskedIsRefusedAndLeavesALine(t *testing.T) {
+func TestSend_RefusedOrderIsRecorded(t *testing.T) {
 	tests := []struct {
 		name  string
 		twin  func(*telematics.Twin)

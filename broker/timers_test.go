@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestTheFirstThingOnTheAgendaIsNext(t *testing.T) {
+func TestTimers_NextIsTheEarliest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		in := func(d time.Duration) time.Time { return now.Add(d) }

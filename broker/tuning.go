@@ -106,8 +106,8 @@ const (
 	// Time for which an entry is offered; a choice. Half: an outage of 10 minutes loses entries.
 	// Double: entries appear that late.
 	entryRetryFor = 10 * time.Minute
-	// Time that entries of the pending table outlive their commands; a choice. Half: more trips to
-	// Redis. Double: larger ones.
+	// Time that entries of the pending table outlive their commands; a choice. Half: more round
+	// trips to Redis. Double: larger ones.
 	releaseDebounce = 20 * time.Millisecond
 	// Time after which the progress of a command is stored: most final answers of connected units
 	// come sooner and store it, too (measured). Half: more rows are written twice. Double: readers
@@ -151,7 +151,7 @@ const (
 )
 
 // Allowances of one unit's answers, as in package ingest. lookUpAllowance is of answers beyond
-// their allowance that are looked up in the pending table, all in a few trips.
+// their allowance that are looked up in the pending table, all in a few round trips.
 var (
 	answerAllowance = ingest.Allowance{Rate: 20, Burst: 128, Bytes: 1 << 20}
 	lookUpAllowance = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
@@ -182,7 +182,7 @@ const (
 	// Time in which two units that report us ahead raise an alarm; a choice. Half: missed in small
 	// fleets. Double: two units with wrong clocks are taken for one instance.
 	clockAlarmWithin = time.Minute
-	// HaltWithin is how long after it was written down a halt holds everywhere: an instance that
+	// HaltWithin is how long after it was stored a halt holds everywhere: an instance that
 	// could not read the halts for that long lets nothing leave. Half: a short outage of Postgres
 	// stops commands. Double: a halt takes 6 s.
 	HaltWithin = 3 * time.Second
@@ -198,7 +198,7 @@ const (
 	// events a second the queue overflows first.
 	eventRetryFor = 5 * time.Second
 	// Time in which events join a batch: those of one command come within milliseconds. Half: more
-	// trips. Double: events are later.
+	// round trips. Double: events are later.
 	eventDebounce = 20 * time.Millisecond
 	// Pause between offers; a choice. Half: more attempts in an outage. Double: 0.2 s later after
 	// it.

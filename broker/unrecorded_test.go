@@ -26,7 +26,7 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 			got[u.Answer.Command] = u.Answer.State
 		}
 		if len(got) != 2 || got[succeeded.Command] != telematics.Succeeded || got[failed.Command] != telematics.Failed {
-			t.Errorf("written down: %v", got)
+			t.Errorf("stored: %v", got)
 		}
 		if n := metric(t, w.brokers[0], "motorpool_answers_unrecorded_total"); n != 2 {
 			t.Errorf("counted %d, want 2", n)
@@ -51,10 +51,10 @@ func TestUnrecorded_WhatARecordHasLostIsLookedIntoAgain(t *testing.T) {
 		if got := w.Unrecorded(); len(got) != 0 {
 			t.Fatalf("looked into, though nothing said that the record is another: %+v", got)
 		}
-		w.brokers[0].Recheck()
+		w.brokers[0].ForgetSettled()
 		repeat()
 		if got := w.Unrecorded(); len(got) != 1 || got[0].Answer.Command != c.ID {
-			t.Errorf("written down: %+v", got)
+			t.Errorf("stored: %+v", got)
 		}
 	})
 }
@@ -69,7 +69,7 @@ func TestUnrecorded_ADirectAnswerIsWrittenDownToo(t *testing.T) {
 		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
 		time.Sleep(time.Second)
 		if got := w.Unrecorded(); len(got) != 1 || got[0].Answer.Command != lost.Command || got[0].Unit != unit {
-			t.Errorf("written down: %+v", got)
+			t.Errorf("stored: %+v", got)
 		}
 	})
 }

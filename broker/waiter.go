@@ -286,8 +286,8 @@ func (b *Broker) awaitRegistration(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// unregister removes a command that was not claimed, or of which no store has said so. A trip to
-// Redis that takes longer than a step may add it after that; then the entry expires.
+// unregister removes a command that was not claimed, or of which no store has said so. A round trip
+// to Redis that takes longer than a step may add it after that; then the entry expires.
 func (b *Broker) unregister(ctx context.Context, w *waiter) {
 	b.waiters.remove(w.command.ID)
 	entry := b.entry(w.command)

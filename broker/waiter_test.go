@@ -9,7 +9,7 @@ import (
 	"motorpool/tracing"
 )
 
-func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
+func TestWaiters_EachIsPolledInASecondAndInItsOrder(t *testing.T) {
 	for _, waiting := range []int{1, 5, 17, 1000, pollMost, 3 * pollMost} {
 		// In sixteenths of a second.
 		for _, steps := range [][]int{{1}, {3, 1, 9, 2}, {16}, {40, 1, 5}} {
@@ -44,7 +44,7 @@ func TestEachWaiterHasItsTurnInASecondAndOfACrowdInItsOrder(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsNoMoreIsNotAskedAbout(t *testing.T) {
+func TestWaiters_RemovedOneIsNotPolled(t *testing.T) {
 	var ws waiters
 	gone, stays := uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())
 	ws.add(&telematics.Command{ID: gone}, tracing.Span{})

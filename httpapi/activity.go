@@ -38,19 +38,40 @@ type audit struct {
 	limits   *limits
 }
 
-// read records a read before it is answered: it returns when the entry is durable.
-func (a *audit) read(c *call, entry telematics.Activity) error {
+// recordDurably adds an entry, and returns when it is durable: it comes before the answer to a
+// read.
+func (a *audit) recordDurably(c *call, entry telematics.Activity) error {
 	return a.history.Add(c.ctx(), entry)
 }
 
-// note records what needs not be durable before the answer.
-func (a *audit) note(ctx context.Context, entry telematics.Activity) {
+// recordList adds the entry of a list of vehicles or units, with its filter and the number in the
+// answer.
+func (a *audit) recordList(c *call, agency telematics.AgencyID, visible bool, things string, n int, filters ...string) error {
+	filter := map[string]any{}
+	for _, name := range filters {
+		if value := c.QueryParam(name); value != "" {
+			filter[name] = value
+		}
+	}
+	entry := c.entry(telematics.VehiclesRead, 0)
+	if agency != 0 {
+		filter["agency_id"] = int64(agency)
+	}
+	if visible {
+		entry.Agency = agency
+	}
+	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, things: n}
+	return a.recordDurably(c, entry)
+}
+
+// recordLater adds an entry that need not be durable before the answer.
+func (a *audit) recordLater(ctx context.Context, entry telematics.Activity) {
 	a.refusals.Record(context.WithoutCancel(ctx), entry)
 }
 
-// limit records a refusal, as many a minute as the actor may make requests: entries cannot be
-// deleted.
-func (a *audit) limit(ctx context.Context, entry telematics.Activity) {
+// recordLimited adds the entry of a refusal, as many a minute as the actor may make requests:
+// entries cannot be deleted.
+func (a *audit) recordLimited(ctx context.Context, entry telematics.Activity) {
 	if a.limits.refusals.take(entry.Actor, a.limits.now(), a.limits.of(entry.Actor)) {
 		a.refusals.Record(ctx, entry)
 	} else {
@@ -83,5 +104,5 @@ func (a *audit) commandsRead(c *call, commands []telematics.Command, entry telem
 		entry.Details = map[string]any{}
 	}
 	entry.Details["vehicles"] = len(vehicles)
-	return a.read(c, entry)
+	return a.recordDurably(c, entry)
 }

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestALineOfTheHistoryReadsAsTheContractSays(t *testing.T) {
+func TestActivity_EntryMatchesTheContract(t *testing.T) {
 	a := newAPI(t)
 	command, request := uuid.New(), uuid.New()
 	a.fleet.lines = []telematics.Activity{
@@ -56,7 +56,7 @@ func TestFiltersOfTheHistoryReachTheStore(t *testing.T) {
 	}
 }
 
-func TestTheHistoryCanBeAskedForEveryActivityThatIsWrittenDown(t *testing.T) {
+func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 	a := newAPI(t)
 	written := []string{
 		telematics.StatusRead, telematics.VehiclesRead, telematics.CommandsRead, telematics.EventsRead, telematics.CommandsHalt, telematics.CommandsResume, telematics.BulkOrder, telematics.AnswerUnrecorded,

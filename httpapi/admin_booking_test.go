@@ -153,7 +153,7 @@ var money = map[string]string{
 	"/deposit/capture": `"reason":"Scratch"`,
 }
 
-func TestWhatMovesMoneyNeedsAName(t *testing.T) {
+func TestBooking_ChangesOfMoneyNeedAnIdempotencyKey(t *testing.T) {
 	a := newBookingAPI(t)
 	for path, body := range money {
 		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`)).wants(400, "idempotency_key_required")
@@ -218,7 +218,7 @@ func TestAnAmountIsANumberAboveNothing(t *testing.T) {
 	}
 }
 
-func TestWhatMovesMoneyHasAReason(t *testing.T) {
+func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 	a := newBookingAPI(t)
 	for path := range money {
 		kind := map[bool]string{true: `,"kind":"other"`}[path == "/fees"]

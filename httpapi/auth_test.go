@@ -256,7 +256,7 @@ func TestARefusedRoleIsWrittenDownForControlAndStatus(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoRoleHereLeavesNoLine(t *testing.T) {
+func TestAuth_CallerWithoutARoleAddsNoEntry(t *testing.T) {
 	a := newAPI(t)
 	for _, role := range []any{"system", "Admin", nil} {
 		a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"role": role})))).wants(403, "forbidden")

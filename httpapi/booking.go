@@ -29,8 +29,8 @@ type bookings struct {
 // amendment returns how a call wants a booking changed.
 type amendment func(c *call, now time.Time) rental.Decision
 
-// amends returns the handler of a change of a booking. It answers with the booking as it is then.
-func (b bookings) amends(activity string, decide amendment) handler {
+// changeHandler returns the handler that changes a booking, and answers with the changed booking.
+func (b bookings) changeHandler(activity string, decide amendment) handler {
 	return func(c *call) error {
 		ctx, cancel := detached(c, b.readBudget)
 		defer cancel()
@@ -69,13 +69,13 @@ func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, i
 	if seen.ID != 0 {
 		entry.Agency, entry.Vehicle = seen.Agency, seen.VehicleID
 	}
-	a.note(ctx, entry)
+	a.recordLater(ctx, entry)
 }
 
 // bookingReplayed records that a request was answered from an earlier one.
 func (a *audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d rental.BookingDetails) {
 	entry.Booking, entry.Agency, entry.Vehicle, entry.Code = int64(d.ID), d.Agency, d.VehicleID, telematics.IdempotencyReplayed
-	a.note(ctx, entry)
+	a.recordLater(ctx, entry)
 }
 
 // visibleBooking returns the booking that the path names. One that the actor may not see does not
@@ -208,13 +208,13 @@ func endBooking(_ *call, now time.Time) rental.Decision {
 }
 
 func fineBooking(c *call, now time.Time) rental.Decision {
-	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+	return c.withAmount(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
 		return d.Fine(now, rental.Fee{Kind: c.text("kind"), Amount: amount, Reason: c.text("reason")})
 	})
 }
 
 func refundBooking(c *call, now time.Time) rental.Decision {
-	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+	return c.withAmount(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
 		if id, err := contract.ParseUUID(c.text("charge_id")); err == nil {
 			return d.RefundCharge(now, id, amount, c.text("reason"))
 		}
@@ -223,13 +223,13 @@ func refundBooking(c *call, now time.Time) rental.Decision {
 }
 
 func captureDeposit(c *call, now time.Time) rental.Decision {
-	return c.about(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+	return c.withAmount(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
 		return d.CaptureDeposit(now, amount, c.text("reason"))
 	})
 }
 
-// about decides by the amount of the body, which is in the booking's currency.
-func (c *call) about(decide func(rental.BookingDetails, rental.Minor) (rental.Change, error)) rental.Decision {
+// withAmount passes the amount of the body, in the booking's currency, to decide.
+func (c *call) withAmount(decide func(rental.BookingDetails, rental.Minor) (rental.Change, error)) rental.Decision {
 	return func(d rental.BookingDetails) (rental.Change, error) {
 		amount, err := c.amount(d.Price.Currency)
 		if err != nil {

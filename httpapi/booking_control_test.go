@@ -169,14 +169,14 @@ type made struct {
 	key     *telematics.IdempotencyKey // set by the first who asks
 }
 
-func (m *made) Made(_ context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+func (m *made) FindByKey(_ context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	if m.key == nil {
 		m.key = &k
 	}
-	return delivery.Made{Fingerprint: m.key.Fingerprint, Command: m.command}, true, nil
+	return delivery.KeyResult{Fingerprint: m.key.Fingerprint, Command: m.command}, true, nil
 }
 
-func TestACommandThatIsRepeatedAfterTheBookingHasEndedTellsWhatBecameOfIt(t *testing.T) {
+func TestBookingCommand_RepeatedAfterTheEndReturnsItsResult(t *testing.T) {
 	for state, want := range map[telematics.State]struct {
 		status int
 		code   string

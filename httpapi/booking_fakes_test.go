@@ -81,11 +81,11 @@ func (b *bookings) repeated(k *telematics.IdempotencyKey) (rental.BookingID, boo
 	return b.about[k.Key], used, nil
 }
 
-func (b *bookings) keep(k *telematics.IdempotencyKey, id rental.BookingID, line telematics.Activity) {
+func (b *bookings) keep(k *telematics.IdempotencyKey, id rental.BookingID, entry telematics.Activity) {
 	if k != nil {
 		b.keys[k.Key], b.about[k.Key] = *k, id
 	}
-	b.lines = append(b.lines, line)
+	b.lines = append(b.lines, entry)
 }
 
 func (b *bookings) OpenBooking(_ context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {

@@ -242,7 +242,7 @@ func TestAnAdministratorListsBookings(t *testing.T) {
 	a.get("/api/v1/admin/bookings?vehicle_id=0").wants(422, "validation_failed")
 }
 
-func TestWithoutTheRecordBookingsAreNotTold(t *testing.T) {
+func TestBookings_AreUnavailableWithoutPostgres(t *testing.T) {
 	a := newBookingAPI(t)
 	a.bookings.err = fmt.Errorf("read booking: %w", gone{})
 	for _, target := range []string{"", "/42", "/42/payment-action"} {

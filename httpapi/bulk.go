@@ -21,11 +21,11 @@ func (o commands) orderMany(c *call) error {
 	b := newBulk(c)
 	if o.limits.Bulk != 0 && !o.limits.repeats(c.ctx(), c) {
 		quota, refusal := o.limits.count(c.ctx(), o.limits.bulkLimit(c.actor, len(b.Vehicles)))
-		c.quota = tighter(c.quota, quota)
+		c.quota = smallerQuota(c.quota, quota)
 		if refusal != nil {
 			entry := c.entry(telematics.BulkOrder, 0)
 			entry.Code, entry.Outcome = asError(refusal).Code, asError(refusal).Outcome
-			o.audit.limit(c.ctx(), entry)
+			o.audit.recordLimited(c.ctx(), entry)
 			return refusal
 		}
 	}

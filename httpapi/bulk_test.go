@@ -55,7 +55,7 @@ func TestOneActionReachesManyVehicles(t *testing.T) {
 	}
 	stored, _ := a.bulks.Bulk(context.Background(), order.Bulk)
 	if len(stored.Items) != 3 || stored.Items[1].Refusal == nil {
-		t.Errorf("written down: %+v", stored)
+		t.Errorf("stored: %+v", stored)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 			t.Errorf("%v are said not to have done it, %d were left out", got, left)
 		}
 		if b, _ := a.bulks.Bulk(t.Context(), id); len(b.Items) != len(ids) {
-			t.Errorf("%d vehicles are written down of %d", len(b.Items), len(ids))
+			t.Errorf("%d vehicles are stored of %d", len(b.Items), len(ids))
 		}
 		recorded := 0
 		for _, line := range a.history.all() {

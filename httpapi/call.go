@@ -117,6 +117,7 @@ func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path
 		if strings.Contains(path, "//") || len(path) > 1 && strings.HasSuffix(path, "/") && path != ConsolePath {
+			c.SetPath("") // of the route that was found, and is not called
 			return echo.ErrNotFound
 		}
 		return next(c)
@@ -200,18 +201,18 @@ func (c *call) readKey(wrong *contract.FieldErrors) {
 
 // made returns what was made under the idempotency key, if there is one. It reads the record once
 // for a call.
-func (c *call) made(ctx context.Context, record Bulks) (delivery.Made, bool, error) {
+func (c *call) made(ctx context.Context, record Bulks) (delivery.KeyResult, bool, error) {
 	if c.key == nil {
-		return delivery.Made{}, false, nil
+		return delivery.KeyResult{}, false, nil
 	}
 	if c.lookup == nil {
-		made, found, err := record.Made(ctx, *c.key)
+		made, found, err := record.FindByKey(ctx, *c.key)
 		if err != nil {
-			return delivery.Made{}, false, err
+			return delivery.KeyResult{}, false, err
 		}
-		c.lookup = &delivery.KeyLookup{Made: made, Found: found}
+		c.lookup = &delivery.KeyLookup{Result: made, Found: found}
 	}
-	return c.lookup.Made, c.lookup.Found, nil
+	return c.lookup.Result, c.lookup.Found, nil
 }
 
 func keyRequired() *telematics.Error {

@@ -136,7 +136,7 @@ func (k clientControl) mayControl(c *call, d rental.BookingDetails, a telematics
 		return nil
 	}
 	quota, err := k.limits.count(c.ctx(), k.limits.vehicleLimit(d.VehicleID))
-	c.quota = tighter(c.quota, quota)
+	c.quota = smallerQuota(c.quota, quota)
 	return err
 }
 

@@ -35,7 +35,7 @@ func TestAClientCancelsAnUpcomingBooking(t *testing.T) {
 		}
 	}
 	if n := len(a.history.all()); n != 2 {
-		t.Errorf("%d refusals are written down", n)
+		t.Errorf("%d refusals are stored", n)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestLimit_CardsOfAClient(t *testing.T) {
 	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("2", "1", "6")
 }
 
-func TestWhoIsOverTheLimitOfRequestsTriesNoCard(t *testing.T) {
+func TestLimit_CardLimitIsNotCountedOverTheRequestLimit(t *testing.T) {
 	a, l := limitedClients(t, 1, 5)
 	a.asClient(http.MethodGet, probe).wants(200, "")
 	l.drain()

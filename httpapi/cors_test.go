@@ -34,6 +34,9 @@ func TestCORS_OfTheOriginsThatAreSet(t *testing.T) {
 		if r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != origin || r.header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("preflight of %s: %d %v", origin, r.status, r.header)
 		}
+		if allow := r.header.Get("Allow"); allow != "" {
+			t.Errorf("preflight of %s: Allow: %s", origin, allow)
+		}
 		for _, name := range []string{"Authorization", "Content-Type", "X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID"} {
 			if !strings.Contains(r.header.Get("Access-Control-Allow-Headers"), name) {
 				t.Errorf("the header %s is not allowed", name)

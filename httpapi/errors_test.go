@@ -72,7 +72,7 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 				t.Errorf("error %s", r.text)
 			}
 			if len(a.history.all()) != 0 {
-				t.Error("written down twice: the line is the broker's")
+				t.Error("stored twice: the line is the broker's")
 			}
 		})
 	}
@@ -85,7 +85,7 @@ func text(s *string) string {
 	return *s
 }
 
-func TestWhatBrokeIsForTheLogAlone(t *testing.T) {
+func TestError_CauseIsLoggedAndNotAnswered(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.err = errors.New("pq: secret detail")
 	r := a.get("/api/v1/admin/vehicles/42").wants(500, "internal")

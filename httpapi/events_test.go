@@ -24,7 +24,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestAStreamTellsWhatHappens(t *testing.T) {
+func TestStream_SendsEvents(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	s := l.follow("").awaitBegin(t)
 	if s.status != 200 || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Cache-Control") != "no-store" || s.header.Get("X-Accel-Buffering") != "no" {
@@ -85,7 +85,7 @@ func TestAStreamIsRefusedLikeEverythingElse(t *testing.T) {
 	newAPI(t).get(eventsPath).wants(503, "service_unavailable") // a feed that has read nothing yet
 }
 
-func TestAStreamTellsOnlyWhatItsReaderMaySeeAndWants(t *testing.T) {
+func TestStream_SendsOnlyVisibleAndRequestedEvents(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	command := telematics.Command{Vehicle: 3, Agency: 2, Action: telematics.Lock, State: telematics.Accepted}
 	readers := map[string]struct {
@@ -167,7 +167,7 @@ func TestAnInstanceServesNoMoreStreamsThanItCan(t *testing.T) {
 	l.follow("").awaitBegin(t)
 }
 
-func TestWhoHearsNothingIsPingedAndMovedOn(t *testing.T) {
+func TestStream_PingHasTheIDOfEventsThatTheFilterDropped(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.PingEvery = 20 * time.Millisecond })
 	s := l.follow("?vehicle_id=7").awaitBegin(t)
 	l.tell(presence(42, 1))
@@ -181,7 +181,7 @@ func TestWhoHearsNothingIsPingedAndMovedOn(t *testing.T) {
 	}
 }
 
-func TestALogThatDoesNotAnswerIsNotTakenForOneWithoutNews(t *testing.T) {
+func TestEvents_LogThatDoesNotAnswerIsUnavailableAndNotEmpty(t *testing.T) {
 	log := brokertest.NewEvents()
 	l := newLive(t, log, func(c *stream.Config) { c.StallTimeout = time.Second })
 	s := l.follow("?event=alarm").awaitBegin(t)

@@ -26,7 +26,7 @@ func NewProbed(config Config) http.Handler {
 		for _, option := range append([]option{ofClient}, options...) {
 			option(&g)
 		}
-		e.Add(method, echoPath(path), s.pass(g, answer))
+		e.Add(method, echoPath(path), s.guard(g, answer))
 	}
 	add(http.MethodGet, ProbePath, "")
 	add(http.MethodHead, ProbePath, "")

@@ -268,15 +268,15 @@ func (b *bulks) Bulk(_ context.Context, id telematics.BulkID) (telematics.Bulk, 
 	return telematics.Bulk{}, telematics.NoSuchBulk(id)
 }
 
-func (b *bulks) Made(_ context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+func (b *bulks) FindByKey(_ context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lookups++
 	bulk, used := b.made(&k)
 	if !used || b.err != nil {
-		return delivery.Made{}, false, b.err
+		return delivery.KeyResult{}, false, b.err
 	}
-	return delivery.Made{Bulk: bulk.ID, Fingerprint: bulk.Key.Fingerprint}, true, nil
+	return delivery.KeyResult{Bulk: bulk.ID, Fingerprint: bulk.Key.Fingerprint}, true, nil
 }
 
 // history has audit log entries in memory, or refuses them.

@@ -53,7 +53,7 @@ func (v vehicles) fleetMap(c *call) error {
 	if visible {
 		entry.Agency = agency
 	}
-	if err := v.audit.read(c, entry); err != nil {
+	if err := v.audit.recordDurably(c, entry); err != nil {
 		return err
 	}
 	body, err := encoder.Close(plural(encoder.Vehicles(), "vehicle"), c.idText, resource.Timestamp(c.now()))

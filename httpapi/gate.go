@@ -56,20 +56,20 @@ func checkedBy(check func(*call, *contract.FieldErrors) error) option {
 	return func(g *gate) { g.check = check }
 }
 
-// pass returns the handler behind its gate.
-func (s *server) pass(g gate, h handler) echo.HandlerFunc {
+// guard returns a handler that calls h where the gate lets the call pass.
+func (s *server) guard(g gate, h handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		call := callOf(c)
-		if err := s.enter(call, g); err != nil {
+		if err := s.authorize(call, g); err != nil {
 			return err
 		}
 		return h(call)
 	}
 }
 
-// enter has the order of checks of the whole API; 404 and 405 of the path come before it, by
-// routing.
-func (s *server) enter(c *call, g gate) error {
+// authorize runs the checks of every request, in their order; routing has found 404 and 405 of the
+// path before.
+func (s *server) authorize(c *call, g gate) error {
 	defer tracing.Step(c.ctx(), delivery.StepAdmit).End()
 	if err := c.readBody(maxBody); err != nil {
 		return err // 413
@@ -81,7 +81,7 @@ func (s *server) enter(c *call, g gate) error {
 	}
 	connections.MarkAuthenticated(c.ctx(), token.Actor)
 	c.actor, c.level, c.scopes, c.tokenUntil = token.Actor, token.Level, token.Scopes, token.Until
-	if err := s.admit(c, g); err != nil {
+	if err := s.checkAccess(c, g); err != nil {
 		challenge(c, err)
 		s.recordRefusal(c, g, err)
 		return err // 403, 401 of the signature, 429, 415, 400, 422
@@ -89,7 +89,8 @@ func (s *server) enter(c *call, g gate) error {
 	return nil
 }
 
-func (s *server) admit(c *call, g gate) error {
+// checkAccess checks role, level, scopes, agency signature and limits.
+func (s *server) checkAccess(c *call, g gate) error {
 	if c.actor.Role != g.role {
 		return wrongRole(g.role)
 	}
@@ -184,5 +185,5 @@ func (s *server) recordRefusal(c *call, g gate, refusal error) {
 	entry := c.entry(g.activity, c.vehicleID())
 	entry.Booking = int64(c.bookingID())
 	entry.Outcome, entry.Code = telematics.NotExecuted, code
-	s.audit.limit(context.WithoutCancel(c.ctx()), entry)
+	s.audit.recordLimited(context.WithoutCancel(c.ctx()), entry)
 }

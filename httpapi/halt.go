@@ -11,20 +11,20 @@ import (
 	"motorpool/telematics"
 )
 
-// killSwitch answers with halts, and changes them.
-type killSwitch struct {
+// haltHandlers answer requests for halts, and for changes of them.
+type haltHandlers struct {
 	halts Halts
 	log   *slog.Logger
 }
 
-// bodies returns halts with what they stop. That is worth less than the halts: it may be missing.
-func (k killSwitch) bodies(c *call, halts ...telematics.Halt) []resource.Halt {
+// bodies returns halts with what they stop, which may be missing.
+func (k haltHandlers) bodies(c *call, halts ...telematics.Halt) []resource.Halt {
 	list := resource.List(halts, func(h telematics.Halt) resource.Halt { return resource.Halt{NamedHalt: resource.NewNamedHalt(h)} })
 	ctx, cancel := context.WithTimeout(c.ctx(), effectBudget)
 	defer cancel()
 	effects, err := k.halts.Effects(ctx, halts)
 	if err != nil {
-		k.log.WarnContext(ctx, "effects of halts not counted", "err", err)
+		k.log.WarnContext(ctx, "halt effects not read", "err", err)
 		return list
 	}
 	for i, e := range effects {
@@ -35,7 +35,7 @@ func (k killSwitch) bodies(c *call, halts ...telematics.Halt) []resource.Halt {
 }
 
 // list answers GET /admin/halts: those that stop vehicles which the caller sees.
-func (k killSwitch) list(c *call) error {
+func (k haltHandlers) list(c *call) error {
 	inForce, err := k.halts.Halts(c.ctx())
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (k killSwitch) list(c *call) error {
 }
 
 // halt answers PUT /admin/halts once the halt holds at every instance.
-func (k killSwitch) halt(c *call) error {
+func (k haltHandlers) halt(c *call) error {
 	h := telematics.Halt{Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Why: c.text("reason")}
 	if !c.actor.Sees(h.Agency) {
 		return haltsOwnAgency(c.actor.Agency)
@@ -71,7 +71,7 @@ func (k killSwitch) halt(c *call) error {
 }
 
 // resume answers DELETE /admin/halts.
-func (k killSwitch) resume(c *call) error {
+func (k haltHandlers) resume(c *call) error {
 	agency := telematics.AgencyID(c.queryInteger("agency_id"))
 	if !c.actor.Sees(agency) {
 		return haltsOwnAgency(c.actor.Agency)

@@ -64,7 +64,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		log:        &logbook{},
 	}
 	a.controller.many = broker.Many{
-		Bulks: a.bulks, Made: a.bulks.Made, Record: a.history.Record, Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
+		Bulks: a.bulks, FindByKey: a.bulks.FindByKey, Record: a.history.Record, Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
 	}
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Units: a.fleet, Agencies: a.fleet,

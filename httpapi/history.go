@@ -80,7 +80,7 @@ func (t telemetry) history(c *call) error {
 	} else {
 		entry.Agency = twin.AgencyID
 	}
-	if recordErr := t.audit.read(c, entry); recordErr != nil || err != nil {
+	if recordErr := t.audit.recordDurably(c, entry); recordErr != nil || err != nil {
 		return cmp.Or(recordErr, err)
 	}
 	query := samples.Query{Vehicle: twin.ID, Agency: c.actor.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
@@ -100,7 +100,7 @@ func (t telemetry) track(c *call) error {
 	}
 	entry := c.entry(telematics.HistoryRead, d.VehicleID)
 	entry.Booking, entry.Agency, entry.Outcome = int64(d.ID), d.Agency, telematics.Executed
-	if err := t.audit.read(c, entry); err != nil {
+	if err := t.audit.recordDurably(c, entry); err != nil {
 		return err
 	}
 	from, to := d.ActualStart, d.ActualEnd

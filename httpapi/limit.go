@@ -127,7 +127,7 @@ func (l *limits) pass(c *call, g gate, useSignature func() error) error {
 	if err == nil && !together && l.applies(c, second) {
 		var left telematics.Quota
 		left, err = l.count(c.ctx(), second)
-		quota = tighter(quota, left)
+		quota = smallerQuota(quota, left)
 	}
 	c.quota = quota
 	return err
@@ -148,9 +148,9 @@ func (l *limits) second(c *call, g gate) limit {
 }
 
 // readsFirst reports whether to read whether a vehicle's limit applies before the request is
-// counted against its actor's, so that one trip counts both. Not for an actor who makes more
-// requests than its limit lets through: a flood costs one trip to Redis for each request, and no
-// reads of the record.
+// counted against its actor's, so that one round trip counts both. Not for an actor who makes more
+// requests than its limit lets through: a flood costs one round trip to Redis for each request, and
+// no reads of the record.
 func (l *limits) readsFirst(actor telematics.Actor, second limit) bool {
 	return second.vehicle != 0 && l.reads.take(actor, l.now(), l.of(actor))
 }
@@ -199,8 +199,8 @@ func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle tel
 	return err == nil && belongs
 }
 
-// count counts a request against limits, in their order and in one trip, up to the first that it is
-// over. It returns the quota with the least left; none where there is no limit, or Redis is
+// count counts a request against limits, in their order and in one round trip, up to the first that
+// it is over. It returns the quota with the least left; none where there is no limit, or Redis is
 // unavailable: what needs Redis is refused without it anyway, and everything else continues.
 func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, error) {
 	var takes []telematics.Limit
@@ -225,7 +225,7 @@ func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, 
 			}
 			return quota, refusal
 		}
-		least = tighter(least, quota)
+		least = smallerQuota(least, quota)
 	}
 	return least, nil
 }
@@ -238,8 +238,8 @@ func overLimit(q telematics.Quota, format string, words ...any) *telematics.Erro
 		Message: fmt.Sprintf("%s Try again in %s", message, plural(int(wholeSeconds(q.Reset)), "second"))}
 }
 
-// tighter returns the quota that ends sooner.
-func tighter(a, b telematics.Quota) telematics.Quota {
+// smallerQuota returns the quota with fewer requests remaining. One without a limit is never that.
+func smallerQuota(a, b telematics.Quota) telematics.Quota {
 	if a.Limit == 0 || b.Limit > 0 && b.Remaining <= a.Remaining {
 		return b
 	}
@@ -247,15 +247,15 @@ func tighter(a, b telematics.Quota) telematics.Quota {
 }
 
 // actorBound bounds what each actor does at an instance within a minute. It counts in memory, so
-// that it also holds while Redis is unavailable, and costs a flood no trip. The zero value is
+// that it also holds while Redis is unavailable, and costs a flood no round trip. The zero value is
 // ready; it is safe for concurrent use.
 type actorBound struct {
 	mu   sync.Mutex
 	next map[telematics.Actor]time.Time // when the actor has its whole bound again
 }
 
-// take reports whether the actor may do one more. What it does not use adds up, to a minute's
-// worth.
+// take reports whether the actor may do one more. Its unused allowance adds up, to that of a
+// minute.
 func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) bool {
 	if perMinute == 0 {
 		return true

@@ -112,7 +112,7 @@ func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
 	a.get("/api/v1/admin/vehicles", withToken(agencyToken(t, 2))).wants(200, "").wantsQuota("9", "8", "6")
 }
 
-func TestWhoIsOverTheirOwnLimitUsesUpNoVehicle(t *testing.T) {
+func TestLimit_VehicleIsNotCountedOverTheActorsLimit(t *testing.T) {
 	a, l := limitedAPI(t, 10, 1)
 	a.post(lock).wants(200, "")
 	if asked, want := l.drain(), []string{"admin:0:admin-7", "vehicle:42"}; !reflect.DeepEqual(asked, want) {
@@ -171,7 +171,7 @@ func TestLimitsAreTakenAfterTheRoleAndBeforeTheFields(t *testing.T) {
 	a.post(attention, withBody(`{`)).wants(429, "rate_limited")
 }
 
-func TestWhatALimitRefusesIsWrittenDown(t *testing.T) {
+func TestLimit_RefusalIsRecorded(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 2)
 	a.post(lock).wants(200, "")
 	order := a.post(lock).wants(429, "rate_limited") // by the vehicle's

@@ -88,7 +88,7 @@ func (w wallets) recordUnchanged(c *call, activity string, replayed bool, refusa
 		entry.Code = asError(refusal).Code
 		entry.Outcome = notChanged(entry.Code)
 	}
-	w.audit.note(c.ctx(), entry)
+	w.audit.recordLater(c.ctx(), entry)
 }
 
 // webhooks receives notices of the payment processor.

@@ -82,7 +82,7 @@ func TestAPaymentMethodHasEveryField(t *testing.T) {
 	}
 }
 
-func TestSetDefaultTellsTheFieldsOfTheInterfaceAlone(t *testing.T) {
+func TestSetDefault_ReturnsOnlyFieldsOfTheContract(t *testing.T) {
 	p := newPurse(t)
 	p.add("pm_1").wants(201, "")
 	second := p.add("pm_2").wants(201, "").id()

@@ -47,8 +47,8 @@ type Bulks interface {
 	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with
 	// BulkNotFound.
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
-	// Made returns what was made under an idempotency key.
-	Made(context.Context, telematics.IdempotencyKey) (delivery.Made, bool, error)
+	// FindByKey returns the command or the bulk that was made under an idempotency key.
+	FindByKey(context.Context, telematics.IdempotencyKey) (delivery.KeyResult, bool, error)
 }
 
 // Fleet has vehicles, their commands and the audit log. An error with a method Unavailable() bool
@@ -59,9 +59,9 @@ type Fleet interface {
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	// Record is Twin without the reported state.
 	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Belongs reports whether a vehicle is an agency's. Of one that came to another agency it may
-	// still say so, until an order has found out: nothing may be sent, nor read, because of its
-	// answer alone.
+	// Belongs reports whether a vehicle belongs to an agency. A true may be outdated: after a move
+	// to another agency it is possible until a claim reads the record again. Do not authorise a
+	// command or a read by it alone.
 	Belongs(context.Context, telematics.VehicleID, telematics.AgencyID) (bool, error)
 	// Twins returns vehicles by descending id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)

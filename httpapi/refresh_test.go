@@ -25,7 +25,7 @@ func (a *api) reports(values map[telematics.Field]any) {
 	}
 }
 
-func TestARefreshAsksTheUnitAndTellsWhatItReported(t *testing.T) {
+func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Snapshot = reported(now.Add(-time.Hour), map[telematics.Field]any{telematics.SpeedKmh: 50.0, telematics.OilLife: 61.0})

@@ -27,14 +27,14 @@ func (s *server) routes(e *echo.Echo) {
 	}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: s.audit}
 	units := units{record: s.Units, audit: s.audit, signingKey: s.SigningKey}
-	halts, keys, wallets := killSwitch{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
+	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
 	events := events{feed: s.Feed, fleet: s.Fleet, identify: s.identify, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
 	control := func(path string, a telematics.Action) {
 		r.post(path, telematics.CommandActivity(a), commands.order(a), ofVehicle)
 	}
 	amend := func(path, activity string, decide amendment, options ...option) {
-		r.post(path, activity, bookings.amends(activity, decide), options...)
+		r.post(path, activity, bookings.changeHandler(activity, decide), options...)
 	}
 
 	control("/api/v1/admin/vehicles/{vehicle}/control/lock", telematics.Lock)
@@ -189,7 +189,7 @@ func (r router) gate(method, path string, options []option) gate {
 }
 
 func (r router) add(g gate, path string, h handler, methods ...string) {
-	r.echo.Match(methods, echoPath(path), r.pass(g, h))
+	r.echo.Match(methods, echoPath(path), r.guard(g, h))
 }
 
 // unsigned adds a change without a token: its caller proves otherwise who it is.

@@ -106,7 +106,7 @@ func TestHEADIsGETWithoutItsBody(t *testing.T) {
 		}
 	}
 	if len(a.history.all()) != 2 {
-		t.Error("a read by HEAD was not written down")
+		t.Error("a read by HEAD was not stored")
 	}
 }
 

@@ -156,8 +156,8 @@ func (s *server) handler() *echo.Echo {
 }
 
 // callersAddress finds the address of a caller: that of the connection, or, where that is a trusted
-// proxy's, the last one in X-Forwarded-For that is not. What a caller itself writes there comes
-// before the address that the proxy adds, so it is never reached.
+// proxy's, the last one in X-Forwarded-For that is not. An address that the caller itself writes
+// there comes before the address that the proxy adds, so it is never reached.
 func callersAddress(proxies []*net.IPNet) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -283,8 +283,14 @@ func (s *server) cors() echo.MiddlewareFunc {
 	return middleware.CORSWithConfig(middleware.CORSConfig{
 		Skipper: func(c echo.Context) bool {
 			h := c.Request().Header
-			preflight := allowed(h.Get(echo.HeaderOrigin)) && h.Get(echo.HeaderAccessControlRequestMethod) != ""
-			return c.Request().Method == http.MethodOptions && !preflight
+			if c.Request().Method != http.MethodOptions {
+				return false
+			}
+			if !allowed(h.Get(echo.HeaderOrigin)) || h.Get(echo.HeaderAccessControlRequestMethod) == "" {
+				return true
+			}
+			c.Set(echo.ContextKeyHeaderAllow, "") // else Echo answers a preflight with Allow, too
+			return false
 		},
 		AllowOriginFunc: func(origin string) (bool, error) { return allowed(origin), nil },
 		AllowMethods:    []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},

@@ -52,22 +52,22 @@ func (s sessions) begin(c *call) error {
 // finish answers GET /auth/callback.
 func (s sessions) finish(c *call) error {
 	id, cookies, err := s.signIn.Finish(c.request())
-	return s.enter(c, id, cookies, err)
+	return s.startConsole(c, id, cookies, err)
 }
 
 // redeem answers GET /auth/once.
 func (s sessions) redeem(c *call) error {
 	id, cookies, err := s.signIn.Redeem(c.ctx(), c.QueryParam("code"))
-	return s.enter(c, id, cookies, err)
+	return s.startConsole(c, id, cookies, err)
 }
 
-// enter opens the console to a person who has signed in, once that is recorded [LAW-9].
-func (s sessions) enter(c *call, id auth.Identity, cookies []*http.Cookie, err error) error {
+// startConsole opens the console to a person who has signed in, once that is recorded [LAW-9].
+func (s sessions) startConsole(c *call, id auth.Identity, cookies []*http.Cookie, err error) error {
 	c.actor = id.Actor
 	if err == nil {
 		entry := c.entry(telematics.SessionBegin, 0)
 		entry.Outcome = telematics.Executed
-		err = s.audit.read(c, entry)
+		err = s.audit.recordDurably(c, entry)
 	}
 	if err != nil {
 		return s.refuse(c, err)
@@ -94,7 +94,7 @@ func (s sessions) end(c *call) error {
 			c.actor = id.Actor
 			entry := c.entry(telematics.SessionEnd, 0)
 			entry.Outcome = telematics.Executed
-			s.audit.note(c.ctx(), entry)
+			s.audit.recordLater(c.ctx(), entry)
 		}
 	}
 	return c.answer("You are signed out.", struct {

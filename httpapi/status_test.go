@@ -199,7 +199,7 @@ func TestEveryStatusReadIsWrittenDownBeforeItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAStatusThatCannotBeWrittenDownIsNotTold(t *testing.T) {
+func TestStatus_IsNotAnsweredWhereItCannotBeRecorded(t *testing.T) {
 	a := newAPI(t)
 	a.history.err = gone{}
 	a.get(status42).wants(503, "service_unavailable")

@@ -223,7 +223,7 @@ func TestANoticeThatCannotBeKeptComesAgain(t *testing.T) {
 	})
 }
 
-func TestWhoHangsUpHasToldItAllTheSame(t *testing.T) {
+func TestWebhook_NoticeIsStoredThoughTheCallerHasHungUp(t *testing.T) {
 	e := &ear{}
 	a := newAPI(t, listening(e))
 	a.post(hook, noticed(aboutPayment, func(r *http.Request) {

@@ -2,7 +2,7 @@ package rental
 
 import "motorpool/telematics"
 
-// Activities of the history. What is done to a charge reads charge.start, charge.deposit and so on.
+// Activities of the history. A change of a charge reads charge.start, charge.deposit and so on.
 const (
 	BookingCreate   = "booking.create"
 	BookingCancel   = "booking.cancel"

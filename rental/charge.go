@@ -46,7 +46,7 @@ const (
 	Released   ChargeState = "released"   // the deposit is free again, or was never held
 )
 
-// chargeStates is the lifecycle: which states may follow which. What has no successor is final.
+// chargeStates is the lifecycle: which states may follow which. One without a successor is final.
 var chargeStates = map[ChargeState][]ChargeState{
 	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released},
 	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released},
@@ -108,7 +108,7 @@ type Charge struct {
 	LastFour string // of that card
 
 	Intent      string    // the processor's id; empty: it knows nothing of it yet
-	AttemptID   string    // the processor's id of the last attempt whose outcome is written down
+	AttemptID   string    // the processor's id of the last attempt whose outcome is stored
 	Attempts    int       // attempts that were requested from the processor, declined ones included
 	Declines    int       // declines since the card was last changed
 	DeclineCode string    // the processor's word for why; empty: not declined

@@ -15,7 +15,7 @@
 //   - Money is whole minor units of an ISO 4217 currency. There is no floating point anywhere.
 //   - A charge is written with the change that causes it, in one transaction [MON-1].
 //   - A charge is one object at the processor, whatever fails: it is created without moving
-//     money, its id is written down, and only then is it carried out [MON-2].
+//     money, its id is stored, and only then is it carried out [MON-2].
 //   - What may have been carried out is looked at before anything else is done about it [MON-3].
 //
 // The package does no I/O. The ports that it needs are in ports.go.

@@ -34,7 +34,7 @@ type Facts struct {
 // MaxLate is how long ago the start of a new booking may be: a form takes a while to fill in.
 const MaxLate = 5 * time.Minute
 
-// Book returns the booking that a draft asks for, at the price of now. The record gives it an id
+// Book returns the booking that a draft asks for, at the present price. The record gives it an id
 // and a reference, and decides whether the vehicle is free for its time. Fails with
 //
 //   - a *FieldError for a time or a station that cannot be,
@@ -44,7 +44,7 @@ const MaxLate = 5 * time.Minute
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
 //     client's.
 func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
-	d.Start, d.End = instant(d.Start), instant(d.End)
+	d.Start, d.End = truncateToMillis(d.Start), truncateToMillis(d.End)
 	if err := d.check(now, f); err != nil {
 		return Booking{}, err
 	}
@@ -86,9 +86,9 @@ func (d Draft) check(now time.Time, f Facts) error {
 	return nil
 }
 
-// instant is a moment as the record and the interface tell it: whole milliseconds, in UTC. What is
-// priced is what is kept.
-func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+// truncateToMillis returns a time in UTC with the precision that Postgres and the interface have,
+// so that the price is of the stored time.
+func truncateToMillis(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // FieldError is what is wrong with one field of a request.
 type FieldError struct {

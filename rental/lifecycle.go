@@ -69,10 +69,10 @@ func (d BookingDetails) taken(end time.Time) bool {
 }
 
 // Extend moves the end. The present end changes nothing, and costs nothing. The new price is that
-// of the whole time at the booking's own tariff. What it adds to an active booking is charged now,
-// what it adds to an upcoming one when it starts.
+// of the whole time at the booking's own tariff. The amount that it adds to an active booking is
+// charged now, what it adds to an upcoming one when it starts.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
-	b, end := d.Booking, instant(end)
+	b, end := d.Booking, truncateToMillis(end)
 	if end.Equal(d.End) && d.State.IsLive() {
 		return Change{Booking: b}, nil
 	}

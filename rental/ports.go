@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Request is who asks for a change of a booking, and how it is written down.
+// Request is who asks for a change of a booking, and how it is stored.
 type Request struct {
 	Booking BookingID
 	Actor   telematics.Actor
@@ -64,17 +64,17 @@ type Result struct {
 // forbids is an error.
 //
 // Something may happen to a charge while a worker is at it: a new default card, another goal. Then
-// what the worker writes down does not hide it: WriteCharge refuses, SettleCharge makes the charge
+// what the worker stores does not hide it: WriteCharge refuses, SettleCharge makes the charge
 // due again immediately, with the new card, unless the result is not retryable.
 type Ledger interface {
 	// TakeCharges takes up to limit charges that are due, for the length of a lease. One whose
 	// worker died is taken again once its lease has run out.
 	TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
-	// WriteCharge writes down what is known now, keeps the job, and makes its lease as long as it
+	// WriteCharge stores what is known now, keeps the job, and makes its lease as long as it
 	// was. It reports false where the job is no longer the worker's, or is another one by now: then
 	// nothing was written, and the worker must do nothing more.
 	WriteCharge(ctx context.Context, job Job, r Result) (bool, error)
-	// SettleCharge writes down what was learned, and gives the job back. It reports false where it
+	// SettleCharge stores what was learned, and gives the job back. It reports false where it
 	// was no longer the worker's.
 	SettleCharge(ctx context.Context, job Job, r Result) (bool, error)
 	// WakeCharge has the charge looked at that a processor's object belongs to. It returns its
@@ -98,7 +98,7 @@ type Notices interface {
 type Cards interface {
 	// Client returns the client, which is made at first use.
 	Client(ctx context.Context, agency telematics.AgencyID, subject string) (Client, error)
-	// SetCustomer writes down the processor's id of a client, unless there is one already, and
+	// SetCustomer stores the processor's id of a client, unless there is one already, and
 	// returns the client as it is then.
 	SetCustomer(ctx context.Context, id ClientID, customer string) (Client, error)
 	// Methods returns the client's payment methods, newest first.
@@ -112,23 +112,23 @@ type Cards interface {
 	// now; false: there was none. It fails with the decline that was kept, with
 	// IdempotencyMismatch, or with MethodNotFound where the method was removed since.
 	AddedUnder(ctx context.Context, id ClientID, key telematics.IdempotencyKey) (Added, bool, error)
-	// KeepDecline writes down under an idempotency key, unless it is in use, that the card was
+	// KeepDecline stores under an idempotency key, unless it is in use, that the card was
 	// declined.
 	KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error
 	// RemoveMethod removes a payment method, and returns it. It fails with MethodNotFound,
 	// DefaultMethod or MethodInUse.
-	RemoveMethod(ctx context.Context, id ClientID, method MethodID, line telematics.Activity) (Method, error)
+	RemoveMethod(ctx context.Context, id ClientID, method MethodID, entry telematics.Activity) (Method, error)
 	// SetDefault makes a payment method the default, and charges that were declined due with it. It
 	// fails with MethodNotFound.
-	SetDefault(ctx context.Context, id ClientID, method MethodID, line telematics.Activity, key *telematics.IdempotencyKey) (Method, bool, error)
+	SetDefault(ctx context.Context, id ClientID, method MethodID, entry telematics.Activity, key *telematics.IdempotencyKey) (Method, bool, error)
 	// DropCard removes the payment method with a token that the processor no longer holds; where it
 	// was the default, the newest remaining one becomes it. One that is unknown is no error.
-	DropCard(ctx context.Context, token string, line telematics.Activity) error
-	// RefreshCard writes down what the processor changed of a card: its expiry and last digits.
+	DropCard(ctx context.Context, token string, entry telematics.Activity) error
+	// RefreshCard stores what the processor changed of a card: its expiry and last digits.
 	RefreshCard(ctx context.Context, card Card) error
 }
 
-// Addition is a card to be written down.
+// Addition is a card to be stored.
 type Addition struct {
 	Client   ClientID
 	Card     Card

@@ -127,7 +127,7 @@ type Decline struct {
 	Action  bool   // the card's owner must confirm
 }
 
-// Notice is what a processor tells of a change, unasked. What changed is to be looked up: notices
+// Notice is a processor's message about a change. The change is to be queried: notices
 // come in any order, more than once.
 type Notice struct {
 	ID     string // of the notice

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"bytes"
-	"fmt"
 	"hash/maphash"
 	"math"
 	"math/rand/v2"
@@ -136,17 +135,6 @@ func Cellular(rng *rand.Rand) time.Duration {
 // Between returns a radio that takes from low to high.
 func Between(low, high time.Duration) Latency {
 	return func(rng *rand.Rand) time.Duration { return uniform(rng, low, high) }
-}
-
-// ParseLatency returns the model named fast or cellular.
-func ParseLatency(name string) (Latency, error) {
-	switch name {
-	case "fast":
-		return Fast, nil
-	case "cellular":
-		return Cellular, nil
-	}
-	return nil, fmt.Errorf("latency %q: want fast or cellular", name)
 }
 
 func uniform(rng *rand.Rand, low, high time.Duration) time.Duration {

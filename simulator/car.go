@@ -165,8 +165,8 @@ func (c *Car) act(do func(Moment) Effects) {
 	for _, a := range effects.Answers {
 		c.answer(a)
 	}
-	if news := changed(before, c.body.Report(at.Clock)); len(news.Values) > 0 {
-		c.report(news)
+	if fresh := changed(before, c.body.Report(at.Clock)); len(fresh.Values) > 0 {
+		c.report(fresh)
 	}
 	for _, w := range effects.Waits {
 		c.timers.add(now.Add(w.For), func() {

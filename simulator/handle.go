@@ -11,7 +11,7 @@ import (
 // it has stopped.
 
 // Change edits the vehicle, as a person next to it would: opens a door, drives off, switches the
-// ignition. What changed is reported.
+// ignition. Changes are reported.
 func (c *Car) Change(edit func(*Body)) {
 	c.ask(func(context.Context) error {
 		c.act(func(at Moment) Effects {

@@ -40,11 +40,11 @@ type broker struct {
 	url    string
 	key    signing.Key
 
-	mu   sync.Mutex // guards heard
-	news []news
+	mu       sync.Mutex // guards heard
+	messages []heardMessage
 }
 
-type news struct {
+type heardMessage struct {
 	unit     telematics.Unit
 	channel  v1.Channel
 	payload  []byte
@@ -86,13 +86,13 @@ func (b *broker) hear(_ *mochi.Client, _ packets.Subscription, p packets.Packet)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.news = append(b.news, news{unit, channel, slices.Clone(p.Payload), p.FixedHeader.Retain})
+	b.messages = append(b.messages, heardMessage{unit, channel, slices.Clone(p.Payload), p.FixedHeader.Retain})
 }
 
-func (b *broker) heard(unit telematics.Unit, channel v1.Channel) []news {
+func (b *broker) heard(unit telematics.Unit, channel v1.Channel) []heardMessage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.news), func(n news) bool { return n.unit != unit || n.channel != channel })
+	return slices.DeleteFunc(slices.Clone(b.messages), func(n heardMessage) bool { return n.unit != unit || n.channel != channel })
 }
 
 func (b *broker) answers(unit telematics.Unit, id telematics.CommandID) []telematics.Answer {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestALineOfTheHistoryTellsHowACommandWasSettled(t *testing.T) {
+func TestActivity_SaysHowACommandWasSettled(t *testing.T) {
 	request := uuid.MustParse("11111111-2222-4333-8444-555555555555")
 	base := Command{
 		ID: aCommand, Vehicle: 42, Agency: 1, Unit: "unit-1", Action: AttentionSignal, Attention: &Attention{Both, time.Second},

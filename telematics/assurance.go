@@ -23,9 +23,10 @@ const actuatorTime = 20 * time.Second
 // accepted it, and no report has confirmed it.
 const AcceptedByUnit = "accepted by the unit"
 
-// Assure says in a command what holds of it, by the record of its vehicle as it is now. All
-// commands of a unit whose answers name none share a lane.
-func (ds Dialects) Assure(c *Command, t *Twin) {
+// SetAssurance fills in what the unit's dialect guarantees for a command, how the command is
+// confirmed, and its lane, by the vehicle's record. All commands of a unit whose answers name no
+// command share a lane.
+func (ds Dialects) SetAssurance(c *Command, t *Twin) {
 	d, ok := ds.Find(t.Protocol)
 	if !ok {
 		return

@@ -58,7 +58,7 @@ type Command struct {
 	Deadline      time.Time // Requested plus the budget
 	// Until when its answer may come, where it names no command; zero: it has come, or names one.
 	AnswerBy time.Time
-	// What held of it when it was accepted.
+	// The guarantees of its unit when it was accepted.
 	Assurance Promises
 	// It has succeeded once its vehicle reports so: its unit says only that it accepted it.
 	ByReport bool

@@ -162,8 +162,8 @@ func (ds Dialects) Names() []Protocol {
 	return names
 }
 
-// Carry reports whether a command can be carried to a vehicle's unit.
-func (ds Dialects) Carry(v Vehicle, a Action) bool {
+// Supports reports whether the protocol of a vehicle's unit has a message for an action.
+func (ds Dialects) Supports(v Vehicle, a Action) bool {
 	d, ok := ds.Find(v.Protocol)
 	return ok && carries(d, v.Installation, a)
 }

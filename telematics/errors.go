@@ -126,7 +126,7 @@ func Unanswered(earlier *Command, now time.Time) *Error {
 		Message: fmt.Sprintf("The unit may still answer the command %s, and its answers name no command; nothing was sent.", earlier.Action)}
 }
 
-// UnitOffline is the error for a unit that is known to be away.
+// UnitOffline is the error for a unit that is offline by its last message.
 func UnitOffline(c Contact, now time.Time) *Error {
 	seen := "it was never seen"
 	if !c.LastSeen.IsZero() {

@@ -21,9 +21,6 @@ const (
 	ResetEvent EventKind = "reset"
 )
 
-// EventKinds lists those of a vehicle.
-var EventKinds = []EventKind{CommandEvent, StatusEvent, PresenceEvent, AlarmEvent}
-
 // Event is a change that is published to subscribers when it happens; a read returns the same.
 type Event struct {
 	ID      string // its position in the stream; assigned when it is published

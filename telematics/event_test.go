@@ -46,7 +46,7 @@ func TestChange_WithoutVisibleDifferenceHasNoEvent(t *testing.T) {
 	}
 }
 
-func TestNewsIsWhatHasAnotherValue(t *testing.T) {
+func TestChange_IsAnotherValue(t *testing.T) {
 	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	later := now.Add(time.Minute)
 	before := Snapshot{
@@ -60,23 +60,23 @@ func TestNewsIsWhatHasAnotherValue(t *testing.T) {
 	}
 	want := Snapshot{Ignition: after[Ignition], DTCs: after[DTCs], IsLocked: after[IsLocked], Sunroof: after[Sunroof]}
 	take := func(into, by Snapshot) Snapshot {
-		news := Snapshot{}
+		fresh := Snapshot{}
 		for field, reading := range by {
 			if _, changed := into.KeepNewer(field, reading); changed {
-				news[field] = reading
+				fresh[field] = reading
 			}
 		}
-		return news
+		return fresh
 	}
 	known := maps.Clone(before)
-	if news := take(known, after); !reflect.DeepEqual(news, want) || !reflect.DeepEqual(known, Join(before, after)) {
-		t.Errorf("news %v, want %v; known %v", news, want, known)
+	if fresh := take(known, after); !reflect.DeepEqual(fresh, want) || !reflect.DeepEqual(known, Join(before, after)) {
+		t.Errorf("fresh %v, want %v; known %v", fresh, want, known)
 	}
-	if news := take(known, before); len(news) > 0 || !reflect.DeepEqual(known, Join(before, after)) {
-		t.Errorf("what is older has changed %v", news)
+	if fresh := take(known, before); len(fresh) > 0 || !reflect.DeepEqual(known, Join(before, after)) {
+		t.Errorf("what is older has changed %v", fresh)
 	}
-	if news := take(Snapshot{}, before); !reflect.DeepEqual(news, before) {
-		t.Errorf("all of it is new, but %v", news)
+	if fresh := take(Snapshot{}, before); !reflect.DeepEqual(fresh, before) {
+		t.Errorf("all of it is new, but %v", fresh)
 	}
 }
 
@@ -84,12 +84,12 @@ func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
 	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	s := Snapshot{RSRP: {Value: -80.0, At: now}}
 	for i, step := range []struct {
-		rsrp any
-		news bool
+		rsrp    any
+		changed bool
 	}{{-81.0, false}, {-97.0, true}, {-98.5, false}, {nil, true}, {-98.5, true}} {
 		reading := Reading{Value: step.rsrp, At: now.Add(time.Duration(i+1) * time.Second)}
-		if newer, changed := s.KeepNewer(RSRP, reading); !newer || changed != step.news {
-			t.Errorf("%v: newer %t, changed %t, want %t", step.rsrp, newer, changed, step.news)
+		if newer, changed := s.KeepNewer(RSRP, reading); !newer || changed != step.changed {
+			t.Errorf("%v: newer %t, changed %t, want %t", step.rsrp, newer, changed, step.changed)
 		}
 	}
 	confirmed := Snapshot{LocatedAt: {Value: now, At: now}}

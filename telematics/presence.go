@@ -156,7 +156,7 @@ func (c Contact) formerAfter(session string) []string {
 
 // saidAt returns when a presence message was said. A clock that is wrong must not
 // silence the unit: nothing was said after it arrived, and what arrives live was not
-// said long ago. What was retained without a time is as old as what is known.
+// said long ago. A retained presence without a time is as old as the known one.
 func (c Contact) saidAt(p Presence, received time.Time, retained bool) time.Time {
 	switch {
 	case retained && p.At.IsZero():

@@ -54,7 +54,7 @@ func TestALastWillKeepsTheTimeOfThePresenceBeforeIt(t *testing.T) {
 	}
 }
 
-func TestTheFirstWordCountsWhateverItIs(t *testing.T) {
+func TestContact_FirstPresenceCounts(t *testing.T) {
 	for _, status := range []PresenceStatus{Online, Standby, Offline} {
 		c, counted := Contact{}.Apply(said(status, "a", now), now, false)
 		if !counted || c.At(now) != status {

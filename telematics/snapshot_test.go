@@ -58,7 +58,7 @@ func TestAnUndatedValueThatIsRepeatedKeepsItsTime(t *testing.T) {
 	}
 }
 
-func TestWhatKnowsNothingIsTheZeroValue(t *testing.T) {
+func TestSnapshot_ZeroValueKnowsNothing(t *testing.T) {
 	for _, s := range []Snapshot{
 		Merge(nil, Report{At: now}), Merge(Snapshot{}, Report{At: now, Values: map[Field]any{}}),
 		Join(nil, nil), Join(nil, Snapshot{}), Join(Snapshot{}, nil), Join(Snapshot{}, Snapshot{}),
@@ -238,7 +238,7 @@ func TestAReadingRemembersThatThereWasAValue(t *testing.T) {
 	}
 }
 
-func TestWhateverTheOrderTheSameIsRemembered(t *testing.T) {
+func TestMerge_OrderDoesNotMatterForOnce(t *testing.T) {
 	at := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	values := []any{nil, nil, 5.0, 6.0}
 	for range 500 {

@@ -14,7 +14,7 @@ import "slices"
 type State string
 
 const (
-	Accepted  State = "accepted"  // written down; not yet on the air
+	Accepted  State = "accepted"  // stored; not published yet
 	Sent      State = "sent"      // handed to the MQTT client at least once
 	Received  State = "received"  // the unit says that it works on it
 	Succeeded State = "succeeded" // the vehicle did it

@@ -73,7 +73,7 @@ type Twin struct {
 	// late.
 	BestEffortUnlock bool
 	// When its unit came to it, or it to its agency, whichever was later; zero: neither was
-	// elsewhere before. What the unit reports of the time before it is of another one.
+	// elsewhere before. Reports of the unit from before are of another one.
 	MovedAt time.Time
 	// Version of what the record says that an order depends on: another one, where anything of that
 	// has changed. Zero: not read.

@@ -49,7 +49,7 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"ASettlementOfAnUnknownCommandChangesNothing": settleUnknownCommand,
 		"ASettlementTellsWhatTheSenderKnew":           settlementTellsOfSending,
 		"OneOfManyAnswersSettles":                     oneOfManyAnswersSettles,
-		"NewsIsWhatWasReceivedOrSettled":              newsOfCommands,
+		"UpdatesAreWhatWasReceivedOrSettled":          updatesOfCommands,
 		"OverdueCommandsComeLongestOverdueFirst":      overdueCommands,
 		"AFastClockMakesNothingOverdue":               fastClock,
 		"AKeyNamesItsCommandAsItIsNow":                keyNamesItsCommand,
@@ -99,7 +99,7 @@ func NewCommand(vehicle telematics.VehicleID, action telematics.Action) telemati
 
 func ref(c telematics.Command) *telematics.Command { return &c }
 
-// claim claims a command and returns it as it must be written down.
+// claim claims a command and returns it as it must be stored.
 func (r CommandRecord) claim(t *testing.T, c telematics.Command) telematics.Command {
 	t.Helper()
 	claim, err := r.Here.Claim(t.Context(), &c, nil)
@@ -260,7 +260,7 @@ func oneOfManyClaimsWins(t *testing.T, r CommandRecord) {
 	}
 }
 
-func newsOfCommands(t *testing.T, r CommandRecord) {
+func updatesOfCommands(t *testing.T, r CommandRecord) {
 	var ids []telematics.CommandID
 	want := map[telematics.CommandID]telematics.State{}
 	for _, state := range telematics.States {
@@ -278,20 +278,20 @@ func newsOfCommands(t *testing.T, r CommandRecord) {
 			unanswered, received = nil, ids
 			maps.DeleteFunc(want, func(_ telematics.CommandID, state telematics.State) bool { return state.IsOpen() })
 		}
-		news, err := r.There.Updates(t.Context(), unanswered, received)
+		updates, err := r.There.Updates(t.Context(), unanswered, received)
 		if err != nil {
-			t.Fatalf("News: %v", err)
+			t.Fatalf("Updates: %v", err)
 		}
 		got := map[telematics.CommandID]telematics.State{}
-		for _, c := range news {
+		for _, c := range updates {
 			got[c.ID] = c.State
 		}
-		if !reflect.DeepEqual(got, want) || len(news) != len(want) {
-			t.Errorf("News = %v, want %v; receipt known: %t", got, want, known)
+		if !reflect.DeepEqual(got, want) || len(updates) != len(want) {
+			t.Errorf("Updates = %v, want %v; receipt known: %t", got, want, known)
 		}
 	}
-	if news, err := r.Here.Updates(t.Context(), nil, nil); err != nil || len(news) > 0 {
-		t.Errorf("News of nothing = %v, %v", news, err)
+	if updates, err := r.Here.Updates(t.Context(), nil, nil); err != nil || len(updates) > 0 {
+		t.Errorf("Updates of nothing = %v, %v", updates, err)
 	}
 }
 

@@ -23,10 +23,10 @@ type ContactRecord struct {
 // ContactsContract checks what every record of connectivity promises.
 func ContactsContract(t *testing.T, open func(*testing.T) ContactRecord) {
 	for name, run := range map[string]func(*testing.T, ContactRecord){
-		"WhatAUnitDoesIsAnnouncedOnce":    announcedOnce,
-		"SilenceIsAnnouncedOnce":          silenceOnce,
-		"WhoNeverSpokeIsNothingNew":       neverSpoke,
-		"AnOldPresenceIsNoNewsOfALiveOne": oldPresence,
+		"WhatAUnitDoesIsAnnouncedOnce":        announcedOnce,
+		"SilenceIsAnnouncedOnce":              silenceOnce,
+		"WhoNeverSpokeIsNothingNew":           neverSpoke,
+		"AnOldPresenceDoesNotChangeALiveUnit": oldPresence,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}

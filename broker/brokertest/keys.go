@@ -26,9 +26,9 @@ func (r CommandRecord) keyed(k *telematics.IdempotencyKey) telematics.Command {
 	return c
 }
 
-func (r CommandRecord) made(t *testing.T, k *telematics.IdempotencyKey) (delivery.Made, bool) {
+func (r CommandRecord) made(t *testing.T, k *telematics.IdempotencyKey) (delivery.KeyResult, bool) {
 	t.Helper()
-	made, found, err := r.There.Made(t.Context(), *k)
+	made, found, err := r.There.FindByKey(t.Context(), *k)
 	if err != nil {
 		t.Fatalf("Made: %v", err)
 	}

@@ -184,19 +184,19 @@ func version(t telematics.Twin) int64 {
 }
 
 // Add implements broker.AuditLog.
-func (m *Memory) Add(ctx context.Context, line telematics.Activity) error {
+func (m *Memory) Add(ctx context.Context, entry telematics.Activity) error {
 	if err := m.enter(ctx, "Add"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
-	m.add(line)
+	m.add(entry)
 	return nil
 }
 
-func (m *Memory) add(line telematics.Activity) {
-	line.ID = int64(len(m.lines) + 1)
-	line.At, line.Latency = storedTime(line.At), line.Latency.Truncate(storedResolution)
-	m.lines = append(m.lines, line)
+func (m *Memory) add(entry telematics.Activity) {
+	entry.ID = int64(len(m.lines) + 1)
+	entry.At, entry.Latency = storedTime(entry.At), entry.Latency.Truncate(storedResolution)
+	m.lines = append(m.lines, entry)
 }
 
 // Entries returns the audit log, oldest first.

@@ -168,14 +168,14 @@ func (m *Memory) Updates(ctx context.Context, unanswered, received []telematics.
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	var news []telematics.Command
+	var updates []telematics.Command
 	for id, c := range m.commands {
 		heard := slices.Contains(received, id)
 		if (heard || slices.Contains(unanswered, id)) && (!c.State.IsOpen() || c.State == telematics.Received && !heard) {
-			news = append(news, c)
+			updates = append(updates, c)
 		}
 	}
-	return news, nil
+	return updates, nil
 }
 
 // Overdue implements broker.Commands.
@@ -248,7 +248,7 @@ func (m *Memory) Conclude(ctx context.Context, s delivery.Settlement) (*telemati
 	return m.Settle(ctx, s)
 }
 
-// Command returns a command as it is written down, or a *telematics.Error with
+// Command returns a command as it is stored, or a *telematics.Error with
 // CommandNotFound.
 func (m *Memory) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
 	if err := m.enter(ctx, "Command"); err != nil {

@@ -18,15 +18,15 @@ var _ EventLog = (*Events)(nil)
 type Events struct {
 	Kept int // how many events, about; zero: all
 
-	mu     sync.Mutex
-	broken error
-	last   int64
-	events []telematics.Event
-	news   chan struct{} // closed by the next event
+	mu       sync.Mutex
+	broken   error
+	last     int64
+	events   []telematics.Event
+	appended chan struct{} // closed by the next event
 }
 
 // NewEvents returns an empty log.
-func NewEvents() *Events { return &Events{news: make(chan struct{})} }
+func NewEvents() *Events { return &Events{appended: make(chan struct{})} }
 
 var _ broker.Events = (*Events)(nil)
 
@@ -54,8 +54,8 @@ func (l *Events) All() []telematics.Event {
 
 // wake needs the lock.
 func (l *Events) wake() {
-	close(l.news)
-	l.news = make(chan struct{})
+	close(l.appended)
+	l.appended = make(chan struct{})
 }
 
 // Publish implements broker.Events.
@@ -112,7 +112,7 @@ func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 	at := ""
 	for ctx.Err() == nil {
 		l.mu.Lock()
-		news := l.news
+		appended := l.appended
 		if l.broken == nil && len(l.events) == 0 {
 			l.publish([]telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}})
 		}
@@ -136,7 +136,7 @@ func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 			continue
 		}
 		select {
-		case <-news:
+		case <-appended:
 		case <-time.After(looksEvery): // it may be mended
 		case <-ctx.Done():
 		}

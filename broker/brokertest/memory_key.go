@@ -36,17 +36,17 @@ func (m *Memory) use(k telematics.IdempotencyKey) (telematics.Command, bool) {
 	return c, true
 }
 
-// Made implements broker.Commands.
-func (m *Memory) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+// FindByKey implements broker.Commands.
+func (m *Memory) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	if err := m.enter(ctx, "Made"); err != nil {
-		return delivery.Made{}, false, err
+		return delivery.KeyResult{}, false, err
 	}
 	defer m.mu.Unlock()
 	c, used := m.use(k)
 	if !used {
-		return delivery.Made{}, false, nil
+		return delivery.KeyResult{}, false, nil
 	}
-	return delivery.Made{Fingerprint: c.Key.Fingerprint, Command: c}, true, nil
+	return delivery.KeyResult{Fingerprint: c.Key.Fingerprint, Command: c}, true, nil
 }
 
 // Halt replaces the halts in force.

@@ -69,17 +69,17 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 		twin.Contact = o.Contact(twin.Contact)
 		change := telematics.Change{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, LastSeen: twin.Contact.LastSeen}
 		if o.Report != nil && len(o.Report.Values) > 0 {
-			merged, news := maps.Clone(twin.Snapshot), telematics.Snapshot{}
+			merged, fresh := maps.Clone(twin.Snapshot), telematics.Snapshot{}
 			if merged == nil {
 				merged = telematics.Snapshot{}
 			}
 			for field, value := range o.Report.Values {
 				reading := telematics.Reading{Value: value, At: o.Report.At, Undated: o.Report.Undated}
 				if _, changed := merged.KeepNewer(field, reading); changed {
-					news[field] = reading
+					fresh[field] = reading
 				}
 			}
-			change.Fields = news
+			change.Fields = fresh
 			twin.Snapshot = merged
 		}
 		if o.Report != nil {

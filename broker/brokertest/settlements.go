@@ -54,12 +54,12 @@ func progressUndoesNothing(t *testing.T, r CommandRecord) {
 		c := r.claimLock(t)
 		was := r.settle(t, settlement(c, state))
 		r.note(t, delivery.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(time.Hour)}, c.ID)
-		news, err := r.Here.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
-		if err != nil || len(news) != 1 || news[0].State != state || news[0].Late || !news[0].Completed.Equal(was.Completed) {
-			t.Errorf("News = %+v, %v; want state %s", news, err, state)
+		updates, err := r.Here.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
+		if err != nil || len(updates) != 1 || updates[0].State != state || updates[0].Late || !updates[0].Completed.Equal(was.Completed) {
+			t.Errorf("Updates = %+v, %v; want state %s", updates, err, state)
 			continue
 		}
-		if got := news[0]; got.SentAt.IsZero() || got.Attempts != 1 || !was.ReceivedAt.IsZero() && !got.ReceivedAt.Equal(was.ReceivedAt) {
+		if got := updates[0]; got.SentAt.IsZero() || got.Attempts != 1 || !was.ReceivedAt.IsZero() && !got.ReceivedAt.Equal(was.ReceivedAt) {
 			t.Errorf("%s: sent at %v, %d attempts, received at %v", state, got.SentAt, got.Attempts, got.ReceivedAt)
 		}
 		if lines := len(r.Entries(c.ID)); !state.IsOpen() && lines != 1 || state.IsOpen() && lines != 0 {
@@ -156,7 +156,7 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 				}
 				read, err := r.There.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
 				if err != nil || len(read) != 1 {
-					t.Fatalf("News: %v, %v", read, err)
+					t.Fatalf("Updates: %v, %v", read, err)
 				}
 				got.Reported, read[0].Reported = values(got.Reported), values(read[0].Reported)
 				wantCommand(t, *got, read[0])

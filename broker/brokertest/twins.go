@@ -47,7 +47,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"WhateverTheOrderTheSnapshotIsTheSame":    orderDoesNotMatter,
 		"AnyDeliveryEndsInTheSameSnapshot":        deliveryDoesNotMatter,
 		"OneBatchMayHoldAUnitManyTimes":           unitManyTimes,
-		"OnlyWhatIsNewIsAChange":                  onlyNewsIsAChange,
+		"OnlyWhatIsNewIsAChange":                  onlyNewValuesAreChanges,
 		"EachAlarmIsAChange":                      eachAlarmIsAChange,
 		"AnotherProtocolThanTheRecordsIsNotHeard": foreignersAreNamed,
 	} {
@@ -277,7 +277,7 @@ func unitManyTimes(t *testing.T, r TwinRecord) {
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 9.0, At: at.Add(9 * time.Second)}})
 }
 
-func onlyNewsIsAChange(t *testing.T, r TwinRecord) {
+func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
 	if r.Published != nil {

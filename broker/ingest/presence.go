@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Presence takes a message from a unit's presence topic. It hands over and returns [LAW-8]. It
+// Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It
 // reports false for one that did not fit.
 func (in *Ingest) Presence(m telematics.Message) bool {
 	in.metrics.presence.Inc()

@@ -65,7 +65,7 @@ func (r *reports) waiting() int {
 	return n
 }
 
-// Report takes a message from a unit's telemetry topic. It hands over and returns [LAW-8].
+// Report queues a message from a unit's telemetry topic. It does not block [LAW-8].
 func (in *Ingest) Report(m telematics.Message) {
 	in.metrics.reports.Inc()
 	switch {

@@ -48,8 +48,8 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // Read returns the reason of a connection that was closed because it takes nothing: the library
-// would believe that it has closed it itself. What was read ahead of a connection that is closed is
-// as if it had not come.
+// would believe that it has closed it itself. Bytes that were read ahead of a closed connection are
+// dropped.
 func (c *batchingConn) Read(p []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed

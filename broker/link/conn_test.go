@@ -253,7 +253,7 @@ func TestBatchingConn_AProcessThatRunsLateLosesNoConnection(t *testing.T) {
 	}
 }
 
-func TestWhoWritesAndWhatWaitsDoNotMeet(t *testing.T) {
+func TestBatchingConn_MessagesAndAcknowledgementsStayWhole(t *testing.T) {
 	w := &wire{}
 	conn := batching(w, time.Second, time.Minute)
 	for id := range uint16(2000) {

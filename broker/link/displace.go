@@ -92,8 +92,8 @@ func connected(ctx context.Context, node string, c Config, id string, use func(c
 	return use(ctx, client)
 }
 
-// left is a retained message of a unit.
-type left struct {
+// retainedMessage is a retained message of a unit.
+type retainedMessage struct {
 	telematics.Message
 	topic string
 }
@@ -126,8 +126,8 @@ func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit
 }
 
 // retainedOf returns what is retained of a unit, in any dialect, below a filter.
-func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit, filter func(telematics.Retaining, telematics.Unit) string) (all []left, err error) {
-	arrived := make(chan left, retainedRoom)
+func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit, filter func(telematics.Retaining, telematics.Unit) string) (all []retainedMessage, err error) {
+	arrived := make(chan retainedMessage, retainedRoom)
 	for _, d := range dialects.Spoken {
 		dialect, ok := d.(telematics.Retaining)
 		if !ok {
@@ -139,7 +139,7 @@ func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit, f
 				return
 			}
 			select {
-			case arrived <- left{telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: true}, m.Topic()}:
+			case arrived <- retainedMessage{telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: true}, m.Topic()}:
 			case <-ctx.Done():
 			}
 		})); err != nil {

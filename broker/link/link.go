@@ -50,7 +50,7 @@ type Config struct {
 	Logger    *slog.Logger // Defaults to slog.Default().
 }
 
-// Receiver takes what units say. Its methods hand over and return [LAW-8].
+// Receiver takes the messages of units. Its methods do not block [LAW-8].
 type Receiver interface {
 	Answer(telematics.Message)
 	Report(telematics.Message)
@@ -80,9 +80,9 @@ type Receiver interface {
 //   - Granted is not enough, since all are shared: a message must have come through one.
 type Link struct {
 	config   Config
-	air      []*line // for commands and answers, one for each node, in the order of their use
-	reports  []*line // one for each node
-	presence *line
+	air      []*connection // for commands and answers, one for each node, in the order of their use
+	reports  []*connection // one for each node
+	presence *connection
 }
 
 // New assembles a link. It does nothing before Run.
@@ -99,13 +99,13 @@ func New(c Config) *Link {
 	first := mathrand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
 	nodes := slices.Concat(c.Nodes[first:], c.Nodes[:first])
 	for _, node := range nodes {
-		l.air = append(l.air, &line{name: answersName, nodes: []string{node}, filters: func(f telematics.Filters) []string { return one(f.Answers) }, qos: 1,
+		l.air = append(l.air, &connection{name: answersName, nodes: []string{node}, filters: func(f telematics.Filters) []string { return one(f.Answers) }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }})
-		l.reports = append(l.reports, &line{name: "telemetry", nodes: []string{node}, filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
+		l.reports = append(l.reports, &connection{name: "telemetry", nodes: []string{node}, filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }})
 	}
-	// Every instance hears all of presence. What is retained is read separately.
-	l.presence = &line{name: "presence", nodes: nodes, filters: func(f telematics.Filters) []string { return one(f.Presence) }, own: true, qos: 0,
+	// Every instance hears all of presence. Retained messages are read separately.
+	l.presence = &connection{name: "presence", nodes: nodes, filters: func(f telematics.Filters) []string { return one(f.Presence) }, own: true, qos: 0,
 		to: func(r Receiver) func(telematics.Message) bool { return r.Presence }}
 	return l
 }
@@ -117,8 +117,8 @@ const answersName = "answers"
 // context ends.
 func (l *Link) Run(ctx context.Context, to Receiver) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, ln := range slices.Concat(l.air, l.reports, []*line{l.presence}) {
-		group.Go(func() error { return l.keep(ctx, ln, ln.to(to)) })
+	for _, ln := range slices.Concat(l.air, l.reports, []*connection{l.presence}) {
+		group.Go(func() error { return l.maintain(ctx, ln, ln.to(to)) })
 	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
@@ -128,8 +128,8 @@ func (l *Link) Run(ctx context.Context, to Receiver) error {
 
 // Publish hands a message to a connection on which answers are received. A retransmission goes to
 // all nodes: a cluster may have lost what a unit subscribed to at another one, and a unit drops
-// what it has. An error means that no client took it. What one took may still be lost, or be late:
-// that is what the expiry in a command is for.
+// what it has. An error means that no client took it. A message that was taken may still be lost,
+// or be late: that is what the expiry in a command is for.
 func (l *Link) Publish(t telematics.Transmission) error {
 	err, taken := errNotConnected, false
 	for _, ln := range l.air {
@@ -185,7 +185,7 @@ func (l *Link) Ready() error { return anyReady(l.air) }
 
 // lostWithin reports whether a connection for commands has ended within that time.
 func (l *Link) lostWithin(d time.Duration) bool {
-	return slices.ContainsFunc(l.air, func(ln *line) bool {
+	return slices.ContainsFunc(l.air, func(ln *connection) bool {
 		lost := ln.lost.Load()
 		return lost != 0 && time.Since(time.Unix(0, lost)) < d
 	})

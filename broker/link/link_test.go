@@ -153,7 +153,7 @@ func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
 }
 
 // In a dialect whose answers and reports share a topic, each message is read as both, once.
-func TestWhatSharesATopicComesAsAnAnswerAndAsAReport(t *testing.T) {
+func TestLink_MessageOfASharedTopicIsAnAnswerAndAReport(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		var one, two ears
 		awaitReady(t, startLink(t, server.ServiceURL(), &one))
@@ -306,7 +306,7 @@ func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
 	})
 }
 
-func TestTheLinkComesBackAfterTheBrokerWasAwayAtStart(t *testing.T) {
+func TestLink_ConnectsAfterTheBrokerWasUnavailableAtStart(t *testing.T) {
 	server := realMosquitto(t)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)

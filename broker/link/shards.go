@@ -135,7 +135,7 @@ type routes struct {
 type route struct {
 	shard int32
 	// When the unit said what is retained at the shard, by its own clock; zero: it was heard there.
-	// What is retained may be older than the unit's latest connection.
+	// A retained message may be older than the unit's latest connection.
 	retained int64
 }
 

@@ -36,7 +36,7 @@ func (w *Watches) readBookings(ctx context.Context, round int) {
 		vehicles, err = w.Booked(ctx, w.Dialects.WatchableNames())
 	}
 	if err != nil {
-		w.Logger.DebugContext(ctx, "units of running bookings not read, those of before stay watched", "err", err)
+		w.Logger.DebugContext(ctx, "vehicles of running bookings not read, current watches stay", "err", err)
 		return
 	}
 	for _, v := range vehicles {

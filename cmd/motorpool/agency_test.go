@@ -118,7 +118,7 @@ func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseForAnAgencyKeyIsRefused(t *testing.T) {
+func TestAgencyKey_InvalidArgumentsAreRefused(t *testing.T) {
 	_, url := recorded(t)
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	for want, args := range map[string][]string{

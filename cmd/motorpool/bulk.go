@@ -64,7 +64,7 @@ func (b bulk) Run(ctx context.Context) error {
 	for end := time.Now().Add(telematics.MaxBudget + 10*time.Second); !b.Async && state.Summary.Open > 0 && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
-			return failure{exitUnknown, fmt.Errorf("not waited for; see: motorpool bulk-status %s", state.ID)}
+			return failure{exitUnknown, fmt.Errorf("interrupted before all vehicles have answered; check: motorpool bulk-status %s", state.ID)}
 		case <-time.After(bulkEvery):
 		}
 		next, err := b.send(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)
@@ -87,7 +87,7 @@ func (b bulk) finish(e envelope, state bulkState) error {
 	s := state.Summary
 	switch {
 	case s.Unknown > 0, s.Open > 0 && !b.Async:
-		return failure{exitUnknown, fmt.Errorf("%d may have done it; see: motorpool bulk-status %s", s.Unknown+s.Open, state.ID)}
+		return failure{exitUnknown, fmt.Errorf("%d vehicles may have executed the command; check: motorpool bulk-status %s", s.Unknown+s.Open, state.ID)}
 	case s.Failed > 0:
 		return failure{exitFailed, fmt.Errorf("%d failed", s.Failed)}
 	case s.NotExecuted > 0:

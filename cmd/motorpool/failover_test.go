@@ -42,9 +42,9 @@ func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 		if strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
 			t.Error(log)
 		}
-		warned = warned || strings.Contains(log, "is not on record")
+		warned = warned || strings.Contains(log, "unrecorded command")
 	}
 	if !warned {
-		t.Error("no log warns of an answer to a command that is not on record")
+		t.Error("no log warns of an answer to an unrecorded command")
 	}
 }

@@ -110,7 +110,7 @@ func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 		return nil, badUsage("%w", err)
 	}
 	defer postgres.Close()
-	inForce, err := commands.KillSwitch{DB: postgres}.Halts(ctx)
+	inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
 	return inForce, explainUnavailable(err)
 }
 
@@ -139,7 +139,7 @@ func (e *haltEffectJSON) printInFlight() {
 // effects counts what halts stop, as the database has it; nil where it cannot be counted.
 func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*haltEffectJSON {
 	counted := make([]*haltEffectJSON, len(of))
-	found, err := commands.KillSwitch{DB: postgres}.Effects(ctx, of)
+	found, err := commands.HaltStore{DB: postgres}.Effects(ctx, of)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "motorpool: not counted: %v\n", err)
 	}
@@ -239,7 +239,7 @@ func (h halt) throughService(ctx context.Context) error {
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
-		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s may be in force: motorpool halts", h.scope())}
+		return failure{exitUnknown, fmt.Errorf("interrupted: the halt of %s may be in force; check: motorpool halts", h.scope())}
 	}
 	var made haltJSON
 	if err == nil && json.Unmarshal(answer.Data, &made) == nil { // it is in force in any case
@@ -250,7 +250,7 @@ func (h halt) throughService(ctx context.Context) error {
 
 func (h halt) throughDatabase(ctx context.Context) error {
 	known, err := h.change(ctx, func(p *pg.DB) (bool, error) {
-		_, known, err := commands.KillSwitch{DB: p}.Halt(ctx, telematics.Halt{Agency: h.agency(), Why: h.Why}, h.author())
+		_, known, err := commands.HaltStore{DB: p}.Halt(ctx, telematics.Halt{Agency: h.agency(), Why: h.Why}, h.author())
 		return known, err
 	})
 	switch {
@@ -259,7 +259,7 @@ func (h halt) throughDatabase(ctx context.Context) error {
 	case !known:
 		return refused("there is no %s", h.scope())
 	}
-	fmt.Fprintf(os.Stderr, "written down; it holds everywhere within %v\n", broker.HaltWithin)
+	fmt.Fprintf(os.Stderr, "stored; it holds everywhere within %v\n", broker.HaltWithin)
 	select {
 	case <-time.After(broker.HaltWithin):
 		if postgres, err := h.open(); err == nil { // it is in force in any case
@@ -268,7 +268,7 @@ func (h halt) throughDatabase(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return failure{exitUnknown, fmt.Errorf("not waited for; the halt of %s is in force and stays so, until: motorpool resume%s", h.scope(), h.flag())}
+		return failure{exitUnknown, fmt.Errorf("interrupted before every instance has read the halt of %s; it stays in force until: motorpool resume%s", h.scope(), h.flag())}
 	}
 }
 
@@ -341,7 +341,7 @@ func (r resume) throughService(ctx context.Context) (bool, error) {
 }
 
 func (r resume) throughDatabase(ctx context.Context) (bool, error) {
-	return r.change(ctx, func(p *pg.DB) (bool, error) { return commands.KillSwitch{DB: p}.Resume(ctx, r.agency(), r.author()) })
+	return r.change(ctx, func(p *pg.DB) (bool, error) { return commands.HaltStore{DB: p}.Resume(ctx, r.agency(), r.author()) })
 }
 
 // notHalted names the halts that may have been meant.
@@ -395,7 +395,7 @@ func (h halts) readHalts(ctx context.Context) ([]haltJSON, error) {
 		return nil, badUsage("%w", err)
 	}
 	defer postgres.Close()
-	inForce, err := commands.KillSwitch{DB: postgres}.Halts(ctx)
+	inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
 	if err != nil {
 		return nil, explainUnavailable(err)
 	}

@@ -39,7 +39,7 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 	postgres, url := recorded(t)
 	halt := func(agency telematics.AgencyID, why string) {
 		t.Helper()
-		if _, done, err := (commands.KillSwitch{DB: postgres}).Halt(t.Context(), telematics.Halt{Agency: agency, Why: why}, telematics.OperatorAt("eva")); !done || err != nil {
+		if _, done, err := (commands.HaltStore{DB: postgres}).Halt(t.Context(), telematics.Halt{Agency: agency, Why: why}, telematics.OperatorAt("eva")); !done || err != nil {
 			t.Fatal(done, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAHaltThatIsNotWaitedForStaysInForce(t *testing.T) {
 		ended <- run(ctx, []string{"halt", "--direct", "--why", "recall", "--agency", "2", "--database-url", url})
 	}()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if halts, err := (commands.KillSwitch{DB: postgres}).Halts(t.Context()); err != nil || len(halts) == 1 {
+		if halts, err := (commands.HaltStore{DB: postgres}).Halts(t.Context()); err != nil || len(halts) == 1 {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestStatusAsksTheUnitOnlyWhenTold(t *testing.T) {
+func TestStatus_RefreshesOnlyWhenRequested(t *testing.T) {
 	var asked []string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.RequestURI+" "+r.Header.Get("Prefer"))

@@ -76,7 +76,7 @@ func (u rotateUnit) replace(ctx context.Context) error {
 	})
 }
 
-// certify prints codes for certificates. What the modules have stays valid.
+// certify prints codes for certificates. The certificates of the modules stay valid.
 func (u rotateUnit) certify(ctx context.Context) error {
 	authority, err := u.open()
 	if err != nil {

@@ -44,7 +44,7 @@ const (
 )
 
 // ErrTooManyUses says that the client has used as many fresh signatures as it may.
-var ErrTooManyUses = errors.New("too many signatures of the client are fresh")
+var ErrTooManyUses = errors.New("the client has too many unexpired signatures")
 
 // unknownSecret is used for a key that does not exist or is not valid any more, so that the check
 // takes the same time.
@@ -87,8 +87,8 @@ func badSignature(why string) *telematics.Error {
 	return &telematics.Error{Code: SignatureInvalid, Message: fmt.Sprintf("The agency signature is not valid: %s.", why)}
 }
 
-// readSignature returns what the header says. What is encoded on the way cannot be signed: whether
-// the text before or after is meant, each library decides otherwise.
+// readSignature parses the header of a signature. It refuses a request with Content-Encoding:
+// libraries differ on whether the encoded or the decoded body is signed.
 func readSignature(h http.Header) (rental.Signature, error) {
 	headers := h.Values(rental.SignatureHeader)
 	if len(headers) == 0 {

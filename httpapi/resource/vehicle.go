@@ -148,7 +148,7 @@ func controls(t telematics.Twin) []telematics.Action {
 		return []telematics.Action{} // nothing could execute them
 	}
 	actions := slices.Clone(telematics.ControlActions)
-	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Carry(t.Vehicle, a) })
+	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Supports(t.Vehicle, a) })
 }
 
 // signals lists the fields of which the vehicle has ever reported a value, by the names of the

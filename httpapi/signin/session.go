@@ -24,8 +24,8 @@ type session struct {
 	End     time.Time `json:"end"`               // when the session ends, whatever its tokens
 }
 
-// secret is the value of a cookie. Of it follow the key of the session in the store, and the one
-// that it is sealed with: who reads the store has neither.
+// secret is the value of a cookie. The session's key in the store and the key that it is encrypted
+// with are derived from it, so the store alone reveals neither.
 type secret [32]byte
 
 func newSecret() secret {

@@ -8,7 +8,7 @@
 // both have the same event, so no event is missing or sent twice.
 //
 // While the log does not answer, subscribers get an event that says so: silence would look
-// like no news.
+// as if there were no event.
 //
 // Feed.Run is the only goroutine; its caller owns it. A subscriber is the goroutine of its request.
 package stream

@@ -178,7 +178,7 @@ func claim(ctx context.Context, free chan struct{}) int {
 	}
 }
 
-// backoff is how long to wait after tries in a row that brought no news.
+// backoff is how long to wait after attempts in a row that changed nothing.
 var backoff = [...]time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
 
 // backoffAfter returns how long to wait after a number of tries without a result, counted from 1.

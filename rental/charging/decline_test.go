@@ -163,7 +163,7 @@ func TestAClientWithoutACardPaysWithTheFirst(t *testing.T) {
 	})
 }
 
-func TestWhatTheOwnerConfirmsIsPaidByANotice(t *testing.T) {
+func TestCharge_ConfirmedByItsOwnerIsPaidByANotice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.every = time.Minute
 		client, _ := w.client(asksFor)
@@ -184,9 +184,9 @@ func TestWhatTheOwnerConfirmsIsPaidByANotice(t *testing.T) {
 	})
 }
 
-// Notices get lost: no secret is set, the address is wrong, or the service was away for longer than
-// they are sent.
-func TestWhatTheOwnerConfirmsIsPaidWithoutANotice(t *testing.T) {
+// Notices get lost: no secret is set, the address is wrong, or the service was unavailable for
+// longer than they are sent.
+func TestCharge_ConfirmedByItsOwnerIsPaidWithoutANotice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.bank.Tell(nil)
 		w.every = time.Minute

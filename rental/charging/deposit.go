@@ -53,21 +53,21 @@ func (w *worker) continueHold(ctx context.Context, in rental.Intent) (rental.Res
 
 // capture takes a part of what is held. The rest is free.
 func (w *worker) capture(ctx context.Context) (rental.Result, error) {
-	return w.act(ctx, "capture", func(ctx context.Context, key string) (rental.Intent, error) {
+	return w.callOnce(ctx, "capture", func(ctx context.Context, key string) (rental.Intent, error) {
 		return w.Processor.Capture(ctx, key, w.job.Intent, w.job.CaptureAmount, w.job.Currency)
 	})
 }
 
 // release gives the deposit up.
 func (w *worker) release(ctx context.Context) (rental.Result, error) {
-	return w.act(ctx, "cancel", func(ctx context.Context, key string) (rental.Intent, error) {
+	return w.callOnce(ctx, "cancel", func(ctx context.Context, key string) (rental.Intent, error) {
 		return w.Processor.Cancel(ctx, key, w.job.Intent)
 	})
 }
 
-// act asks for something that can happen to a payment once, whatever it is called: each time the
-// key is a new one, after a look.
-func (w *worker) act(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
+// callOnce captures or cancels a payment, which can happen once. Each attempt has a new idempotency
+// key, after the payment's state was queried.
+func (w *worker) callOnce(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
 	if w.acted {
 		return w.retryLater(), nil
 	}

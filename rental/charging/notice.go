@@ -36,7 +36,7 @@ func (c *Collector) follow(ctx context.Context, n rental.Notice) error {
 	}
 }
 
-// wake has the charge looked at that a notice is about. What the notice itself says may be old.
+// wake makes the charge of a notice due to be queried: the notice itself may be outdated.
 func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 	state, woken, err := c.Ledger.WakeCharge(ctx, n.Object)
 	switch {

@@ -68,7 +68,7 @@ func TestANoticeThatCannotBeHandledComesAgain(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotOursOrSettledIsHandled(t *testing.T) {
+func TestNotice_OfAnUnknownOrSettledObjectIsHandled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		c := w.collect(nil)

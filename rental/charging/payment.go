@@ -85,13 +85,13 @@ func (w *worker) undecided() rental.Result {
 // continueAttempt goes on with a payment that has moved nothing: its last attempt was declined,
 // waits for the card's owner, or never came to be.
 func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.Result, error) {
-	isNews := in.Attempt != w.job.AttemptID ||
+	isNewAttempt := in.Attempt != w.job.AttemptID ||
 		// Refused before it was made an attempt.
 		in.Attempt == "" && in.Decline != nil && in.Decline.Code != w.job.DeclineCode
 	switch {
-	case in.Status == rental.IntentAction && (isNews || w.acted || w.job.DeclineCode != authentication):
+	case in.Status == rental.IntentAction && (isNewAttempt || w.acted || w.job.DeclineCode != authentication):
 		return w.declined(rental.Decline{Code: authentication, Action: true}, in.Attempt), nil
-	case in.Decline != nil && isNews:
+	case in.Decline != nil && isNewAttempt:
 		return w.declined(*in.Decline, in.Attempt), nil
 	case w.acted:
 		return w.retryLater(), nil
@@ -101,7 +101,7 @@ func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.
 	return w.confirm(ctx, in.ID)
 }
 
-// prepare makes the payment at the processor, and carries it out. Until its id is written down
+// prepare makes the payment at the processor, and carries it out. Until its id is stored
 // nothing can move, so one that was made and never heard of does no harm.
 func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	switch {

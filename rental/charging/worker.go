@@ -48,7 +48,7 @@ func (w *worker) process(ctx context.Context) (rental.Result, error) {
 	return w.payment(ctx)
 }
 
-// write writes down what is about to be done [MON-2], and takes it over into the job.
+// write stores what is about to be done [MON-2], and takes it over into the job.
 func (w *worker) write(ctx context.Context, r rental.Result) error {
 	ok, err := w.Ledger.WriteCharge(ctx, w.job, r)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *worker) retryLater() rental.Result {
 	return r
 }
 
-// settled is what became of a charge. What it was refused for is over.
+// settled is the result of a charge. The reason of an earlier refusal is over.
 func (w *worker) settled(s rental.ChargeState) rental.Result {
 	r := w.inState(s)
 	r.DeclineCode = ""
@@ -203,7 +203,7 @@ func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	return failure
 }
 
-// key names the request that is about to be made: the attempt is written down before.
+// key names the request that is about to be made: the attempt is stored before.
 func (w *worker) key(doing string) string {
 	return fmt.Sprintf("charge-%s-%s-%d", w.job.ID, doing, w.job.Attempts)
 }

@@ -107,7 +107,7 @@ var (
 )
 
 func (w *world) card(client rental.ClientID, conduct rentaltest.Conduct) rental.Method {
-	card := rentaltest.AnyCard()
+	card := rentaltest.NewCard()
 	w.bank.Behave(card.Token, conduct)
 	return w.ledger.GiveCard(client, card)
 }
@@ -193,10 +193,10 @@ func (r *register) Card(_ context.Context, token string) (rental.Card, string, e
 	return rental.Card{Token: token, ExpYear: 2031}, customer, nil
 }
 
-func (r *register) DropCard(_ context.Context, token string, line telematics.Activity) error {
+func (r *register) DropCard(_ context.Context, token string, entry telematics.Activity) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if line.Action == rental.MethodDropped && line.Actor == rental.System() && !line.At.IsZero() {
+	if entry.Action == rental.MethodDropped && entry.Actor == rental.System() && !entry.At.IsZero() {
 		r.dropped = append(r.dropped, token)
 	}
 	return nil

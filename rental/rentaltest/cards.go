@@ -80,7 +80,7 @@ func (m *Cards) Client(_ context.Context, agency telematics.AgencyID, subject st
 
 func (m *Cards) client(id rental.ClientID) *rental.Client { return &m.clients[id-1] }
 
-// SetCustomer writes down the processor's id of a client, once.
+// SetCustomer stores the processor's id of a client, once.
 func (m *Cards) SetCustomer(_ context.Context, id rental.ClientID, customer string) (rental.Client, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,7 +146,7 @@ func (m *Cards) AddMethod(_ context.Context, a rental.Addition) (rental.Added, e
 	}
 	added.Method = m.shown(added.Method)
 	m.take(a.Key, named{method: added.Method.ID})
-	m.line(a.Activity, added.Method)
+	m.addEntry(a.Activity, added.Method)
 	return added, nil
 }
 
@@ -235,7 +235,7 @@ func (m *Cards) KeepDecline(_ context.Context, key telematics.IdempotencyKey, de
 }
 
 // RemoveMethod removes a payment method.
-func (m *Cards) RemoveMethod(_ context.Context, id rental.ClientID, method rental.MethodID, line telematics.Activity) (rental.Method, error) {
+func (m *Cards) RemoveMethod(_ context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity) (rental.Method, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
@@ -250,19 +250,19 @@ func (m *Cards) RemoveMethod(_ context.Context, id rental.ClientID, method renta
 	case m.used[method]:
 		return rental.Method{}, rental.InUse()
 	}
-	return m.remove(at, line), nil
+	return m.remove(at, entry), nil
 }
 
-func (m *Cards) remove(at int, line telematics.Activity) rental.Method {
+func (m *Cards) remove(at int, entry telematics.Activity) rental.Method {
 	removed := m.shown(m.methods[at])
 	m.methods = slices.Delete(m.methods, at, at+1)
-	m.line(line, removed)
+	m.addEntry(entry, removed)
 	return removed
 }
 
 // SetDefault makes a payment method the default.
 func (m *Cards) SetDefault(
-	_ context.Context, id rental.ClientID, method rental.MethodID, line telematics.Activity, key *telematics.IdempotencyKey,
+	_ context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity, key *telematics.IdempotencyKey,
 ) (rental.Method, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -280,12 +280,12 @@ func (m *Cards) SetDefault(
 	}
 	m.client(id).Default = method
 	m.take(key, named{method: method})
-	m.line(line, m.shown(m.methods[at]))
+	m.addEntry(entry, m.shown(m.methods[at]))
 	return m.shown(m.methods[at]), false, nil
 }
 
 // DropCard removes the payment method with a token.
-func (m *Cards) DropCard(_ context.Context, token string, line telematics.Activity) error {
+func (m *Cards) DropCard(_ context.Context, token string, entry telematics.Activity) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := slices.IndexFunc(m.methods, func(method rental.Method) bool { return method.Token == token })
@@ -293,8 +293,8 @@ func (m *Cards) DropCard(_ context.Context, token string, line telematics.Activi
 		return m.err
 	}
 	c := m.client(m.methods[at].Client)
-	line.Agency = c.Agency
-	removed := m.remove(at, line)
+	entry.Agency = c.Agency
+	removed := m.remove(at, entry)
 	if c.Default == removed.ID {
 		c.Default = 0
 		if others := m.of(c.ID); len(others) > 0 {
@@ -304,7 +304,7 @@ func (m *Cards) DropCard(_ context.Context, token string, line telematics.Activi
 	return nil
 }
 
-// RefreshCard writes down what the processor changed of a card.
+// RefreshCard stores what the processor changed of a card.
 func (m *Cards) RefreshCard(_ context.Context, card rental.Card) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -316,10 +316,10 @@ func (m *Cards) RefreshCard(_ context.Context, card rental.Card) error {
 	return m.err
 }
 
-// line writes a line down, as a record does.
-func (m *Cards) line(line telematics.Activity, method rental.Method) {
-	line.ID, line.Outcome = int64(len(m.lines)+1), telematics.Executed
-	line.Details = map[string]any{"payment_method_id": int64(method.ID), "brand": method.Brand, "last_four": method.LastFour,
+// addEntry adds an audit log entry, as Postgres does.
+func (m *Cards) addEntry(entry telematics.Activity, method rental.Method) {
+	entry.ID, entry.Outcome = int64(len(m.lines)+1), telematics.Executed
+	entry.Details = map[string]any{"payment_method_id": int64(method.ID), "brand": method.Brand, "last_four": method.LastFour,
 		"exp_month": method.ExpMonth, "exp_year": method.ExpYear, "is_default": method.Default}
-	m.lines = append(m.lines, line)
+	m.lines = append(m.lines, entry)
 }

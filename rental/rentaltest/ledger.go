@@ -204,7 +204,7 @@ func (e *entry) apply(r rental.Result) {
 	}
 }
 
-// WriteCharge writes down what is about to be done.
+// WriteCharge stores what is about to be done.
 func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,7 +246,7 @@ func refused(s rental.ChargeState) bool {
 	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
 }
 
-// SettleCharge writes down what was learned, and gives the job back.
+// SettleCharge stores what was learned, and gives the job back.
 func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

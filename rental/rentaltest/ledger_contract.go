@@ -49,7 +49,7 @@ func LedgerContract(t *testing.T, open func(*testing.T) ChargeRecord) {
 		"ANewDefaultJustBeforeTheOldOneIsTriedIsTriedNext": newDefaultAtLast,
 		"AnotherGoalMeanwhileIsAnotherJob":                 anotherGoal,
 		"ARefundNamesThePaymentThatItGivesBack":            namesPayment,
-		"TriesWithoutNewsAreCounted":                       triesCounted,
+		"AttemptsThatChangeNothingAreCounted":              triesCounted,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -60,12 +60,6 @@ const (
 	shortLease = 50 * time.Millisecond
 	soonEnough = 20 * time.Second
 )
-
-// AnyCard returns an unused card.
-func AnyCard() rental.Card {
-	id := uuid.NewString()
-	return rental.Card{Token: "pm_" + id, Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "fp_" + id}
-}
 
 // due returns a charge of a kind that is due now.
 func due(k rental.ChargeKind) rental.Charge {
@@ -78,7 +72,7 @@ func due(k rental.ChargeKind) rental.Charge {
 
 func (r ChargeRecord) withCard(k rental.ChargeKind) (rental.ClientID, rental.Method, rental.Charge) {
 	client := r.Client()
-	card := r.GiveCard(client, AnyCard())
+	card := r.GiveCard(client, NewCard())
 	return client, card, r.Add(client, due(k))
 }
 
@@ -316,6 +310,6 @@ func triesCounted(t *testing.T, r ChargeRecord) {
 	}
 	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), rental.Result{State: rental.Declined, NextAttempt: time.Now().Add(-time.Second)})
 	if job := mustTake(t, r.Here, c.ID); job.Tries != 0 {
-		t.Errorf("%d tries after news", job.Tries)
+		t.Errorf("%d attempts after a change", job.Tries)
 	}
 }

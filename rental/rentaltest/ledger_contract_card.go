@@ -17,8 +17,8 @@ func whichCard(t *testing.T, r ChargeRecord) {
 		t.Fatalf("a client without a card pays with %+v", job.Card)
 	}
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "no_card", NextAttempt: time.Now().Add(-time.Second)})
-	first := r.GiveCard(client, AnyCard())
-	second := r.GiveCard(client, AnyCard())
+	first := r.GiveCard(client, NewCard())
+	second := r.GiveCard(client, NewCard())
 	job = mustTake(t, r.Here, c.ID)
 	if job.Card == nil || job.Card.ID != first.ID || !job.Card.Default {
 		t.Fatalf("the default is %d, not %+v", first.ID, job.Card)
@@ -37,7 +37,7 @@ func barredCard(t *testing.T, r ChargeRecord) {
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, DeclineCode: "stolen_card"})
 	mustNotBeDue(t, r.Here, c.ID)
-	other := r.GiveCard(client, AnyCard())
+	other := r.GiveCard(client, NewCard())
 	r.SetDefault(client, other)
 	job = mustTake(t, r.Here, c.ID)
 	if job.Card == nil || job.Card.ID != other.ID || job.Declines != 0 {
@@ -60,7 +60,7 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(-time.Second)})
 			job = mustTake(t, r.Here, c.ID)
 		}
-		other := r.GiveCard(client, AnyCard())
+		other := r.GiveCard(client, NewCard())
 		r.SetDefault(client, other)
 		if !asked {
 			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
@@ -79,7 +79,7 @@ func hopeless(t *testing.T, r ChargeRecord) {
 	refusal := rental.Result{State: rental.Failed, DeclineCode: "refused", NotRetryable: true}
 	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), refusal) // before any card was tried
 	mustNotBeDue(t, r.Here, c.ID)
-	other := r.GiveCard(client, AnyCard())
+	other := r.GiveCard(client, NewCard())
 	r.SetDefault(client, other)
 	must(t, settle(t, r.There), mustTake(t, r.There, c.ID), refusal)
 	mustNotBeDue(t, r.Here, c.ID)
@@ -89,7 +89,7 @@ func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTakeFor(t, r.Here, c.ID, shortLease)
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
-	other := r.GiveCard(client, AnyCard())
+	other := r.GiveCard(client, NewCard())
 	r.SetDefault(client, other)
 	again := takeInTime(t, r.There, c.ID)
 	must(t, write(t, r.There), again, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
@@ -104,7 +104,7 @@ func newDefaultBefore(t *testing.T, r ChargeRecord) {
 func newDefaultAtLast(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	other := r.GiveCard(client, AnyCard())
+	other := r.GiveCard(client, NewCard())
 	r.SetDefault(client, other)
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})

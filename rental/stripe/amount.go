@@ -39,8 +39,8 @@ func digitsThere(c rental.Currency) int {
 	return 2
 }
 
-// amountThere converts an amount for a request. What cannot be charged exactly is rounded half up:
-// to two decimals where there are three, to none where there are none.
+// amountThere converts an amount for a request. An amount that cannot be charged exactly is rounded
+// half up: to two decimals where there are three, to none where there are none.
 func amountThere(m rental.Minor, c rental.Currency) int64 {
 	there := shift(int64(m), digitsThere(c)-c.Digits())
 	if threeDecimal[c] {
@@ -49,8 +49,8 @@ func amountThere(m rental.Minor, c rental.Currency) int64 {
 	return there
 }
 
-// amountBack converts an amount to give back. What cannot be given back exactly is rounded down:
-// parts that are rounded up, each for itself, would be more than was paid.
+// amountBack converts an amount to give back. An amount that cannot be given back exactly is
+// rounded down: parts that are rounded up, each for itself, would be more than was paid.
 func amountBack(m rental.Minor, c rental.Currency) int64 {
 	there := amountThere(m, c)
 	for there > 0 && amountHere(there, string(c)) > m {

@@ -76,7 +76,7 @@ func TestAnErrorOfTheProcessorsOwnIsTheKeysAnswerForEver(t *testing.T) {
 	}
 }
 
-func TestWhatIsBusyHasDoneNothing(t *testing.T) {
+func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
 	w := newWorld(t)
 	card, prepared := w.card("pm_card_visa"), w.prepare(w.request(1_000, "EUR"))
 	w.breaks(sandbox.Fault{Kind: sandbox.TooMany, Path: confirms})

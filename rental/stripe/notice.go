@@ -42,7 +42,7 @@ func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error)
 		return rental.Notice{}, errNoEvent
 	}
 	n := rental.Notice{ID: event.ID, Type: string(event.Type), Live: event.Livemode}
-	n.Kind, n.Object = about(event)
+	n.Kind, n.Object = classify(event)
 	return n, nil
 }
 
@@ -52,9 +52,9 @@ type subject struct {
 	Intent json.RawMessage `json:"payment_intent"` // of a charge: an id, or the payment
 }
 
-// about returns what an event is about (https://docs.stripe.com/api/events/types). What cannot be
-// read is about nothing that we keep.
-func about(event api.Event) (rental.NoticeKind, string) {
+// classify returns the kind of an event and the id of its object; AboutOther where the event cannot
+// be read (https://docs.stripe.com/api/events/types).
+func classify(event api.Event) (rental.NoticeKind, string) {
 	var s subject
 	if json.Unmarshal(event.Data.Raw, &s) != nil {
 		return rental.AboutOther, ""

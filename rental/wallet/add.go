@@ -47,7 +47,7 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 		return rental.Added{}, rental.InvalidMethod(why, nil)
 	}
 	added, err := w.Cards.AddMethod(ctx, rental.Addition{
-		Client: client.ID, Card: card, Default: n.Default, Key: n.Key, Activity: w.late(n.Activity), Now: w.Now(),
+		Client: client.ID, Card: card, Default: n.Default, Key: n.Key, Activity: w.dateNow(n.Activity), Now: w.Now(),
 	})
 	var refusal *telematics.Error
 	switch {

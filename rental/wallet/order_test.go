@@ -100,7 +100,7 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 	}
 }
 
-// What may have been written down must not be detached: the record would name a card that is
+// What may have been stored must not be detached: the record would name a card that is
 // useless.
 func TestWhereTheRecordDoesNotAnswerNothingIsDetached(t *testing.T) {
 	p := newPurse(t)
@@ -141,7 +141,7 @@ func TestAddMethod_ADeclineThatCannotBeKeptIsReturned(t *testing.T) {
 	}
 }
 
-func TestWhoHangsUpBreaksNothingOff(t *testing.T) {
+func TestWallet_ChangesGoOnWhenTheCallerHangsUp(t *testing.T) {
 	p := newPurse(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

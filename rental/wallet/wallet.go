@@ -34,7 +34,7 @@ type Config struct {
 // Wallet keeps the payment methods of clients, in the record and at the processor.
 //
 // The record decides which card is charged: a card is attached at the processor before it is
-// written down, and removed from the record before it is detached there. What breaks off in between
+// stored, and removed from the record before it is detached there. What breaks off in between
 // leaves a card at the processor that is never charged, not one on record that does not exist.
 //
 // It is safe for concurrent use. A caller that hangs up does not break off a change.
@@ -67,7 +67,7 @@ func (w *Wallet) Remove(ctx context.Context, r rental.MethodRequest) error {
 	if err != nil {
 		return err
 	}
-	removed, err := w.Cards.RemoveMethod(ctx, client.ID, r.Method, w.late(r.Activity))
+	removed, err := w.Cards.RemoveMethod(ctx, client.ID, r.Method, w.dateNow(r.Activity))
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (w *Wallet) SetDefault(ctx context.Context, r rental.MethodRequest) (rental
 	if err != nil {
 		return rental.Method{}, false, err
 	}
-	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.late(r.Activity), r.Key)
+	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.dateNow(r.Activity), r.Key)
 }
 
 // change returns the context of a change: it goes on when its caller is gone, and ends with the
@@ -93,12 +93,12 @@ func (w *Wallet) change(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(context.WithoutCancel(ctx), w.Budget)
 }
 
-// late dates a line by the moment of its writing, as far as it can be known before.
-func (w *Wallet) late(line telematics.Activity) telematics.Activity {
+// dateNow sets the time of an entry to now, and adds the delay to its latency.
+func (w *Wallet) dateNow(entry telematics.Activity) telematics.Activity {
 	now := w.Now()
-	line.Latency += now.Sub(line.At)
-	line.At = now
-	return line
+	entry.Latency += now.Sub(entry.At)
+	entry.At = now
+	return entry
 }
 
 // detachBudget is how long an answer waits for a card to be detached.

@@ -252,7 +252,7 @@ func TestACardLastsToTheEndOfItsMonth(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-func TestWhatIsNoCardIsNotKept(t *testing.T) {
+func TestWallet_InvalidCardIsNotStored(t *testing.T) {
 	for _, spoil := range []func(*rental.Card){
 		func(c *rental.Card) { c.LastFour = "" }, func(c *rental.Card) { c.LastFour = "12a4" },
 		func(c *rental.Card) { c.ExpMonth = 13 }, func(c *rental.Card) { c.ExpMonth = 0 }, func(c *rental.Card) { c.ExpYear = 30 },

@@ -21,7 +21,7 @@ type rule struct {
 	topic string // in a pattern, %u stands for the user name and %c for the client id
 }
 
-// access is a Mosquitto access file. What it does not list is denied.
+// access is a Mosquitto access file. Topics that it does not list are denied.
 type access struct {
 	users    map[string][]rule
 	patterns []rule

@@ -145,7 +145,7 @@ func (c MQTTBalancerConfig) WriteFiles(port int) (string, error) {
 	})
 }
 
-// replaced changes a production configuration for this machine. What is to be changed must be
+// replaced changes a production configuration for this machine. Each line to change must be
 // there.
 func replaced(name, conf string, changes [][2]string) (string, error) {
 	for _, c := range changes {

@@ -35,7 +35,7 @@ func (m *Miniredis) URL() string { return redisURL(m.server.Addr()) }
 // SetTime stops its clock at a time.
 func (m *Miniredis) SetTime(t time.Time) { m.server.SetTime(t) }
 
-// Close disconnects every client. What was stored is lost.
+// Close disconnects every client. Its data are lost.
 func (m *Miniredis) Close() error {
 	m.server.Close()
 	return nil

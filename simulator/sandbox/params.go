@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// params are the parameters of a request. What an operation did not ask for is unknown.
+// params are the parameters of a request. Parameters that an operation did not read are unknown.
 type params struct {
 	values url.Values
 	read   map[string]bool

@@ -73,7 +73,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// record keeps a record of now for the connection; event is the element that caused it, or 0.
+// record keeps a record of the present state for the connection; event is the element that caused
+// it, or 0.
 func (u *Unit) record(event int) {
 	now := time.Now()
 	u.seen, u.recorded = u.state(), now

@@ -51,7 +51,7 @@ func New(db *pg.DB, sealer *Sealer) *Keys {
 	return &Keys{db: db, sealer: sealer, now: time.Now}
 }
 
-// AgencyKey returns a key in any state; false: there is none. What it says is at most Within old.
+// AgencyKey returns a key in any state; false: there is none. The answer is at most Within old.
 // The error of a secret that cannot be opened is that of an unavailable server.
 func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error) {
 	if !k.sealer.has() {
@@ -123,7 +123,7 @@ func (k *Keys) forget() {
 	k.reading.Forget("") // one in flight may have begun before the change
 }
 
-// agencyKeyRow is a key as it is written down.
+// agencyKeyRow is a key as it is stored.
 type agencyKeyRow struct {
 	ID         string     `db:"id"`
 	AgencyID   int64      `db:"agency_id"`

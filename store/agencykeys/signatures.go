@@ -29,7 +29,7 @@ const (
 	forgottenAfter = "600"
 )
 
-// Use uses a signature up. What it returns is durable, and decided by Postgres's clock alone. An
+// Use uses a signature up. The result is durable, and decided by Postgres's clock alone. An
 // error says that it is not known whether the signature is used up.
 func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
 	var rows []struct {

@@ -56,7 +56,7 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 	if isKeyTaken(err) {
 		return true, nil
 	}
-	return false, unavailable.Wrap("write down a bulk", err)
+	return false, unavailable.Wrap("store a bulk", err)
 }
 
 // RefuseBulk notes for which vehicles of a bulk there is no command, and why.

@@ -114,7 +114,7 @@ func TestAKeyStandsForABulkOrACommand(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), c); !claim.KeyTaken || err != nil {
 		t.Errorf("Claim = %+v, %v", claim, err)
 	}
-	made, found, err := p.Made(t.Context(), *b.Key)
+	made, found, err := p.FindByKey(t.Context(), *b.Key)
 	if err != nil || !found || made.Bulk != b.ID || made.Command.ID != telematics.NoCommand || made.Fingerprint != b.Key.Fingerprint {
 		t.Errorf("Made = %+v, %v, %v", made, found, err)
 	}
@@ -136,7 +136,7 @@ func TestAKeyIsForgottenAfterADay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if made, found, err := p.Made(t.Context(), *keys[0]); found || err != nil {
+	if made, found, err := p.FindByKey(t.Context(), *keys[0]); found || err != nil {
 		t.Errorf("a day later: %+v, %v", made, err)
 	}
 	again := newBulk(1)
@@ -150,11 +150,11 @@ func TestAKeyIsForgottenAfterADay(t *testing.T) {
 	if more, err := idempotency.Forget(t.Context(), p.DB, 1); more || err != nil {
 		t.Errorf("Forget = %v, %v; want nothing left to forget", more, err)
 	}
-	if _, found, err := p.Made(t.Context(), *keys[2]); !found || err != nil {
+	if _, found, err := p.FindByKey(t.Context(), *keys[2]); !found || err != nil {
 		t.Errorf("a young key is gone: %v", err)
 	}
 	for _, strange := range []string{"\x00", "\xff"} {
-		if _, found, err := p.Made(t.Context(), telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}); found || err != nil {
+		if _, found, err := p.FindByKey(t.Context(), telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}); found || err != nil {
 			t.Errorf("%q: %v, %v", strange, found, err)
 		}
 	}

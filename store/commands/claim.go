@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -17,7 +18,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// claimColumns are what is written down of an accepted command. A version that is null is not to be
+// claimColumns are what is stored of an accepted command. A version that is null is not to be
 // checked.
 var claimColumns = pg.RowSet{Name: "claim", Columns: []string{
 	"id uuid", "vehicle_id bigint", "agency_id bigint", "unit text", "action text", "parameters jsonb", "lane text",
@@ -62,7 +63,7 @@ func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occup
 // callers settle immediately what they have claimed.
 const claimAttempts = 64
 
-var errLaneFlaps = errors.New("the lane changes hands too fast")
+var errLaneFlaps = fmt.Errorf("no lane after %d attempts: other commands keep taking it", claimAttempts)
 
 // errStale means that the vehicle's record has another version than the command, and that nothing
 // was written.
@@ -149,7 +150,7 @@ func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]cl
 	return results, nil
 }
 
-// takeLanes writes down the commands whose lanes are free [LAW-5] and returns their numbers, with
+// takeLanes stores the commands whose lanes are free [LAW-5] and returns their numbers, with
 // what Postgres's clock says then, and which are stale, or for no vehicle that there is. Of the
 // others the lanes are taken.
 //

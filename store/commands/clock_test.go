@@ -75,7 +75,7 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	bulk := uuid.New()
 	exec(`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`, bulk)
 
-	if made, found, err := p.Made(t.Context(), *c.Key); err != nil || !found || made.Command.ID != c.ID {
+	if made, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || !found || made.Command.ID != c.ID {
 		t.Errorf("Made = %+v, %v, %v; want the first command", made, found, err)
 	}
 	for _, what := range []struct {
@@ -110,7 +110,7 @@ func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, found, err := p.Made(t.Context(), *c.Key); err != nil || found {
+	if _, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || found {
 		t.Errorf("Made = %v, %v; the key is outdated by Postgres's clock", found, err)
 	}
 }

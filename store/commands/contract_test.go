@@ -22,7 +22,7 @@ import (
 
 var (
 	_ broker.Commands     = (*Store)(nil)
-	_ broker.Halts        = KillSwitch{}
+	_ broker.Halts        = HaltStore{}
 	_ broker.Clock        = (*pg.DB)(nil)
 	_ broker.AuditLog     = (*activity.Log)(nil)
 	_ ingest.UnknownUnits = (*vehicles.Fleet)(nil)

@@ -38,16 +38,17 @@ func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
 	return &keyRow{AgencyID: int64(k.Agency), Subject: k.Subject, Key: k.Key, Fingerprint: hex.EncodeToString(k.Fingerprint[:])}
 }
 
-// Made returns what was made under an idempotency key, as it is now. What was not
-// executed, and never will be, has freed its key; so has telematics.KeptFor.
-func (s *Store) Made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+// FindByKey returns the command or the bulk that was made under an idempotency key, in its present
+// state. It finds none where the command was not executed and never will be, or after
+// telematics.KeptFor.
+func (s *Store) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	made, found, err := s.made(ctx, k)
 	return made, found, unavailable.Wrap("look for an idempotency key", err)
 }
 
-func (s *Store) made(ctx context.Context, k telematics.IdempotencyKey) (delivery.Made, bool, error) {
+func (s *Store) made(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	if !pg.Searchable(k.Subject, k.Key) {
-		return delivery.Made{}, false, nil
+		return delivery.KeyResult{}, false, nil
 	}
 	var rows []struct {
 		Fingerprint []byte     `db:"fingerprint"`
@@ -61,7 +62,7 @@ func (s *Store) made(ctx context.Context, k telematics.IdempotencyKey) (delivery
 		where agency_id = $1 and subject = $2 and key = $3`,
 		k.Agency, k.Subject, k.Key)
 	if err != nil || len(rows) == 0 {
-		return delivery.Made{}, false, err
+		return delivery.KeyResult{}, false, err
 	}
 	row := rows[0]
 	if row.Old {
@@ -69,18 +70,18 @@ func (s *Store) made(ctx context.Context, k telematics.IdempotencyKey) (delivery
 			delete from idempotency_keys
 			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+idempotency.KeptSince,
 			k.Agency, k.Subject, k.Key)
-		return delivery.Made{}, false, err
+		return delivery.KeyResult{}, false, err
 	}
-	made := delivery.Made{Bulk: pg.Deref(row.BulkID)}
+	made := delivery.KeyResult{Bulk: pg.Deref(row.BulkID)}
 	copy(made.Fingerprint[:], row.Fingerprint)
 	if row.CommandID == nil {
 		return made, true, nil
 	}
 	if made.Command, err = s.Command(ctx, *row.CommandID); err != nil {
-		return delivery.Made{}, false, err
+		return delivery.KeyResult{}, false, err
 	}
 	if made.Command.State.Outcome() == telematics.NotExecuted {
-		return delivery.Made{}, false, s.free(ctx, *row.CommandID)
+		return delivery.KeyResult{}, false, s.free(ctx, *row.CommandID)
 	}
 	return made, true, nil
 }

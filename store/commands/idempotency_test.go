@@ -24,7 +24,7 @@ func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
 	if _, err := p.Pool.Exec(`update commands set state = 'rejected', completed_at = now() where id = $1`, c.ID); err != nil {
 		t.Fatal(err)
 	}
-	if made, found, err := p.Made(t.Context(), *c.Key); found || err != nil {
+	if made, found, err := p.FindByKey(t.Context(), *c.Key); found || err != nil {
 		t.Fatalf("the key still names %s, which did nothing (%v)", made.Command.State, err)
 	}
 	again := brokertest.NewCommand(vehicle, telematics.Lock)

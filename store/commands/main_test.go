@@ -21,7 +21,7 @@ type instance struct {
 	*activity.Log
 	*vehicles.Fleet
 	*Store
-	KillSwitch
+	HaltStore
 	Numbers
 }
 
@@ -48,7 +48,7 @@ func openWith(tb testing.TB, config pg.Config) *instance {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &instance{db, activity.New(db), vehicles.New(db), New(db, noCache{}), KillSwitch{db}, Numbers{db}}
+	p := &instance{db, activity.New(db), vehicles.New(db), New(db, noCache{}), HaltStore{db}, Numbers{db}}
 	tb.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			tb.Error(err)

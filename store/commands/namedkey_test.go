@@ -38,7 +38,7 @@ func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
 		if claim, err := p.Claim(t.Context(), command); err != nil || !claim.KeyTaken {
 			t.Fatalf("Claim = %+v, %v", claim, err)
 		}
-		made, found, err := p.Made(t.Context(), *command.Key)
+		made, found, err := p.FindByKey(t.Context(), *command.Key)
 		if err != nil || !found || made.Fingerprint == command.Key.Fingerprint || made.Command.ID != telematics.NoCommand {
 			t.Errorf("Made = %+v, %v, %v", made, found, err)
 		}

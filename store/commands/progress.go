@@ -30,7 +30,7 @@ type noteRow struct {
 	progressRow
 }
 
-// StoreProgress writes down how far commands have come. It brings an open one to sent, or received,
+// StoreProgress stores how far commands have come. It brings an open one to sent, or received,
 // and never back; of each time the first stays, and of attempts the most.
 func (s *Store) StoreProgress(ctx context.Context, notes []delivery.Note) error {
 	for batch := range slices.Chunk(notes, s.db.MaxBatch()) {

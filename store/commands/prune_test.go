@@ -61,13 +61,13 @@ func TestPrune_RemovesWholeMonthsBeforeThoseThatAreKept(t *testing.T) {
 
 	// Units repeat their results after any time: a pruned command was not lost.
 	for _, c := range []telematics.Command{outdated, older} {
-		if fate := noteUnrecorded(t, p, unrecorded(unit, c.ID)); fate.Unknown || fate.Noted {
-			t.Errorf("a pruned command is taken for one that was lost: %+v", fate)
+		if result := noteUnrecorded(t, p, unrecorded(unit, c.ID)); result.Unknown || result.Noted {
+			t.Errorf("a pruned command is taken for one that was lost: %+v", result)
 		}
 	}
 	lost := madeAt(vehicle, since.Add(time.Hour))
-	if fate := noteUnrecorded(t, p, unrecorded(unit, lost.ID)); !fate.Noted {
-		t.Errorf("a lost command: %+v", fate)
+	if result := noteUnrecorded(t, p, unrecorded(unit, lost.ID)); !result.Noted {
+		t.Errorf("a lost command: %+v", result)
 	}
 	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: kept.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
 		t.Errorf("a late answer to an unknown command that is kept: %v, %v", ok, err)

@@ -50,8 +50,8 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 			if c, err := p.Command(t.Context(), large.ID); err != nil || c.Reported == nil || len(c.Reported.Values) == 0 {
 				t.Errorf("Command: %v", err)
 			}
-			if news, err := p.Updates(t.Context(), []uuid.UUID{large.ID, small.ID}, nil); err != nil || len(news) != 2 {
-				t.Errorf("News: %d, %v", len(news), err)
+			if updates, err := p.Updates(t.Context(), []uuid.UUID{large.ID, small.ID}, nil); err != nil || len(updates) != 2 {
+				t.Errorf("Updates: %d, %v", len(updates), err)
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func TestAStaleClaimSharesItsStatement(t *testing.T) {
 	if err := p.Pool.Select(&written, `select id from commands order by seq`); err != nil || len(written) != 4 {
 		t.Errorf("written %v, %v; want those that were taken", written, err)
 	}
-	if made, found, err := p.Made(t.Context(), *keyed.Key); err != nil || found {
+	if made, found, err := p.FindByKey(t.Context(), *keyed.Key); err != nil || found {
 		t.Errorf("the key of a stale claim holds %+v, %v", made, err)
 	}
 }

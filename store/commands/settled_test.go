@@ -120,7 +120,7 @@ func TestMoveSettled_MovesWhatIsOldAndSettled(t *testing.T) {
 			t.Errorf("page %d: %+v, %v\nwant %+v", first, page, err, want)
 		}
 	}
-	if made, found, err := p.Made(t.Context(), *key); err != nil || !found || made.Command.ID != keyed.ID {
+	if made, found, err := p.FindByKey(t.Context(), *key); err != nil || !found || made.Command.ID != keyed.ID {
 		t.Errorf("Made = %+v, %v, %v", made, found, err)
 	}
 }
@@ -205,8 +205,8 @@ func TestSettle_LateAnswerToAMovedCommand(t *testing.T) {
 				if err != nil || ok != from.MayBecome(to) {
 					t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
 				}
-				if fate := noteUnrecorded(t, p, unrecorded(unit, c.ID)); fate.Unknown || fate.Noted {
-					t.Errorf("taken for a command that was lost: %+v", fate)
+				if result := noteUnrecorded(t, p, unrecorded(unit, c.ID)); result.Unknown || result.Noted {
+					t.Errorf("taken for a command that was lost: %+v", result)
 				}
 				if !ok {
 					wantAt(t, p, c.ID, partitionOf(c))

@@ -76,7 +76,7 @@ func rounds(settlements []*delivery.Settlement) [][]int {
 	return split
 }
 
-// settlementColumns are what a settlement writes down.
+// settlementColumns are what a settlement stores.
 var settlementColumns = pg.RowSet{Name: "settlement", Columns: []string{
 	"id uuid", "unit text", "state text", "reason text", "detail text", "reported json", "at timestamptz",
 	"sent_at timestamptz", "attempts integer", "received_at timestamptz", "retransmitted text",

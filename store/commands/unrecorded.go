@@ -28,8 +28,8 @@ type unrecordedRow struct {
 // vehicle: once, with its audit log entry, and no more than delivery.MaxUnrecorded of a unit within
 // an hour, or a few more where instances do so at the same moment.
 func (s *Store) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
-	fate, err := s.unrecorded.Do(ctx, u)
-	return fate, unavailable.Wrap("note an answer to a command that is not on record", err)
+	result, err := s.unrecorded.Do(ctx, u)
+	return result, unavailable.Wrap("store an answer to an unrecorded command", err)
 }
 
 func newUnrecordedRow(u delivery.Unrecorded) unrecordedRow {
@@ -98,13 +98,13 @@ func (s *Store) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorde
 	if err != nil {
 		return nil, err
 	}
-	fates := make([]delivery.UnrecordedResult, len(answers))
+	results := make([]delivery.UnrecordedResult, len(answers))
 	for _, u := range unknown {
 		place, ok := places[answer{u.Unit, u.CommandID}]
 		if !ok {
-			return nil, fmt.Errorf("answer of %s to %s was not given", u.Unit, u.CommandID)
+			return nil, fmt.Errorf("postgres returned an answer of %s to %s that is not in the batch", u.Unit, u.CommandID)
 		}
-		fates[place] = delivery.UnrecordedResult{Unknown: true, Noted: u.Noted, Vehicle: telematics.VehicleID(u.VehicleID)}
+		results[place] = delivery.UnrecordedResult{Unknown: true, Noted: u.Noted, Vehicle: telematics.VehicleID(u.VehicleID)}
 	}
-	return fates, nil
+	return results, nil
 }

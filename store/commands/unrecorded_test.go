@@ -19,22 +19,22 @@ func unrecorded(unit telematics.Unit, id telematics.CommandID) delivery.Unrecord
 
 func noteUnrecorded(t *testing.T, p *instance, u delivery.Unrecorded) delivery.UnrecordedResult {
 	t.Helper()
-	fate, err := p.StoreUnrecorded(t.Context(), u)
+	result, err := p.StoreUnrecorded(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fate
+	return result
 }
 
 func TestStoreUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	lost := unrecorded(unit, uuid.New())
-	if fate := noteUnrecorded(t, p, lost); !fate.Unknown || !fate.Noted || fate.Vehicle != vehicle {
-		t.Errorf("fate %+v", fate)
+	if result := noteUnrecorded(t, p, lost); !result.Unknown || !result.Noted || result.Vehicle != vehicle {
+		t.Errorf("result %+v", result)
 	}
-	if fate := noteUnrecorded(t, p, lost); fate.Unknown || fate.Noted {
-		t.Errorf("fate of the same answer again: %+v", fate)
+	if result := noteUnrecorded(t, p, lost); result.Unknown || result.Noted {
+		t.Errorf("result of the same answer again: %+v", result)
 	}
 	failed := unrecorded(unit, uuid.New())
 	failed.Answer.State, failed.Answer.Reason, failed.Answer.At = telematics.Failed, "interrupted", time.Unix(0, 0)
@@ -64,8 +64,8 @@ func TestStoreUnrecorded_LeavesCommandsOnRecordAndUnitsWithoutAVehicle(t *testin
 		"a unit without a vehicle":        unrecorded("unit-9", uuid.New()),
 		"another's command, not its unit": unrecorded("unit-9", c.ID),
 	} {
-		if fate := noteUnrecorded(t, p, u); fate.Unknown || fate.Noted {
-			t.Errorf("%s: %+v", name, fate)
+		if result := noteUnrecorded(t, p, u); result.Unknown || result.Noted {
+			t.Errorf("%s: %+v", name, result)
 		}
 	}
 }
@@ -79,29 +79,29 @@ func TestStoreUnrecorded_IsBoundedForEachUnit(t *testing.T) {
 		batch = append(batch, unrecorded(unit, uuid.New()))
 	}
 	batch = append(batch, unrecorded(other, uuid.New()))
-	fates, err := p.noteUnrecorded(t.Context(), batch)
+	results, err := p.noteUnrecorded(t.Context(), batch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	noted := 0
-	for _, fate := range fates {
-		if !fate.Unknown {
-			t.Errorf("fate %+v", fate)
+	for _, result := range results {
+		if !result.Unknown {
+			t.Errorf("result %+v", result)
 		}
-		if fate.Noted {
+		if result.Noted {
 			noted++
 		}
 	}
-	if noted != delivery.MaxUnrecorded+1 || !fates[len(fates)-1].Noted {
-		t.Errorf("%d of the batch are written down", noted)
+	if noted != delivery.MaxUnrecorded+1 || !results[len(results)-1].Noted {
+		t.Errorf("%d of the batch are stored", noted)
 	}
-	if fate := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); fate.Noted {
-		t.Error("written down beyond the bound")
+	if result := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); result.Noted {
+		t.Error("stored beyond the bound")
 	}
 	if _, err := p.Pool.Exec(`update unrecorded_answers set noted_at = noted_at - interval '1 hour'`); err != nil {
 		t.Fatal(err)
 	}
-	if fate := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); !fate.Noted {
-		t.Error("not written down an hour later")
+	if result := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); !result.Noted {
+		t.Error("not stored an hour later")
 	}
 }

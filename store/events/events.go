@@ -1,7 +1,7 @@
 // Package events is the log of what has changed, in streams of Redis that all instances write and
 // follow: one, or in a Redis Cluster several, each of which has the events of some vehicles.
 //
-// A place in the log is the id of an entry of each stream. What comes after it is complete if and
+// A place in the log is the id of an entry of each stream. The events after it are complete if and
 // only if those entries are still there: a stream that was emptied, or cut off beyond the place,
 // does not have its entry any more.
 package events
@@ -34,8 +34,8 @@ const (
 	// Redis, and a quarter of an hour of a fleet that has 100 events a second.
 	eventsKept = 100_000
 	// keptFor is about how long an event can be read again, where they are fewer. Half: a
-	// subscriber that was away for longer reads anew what it shows; double: positions of vehicles
-	// are in Redis for longer.
+	// subscriber that was disconnected for longer reads anew what it shows; double: positions of
+	// vehicles are in Redis for longer.
 	keptFor = time.Hour
 	// trimEvery is between two removals of what is older. Half: more requests; double: it is there
 	// for a minute more.

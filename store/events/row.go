@@ -19,7 +19,7 @@ import (
 // eventField is the one field of an entry in the stream of events.
 const eventField = "e"
 
-// maxValue bounds a value in an event, in bytes of JSON. What one vehicle says must fill
+// maxValue bounds a value in an event, in bytes of JSON. Reports of one vehicle must fill
 // neither Redis, which keeps the last 100,000, nor the buffers of subscribers.
 const maxValue = 2 << 10
 

@@ -247,7 +247,7 @@ func TestAStatementThatAnswersTooLittleIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatIsBegunGoesWithTheOthersAndWaitsForItsResult(t *testing.T) {
+func TestBatcher_BegunRequestsShareABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statement{}
 		g := s.group()

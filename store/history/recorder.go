@@ -93,7 +93,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			defer cancel()
 			r.Flush(last)
 			if left := r.sampler.Waiting(); left > 0 {
-				r.log.Warn("telemetry history lost that postgres did not take before the end", "samples", left)
+				r.log.Warn("telemetry samples lost at shutdown, postgres write failed", "samples", left)
 			}
 			return nil
 		}
@@ -111,9 +111,9 @@ func (r *Recorder) keepPartitions(ctx context.Context, ready chan<- struct{}) {
 			return
 		case err != nil:
 			again = keepAgain
-			r.log.Warn("partitions of the telemetry history not kept, retrying", "err", err)
+			r.log.Warn("telemetry partitions not updated, retrying", "err", err)
 		case added+dropped > 0:
-			r.log.Info("partitions of the telemetry history", "added", added, "dropped", dropped, "days", r.days)
+			r.log.Info("telemetry partitions updated", "added", added, "dropped", dropped, "days", r.days)
 		}
 		if err == nil && !said {
 			close(ready)

@@ -33,7 +33,7 @@ type Names struct {
 	Refusal *telematics.Error // a refusal that is to be repeated
 }
 
-// Take writes down, as a part of a transaction, what an idempotency key stands for. Where the key
+// Take stores, as a part of a transaction, what an idempotency key stands for. Where the key
 // is in use it returns what for, and has written nothing; where that was another request it fails
 // with IdempotencyMismatch. It waits for a concurrent transaction that takes the same key. Without
 // a key it does nothing.

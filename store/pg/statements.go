@@ -198,14 +198,14 @@ func (t *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Re
 	return t.tx.ExecContext(ctx, query, args...)
 }
 
-// Querier reads all rows of a query into a slice of structs: by plans, in a transaction of theirs,
-// or on any connection.
+// Querier reads all rows of a query into a slice of structs: [Statements], a transaction on them,
+// or any connection.
 type Querier interface {
 	Select(ctx context.Context, rows any, query string, args ...any) error
 }
 
-// RowQuerier is plans, or a transaction of theirs. What is read with each command is read row by
-// row: for a slice of structs sqlx looks up each time where their columns are.
+// RowQuerier is [Statements], or a transaction on them. Queries of each command read row by row:
+// for a slice of structs sqlx resolves their columns each time.
 type RowQuerier interface {
 	Querier
 	Each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error

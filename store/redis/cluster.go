@@ -7,8 +7,8 @@ import (
 )
 
 // A Redis Cluster divides 16,384 slots among its masters, mostly as a few ranges of neighbours. A
-// part is one such range: trips to Redis, and keys of no vehicle, are divided by it, so that an
-// unavailable master delays only the vehicles of its slots.
+// part is one such range: round trips to Redis, and keys of no vehicle, are divided by it, so that
+// an unavailable master delays only the vehicles of its slots.
 const (
 	clusterSlots = 16384
 	clusterParts = 32

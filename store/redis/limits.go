@@ -26,13 +26,13 @@ var errNotCounted = unavailable.Mark(errors.New("count request: redis did not an
 type Limits struct {
 	db *DB
 	// From limits whose entries are in one place.
-	takes   *groupcommit.Batcher[[]telematics.Limit, taken]
+	takes   *groupcommit.Batcher[[]telematics.Limit, takeResult]
 	timeout time.Duration
 	breaker *unavailable.Breaker
 }
 
-// taken is the result of one request.
-type taken struct {
+// takeResult is the result of one request.
+type takeResult struct {
 	quotas []telematics.Quota
 	err    error
 }
@@ -92,7 +92,7 @@ return requests
 // Take takes from limits in their order, and stops at the first that has too little left, from
 // which it takes nothing. It returns the quotas of the limits up to that one. What is unused of a
 // limit adds up, to its rate. An error says that not all were counted; it comes soon. It is one
-// trip to Redis, in a cluster one for each limit: their entries are at different masters.
+// round trip to Redis, in a cluster one for each limit: their entries are at different masters.
 func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
 	if !l.breaker.Allow() {
 		return nil, errNotCounted
@@ -124,15 +124,15 @@ func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telemat
 	return quotas, nil
 }
 
-// takeTogether takes from limits whose entries are in one place, in one trip with other requests
-// that come at the same time.
+// takeTogether takes from limits whose entries are in one place, in one round trip with other
+// requests that come at the same time.
 func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
 	taken, err := l.takes.Do(ctx, limits)
 	return taken.quotas, cmp.Or(err, taken.err)
 }
 
-// takeEach runs the script in one trip: once for all requests, in a cluster once for each.
-func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([]taken, error) {
+// takeEach runs the script in one round trip: once for all requests, in a cluster once for each.
+func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([]takeResult, error) {
 	together := len(requests)
 	if l.db.isCluster() {
 		together = 1
@@ -153,7 +153,7 @@ func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([
 	if err != nil {
 		return nil, err
 	}
-	results := make([]taken, len(requests))
+	results := make([]takeResult, len(requests))
 	for i, limits := range requests {
 		results[i].quotas, results[i].err = decodeQuotas(limits, replies[i/together], i%together)
 	}

@@ -131,7 +131,7 @@ func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
+func TestLimits_UnusedRequestsComeBackOneByOne(t *testing.T) {
 	server := storetest.StartMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
@@ -165,7 +165,7 @@ func TestWhatIsUnusedOfAnHourComesBackOneByOne(t *testing.T) {
 	}
 }
 
-func TestWhatIsCountedIsForgottenWithinAMinute(t *testing.T) {
+func TestLimits_EntryExpiresWithinAMinute(t *testing.T) {
 	db := open(t, storetest.StartRedis(t).URL())
 	l := patient(NewLimits(db))
 	for range 10 {
@@ -328,7 +328,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 			}
 			for i, result := range results {
 				if got := remaining(result.quotas); result.err != nil || !slices.Equal(got, want[i]) {
-					t.Errorf("request %d of one trip: %v, %v, want %v", i+1, got, result.err, want[i])
+					t.Errorf("request %d of one round trip: %v, %v, want %v", i+1, got, result.err, want[i])
 				}
 			}
 		})

@@ -82,7 +82,7 @@ func (t *PendingTable) Register(p delivery.Pending) (added func(context.Context)
 	}
 }
 
-// register adds commands in one trip, of which each has its own error.
+// register adds commands in one round trip, of which each has its own error.
 func (t *PendingTable) register(ctx context.Context, commands []delivery.Pending) ([]error, error) {
 	entries := make([]*redis.StatusCmd, len(commands))
 	pipe := t.db.Client.Pipeline()
@@ -118,7 +118,7 @@ func (t *PendingTable) Contains(ctx context.Context, commands []delivery.Pending
 		entries := make([]*redis.IntCmd, len(trip))
 		_, err := t.db.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, p := range trip {
-				// One by one: a cluster has them apart.
+				// One call for each: in a cluster they are in different slots.
 				entries[i] = pipe.Exists(ctx, pendingKey(p.Unit, p.Command))
 			}
 			return nil

@@ -195,7 +195,7 @@ func whyNotWritten(err error) string {
 	return ""
 }
 
-// NewBatcher returns a batcher of calls that share a trip to Redis.
+// NewBatcher returns a batcher of calls that share a round trip to Redis.
 func NewBatcher[Req, Res any](run func(context.Context, []Req) ([]Res, error)) *groupcommit.Batcher[Req, Res] {
 	return groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: tripTimeout}, run)
 }
@@ -206,9 +206,10 @@ type ScriptCall struct {
 	Args []any
 }
 
-// RunScript runs a script for each call, in one trip, and returns their replies, of which each has
-// its own error. A server that does not have the script, because it is new or was emptied, gets it
-// first. What after adds to the trip runs after the script, and again if that runs again.
+// RunScript runs a script for each call, in one round trip, and returns their replies, of which
+// each has its own error. A server that does not have the script, because it is new or was emptied,
+// gets it first. What after adds to the round trip runs after the script, and again if that runs
+// again.
 func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []ScriptCall, after ...func(redis.Pipeliner)) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(calls))
 	run := func() (missing bool) {

@@ -3,10 +3,11 @@ package redis
 import "time"
 
 const (
-	// Calls that share a trip. Half: more trips under load; double: longer pauses for others.
+	// Calls that share a round trip. Half: more round trips under load; double: longer pauses for
+	// others.
 	tripBatch = 256
-	// Time of a trip, with the library's second try. Half: the try is cut off; double: commands
-	// outlive their budgets.
+	// Time of a round trip, with the library's second try. Half: the try is cut off; double:
+	// commands outlive their budgets.
 	tripTimeout = 3 * time.Second
 
 	// ReadTimeout is how long a request waits for what it can do without. Half: a busy server

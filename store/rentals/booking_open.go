@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics"
 )
 
-// OpenBooking makes a booking, at the terms and the price of now. It reports true, and makes
+// OpenBooking makes a booking, at the present terms and price. It reports true, and makes
 // nothing, where an earlier request under the same idempotency key has made it.
 //
 // It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has

@@ -237,7 +237,7 @@ func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
 	}
 }
 
-func TestWhatADraftIsRefusedForIsFoundInTheRecord(t *testing.T) {
+func TestBook_DraftIsRefusedByWhatIsStored(t *testing.T) {
 	w := newRentalWorld(t)
 	w.exec(`update vehicles set hourly_rate = null where id = 2`)
 	w.exec(`update vehicles set status = 'maintenance' where id = 3`)

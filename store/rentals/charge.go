@@ -20,7 +20,7 @@ import (
 // Charges is the charges that are to be carried out. It is safe for concurrent use.
 type Charges struct{ DB *pg.DB }
 
-// stuckAfter is how many looks at a charge bring no news, in a row, before it is stuck: they take
+// stuckAfter is how many attempts in a row change nothing before a charge is stuck: they take
 // some two minutes.
 const stuckAfter = 5
 
@@ -91,12 +91,12 @@ func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Resul
 		if err := writeAttempt(ctx, tx, job, r); err != nil {
 			return err
 		}
-		return writeLine(ctx, tx, r)
+		return writeEntry(ctx, tx, r)
 	})
-	return ok && err == nil, unavailable.Wrap("write down what is about to be done about a charge", err)
+	return ok && err == nil, unavailable.Wrap("store what is about to be done about a charge", err)
 }
 
-func writeLine(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
+func writeEntry(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
 	if r.Activity == nil {
 		return nil
 	}
@@ -153,13 +153,13 @@ func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Resu
 		if err := writeOutcome(ctx, tx, job, r, held, standing); err != nil {
 			return err
 		}
-		return writeLine(ctx, tx, r)
+		return writeEntry(ctx, tx, r)
 	})
 	return ok && err == nil, unavailable.Wrap("settle a charge", err)
 }
 
-// standing is a client's default payment method; zero: there is none.
-type standing struct {
+// defaultMethod is a client's default payment method; zero: there is none.
+type defaultMethod struct {
 	ID    int64  `db:"id"`
 	Token string `db:"token"`
 	Card  string `db:"card"` // fingerprint, else token
@@ -173,20 +173,20 @@ func keepClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) error {
 
 // defaultOf keeps the client of a payment as it is, and returns its default where it matters:
 // after a refusal that another card may mend.
-func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) (standing, error) {
+func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) (defaultMethod, error) {
 	if job.Kind == rental.RefundCharge {
-		return standing{}, nil
+		return defaultMethod{}, nil
 	}
 	if err := keepClient(ctx, tx, job.Client); err != nil || !refused(r.State) || r.NotRetryable {
-		return standing{}, err
+		return defaultMethod{}, err
 	}
-	var s standing
+	var s defaultMethod
 	err := tx.GetContext(ctx, &s, `
 		select m.id, m.token, coalesce(m.fingerprint, m.token) as card
 		from clients c join payment_methods m on m.id = c.default_payment_method_id
 		where c.id = $1`, job.Client)
 	if errors.Is(err, sql.ErrNoRows) {
-		return standing{}, nil
+		return defaultMethod{}, nil
 	}
 	return s, err
 }
@@ -198,7 +198,7 @@ func refused(s rental.ChargeState) bool {
 
 // writeOutcome writes what was learned. What happened meanwhile makes the charge due again
 // immediately: another goal, or a default that was set since the card was tried.
-func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s standing) error {
+func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s defaultMethod) error {
 	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
 	_, err := tx.ExecContext(ctx, `
 		with now as (

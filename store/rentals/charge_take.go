@@ -47,7 +47,7 @@ func (r jobRow) job() rental.Job {
 }
 
 // TakeCharges takes up to limit charges that are due, each for one worker, for the length of a
-// lease by Postgres's clock. What happens to a charge from here on is marked in it anew. The card
+// lease by Postgres's clock. Later changes of a charge are marked in it anew. The card
 // is the charge's own, else the booking's, else the default, and none that it must not be tried
 // with.
 func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]rental.Job, error) {

@@ -141,7 +141,7 @@ func TestAChargeIsReadAsItWasWritten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
-	card := m.giveCard(client, rentaltest.AnyCard())
+	card := m.giveCard(client, rentaltest.NewCard())
 	c := m.add(client, rental.Charge{Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY", Amount: 5000, Settled: 5000, Goal: rental.Capture, CaptureAmount: 300})
 	at := time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
 	m.exec(`update charges set fee = 'cleaning', reason = 'mud', payment_method_id = $2, brand = 'amex', last_four = '0005', intent = 'pi_1', seen = 'ch_1',
@@ -214,8 +214,8 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
-	m.giveCard(client, rentaltest.AnyCard())
-	other := m.giveCard(client, rentaltest.AnyCard())
+	m.giveCard(client, rentaltest.NewCard())
+	other := m.giveCard(client, rentaltest.NewCard())
 	c := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now().Add(-time.Minute)})
 	jobs, err := p.TakeCharges(t.Context(), 1, time.Hour)
 	if err != nil || len(jobs) != 1 {

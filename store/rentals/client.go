@@ -68,11 +68,11 @@ func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (rental.Cl
 	return row.client(), err
 }
 
-// SetCustomer writes down the processor's id of a client, unless there is one already, and returns
+// SetCustomer stores the processor's id of a client, unless there is one already, and returns
 // the client as it is then.
 func (p Cards) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (rental.Client, error) {
 	var row clientRow
 	err := p.DB.Pool.GetContext(ctx, &row, `
 		update clients set customer = coalesce(customer, $2) where id = $1 returning `+clientColumns, id, customer)
-	return row.client(), unavailable.Wrap("write down a customer", err)
+	return row.client(), unavailable.Wrap("store a customer", err)
 }

@@ -33,7 +33,7 @@ func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 	var charges []rental.Charge
 	for range 20 {
 		client := m.client()
-		m.giveCard(client, rentaltest.AnyCard())
+		m.giveCard(client, rentaltest.NewCard())
 		booking := m.booking(client)
 		for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge} {
 			c := rental.Charge{Booking: booking, Kind: kind, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 13_200, NextAttempt: time.Now()}

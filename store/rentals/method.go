@@ -67,7 +67,7 @@ func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.Client
 }
 
 // RemoveMethod removes a payment method, and returns it.
-func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rental.MethodID, line telematics.Activity) (rental.Method, error) {
+func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity) (rental.Method, error) {
 	var removed rental.Method
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
 		if _, err := lockClient(ctx, tx, id); err != nil {
@@ -88,7 +88,7 @@ func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rent
 			return rental.InUse()
 		}
 		removed = m
-		return deleteMethod(ctx, tx, m, line)
+		return deleteMethod(ctx, tx, m, entry)
 	})
 	return removed, unavailable.Wrap("remove a payment method", err)
 }
@@ -114,19 +114,19 @@ func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method re
 	return used, err
 }
 
-func deleteMethod(ctx context.Context, tx *sqlx.Tx, m rental.Method, line telematics.Activity) error {
+func deleteMethod(ctx context.Context, tx *sqlx.Tx, m rental.Method, entry telematics.Activity) error {
 	if err := barCard(ctx, tx, m.ID); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, `delete from payment_methods where id = $1`, m.ID); err != nil {
 		return err
 	}
-	return addMethodLine(ctx, tx, line, m)
+	return addMethodEntry(ctx, tx, entry, m)
 }
 
 // SetDefault makes a payment method the default, and charges that were declined due with it.
 func (p Cards) SetDefault(
-	ctx context.Context, id rental.ClientID, method rental.MethodID, line telematics.Activity, key *telematics.IdempotencyKey,
+	ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity, key *telematics.IdempotencyKey,
 ) (rental.Method, bool, error) {
 	var m rental.Method
 	var replayed bool
@@ -150,7 +150,7 @@ func (p Cards) SetDefault(
 		if err := takeMethodKey(ctx, tx, key, m.ID); err != nil {
 			return err
 		}
-		return addMethodLine(ctx, tx, line, m)
+		return addMethodEntry(ctx, tx, entry, m)
 	})
 	return m, replayed, unavailable.Wrap("set the default payment method", err)
 }
@@ -176,15 +176,15 @@ func makeDefault(ctx context.Context, tx *sqlx.Tx, m *rental.Method, renewed boo
 }
 
 // DropCard removes the payment method with a token that the processor no longer holds.
-func (p Cards) DropCard(ctx context.Context, token string, line telematics.Activity) error {
+func (p Cards) DropCard(ctx context.Context, token string, entry telematics.Activity) error {
 	err := p.withCard(ctx, token, func(tx *sqlx.Tx, client rental.Client, m rental.Method) error {
-		line.Agency = client.Agency
+		entry.Agency = client.Agency
 		if m.Default {
 			if err := passDefault(ctx, tx, m); err != nil {
 				return err
 			}
 		}
-		return deleteMethod(ctx, tx, m, line)
+		return deleteMethod(ctx, tx, m, entry)
 	})
 	return unavailable.Wrap("drop a card", err)
 }
@@ -203,7 +203,7 @@ func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
 	return makeDefault(ctx, tx, &others[0], false)
 }
 
-// RefreshCard writes down what the processor changed of a card.
+// RefreshCard stores what the processor changed of a card.
 func (p Cards) RefreshCard(ctx context.Context, card rental.Card) error {
 	err := p.withCard(ctx, card.Token, func(tx *sqlx.Tx, _ rental.Client, m rental.Method) error {
 		_, err := tx.ExecContext(ctx, `
@@ -242,15 +242,15 @@ func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx,
 	})
 }
 
-// addMethodLine adds the audit log entry about a payment method. Of the card it tells what its
+// addMethodEntry adds the audit log entry about a payment method. Of the card it tells what its
 // owner may show.
-func addMethodLine(ctx context.Context, tx *sqlx.Tx, line telematics.Activity, m rental.Method) error {
-	line.Outcome = telematics.Executed
-	line.Details = map[string]any{
+func addMethodEntry(ctx context.Context, tx *sqlx.Tx, entry telematics.Activity, m rental.Method) error {
+	entry.Outcome = telematics.Executed
+	entry.Details = map[string]any{
 		"payment_method_id": int64(m.ID), "brand": m.Brand, "last_four": m.LastFour, "exp_month": m.ExpMonth, "exp_year": m.ExpYear,
 		"is_default": m.Default,
 	}
-	return activity.Insert(ctx, tx, line)
+	return activity.Insert(ctx, tx, entry)
 }
 
 // tokenTaken is the constraint that a token which another client has violates.

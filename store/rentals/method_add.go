@@ -33,7 +33,7 @@ func addedBefore(ctx context.Context, db sqlx.QueryerContext, id rental.ClientID
 	return added, err
 }
 
-// KeepDecline writes down under an idempotency key, unless it is in use, that the card was
+// KeepDecline stores under an idempotency key, unless it is in use, that the card was
 // declined.
 func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error {
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
@@ -83,7 +83,7 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 	if err := takeMethodKey(ctx, tx, a.Key, added.Method.ID); err != nil {
 		return added, err
 	}
-	return added, addMethodLine(ctx, tx, a.Activity, added.Method)
+	return added, addMethodEntry(ctx, tx, a.Activity, added.Method)
 }
 
 // repeatAddition answers an addition that was made while this one was in flight. Its token may be

@@ -371,7 +371,8 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 }
 
 // merge merges a section as another instance has written it, and reports whether more is known
-// here. What this instance wrote without getting the reply is written again, and published then.
+// here. A section that this instance wrote without getting the reply is written again, and
+// published then.
 func (s *state) merge(place int, c conflict) bool {
 	theirs := telematics.Snapshot{}
 	err := decodeSection(theirs, place, c.row)

@@ -68,7 +68,7 @@ func newDues(db *redis.DB, interval time.Duration) *dues {
 	return d
 }
 
-// marks add vehicles to the index, as a part of a trip.
+// marks add vehicles to the index, as a part of a round trip.
 type marks struct {
 	ctx     context.Context
 	byPart  map[string][]goredis.Z
@@ -115,8 +115,8 @@ func (m *marks) err() error {
 	return nil
 }
 
-// hasten makes vehicles due now.
-func (d *dues) hasten(ctx context.Context, states []*state) error {
+// makeDue makes the states of vehicles due now.
+func (d *dues) makeDue(ctx context.Context, states []*state) error {
 	if d.interval == 0 || len(states) == 0 {
 		return nil
 	}

@@ -30,7 +30,7 @@ func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) erro
 	defer cancel()
 	t.flushPostgres(last, 1) // what Redis did not take is in this outbox, too
 	if left := t.toPostgres.size() + t.unresolved.size(); left > 0 {
-		t.log.Warn("reports lost that postgres did not take before the end; the next ones replace them", "vehicles", left)
+		t.log.Warn("reported state lost at shutdown, postgres write failed; the next reports replace it", "vehicles", left)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 		dueNow = append(dueNow, more...)
 	}
 	if err == nil {
-		err = t.dues.hasten(ctx, dueNow)
+		err = t.dues.makeDue(ctx, dueNow)
 	}
 	if err != nil {
 		left = batch
@@ -223,8 +223,8 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	return left, err == nil
 }
 
-// updateRedis makes one trip, and adds to changed what that has changed. It returns the states of
-// which something is left to be written, and those that are due in Postgres now.
+// updateRedis makes one round trip, and adds to changed what that has changed. It returns the
+// states of which something is left to be written, and those that are due in Postgres now.
 func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left, dueNow []*state, err error) {
 	defer tracing.Step(ctx, delivery.StepMerge).End()
 	updates := make([]update, len(states))
@@ -245,7 +245,7 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 		if outcomes[i].err != nil {
 			t.log.Warn("reported state refused by redis", "vehicle", s.vehicle, "err", outcomes[i].err)
 			s.endFlush(false)
-			t.keep(s)
+			t.queuePostgres(s)
 			continue // the next report is written
 		}
 		fresh, again, emptied := u.apply(outcomes[i])
@@ -259,15 +259,15 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 			left = append(left, s)
 		}
 		if emptied {
-			t.keep(s)
+			t.queuePostgres(s)
 		}
 	}
 	return left, dueNow, nil
 }
 
-// keep has a state written to Postgres by this instance, because Redis has lost it, or does not
-// take it.
-func (t *Twins) keep(s *state) {
+// queuePostgres queues a state to be written to Postgres by this instance, because Redis has lost
+// or refused it.
+func (t *Twins) queuePostgres(s *state) {
 	if t.stateInterval > 0 {
 		t.toPostgres.add(s)
 	}
@@ -323,7 +323,7 @@ func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[
 	return found
 }
 
-// changes returns what there is to publish, by the owners of now: what Redis takes late, because it
+// changes returns the changes to publish, by the present owners: what Redis takes late, because it
 // was unavailable, may be another agency's vehicle by then.
 func (t *Twins) changes(ctx context.Context, changed map[*state]telematics.Snapshot) []telematics.Change {
 	maps.DeleteFunc(changed, func(_ *state, fields telematics.Snapshot) bool { return len(fields) == 0 })

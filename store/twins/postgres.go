@@ -116,8 +116,8 @@ var updateState = `
 	from unit
 	where s.vehicle_id = unit.vehicle_id and s.fields = $7`
 
-// update writes the state of a vehicle, which was read as before: in one trip if Postgres still has
-// that, else as an observation. It is durable when update returns.
+// update writes the state of a vehicle, which was read as before: in one round trip if Postgres
+// still has that, else as an observation. It is durable when update returns.
 func (p stored) update(ctx context.Context, before, after telematics.Twin) error {
 	old, errOld := vehicles.EncodeSnapshot(before.Snapshot)
 	fields, errNew := vehicles.EncodeSnapshot(after.Snapshot)
@@ -149,7 +149,7 @@ type observedUnit struct {
 	spoke     bool // of its connection
 	contact   telematics.Contact
 	snapshot  telematics.Snapshot
-	reported  bool // the snapshot has news
+	reported  bool // the snapshot has new readings
 }
 
 // observeTogether is one transaction: compare-and-set under the locks of the units, which are

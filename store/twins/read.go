@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Twin returns a vehicle with its reported state of now, or a *telematics.Error with
+// Twin returns a vehicle with its present reported state, or a *telematics.Error with
 // VehicleNotFound.
 func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, _, err := t.read(ctx, id)
@@ -62,7 +62,7 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 	return twin, less, nil
 }
 
-// Twins returns vehicles with their reported states of now, by descending id, which is also the
+// Twins returns vehicles with their present reported states, by descending id, which is also the
 // position in the page. A query for a connectivity uses Postgres's contacts, which may be a moment
 // behind; such a contact is returned as it was found.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
@@ -131,7 +131,7 @@ func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[t
 		// Redis has lost it, or the vehicle is silent for long. The loss is noticed once, however
 		// often the vehicle is read.
 		if s, ok := t.cache.find(id); ok && s.lost() {
-			t.keep(s)
+			t.queuePostgres(s)
 		}
 	}
 	return found

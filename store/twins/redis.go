@@ -214,8 +214,8 @@ func (r *states) newBase(micros int64) base {
 
 func (r *states) newToken() string { return r.writer + strconv.FormatUint(r.writes.Add(1), 36) }
 
-// update tries to write the updates, in one trip, and returns the outcome of each. What after adds
-// to the trip runs last; its errors are its caller's.
+// update tries to write the updates, in one round trip, and returns the outcome of each. What after
+// adds to the round trip runs last; its errors are its caller's.
 func (r *states) update(ctx context.Context, updates []update, after ...func(goredis.Pipeliner)) ([]outcome, error) {
 	outcomes := make([]outcome, len(updates))
 	calls := make([]redis.ScriptCall, len(updates))
@@ -321,7 +321,7 @@ func (r *states) conflicts(sections []sectionUpdate, results []any) map[int]conf
 func (r *states) read(ctx context.Context, vehicles []telematics.VehicleID) (map[telematics.VehicleID]redisState, error) {
 	var all []readState
 	var err error
-	if len(vehicles) == 1 { // concurrent reads of single vehicles share a trip
+	if len(vehicles) == 1 { // concurrent reads of single vehicles share a round trip
 		all = make([]readState, 1)
 		all[0], err = r.reads.Do(ctx, vehicles[0])
 	} else {
@@ -339,7 +339,7 @@ func (r *states) read(ctx context.Context, vehicles []telematics.VehicleID) (map
 	return found, nil
 }
 
-// readEach reads vehicles in one trip.
+// readEach reads vehicles in one round trip.
 func (r *states) readEach(ctx context.Context, vehicles []telematics.VehicleID) ([]readState, error) {
 	replies := make([]*goredis.MapStringStringCmd, len(vehicles))
 	pipe := r.db.Client.Pipeline()

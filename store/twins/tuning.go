@@ -17,7 +17,8 @@ const (
 
 	// Vehicles in a transaction. Half: more commits; double: locks are held longer.
 	postgresBatch = 512
-	// Vehicles in a trip. Half: more trips; double: longer pauses for other clients of Redis.
+	// Vehicles in a round trip. Half: more round trips; double: longer pauses for other clients of
+	// Redis.
 	redisBatch = 256
 	// redisRounds bounds how often a section is written in a row that other instances keep
 	// changing. It is queued again.
@@ -33,11 +34,11 @@ const (
 	spread = 10
 	// Between two flushes. Double: a slow server is found to be fast again later.
 	longestPause = 5 * time.Second
-	// Between the beginnings of two flushes to Redis where no caller waits. Half: more trips;
+	// Between the beginnings of two flushes to Redis where no caller waits. Half: more round trips;
 	// double: other instances see a report later.
 	redisEvery = 100 * time.Millisecond
-	// Between two flushes to Redis all the same where a caller waits. Half: more trips; double:
-	// callers wait longer.
+	// Between two flushes to Redis all the same where a caller waits. Half: more round trips;
+	// double: callers wait longer.
 	awaitedPause = 5 * time.Millisecond
 
 	// sharedWithin is how long an awaited report may take to be in Redis: the caller has time for
@@ -57,13 +58,14 @@ const (
 	// States whose interval is over, in a transaction. Half: more commits; double: locks are held
 	// longer.
 	dueBatch = 512
-	// Between two looks for such states, at most. Half: more trips; double: urgent ones are later.
+	// Between two queries for such states, at most. Half: more round trips; double: urgent ones are
+	// later.
 	dueEvery = 500 * time.Millisecond
 	// How long a state may be overdue before an instance writes without pauses. Half: more load on
 	// Postgres in bursts; double: a fleet's state is later while the machine is busy.
 	overdueAfter = 2 * time.Second
-	// Time after which another instance writes what one has begun to write. Half: a slow one's work
-	// is done twice; double: what an instance that died had begun is later.
+	// Time after which another instance may write what this one has leased. Half: the work of a
+	// slow writer is done twice; double: states that a dead instance has leased are written later.
 	dueLease = 15 * time.Second
 
 	// hotWithin is the time between two reports of a vehicle whose state stays cached. Half: more

@@ -245,7 +245,7 @@ func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (deli
 	}
 }
 
-// lookUpAndShare resolves the units of awaited reports, in one trip.
+// lookUpAndShare resolves the units of awaited reports, in one round trip.
 func (t *Twins) lookUpAndShare(ctx context.Context, reports []delivery.Observation) ([]lookedUp, error) {
 	found := t.resolve(ctx, reports)
 	for i, o := range reports {

@@ -52,10 +52,10 @@ func drives(speed *string) bool {
 	return err == nil && kmh > telematics.MovingKmh
 }
 
-// TakeTurn takes the turn to query the geocoder for the time hold, and returns the number of failed
-// requests in a row; or false while another instance has it, or it is put off. Postgres's clock
-// decides, so a turn whose holder died becomes free again.
-func (f *Fleet) TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error) {
+// AcquireLease takes the lease to query the geocoder for the time hold, and returns the number of
+// failed requests in a row; or false while another instance has it, or it is put off. Postgres's
+// clock decides, so a lease whose holder died becomes free again.
+func (f *Fleet) AcquireLease(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error) {
 	err = f.db.Pool.GetContext(ctx, &failures, `
 		update geocoder_turn set holder = $1, free_at = clock_timestamp() + $2 * interval '1 second'
 		where free_at <= clock_timestamp()
@@ -63,12 +63,12 @@ func (f *Fleet) TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Durati
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
-	return failures, err == nil, unavailable.Wrap("take the geocoder's turn", err)
+	return failures, err == nil, unavailable.Wrap("take the geocoder's lease", err)
 }
 
-// KeepAddress keeps the geocoder's answer, and extends the turn. Where the turn was lost it reports
-// false and keeps nothing: the row of the turn is locked until the address is there, so that
-// addresses appear in the order of their ids.
+// KeepAddress keeps the geocoder's answer, and extends the lease. Where the lease was lost it
+// reports false and keeps nothing: the row of the lease is locked until the address is there, so
+// that addresses appear in the order of their ids.
 func (f *Fleet) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error) {
 	var id int64
 	err := f.db.Pool.GetContext(ctx, &id, `
@@ -87,13 +87,13 @@ func (f *Fleet) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.
 	return err == nil, unavailable.Wrap("keep an address", err)
 }
 
-// EndTurn gives the turn back, and puts requests off for the time putOff, at every instance. A turn
-// that was lost is left alone.
-func (f *Fleet) EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error {
+// ReleaseLease releases the lease, and puts requests off for the time putOff, at every instance. A
+// lease that was lost is left alone.
+func (f *Fleet) ReleaseLease(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error {
 	_, err := f.db.Pool.ExecContext(ctx, `
 		update geocoder_turn set holder = null, failures = $2, free_at = clock_timestamp() + $3 * interval '1 second'
 		where holder = $1`, holder, failures, putOff.Seconds())
-	return unavailable.Wrap("end the geocoder's turn", err)
+	return unavailable.Wrap("release the geocoder's lease", err)
 }
 
 // Addresses returns the addresses after the one with an id, by id; of more than limit the last

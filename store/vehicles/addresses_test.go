@@ -20,16 +20,16 @@ func TestAnAnswerIsKeptByTheHolderOfTheTurnAlone(t *testing.T) {
 	one, two := open(t, address), open(t, address)
 	mine, theirs := uuid.New(), uuid.New()
 	ctx := t.Context()
-	if failures, taken, err := one.TakeTurn(ctx, mine, time.Minute); !taken || failures != 0 || err != nil {
-		t.Fatalf("TakeTurn = %d, %v, %v", failures, taken, err)
+	if failures, taken, err := one.AcquireLease(ctx, mine, time.Minute); !taken || failures != 0 || err != nil {
+		t.Fatalf("AcquireLease = %d, %v, %v", failures, taken, err)
 	}
-	if _, taken, err := two.TakeTurn(ctx, theirs, time.Minute); taken || err != nil {
-		t.Errorf("a second one has the turn: %v, %v", taken, err)
+	if _, taken, err := two.AcquireLease(ctx, theirs, time.Minute); taken || err != nil {
+		t.Errorf("a second one has the lease: %v, %v", taken, err)
 	}
 	if kept, err := two.KeepAddress(ctx, theirs, marienplatz, time.Minute); kept || err != nil {
-		t.Errorf("kept out of turn: %v, %v", kept, err)
+		t.Errorf("kept without the lease: %v, %v", kept, err)
 	}
-	if err := two.EndTurn(ctx, theirs, 9, 0); err != nil {
+	if err := two.ReleaseLease(ctx, theirs, 9, 0); err != nil {
 		t.Error(err)
 	}
 	if kept, err := one.KeepAddress(ctx, mine, marienplatz, time.Minute); !kept || err != nil {
@@ -60,11 +60,11 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 	ctx := t.Context()
 	const hold = 300 * time.Millisecond
 	before := time.Now()
-	if _, taken, err := one.TakeTurn(ctx, mine, hold); !taken || err != nil {
+	if _, taken, err := one.AcquireLease(ctx, mine, hold); !taken || err != nil {
 		t.Fatal(taken, err)
 	}
-	storetest.Eventually(t, "the turn of one that died is free", func() bool {
-		_, taken, err := two.TakeTurn(ctx, theirs, time.Minute)
+	storetest.Eventually(t, "the lease of one that died is free", func() bool {
+		_, taken, err := two.AcquireLease(ctx, theirs, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,32 +74,32 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 		t.Errorf("free after %v", waited)
 	}
 	if kept, err := one.KeepAddress(ctx, mine, marienplatz, time.Minute); kept || err != nil {
-		t.Errorf("kept after the turn was lost: %v, %v", kept, err)
+		t.Errorf("kept after the lease was lost: %v, %v", kept, err)
 	}
-	if err := one.EndTurn(ctx, mine, 0, 0); err != nil {
+	if err := one.ReleaseLease(ctx, mine, 0, 0); err != nil {
 		t.Error(err)
 	}
-	if _, taken, _ := one.TakeTurn(ctx, mine, hold); taken {
-		t.Error("one that lost its turn ended another's")
+	if _, taken, _ := one.AcquireLease(ctx, mine, hold); taken {
+		t.Error("one that lost its lease ended another's")
 	}
 	before = time.Now()
-	if err := two.EndTurn(ctx, theirs, 3, hold); err != nil {
+	if err := two.ReleaseLease(ctx, theirs, 3, hold); err != nil {
 		t.Error(err)
 	}
 	storetest.Eventually(t, "asking is no longer put off", func() bool {
-		failures, taken, err := one.TakeTurn(ctx, mine, time.Minute)
+		failures, taken, err := one.AcquireLease(ctx, mine, time.Minute)
 		if taken && failures != 3 || err != nil {
 			t.Errorf("%d failures, %v", failures, err)
 		}
 		return taken
 	})
 	if waited := time.Since(before); waited < hold {
-		t.Errorf("took the turn after %v", waited)
+		t.Errorf("took the lease after %v", waited)
 	}
 	if _, err := one.KeepAddress(ctx, mine, marienplatz, 0); err != nil {
 		t.Error(err)
 	}
-	if failures, taken, err := two.TakeTurn(ctx, theirs, time.Minute); failures != 0 || !taken || err != nil {
+	if failures, taken, err := two.AcquireLease(ctx, theirs, time.Minute); failures != 0 || !taken || err != nil {
 		t.Errorf("after an answer: %d failures, %v, %v", failures, taken, err)
 	}
 }
@@ -111,7 +111,7 @@ func TestOfManyWhoWantTheTurnOneHasIt(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {
-			_, taken, err := p.TakeTurn(t.Context(), uuid.New(), time.Minute)
+			_, taken, err := p.AcquireLease(t.Context(), uuid.New(), time.Minute)
 			if err != nil {
 				t.Error(err)
 			}
@@ -124,7 +124,7 @@ func TestOfManyWhoWantTheTurnOneHasIt(t *testing.T) {
 	}
 	wg.Wait()
 	if had != 1 {
-		t.Errorf("%d have the turn", had)
+		t.Errorf("%d have the lease", had)
 	}
 }
 

@@ -178,7 +178,7 @@ func (p *part) capabilities(key string, v telematics.Vehicle) []telematics.Actio
 	}
 	actions := []telematics.Action{}
 	var carried []telematics.Action
-	dialect, spoken := dialects.Spoken.Find(v.Protocol) // another was complained of before
+	dialect, spoken := dialects.Spoken.Find(v.Protocol) // another one is an error already
 	if spoken {
 		var err error
 		if carried, err = dialect.Actions(v.Installation); err != nil {
@@ -218,7 +218,7 @@ func (f FleetFile) contradictions() []error {
 			first[key] = place
 		}
 	}
-	known := map[telematics.AgencyID]bool{0: true} // zero: complained of before
+	known := map[telematics.AgencyID]bool{0: true} // zero: an error already
 	belongs := func(place string, id telematics.AgencyID) {
 		if !known[id] {
 			problems = append(problems, fmt.Errorf("%s.agency_id: there is no agency %d in this file", place, id))

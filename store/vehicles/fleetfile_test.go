@@ -202,7 +202,7 @@ func TestWhatIsNoFleetFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestAVehicleNeedsFewWords(t *testing.T) {
+func TestFleetFile_MinimalVehicle(t *testing.T) {
 	file, err := ParseFleetFile(strings.NewReader(`{"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}],
 		"vehicles": [{"id": 1, "agency_id": 1, "powertrain": "electric", "plate_number": "M 1", "capabilities": ["lock"], "image": null}]}`))
 	if err != nil {

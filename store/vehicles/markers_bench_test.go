@@ -33,7 +33,7 @@ func BenchmarkMarkers(b *testing.B) {
 			b.Fatal(n, err)
 		}
 	}
-	read() // writes down which rows are visible
+	read() // stores which rows are visible
 	began := cpuTime(b, backend)
 	for b.Loop() {
 		read()

@@ -42,17 +42,17 @@ type Receipt struct {
 	Replayed bool                // made by an earlier order under the same idempotency key
 }
 
-// Made is what the first request under an idempotency key led to: a command, or many.
-type Made struct {
+// KeyResult is the result of the first request under an idempotency key: a command, or a bulk.
+type KeyResult struct {
 	Fingerprint [sha256.Size]byte
-	Command     telematics.Command // as it is now; zero: it ordered many
+	Command     telematics.Command // in its present state; zero: it is a bulk
 	Bulk        telematics.BulkID
 }
 
-// KeyLookup is what the record had under an idempotency key.
+// KeyLookup is what Postgres had under an idempotency key.
 type KeyLookup struct {
-	Made  Made
-	Found bool
+	Result KeyResult
+	Found  bool
 }
 
 // Claim is the answer to an attempt to take a lane.
@@ -87,8 +87,8 @@ const (
 	// StepClaim takes the lane and writes the row: a commit of Postgres.
 	StepClaim = "claim"
 	StepSign  = "sign"
-	// StepRegister is the rest of the wait for the pending table (Redis): the trip begins with the
-	// claim.
+	// StepRegister is the rest of the wait for the pending table (Redis): the round trip begins
+	// with the claim.
 	StepRegister = "register"
 	// StepPublish lasts until the MQTT client has taken the message, each time.
 	StepPublish = "publish"

@@ -30,7 +30,7 @@ type Progress struct {
 	Retransmitted []time.Time
 }
 
-// Note is what is to be written down of a command that is open.
+// Note is what is to be stored of a command that is open.
 type Note struct {
 	Command telematics.CommandID
 	Progress
@@ -54,13 +54,13 @@ type Unrecorded struct {
 
 // UnrecordedResult is what became of an answer that may be to a command that is not on record.
 type UnrecordedResult struct {
-	// The command is not on record, and the answer was not written down before.
+	// The command is not on record, and the answer was not stored before.
 	Unknown bool
-	// It was written down now; else the unit has had its share of the hour.
+	// It was stored now; else the unit has had its share of the hour.
 	Noted   bool
 	Vehicle telematics.VehicleID // of the unit, where Unknown
 }
 
-// MaxUnrecorded is how many unrecorded answers of a unit are written down within an hour: the
+// MaxUnrecorded is how many unrecorded answers of a unit are stored within an hour: the
 // history cannot be deleted, and a unit can invent answers. A report repeats at most eight [TEL-3].
 const MaxUnrecorded = 16

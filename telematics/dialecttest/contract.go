@@ -305,7 +305,7 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 		}
 		twin.Contact = telematics.Contact{} // no contact recorded, so the unit may be reachable
 		if refusal := (telematics.Dialects{d}).Refuse(&twin, action, received); (refusal == nil) != d.Promises(s.Installation, action).Expiring {
-			t.Errorf("%s of a unit that may be away: %v, expiring: %t", action, refusal, d.Promises(s.Installation, action).Expiring)
+			t.Errorf("%s of a unit that may be offline: %v, expiring: %t", action, refusal, d.Promises(s.Installation, action).Expiring)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Book struct {
 
 	mu       sync.RWMutex
 	stations map[telematics.AgencyID][]telematics.Station
-	known    known
+	known    addressGrid
 	last     int64 // id of the newest address that is known
 }
 
@@ -127,16 +127,16 @@ func (b *Book) Learn(ctx context.Context) error {
 	b.mu.RLock()
 	after := b.last
 	b.mu.RUnlock()
-	news, err := b.Record.Addresses(ctx, after, keepAtMost)
+	added, err := b.Record.Addresses(ctx, after, keepAtMost)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.known == nil {
-		b.known = known{}
+		b.known = addressGrid{}
 	}
-	for _, a := range news {
+	for _, a := range added {
 		if a.ID > b.last { // else another call has added it meanwhile
 			b.known.add(a)
 			b.last = a.ID
@@ -151,7 +151,7 @@ func (b *Book) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fresh, last := known{}, int64(0)
+	fresh, last := addressGrid{}, int64(0)
 	for _, a := range all {
 		fresh.add(a)
 		last = a.ID
@@ -174,10 +174,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// known finds the address of the place nearest to a position. It is a grid of cubes
+// addressGrid finds the address of the place nearest to a position. It is a grid of cubes
 // around the globe, each as long as an address reaches, so that neither the poles nor the
 // date line are anything special.
-type known map[cube][]telematics.Address
+type addressGrid map[cube][]telematics.Address
 
 type cube struct{ x, y, z int32 }
 
@@ -187,14 +187,14 @@ func cubeOf(p telematics.Position) cube {
 	return cube{at(x), at(y), at(z)}
 }
 
-func (k known) add(a telematics.Address) {
+func (k addressGrid) add(a telematics.Address) {
 	at := cubeOf(a.Position)
 	k[at] = append(k[at], a)
 }
 
 // nearest returns what is known of the place within reach that is nearest; of two that
 // are equally near, the later one.
-func (k known) nearest(p telematics.Position) (telematics.Address, bool) {
+func (k addressGrid) nearest(p telematics.Position) (telematics.Address, bool) {
 	var nearest telematics.Address
 	reach, found := float64(telematics.MovedBy), false
 	at := cubeOf(p)

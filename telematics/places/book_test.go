@@ -105,7 +105,7 @@ func TestAStationThatIsNewIsKnownAfterAMinute(t *testing.T) {
 
 func TestKnownPlacesAreFoundAllOverTheGlobe(t *testing.T) {
 	for _, at := range []telematics.Position{{}, munich, {Latitude: 90}, {Latitude: -90, Longitude: 55}, {Latitude: 12, Longitude: 180}, {Latitude: -33.9, Longitude: -179.99999}} {
-		k := known{}
+		k := addressGrid{}
 		k.add(telematics.Address{ID: 1, Position: at, Text: "here"})
 		for _, d := range []struct {
 			degrees float64 // of latitude
@@ -120,7 +120,7 @@ func TestKnownPlacesAreFoundAllOverTheGlobe(t *testing.T) {
 			}
 		}
 	}
-	k := known{}
+	k := addressGrid{}
 	k.add(telematics.Address{Position: telematics.Position{Longitude: 179.9998}, Text: "west"})
 	if a, _ := k.nearest(telematics.Position{Longitude: -179.9999}); a.Text != "west" {
 		t.Error("not found over the date line")
@@ -129,7 +129,7 @@ func TestKnownPlacesAreFoundAllOverTheGlobe(t *testing.T) {
 
 func BenchmarkAddress(b *testing.B) {
 	book := NewBook(BookConfig{})
-	book.stations, book.known = map[telematics.AgencyID][]telematics.Station{}, known{}
+	book.stations, book.known = map[telematics.AgencyID][]telematics.Station{}, addressGrid{}
 	for i := range 500 {
 		book.stations[1] = append(book.stations[1], telematics.Station{Address: "a", Latitude: 47 + float64(i)/100, Longitude: 11})
 	}

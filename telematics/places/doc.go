@@ -15,7 +15,7 @@
 //	                                   ▲                          │
 //	          every instance's book ◄──┴── record: addresses ◄────┘
 //
-// All instances together send one request at a time: the one that sends holds the turn, a
+// All instances together send one request at a time: the one that sends holds a lease, a
 // row in Postgres. Each answer extends it; it is given back with the time before which no
 // instance may send again; and it expires when its holder died.
 //

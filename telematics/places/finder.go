@@ -18,7 +18,7 @@ import (
 type FinderConfig struct {
 	Geocoder Geocoder
 	Fleet    Fleet
-	Turns    Turns
+	Leases   Leases
 	Book     *Book
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer // Defaults to none: requests are counted, and not published.
@@ -38,7 +38,7 @@ func NewFinder(config FinderConfig) *Finder {
 	return &Finder{
 		FinderConfig: config,
 		metrics:      newMetrics(config.Metrics),
-		record:       condition{log: config.Log, source: "turns"},
+		record:       condition{log: config.Log, source: "lease"},
 		geocoder:     condition{log: config.Log, source: "geocoder"},
 	}
 }
@@ -57,39 +57,39 @@ func (f *Finder) Run(ctx context.Context) error {
 	}
 }
 
-// turn is the right to ask.
-type turn struct {
+// lease is the right to ask.
+type lease struct {
 	holder    uuid.UUID
 	confirmed time.Time // when it was taken or kept, at the latest: before the record was asked
 	failures  int
 }
 
-// fresh reports whether the turn still lasts for a whole request. A process that froze
+// fresh reports whether the lease still lasts for a whole request. A process that froze
 // may have lost it without knowing.
-func (t *turn) fresh() bool { return time.Since(t.confirmed) < hold-askFor }
+func (t *lease) fresh() bool { return time.Since(t.confirmed) < hold-askFor }
 
-// work takes the turn, if it is free, asks for some addresses, and gives it back. Its
+// work takes the lease, if it is free, requests some addresses, and releases it. Its
 // error is the record's.
 func (f *Finder) work(ctx context.Context) error {
-	t := turn{holder: uuid.New(), confirmed: time.Now()}
-	failures, taken, err := f.Turns.TakeTurn(ctx, t.holder, hold)
+	t := lease{holder: uuid.New(), confirmed: time.Now()}
+	failures, taken, err := f.Leases.AcquireLease(ctx, t.holder, hold)
 	if err != nil || !taken {
 		return err
 	}
 	t.failures = failures
 	next, err := f.ask(ctx, &t)
-	// At a shutdown too: else the others wait until the turn is over.
+	// At a shutdown too: else the others wait until the lease is over.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
-	if endErr := f.Turns.EndTurn(ending, t.holder, t.failures, next); err == nil {
+	if endErr := f.Leases.ReleaseLease(ending, t.holder, t.failures, next); err == nil {
 		err = endErr
 	}
 	return err
 }
 
 // ask asks for the addresses that are missing, no more than a shift's worth, and returns
-// when the next request may be made, by whomever.
-func (f *Finder) ask(ctx context.Context, t *turn) (next time.Duration, err error) {
+// when any instance may make the next request.
+func (f *Finder) ask(ctx context.Context, t *lease) (next time.Duration, err error) {
 	missing, err := f.missing(ctx)
 	if err != nil || len(missing) == 0 {
 		return idle, err
@@ -117,7 +117,7 @@ func (f *Finder) ask(ctx context.Context, t *turn) (next time.Duration, err erro
 			return putOff(t.failures, err), nil
 		}
 		t.confirmed, t.failures = time.Now(), 0
-		kept, err := f.Turns.KeepAddress(ctx, t.holder, telematics.Address{Position: at, Text: text}, hold)
+		kept, err := f.Leases.KeepAddress(ctx, t.holder, telematics.Address{Position: at, Text: text}, hold)
 		if err != nil || !kept {
 			return pace, err
 		}
@@ -132,7 +132,7 @@ func (f *Finder) ask(ctx context.Context, t *turn) (next time.Duration, err erro
 // then at random, so that none that fails is always the first.
 func (f *Finder) missing(ctx context.Context) ([]telematics.Parked, error) {
 	if now := time.Now(); !now.Before(f.forget) {
-		if err := f.Turns.ForgetAddresses(ctx, keepFor, keepAtMost); err != nil {
+		if err := f.Leases.ForgetAddresses(ctx, keepFor, keepAtMost); err != nil {
 			return nil, err
 		}
 		f.forget = now.Add(forgetEvery)

@@ -125,13 +125,13 @@ func TestInstancesTogetherAskOnceASecondEvenWhileOneDies(t *testing.T) {
 func TestATurnWhoseHolderVanishedIsFreeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(munich)}, &geocoder{say: street}
-		if _, taken, _ := r.TakeTurn(t.Context(), [16]byte{1}, hold); !taken {
+		if _, taken, _ := r.AcquireLease(t.Context(), [16]byte{1}, hold); !taken {
 			t.Fatal("not taken")
 		}
 		i := start(t, r, g, quiet)
 		time.Sleep(hold - time.Second)
 		if len(g.requests()) != 0 {
-			t.Error("asked out of turn")
+			t.Error("requested without the lease")
 		}
 		time.Sleep(3 * time.Second)
 		if i.book.Address(1, munich) == "" {
@@ -149,11 +149,11 @@ func TestOneThatLostItsTurnAsksNoMoreAndKeepsNothing(t *testing.T) {
 		r.set(func() { r.holder, r.freeAt, r.addresses = uuid.New(), time.Now().Add(time.Minute), nil })
 		time.Sleep(50 * time.Second)
 		if after := len(g.requests()); before == 0 || after != before {
-			t.Errorf("%d requests before the turn was lost, %d after", before, after)
+			t.Errorf("%d requests before the lease was lost, %d after", before, after)
 		}
 		r.set(func() {
 			if len(r.addresses) > 0 {
-				t.Errorf("kept out of turn: %v", r.addresses)
+				t.Errorf("kept without the lease: %v", r.addresses)
 			}
 		})
 	})
@@ -166,7 +166,7 @@ func TestOneThatWasHeldUpDoesNotTrustItsTurn(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.set(func() {
 			if once := slices.Compact(slices.Clone(r.keptIn)); len(once) != 3 || len(r.keptIn) != 3 {
-				t.Errorf("three requests in the turns %v", r.keptIn)
+				t.Errorf("three requests in the leases %v", r.keptIn)
 			}
 		})
 	})
@@ -367,7 +367,7 @@ func TestFinder_AnUnavailableRecordIsLoggedOnceAndNothingIsRequested(t *testing.
 		if i.book.Address(1, munich) == "" {
 			t.Error("not found afterwards")
 		}
-		log.are(t, "addresses not refreshed, retrying: turns", "addresses refreshed again: turns",
+		log.are(t, "addresses not refreshed, retrying: lease", "addresses refreshed again: lease",
 			"addresses not refreshed, retrying: record", "addresses refreshed again: record")
 	})
 }

@@ -24,15 +24,15 @@ type Fleet interface {
 	Parked(context.Context) ([]telematics.Parked, error)
 }
 
-// Turns let one instance at a time ask the geocoder, and keep what it said.
-type Turns interface {
-	// TakeTurn takes the turn for the time hold, and returns the number of failed requests in a
-	// row; or false while another instance has it, or it is put off.
-	TakeTurn(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error)
-	// KeepAddress keeps an answer, and extends the turn; or reports that the turn was lost.
+// Leases let one instance at a time ask the geocoder, and keep what it said.
+type Leases interface {
+	// AcquireLease takes the lease for the time hold, and returns the number of failed requests in
+	// a row; or false while another instance has it, or it is put off.
+	AcquireLease(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error)
+	// KeepAddress keeps an answer, and extends the lease; or reports that the lease was lost.
 	KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error)
-	// EndTurn ends the turn, and delays the requests of every instance by putOff.
-	EndTurn(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error
+	// ReleaseLease ends the lease, and delays the requests of every instance by putOff.
+	ReleaseLease(ctx context.Context, holder uuid.UUID, failures int, putOff time.Duration) error
 	// ForgetAddresses removes addresses older than age, and all but the last keep.
 	ForgetAddresses(ctx context.Context, age time.Duration, keep int) error
 }

@@ -11,9 +11,9 @@ const (
 	slack     = 5 * time.Second  // for what an instance does between two requests
 	hold      = askFor + pace + slack
 	idle      = 5 * time.Second // until the next look after one that found nothing to request
-	shift     = 10              // requests, until the next instance may have its turn
-	takeEvery = time.Second     // between two attempts to take the turn
-	endWithin = 2 * time.Second // the longest that giving the turn back may take
+	shift     = 10              // requests, until the next instance may take the lease
+	takeEvery = time.Second     // between two attempts to take the lease
+	endWithin = 2 * time.Second // the longest that releasing the lease may take
 
 	firstBackOff = 5 * time.Second
 	maxBackOff   = 10 * time.Minute

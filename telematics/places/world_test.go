@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// record is what instances share, in memory. It keeps the rules of store/turn.go.
+// record is what instances share, in memory. It keeps the rules of store/vehicles/addresses.go.
 type record struct {
 	mu        sync.Mutex
 	stations  []telematics.Station
@@ -26,8 +26,8 @@ type record struct {
 	holder    uuid.UUID
 	freeAt    time.Time
 	failures  int
-	turns     int           // that were taken
-	keptIn    []int         // which turn, for each address
+	leases    int           // that were taken
+	keptIn    []int         // which lease, for each address
 	err       error         // of every call
 	slow      time.Duration // to keep an address; never changes
 }
@@ -50,14 +50,14 @@ func (r *record) Parked(context.Context) ([]telematics.Parked, error) {
 	return slices.Clone(r.parked), r.err
 }
 
-func (r *record) TakeTurn(_ context.Context, holder uuid.UUID, hold time.Duration) (int, bool, error) {
+func (r *record) AcquireLease(_ context.Context, holder uuid.UUID, hold time.Duration) (int, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil || r.freeAt.After(time.Now()) {
 		return 0, false, r.err
 	}
 	r.holder, r.freeAt = holder, time.Now().Add(hold)
-	r.turns++
+	r.leases++
 	return r.failures, true, nil
 }
 
@@ -72,11 +72,11 @@ func (r *record) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics
 	}
 	r.freeAt, r.failures = time.Now().Add(hold), 0
 	a.ID, a.AskedAt = int64(len(r.addresses)+1), time.Now()
-	r.addresses, r.keptIn = append(r.addresses, a), append(r.keptIn, r.turns)
+	r.addresses, r.keptIn = append(r.addresses, a), append(r.keptIn, r.leases)
 	return true, nil
 }
 
-func (r *record) EndTurn(_ context.Context, holder uuid.UUID, failures int, putOff time.Duration) error {
+func (r *record) ReleaseLease(_ context.Context, holder uuid.UUID, failures int, putOff time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil && r.holder == holder {
@@ -157,7 +157,7 @@ func start(t *testing.T, r *record, g *geocoder, log *slog.Logger) *instance {
 	}
 	run(i.book.Run)
 	if g != nil {
-		i.finder = NewFinder(FinderConfig{Geocoder: g, Fleet: r, Turns: r, Book: i.book, Log: log})
+		i.finder = NewFinder(FinderConfig{Geocoder: g, Fleet: r, Leases: r, Book: i.book, Log: log})
 		run(i.finder.Run)
 	}
 	i.stop = sync.OnceFunc(func() { cancel(); running.Wait() })

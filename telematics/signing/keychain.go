@@ -166,7 +166,7 @@ func (c Keychain) Add(key Key, now time.Time) (Keychain, error) {
 	if c.index(key.ID) >= 0 {
 		return nil, fmt.Errorf("there is a key %q already", key.ID)
 	}
-	added := FleetKey{Key: key, Created: moment(now)}
+	added := FleetKey{Key: key, Created: truncateToMillis(now)}
 	if len(c) == 0 {
 		added.Activated = added.Created
 	}
@@ -181,9 +181,9 @@ func (c Keychain) Activate(id string, now time.Time) (Keychain, error) {
 		return c, err
 	}
 	next := slices.Clone(c)
-	next[0].Deactivated = moment(now)
+	next[0].Deactivated = truncateToMillis(now)
 	activated := next[i]
-	activated.Activated, activated.Deactivated = moment(now), time.Time{}
+	activated.Activated, activated.Deactivated = truncateToMillis(now), time.Time{}
 	return slices.Insert(slices.Delete(next, i, i+1), 0, activated), nil
 }
 
@@ -253,5 +253,5 @@ func (c Keychain) State(i int) string {
 	return "standby"
 }
 
-// moment is how exactly the file tells the time.
-func moment(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+// truncateToMillis returns a time in UTC with the precision of the file.
+func truncateToMillis(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

@@ -70,7 +70,7 @@ func (s *scan) whole(text []byte) error {
 	}
 	if err := s.object(text, outline[0]); err != nil {
 		if errors.Is(err, io.EOF) {
-			err = errors.New("there is nothing")
+			err = errors.New("the message is empty")
 		}
 		return err
 	}

@@ -140,7 +140,7 @@ func TestAPresenceWithoutATrueTimeBearsNone(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeEncodedIsAFaultOfOurs(t *testing.T) {
+func TestEncode_PanicsOnAValueThatCannotBeEncoded(t *testing.T) {
 	defer func() {
 		if p := fmt.Sprint(recover()); !strings.Contains(p, "v1: encode") {
 			t.Errorf("recovered %s", p)

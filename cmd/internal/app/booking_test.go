@@ -142,7 +142,7 @@ func (r *rentals) toldAll(i *instance, booking int64) {
 
 // An instance that is killed has answered: the car is handed over, and longer. It was about to
 // charge for it.
-func TestWhatAKilledInstanceHasAnsweredIsCarriedOutByAnother(t *testing.T) {
+func TestBooking_AnotherInstanceChargesForAKilledOne(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		victim := r.openVictim()

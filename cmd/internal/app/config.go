@@ -114,23 +114,23 @@ func (c Config) Check() error {
 		address("http", c.HTTP),
 		address("internal", c.Internal),
 		c.checkHealth(),
-		between("drain", c.Drain, 0, maxDrain),
-		between("state-interval", c.StateInterval, 0, twins.MaxStateInterval),
-		between("telemetry-retention", c.TelemetryRetention, 0, history.MaxDays),
+		checkRange("drain", c.Drain, 0, maxDrain),
+		checkRange("state-interval", c.StateInterval, 0, twins.MaxStateInterval),
+		checkRange("telemetry-retention", c.TelemetryRetention, 0, history.MaxDays),
 		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
 		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
 		c.checkMQTT(),
-		between("database-conns", c.DatabaseConns, 2, 1000),
-		between("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
-		between("vehicle-rate", c.VehicleRate, 0, maxRate),
-		between("refresh-rate", c.RefreshRate, 0, maxRate),
-		between("admin-rate", c.AdminRate, 0, maxRate),
-		wholeBulk(c.BulkRate),
-		between("client-rate", c.ClientRate, 0, maxRate),
-		between("card-rate", c.CardRate, 0, maxRate),
-		between("admin-streams", c.AdminStreams, 0, maxRate),
-		oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
-		oneOf("log-format", c.LogFormat, "auto", "text", "json"),
+		checkRange("database-conns", c.DatabaseConns, 2, 1000),
+		checkRange("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
+		checkRange("vehicle-rate", c.VehicleRate, 0, maxRate),
+		checkRange("refresh-rate", c.RefreshRate, 0, maxRate),
+		checkRange("admin-rate", c.AdminRate, 0, maxRate),
+		checkBulkRate(c.BulkRate),
+		checkRange("client-rate", c.ClientRate, 0, maxRate),
+		checkRange("card-rate", c.CardRate, 0, maxRate),
+		checkRange("admin-streams", c.AdminStreams, 0, maxRate),
+		checkOneOf("log-level", c.LogLevel, "debug", "info", "warn", "error"),
+		checkOneOf("log-format", c.LogFormat, "auto", "text", "json"),
 		notEmpty("mqtt-username", c.MQTTUsername),
 		notEmpty("token-issuer", c.TokenIssuer),
 		notEmpty("token-audience", c.TokenAudience),
@@ -153,7 +153,7 @@ func (c Config) checkFiles() error {
 	_, certificates := c.tls(slog.New(slog.DiscardHandler))
 	var tokens error
 	if isURL(c.TokenKeys) {
-		tokens = trustworthy("token-keys", c.TokenKeys)
+		tokens = checkKeySource("token-keys", c.TokenKeys)
 	} else {
 		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
@@ -175,7 +175,7 @@ func (c Config) checkMQTT() error {
 		schemes = append(schemes, u.Scheme)
 	}
 	if len(slices.Compact(schemes)) > 1 {
-		return errors.New("--mqtt-url: all tcp://, or all ssl://")
+		return errors.New("--mqtt-url: use the same scheme, tcp:// or ssl://, in all addresses")
 	}
 	if len(schemes) == 0 {
 		return errors.New("--mqtt-url: want tcp:// or ssl://host:port")
@@ -241,8 +241,8 @@ func publicKeys(flag, file string) error {
 	return nil
 }
 
-// trustworthy refuses keys that an attacker on the network could replace.
-func trustworthy(flag, value string) error {
+// checkKeySource refuses keys that an attacker on the network could replace.
+func checkKeySource(flag, value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("--%s: want https://host/…, or a file", flag)
@@ -253,22 +253,25 @@ func trustworthy(flag, value string) error {
 	return nil
 }
 
-func between[T int | time.Duration](flag string, value, low, high T) error {
+// checkRange returns an error for a value outside low to high.
+func checkRange[T int | time.Duration](flag string, value, low, high T) error {
 	if value < low || value > high {
 		return fmt.Errorf("--%s: %v is outside %v to %v", flag, value, low, high)
 	}
 	return nil
 }
 
-// wholeBulk refuses a limit under which an order to the most vehicles never passed.
-func wholeBulk(rate int) error {
+// checkBulkRate returns an error for a limit that an order to telematics.MaxBulk vehicles never
+// passes.
+func checkBulkRate(rate int) error {
 	if rate == 0 {
 		return nil
 	}
-	return between("bulk-rate", rate, telematics.MaxBulk, maxRate)
+	return checkRange("bulk-rate", rate, telematics.MaxBulk, maxRate)
 }
 
-func oneOf(flag, value string, allowed ...string) error {
+// checkOneOf returns an error for a value that is not allowed.
+func checkOneOf(flag, value string, allowed ...string) error {
 	if !slices.Contains(allowed, value) {
 		return fmt.Errorf("--%s: %q is none of %s", flag, value, strings.Join(allowed, ", "))
 	}

@@ -16,7 +16,7 @@ func damaging(id telematics.VehicleID) simulator.Profile {
 	return p
 }
 
-func TestACommandWhoseFirstCopyIsDamagedIsNotToldAsNotExecutedAndKeepsItsKey(t *testing.T) {
+func TestDamagedCommand_IsUnknownAndKeepsItsKey(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		var recorder simulator.Recorder

@@ -134,9 +134,9 @@ func (w *databaseWatch) check(ctx context.Context) error {
 const schemaEvery = 250 * time.Millisecond
 
 // postgresReady also compares the clocks [LAW-11].
-func postgresReady(p *pg.DB, carrier *broker.Broker) func(context.Context) error {
+func postgresReady(p *pg.DB, commandBroker *broker.Broker) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := carrier.CompareClock(ctx); err != nil {
+		if err := commandBroker.CompareClock(ctx); err != nil {
 			return err
 		}
 		return schemaReady(ctx, p)
@@ -157,7 +157,7 @@ func schemaReady(ctx context.Context, p *pg.DB) error {
 	return p.Allowed(ctx)
 }
 
-// awaitSchema waits until what arrives can be written down, and reports false where the
+// awaitSchema waits until what arrives can be stored, and reports false where the
 // context ended before. Answers and reports are shared out among all instances: one that
 // cannot write them takes them from those that can.
 func awaitSchema(ctx context.Context, p *pg.DB, log *slog.Logger) bool {
@@ -167,7 +167,7 @@ func awaitSchema(ctx context.Context, p *pg.DB, log *slog.Logger) bool {
 			return true
 		}
 		if !said && ctx.Err() == nil {
-			log.Warn("answers and reports of vehicles not received yet", "err", err)
+			log.Warn("database schema not ready, not subscribed to answers and reports yet", "err", err)
 		}
 		select {
 		case <-time.After(schemaEvery):

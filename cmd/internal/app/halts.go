@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// writeBudget is how long a halt, or a change of an agency's key, may take to be written down.
+// writeBudget is how long a halt, or a change of an agency's key, may take to be stored.
 const writeBudget = 5 * time.Second
 
 // finish completes a change even where its caller hangs up, and returns once it holds at every
@@ -26,19 +26,19 @@ func finish[T any](ctx context.Context, holdsWithin time.Duration, change func(c
 	return made, exists, err
 }
 
-// killSwitch changes halts in Postgres.
-type killSwitch struct{ commands.KillSwitch }
+// waitingHalts changes halts in Postgres, and waits until they hold at every instance.
+type waitingHalts struct{ commands.HaltStore }
 
 // Halt returns once the halt holds at every instance.
-func (k killSwitch) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
-	return finish(ctx, broker.HaltWithin, func(ctx context.Context) (telematics.Halt, bool, error) { return k.KillSwitch.Halt(ctx, h, by) })
+func (k waitingHalts) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
+	return finish(ctx, broker.HaltWithin, func(ctx context.Context) (telematics.Halt, bool, error) { return k.HaltStore.Halt(ctx, h, by) })
 }
 
 // Resume lifts a halt.
-func (k killSwitch) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
+func (k waitingHalts) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
-	return k.KillSwitch.Resume(ctx, agency, by)
+	return k.HaltStore.Resume(ctx, agency, by)
 }
 
 // keyRegistry changes the keys of agencies.

@@ -155,7 +155,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 		}
 
 		// The processor makes a payment, its answers are lost, and what it tells comes before its
-		// id is written down.
+		// id is stored.
 		r.must(r.processor.Break(sandbox.Fault{Kind: sandbox.ResetAfter, Method: http.MethodPost, Path: "/v1/payment_intents", Times: -1}))
 		early := c.book(i, 3, fromNow(time.Minute), "")
 		i.start(early)

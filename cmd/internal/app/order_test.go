@@ -110,7 +110,7 @@ func TestAHaltHoldsAtEveryInstance(t *testing.T) {
 		postgres, err := pg.New(pg.Config{URL: s.database})
 		s.must(err)
 		defer postgres.Close()
-		_, _, err = commands.KillSwitch{DB: postgres}.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"))
+		_, _, err = commands.HaltStore{DB: postgres}.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"))
 		s.must(err)
 		time.Sleep(broker.HaltWithin) // what it promises
 		for _, i := range instances {
@@ -122,7 +122,7 @@ func TestAHaltHoldsAtEveryInstance(t *testing.T) {
 				s.Errorf("agency 2: %d %+v", r.status, r.Error)
 			}
 		}
-		_, err = commands.KillSwitch{DB: postgres}.Resume(s.Context(), 1, telematics.OperatorAt("eva"))
+		_, err = commands.HaltStore{DB: postgres}.Resume(s.Context(), 1, telematics.OperatorAt("eva"))
 		s.must(err)
 		s.eventually(broker.HaltWithin, "it is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
 	})

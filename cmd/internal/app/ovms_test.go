@@ -187,7 +187,7 @@ func TestOVMS_AModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 		return r.status == http.StatusOK
 	})
 	if got := w.heard(); len(got) != 3 {
-		t.Errorf("the shell has heard %q, of which one while it was away", got)
+		t.Errorf("the shell has heard %q, one of them while it was offline", got)
 	}
 }
 

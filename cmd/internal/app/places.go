@@ -66,7 +66,7 @@ func (c Config) newAddresses(db *pg.DB, registry prometheus.Registerer, log *slo
 	if a.geocoder, err = c.geocoder(); err != nil {
 		return nil, err
 	}
-	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: fleet, Turns: fleet, Book: a.book, Log: log, Metrics: registry})
+	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: fleet, Leases: fleet, Book: a.book, Log: log, Metrics: registry})
 	return a, nil
 }
 

@@ -43,7 +43,7 @@ func (i *instance) quiet(profile func(telematics.VehicleID) simulator.Profile) s
 	return meta
 }
 
-func TestARefreshTellsWhatTheUnitSaysNow(t *testing.T) {
+func TestRefresh_ReturnsWhatTheUnitReports(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i, other := s.serve(), s.serve()

@@ -285,7 +285,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		postgres, err := pg.New(pg.Config{URL: r.database})
 		r.must(err)
 		defer postgres.Close()
-		_, _, err = commands.KillSwitch{DB: postgres}.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"))
+		_, _, err = commands.HaltStore{DB: postgres}.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"))
 		r.must(err)
 		var halted answer
 		r.eventually(broker.HaltWithin+time.Second, "commands are halted", func() bool {

@@ -28,7 +28,7 @@ type statusView struct {
 
 // Each report reaches the service through the MQTT broker, as a unit's would. What stays of it is
 // read over HTTP, and what is dropped is counted by its reason.
-func TestWhatStaysOfEachReportAndWhatIsCounted(t *testing.T) {
+func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()

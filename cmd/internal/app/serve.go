@@ -60,7 +60,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 	if c.AgencySecretsKey == "" {
-		log.Info("no client is let in: secrets of agency keys cannot be opened", "missing", "--agency-secrets-key")
+		log.Info("client requests are refused, secrets of agency keys cannot be decrypted", "missing", "--agency-secrets-key")
 	}
 	postgres, err := pg.New(pg.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres})
 	if err != nil {
@@ -106,13 +106,13 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Units:  cars.Units,
 		Logger: log,
 	}, link.ParseShards(c.MQTTURL)...)
-	carrier := broker.New(broker.Config{
-		Vehicles: reported, Commands: record, Halts: commands.KillSwitch{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
+	commandBroker := broker.New(broker.Config{
+		Vehicles: reported, Commands: record, Halts: commands.HaltStore{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
 		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Health: cars, Unrecorded: record, Bulks: record,
 		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
 	})
-	c.registerInstance(registry, carrier.Instance)
-	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: carrier.Recheck, gauges: newDatabaseGauges(registry), log: log}
+	c.registerInstance(registry, commandBroker.Instance)
+	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: commandBroker.ForgetSettled, gauges: newDatabaseGauges(registry), log: log}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: resource.NewEvent, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
@@ -121,9 +121,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 	watches := watch.New(watch.Config{
-		Dialects: dialects.Spoken, Publish: mqtt.Publish, Watcher: "motorpool-" + carrier.Instance, Booked: rentals.Bookings{DB: postgres}.Running,
+		Dialects: dialects.Spoken, Publish: mqtt.Publish, Watcher: "motorpool-" + commandBroker.Instance, Booked: rentals.Bookings{DB: postgres}.Running,
 		Turn: func(ctx context.Context) (bool, error) {
-			return cache.Turn(ctx, "watch", carrier.Instance, watch.TurnFor)
+			return cache.TryLease(ctx, "watch", commandBroker.Instance, watch.TurnFor)
 		},
 		Logger: log,
 	})
@@ -141,11 +141,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 	public := httpapi.New(httpapi.Config{
-		Controller: carrier, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: carrier, Units: cars, SigningKey: signing.active, Agencies: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
+		Controller: commandBroker, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: commandBroker, Units: cars, SigningKey: signing.active, Agencies: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
 		Places: addresses.book, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: redis.NewLimits(cache),
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge,
-		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: killSwitch{commands.KillSwitch{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: waitingHalts{commands.HaltStore{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
 		Tokens: tokens, SignIn: signIn, Console: pages, Streets: streets, CORSOrigins: list(c.CORSOrigins), TrustedProxies: proxies,
 		HideDocs: !c.Docs, DocsScript: c.DocsScript,
 	})
@@ -165,7 +165,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
-		return carrier.WhileClockRight(ctx, recorder.Run)
+		return commandBroker.WhileClockRight(ctx, recorder.Run)
 	})
 	run, stop := background(ctx)
 	defer join(&err, stop)
@@ -177,19 +177,19 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	})
 	run(func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
-	run(carrier.Run)
+	run(commandBroker.Run)
 	run(func(ctx context.Context) error {
-		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres, log) })
+		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres, log) })
 	})
 	run(func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
-		return carrier.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
+		return commandBroker.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
 	})
 	moved := newMovedGauge(registry)
 	run(func(ctx context.Context) error {
-		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) })
+		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) })
 	})
 	run(addresses.run)
 	run(tokenKeys.Run)
@@ -200,7 +200,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
-		return carrier.WhileClockRight(ctx, money.run)
+		return commandBroker.WhileClockRight(ctx, money.run)
 	})
 	// Receives from vehicles; ends before what handles the messages.
 	receive, stopReceiving := background(ctx)
@@ -209,18 +209,18 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
-		return carrier.WhileClockRight(ctx, func(ctx context.Context) error { return mqtt.Run(ctx, carrier) })
+		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return mqtt.Run(ctx, commandBroker) })
 	})
 	receive(func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
-		return carrier.WhileClockRight(ctx, watches.Run)
+		return commandBroker.WhileClockRight(ctx, watches.Run)
 	})
-	defer join(&err, func() error { return drain(carrier) })
+	defer join(&err, func() error { return drain(commandBroker) })
 
 	ready := health.New(slices.Concat([]health.Check{
-		{Name: "postgres", Ready: withSettings(postgresReady(postgres, carrier), "sslrootcert of --database-url", "sslcert of --database-url")},
+		{Name: "postgres", Ready: withSettings(postgresReady(postgres, commandBroker), "sslrootcert of --database-url", "sslcert of --database-url")},
 		{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
 		{Name: "mqtt", Ready: mqttReady(mqtt.AllReady)},
 		{Name: "tokens", Ready: tokenKeys.Ready},
@@ -238,7 +238,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		healthAddress = listeners.Health.Addr().String()
 		servers = append(servers, httpServer{httpapi.NewServer("", ready.Public()), connections.Bound(listeners.Health, healthConnections, nil, log)})
 	}
-	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", healthAddress, "instance", carrier.Instance)
+	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", healthAddress, "instance", commandBroker.Instance)
 	serving, stopServing := stopping.after(ctx, ready)
 	defer stopServing()
 	return serveHTTP(serving, log, telematics.MaxBudget+answerSlack, servers...)
@@ -294,7 +294,7 @@ type fleet struct {
 	twins *twins.Twins
 }
 
-// Twin returns a vehicle with its reported state of now. No later read returns less.
+// Twin returns a vehicle with its present reported state. No later read returns less.
 func (f fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	return f.twins.DurableTwin(ctx, id)
 }
@@ -310,7 +310,7 @@ func (f fleet) Belongs(ctx context.Context, id telematics.VehicleID, agency tele
 	return f.twins.Belongs(ctx, id, agency)
 }
 
-// Twins returns vehicles with their reported states of now.
+// Twins returns vehicles with their present reported states.
 func (f fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	return f.twins.Twins(ctx, q)
 }
@@ -324,6 +324,6 @@ func drain(b *broker.Broker) error {
 
 func closeLogged(log *slog.Logger, what string, closer func() error) {
 	if err := closer(); err != nil {
-		log.Warn("not closed", "what", what, "err", err)
+		log.Warn("close failed", "what", what, "err", err)
 	}
 }

@@ -73,9 +73,9 @@ func (c Config) checkSignIn() error {
 		problems = append(problems, errors.New("--console-url: want https://host[/path], as browsers reach the service; http:// only on this machine"))
 	}
 	if c.OIDCIssuer != "" {
-		problems = append(problems, trustworthy("oidc-issuer", c.OIDCIssuer), notEmpty("oidc-client-id", c.OIDCClientID))
+		problems = append(problems, checkKeySource("oidc-issuer", c.OIDCIssuer), notEmpty("oidc-client-id", c.OIDCClientID))
 	}
-	return errors.Join(append(problems, between("console-session", c.ConsoleSession, 0, 7*24*time.Hour))...)
+	return errors.Join(append(problems, checkRange("console-session", c.ConsoleSession, 0, 7*24*time.Hour))...)
 }
 
 func isLocal(u *url.URL) bool {

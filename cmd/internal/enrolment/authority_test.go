@@ -48,7 +48,7 @@ func TestIssue_AGuessReadsNoFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.knows(code); err != nil {
+	if err := a.checkCode(code); err != nil {
 		t.Errorf("a code of another process: %v", err)
 	}
 	// The same file, whose content cannot be read any more.
@@ -73,7 +73,7 @@ func TestIssue_AGuessReadsNoFile(t *testing.T) {
 	if _, err := other.Revoke(t.Context(), Everything, "unit-1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.knows(code); !errors.Is(err, ErrCode) {
+	if err := a.checkCode(code); !errors.Is(err, ErrCode) {
 		t.Errorf("a code that was taken back: %v", err)
 	}
 }

@@ -26,7 +26,7 @@ const minRSABits = 2048
 // PEM, are worth. The certificate names the unit of the code; of the request only the key counts.
 func (a *Authority) Issue(ctx context.Context, text string, request []byte) (chain []byte, issued Certificate, err error) {
 	// Before the lock: a guess must not hold up an operator.
-	if err := a.knows(text); err != nil {
+	if err := a.checkCode(text); err != nil {
 		return nil, issued, err
 	}
 	csr, err := parseRequest(request)
@@ -66,8 +66,8 @@ type codeIndex struct {
 	ends map[string]time.Time // when codes expire, by their hashes
 }
 
-// knows fails where there is no such code.
-func (a *Authority) knows(text string) error {
+// checkCode returns ErrCode for a code that does not exist or has expired.
+func (a *Authority) checkCode(text string) error {
 	a.index.mu.Lock()
 	defer a.index.mu.Unlock()
 	is, err := os.Stat(filepath.Join(a.dir, codesFile))

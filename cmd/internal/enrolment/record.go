@@ -53,23 +53,23 @@ func (a *Authority) NewCode(ctx context.Context, unit telematics.Unit, c CodeCon
 	})
 }
 
-// Which says what of a unit is revoked.
-type Which int
+// RevokeScope is which certificates and codes of a unit are revoked.
+type RevokeScope int
 
-// What of a unit is revoked.
+// Scopes of a revocation.
 const (
-	Everything Which = iota // its certificates, and codes that were not used
-	Superseded              // its certificates but the newest
+	Everything RevokeScope = iota // its certificates, and codes that were not used
+	Superseded                    // its certificates but the newest
 )
 
 // Revoke revokes certificates of units, and publishes the revocation list, which the MQTT broker
 // must read then. It returns how many certificates and codes of each unit are revoked now and were
 // not before. It may be repeated.
-func (a *Authority) Revoke(ctx context.Context, which Which, units ...telematics.Unit) (map[telematics.Unit]int, error) {
+func (a *Authority) Revoke(ctx context.Context, scope RevokeScope, units ...telematics.Unit) (map[telematics.Unit]int, error) {
 	revoked := map[telematics.Unit]int{}
 	now := time.Now().UTC().Truncate(time.Second)
 	return revoked, a.locked(ctx, func(codes []code) ([]code, error) {
-		if which == Everything {
+		if scope == Everything {
 			codes = slices.DeleteFunc(codes, func(c code) bool {
 				ends := slices.Contains(units, c.Unit)
 				if ends && c.Key == "" {
@@ -86,7 +86,7 @@ func (a *Authority) Revoke(ctx context.Context, which Which, units ...telematics
 			}
 			for i := range certificates {
 				c := &certificates[i]
-				if slices.Contains(units, c.Unit) && c.Revoked == nil && (which == Everything || newest[c.Unit] != i) {
+				if slices.Contains(units, c.Unit) && c.Revoked == nil && (scope == Everything || newest[c.Unit] != i) {
 					c.Revoked = &now
 					revoked[c.Unit]++
 				}
@@ -208,6 +208,6 @@ func hash(content []byte) string {
 
 // Errors of Issue that are the caller's. Their texts are for the caller.
 var (
-	ErrCode    = errors.New("the code is unknown, has expired, was used with another key, or was taken back")
+	ErrCode    = errors.New("the code is unknown, has expired, was used with another key, or was revoked")
 	ErrRequest = errors.New("certificate request")
 )

@@ -119,7 +119,8 @@ func (m *Module) notify(n notification) {
 	m.pending = append(m.pending, n)
 }
 
-// sendPending sends the oldest of a type. What is not data counts as delivered when it is written.
+// sendPending sends the oldest of a type. A message that is no data counts as delivered when it is
+// written.
 func (m *Module) sendPending(kind string) {
 	at := slices.IndexFunc(m.pending, func(n notification) bool { return n.kind == kind })
 	if at < 0 || kind == "data" && m.waiting {

@@ -20,8 +20,9 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// line is one connection and its subscriptions, one for each dialect.
-type line struct {
+// connection is a connection to an MQTT broker that is kept up, and its subscriptions, one for each
+// dialect.
+type connection struct {
 	name    string // in the log
 	filters func(telematics.Filters) []string
 	own     bool // its group has no other member: each instance hears everything
@@ -48,7 +49,7 @@ func always(take func(telematics.Message)) func(telematics.Message) bool {
 }
 
 // anyReady returns why none of the lines is connected.
-func anyReady(lines []*line) error {
+func anyReady(lines []*connection) error {
 	var missing []error
 	for _, ln := range lines {
 		err := ln.ready()
@@ -60,7 +61,7 @@ func anyReady(lines []*line) error {
 	return errors.Join(missing...)
 }
 
-func (ln *line) ready() error {
+func (ln *connection) ready() error {
 	if ln.client.Load() != nil {
 		return nil
 	}
@@ -70,8 +71,8 @@ func (ln *line) ready() error {
 	return fmt.Errorf("%w (%s)", errNotConnected, ln.name)
 }
 
-// keep connects, again and again, until the context ends.
-func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message) bool) error {
+// maintain connects, and connects again with backoff, until the context ends.
+func (l *Link) maintain(ctx context.Context, ln *connection, take func(telematics.Message) bool) error {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(firstReconnect),
 		backoff.WithMaxInterval(longestReconnect),
@@ -79,7 +80,7 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)
 	)
 	for attempt := 0; ; attempt++ {
 		node := ln.nodes[attempt%len(ln.nodes)]
-		err := l.connection(ctx, ln, node, take, wait.Reset)
+		err := l.runConnection(ctx, ln, node, take, wait.Reset)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -94,8 +95,8 @@ func (l *Link) keep(ctx context.Context, ln *line, take func(telematics.Message)
 	}
 }
 
-// connection is the life of one connection: it returns when it was lost, or never came up.
-func (l *Link) connection(ctx context.Context, ln *line, node string, take func(telematics.Message) bool, up func()) error {
+// runConnection connects once. It returns when that connection was lost, or did not come up.
+func (l *Link) runConnection(ctx context.Context, ln *connection, node string, take func(telematics.Message) bool, up func()) error {
 	group, err := l.group(ctx)
 	if err != nil {
 		return err
@@ -152,7 +153,7 @@ func (l *Link) connection(ctx context.Context, ln *line, node string, take func(
 
 // subscribe asks for what the line carries of one dialect. The subscription by which a
 // message comes says in which dialect it is.
-func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *line, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
+func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *connection, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
 	filters, said := map[string]byte{}, d.Filters()
 	for _, filter := range ln.filters(said) {
 		members := group

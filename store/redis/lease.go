@@ -1,0 +1,31 @@
+package redis
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/store/unavailable"
+)
+
+// leaseScript gives the lease to the caller where it is free, or the caller's already. KEYS: the
+// lease. ARGV: the caller, and for how many ms.
+var leaseScript = redis.NewScript(`
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+`)
+
+// TryLease takes or extends the lease of a task that one instance at a time should do, and reports
+// whether this instance holds it. It only saves work: where Redis loses the key, two instances may
+// hold it.
+func (db *DB) TryLease(ctx context.Context, name, instance string, keep time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, tripTimeout)
+	defer cancel()
+	mine, err := leaseScript.Run(ctx, db.Client, []string{"motorpool:turn:" + name}, instance, keep.Milliseconds()).Bool()
+	return mine, unavailable.Wrap("take the lease", err)
+}

@@ -1,0 +1,37 @@
+package redis
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/store/storetest"
+)
+
+func TestATurnIsOneInstancesUntilItIsNotKept(t *testing.T) {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			here, there := open(t, address), open(t, address)
+			lease := func(db *DB, instance string, keep time.Duration) bool {
+				t.Helper()
+				mine, err := db.TryLease(t.Context(), "test", instance, keep)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return mine
+			}
+			if !lease(here, "a", time.Hour) || lease(there, "b", time.Hour) || !lease(here, "a", time.Millisecond) {
+				t.Error("not the first instance alone holds the lease")
+			}
+			if name == "redis" { // miniredis has a separate clock
+				for deadline := time.Now().Add(10 * time.Second); !lease(there, "b", time.Hour); time.Sleep(5 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatal("a lease that was not extended is not free")
+					}
+				}
+				if lease(here, "a", time.Hour) {
+					t.Error("the former instance holds the lease, too")
+				}
+			}
+		})
+	}
+}
