@@ -170,7 +170,7 @@ func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Rel
 // ends, and once.
 func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount <= 0 {
-		return Change{}, wrong("amount", "must be more than 0")
+		return Change{}, newFieldError("amount", "must be more than 0")
 	}
 	deposit, _ := d.deposit()
 	held := deposit.capturable()
@@ -225,11 +225,11 @@ func (d BookingDetails) FeeLimit() Minor {
 // Fine charges a fee of a booking that is not upcoming: one that was cancelled may cost a fee, too.
 func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 	if f.Amount <= 0 {
-		return Change{}, wrong("amount", "must be more than 0")
+		return Change{}, newFieldError("amount", "must be more than 0")
 	}
 	if limit := d.FeeLimit(); f.Amount > limit {
 		c := d.Price.Currency
-		return Change{}, wrong("amount", fmt.Sprintf("must be at most %s %s, the agency's limit for one fee (fee_limit in its fleet file)", c.Format(limit), c))
+		return Change{}, newFieldError("amount", fmt.Sprintf("must be at most %s %s, the agency's limit for one fee (fee_limit in its fleet file)", c.Format(limit), c))
 	}
 	if d.State == Upcoming {
 		return Change{}, Forbids(BookingStateConflict, "The booking has not started; there is nothing to charge a fee for.")
@@ -252,7 +252,7 @@ func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Chan
 func (d BookingDetails) RefundCharge(now time.Time, id ChargeID, amount Minor, reason string) (Change, error) {
 	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == id })
 	if i < 0 {
-		return Change{}, wrong("charge_id", "must be a charge of the booking")
+		return Change{}, newFieldError("charge_id", "must be a charge of the booking")
 	}
 	all, _ := d.refundable()
 	left := make([]Minor, len(all))
@@ -263,7 +263,7 @@ func (d BookingDetails) RefundCharge(now time.Time, id ChargeID, amount Minor, r
 // giveBack refunds of each charge at most what is left of it, of the newest first.
 func (d BookingDetails) giveBack(now time.Time, left []Minor, all, amount Minor, reason string) (Change, error) {
 	if amount < 0 {
-		return Change{}, wrong("amount", "must be more than 0")
+		return Change{}, newFieldError("amount", "must be more than 0")
 	}
 	if amount == 0 {
 		amount = all

@@ -51,7 +51,7 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	tariff := Tariff{Currency: f.Terms.Currency, HourlyRate: f.Rate.Hourly, Tax: f.Terms.Tax, Deposit: f.Rate.Deposit}
 	price, err := tariff.Over(d.Start, d.End)
 	if err != nil {
-		return Booking{}, wrong("end_date", "makes the booking cost more than can be charged")
+		return Booking{}, newFieldError("end_date", "makes the booking cost more than can be charged")
 	}
 	return Booking{
 		State: Upcoming, Agency: d.Agency, Client: f.Client.ID, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
@@ -63,15 +63,15 @@ func (d Draft) check(now time.Time, f Facts) error {
 	ofAgency := func(s *telematics.Station) bool { return s != nil && s.AgencyID == d.Agency }
 	switch {
 	case d.Start.Before(now.Add(-MaxLate)):
-		return wrong("start_date", "must not be in the past")
+		return newFieldError("start_date", "must not be in the past")
 	case !d.End.After(d.Start):
-		return wrong("end_date", "must be after start_date")
+		return newFieldError("end_date", "must be after start_date")
 	case d.End.Sub(d.Start) > MaxLength:
-		return wrong("end_date", fmt.Sprintf("must be at most %d days after start_date", MaxLength/(24*time.Hour)))
+		return newFieldError("end_date", fmt.Sprintf("must be at most %d days after start_date", MaxLength/(24*time.Hour)))
 	case !ofAgency(f.Pickup):
-		return wrong("pickup_station_id", "must be a station of the agency")
+		return newFieldError("pickup_station_id", "must be a station of the agency")
 	case !ofAgency(f.Dropoff):
-		return wrong("dropoff_station_id", "must be a station of the agency")
+		return newFieldError("dropoff_station_id", "must be a station of the agency")
 	case f.Vehicle.ID != d.Vehicle || f.Vehicle.AgencyID != d.Agency:
 		return telematics.NoSuchVehicle(d.Vehicle)
 	case f.Vehicle.Withdrawn():
@@ -99,4 +99,6 @@ type FieldError struct {
 // Error says it in one sentence.
 func (e *FieldError) Error() string { return e.Field + " " + e.Message }
 
-func wrong(field, message string) *FieldError { return &FieldError{Field: field, Message: message} }
+func newFieldError(field, message string) *FieldError {
+	return &FieldError{Field: field, Message: message}
+}

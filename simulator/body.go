@@ -69,8 +69,8 @@ func (b *Body) EngineRuns() bool { return b.Ignition && b.Immobilizer != Engaged
 // stands reports whether the vehicle is known to stand, or crawl [CMD-7].
 func (b *Body) stands() bool { return !b.SpeedUnknown && b.SpeedKmh <= telematics.MovingKmh }
 
-// drives reports whether the vehicle is known to move.
-func (b *Body) drives() bool { return !b.SpeedUnknown && b.SpeedKmh > telematics.MovingKmh }
+// isMoving reports whether the vehicle is known to move.
+func (b *Body) isMoving() bool { return !b.SpeedUnknown && b.SpeedKmh > telematics.MovingKmh }
 
 // forbids names what in the vehicle's state keeps an action from being carried out now, or is empty
 // [CMD-7].
@@ -78,7 +78,7 @@ func (b *Body) forbids(a telematics.Action) string {
 	switch {
 	case a.Immobilizes() && !b.stands(): // an unknown speed counts as moving
 		return telematics.Moving
-	case a.Opens() && b.drives():
+	case a.Opens() && b.isMoving():
 		return telematics.Moving
 	case (a == telematics.Lock || a == telematics.LockAndDisableDriving) && b.doorOpen():
 		return telematics.DoorOpen

@@ -88,7 +88,7 @@ func (t *turn) fail(j *job, detail string) {
 func (t *turn) end(j *job, a telematics.Answer) {
 	report := t.body.Report(t.at.Clock)
 	if j.claims.Action != telematics.ReportState {
-		report = only(report, changes(j.claims.Action))
+		report = selectFields(report, changes(j.claims.Action))
 	}
 	a.Report = &report
 	t.leave(j)

@@ -11,10 +11,10 @@ const firmware = "4.2.1"
 // AllActions lists what a vehicle with everything declares; CarActions leaves out the top case.
 var (
 	AllActions = telematics.ControlActions
-	CarActions = without(AllActions, telematics.OpenTopCase)
+	CarActions = withoutAction(AllActions, telematics.OpenTopCase)
 )
 
-func without(actions []telematics.Action, action telematics.Action) []telematics.Action {
+func withoutAction(actions []telematics.Action, action telematics.Action) []telematics.Action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a telematics.Action) bool { return a == action })
 }
 

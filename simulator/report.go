@@ -95,8 +95,8 @@ func (b *Body) silentAbout(f telematics.Field) bool {
 	})
 }
 
-// only returns the report cut down to some fields.
-func only(r telematics.Report, fields []telematics.Field) telematics.Report {
+// selectFields returns the report cut down to some fields.
+func selectFields(r telematics.Report, fields []telematics.Field) telematics.Report {
 	maps.DeleteFunc(r.Values, func(f telematics.Field, _ any) bool { return !slices.Contains(fields, f) })
 	return r
 }

@@ -187,7 +187,7 @@ func (t *turn) accept(claims telematics.Claims) {
 func (t *turn) reject(claims telematics.Claims, reason, detail string) {
 	a := telematics.Answer{State: telematics.Rejected, Reason: reason, Detail: detail}
 	if reason == telematics.StateConflict {
-		report := only(t.body.Report(t.at.Clock), evidence(detail))
+		report := selectFields(t.body.Report(t.at.Clock), evidence(detail))
 		a.Report = &report
 	}
 	t.settle(claims, a)

@@ -26,9 +26,10 @@ const (
 	IgnitionOn = "ignition_on"
 )
 
-// remembers reports whether a unit remembers that it rejected a command for this reason [CMD-4].
+// remembersRejection reports whether a unit remembers that it rejected a command for this reason
+// [CMD-4].
 // Where it does not, it judges the next copy of the same message anew.
-func remembers(reason string) bool { return reason != BadSignature && reason != WrongAudience }
+func remembersRejection(reason string) bool { return reason != BadSignature && reason != WrongAudience }
 
 // Answer is what a unit says about a command.
 type Answer struct {
@@ -43,7 +44,7 @@ type Answer struct {
 
 // Forgotten reports whether the unit does not remember its answer. Such a rejection says nothing of
 // other copies of the command, which may still be on their way.
-func (a Answer) Forgotten() bool { return a.State == Rejected && !remembers(a.Reason) }
+func (a Answer) Forgotten() bool { return a.State == Rejected && !remembersRejection(a.Reason) }
 
 // Settles returns the state that the answer brings its command to.
 func (a Answer) Settles() State {

@@ -165,10 +165,10 @@ func (ds Dialects) Names() []Protocol {
 // Supports reports whether the protocol of a vehicle's unit has a message for an action.
 func (ds Dialects) Supports(v Vehicle, a Action) bool {
 	d, ok := ds.Find(v.Protocol)
-	return ok && carries(d, v.Installation, a)
+	return ok && hasMessage(d, v.Installation, a)
 }
 
-func carries(d Dialect, i Installation, a Action) bool {
+func hasMessage(d Dialect, i Installation, a Action) bool {
 	actions, err := d.Actions(i)
 	return err == nil && slices.Contains(actions, a)
 }
@@ -225,7 +225,7 @@ func (ds Dialects) Refuse(t *Twin, a Action, now time.Time) *Error {
 	switch {
 	case !ok:
 		return UnknownProtocol(t.Protocol)
-	case !carries(d, t.Installation, a):
+	case !hasMessage(d, t.Installation, a):
 		return NotSupported(a)
 	case a.Opens() && !t.BestEffortUnlock && !d.Promises(t.Installation, a).Expiring:
 		return BestEffortDenied(a)

@@ -108,7 +108,7 @@ func BestEffortDenied(a Action) *Error {
 func Conflict(a Action, detail string) *Error {
 	return &Error{Code: VehicleStateConflict, Outcome: NotExecuted, Retryable: true, RetryAfter: retryConflict,
 		Reason: StateConflict, Detail: detail,
-		Message: fmt.Sprintf("The vehicle's state forbids %s now%s.", a, because(detail))}
+		Message: fmt.Sprintf("The vehicle's state forbids %s now%s.", a, reasonText(detail))}
 }
 
 // InProgress is the error for an action whose lane another command occupies.
@@ -152,7 +152,7 @@ func UnknownProtocol(p Protocol) *Error {
 // Halted is the error for a command that an operator's halt keeps from leaving.
 func Halted(h Halt) *Error {
 	return &Error{Code: CommandsHalted, Outcome: NotExecuted, Retryable: true, RetryAfter: retryHalted,
-		Message: fmt.Sprintf("An operator has halted commands%s; nothing was sent.", because(h.Why))}
+		Message: fmt.Sprintf("An operator has halted commands%s; nothing was sent.", reasonText(h.Why))}
 }
 
 // StillOpen is the error for a request that is repeated while the first one is in flight.
@@ -194,13 +194,13 @@ func (c *Command) outcomeError() *Error {
 		return NotSupported(c.Action)
 	case c.State == Unknown && c.Reason != "":
 		return &Error{Code: CommandRejected, RetryAfter: retryLook,
-			Message: fmt.Sprintf("The vehicle's unit refused the message%s, but may still execute another copy of it.", because(c.Reason))}
+			Message: fmt.Sprintf("The vehicle's unit refused the message%s, but may still execute another copy of it.", reasonText(c.Reason))}
 	case c.State == Rejected:
 		return &Error{Code: CommandRejected, RetryAfter: retryLook,
-			Message: fmt.Sprintf("The vehicle's unit refused the command%s; nothing was executed.", because(c.Reason))}
+			Message: fmt.Sprintf("The vehicle's unit refused the command%s; nothing was executed.", reasonText(c.Reason))}
 	case c.State == Failed:
 		return &Error{Code: CommandFailed, RetryAfter: retryLook,
-			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action, because(c.Detail))}
+			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action, reasonText(c.Detail))}
 	case c.State == Expired && c.Reason == ByHalt:
 		return Halted(Halt{Why: c.Detail})
 	case c.State == Expired:
@@ -215,8 +215,8 @@ func (c *Command) outcomeError() *Error {
 	}
 }
 
-// because words the unit's reason or detail, if there is one.
-func because(code string) string {
+// reasonText returns the unit's reason or detail in words, if there is one.
+func reasonText(code string) string {
 	if code == "" {
 		return ""
 	}

@@ -36,8 +36,8 @@ type connection struct {
 	nodes []string // of which each connection uses one, and the next one after that
 }
 
-// one returns a list of what is not empty.
-func one(filter string) []string {
+// nonEmpty returns a list of the filter, or nil for an empty one.
+func nonEmpty(filter string) []string {
 	if filter == "" {
 		return nil
 	}

@@ -99,13 +99,13 @@ func New(c Config) *Link {
 	first := mathrand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
 	nodes := slices.Concat(c.Nodes[first:], c.Nodes[:first])
 	for _, node := range nodes {
-		l.air = append(l.air, &connection{name: answersName, nodes: []string{node}, filters: func(f telematics.Filters) []string { return one(f.Answers) }, qos: 1,
+		l.air = append(l.air, &connection{name: answersName, nodes: []string{node}, filters: func(f telematics.Filters) []string { return nonEmpty(f.Answers) }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }})
 		l.reports = append(l.reports, &connection{name: "telemetry", nodes: []string{node}, filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }})
 	}
 	// Every instance hears all of presence. Retained messages are read separately.
-	l.presence = &connection{name: "presence", nodes: nodes, filters: func(f telematics.Filters) []string { return one(f.Presence) }, own: true, qos: 0,
+	l.presence = &connection{name: "presence", nodes: nodes, filters: func(f telematics.Filters) []string { return nonEmpty(f.Presence) }, own: true, qos: 0,
 		to: func(r Receiver) func(telematics.Message) bool { return r.Presence }}
 	return l
 }

@@ -96,8 +96,8 @@ func (r *round) inject(ctx context.Context, faults []fault.Fault) []injection {
 // aftermath is how long after a fault a call still counts as disturbed by it.
 const aftermath = time.Second
 
-// undisturbed returns a test for intervals without faults.
-func undisturbed(injections []injection) func(from, to time.Time) bool {
+// withoutFaults returns a test for intervals without faults.
+func withoutFaults(injections []injection) func(from, to time.Time) bool {
 	return func(from, to time.Time) bool {
 		for _, i := range injections {
 			if i.Err == nil && from.Before(i.To.Add(aftermath)) && to.After(i.From) {

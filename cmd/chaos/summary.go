@@ -147,7 +147,7 @@ func deliveriesOf(flights []simulator.Event) deliveries {
 
 // latency is that of executed commands without faults.
 func (s summary) latency() (p50, p99 time.Duration, n int) {
-	isUndisturbed := undisturbed(s.Injections)
+	isUndisturbed := withoutFaults(s.Injections)
 	return s.latencyWithin(func(from, to time.Time) bool {
 		return isUndisturbed(from, to) && from.Before(s.Evidence.ClientFlood.From) && !slices.ContainsFunc(s.Evidence.Floods, func(f audit.Flood) bool { return to.After(f.From) && from.Before(f.To.Add(aftermath)) })
 	})

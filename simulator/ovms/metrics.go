@@ -37,16 +37,16 @@ func (m *Module) recordTurn() {
 // metrics returns what the module knows, as text (OvmsMetric::AsString).
 func (m *Module) metrics() map[string]string {
 	b := &m.body
-	open := func(f telematics.Field) string { return truth(slices.Contains(b.Opened, f)) }
+	open := func(f telematics.Field) string { return yesOrNo(slices.Contains(b.Opened, f)) }
 	all := map[string]string{
 		"m.version": m.config.Firmware, "s.v3.connected": "yes", "s.v3.peers": strconv.Itoa(len(m.clients)), "v.type": m.config.Type,
 		"v.b.soc": decimal(b.EnergyPercent, 1), "v.b.range.est": decimal(b.FullRangeKm*b.EnergyPercent/100, 0), "v.b.12v.voltage": decimal(b.OnboardV, 2),
-		"v.e.on": truth(b.Ignition), "v.e.awake": truth(b.Ignition || b.Charging == "charging"), "v.e.locked": truth(m.locked), "v.e.handbrake": truth(b.ParkBrake), "v.e.gear": gears[b.Gear],
+		"v.e.on": yesOrNo(b.Ignition), "v.e.awake": yesOrNo(b.Ignition || b.Charging == "charging"), "v.e.locked": yesOrNo(m.locked), "v.e.handbrake": yesOrNo(b.ParkBrake), "v.e.gear": gears[b.Gear],
 		"v.e.valet": "no", "v.e.serv.range": strconv.Itoa(int(b.ServiceDueKm)),
-		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1), "v.p.gpslock": truth(!m.blind()),
+		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1), "v.p.gpslock": yesOrNo(!m.blind()),
 		"v.d.fl": open(telematics.DoorFrontLeft), "v.d.fr": open(telematics.DoorFrontRight), "v.d.rl": open(telematics.DoorRearLeft),
 		"v.d.rr": open(telematics.DoorRearRight), "v.d.trunk": open(telematics.DoorTrunk),
-		"v.c.charging": truth(b.Charging == "charging"), "v.c.pilot": truth(b.Charging == "charging"), "v.c.state": "done",
+		"v.c.charging": yesOrNo(b.Charging == "charging"), "v.c.pilot": yesOrNo(b.Charging == "charging"), "v.c.state": "done",
 		"v.p.latitude": degrees(b.Latitude), "v.p.longitude": degrees(b.Longitude), "v.p.gpstime": time.Now().UTC().Format("2006-01-02 15:04:05 UTC"),
 	}
 	if b.Charging == "charging" {
@@ -81,7 +81,7 @@ func fromBus(name string) bool {
 
 var gears = map[string]string{"R": "-1", "N": "0", "P": "0", "D": "1"}
 
-func truth(b bool) string {
+func yesOrNo(b bool) string {
 	if b {
 		return "yes"
 	}

@@ -57,7 +57,7 @@ func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool
 	if !k.sealer.has() {
 		return rental.AgencyKey{}, false, fmt.Errorf("read agency keys: %w", errNoSealer)
 	}
-	cached, err := k.fresh(ctx)
+	cached, err := k.current(ctx)
 	if err != nil {
 		return rental.AgencyKey{}, false, err
 	}
@@ -65,9 +65,9 @@ func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool
 	return key.AgencyKey, ok, key.err
 }
 
-// fresh returns the keys as they were read less than Within ago, or reads them: concurrent callers
-// share one reading.
-func (k *Keys) fresh(ctx context.Context) (*cachedKeys, error) {
+// current returns the keys as they were read less than Within ago, or reads them: concurrent
+// callers share one reading.
+func (k *Keys) current(ctx context.Context) (*cachedKeys, error) {
 	k.mu.Lock()
 	cached := k.cached
 	k.mu.Unlock()

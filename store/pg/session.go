@@ -84,7 +84,7 @@ func (s *sessions) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	started, unsafe, err := s.set(ctx, conn)
 	if err == nil && s.durable && unsafe != "" {
-		err = unsuitable("it runs with " + unsafe + ", so a crash loses commands that were executed; --allow-unsafe-postgres for a development server")
+		err = unsuitableError("it runs with " + unsafe + ", so a crash loses commands that were executed; --allow-unsafe-postgres for a development server")
 	}
 	if err != nil {
 		_ = conn.Close() // the error says more
@@ -94,7 +94,7 @@ func (s *sessions) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-func unsuitable(why string) error { return fmt.Errorf("%w: %s", ErrUnsuitable, why) }
+func unsuitableError(why string) error { return fmt.Errorf("%w: %s", ErrUnsuitable, why) }
 
 // set applies the settings, and returns when the server was started and what is unsafe about it.
 func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe string, err error) {
@@ -146,7 +146,7 @@ func (p *DB) Suitable(ctx context.Context) error {
 			return unavailable.Wrap("check the connection to postgres", err)
 		}
 		if shared {
-			return unsuitable("a pooler in transaction or statement mode is before it, such as PgBouncer with pool_mode=transaction; " +
+			return unsuitableError("a pooler in transaction or statement mode is before it, such as PgBouncer with pool_mode=transaction; " +
 				"connect directly, or with pool_mode=session")
 		}
 	}

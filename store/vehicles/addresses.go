@@ -37,7 +37,7 @@ func (f *Fleet) Parked(ctx context.Context) ([]telematics.Parked, error) {
 	for _, row := range rows {
 		latitude, err1 := strconv.ParseFloat(row.Latitude, 64)
 		longitude, err2 := strconv.ParseFloat(row.Longitude, 64)
-		if err1 != nil || err2 != nil || drives(row.Speed) {
+		if err1 != nil || err2 != nil || isMoving(row.Speed) {
 			continue
 		}
 		parked = append(parked, telematics.Parked{
@@ -47,7 +47,7 @@ func (f *Fleet) Parked(ctx context.Context) ([]telematics.Parked, error) {
 	return parked, nil
 }
 
-func drives(speed *string) bool {
+func isMoving(speed *string) bool {
 	kmh, err := strconv.ParseFloat(pg.Deref(speed), 64)
 	return err == nil && kmh > telematics.MovingKmh
 }

@@ -116,14 +116,14 @@ const MovedAt = `greatest(v.moved_at, u.moved_at)`
 
 func (r ContactRow) Contact() telematics.Contact {
 	return telematics.Contact{
-		Status: telematics.PresenceStatus(pg.Deref(r.Status)), Session: pg.Deref(r.Session), Former: former(r.Former),
+		Status: telematics.PresenceStatus(pg.Deref(r.Status)), Session: pg.Deref(r.Session), Former: formerSessions(r.Former),
 		SaidAt: pg.FromTimestamp(r.SaidAt), ChangedAt: pg.FromTimestamp(r.ChangedAt), LastSeen: pg.FromTimestamp(r.LastSeen),
 		Actions: actions(r.Actions), Keys: r.Keys, Firmware: pg.Deref(r.Firmware), Gap: time.Duration(pg.Deref(r.GapMS)) * time.Millisecond,
 	}
 }
 
-// former returns nil for no sessions, as a contact that has had none.
-func former(sessions []string) []string {
+// formerSessions returns nil for an empty list.
+func formerSessions(sessions []string) []string {
 	if len(sessions) == 0 {
 		return nil
 	}

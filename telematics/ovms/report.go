@@ -65,20 +65,20 @@ var table = map[string]reader{
 	"v/p/gpstime":     positionTime,
 	"v/p/speed":       number(telematics.SpeedKmh),
 	"v/p/odometer":    number(telematics.MileageKm),
-	"v/e/on":          either(telematics.Ignition, "on", "off"),
+	"v/e/on":          yesOrNo(telematics.Ignition, "on", "off"),
 	"v/e/gear":        gear,
-	"v/e/handbrake":   either(telematics.ParkBrake, "engaged", "released"),
-	"v/e/locked":      either(telematics.IsLocked, true, false),
+	"v/e/handbrake":   yesOrNo(telematics.ParkBrake, "engaged", "released"),
+	"v/e/locked":      yesOrNo(telematics.IsLocked, true, false),
 	"v/e/serv/range":  number(telematics.ServiceDueKm),
 	"v/b/soc":         number(telematics.Battery),
 	"v/b/range/est":   number(telematics.RangeKm),
 	"v/b/12v/voltage": number(telematics.OnboardV),
 	"v/c/state":       charging,
-	"v/d/fl":          either(telematics.DoorFrontLeft, "open", "closed"),
-	"v/d/fr":          either(telematics.DoorFrontRight, "open", "closed"),
-	"v/d/rl":          either(telematics.DoorRearLeft, "open", "closed"),
-	"v/d/rr":          either(telematics.DoorRearRight, "open", "closed"),
-	"v/d/trunk":       either(telematics.DoorTrunk, "open", "closed"),
+	"v/d/fl":          yesOrNo(telematics.DoorFrontLeft, "open", "closed"),
+	"v/d/fr":          yesOrNo(telematics.DoorFrontRight, "open", "closed"),
+	"v/d/rl":          yesOrNo(telematics.DoorRearLeft, "open", "closed"),
+	"v/d/rr":          yesOrNo(telematics.DoorRearRight, "open", "closed"),
+	"v/d/trunk":       yesOrNo(telematics.DoorTrunk, "open", "closed"),
 	"v/type":          vehicleType,
 	"m/version":       firmware,
 }
@@ -158,7 +158,7 @@ func positionTime(r *telematics.Report, text string) error {
 	return nil
 }
 
-func either(f telematics.Field, ifYes, ifNo any) reader {
+func yesOrNo(f telematics.Field, ifYes, ifNo any) reader {
 	return func(r *telematics.Report, text string) error {
 		switch text {
 		case yes:

@@ -64,9 +64,9 @@ type lease struct {
 	failures  int
 }
 
-// fresh reports whether the lease still lasts for a whole request. A process that froze
+// isValid reports whether the lease still lasts for a whole request. A process that froze
 // may have lost it without knowing.
-func (t *lease) fresh() bool { return time.Since(t.confirmed) < hold-askFor }
+func (t *lease) isValid() bool { return time.Since(t.confirmed) < hold-askFor }
 
 // work takes the lease, if it is free, requests some addresses, and releases it. Its
 // error is the record's.
@@ -102,7 +102,7 @@ func (f *Finder) ask(ctx context.Context, t *lease) (next time.Duration, err err
 		if f.Book.Knows(place.Agency, place.Position) { // since the one before was asked for
 			continue
 		}
-		if asked > 0 && !sleep(ctx, pace) || !t.fresh() {
+		if asked > 0 && !sleep(ctx, pace) || !t.isValid() {
 			break
 		}
 		asked++

@@ -24,10 +24,10 @@ type element struct {
 	read  func(float64) any // nil: the element says nothing
 }
 
-func divided(by float64) func(float64) any { return func(n float64) any { return n / by } }
+func divideBy(by float64) func(float64) any { return func(n float64) any { return n / by } }
 
-// either reads 0 and 1.
-func either(zero, one any) func(float64) any {
+// zeroOrOne reads 0 and 1.
+func zeroOrOne(zero, one any) func(float64) any {
 	return func(n float64) any {
 		switch n {
 		case 0:
@@ -52,8 +52,8 @@ func door(bit int) func(float64) any {
 	}
 }
 
-// above reads an element that is zero as silence: a CAN adapter says so until it knows.
-func above(read func(float64) any) func(float64) any {
+// zeroIsUnknown reads no value from zero, which a CAN adapter sends until it knows the value.
+func zeroIsUnknown(read func(float64) any) func(float64) any {
 	return func(n float64) any {
 		if n == 0 {
 			return nil
@@ -64,40 +64,40 @@ func above(read func(float64) any) func(float64) any {
 
 // elements are those with a field, by Teltonika's list of AVL ids.
 var elements = []element{
-	{"239", telematics.Ignition, either("off", "on")},
-	{"87", telematics.MileageKm, above(divided(1000))},  // CAN adapter, m
-	{"389", telematics.MileageKm, above(divided(1))},    // OBD, km
-	{"105", telematics.MileageKm, above(divided(1000))}, // CAN adapter, counted, m
-	{"16", telematics.MileageKm, divided(1000)},         // the unit's own, m
-	{"89", telematics.FuelLevel, divided(1)},            // CAN adapter
-	{"48", telematics.FuelLevel, divided(1)},            // OBD
-	{"152", telematics.Battery, divided(1)},             // CAN adapter
-	{"411", telematics.Battery, divided(1)},             // OBD
-	{"57", telematics.Battery, divided(1)},              // OBD, standard
-	{"304", telematics.RangeKm, divided(1000)},          // CAN adapter, m
-	{"755", telematics.RangeKm, divided(1)},             // OBD, km
-	{"66", telematics.OnboardV, divided(1000)},          // mV
-	{"402", telematics.ServiceDueKm, divided(1)},        // OBD, km
-	{lockElement, telematics.IsLocked, either(false, true)},
-	{"900", telematics.EngineRuns, either(false, true)},
+	{"239", telematics.Ignition, zeroOrOne("off", "on")},
+	{"87", telematics.MileageKm, zeroIsUnknown(divideBy(1000))},  // CAN adapter, m
+	{"389", telematics.MileageKm, zeroIsUnknown(divideBy(1))},    // OBD, km
+	{"105", telematics.MileageKm, zeroIsUnknown(divideBy(1000))}, // CAN adapter, counted, m
+	{"16", telematics.MileageKm, divideBy(1000)},                 // the unit's own, m
+	{"89", telematics.FuelLevel, divideBy(1)},                    // CAN adapter
+	{"48", telematics.FuelLevel, divideBy(1)},                    // OBD
+	{"152", telematics.Battery, divideBy(1)},                     // CAN adapter
+	{"411", telematics.Battery, divideBy(1)},                     // OBD
+	{"57", telematics.Battery, divideBy(1)},                      // OBD, standard
+	{"304", telematics.RangeKm, divideBy(1000)},                  // CAN adapter, m
+	{"755", telematics.RangeKm, divideBy(1)},                     // OBD, km
+	{"66", telematics.OnboardV, divideBy(1000)},                  // mV
+	{"402", telematics.ServiceDueKm, divideBy(1)},                // OBD, km
+	{lockElement, telematics.IsLocked, zeroOrOne(false, true)},
+	{"900", telematics.EngineRuns, zeroOrOne(false, true)},
 	{"36", telematics.EngineRuns, func(rpm float64) any { return rpm > 0 }},
-	{"653", telematics.ParkBrake, either("released", "engaged")},
-	{"660", telematics.Gear, either(nil, "P")},
-	{"661", telematics.Gear, either(nil, "R")},
-	{"659", telematics.Gear, either(nil, "N")},
-	{"927", telematics.Gear, either(nil, "D")},
-	{"654", telematics.DoorFrontLeft, either("closed", "open")},
-	{"655", telematics.DoorFrontRight, either("closed", "open")},
-	{"656", telematics.DoorRearLeft, either("closed", "open")},
-	{"657", telematics.DoorRearRight, either("closed", "open")},
-	{"658", telematics.DoorTrunk, either("closed", "open")},
+	{"653", telematics.ParkBrake, zeroOrOne("released", "engaged")},
+	{"660", telematics.Gear, zeroOrOne(nil, "P")},
+	{"661", telematics.Gear, zeroOrOne(nil, "R")},
+	{"659", telematics.Gear, zeroOrOne(nil, "N")},
+	{"927", telematics.Gear, zeroOrOne(nil, "D")},
+	{"654", telematics.DoorFrontLeft, zeroOrOne("closed", "open")},
+	{"655", telematics.DoorFrontRight, zeroOrOne("closed", "open")},
+	{"656", telematics.DoorRearLeft, zeroOrOne("closed", "open")},
+	{"657", telematics.DoorRearRight, zeroOrOne("closed", "open")},
+	{"658", telematics.DoorTrunk, zeroOrOne("closed", "open")},
 	{"90", telematics.DoorFrontLeft, door(0x100)},
 	{"90", telematics.DoorFrontRight, door(0x200)},
 	{"90", telematics.DoorRearLeft, door(0x400)},
 	{"90", telematics.DoorRearRight, door(0x800)},
 	{"90", telematics.DoorTrunk, door(0x2000)},
-	{"915", telematics.Charging, either(nil, "charging")},
-	{"914", telematics.Charging, either("disconnected", nil)},
+	{"915", telematics.Charging, zeroOrOne(nil, "charging")},
+	{"914", telematics.Charging, zeroOrOne("disconnected", nil)},
 }
 
 // own are elements without a field, by their names in oem_data.

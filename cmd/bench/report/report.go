@@ -121,7 +121,7 @@ func writeWaiting(to io.Writer, r *measure.Results) {
 	}
 	each(func(name string, round measure.WaitingRound) {
 		fmt.Fprintf(to, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t\n", name, round.Answered, round.Refused, round.Executed, round.Repeated,
-			round.Peak, mega(round.Before), mega(round.Most), mega(round.After), round.Each, costs(round.Used, int64(round.Answered)))
+			round.Peak, megabytes(round.Before), megabytes(round.Most), megabytes(round.After), round.Each, costs(round.Used, int64(round.Answered)))
 	})
 	fmt.Fprintln(to, "\nto the caller, from\tp50 ms\tp90 ms\tp99 ms\tmax ms\t")
 	each(func(name string, round measure.WaitingRound) {

@@ -46,7 +46,7 @@ func writeScaleWorld(to io.Writer, s *measure.ScaleResult, w measure.ScaleWorld)
 	fmt.Fprintf(to, "sweep for silent units: %.1f ms where there are none, %.0f ms for %d\n", w.Sweep.Nothing, w.Sweep.All, w.Sweep.Silent)
 	fmt.Fprintln(to, "memory, MB\theap in use\tof\t")
 	for _, stage := range w.Memory {
-		fmt.Fprintf(to, "%s\t%.1f\t%s\t\n", stage.Name, mega(stage.Heap), resident(stage.Resident))
+		fmt.Fprintf(to, "%s\t%.1f\t%s\t\n", stage.Name, megabytes(stage.Heap), resident(stage.Resident))
 	}
 	for _, failure := range w.Failures {
 		fmt.Fprintln(to, "FAILED:", failure)
@@ -81,7 +81,7 @@ func used(by measure.ScaleUse, factor float64, format string) string {
 }
 
 func resident(by map[string]int64) string {
-	return list(by, func(bytes int64) string { return fmt.Sprintf("%.1f", mega(bytes)) })
+	return list(by, func(bytes int64) string { return fmt.Sprintf("%.1f", megabytes(bytes)) })
 }
 
 func list[T any](by map[string]T, text func(T) string) string {
@@ -92,4 +92,4 @@ func list[T any](by map[string]T, text func(T) string) string {
 	return cmp.Or(strings.Join(each, ", "), "none")
 }
 
-func mega(bytes int64) float64 { return float64(bytes) / 1e6 }
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }

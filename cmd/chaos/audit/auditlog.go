@@ -84,15 +84,15 @@ func logAppendOnly(chk *checker) {
 	byID := make(map[int64]*LogEntry, len(chk.written))
 	for i := range chk.written {
 		l := &chk.written[i]
-		chk.must(byID[l.ID] == nil, about(l), "two entries have the id %d", l.ID)
+		chk.must(byID[l.ID] == nil, subjectOf(l), "two entries have the id %d", l.ID)
 		byID[l.ID] = l
 	}
 	for i := range chk.Sampled {
 		then := &chk.Sampled[i]
 		now := byID[then.ID]
-		chk.must(now != nil, about(then), "entry %d is gone", then.ID)
+		chk.must(now != nil, subjectOf(then), "entry %d is gone", then.ID)
 		if now != nil {
-			chk.must(same(*now, *then), about(then), "entry %d was changed: %s, once %s", then.ID, now.text(), then.text())
+			chk.must(same(*now, *then), subjectOf(then), "entry %d was changed: %s, once %s", then.ID, now.text(), then.text())
 		}
 	}
 	type settlement struct {
@@ -111,7 +111,7 @@ func logAppendOnly(chk *checker) {
 	}
 }
 
-func about(l *LogEntry) subject {
+func subjectOf(l *LogEntry) subject {
 	if l.Command != telematics.NoCommand {
 		return command(l.Command)
 	}

@@ -144,7 +144,7 @@ func (v *view) ofCommand(id telematics.CommandID) []moment {
 			add(r.ReceivedAt, "postgres", "received")
 		}
 		add(r.Deadline, "postgres", "deadline")
-		add(r.Completed, "postgres", "%s after %d attempts%s", r.State, r.Attempts, late(r.Late))
+		add(r.Completed, "postgres", "%s after %d attempts%s", r.State, r.Attempts, lateText(r.Late))
 	}
 	for _, halt := range v.haltsDuring(id) {
 		add(halt.Written, "operator", "commands are halted, of agency %d (0: all)", halt.Agency)
@@ -189,7 +189,7 @@ func (c *Call) answer() string {
 }
 
 func (l *LogEntry) text() string {
-	return fmt.Sprintf("entry %d: %s%s%s, call %s", l.ID, l.Action, words(string(l.Outcome), string(l.Code)), late(l.Late), l.RequestID)
+	return fmt.Sprintf("entry %d: %s%s%s, call %s", l.ID, l.Action, words(string(l.Outcome), string(l.Code)), lateText(l.Late), l.RequestID)
 }
 
 // event returns the text of an event, with the time of the car's clock.
@@ -206,7 +206,7 @@ func words(all ...string) string {
 	return text
 }
 
-func late(is bool) string { return textIf(is, ", late") }
+func lateText(is bool) string { return textIf(is, ", late") }
 
 func textIf(is bool, text string) string {
 	if is {

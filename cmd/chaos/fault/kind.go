@@ -48,17 +48,17 @@ var Kinds = []Kind{
 	{Name: "instance frozen", target: instances, process: true, Delays: true},
 	{Name: "instance stopped", target: instances, process: true},
 	{Name: ClockAhead, target: instances, process: true, mild: true, least: minClockFault, amount: between(31, 300), unit: "s"},
-	{Name: "mosquitto killed", target: only(Mosquitto), process: true},
-	{Name: "mosquitto frozen", target: only(Mosquitto), process: true, Delays: true},
-	{Name: "redis killed", target: only(Redis), process: true},
-	{Name: "redis frozen", target: only(Redis), process: true},
-	{Name: "redis emptied", target: only(Redis), process: true},
-	{Name: "postgres killed", target: only(Postgres), process: true},
-	{Name: "postgres frozen", target: only(Postgres), process: true},
-	{Name: FullDisk, target: only(Postgres), process: true},
+	{Name: "mosquitto killed", target: onTarget(Mosquitto), process: true},
+	{Name: "mosquitto frozen", target: onTarget(Mosquitto), process: true, Delays: true},
+	{Name: "redis killed", target: onTarget(Redis), process: true},
+	{Name: "redis frozen", target: onTarget(Redis), process: true},
+	{Name: "redis emptied", target: onTarget(Redis), process: true},
+	{Name: "postgres killed", target: onTarget(Postgres), process: true},
+	{Name: "postgres frozen", target: onTarget(Postgres), process: true},
+	{Name: FullDisk, target: onTarget(Postgres), process: true},
 
 	{Name: "commands halted", target: halts, process: true, least: minHalt},
-	{Name: "signing key rotated", target: only("signing key"), process: true},
+	{Name: "signing key rotated", target: onTarget("signing key"), process: true},
 
 	{Name: "network cut", target: lines},
 	{Name: "network silent", target: lines},
@@ -130,7 +130,7 @@ func Halt(agency int) string {
 	return fmt.Sprintf("agency %d", agency)
 }
 
-func only(target string) func(Plan, *rand.Rand) string {
+func onTarget(target string) func(Plan, *rand.Rand) string {
 	return func(Plan, *rand.Rand) string { return target }
 }
 

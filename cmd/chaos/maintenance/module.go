@@ -62,8 +62,8 @@ func (r *round) stopAll() {
 	}
 }
 
-// one returns a module that has a certificate, or a password; nil: none is left.
-func (r *round) one(certified bool) *module {
+// pickModule returns a module that has a certificate, or a password; nil: none is left.
+func (r *round) pickModule(certified bool) *module {
 	for _, i := range r.random.Perm(len(r.modules)) {
 		if r.modules[i].certified == certified {
 			return r.modules[i]

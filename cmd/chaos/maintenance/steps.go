@@ -96,7 +96,7 @@ func (r *round) nextCertificate(ctx context.Context, m *module) (*tls.Certificat
 }
 
 func rotatePassword(r *round, ctx context.Context) error {
-	m := r.one(false)
+	m := r.pickModule(false)
 	if m == nil {
 		return addByPassword(r, ctx)
 	}
@@ -132,7 +132,7 @@ func rotatePassword(r *round, ctx context.Context) error {
 const refusedCode, failedCode = 3, 4
 
 func rotateCertificate(r *round, ctx context.Context) error {
-	m := r.one(true)
+	m := r.pickModule(true)
 	if m == nil {
 		return addByCertificate(r, ctx)
 	}
@@ -147,7 +147,7 @@ func rotateCertificate(r *round, ctx context.Context) error {
 // revokeEarly is an operator's mistake: the module has not got its next certificate yet. It keeps
 // the one before.
 func revokeEarly(r *round, ctx context.Context) error {
-	m := r.one(true)
+	m := r.pickModule(true)
 	if m == nil {
 		return addByCertificate(r, ctx)
 	}
@@ -179,7 +179,7 @@ func exitCode(err error) int {
 }
 
 func moveToCertificate(r *round, ctx context.Context) error {
-	m := r.one(false)
+	m := r.pickModule(false)
 	if m == nil {
 		return addByCertificate(r, ctx)
 	}

@@ -104,8 +104,8 @@ func (a *audit) settled(c ChargeRow) {
 	a.Must(lawSettled, final && !c.Due, "%v", c)
 }
 
-// moved returns the payments of a charge that moved money, or hold it.
-func (a *audit) moved(c ChargeRow) []sandbox.Movement {
+// moneyMoved returns the payments of a charge that moved money, or hold it.
+func (a *audit) moneyMoved(c ChargeRow) []sandbox.Movement {
 	return slices.DeleteFunc(slices.Clone(a.payments[c.ID]), func(m sandbox.Movement) bool {
 		return m.Approved == 0 && m.Captured == 0 && m.Held == 0
 	})
@@ -113,7 +113,7 @@ func (a *audit) moved(c ChargeRow) []sandbox.Movement {
 
 // charged checks a payment.
 func (a *audit) charged(c ChargeRow) {
-	moved := a.moved(c)
+	moved := a.moneyMoved(c)
 	if c.State != rental.Paid {
 		a.Must(lawCharged, len(moved) == 0, "%v: ledger %+v", c, moved)
 		return
@@ -129,7 +129,7 @@ func (a *audit) charged(c ChargeRow) {
 
 // held checks a deposit.
 func (a *audit) held(c ChargeRow) {
-	moved := a.moved(c)
+	moved := a.moneyMoved(c)
 	var captured, held, approved int64
 	ours := true
 	for _, m := range moved {

@@ -32,7 +32,7 @@ func (a *audit) operation(d Operation) {
 			a.Must(law, n == 0, "%v: %d charges", d, n)
 		}
 	case Capture:
-		deposit := a.only(d.Booking, rental.DepositCharge)
+		deposit := a.singleCharge(d.Booking, rental.DepositCharge)
 		named := deposit.Reason == d.Reason && deposit.Goal == rental.Capture && deposit.CaptureAmount == d.Amount
 		a.Must(law, named == d.Done(), "%v: %v has capture amount %d for %q", d, deposit, deposit.CaptureAmount, deposit.Reason)
 	}
@@ -52,8 +52,8 @@ func (a *audit) named(d Operation) (n int, sum rental.Minor) {
 	return n, sum
 }
 
-// only returns the booking's charge of a kind; zero: there is none.
-func (a *audit) only(id rental.BookingID, kind rental.ChargeKind) ChargeRow {
+// singleCharge returns the booking's charge of a kind; zero: there is none.
+func (a *audit) singleCharge(id rental.BookingID, kind rental.ChargeKind) ChargeRow {
 	for _, c := range a.charges[id] {
 		if c.Kind == kind {
 			return c
@@ -95,7 +95,7 @@ func (a *audit) booking(b BookingRow) {
 	for _, c := range a.charges[b.ID] {
 		count[c.Kind]++
 		if c.Kind == rental.StartCharge || c.Kind == rental.ExtensionCharge {
-			for _, m := range a.moved(c) {
+			for _, m := range a.moneyMoved(c) {
 				paid += rental.Minor(m.Captured)
 			}
 		}

@@ -101,7 +101,7 @@ func (p *pipe) copy(to, from net.Conn, end func()) {
 	}
 	p.mu.Lock()
 	if _, hard := p.toxic.(*toxics.ResetToxic); hard {
-		harden(to, from)
+		closeWithReset(to, from)
 	}
 	p.mu.Unlock()
 	end()
@@ -110,8 +110,8 @@ func (p *pipe) copy(to, from net.Conn, end func()) {
 	reading.Wait()
 }
 
-// harden makes connections close with RST, and discard unsent data.
-func harden(all ...net.Conn) {
+// closeWithReset makes connections close with RST, and discard unsent data.
+func closeWithReset(all ...net.Conn) {
 	for _, c := range all {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // it may be closed already

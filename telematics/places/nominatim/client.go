@@ -95,18 +95,18 @@ func (c *Client) Address(ctx context.Context, p telematics.Position) (string, er
 	ask.RawQuery = query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, ask.String(), nil)
 	if err != nil {
-		return "", &Unavailable{Cause: bare(err)}
+		return "", &Unavailable{Cause: withoutURL(err)}
 	}
 	request.Header.Set("User-Agent", c.agent)
 	request.Header.Set("Accept", "application/json")
 	response, err := c.http.Do(request)
 	if err != nil {
-		return "", &Unavailable{Cause: bare(err)}
+		return "", &Unavailable{Cause: withoutURL(err)}
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
-		return "", &Unavailable{Status: response.StatusCode, Cause: bare(err)}
+		return "", &Unavailable{Status: response.StatusCode, Cause: withoutURL(err)}
 	}
 	return read(response, body)
 }
@@ -157,8 +157,8 @@ func retryAfter(response *http.Response) time.Duration {
 	return 0
 }
 
-// bare leaves out the URL, which holds where a vehicle is, and maybe a key.
-func bare(err error) error {
+// withoutURL leaves out the URL, which holds where a vehicle is, and maybe a key.
+func withoutURL(err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err
 	}
