@@ -13,11 +13,11 @@ import (
 
 func TestHaltOutput_HaltIsStoredWhenTheProgramReportsIt(t *testing.T) {
 	output := &haltOutput{}
-	fmt.Fprint(output, "WARNING: this and that\nwritten ")
+	fmt.Fprint(output, "WARNING: this and that\nsto")
 	if !output.stored.IsZero() {
 		t.Error("before the program reported it")
 	}
-	fmt.Fprint(output, "down; it holds")
+	fmt.Fprint(output, "red; it holds")
 	at := output.stored
 	fmt.Fprint(output, " everywhere within 3s\n")
 	if at.IsZero() || !output.stored.Equal(at) {

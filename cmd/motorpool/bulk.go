@@ -64,7 +64,7 @@ func (b bulk) Run(ctx context.Context) error {
 	for end := time.Now().Add(telematics.MaxBudget + 10*time.Second); !b.Async && state.Summary.Open > 0 && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
-			return failure{exitUnknown, fmt.Errorf("interrupted before all vehicles have answered; check: motorpool bulk-status %s", state.ID)}
+			return failure{exitUnknown, fmt.Errorf("not all vehicles have answered yet; check: motorpool bulk-status %s", state.ID)}
 		case <-time.After(bulkEvery):
 		}
 		next, err := b.send(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)

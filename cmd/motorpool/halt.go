@@ -239,7 +239,7 @@ func (h halt) throughService(ctx context.Context) error {
 		return err
 	})
 	if err != nil && ctx.Err() != nil {
-		return failure{exitUnknown, fmt.Errorf("interrupted: the halt of %s may be in force; check: motorpool halts", h.scope())}
+		return failure{exitUnknown, fmt.Errorf("the halt of %s may be in force; check: motorpool halts", h.scope())}
 	}
 	var made haltJSON
 	if err == nil && json.Unmarshal(answer.Data, &made) == nil { // it is in force in any case
@@ -268,7 +268,7 @@ func (h halt) throughDatabase(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return failure{exitUnknown, fmt.Errorf("interrupted before every instance has read the halt of %s; it stays in force until: motorpool resume%s", h.scope(), h.flag())}
+		return failure{exitUnknown, fmt.Errorf("not every instance has read the halt of %s yet; it stays in force until: motorpool resume%s", h.scope(), h.flag())}
 	}
 }
 

@@ -90,7 +90,7 @@ func TestAHaltThatIsNotWaitedForStaysInForce(t *testing.T) {
 		}
 	}
 	interrupt()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "is in force and stays so, until: motorpool resume --agency 2") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "stays in force until: motorpool resume --agency 2") {
 		t.Errorf("interrupted: %v", err)
 	}
 }
