@@ -1,4 +1,4 @@
-// Package motorpool_test holds the repository to its architecture.
+// Package motorpool_test checks the architecture, the language and the files of the repository.
 package motorpool_test
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The arrows of docs/architecture.md: what of ours a package may import. cmd may
-// import everything; the tests of a package may import its ports' contract suites.
+// The arrows of docs/architecture.md: the packages of this project that a package may import. cmd
+// may import everything; the tests of a package may import its ports' contract suites.
 var arrows = map[string][]string{
 	"telematics":                  {},
 	"telematics/delivery":         {"telematics"},

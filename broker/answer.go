@@ -55,9 +55,9 @@ func (b *Broker) Answer(m telematics.Message) {
 	b.queueAnswer(&queuedAnswer{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
 }
 
-// queueAnswer queues an answer where it delays no other: before all others where its command has a
-// waiter here, behind the others within the allowance of its unit, and beyond that only once the
-// pending table has it.
+// queueAnswer queues an answer so that it delays no other: before all others where its command has
+// a waiter here, after them within the allowance of its unit, and beyond that only where the
+// pending table has its command.
 func (b *Broker) queueAnswer(a *queuedAnswer) {
 	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.countAnswer(a.answer.State) {
 		b.enqueue(b.first, a)
@@ -92,7 +92,7 @@ func (b *Broker) lookUpOverAllowance(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// lookUp queues those answers that the pending table has. There is an allowance for these, too: a
+// lookUp queues the answers whose commands are in the pending table, within a further allowance: a
 // unit may flood the answers to its own command.
 func (b *Broker) lookUp(batch []*queuedAnswer) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
@@ -130,7 +130,7 @@ func (b *Broker) handleFirst(ctx context.Context) error {
 
 // handleAnswers handles all answers, those to commands that have a waiter here first.
 func (b *Broker) handleAnswers(ctx context.Context) error {
-	// An answer that was taken is settled; each step has its own time limit.
+	// An answer that left a queue is handled in any case; each step has a separate timeout.
 	handling := context.WithoutCancel(ctx)
 	for {
 		select {
@@ -151,8 +151,8 @@ func (b *Broker) handleAnswers(ctx context.Context) error {
 	}
 }
 
-// drainAnswers handles what was acknowledged to the MQTT broker before the end: no other
-// instance gets it.
+// drainAnswers handles the queued answers at shutdown: the MQTT broker has their acknowledgements,
+// so no other instance gets them.
 func (b *Broker) drainAnswers(ctx context.Context) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -168,7 +168,7 @@ func (b *Broker) drainAnswers(ctx context.Context) {
 	}
 }
 
-// noReport waits for nothing.
+// noReport is for answers with no report to wait for.
 func noReport(context.Context) {}
 
 func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
@@ -195,7 +195,7 @@ func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 		b.settle(ctx, a.unit, a.answer, a.at, nil, reported)
 		return
 	case b.settled.contains(a.unit, a.answer):
-		// The unit repeats for a retransmission what is recorded.
+		// The unit repeats a recorded answer, because of a retransmission.
 		b.metrics.answersWithoutEffect.Inc()
 	default:
 		select {
@@ -207,8 +207,8 @@ func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 	reported(ctx)
 }
 
-// isPending reports whether a caller waits for the answer at another instance. Absence from the
-// pending table means nothing, so a false only sends the answer the slower way.
+// isPending reports whether a caller may wait for the answer at another instance. The pending table
+// may have lost the entry, so after false the answer is still handled, in the slower queue.
 func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
@@ -240,12 +240,12 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *un
 }
 
 func (b *Broker) settleUncorrelated(ctx context.Context, s *unitAnswer) {
-	// Its report was written before, or is on its way.
+	// Its report is stored, or about to be.
 	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport)
 }
 
-// settle lets the record decide what the answer changes, and wakes the waiter: this one, or, for
-// nil, one at another instance, if there is one.
+// settle settles the command of an answer, as far as the lifecycle allows, calls reported, and
+// wakes the waiter: w, or, for nil, one at another instance, if there is one.
 func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported func(context.Context)) {
 	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
@@ -297,8 +297,8 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	}
 }
 
-// markReceived notes in the waiter that the unit has its command. That is recorded a moment later,
-// or with the final answer.
+// markReceived notes in the waiter that the unit has its command. That is stored a moment later, or
+// with the final answer.
 func (b *Broker) markReceived(ctx context.Context, unit telematics.Unit, a telematics.Answer, w *waiter, at time.Time) {
 	if unit != w.command.Unit || !w.markReceived(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
 		b.metrics.answersWithoutEffect.Inc()
@@ -345,9 +345,9 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 	})
 }
 
-// noteUnrecorded stores a final answer that the record of commands did not take, where the
-// command is not on record at all: it was executed, and a failover or a restore has lost it. It
-// reports false where the answer must be checked again: the unit repeats it [TEL-3].
+// noteUnrecorded stores a final answer that settled nothing, where its command is not in the
+// database: the command was executed, and a failover or a restore has lost its row. It reports
+// false where the answer must be checked again, when the unit repeats it [TEL-3].
 //
 // A rejected command was not executed. Rejections are not stored, since each client that can
 // publish to a unit can cause them.

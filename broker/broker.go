@@ -19,8 +19,8 @@ import (
 	"motorpool/tracing"
 )
 
-// Config is what a broker is built of. All ports are needed, but for Bulks, UnknownUnits, Health
-// and Unrecorded.
+// Config configures a Broker. All ports are required, except Bulks, UnknownUnits, Health and
+// Unrecorded.
 type Config struct {
 	Vehicles  Vehicles
 	Commands  Commands
@@ -32,35 +32,36 @@ type Config struct {
 	Contacts  ingest.Contacts
 	Events    Events
 	Publisher Publisher
-	// UnknownUnits keeps units without a vehicle. Without it they are only counted.
+	// UnknownUnits stores units without a vehicle. Nil: they are only counted.
 	UnknownUnits ingest.UnknownUnits
-	// Health keeps how units fare. Without it what is wrong with single units is only logged.
+	// Health stores clock errors, rejects and reconnects of single units. Nil: they are not stored.
 	Health ingest.Health
-	// Bulks keeps orders to many vehicles. Without it SendMany must not be called.
+	// Bulks stores orders to many vehicles. Nil: SendMany must not be called.
 	Bulks Bulks
-	// Unrecorded keeps answers to commands that are not on record. Without it they are only
+	// Unrecorded stores answers to commands that are not in the database. Nil: they are only
 	// counted.
 	Unrecorded Unrecorded
 	Key        telematics.Signer // signs every command, once
 
 	Now      func() time.Time    // this instance's clock. Defaults to time.Now.
 	Dialects telematics.Dialects // Defaults to dialects.Spoken.
-	Instance string              // of this process, unique among all. Defaults to a random one.
-	// QueueSize is how many messages wait to be handled, in each queue. Defaults to 16,384.
+	Instance string              // name of this process, unique. Defaults to a random one.
+	// QueueSize is the capacity of each queue, in messages; those of less urgent answers have a
+	// part of it. Defaults to 16,384.
 	QueueSize   int
-	Workers     int           // answers that are handled concurrently. Defaults to 64.
-	SweepEvery  time.Duration // between two looks for what was left behind. Defaults to 1 s.
-	StepTimeout time.Duration // of one call of a port. Defaults to 3 s.
+	Workers     int           // goroutines that handle answers of any kind. Defaults to 64.
+	SweepEvery  time.Duration // interval of the sweeper and of the outbox. Defaults to 1 s.
+	StepTimeout time.Duration // timeout of one call of a port. Defaults to 3 s.
 	Logger      *slog.Logger  // Defaults to slog.Default().
 
 	// Tracer joins answers to the traces of their commands. Defaults to none.
 	Tracer *tracing.Tracer
 
-	// Metrics is where what the broker counts is registered. Defaults to a new registry.
+	// Metrics is where the broker registers its metrics. Defaults to a new registry.
 	Metrics prometheus.Registerer
 }
 
-// Broker carries commands, answers and telemetry. It is safe for concurrent use.
+// Broker sends commands, and handles answers and telemetry. It is safe for concurrent use.
 type Broker struct {
 	Config
 	metrics       *metrics
@@ -74,18 +75,18 @@ type Broker struct {
 	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
 	first         chan *queuedAnswer // answers to commands that have a waiter here
 	answers       chan *queuedAnswer // the others, within the allowance of their units
-	overAllowance chan *queuedAnswer // they are looked up first
-	// Answers to no command in flight, here: they must not delay the others.
+	overAllowance chan *queuedAnswer // the rest: handled only if the pending table has the command
+	// Answers to commands that are not in flight. They have a separate queue, to delay no others.
 	uncorrelated chan *unitAnswer
 	hints        chan telematics.CommandID
 	repeated     *repeated       // results that reports repeat
-	settled      *settledResults // cached: no report can change them any more
-	events       *eventPublisher // what has changed
-	background   sync.WaitGroup  // what Send does concurrently with its callers
+	settled      *settledResults // cache of results that no report can change any more
+	events       *eventPublisher // queues the events of changes
+	background   sync.WaitGroup  // wake-ups and writes of the outbox, for which no caller waits
 	started      sync.WaitGroup  // commands of Start in flight
 }
 
-// New assembles a broker. It does nothing before Run.
+// New assembles a broker and registers its metrics. It does no I/O before Run.
 func New(c Config) *Broker {
 	if c.Dialects == nil {
 		c.Dialects = dialects.Spoken
@@ -128,9 +129,9 @@ func New(c Config) *Broker {
 	return b
 }
 
-// Run handles what arrives and settles what was left behind, until the context
-// ends. What has been taken from the MQTT broker by then is still stored. Call
-// Send and Start only while Run runs, and Drain before it ends.
+// Run handles messages of units, and settles overdue commands. It blocks until the context ends,
+// and then still handles the messages that are queued, for a limited time. It returns nil for a
+// cancelled context. Call Send and Start only while Run runs, and Drain before it ends.
 func (b *Broker) Run(ctx context.Context) error {
 	stopPublishing := b.events.start(ctx)
 	defer stopPublishing() // last: everything below publishes events
@@ -160,7 +161,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	group.Go(func() error { return b.watchClock(ctx) })
 	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
-	b.drainAnswers(context.WithoutCancel(ctx)) // what was looked up last
+	b.drainAnswers(context.WithoutCancel(ctx)) // those that lookUpOverAllowance queued last
 	stopAfter()
 	followers.Wait()
 	b.background.Wait()
@@ -174,8 +175,8 @@ func (b *Broker) Run(ctx context.Context) error {
 // Report queues a message from a unit's telemetry topic. It does not block [LAW-8].
 func (b *Broker) Report(m telematics.Message) { b.ingest.Report(m) }
 
-// Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It
-// reports false for one that did not fit.
+// Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It reports
+// false where the queue is full.
 func (b *Broker) Presence(m telematics.Message) bool { return b.ingest.Presence(m) }
 
 // step returns a context for one call of a port.
@@ -183,7 +184,7 @@ func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, b.StepTimeout)
 }
 
-// each does something at an interval, until the context ends.
+// each calls do at an interval, until the context ends, and returns the context's error.
 func each(ctx context.Context, interval time.Duration, do func()) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

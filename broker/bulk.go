@@ -12,14 +12,15 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// SendMany starts a command for each vehicle of an order, and returns what became of each so far: a
-// command, or a refusal. An order that repeats an earlier one sends nothing, and returns that one,
-// as it is now. A context that ends leaves no vehicle out.
+// SendMany starts a command for each vehicle of an order. It blocks until each has a command or a
+// refusal, and does not wait for answers. An order that repeats an earlier one, by its idempotency
+// key, sends nothing and returns the earlier one in its present state. A cancelled context is
+// ignored.
 func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
 	return Many{Bulks: b.Bulks, FindByKey: b.Commands.FindByKey, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
 }
 
-// Many sends orders to many vehicles. All its fields are needed.
+// Many sends orders to many vehicles. All its fields are required.
 type Many struct {
 	Bulks     Bulks
 	FindByKey func(context.Context, telematics.IdempotencyKey) (delivery.KeyResult, bool, error)
@@ -29,10 +30,10 @@ type Many struct {
 	Logger    *slog.Logger
 }
 
-// errOutOfTime is why a vehicle of a bulk has no command.
+// errOutOfTime is the cause where telematics.BulkFor passed before a vehicle had its turn.
 var errOutOfTime = errors.New("the order to many vehicles took too long")
 
-// Send is SendMany.
+// Send implements Broker.SendMany.
 func (m Many) Send(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	order.Requested = m.Now()
@@ -57,7 +58,7 @@ func (m Many) Send(ctx context.Context, order *delivery.BulkOrder) (bulk telemat
 	return telematics.Bulk{}, false, refusal
 }
 
-// earlier returns what was made under a key, as it is now.
+// earlier returns the bulk of an idempotency key, in its present state.
 func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, error) {
 	made, found, err := m.FindByKey(ctx, key)
 	switch {
@@ -72,8 +73,8 @@ func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telem
 }
 
 // start starts a command for each vehicle, bulkWorkers at a time, until telematics.BulkFor has
-// passed, and records why the others have none. That has a separate timeout: where the order's has
-// passed, there is most to record.
+// passed, and records why the other vehicles have none. Recording has a separate timeout: there is
+// most to record where BulkFor has passed.
 func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.Bulk {
 	starting, cancel := context.WithTimeout(ctx, telematics.BulkFor)
 	defer cancel()
@@ -88,7 +89,7 @@ func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.B
 		}
 	})
 	m.recordUnknown(recording, order, bulk.Items)
-	// The audit log and the answer have them.
+	// Where this fails, the audit log and the response still have the refusals.
 	if err := m.Bulks.RefuseBulk(recording, bulk.ID, bulk.Items); err != nil {
 		m.Logger.WarnContext(ctx, "refusals of a bulk not stored", "bulk", bulk.ID, "err", err)
 	}
@@ -134,7 +135,7 @@ func (m Many) recordOmitted(ctx context.Context, order *delivery.BulkOrder, vehi
 	})
 }
 
-// recordUnknown records, in one entry, which vehicles do not exist, or are not the actor's to see:
+// recordUnknown records, in one entry, which vehicles do not exist, or are hidden from the actor:
 // one request must not write an entry for each number that a caller invents [LAW-9].
 func (m Many) recordUnknown(ctx context.Context, order *delivery.BulkOrder, items []telematics.BulkItem) {
 	var unknown int

@@ -9,17 +9,17 @@ import (
 	"motorpool/telematics"
 )
 
-// theExactTime is what is missing, in words for the caller, where the clock is wrong.
+// theExactTime is named as unavailable in the caller's error message where the clock is wrong.
 const theExactTime = "The exact time"
 
-// clock is what is known of how wrong this instance's clock is. The zero value believes in it until
-// it is proven wrong.
+// clock holds by how much this instance's clock is wrong, as far as known. The zero value is a
+// clock that was not compared yet, and counts as correct until it is proven wrong.
 type clock struct {
 	mu       sync.Mutex
 	compared bool
 	wrong    error         // nil: it is not known to be wrong
-	ahead    time.Duration // of the record's clock at most, where it is wrong
-	// Closed when the above changes; nil: there is no waiter.
+	ahead    time.Duration // of the database's clock at most; zero unless wrong
+	// Closed when the fields above change; nil: there is no waiter.
 	changed chan struct{}
 }
 
@@ -65,8 +65,8 @@ func (k *clock) markWrong(least, most time.Duration) (wrong error, isNew bool) {
 	return k.wrong, isNew
 }
 
-// markRight notes that the clock was compared and not found wrong. Once it was wrong, only a sure
-// comparison makes it right. It reports whether it was wrong.
+// markRight notes a comparison that did not prove the clock wrong. A clock that was wrong becomes
+// right only by a sure comparison. It reports whether that has happened.
 func (k *clock) markRight(sure bool) (wasWrong bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,19 +94,19 @@ func wrongBy(least, most time.Duration) error {
 	return fmt.Errorf("this machine's clock differs from the database's by %v, at most %v may be", by.Round(time.Millisecond), MaxSkew)
 }
 
-// now is this instance's clock, as it dates what is signed, and what comes.
+// now returns the time of this instance's clock, which dates signed commands and received messages.
 func (b *Broker) now() time.Time { return b.Now().UTC() }
 
-// recordTime is what this instance finds out is dated by on record: its clock, corrected where that
-// is known to be wrong.
+// recordTime returns the time that dates stored outcomes and audit log entries: that of this
+// instance's clock, corrected where it is known to be wrong.
 func (b *Broker) recordTime() time.Time { return b.now().Add(b.clock.correction()) }
 
-// watchClock compares the clock with the record's again and again, until the context ends.
+// watchClock compares the clock with the database's every clockEvery, until the context ends.
 func (b *Broker) watchClock(ctx context.Context) error {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
 	for {
-		_ = b.CompareClock(ctx) // a record that is unavailable is logged where it is needed
+		_ = b.CompareClock(ctx) // an unavailable database is logged where it is needed
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -115,12 +115,13 @@ func (b *Broker) watchClock(ctx context.Context) error {
 	}
 }
 
-// CompareClock compares this instance's clock with the record's. It returns an error where they
-// differ by more than MaxSkew, or where the record did not answer.
+// CompareClock compares this instance's clock with the database's. It blocks for one step at most,
+// and returns an error where the clock is known to differ by more than MaxSkew, or the database did
+// not reply.
 //
-// The record read its clock at some moment of the round trip, so the comparison is unsure by as
-// much as the round trip takes. Only what is beyond that proves the clock wrong; and once it is,
-// only a round trip that is quick enough proves it right.
+// The database reads its clock at some moment of the round trip, so the comparison is uncertain by
+// the time that the round trip takes. Only a difference beyond that proves the clock wrong; then
+// only a short enough round trip proves it right.
 func (b *Broker) CompareClock(ctx context.Context) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -141,8 +142,8 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	return b.clock.err()
 }
 
-// checkClock returns an error for a command that is not to be signed: that was dated by a wrong
-// clock. It was claimed when the record's clock said so; zero: not known.
+// checkClock returns an error for a command that must not be signed, since a wrong clock dated it.
+// claimed is the database's time of its claim; zero: not known.
 func (b *Broker) checkClock(ctx context.Context, c *telematics.Command, claimed time.Time) error {
 	if claimed.IsZero() {
 		return b.CompareClock(ctx)
@@ -164,9 +165,10 @@ func (b *Broker) reportWrongClock(least, most time.Duration) error {
 	return wrong
 }
 
-// WhileClockRight runs something while this instance's clock agrees with the record's: its context
-// ends when they differ, and it is run again when they agree again. It returns when the context
-// ends, or what was run returns earlier. The first comparison is awaited.
+// WhileClockRight calls run while this instance's clock agrees with the database's, for the first
+// time after the first comparison. The context of run ends when the clocks differ, and run is
+// called again when they agree again. WhileClockRight blocks until the context ends or run returns
+// by itself, and returns the error of run.
 func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) error) error {
 	for ctx.Err() == nil {
 		right, changed := b.clock.state()
@@ -201,7 +203,7 @@ type clockBehind struct {
 	at   time.Time
 }
 
-// other notes that a unit did, and returns another one that did a short time ago.
+// other notes such a rejection, and returns another unit that had one within clockAlarmWithin.
 func (k *clockBehind) other(unit telematics.Unit, now time.Time) (telematics.Unit, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -210,9 +212,9 @@ func (k *clockBehind) other(unit telematics.Unit, now time.Time) (telematics.Uni
 	return last, last != "" && last != unit && now.Sub(at) < clockAlarmWithin
 }
 
-// noteClockBehind raises an alarm where more than one unit says that a command was dated ahead of
-// its clock: one such unit is wrong itself, several make it likely that the instance is that
-// signed.
+// noteClockBehind raises an alarm where more than one unit rejects a command as dated ahead of its
+// clock: a single unit's clock is probably wrong itself; with several, the clock of the instance
+// that signed probably is.
 func (b *Broker) noteClockBehind(c *telematics.Command) {
 	if c.State != telematics.Rejected || c.Reason != telematics.ClockBehind {
 		return

@@ -8,8 +8,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// conclude watches for a while what vehicles report of commands that a report would have confirmed
-// in time. All instances do so, and the record lets one of them conclude each.
+// conclude checks, for concludeWithin, whether late reports confirm or contradict commands that
+// ended as unknown. All instances do so, and a conditional write lets one of them conclude each
+// command.
 func (b *Broker) conclude(ctx context.Context) error {
 	var last telematics.Command
 	return each(ctx, concludeEvery, func() {
@@ -19,7 +20,7 @@ func (b *Broker) conclude(ctx context.Context) error {
 	})
 }
 
-// concludeBatch looks at the commands behind the last one, and returns the last of them; zero:
+// concludeBatch checks the unconfirmed commands after last, and returns the last of them; zero:
 // there are no more.
 func (b *Broker) concludeBatch(ctx context.Context, last telematics.Command) telematics.Command {
 	ctx, cancel := b.step(ctx)

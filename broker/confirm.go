@@ -8,9 +8,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// confirm settles a command that its vehicle has reported to be executed; nil: it has not, or the
-// record does not have it yet. The state of a vehicle is the same for all instances, so it does not
-// matter which of them the report has come to.
+// confirm settles and returns a command whose execution its vehicle has reported; nil: it has not,
+// or the command could not be settled. All instances share the reported state, so any of them may
+// have received the report.
 func (b *Broker) confirm(ctx context.Context, w *waiter) *telematics.Command {
 	if !due(w.timers.confirm) {
 		return nil
@@ -30,8 +30,8 @@ func (b *Broker) confirm(ctx context.Context, w *waiter) *telematics.Command {
 	return c
 }
 
-// isConfirmed reports whether a vehicle has reported what a command leads to, later than the
-// command left. Where it is not known when that was, nothing confirms it.
+// isConfirmed reports whether the vehicle has reported a command's effect after the command was
+// sent; false where it is not known when that was.
 func (b *Broker) isConfirmed(ctx context.Context, c *telematics.Command, p delivery.Progress) bool {
 	if !c.ByReport || c.ReportedBefore || p.SentAt.IsZero() {
 		return false
@@ -40,8 +40,8 @@ func (b *Broker) isConfirmed(ctx context.Context, c *telematics.Command, p deliv
 	return twin.Snapshot.Confirms(confirmation, p.SentAt)
 }
 
-// reported returns the vehicle of a command with what it has reported, and what it must report for
-// the command to count as executed; nothing where that is not known.
+// reported returns the vehicle of a command with its reported state, and the field values that
+// confirm the command; none where the vehicle was not read, or has another unit now.
 func (b *Broker) reported(ctx context.Context, c *telematics.Command) (telematics.Twin, map[telematics.Field]any) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()

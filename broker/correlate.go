@@ -7,13 +7,13 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// correlate finds the command of an answer that names none: the one of its unit that awaits its
-// answer. The record decides, since another one in memory or in Redis could be older: Claim gives a
-// unit no other command while an answer to the last one may come. An answer to none, or to one that
-// is settled, is given to none; the latter ends the wait of its unit.
+// correlate assigns an answer that names no command to the command of its unit that awaits one, and
+// reports whether it did. It reads Postgres, since memory and Redis could have an older command:
+// Claim claims no other for the unit while an answer to the last one may come. An answer that
+// matches no open command is not assigned; one that matches a settled command ends the wait for it.
 //
-// What may be the answer to the command before, delivered twice, shows at most that the unit has
-// accepted this one.
+// An answer that may be a second delivery of the previous command's answer counts as received at
+// most.
 func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 	reading, cancel := b.step(ctx)
 	defer cancel()
@@ -43,8 +43,8 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 	return false
 }
 
-// recognises reports whether an answer can be to a command. While its vehicle cannot be read, it
-// cannot.
+// recognises reports whether an answer can be that to a command; false where the command's vehicle
+// cannot be read.
 func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
 	twin, err := b.Vehicles.Resolve(ctx, c.Vehicle)
 	if err != nil {
@@ -54,7 +54,8 @@ func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telema
 	return b.Dialects.Recognise(twin, c, a)
 }
 
-// mayRepeat reports whether an answer can be that to the command before, once more.
+// mayRepeat reports whether an answer can be a second delivery of the previous command's answer;
+// true where that command cannot be read.
 func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
 	before, found, err := b.Commands.AnsweredBefore(ctx, *c)
 	return err != nil || found && c.MayRepeat(a, &before) && b.recognises(ctx, &before, a)

@@ -1,6 +1,6 @@
 // Package broker sends commands to vehicles, and receives their answers.
 //
-// A command goes one way, whatever fails on it:
+// Every command takes this path:
 //
 //	Send ─► accept ─► claim lane + row ─┬─► publish ─► … ─► settled row ─► caller
 //	                  (Commands)        │   (Publisher) ▲         ▲
@@ -9,9 +9,9 @@
 //	the unit's answer, at any instance ─► Answer ─► settle by conditional update
 //	                                      └► wake: in process, or by a hint to the instance that waits
 //
-// The record decides and everything else may fail: a lost wake-up costs a second, because the
-// record is also polled; an instance that dies leaves a row that another one's sweeper settles; a
-// late answer still settles.
+// The row in Postgres decides, and everything else may fail: a lost wake-up costs a second, because
+// the row is also polled; the commands of an instance that dies are settled by the sweeper of
+// another one; a late answer still settles its command.
 //
 // # Laws kept here
 //
@@ -24,6 +24,6 @@
 //     counted [LAW-8].
 //   - A refusal leaves an audit log entry, too [LAW-9].
 //
-// The ports that the package needs are in ports.go, and in package ingest, which stores what units
-// report unasked. Their contracts, as suites, and in-memory fakes are in package brokertest.
+// The ports of the package are in ports.go, and in package ingest, which stores what units send
+// unasked. Package brokertest has their contract test suites and in-memory fakes.
 package broker

@@ -11,9 +11,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// eventPublisher adds what has changed to the log of events. It never delays what it tells of: what
-// does not fit into its queue, or what the log does not take in time, is dropped and counted,
-// and the next that the log takes is a reset, so that each subscriber learns of the gap.
+// eventPublisher appends events to the event log. It never delays its callers: events that do not
+// fit into its queue, or that the log does not accept in time, are dropped and counted. The next
+// event in the log is then a reset, which notifies each subscriber of the gap.
 type eventPublisher struct {
 	log     Events
 	timeout time.Duration
@@ -46,7 +46,7 @@ func (t *eventPublisher) drop(n int, reason string) {
 	t.metrics.drop(event, reason, n)
 }
 
-// changed queues what observations have changed.
+// changed queues the events of changes that observations have made.
 func (t *eventPublisher) changed(changes []telematics.Change) {
 	now := time.Now().UTC()
 	for _, change := range changes {
@@ -56,7 +56,7 @@ func (t *eventPublisher) changed(changes []telematics.Change) {
 	}
 }
 
-// haltsChanged queues what has changed of the halts. Each instance does so when it reads them.
+// haltsChanged queues the events of changed halts. Each instance does so when it reads them.
 func (t *eventPublisher) haltsChanged(changes []telematics.HaltChange) {
 	now := time.Now().UTC()
 	for _, change := range changes {
@@ -64,15 +64,15 @@ func (t *eventPublisher) haltsChanged(changes []telematics.HaltChange) {
 	}
 }
 
-// sent queues that a command was handed to the MQTT client for the first time.
+// sent queues the event of a command's first publication.
 func (t *eventPublisher) sent(c *telematics.Command, at time.Time) {
 	sent := *c // others read it
 	sent.State, sent.SentAt, sent.Attempts = telematics.Sent, at.UTC(), 1
 	t.publish(sent.Event(at.UTC()))
 }
 
-// start adds what is queued to the log, until the returned function is called, which waits
-// until what is queued by then is published too, for no longer than one step may take.
+// start begins to append queued events to the log, and returns a function that stops that. The
+// function blocks until the events queued by then are appended, or dropped after a step.
 func (t *eventPublisher) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -94,7 +94,7 @@ func (t *eventPublisher) run(ctx context.Context) {
 			}
 			t.add(ctx, ingest.Gather(t.queue, first))
 		case <-again.C:
-			if t.gap.Load() { // else who follows would not learn of it before the next event
+			if t.gap.Load() { // else subscribers would learn of it only with the next event
 				t.add(ctx, nil)
 			}
 		case <-ctx.Done():
@@ -155,7 +155,7 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 	}
 }
 
-// withoutResets counts the events that tell of something else.
+// withoutResets counts the events other than resets.
 func withoutResets(events []telematics.Event) int {
 	n := 0
 	for _, e := range events {
@@ -166,8 +166,8 @@ func withoutResets(events []telematics.Event) int {
 	return n
 }
 
-// skip drops a batch and all that is queued: what did not fit was newer, and subscribers
-// must not get what is older after the reset.
+// skip drops a batch and the whole queue: the events that did not fit were newer, and subscribers
+// must get no older events after the reset.
 func (t *eventPublisher) skip(batch []telematics.Event) []telematics.Event {
 	for {
 		t.drop(len(batch), queueFull)
@@ -186,8 +186,8 @@ func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) ([]
 	return t.log.Publish(ctx, events)
 }
 
-// publishingCommands is the record of commands, whose settlements are published. Claim and publish
-// publish what comes before.
+// publishingCommands publishes an event for each settlement that the store accepts. Broker.claim
+// and Broker.publish publish the earlier events of a command.
 type publishingCommands struct {
 	Commands
 	events *eventPublisher

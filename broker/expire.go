@@ -11,8 +11,8 @@ import (
 	"motorpool/tracing"
 )
 
-// errInFlight means that a command is overdue while this process still waits for a store to
-// claim it or to register it, which ends with the step. Then this process settles it.
+// errInFlight means that a command is overdue while this process still claims or registers it. That
+// ends with the step, and then this process settles it.
 var errInFlight = errors.New("the command is in flight")
 
 // sweep settles open commands whose owner is gone [LAW-6]. While the clock is wrong, other
@@ -41,15 +41,16 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 	return group.Wait() == nil && len(overdue) == sweepBatch
 }
 
-// settleOverdue settles a command whose owner is gone: it may have been published. Where this
-// process is the owner, the outbox has the exact state.
+// settleOverdue settles a command whose owner is gone as unknown, since it may have been published,
+// or as executed where a report confirms it. Where this process is the owner, the outbox has the
+// exact state.
 func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error {
 	finding, known := b.outbox.settlement(c.ID)
 	if b.waiters.find(c.ID) != nil && !known {
 		return errInFlight
 	}
 	if !known || !c.State.MayBecome(finding.State) {
-		// The unit has it, though we believe that it never left.
+		// Not known here; or the unit has it, though we believe that it was never sent.
 		finding = delivery.Settlement{Command: c.ID, State: telematics.Unknown, Detail: c.UnknownDetail(c.ReceivedAt), At: b.recordTime()}
 		if b.isConfirmed(ctx, &c, delivery.Progress{SentAt: c.SentAt}) {
 			finding.State, finding.Detail = telematics.Succeeded, ""
@@ -69,8 +70,8 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 	return nil
 }
 
-// expireUnsent settles a command that never left, because a server or a key of the service is
-// unavailable.
+// expireUnsent settles a command that was not published because a server, a key or the exact time
+// is unavailable.
 func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Command, *telematics.Error) {
 	c, missing, cause := w.command, w.missing, w.unsent
 	b.Logger.WarnContext(ctx, "command not sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
@@ -89,7 +90,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	finding := delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
 	switch {
 	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isStopped():
-		// The unit has heard of the command.
+		// The unit may have the command.
 		finding.State = telematics.Unknown
 		if b.isConfirmed(ctx, c, finding.Progress) {
 			finding.State = telematics.Succeeded
@@ -127,7 +128,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 			}
 		}
 	}
-	// The record is unavailable. The result is still true, and stays in the outbox.
+	// Postgres is unavailable. The result is still true, and stays in the outbox.
 	b.Logger.ErrorContext(ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
 	given := *c // others read it
 	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At

@@ -24,14 +24,15 @@ func (h *halts) latest(now time.Time) (telematics.Halts, bool) {
 	return h.last, !h.at.IsZero() && now.Sub(h.at) < HaltWithin
 }
 
-// set keeps what a reading found, unless a later one has ended before, and publishes what is new.
+// set stores the halts of a reading, unless those of a later reading are stored, and publishes the
+// changes.
 func (h *halts) set(read telematics.Halts, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !at.After(h.at) {
 		return
 	}
-	if !h.at.IsZero() { // else nothing is known of what was before
+	if !h.at.IsZero() { // else there is no earlier reading to compare with
 		h.changed(read.Changes(h.last))
 	}
 	h.last, h.at = read, at
@@ -64,7 +65,8 @@ func (b *Broker) readHalts(ctx context.Context) error {
 	return err
 }
 
-// halt returns the halt that keeps an agency's commands from leaving, if there is one.
+// halt returns the halt that stops an agency's commands, if there is one. It reads Postgres where
+// the latest reading is older than HaltWithin.
 func (b *Broker) halt(ctx context.Context, agency telematics.AgencyID) (telematics.Halt, bool, error) {
 	last, fresh := b.halts.latest(time.Now())
 	if !fresh {
@@ -77,13 +79,13 @@ func (b *Broker) halt(ctx context.Context, agency telematics.AgencyID) (telemati
 	return halt, halted, nil
 }
 
-// knownHalt returns the halt that is known to keep an agency's commands from leaving.
+// knownHalt returns the halt that stops an agency's commands by the latest reading, however old.
 func (b *Broker) knownHalt(agency telematics.AgencyID) (telematics.Halt, bool) {
 	last, _ := b.halts.latest(time.Now())
 	return last.Stops(agency)
 }
 
-// isHalted reports whether a halt is known to keep an agency's commands from leaving.
+// isHalted reports whether a halt stops an agency's commands by the latest reading, however old.
 func (b *Broker) isHalted(agency telematics.AgencyID) bool {
 	_, halted := b.knownHalt(agency)
 	return halted

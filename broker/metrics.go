@@ -127,7 +127,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 	return m
 }
 
-// registerQueues registers how much waits in the queues and in the outbox of a broker.
+// registerQueues registers gauges of the lengths of a broker's queues and outbox.
 func (b *Broker) registerQueues() {
 	ingest.RegisterQueue(b.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) })
 	ingest.RegisterQueue(b.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })

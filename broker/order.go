@@ -67,9 +67,9 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 	return twin, nil
 }
 
-// findDuplicate returns the command of an earlier order under the same idempotency key, by a lookup
-// of the key or, for nil, by the present one. Where there was none, the receipt is the command's
-// own: a claim still finds a key that was used since.
+// findDuplicate returns the command of an earlier order with the same idempotency key. It uses the
+// result of lookup; for nil, it looks the key up. Without an earlier order it returns c: the claim
+// still detects a key that is used later.
 func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup) (delivery.Receipt, *telematics.Error) {
 	key, own := c.Key, delivery.Receipt{Command: c}
 	if key == nil {
@@ -98,9 +98,9 @@ func (b *Broker) lookUpKey(ctx context.Context, key telematics.IdempotencyKey) (
 	return &delivery.KeyLookup{Result: made, Found: found}, err
 }
 
-// checkPreconditions refuses every action while the clock is wrong, and what an operator has
-// halted, the vehicle does not support, or recent telemetry forbids; and all actions of a unit that
-// is offline.
+// checkPreconditions refuses all actions while the clock is wrong, or where the unit or the MQTT
+// broker is offline, and an action that an operator has halted, the vehicle does not support, or
+// recent telemetry forbids.
 func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
 	if wrong := b.clock.err(); wrong != nil {
 		return telematics.Unavailable(theExactTime, wrong)
@@ -133,7 +133,7 @@ func (b *Broker) recordRefusal(ctx context.Context, order *delivery.Order, c *te
 	}
 	entry := b.newEntry(order, c)
 	entry.Code = refusal.Code
-	if refusal.Code == telematics.TelematicsUnavailable { // whose vehicle it is was not confirmed
+	if refusal.Code == telematics.TelematicsUnavailable { // the vehicle's agency was not confirmed
 		entry.Agency = order.Actor.Agency
 	}
 	if refusal.Code == telematics.IdempotencyInProgress { // of the first request
@@ -151,8 +151,8 @@ func (b *Broker) recordDuplicate(ctx context.Context, order *delivery.Order, ear
 	b.Record(ctx, entry)
 }
 
-// newEntry returns the audit log entry of an order, dated by the record's clock. A repetition is
-// answered immediately, and has no latency.
+// newEntry returns the audit log entry of an order, dated by recordTime. Its latency is zero, which
+// is right for a repetition: that is answered immediately.
 func (b *Broker) newEntry(order *delivery.Order, c *telematics.Command) telematics.Activity {
 	return telematics.Activity{
 		At: b.recordTime(), Actor: order.Actor, Agency: c.Agency, Vehicle: order.Vehicle, Booking: order.Booking,

@@ -13,16 +13,16 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// outbox holds what is written to the stores later. Settlements and audit log entries that a store
-// did not take stay until it takes them; progress of commands and releases of pending entries, of
-// which each may be lost, are written in batches.
+// outbox holds what is written to the stores later. Settlements and audit log entries that were not
+// stored are retried for settlementRetryFor and entryRetryFor. Progress of commands and releases of
+// pending entries, which may be lost, are written in batches.
 type outbox struct {
 	releases debouncer[delivery.Pending] // from the pending table
 	progress debouncer[delivery.Note]    // of commands in flight
 
 	mu sync.Mutex
-	// Only this process knows these for certain: what a caller got must not be overwritten by a
-	// guess.
+	// Outcomes that only this process knows for certain: what a caller got must not be replaced by
+	// a sweeper's guess.
 	settlements map[telematics.CommandID]delivery.Settlement
 	entries     []telematics.Activity // at most maxOutboxEntries
 }
@@ -83,7 +83,7 @@ func (o *outbox) drainEntries() []telematics.Activity {
 	return entries
 }
 
-// retryOutbox offers to the stores what they did not take.
+// retryOutbox retries the settlements and audit log entries that were not stored.
 func (b *Broker) retryOutbox(ctx context.Context) {
 	b.retrySettlements(ctx)
 	b.retryEntries(ctx)
@@ -138,7 +138,7 @@ func (b *Broker) retryEntries(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// isOld reports whether an entry is not offered any more. Entries are dated by this instance's
+// isOld reports whether an entry is not retried any more. Entries are dated by this instance's
 // clock, or by that clock corrected.
 func (b *Broker) isOld(entry telematics.Activity) bool {
 	return b.now().Sub(entry.At) > entryRetryFor && b.recordTime().Sub(entry.At) > entryRetryFor
@@ -149,7 +149,8 @@ func (b *Broker) logLost(entry telematics.Activity, err error) {
 		"code", entry.Code, "request_id", entry.RequestID, "err", err)
 }
 
-// Record adds an entry to the audit log, now or as soon as the log takes it.
+// Record adds an entry to the audit log, and blocks for one step at most. An entry that is not
+// stored is retried for entryRetryFor, and then logged as lost.
 func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -171,8 +172,8 @@ func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
 		"code", entry.Code, "request_id", entry.RequestID)
 }
 
-// storeProgress stores a moment later how far a command has come. Nothing depends on it but what a
-// reader of the command sees. Progress that is not stored is stored with the next attempt.
+// storeProgress queues the progress of a command to be stored. Only readers of the command depend
+// on it. Progress that is not stored is stored after the next publication.
 func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
 	if p := w.progress(); p.Attempts > 0 || !p.ReceivedAt.IsZero() {
 		b.outbox.progress.add(ctx, delivery.Note{Command: w.command.ID, Progress: p})

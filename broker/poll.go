@@ -7,8 +7,8 @@ import (
 	"motorpool/telematics"
 )
 
-// dueWaiters returns how many waiters are due between two parts of a poll, which are counted from
-// the start: however long a poll took, no more than in pollEvery.
+// dueWaiters returns how many waiters are due between two parts of a poll; parts are counted from
+// the start. However long the last read took, these are no more than in one pollEvery.
 func dueWaiters(waiting, from, to int) int {
 	most := min(waiting, pollMost)
 	from = max(from, to-pollParts)
@@ -23,8 +23,9 @@ func (b *Broker) hint(id telematics.CommandID) {
 	}
 }
 
-// pollRecord reads from the record what waiters of this process must know: immediately for
-// hints, as many as have come, and for each of them once a second, or in its turn.
+// pollRecord reads changes of commands from Postgres for the waiters of this process: immediately
+// for hints, together for those that have come, and for each waiter every pollEvery, or less often
+// beyond pollMost.
 func (b *Broker) pollRecord(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()

@@ -10,66 +10,67 @@ import (
 
 // Vehicles reads vehicles.
 type Vehicles interface {
-	// Twin returns the vehicle with all that is known of it now, or a *telematics.Error with
-	// VehicleNotFound.
+	// Twin reads the vehicle with its reported state. It returns a *telematics.Error with
+	// VehicleNotFound where there is none.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Resolve returns what an order depends on: the vehicle's agency, its unit, and what that can
-	// do, without the reported state; or a *telematics.Error with VehicleNotFound. It may come from
-	// a cache, and then be out of date, which Commands.Claim detects: so it may let an order pass,
-	// and not refuse one. The caller changes nothing in it.
+	// Resolve returns what an order depends on: the vehicle's agency, its unit and what the unit
+	// can do, without the reported state; or a *telematics.Error with VehicleNotFound. The result
+	// may come from a cache and be out of date. Commands.Claim detects that, so callers may accept
+	// an order by it, but not refuse one. Callers must not modify it.
 	Resolve(context.Context, telematics.VehicleID) (*telematics.Twin, error)
 }
 
-// Commands is the record of commands. Its conditional writes are the only
-// compare-and-set there is: the first to write wins.
+// Commands stores commands. Its conditional writes decide all races between instances: the first to
+// write wins.
 type Commands interface {
-	// Claim writes an accepted command down, with its idempotency key, and takes its lane, in one
-	// step. The command is on disk when Claim returns [LAW-1]. Where the vehicle's record has
-	// changed since the order was accepted, which the command's version says, nothing is written:
-	// Claim calls accept, which reads the record as it is now, and claims the command that it
-	// returns instead. An error of accept is returned as it is. A command without a version is not
-	// checked, and needs no accept.
+	// Claim writes the row of an accepted command, with its idempotency key, and takes its lane, in
+	// one step. The row is on disk when Claim returns [LAW-1]. Where the vehicle has another
+	// version than the command, it has changed since the order was accepted: Claim writes nothing,
+	// calls accept, which reads the vehicle again, and claims the command that accept returns. An
+	// error of accept is returned unchanged. A command without a version is not checked, and needs
+	// no accept.
 	Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error)
 	// FindByKey returns the command or the bulk that was made under an idempotency key, in its
 	// present state. It finds none where the command was not executed and never will be, or after
 	// telematics.KeptFor.
 	FindByKey(context.Context, telematics.IdempotencyKey) (delivery.KeyResult, bool, error)
-	// StoreProgress stores how far commands have come. It brings an open one to sent, or received,
-	// and never back; of each time the first stays, and of attempts the most.
+	// StoreProgress stores when commands were sent and received, and their attempts. It moves an
+	// open command to sent or received, and never back. A time that is stored already is kept, and
+	// so is a higher number of attempts.
 	StoreProgress(context.Context, []delivery.Note) error
-	// AwaitingAnswer returns the command of a unit that awaits its answer: of a unit whose answers
-	// name no command there is one at most, since Claim gives no other the lane meanwhile.
+	// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers
+	// name no command has one at most, since Claim claims no other for it meanwhile.
 	AwaitingAnswer(context.Context, telematics.Unit) (c telematics.Command, found bool, err error)
-	// AnsweredBefore returns the command that a unit whose answers name none has answered last,
-	// before the given one.
+	// AnsweredBefore returns the latest answered command before the given one, to a unit whose
+	// answers name no command.
 	AnsweredBefore(context.Context, telematics.Command) (c telematics.Command, found bool, err error)
-	// Settle applies what the lifecycle allows, and adds its audit log entry,
-	// in one step [LAW-3] [LAW-9]. It reports false, without a command, where
-	// the command is unknown, was sent to another unit, or may not enter the state any more.
+	// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in
+	// one step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not
+	// exist, was sent to another unit, or may not enter the state any more.
 	Settle(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
-	// Updates returns those of the commands that are not open any more, and of the unanswered ones
-	// also those that a unit has received: what a waiter may have missed.
+	// Updates returns the commands whose waiters may have missed a change: all that are settled,
+	// and of the unanswered ones also those that their units have received.
 	Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error)
-	// Overdue returns up to limit open commands with a deadline before an instant, which
-	// counts at most up to the record's own time.
+	// Overdue returns up to limit open commands whose deadline is before the given time, or before
+	// the database's time if that is earlier.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
-	// Unconfirmed returns up to limit commands with a deadline after an instant that have ended as
-	// unknown, and that a report can still settle or contradict: by their deadlines and ids, those
-	// behind the given one. A command is none any more once its lane has a later one.
+	// Unconfirmed returns up to limit commands with a deadline after since that ended as unknown,
+	// and that a report can still settle or contradict. They are ordered by deadline and id, and
+	// come after the given one. A command is excluded once its lane has a later one.
 	Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error)
-	// Conclude applies what a report, read before, says of an unconfirmed command: Succeeded
-	// settles it as a late answer does, and Unknown records that the report contradicts it. It
-	// reports false, without a command, where it is not unconfirmed any more.
+	// Conclude applies to an unconfirmed command what a report has shown: Succeeded settles it as a
+	// late answer does, and Unknown records that the report contradicts it. It reports false,
+	// without a command, where the command is not unconfirmed any more.
 	Conclude(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
 }
 
-// Halts are the halts that keep commands from being sent.
+// Halts reads the halts that keep commands from being sent.
 type Halts interface {
-	// Halts returns those in force now.
+	// Halts returns the halts in force.
 	Halts(context.Context) (telematics.Halts, error)
 }
 
-// Bulks keeps orders to many vehicles.
+// Bulks stores orders to many vehicles.
 type Bulks interface {
 	// OpenBulk stores an order. Where its idempotency key is in use it reports true and stores
 	// nothing.
@@ -81,30 +82,30 @@ type Bulks interface {
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
 }
 
-// Clock is the record's clock, which all instances share.
+// Clock is the clock of the database, which all instances share.
 type Clock interface {
-	// Time returns what it says at some moment between the call and its end.
+	// Time returns the database's time at some moment during the call.
 	Time(context.Context) (time.Time, error)
 }
 
-// AuditLog takes entries of what never became a command.
+// AuditLog adds audit log entries that belong to no command's row.
 type AuditLog interface {
 	Add(context.Context, telematics.Activity) error
 }
 
-// PendingTable holds the commands that wait for an answer, and where. It may lose
-// everything at any moment: then only waiting time is lost.
+// PendingTable holds the pending entries: which instance waits for the answer to a command. It may
+// lose all of them at any time, which only delays callers.
 type PendingTable interface {
-	// Register begins to add a command, and returns a function that waits until it is added, for as
-	// long as its context lasts, and is called once at most. The entry expires some time after its
+	// Register begins to add an entry, and returns a function that blocks until it is added, or the
+	// context ends. Call that function once at most. The entry expires some time after its
 	// deadline.
 	Register(delivery.Pending) (added func(context.Context) error)
 	// Lookup returns the entry of a command that was sent to the unit.
 	Lookup(context.Context, telematics.Unit, telematics.CommandID) (delivery.Pending, bool, error)
-	// Contains reports of each of the commands, by its unit and id alone, whether there is an
-	// entry.
+	// Contains reports for each of the commands whether it has an entry. It uses only Unit and
+	// Command.
 	Contains(context.Context, []delivery.Pending) ([]bool, error)
-	// Release removes settled commands. It may be repeated.
+	// Release removes the entries of settled commands. It is idempotent.
 	Release(context.Context, ...delivery.Pending) error
 	// Wake wakes the waiter of a command at an instance. It is a hint: it may get lost.
 	Wake(ctx context.Context, instance string, id telematics.CommandID) error
@@ -112,26 +113,27 @@ type PendingTable interface {
 	Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error
 }
 
-// Unrecorded keeps answers to commands that are not on record.
+// Unrecorded stores answers to commands that are not in the database.
 type Unrecorded interface {
-	// StoreUnrecorded stores an answer whose command is not on record, once, with its audit log
-	// entry, and says what became of it.
+	// StoreUnrecorded stores an answer whose command is not in the database, once, with its audit
+	// log entry, and returns whether it did.
 	StoreUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedResult, error)
 }
 
-// Events is the log of what has changed, which every instance follows.
+// Events is the event log, which every instance follows.
 type Events interface {
-	// Publish adds events, those of one vehicle in their order. It returns those that were not
-	// added, and why. Where that cannot be known, an event is among them and is there.
+	// Publish appends events, those of one vehicle in their order. It returns those that were not
+	// appended, with the error. Where the log's reply was lost, missing may name events that were
+	// appended.
 	Publish(context.Context, []telematics.Event) (missing []telematics.Event, err error)
 }
 
 // Publisher hands a message to the MQTT broker.
 type Publisher interface {
-	// Publish returns nil once the MQTT client took the message, not retained, and an
-	// error where it certainly did not.
+	// Publish returns nil once the MQTT client has accepted the message, not retained, and an error
+	// only where it certainly has not.
 	Publish(telematics.Transmission) error
-	// Ready says what is missing before a message to a unit can be published and its answer be
-	// received; nil: nothing, or what is expected within moments.
+	// Ready returns why no message to a unit can be published, or no answer be received; nil also
+	// where that is expected to change within moments.
 	Ready(telematics.Unit) error
 }

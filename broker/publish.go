@@ -61,8 +61,8 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
 }
 
-// untilEndOfSecond returns how long a message waits for the end of a second, where it is to leave
-// then, and a second is left after that; 0: it leaves now.
+// untilEndOfSecond returns how long to wait with a message that must be published at the end of a
+// second; 0: publish it now, also where no further second is left after that.
 func untilEndOfSecond(m *telematics.Transmission, deadline, now time.Time) time.Duration {
 	end := now.Truncate(time.Second).Add(endOfSecond)
 	secondLater := end.Add(time.Second)
@@ -72,8 +72,8 @@ func untilEndOfSecond(m *telematics.Transmission, deadline, now time.Time) time.
 	return max(0, end.Sub(now))
 }
 
-// runTimers does what is due for a command. It reports true where the command is over: its deadline
-// has passed, or a halt keeps it from leaving.
+// runTimers retransmits a command, or stores its progress, where that is due. It reports true where
+// the command is over: its deadline has passed, or a halt stops its first publication.
 func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
 	if due(w.timers.deadline) {
 		return true
@@ -95,8 +95,8 @@ func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
 	return false
 }
 
-// backOff retransmits a command that its unit has received less often, and sets the timer that
-// stores its progress.
+// backOff lengthens the retransmission timeout of a command that its unit has received, and sets
+// the timer that stores its progress.
 func (b *Broker) backOff(w *waiter, update *telematics.Command) {
 	if update.State != telematics.Received || w.received {
 		return

@@ -21,8 +21,8 @@ type settledResults struct {
 // results are final answers, the last one first.
 type results [resultsPerUnit]result
 
-// result is what is cached of an answer. Another answer to the same command is another result:
-// the record decides about it.
+// result is what is cached of an answer. Another state for the same command is another result,
+// which is checked against Postgres.
 type result struct {
 	command telematics.CommandID
 	state   uint8 // its place in telematics.States
@@ -99,8 +99,8 @@ func (r *repeated) handled(unit telematics.Unit) {
 	}
 }
 
-// checkRepeated takes the results that a report repeats: an answer that was lost on its way is
-// settled by the next report [TEL-3]. It does not block [LAW-8]; overflow comes
+// checkRepeated queues the results that a report repeats: an answer that was lost on its way is
+// settled by the next report [TEL-3]. It does not block [LAW-8]; overflow is counted, and comes
 // again with the next report.
 func (b *Broker) checkRepeated(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
 	for _, a := range answers {
@@ -119,8 +119,8 @@ func (b *Broker) settleRepeated(ctx context.Context, s *unitAnswer) {
 	b.settleUncorrelated(ctx, s)
 }
 
-// cacheSettled notes that the record has decided about an answer that is not open: it took it, or
-// it never will. The row of a command is older than any answer to it [LAW-1].
+// cacheSettled caches a final answer that Postgres has accepted, or never will: the row of a
+// command is older than any answer to it [LAW-1].
 func (b *Broker) cacheSettled(unit telematics.Unit, a telematics.Answer) {
 	if !a.State.IsOpen() {
 		b.settled.add(unit, a)

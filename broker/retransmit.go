@@ -47,7 +47,7 @@ func (r *roundTrip) estimate() time.Duration {
 	return max(minRoundTrip, time.Duration(r.median.Load()))
 }
 
-// observe takes a round trip in. A step that is lost between two concurrent ones does no harm.
+// observe adds a round trip to the estimate. The loss of one of two concurrent steps does no harm.
 func (r *roundTrip) observe(took time.Duration) {
 	median := float64(r.estimate())
 	if took = min(took, maxRoundTrip); took > time.Duration(median) {

@@ -13,13 +13,13 @@ import (
 	"motorpool/tracing"
 )
 
-// Send sends the command of an order and waits until it is settled: by the vehicle's answer, or at
-// the end of its budget. It returns the command as the record has it, and a *telematics.Error
-// unless the vehicle executed it; a refused order has no command. A context that ends does not stop
-// a command: its caller does not get the result.
+// Send sends the command of an order, and blocks until it is settled: by the vehicle's answer, or
+// at the end of its budget. It returns the settled command, and a *telematics.Error unless the
+// vehicle executed it; a refused order has no command. A cancelled context stops neither the
+// command nor Send.
 //
 // An order that repeats an earlier one, by its idempotency key, sends nothing: Send returns the
-// command of the first order immediately.
+// settled command of the first order immediately, or telematics.StillOpen while it is in flight.
 func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx, span := tracing.Start(context.WithoutCancel(ctx), delivery.SpanCommand)
 	defer span.End()
@@ -75,8 +75,8 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 	return receipt, nil
 }
 
-// Drain waits until every started command is settled, or the context ends. Call it when nothing is
-// started any more.
+// Drain blocks until every command of Start is settled, or returns an error when the context ends.
+// Call it once no more commands are started.
 func (b *Broker) Drain(ctx context.Context) error {
 	settled := make(chan struct{})
 	go func() {
@@ -99,9 +99,9 @@ func orNil(err *telematics.Error) error {
 	return err
 }
 
-// accept turns an order into a command that nothing forbids, or finds the command that it repeats.
-// A refusal by the cached record of the vehicle, and any decision that needs the vehicle's state,
-// is made again on what is read now. A refusal comes with the command as far as it was resolved.
+// accept checks an order, and returns its command, or the command that it repeats. A refusal by the
+// cached vehicle, and any decision that needs the reported state, is checked again on a fresh read.
+// A refusal comes with the command as far as it was resolved.
 func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Time) (delivery.Receipt, *telematics.Error) {
 	defer tracing.Step(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
@@ -113,13 +113,13 @@ func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Tim
 	return b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.readTwin)
 }
 
-// errNotAccepted ends a claim whose order is not accepted any more, by the record as it is now.
+// errNotAccepted ends a claim whose order, on a fresh read, is refused or repeats another.
 var errNotAccepted = errors.New("the order is not accepted")
 
 // claim writes the command's row and takes its lane, and registers the command concurrently. Where
-// the record of the vehicle has changed since the order was accepted, the order is accepted anew
-// before anything is written. An occupant that is overdue is settled first: its owner did not
-// settle it. It returns a waiter unless the order is refused, or repeats another.
+// the vehicle has changed since the order was accepted, the order is accepted anew before anything
+// is written. An occupant that is overdue is settled first: its owner did not settle it. It returns
+// a waiter unless the order is refused, or repeats another.
 func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics.Command) (claimed *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
 	defer tracing.Step(ctx, delivery.StepClaim).End()
 	receipt = delivery.Receipt{Command: c}
@@ -155,7 +155,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			return nil, receipt, telematics.Unavailable("Postgres", err)
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID {
-			// Taken by an attempt whose answer was lost.
+			// Claimed by an attempt whose reply was lost.
 			claim = delivery.Claim{Seq: claim.Occupant.Seq}
 		}
 		if claim.Taken() {
@@ -171,7 +171,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			// That request was refused meanwhile, which freed its key.
 			return nil, receipt, telematics.StillOpen(telematics.NoCommand)
 		}
-		// The same: by an attempt whose answer was lost.
+		// The lane may have been taken by the same request, whose reply was lost.
 		if earlier, refusal := b.findDuplicate(stepping, c, nil); refusal != nil || earlier.Replayed {
 			return nil, earlier, refusal
 		}
@@ -185,8 +185,8 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 	}
 }
 
-// dispatch signs a claimed command while its registration ends, and publishes it for the first
-// time. Why it is not published, if so, is noted in its waiter. Await follows in any case.
+// dispatch signs a claimed command while it is registered, and publishes it for the first time.
+// Where it is not published, its waiter has the reason. Call await in any case.
 func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	done := false
 	defer func() {
@@ -201,7 +201,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 			return err
 		})
 	}
-	// In any case: what is released before it is added would stay.
+	// Always wait: an entry that is released before it is added would stay.
 	unregistered := b.awaitRegistration(ctx, w)
 	unsigned := signing.Wait()
 	switch {
@@ -266,7 +266,7 @@ func (b *Broker) awaitAnswer(ctx context.Context, w *waiter) *telematics.Command
 	}
 }
 
-// complete returns a settled command with what only this process may know of it.
+// complete returns a settled command with the progress that may not be stored yet.
 func (b *Broker) complete(ctx context.Context, w *waiter, settled *telematics.Command) *telematics.Command {
 	if settled.Attempts < w.progress().Attempts {
 		// The answer came to another instance before our progress was stored.

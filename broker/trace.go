@@ -22,7 +22,7 @@ const (
 	vehicleID     = "motorpool.vehicle"
 )
 
-// describe adds to the span of a command what is known of it.
+// describe adds the attributes of a command, as far as known, to its span.
 func describe(span tracing.Span, order *delivery.Order, c *telematics.Command, err *telematics.Error) {
 	if !span.IsRecording() {
 		return
@@ -47,7 +47,7 @@ func (b *Broker) joinTrace(ctx context.Context, unit telematics.Unit, a telemati
 }
 
 // traceAnswer adds the unit's part to the trace of its command: from the publication, where this
-// instance has published the command, until the answer was here.
+// instance has published the command, until the answer arrived.
 func (b *Broker) traceAnswer(ctx context.Context, a telematics.Answer, sent, at time.Time) {
 	span := tracing.Traceparent(ctx)
 	if span == "" {
@@ -61,7 +61,7 @@ func (b *Broker) traceAnswer(ctx context.Context, a telematics.Answer, sent, at 
 		tracing.String(unitTime, telematics.FormatTime(a.At)), tracing.String(unitReason, a.Reason), tracing.String(unitReturned, returned))
 }
 
-// requestOf returns the request that ordered a command, for a line of the log; nil where this
+// requestOf returns the id of the request that ordered a command, for a log message; nil where this
 // instance does not know the command.
 func requestOf(c *telematics.Command) any {
 	if c == nil {

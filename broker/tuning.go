@@ -11,32 +11,34 @@ import (
 
 // Retransmission.
 const (
-	// Measured: units on a cellular network answer within 2 to 10 s. Half: copies of messages whose
-	// answers are on their way. Double: in a budget of 10 s a lost message is mostly retransmitted
-	// once (after 4 s) instead of twice or three times (after 2, 5 and 9.5 s).
+	// Measured: units on a cellular network answer within 2 to 10 s. Half: messages are
+	// retransmitted while their answers are on their way. Double: in a budget of 10 s a lost
+	// message is mostly retransmitted once (after 4 s) instead of twice or three times (after 2, 5
+	// and 9.5 s).
 	minRetransmit = 2 * time.Second
 	// Factor of each wait over the one before; a choice. 0.75: the waits add up to no more than 8
 	// s, so copies follow each other without end. 3: in a budget of 10 s the second retransmission,
 	// and last, comes after 8 s instead of 5.
 	retransmitGrowth = 1.5
-	// Part of a wait by which it is shortened or lengthened at most; a choice. Half: commands of
-	// one moment are repeated together for longer. Double: the first retransmission may come at 1.2
-	// s.
+	// Part of a wait by which it is shortened or lengthened at most; a choice. Half: commands that
+	// were sent together are retransmitted together for longer. Double: the first retransmission
+	// may come at 1.2 s.
 	retransmitJitter = 0.2
 	// Factor of the waits once the unit has received the command; a choice. 1 retransmits as if the
 	// unit had not answered. 4: the first retransmission comes 8 s after that, so a budget of 10 s
 	// mostly has none.
 	receivedFactor = 2
-	// Wait until the MQTT client has taken the message once; a choice. Half: more attempts while it
-	// is not connected. Double: a reconnection is noticed up to 0.5 s late.
+	// Interval of attempts until the MQTT client has accepted the message once; a choice. Half:
+	// more attempts while it is not connected. Double: a reconnection is noticed up to 0.5 s late.
 	publishRetry = 250 * time.Millisecond
 	// Time before the expiry in which nothing is published: link.Config.WriteTimeout, 0.4 s, and a
 	// margin [LAW-4]. Half: a message may leave the socket after its expiry. Double: up to a second
 	// at the end of a budget is not used.
 	expiryGuard = 500 * time.Millisecond
-	// Where in a second a command leaves that reports in whole seconds confirm; no vehicle does one
-	// within the rest of it. 0.8 s: one that does within 0.2 s is not confirmed. 0.95 s: on a busy
-	// machine more commands miss the end of a second, and wait for the next.
+	// Point in a second at which commands are published that are confirmed by reports with times in
+	// whole seconds: no vehicle executes one within the rest of the second. 0.8 s: execution within
+	// 0.2 s is not confirmed. 0.95 s: on a busy machine more commands miss the end of a second, and
+	// wait for the next.
 	endOfSecond = 900 * time.Millisecond
 	// Factor by which one answer moves the estimated round trip; simulated in round_trip_test.go.
 	// Half: a median of 5 s is learned after 160 answers instead of 80. Double: ten slow answers in
@@ -57,7 +59,7 @@ const (
 	// choice. Half: a slow owner is overtaken, and its command recorded as unknown. Double: lanes
 	// of dead owners are blocked for longer [LAW-6].
 	ownerGrace = time.Second
-	// Commands of one sweep, and settlements offered concurrently: the default batch of a
+	// Commands of one sweep, and settlements retried concurrently: the default batch of a
 	// statement. A full sweep is followed by the next immediately. Half: statements are half full.
 	// Double: two statements instead of one.
 	sweepBatch = 256
@@ -68,8 +70,8 @@ const (
 	// Interval in which the state of a vehicle is read for a command that it confirms by a report;
 	// a choice. Half: twice the reads. Double: callers wait up to half a second longer.
 	confirmEvery = 500 * time.Millisecond
-	// Interval in which a batch of unconfirmed commands is looked at; a choice. Half: twice the
-	// statements, mostly for none. Double: clients learn 2 s later what became of them.
+	// Interval in which a batch of unconfirmed commands is checked; a choice. Half: twice the
+	// statements, mostly for none. Double: clients learn the outcome 2 s later.
 	concludeEvery = 2 * time.Second
 	// Commands of a batch, whose vehicles are read concurrently; a choice. Half: after an outage of
 	// units it takes longer until each had its turn. Double: it takes more connections to Postgres.
@@ -88,14 +90,14 @@ const (
 	// Half: a slow Postgres loses entries of an order to 1,000 vehicles. Double: the caller waits 5
 	// s longer.
 	bulkRecordTimeout = 5 * time.Second
-	// Vehicles that do not exist which an audit log entry names; a choice. Half: fewer to search
+	// Number of nonexistent vehicles that an audit log entry names; a choice. Half: fewer to search
 	// for. Double: longer entries.
 	bulkUnknownNamed = 20
 )
 
 // Outbox.
 const (
-	// Time for which a settlement is offered: a row whose claim was believed lost may appear for as
+	// Time for which a settlement is retried: a row whose claim was believed lost may appear for as
 	// long as a statement may take (3 s), with a failover in between. Half: a failover of Postgres
 	// that takes 30 s loses it. Double: more memory after an outage.
 	settlementRetryFor = time.Minute
@@ -103,7 +105,7 @@ const (
 	// lost earlier in an outage. Double: 8 MB. An entry whose writing was only believed to have
 	// failed is then there twice, which misleads less than a missing one.
 	maxOutboxEntries = 4096
-	// Time for which an entry is offered; a choice. Half: an outage of 10 minutes loses entries.
+	// Time for which an entry is retried; a choice. Half: an outage of 10 minutes loses entries.
 	// Double: entries appear that late.
 	entryRetryFor = 10 * time.Minute
 	// Time that entries of the pending table outlive their commands; a choice. Half: more round
@@ -157,7 +159,7 @@ var (
 	lookUpAllowance = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
 )
 
-// Polling of the record for what wake-ups have missed.
+// Polling of Postgres, since wake-ups may be lost.
 const (
 	// Interval; a lost wake-up delays its caller by that much. Half: twice the statements. Double:
 	// callers wait up to 2 s longer.
@@ -172,9 +174,10 @@ const (
 
 // Clock and halts.
 const (
-	// MaxSkew is how far the clock of an instance may differ from the record's [LAW-11]. Units
-	// believe what is signed 5 s ahead of their clocks [CMD-9], and an iat may be that wrong at
-	// most. Half: machines with a poor clock send nothing. Double: two instances may differ by 4 s.
+	// MaxSkew is how far the clock of an instance may differ from the database's [LAW-11]. Units
+	// accept commands that are signed up to 5 s ahead of their clocks [CMD-9], and an iat may be
+	// wrong by MaxSkew at most. Half: machines with a poor clock send nothing. Double: two
+	// instances may differ by 4 s.
 	MaxSkew = time.Second
 	// Interval of comparisons; a choice. Half: more statements. Double: a clock that jumps is
 	// noticed up to 1 s late.
@@ -182,9 +185,9 @@ const (
 	// Time in which two units that report us ahead raise an alarm; a choice. Half: missed in small
 	// fleets. Double: two units with wrong clocks are taken for one instance.
 	clockAlarmWithin = time.Minute
-	// HaltWithin is how long after it was stored a halt holds everywhere: an instance that
-	// could not read the halts for that long lets nothing leave. Half: a short outage of Postgres
-	// stops commands. Double: a halt takes 6 s.
+	// HaltWithin is how long after it was stored a halt holds everywhere: an instance that could
+	// not read the halts for that long publishes no command. Half: a short outage of Postgres stops
+	// commands. Double: a halt takes 6 s.
 	HaltWithin = 3 * time.Second
 	// Interval of readings: six within HaltWithin. Half: more statements. Double: two failed
 	// readings stop commands.
@@ -193,14 +196,14 @@ const (
 
 // Events.
 const (
-	// Time for which events are offered to the log: a failover of Redis, while the queue holds what
-	// comes meanwhile. Half: subscribers get a reset at each failover. Double: at more than 1,600
-	// events a second the queue overflows first.
+	// Time for which events are retried: a failover of Redis, while the queue holds newer events.
+	// Half: subscribers get a reset at each failover. Double: at more than 1,600 events a second
+	// the queue overflows first.
 	eventRetryFor = 5 * time.Second
 	// Time in which events join a batch: those of one command come within milliseconds. Half: more
 	// round trips. Double: events are later.
 	eventDebounce = 20 * time.Millisecond
-	// Pause between offers; a choice. Half: more attempts in an outage. Double: 0.2 s later after
+	// Pause between attempts; a choice. Half: more attempts in an outage. Double: 0.2 s later after
 	// it.
 	eventRetry = 200 * time.Millisecond
 	// Interval in which a gap is published where no event comes; a choice. Half: more attempts.

@@ -12,11 +12,11 @@ import (
 	"motorpool/tracing"
 )
 
-// waiters are the commands that are claimed or in flight in this process.
+// waiters are those of the commands that this process claims or has in flight.
 type waiters struct {
 	mu    sync.Mutex
 	byID  map[telematics.CommandID]*waiter
-	turns list.List // of waiters: in front is the one that was not polled for the longest time
+	turns list.List // waiters, the least recently polled one in front
 }
 
 // waiter correlates a command in flight with its answers.
@@ -27,7 +27,7 @@ type waiter struct {
 	span    tracing.Span // of the command, while it is in flight
 
 	// Of the goroutine that sends the command.
-	added    func(context.Context) error // waits until it is in the pending table; nil: it is
+	added    func(context.Context) error // waits for the pending entry; nil: was called
 	message  *telematics.Transmission
 	timers   timers
 	received bool // the unit has it, so it is retransmitted less often
@@ -39,11 +39,11 @@ type waiter struct {
 	missing    string // likewise, in words for the caller
 
 	mu           sync.Mutex
-	latest       delivery.Progress         // newer than the record may have it
+	latest       delivery.Progress         // may be newer than what is stored
 	answered     bool                      // the unit has sent an answer
 	final        bool                      // it was the final one
 	stopped      bool                      // it is not published any more
-	progressLost bool                      // the record did not take its progress
+	progressLost bool                      // its progress was not stored
 	counts       struct{ open, final int } // answers so far
 }
 
@@ -99,7 +99,7 @@ type waiting struct {
 	received   []telematics.CommandID // acknowledged by their units
 }
 
-// next returns n of those that were not polled for the longest time.
+// next returns the n least recently polled commands.
 func (ws *waiters) next(n int) (of waiting) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -116,8 +116,8 @@ func (ws *waiters) next(n int) (of waiting) {
 	return of
 }
 
-// notify passes a newer version of the command on, which is not changed any more. It never blocks.
-// A settled command is not replaced by an older one.
+// notify passes a newer version of the command to the goroutine that awaits it, and never blocks.
+// The version must not be modified any more. An open version never replaces a settled one.
 func (w *waiter) notify(c *telematics.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,8 +171,8 @@ func (w *waiter) firstAnswer() (took time.Duration, first bool) {
 	return time.Since(w.latest.SentAt), first
 }
 
-// markAnswered notes that there is a final answer, or a rejection that the unit does not remember:
-// it might execute another copy, so there must be no more of them than there are.
+// markAnswered notes a final answer. After a rejection that the unit does not remember, the command
+// is not published again: the unit might execute the next copy.
 func (w *waiter) markAnswered(a telematics.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,14 +187,14 @@ func (w *waiter) isStopped() bool {
 	return w.stopped
 }
 
-// markProgressLost notes that the record did not take the command's progress.
+// markProgressLost notes that the command's progress was not stored.
 func (w *waiter) markProgressLost() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.progressLost = true
 }
 
-// clearProgressLost reports, once, that the record did not take the command's progress.
+// clearProgressLost reports, once, that the command's progress was not stored.
 func (w *waiter) clearProgressLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,14 +203,14 @@ func (w *waiter) clearProgressLost() bool {
 	return lost
 }
 
-// markPublished notes that the MQTT client took the message.
+// markPublished notes that the MQTT client has accepted the message.
 func (w *waiter) markPublished(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.latest.Attempts == 0 {
 		w.latest.SentAt = at
 	} else if len(w.latest.Retransmitted) < telematics.MaxRetransmissions {
-		// Those who read it have the former length.
+		// Readers hold a slice of the former length.
 		w.latest.Retransmitted = append(w.latest.Retransmitted, at)
 	}
 	w.latest.Attempts++
@@ -222,7 +222,7 @@ func (w *waiter) progress() delivery.Progress {
 	return w.latest
 }
 
-// withProgress returns a command with what only this process may know yet.
+// withProgress returns a command with the progress that may not be stored yet.
 func (w *waiter) withProgress(c *telematics.Command) *telematics.Command {
 	p := w.progress()
 	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts && len(c.Retransmitted) >= len(p.Retransmitted) {
@@ -246,8 +246,8 @@ func (w *waiter) withProgress(c *telematics.Command) *telematics.Command {
 type timers struct {
 	deadline   time.Time
 	retransmit time.Time
-	progress   time.Time // it is stored
-	confirm    time.Time // it is looked up whether the vehicle has reported it
+	progress   time.Time // its progress is stored
+	confirm    time.Time // the reported state is checked for its effect
 }
 
 // next returns the time until something is due.
@@ -279,15 +279,16 @@ func (b *Broker) awaitRegistration(ctx context.Context, w *waiter) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	added := w.added
-	w.added = nil // it would be kept for as long as the command is in flight
+	w.added = nil // frees it: the command may be in flight for long
 	if err := added(ctx); err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
 	return nil
 }
 
-// unregister removes a command that was not claimed, or of which no store has said so. A round trip
-// to Redis that takes longer than a step may add it after that; then the entry expires.
+// unregister removes the waiter and the pending entry of a command that was not claimed, as far as
+// known. Where adding the entry takes longer than a step, it may come after its removal; then it
+// expires.
 func (b *Broker) unregister(ctx context.Context, w *waiter) {
 	b.waiters.remove(w.command.ID)
 	entry := b.entry(w.command)
@@ -297,13 +298,13 @@ func (b *Broker) unregister(ctx context.Context, w *waiter) {
 	})
 }
 
-// release removes a settled command.
+// release removes the waiter and the pending entry of a settled command.
 func (b *Broker) release(ctx context.Context, c *telematics.Command) {
 	b.outbox.releases.add(ctx, b.entry(c))
 	b.waiters.remove(c.ID)
 }
 
-// entry is the command's in the pending table.
+// entry returns the pending entry of a command.
 func (b *Broker) entry(c *telematics.Command) delivery.Pending {
 	return delivery.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
 }

@@ -21,12 +21,12 @@ import (
 	"motorpool/httpapi/accept"
 )
 
-// dist is what `npm run build` has written.
+// dist contains the output of `npm run build`.
 //
 //go:embed all:dist
 var dist embed.FS
 
-// policy lets the pages load what is theirs, call the API that served them, and nothing else.
+// policy allows the pages to load the console's files and to call the API of their origin only.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
 	"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -50,7 +50,7 @@ func compressed(content []byte) func() []byte {
 	})
 }
 
-// Handler serves the console below a path that ends in a slash.
+// Handler serves the console below a path that ends in a slash. It is safe for concurrent use.
 type Handler struct {
 	prefix string
 	assets map[string]asset

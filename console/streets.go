@@ -28,7 +28,7 @@ type seenFile struct {
 	etag string
 }
 
-// OpenStreets returns the streets of a file, or an error that says why the map cannot draw it.
+// OpenStreets returns the streets of a file. It fails if the map cannot draw it.
 func OpenStreets(file string) (*Streets, error) {
 	s := &Streets{file: file}
 	content, _, err := s.Open()
@@ -88,8 +88,8 @@ const (
 	streetsProperty = "kind"  // likewise, since version 4
 )
 
-// checkArchive returns the entity tag of an archive, which is the same at all instances: it is made
-// of what describes the tiles, as they may be gigabytes.
+// checkArchive returns the entity tag of an archive, which is the same at all instances. It hashes
+// header, root directory and metadata only, as the tiles may be gigabytes.
 func checkArchive(f io.ReaderAt, size int64) (etag string, err error) {
 	header := make([]byte, archiveHeader)
 	if n, err := f.ReadAt(header, 0); n < len(header) {
@@ -136,7 +136,7 @@ func checkArchive(f io.ReaderAt, size int64) (etag string, err error) {
 	return fmt.Sprintf(`"%x"`, sum.Sum(nil)[:12]), nil
 }
 
-// checkLayers refuses tiles of another schema, of which the map would draw nothing.
+// checkLayers returns an error for tiles of another schema: the map would draw nothing of them.
 func checkLayers(description []byte, compressed bool) error {
 	var content io.Reader = bytes.NewReader(description)
 	if compressed {

@@ -38,14 +38,13 @@ type audit struct {
 	limits   *limits
 }
 
-// recordDurably adds an entry, and returns when it is durable: it comes before the answer to a
-// read.
+// recordDurably adds an entry, and blocks until it is durable. Call it before the answer to a read.
 func (a *audit) recordDurably(c *call, entry telematics.Activity) error {
 	return a.history.Add(c.ctx(), entry)
 }
 
-// recordList adds the entry of a list of vehicles or units, with its filter and the number in the
-// answer.
+// recordList adds the entry of a read of a list of vehicles or units, with its filter and the
+// number of things in the answer. It blocks until the entry is durable.
 func (a *audit) recordList(c *call, agency telematics.AgencyID, visible bool, things string, n int, filters ...string) error {
 	filter := map[string]any{}
 	for _, name := range filters {
@@ -69,8 +68,8 @@ func (a *audit) recordLater(ctx context.Context, entry telematics.Activity) {
 	a.refusals.Record(context.WithoutCancel(ctx), entry)
 }
 
-// recordLimited adds the entry of a refusal, as many a minute as the actor may make requests:
-// entries cannot be deleted.
+// recordLimited adds the entry of a refusal, unless the actor had more refusals in a minute than it
+// may make requests: entries cannot be deleted.
 func (a *audit) recordLimited(ctx context.Context, entry telematics.Activity) {
 	if a.limits.refusals.take(entry.Actor, a.limits.now(), a.limits.of(entry.Actor)) {
 		a.refusals.Record(ctx, entry)
@@ -87,8 +86,8 @@ func notChanged(code telematics.Code) telematics.Outcome {
 	return telematics.NotExecuted
 }
 
-// commandsRead records an answer with commands, where one of them has what its unit reported. The
-// entry says which ones were requested.
+// commandsRead records a read of commands, if one of them includes a report of its unit. The entry
+// states which commands were requested.
 func (a *audit) commandsRead(c *call, commands []telematics.Command, entry telematics.Activity) error {
 	vehicles := map[telematics.VehicleID]bool{}
 	for _, command := range commands {

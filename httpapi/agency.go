@@ -27,7 +27,7 @@ func (a agencies) stations(c *call) error {
 	return listOfAgency(c, "stations", "station", a.record.ListStations, func(s telematics.Station) int64 { return int64(s.ID) }, resource.NewStation)
 }
 
-// listOfAgency answers with a page of what belongs to the agency of the query, or to any.
+// listOfAgency answers with a page of a list of the agency in the query, or of all agencies.
 func listOfAgency[T, B any](
 	c *call, list, thing string, read func(context.Context, telematics.AgencyQuery) ([]T, error), position func(T) int64, body func(T) B,
 ) error {
@@ -46,8 +46,8 @@ func listOfAgency[T, B any](
 // agencyKeys answers with the keys of agencies, and changes them.
 type agencyKeys struct{ registry AgencyKeyRegistry }
 
-// agency returns the agency that the path names. Another one than the caller's reads as one that
-// does not exist.
+// agency returns the agency that the path names. An agency that the caller may not see is reported
+// as missing.
 func (k agencyKeys) agency(c *call) (telematics.AgencyID, error) {
 	if agency := telematics.AgencyID(c.pathInteger("agency")); agency > 0 && c.actor.Sees(agency) {
 		return agency, nil
@@ -82,7 +82,7 @@ func (k agencyKeys) list(c *call) error {
 	return c.answer(plural(len(keys), "key"), resource.List(keys, resource.NewAgencyKey))
 }
 
-// add answers POST /admin/agencies/{agency}/keys. It refuses a key to an agency that got many
+// add answers POST /admin/agencies/{agency}/keys. It refuses an agency that got newKeysADay keys
 // within a day.
 func (k agencyKeys) add(c *call) error {
 	agency, keys, err := k.find(c)

@@ -22,11 +22,11 @@ type bookings struct {
 	record     Bookings
 	payments   Payments
 	audit      *audit
-	nudge      func()        // nil: nothing collects
+	nudge      func()        // nil: no collector
 	readBudget time.Duration // of a change
 }
 
-// amendment returns how a call wants a booking changed.
+// amendment returns the decision that a call requests.
 type amendment func(c *call, now time.Time) rental.Decision
 
 // changeHandler returns the handler that changes a booking, and answers with the changed booking.
@@ -56,13 +56,13 @@ func (b bookings) changeHandler(activity string, decide amendment) handler {
 	}
 }
 
-// detached returns a context for a change, which is completed even where its caller hangs up.
+// detached returns a context for a change that is completed even if its caller disconnects.
 func detached(c *call, budget time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.ctx()), budget)
 }
 
-// bookingRefused records that a booking was not changed, or that it is unknown whether it was. seen
-// is zero where the actor may not see the booking.
+// bookingRefused records that a booking was not changed, or that this is unknown. seen is zero if
+// the actor may not see the booking, or it was not read.
 func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.BookingDetails, refusal error) {
 	entry.Booking, entry.Code = int64(id), asError(refusal).Code
 	entry.Outcome = notChanged(entry.Code)
@@ -72,14 +72,14 @@ func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, i
 	a.recordLater(ctx, entry)
 }
 
-// bookingReplayed records that a request was answered from an earlier one.
+// bookingReplayed records that a request was answered with the result of an earlier one.
 func (a *audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d rental.BookingDetails) {
 	entry.Booking, entry.Agency, entry.Vehicle, entry.Code = int64(d.ID), d.Agency, d.VehicleID, telematics.IdempotencyReplayed
 	a.recordLater(ctx, entry)
 }
 
-// visibleBooking returns the booking that the path names. One that the actor may not see does not
-// exist for it.
+// visibleBooking returns the booking that the path names. One that the actor may not see is
+// reported as missing.
 func visibleBooking(c *call, record Bookings) (rental.BookingDetails, error) {
 	d, err := record.BookingDetails(c.ctx(), c.bookingID())
 	if err == nil && !d.VisibleTo(c.actor) {
@@ -97,7 +97,7 @@ func (b bookings) get(c *call) error {
 	return answerBooking(c, http.StatusOK, describe(d), d)
 }
 
-// answerBooking answers with as much of a booking as the actor may see.
+// answerBooking answers with the fields of a booking that the actor's role may see.
 func answerBooking(c *call, status int, message string, d rental.BookingDetails) error {
 	if c.actor.Role == telematics.Client {
 		return c.answerClient(status, message, resource.NewBooking(d, c.now()))
@@ -105,7 +105,7 @@ func answerBooking(c *call, status int, message string, d rental.BookingDetails)
 	return c.write(status, envelope{Success: true, Message: message, Data: resource.NewAdminBooking(d, c.now())})
 }
 
-// asFields turns a field error of the domain into the field errors of an answer.
+// asFields converts a field error of the domain to the field errors of an answer.
 func asFields(err error) error {
 	var field *rental.FieldError
 	if errors.As(err, &field) {
@@ -246,7 +246,7 @@ func checkMoney(c *call, wrong *contract.FieldErrors) error {
 	return nil
 }
 
-// checkRefund checks that the body says how much is refunded: an amount, or all that is left.
+// checkRefund checks that the body has either an amount or full.
 func checkRefund(c *call, wrong *contract.FieldErrors) error {
 	_, hasAmount := c.values["amount"]
 	full, hasFull := c.values["full"]

@@ -124,7 +124,7 @@ func (o commands) bulk(c *call) error {
 	return c.answer(body.Summary.sentence(), body)
 }
 
-// bulkBody is an order to many vehicles, and what has become of it.
+// bulkBody is an order to many vehicles, and its results.
 type bulkBody struct {
 	ID          string              `json:"id"`
 	Action      telematics.Action   `json:"action"`
@@ -202,7 +202,7 @@ func (s *bulkSummary) count(item telematics.BulkItem) {
 	}
 }
 
-// sentence is such as "2 vehicles: 1 executed, 1 open."
+// sentence returns a summary such as "2 vehicles: 1 executed, 1 open."
 func (s bulkSummary) sentence() string {
 	var parts []string
 	for _, part := range []struct {

@@ -21,13 +21,13 @@ import (
 	"motorpool/tracing"
 )
 
-// handler answers a request. Its error becomes the response: see fail.
+// handler answers a request. An error that it returns becomes the response: see fail.
 type handler func(*call) error
 
 // call is a request in progress, and Echo's context of it.
 type call struct {
 	echo.Context
-	context context.Context // see ctx; a request with it would be another copy of the request
+	context context.Context // see ctx; kept here, since setting it in the request would copy that
 	clock   func() time.Time
 	id      uuid.UUID // the request id
 	idText  string    // likewise, as text
@@ -39,21 +39,21 @@ type call struct {
 	tokenUntil time.Time        // likewise: when it is refused
 	agencyCode string           // of the agency whose app signed the request; empty: none
 
-	quota  telematics.Quota           // of the limit with the least left; zero: none was counted
+	quota  telematics.Quota           // of the counted limit with the least left; zero: none
 	body   []byte                     // once it is read
 	key    *telematics.IdempotencyKey // nil: none
 	lookup *delivery.KeyLookup        // of the key; nil: it was not looked up
-	values map[string]any             // of the body, checked; nil: none is expected
+	values map[string]any             // checked members of the body; nil: none is expected
 
 	command telematics.CommandID // that the request has ordered
 	failure *telematics.Error
 	stack   []byte // of a panic
 }
 
-// callOf returns the call of a context that begin has passed on.
+// callOf returns the call that begin has passed to the next handlers as their context.
 func callOf(c echo.Context) *call { return c.(*call) }
 
-// begin numbers the request, by the caller's number where that is a UUID, and passes its call on.
+// begin assigns the request id, the caller's if that is a UUID, and passes the call to next.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer tracing.Step(c.Request().Context(), delivery.StepHTTP).End()
@@ -70,8 +70,8 @@ func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// setHeaders sets those that every response has, when it is written: until then a request that
-// waits for its vehicle needs no memory for them.
+// setHeaders sets the headers of every response, when it is written: so a request that waits for
+// its vehicle needs no memory for them.
 func (c *call) setHeaders() {
 	c.setHeader(echo.HeaderXRequestID, c.idText)
 	c.setHeader(echo.HeaderXContentTypeOptions, "nosniff")
@@ -85,8 +85,8 @@ func (c *call) setHeaders() {
 	}
 }
 
-// describeSpan adds to the span of a request what was made of it. A path may name a booking of a
-// client, so the span has the route instead.
+// describeSpan adds route, status and request id to the span of a request. The path may name a
+// booking of a client, so the span has the route instead.
 func describeSpan(span tracing.Span, c *call) {
 	if !span.IsRecording() {
 		return
@@ -111,13 +111,12 @@ func requestID(h http.Header) uuid.UUID {
 	return uuid.New()
 }
 
-// exactPath refuses paths with an empty segment, a trailing slash included: each resource has one
-// address.
+// exactPath refuses paths with an empty segment or a trailing slash: each resource has one address.
 func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		path := c.Request().URL.Path
 		if strings.Contains(path, "//") || len(path) > 1 && strings.HasSuffix(path, "/") && path != ConsolePath {
-			c.SetPath("") // of the route that was found, and is not called
+			c.SetPath("") // the route that was found is not called
 			return echo.ErrNotFound
 		}
 		return next(c)
@@ -126,19 +125,20 @@ func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (c *call) now() time.Time { return c.clock() }
 
-// ctx ends when the caller hangs up, and, in a read, after Config.ReadBudget.
+// ctx returns a context that ends when the caller disconnects, and, in a read, after
+// Config.ReadBudget.
 func (c *call) ctx() context.Context { return c.context }
 
-// request returns the request with that context.
+// request returns a copy of the request with the context of ctx.
 func (c *call) request() *http.Request { return c.Request().WithContext(c.ctx()) }
 
 func (c *call) setHeader(name, value string) { c.Response().Header().Set(name, value) }
 
-// readBody reads the body to its end, even where it is ignored: net/http notices that a caller
-// hangs up only after the body.
+// readBody reads the body to its end, even if it is ignored: only then does net/http notice that a
+// caller disconnects.
 func (c *call) readBody(limit int64) error {
 	request := c.Request()
-	if request.Body == http.NoBody { // of most orders, which would keep a buffer while they wait
+	if request.Body == http.NoBody { // most orders; saves a buffer while they wait
 		return nil
 	}
 	if request.ContentLength > limit {
@@ -157,13 +157,13 @@ func (c *call) readBody(limit int64) error {
 	return nil
 }
 
-// author returns who makes the request, for the audit log.
+// author returns the actor and the id of the request, for the audit log.
 func (c *call) author() telematics.Author {
 	return telematics.Author{Actor: c.actor, RequestID: c.id}
 }
 
-// entry returns the audit log entry of the request. It belongs to the actor's agency; set Agency
-// where it is about a vehicle of another one.
+// entry returns the audit log entry of the request. Its Agency is the actor's; set it if the
+// request is about a vehicle of another one.
 func (c *call) entry(activity string, vehicle telematics.VehicleID) telematics.Activity {
 	now := c.now()
 	return telematics.Activity{
@@ -199,8 +199,8 @@ func (c *call) readKey(wrong *contract.FieldErrors) {
 	request.Sum(c.key.Fingerprint[:0])
 }
 
-// made returns what was made under the idempotency key, if there is one. It reads the record once
-// for a call.
+// made returns the result of an earlier request with the call's idempotency key, if there is one.
+// It queries the store only once per call.
 func (c *call) made(ctx context.Context, record Bulks) (delivery.KeyResult, bool, error) {
 	if c.key == nil {
 		return delivery.KeyResult{}, false, nil
@@ -220,7 +220,7 @@ func keyRequired() *telematics.Error {
 		Message: "This moves money: send an Idempotency-Key, a name of your own for this request, so that it can be repeated without moving it twice."}
 }
 
-// markReplayed says in the header that the answer is that of an earlier request.
+// markReplayed sets the header Idempotency-Replayed, if the answer is that of an earlier request.
 func (c *call) markReplayed(replayed bool) {
 	if replayed {
 		c.setHeader(headerIdempotencyReplayed, "true")

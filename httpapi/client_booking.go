@@ -27,7 +27,7 @@ func (b bookings) ofClient(c *call) error {
 		resource.List(listed, func(d rental.BookingDetails) resource.Booking { return resource.NewBooking(d, now) }), meta)
 }
 
-// position is a booking's in a page.
+// position returns the position of a booking in a list.
 func position(d rental.BookingDetails) int64 { return int64(d.ID) }
 
 func cancelBooking(_ *call, now time.Time) rental.Decision {
@@ -52,22 +52,21 @@ func (b bookings) paymentAction(c *call) error {
 	}
 	for _, charge := range d.Charges {
 		if charge.State != rental.RequiresAction || charge.Intent == "" || charge.Goal == rental.Release {
-			continue // nothing to confirm, or no longer wanted
+			continue // nothing to confirm, or to be released
 		}
 		intent, err := b.payments.Intent(c.ctx(), charge.Intent)
 		switch {
 		case err != nil:
 			return rental.Unavailable(err)
 		case intent.Secret == "" || intent.Status != rental.IntentAction && intent.Status != rental.IntentPrepared:
-			continue // confirmed, or given up, a moment ago
+			continue // just confirmed or cancelled
 		}
 		return c.answerClient(http.StatusOK, "A payment waits for the card's owner.", paymentActionBody{ClientSecret: intent.Secret})
 	}
 	return rental.Forbids(rental.BookingStateConflict, "No payment of the booking waits for its card's owner.")
 }
 
-// clientControl gives orders to the vehicle of a client's booking, while it is in the client's
-// hands.
+// clientControl sends commands to the vehicle of a client's booking, while that is active.
 type clientControl struct {
 	record     Bookings
 	controller Controller
@@ -117,7 +116,8 @@ func (k clientControl) answer(c *call, command *telematics.Command) error {
 	return c.answerClient(http.StatusOK, done(command), resource.NewCommand(command))
 }
 
-// booking returns the booking that the path names. Where it cannot be read, nothing is sent.
+// booking returns the booking that the path names. If it cannot be read, the error states that
+// nothing was sent.
 func (k clientControl) booking(c *call) (rental.BookingDetails, error) {
 	d, err := visibleBooking(c, k.record)
 	if refusal := (*telematics.Error)(nil); err != nil && !errors.As(err, &refusal) {
@@ -126,8 +126,8 @@ func (k clientControl) booking(c *call) (rental.BookingDetails, error) {
 	return d, err
 }
 
-// mayControl refuses a command on a vehicle that is not in the client's hands now, and one over the
-// vehicle's limit. A repetition under its idempotency key wakes no vehicle.
+// mayControl refuses a command that the booking does not allow now, and one over the vehicle's
+// limit. A repetition with the same idempotency key does not count, since it sends nothing.
 func (k clientControl) mayControl(c *call, d rental.BookingDetails, a telematics.Action) error {
 	if refusal := d.Control(c.now(), a); refusal != nil {
 		return refusal
@@ -140,8 +140,8 @@ func (k clientControl) mayControl(c *call, d rental.BookingDetails, a telematics
 	return err
 }
 
-// ordered returns the command that was ordered under the call's key; false: there is none, or it
-// cannot be read. The controller does not decide this: it would execute the command if the key
+// ordered returns the command of an earlier request with the call's key; false: there is none, or
+// it cannot be read. The controller cannot decide this: it would execute the command if the key
 // expired meanwhile.
 func (k clientControl) ordered(c *call) (telematics.Command, bool) {
 	made, found, err := c.made(c.ctx(), k.bulks)

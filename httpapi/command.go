@@ -19,7 +19,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// commands gives orders to vehicles, and answers with what became of them.
+// commands sends commands to vehicles, and answers with their results.
 type commands struct {
 	controller Controller
 	fleet      Fleet
@@ -57,8 +57,8 @@ func (o commands) ofVehicle(c *call) error {
 	if err != nil {
 		return err
 	}
-	// Commands that another agency gave before the vehicle changed hands are not this agency's to
-	// see.
+	// An agency must not see commands that another one sent before the vehicle was moved to this
+	// agency.
 	found, err := o.fleet.VehicleCommands(c.ctx(), twin.ID, c.actor.Agency, p.query())
 	if err != nil {
 		return err
@@ -100,8 +100,8 @@ func (o commands) list(c *call) error {
 	return c.answerWith(plural(len(listed), "command"), resource.NewCommands(listed), meta)
 }
 
-// newCommandQuery returns the query without its page, and the filter as the audit log has it. It
-// reports false where the actor may not see the agency of the query.
+// newCommandQuery returns the query without its page, and the filter for the audit log entry.
+// visible is false if the actor may not see the agency of the query.
 func newCommandQuery(c *call) (query telematics.CommandQuery, filter map[string]any, visible bool) {
 	query = telematics.CommandQuery{
 		Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")), Actor: c.QueryParam("actor"), From: c.queryTime("from"), To: c.queryTime("to"),
@@ -129,8 +129,8 @@ func newCommandQuery(c *call) (query telematics.CommandQuery, filter map[string]
 	return query, filter, visible
 }
 
-// order returns the handler of a control action. It answers when the command is settled, or, for a
-// caller that prefers so, once it is accepted. A caller that hangs up does not cancel its command.
+// order returns the handler of a control action. It answers when the command is settled, or, with
+// Prefer: respond-async, when it is accepted. A caller that disconnects does not cancel it.
 func (o commands) order(a telematics.Action) handler {
 	return func(c *call) error {
 		preferences := readPreferences(c.Request().Header)
@@ -154,7 +154,7 @@ func (o commands) order(a telematics.Action) handler {
 	}
 }
 
-// ordered notes the command of an order, for the log.
+// ordered records the command of an order for the access log.
 func (c *call) ordered(receipt delivery.Receipt, err error) {
 	var refusal *telematics.Error
 	switch {
@@ -165,7 +165,7 @@ func (c *call) ordered(receipt delivery.Receipt, err error) {
 	}
 }
 
-// answerCommand answers with a settled command, or, for a call that did not wait, with an open one.
+// answerCommand answers with a settled command, or, for a call that did not wait, an open one.
 func answerCommand(c *call, command *telematics.Command) error {
 	if command.State.IsOpen() {
 		c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
@@ -220,8 +220,8 @@ const (
 	headerPreferenceApplied = "Preference-Applied"
 )
 
-// preferences are those of a caller for its answer (RFC 7240). A wait that is too long is
-// shortened; unknown preferences are ignored.
+// preferences are the values of the header Prefer (RFC 7240). A wait that is too long is shortened;
+// unknown preferences are ignored.
 type preferences struct {
 	async bool          // respond-async: do not wait for the vehicle
 	wait  time.Duration // how long the vehicle may take; zero: the default
@@ -259,7 +259,7 @@ func waitOf(value string) time.Duration {
 	return min(wait, telematics.MaxBudget)
 }
 
-// splitUnquoted splits at commas, but for those in quoted strings.
+// splitUnquoted splits at commas outside quoted strings.
 func splitUnquoted(list string) []string {
 	quoted, escaped := false, false
 	return strings.FieldsFunc(list, func(c rune) bool {
@@ -275,7 +275,7 @@ func splitUnquoted(list string) []string {
 	})
 }
 
-// apply says in the answer which preferences were granted.
+// apply sets the header Preference-Applied.
 func (p preferences) apply(c *call) {
 	var applied []string
 	if p.async {

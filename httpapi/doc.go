@@ -1,25 +1,25 @@
 // Package httpapi serves the public API. openapi.yaml is its contract, served at /openapi.yaml and
 // browsable at /docs.
 //
-// # The way of a request
+// # Steps of a request
 //
-//	number it ─► log it ─► catch panics ─► route ─┬─► 404, 405
+//	request id ─► access log ─► recover ─► route ─┬─► 404, 405
 //	                                              ▼
 //	body (413) ─► token (401) ─► role (403) ─► agency signature (401, 403) ─► limits (429) ─►
 //	contract (415, 400, 422) ─► handler ─► envelope
 //
 // routes.go has all routes, gate.go the order of the checks, errors.go the HTTP status of each
-// error. A noun of the API has its handlers in the file of its name, and its JSON in the file of
+// error. The handlers of each resource are in the file of its name, and its JSON is in the file of
 // the same name in package resource.
 //
 // # Audit log
 //
-// The broker writes the entry of a command [LAW-9]. This package writes those of requests that it
-// refuses before the broker sees them, of reads of what vehicles reported (a status, a list,
-// commands), and of event streams; before the answer.
+// The broker writes the entry of a command [LAW-9]. This package writes the entries of requests
+// that it refuses before they reach the broker; and, before the answer, those of reads of reported
+// state (a status, a list, commands) and of event streams.
 //
 // # Concurrency
 //
-// Handlers are safe for concurrent use and start no goroutine. A caller that hangs up does not
+// Handlers are safe for concurrent use and start no goroutine. A caller that disconnects does not
 // cancel its command.
 package httpapi

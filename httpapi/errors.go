@@ -38,7 +38,7 @@ const (
 	webhookSignatureInvalid telematics.Code = "webhook_signature_invalid"
 )
 
-// statuses has the HTTP status of each error.
+// statuses maps the code of each error to its HTTP status.
 var statuses = map[telematics.Code]int{
 	contract.MalformedJSON:           http.StatusBadRequest,
 	idempotencyKeyRequired:           http.StatusBadRequest,
@@ -118,7 +118,7 @@ func newErrorBody(e *telematics.Error) *errorBody {
 	return body
 }
 
-// fail answers with an error. No other function does.
+// fail answers with an error. All error responses of the API are written here.
 func (s *server) fail(c *call, err error) {
 	failure := asError(err)
 	status, ok := statuses[failure.Code]
@@ -134,7 +134,7 @@ func (s *server) fail(c *call, err error) {
 		failure = forClient(failure)
 	}
 	body := newErrorBody(failure)
-	if body.RetryAfter != nil && body.Retryable { // clients repeat a request that has the header
+	if body.RetryAfter != nil && body.Retryable { // clients repeat a request after this header
 		c.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
 	}
 	var fields *contract.FieldErrors
@@ -147,8 +147,8 @@ func (s *server) fail(c *call, err error) {
 	}
 }
 
-// forClient returns the error as a client may read it: the reason of a halt is for administrators
-// alone.
+// forClient returns the error as a client may see it: the reason of a halt is only for
+// administrators.
 func forClient(e *telematics.Error) *telematics.Error {
 	if e.Code != telematics.CommandsHalted {
 		return e
@@ -161,7 +161,7 @@ func forClient(e *telematics.Error) *telematics.Error {
 // wholeSeconds rounds up, so that a caller that waits that long is not too early.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// asError returns the error in the one shape that has a code.
+// asError converts an error to a *telematics.Error, which has a code.
 func asError(err error) *telematics.Error {
 	var known *telematics.Error
 	var fields *contract.FieldErrors
@@ -231,13 +231,13 @@ func (c *call) answerWith(message string, data, meta any) error {
 	return c.write(http.StatusOK, envelope{Success: true, Message: message, Data: data, Meta: meta})
 }
 
-// answerClient answers an agency's app: its agency is in meta, next to the page.
+// answerClient answers an agency's app, with its agency and the page in meta.
 func (c *call) answerClient(status int, message string, data any, page ...pageMeta) error {
 	return c.write(status, envelope{Success: true, Message: message, Data: data, Meta: clientMeta(c, page)})
 }
 
-// write sends an envelope. It encodes the whole body first, so that what cannot be encoded still
-// becomes an error with its status.
+// write sends an envelope. It encodes the whole body first, so that an encoding error can still be
+// answered with its status.
 func (c *call) write(status int, e envelope) error {
 	defer tracing.Step(c.ctx(), delivery.StepAnswer).End()
 	e.RequestID, e.Timestamp = c.idText, resource.Timestamp(c.now())
@@ -250,7 +250,7 @@ func (c *call) write(status int, e envelope) error {
 	return c.Blob(status, echo.MIMEApplicationJSON, body.Bytes())
 }
 
-// plural words a number: "1 vehicle.", "2 entries."
+// plural returns a number of things: "1 vehicle.", "2 entries."
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + "."

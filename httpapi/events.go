@@ -27,8 +27,9 @@ type events struct {
 	readBudget time.Duration // of recording the subscription
 }
 
-// follow answers GET /admin/events: a stream that lasts until its caller hangs up or is too slow,
-// its token is not valid any more, or this process ends. It records the subscription first [LAW-9].
+// follow answers GET /admin/events: a stream that lasts until its caller disconnects or is too
+// slow, its token is no longer valid, or this process ends. It records the subscription first
+// [LAW-9].
 func (e events) follow(c *call) error {
 	filter := eventFilterOf(c)
 	release, refusal := e.feed.Admit(c.ctx(), c.actor)
@@ -56,8 +57,8 @@ func (e events) follow(c *call) error {
 	})
 }
 
-// watch watches the vehicle to which a stream is limited. A stream of many vehicles watches none:
-// it is not known which of them is looked at.
+// watch watches the vehicle to which a stream is limited, until end is called. A stream of many
+// vehicles watches none: it is unknown which of them its reader looks at.
 func (e events) watch(c *call, f stream.Filter) (end func()) {
 	if f.Vehicle != 0 && !f.Nothing && (f.Kinds == nil || slices.Contains(f.Kinds, telematics.StatusEvent)) {
 		ctx, cancel := context.WithTimeout(c.ctx(), e.readBudget)
@@ -97,7 +98,7 @@ func (e events) record(c *call, filter stream.Filter, refusal error) error {
 	return e.audit.history.Add(ctx, entry)
 }
 
-// describeFilter returns the filter as the audit log has it.
+// describeFilter returns the filter for the audit log entry.
 func describeFilter(f stream.Filter) map[string]any {
 	described := map[string]any{}
 	if f.Agency != 0 {

@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// fleetMap answers GET /admin/fleet: what a map shows of all vehicles.
+// fleetMap answers GET /admin/fleet: the map markers of all vehicles.
 func (v vehicles) fleetMap(c *call) error {
 	agency, visible := c.queryAgency()
 	query := telematics.MarkerQuery{Agency: agency}
@@ -88,7 +88,7 @@ func parseBox(text string) (box telematics.Box, err error) {
 	return box, nil
 }
 
-// isCached reports whether one of the entity tags that a caller has is that of the answer.
+// isCached reports whether the value of If-None-Match contains the entity tag of the answer.
 func isCached(has, etag string) bool {
 	for tag := range strings.SplitSeq(has, ",") {
 		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {

@@ -16,23 +16,23 @@ import (
 	"motorpool/tracing"
 )
 
-// gate is what a request must pass before its handler runs.
+// gate sets the checks that a request must pass before its handler runs.
 type gate struct {
 	role      telematics.Role
 	level     auth.Level // of an administrator, at least
-	order     bool       // commands the vehicle in the path, which has a separate limit
-	refresh   bool       // may query the vehicle in the path, which has a separate limit
-	wide      bool       // about what belongs to no agency
+	order     bool       // commands the vehicle in the path; counts against its limit
+	refresh   bool       // may query the vehicle in the path; counts against its limit
+	wide      bool       // only for administrators of all agencies
 	keyed     bool       // needs an idempotency key: it moves money, so it must not happen twice
-	scope     string     // that the token must have, too; empty: none
+	scope     string     // that the token must have; empty: none
 	urgent    bool       // no limit of requests delays it: see limits.passUrgent
 	client    bool       // comes from an agency's app, for its client
-	card      bool       // tries a card, which has a separate limit
+	card      bool       // tries a card; counts against a separate limit
 	activity  string     // of the audit log entry of a refusal; empty: none
 	operation *contract.Operation
-	list      string // whose cursors it accepts; empty: it is no list
-	// check adds what the contract cannot express, after the contract's rules; nil: nothing. Its
-	// error is a refusal for another reason than a rule.
+	list      string // name of the list for its cursors; empty: not a list
+	// check adds violations of rules that the contract cannot express, after the contract's check;
+	// nil: none. Its error is a refusal for another reason.
 	check func(*call, *contract.FieldErrors) error
 }
 
@@ -56,7 +56,7 @@ func checkedBy(check func(*call, *contract.FieldErrors) error) option {
 	return func(g *gate) { g.check = check }
 }
 
-// guard returns a handler that calls h where the gate lets the call pass.
+// guard returns a handler that calls h if the call passes the gate.
 func (s *server) guard(g gate, h handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		call := callOf(c)
@@ -67,8 +67,8 @@ func (s *server) guard(g gate, h handler) echo.HandlerFunc {
 	}
 }
 
-// authorize runs the checks of every request, in their order; routing has found 404 and 405 of the
-// path before.
+// authorize runs the checks of every request, in their order. The router has answered 404 and 405
+// before.
 func (s *server) authorize(c *call, g gate) error {
 	defer tracing.Step(c.ctx(), delivery.StepAdmit).End()
 	if err := c.readBody(maxBody); err != nil {
@@ -89,7 +89,7 @@ func (s *server) authorize(c *call, g gate) error {
 	return nil
 }
 
-// checkAccess checks role, level, scopes, agency signature and limits.
+// checkAccess checks role, level, scopes, agency signature and limits, and then the contract.
 func (s *server) checkAccess(c *call, g gate) error {
 	if c.actor.Role != g.role {
 		return wrongRole(g.role)
@@ -122,14 +122,14 @@ func (s *server) checkAccess(c *call, g gate) error {
 	return checkRequest(c, g, wrong)
 }
 
-// challenge tells the caller how to authenticate, on every 401.
+// challenge sets the header WWW-Authenticate for an error that is answered with 401.
 func challenge(c *call, err error) {
 	if how := auth.Challenge(err); how != "" {
 		c.setHeader(echo.HeaderWWWAuthenticate, how)
 	}
 }
 
-// useSignature uses up the signature of a client's change.
+// useSignature records the use of the signature of a client's change; it ignores reads.
 func (s *server) useSignature(c *call, g gate, signed auth.Signed) error {
 	if method := c.Request().Method; !g.client || method == http.MethodGet || method == http.MethodHead {
 		return nil
@@ -142,7 +142,7 @@ func (s *server) useSignature(c *call, g gate, signed auth.Signed) error {
 	return err
 }
 
-// checkRequest reports all rules that a request breaks together.
+// checkRequest returns one error with all rules that a request breaks.
 func checkRequest(c *call, g gate, wrong *contract.FieldErrors) error {
 	values, err := g.operation.Validate(contract.Request{Request: c.Request(), Content: c.body, Query: c.QueryParams(), Param: c.Param}, wrong)
 	if err != nil {
@@ -162,15 +162,14 @@ func checkRequest(c *call, g gate, wrong *contract.FieldErrors) error {
 	return refusal
 }
 
-// within bounds a read, so that its caller gets a 503 from a server that hangs, and does not wait
-// without end.
+// within bounds a read, so that its caller gets a 503 if a dependency hangs.
 func within(budget time.Duration, h handler) handler {
 	return func(c *call) error {
 		whole := c.ctx()
 		ctx, cancel := context.WithTimeout(whole, budget)
 		defer cancel()
 		c.context = ctx
-		defer func() { c.context = whole }() // which says whether the caller has hung up
+		defer func() { c.context = whole }() // which ends when the caller disconnects
 		return h(c)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"motorpool/telematics"
 )
 
-// haltHandlers answer requests for halts, and for changes of them.
+// haltHandlers answers with halts, and changes them.
 type haltHandlers struct {
 	halts Halts
 	log   *slog.Logger
 }
 
-// bodies returns halts with what they stop, which may be missing.
+// bodies returns halts with their effects, which are missing if they cannot be counted in time.
 func (k haltHandlers) bodies(c *call, halts ...telematics.Halt) []resource.Halt {
 	list := resource.List(halts, func(h telematics.Halt) resource.Halt { return resource.Halt{NamedHalt: resource.NewNamedHalt(h)} })
 	ctx, cancel := context.WithTimeout(c.ctx(), effectBudget)
@@ -34,7 +34,7 @@ func (k haltHandlers) bodies(c *call, halts ...telematics.Halt) []resource.Halt 
 	return list
 }
 
-// list answers GET /admin/halts: those that stop vehicles which the caller sees.
+// list answers GET /admin/halts: those that affect vehicles which the caller may see.
 func (k haltHandlers) list(c *call) error {
 	inForce, err := k.halts.Halts(c.ctx())
 	if err != nil {
@@ -49,7 +49,7 @@ func (k haltHandlers) list(c *call) error {
 	return c.answer(plural(len(visible), "halt"), k.bodies(c, visible...))
 }
 
-// halt answers PUT /admin/halts once the halt holds at every instance.
+// halt answers PUT /admin/halts when the halt is in force at every instance.
 func (k haltHandlers) halt(c *call) error {
 	h := telematics.Halt{Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Why: c.text("reason")}
 	if !c.actor.Sees(h.Agency) {

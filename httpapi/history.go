@@ -21,7 +21,7 @@ type telemetry struct {
 	audit    *audit
 }
 
-// historyRange returns the time of a query, by default the last day.
+// historyRange returns the period of a query, by default the last day.
 func historyRange(c *call) (from, to time.Time) {
 	to = c.queryTime("to")
 	if to.IsZero() {
@@ -57,7 +57,8 @@ func checkHistory(c *call, wrong *contract.FieldErrors) error {
 	return nil
 }
 
-// buckets returns as many as were requested, but none shorter than the least interval of samples.
+// buckets returns the requested number of buckets, reduced so that none is shorter than the
+// shortest interval of samples.
 func buckets(c *call, from, to time.Time) int {
 	requested := int(cmp.Or(c.queryInteger("points"), defaultPoints))
 	return max(1, min(requested, maxPoints, int(to.Sub(from)/samples.Driving)))

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Headers with what is left of a limit.
+// Headers that show how much of a limit is left.
 const (
 	headerLimit     = "RateLimit-Limit"
 	headerRemaining = "RateLimit-Remaining"
@@ -28,7 +28,7 @@ type Rates struct {
 	Card    int // cards an hour that a client tries to add
 }
 
-// of returns how many requests a minute an actor may make.
+// of returns how many requests a minute an actor may make; zero: any number.
 func (r Rates) of(actor telematics.Actor) int {
 	if actor.Role == telematics.Client {
 		return r.Client
@@ -36,27 +36,26 @@ func (r Rates) of(actor telematics.Actor) int {
 	return r.Admin
 }
 
-// limits decides which limits a request counts against, and refuses what is over one. Safe for
-// concurrent use.
+// limits counts requests against limits, and refuses those over a limit. Safe for concurrent use.
 type limits struct {
 	Rates
 	limiter Limiter // nil: no request is counted
 	fleet   Fleet
 	bulks   Bulks
-	timeout time.Duration // of a read of the record
+	timeout time.Duration // of a read from the store
 	now     func() time.Time
 
 	refusals actorBound // audit log entries of refusals
 	urgent   actorBound // urgent changes
-	reads    actorBound // reads of the record before the request is counted
+	reads    actorBound // reads from the store before the request is counted
 }
 
 // limit is one of the limits that a request is counted against. The zero value counts nothing.
 type limit struct {
 	telematics.Limit
-	vehicle telematics.VehicleID // whose limit it is; zero: the actor's
+	vehicle telematics.VehicleID // that has the limit; zero: the actor's limit
 	sends   bool                 // a request over it would have sent a command
-	refusal string               // a format of the rate and then of words
+	refusal string               // a format; its arguments are the rate, then words
 	words   []any
 }
 
@@ -67,7 +66,7 @@ func newLimit(rate int, per time.Duration, cost int, key, refusal string, words 
 	}
 }
 
-// keyOf names a limit of an actor.
+// keyOf returns the key of a limit of an actor.
 func keyOf(limit string, actor telematics.Actor) string {
 	return fmt.Sprintf("%s:%d:%s", limit, actor.Agency, actor.Subject)
 }
@@ -76,12 +75,12 @@ func (l *limits) actorLimit(actor telematics.Actor) limit {
 	return newLimit(l.of(actor), time.Minute, 1, keyOf(string(actor.Role), actor), "Your limit of %d requests a minute is used up.")
 }
 
-// cardLimit is low: a person who tries stolen cards needs many, most of which are declined.
+// cardLimit is low, to stop card testing: trying stolen cards takes many attempts.
 func (l *limits) cardLimit(actor telematics.Actor) limit {
 	return newLimit(l.Card, time.Hour, 1, keyOf("cards", actor), "Your limit of %d cards an hour is used up.")
 }
 
-// bulkLimit counts all vehicles of an order to many, or none.
+// bulkLimit counts all vehicles of a bulk together: if they exceed the limit, none is counted.
 func (l *limits) bulkLimit(actor telematics.Actor, vehicles int) limit {
 	one := newLimit(l.Bulk, time.Minute, vehicles, keyOf("bulk", actor),
 		"Your limit of %d vehicles a minute, in orders to many, has fewer than %d left; nothing was sent.", vehicles)
@@ -93,8 +92,7 @@ func (l *limits) vehicleLimit(vehicle telematics.VehicleID) limit {
 	return limitOf("vehicle", vehicle, l.Vehicle, "The limit of %d commands a minute for vehicle %d is used up; nothing was sent.")
 }
 
-// refreshLimit is low: a unit that is woken again and again empties the 12 V battery of a parked
-// car.
+// refreshLimit is low: waking a unit again and again empties the 12 V battery of a parked car.
 func (l *limits) refreshLimit(vehicle telematics.VehicleID) limit {
 	return limitOf("refresh", vehicle, l.Refresh, "The limit of %d refreshes a minute for vehicle %d is used up; nothing was sent.")
 }
@@ -107,8 +105,8 @@ func limitOf(name string, vehicle telematics.VehicleID, rate int, refusal string
 
 // pass counts a request against its actor's limit, an order or a refresh also against its
 // vehicle's, and a card against its client's limit of cards. The actor's comes first: an actor over
-// it must not use up a vehicle that others need, nor fill the store of used signatures.
-// useSignature comes second, so that a replay takes nothing from the limit of cards.
+// it must not use up a vehicle's limit, nor fill the store of used signatures. useSignature comes
+// second, so that a replay takes nothing from the limit of cards.
 func (l *limits) pass(c *call, g gate, useSignature func() error) error {
 	if g.urgent {
 		return l.passUrgent(c)
@@ -133,7 +131,7 @@ func (l *limits) pass(c *call, g gate, useSignature func() error) error {
 	return err
 }
 
-// second returns what a request may count against after its actor's limit.
+// second returns the limit that a request may count against after its actor's.
 func (l *limits) second(c *call, g gate) limit {
 	vehicle := c.vehicleID()
 	switch {
@@ -147,24 +145,23 @@ func (l *limits) second(c *call, g gate) limit {
 	return limit{}
 }
 
-// readsFirst reports whether to read whether a vehicle's limit applies before the request is
-// counted against its actor's, so that one round trip counts both. Not for an actor who makes more
-// requests than its limit lets through: a flood costs one round trip to Redis for each request, and
-// no reads of the record.
+// readsFirst reports whether to read first whether a vehicle's limit applies, so that one round
+// trip counts both limits. It is false for an actor that exceeds its limit: each request of a flood
+// then costs one round trip to Redis, and no reads from the store.
 func (l *limits) readsFirst(actor telematics.Actor, second limit) bool {
 	return second.vehicle != 0 && l.reads.take(actor, l.now(), l.of(actor))
 }
 
-// applies reports whether a request counts against its second limit. A repetition under its
-// idempotency key wakes no vehicle and tries no card, and its caller must learn the result of the
-// first request. A vehicle that the actor may not see has no limit: else an agency could use up
-// another's, and learn when it is driven.
+// applies reports whether a request counts against its second limit. A repetition with the same
+// idempotency key does not: it wakes no vehicle and tries no card, and its caller must get the
+// result of the first request. Nor does a request for a vehicle that the actor may not see: else an
+// agency could use up another's limit, and learn when the vehicle is driven.
 func (l *limits) applies(c *call, second limit) bool {
 	return second.Rate.Limit != 0 && l.limiter != nil && !l.repeats(c.ctx(), c) &&
 		(second.vehicle == 0 || l.maySee(c.ctx(), c.actor, second.vehicle))
 }
 
-// passUrgent bounds changes that no other limit delays. It counts in memory, so it needs no Redis.
+// passUrgent counts an urgent change, which no other limit applies to. It needs no Redis.
 func (l *limits) passUrgent(c *call) error {
 	if l.urgent.take(c.actor, l.now(), urgentRate) {
 		return nil
@@ -173,8 +170,8 @@ func (l *limits) passUrgent(c *call) error {
 	return overLimit(c.quota, "Your limit of %d changes of halts a minute is used up.")
 }
 
-// repeats reports whether a request repeats an earlier one under its idempotency key. Where that
-// cannot be read, it counts as the first.
+// repeats reports whether a request repeats an earlier one with the same idempotency key. If that
+// cannot be read, it returns false.
 func (l *limits) repeats(ctx context.Context, c *call) bool {
 	if c.key == nil {
 		return false
@@ -185,8 +182,8 @@ func (l *limits) repeats(ctx context.Context, c *call) bool {
 	return found && err == nil
 }
 
-// maySee reports whether the actor may see the vehicle. Where that cannot be read, the controller
-// refuses the order anyway.
+// maySee reports whether the actor may see the vehicle. If that cannot be read, it returns false:
+// the controller refuses the order anyway.
 func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
 	if actor.Agency == 0 {
 		return true
@@ -199,9 +196,9 @@ func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle tel
 	return err == nil && belongs
 }
 
-// count counts a request against limits, in their order and in one round trip, up to the first that
-// it is over. It returns the quota with the least left; none where there is no limit, or Redis is
-// unavailable: what needs Redis is refused without it anyway, and everything else continues.
+// count counts a request against limits, in their order and in one round trip, up to the first one
+// that it exceeds. It returns the quota with the least left; the zero Quota if there is no limit,
+// or Redis is unavailable: requests that need Redis fail anyway, and all others must continue.
 func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, error) {
 	var takes []telematics.Limit
 	limits = slices.DeleteFunc(limits, func(one limit) bool { return one.Rate.Limit == 0 })
@@ -211,7 +208,7 @@ func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, 
 	if l.limiter == nil || len(takes) == 0 {
 		return telematics.Quota{}, nil
 	}
-	// A caller that hangs up is counted, too.
+	// The request of a caller that disconnects is counted, too.
 	quotas, err := l.limiter.Take(context.WithoutCancel(ctx), takes...)
 	if err != nil {
 		return telematics.Quota{}, nil
@@ -230,15 +227,16 @@ func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, 
 	return least, nil
 }
 
-// overLimit returns the refusal of a request over a limit. The format is of the limit and then of
-// words.
+// overLimit returns the error for a request over a limit. The arguments of format are the limit,
+// then words.
 func overLimit(q telematics.Quota, format string, words ...any) *telematics.Error {
 	message := fmt.Sprintf(format, append([]any{q.Limit}, words...)...)
 	return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: q.Reset,
 		Message: fmt.Sprintf("%s Try again in %s", message, plural(int(wholeSeconds(q.Reset)), "second"))}
 }
 
-// smallerQuota returns the quota with fewer requests remaining. One without a limit is never that.
+// smallerQuota returns the quota with fewer requests remaining; one without a limit only if both
+// have none.
 func smallerQuota(a, b telematics.Quota) telematics.Quota {
 	if a.Limit == 0 || b.Limit > 0 && b.Remaining <= a.Remaining {
 		return b
@@ -246,16 +244,16 @@ func smallerQuota(a, b telematics.Quota) telematics.Quota {
 	return a
 }
 
-// actorBound bounds what each actor does at an instance within a minute. It counts in memory, so
-// that it also holds while Redis is unavailable, and costs a flood no round trip. The zero value is
-// ready; it is safe for concurrent use.
+// actorBound limits how often each actor may do something within a minute, at this instance. It
+// counts in memory, so that it also works while Redis is unavailable, and without a round trip. The
+// zero value is ready; it is safe for concurrent use.
 type actorBound struct {
 	mu   sync.Mutex
 	next map[telematics.Actor]time.Time // when the actor has its whole bound again
 }
 
-// take reports whether the actor may do one more. Its unused allowance adds up, to that of a
-// minute.
+// take counts one more, and reports whether the actor may do it. Unused allowance accumulates, up
+// to that of a minute. A perMinute of zero allows any number.
 func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) bool {
 	if perMinute == 0 {
 		return true
@@ -277,7 +275,8 @@ func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) 
 	return true
 }
 
-// hasRoom removes actors that have their whole bound again, where there are too many.
+// hasRoom reports whether one more actor can be counted; if necessary, it first removes actors that
+// have their whole allowance again.
 func (b *actorBound) hasRoom(now time.Time) bool {
 	if len(b.next) < maxBoundActors {
 		return true

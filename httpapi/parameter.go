@@ -14,8 +14,8 @@ import (
 	"motorpool/telematics"
 )
 
-// The contract is checked before a handler runs, so parameters of paths and queries are valid here.
-// The gate reads some before that: what is not valid reads as zero there.
+// The contract is checked before a handler runs, so path and query parameters are valid here. The
+// gate reads some of them before that: one that is not valid is then zero.
 
 // pathInteger returns a parameter of the path. Zero and negative numbers name nothing that exists.
 func (c *call) pathInteger(name string) int64 {
@@ -40,8 +40,8 @@ func (c *call) queryTime(name string) time.Time {
 	return t
 }
 
-// queryAgency returns the agency of the query, else the actor's, zero for all. It reports false
-// where the actor may not see that agency.
+// queryAgency returns the agency of the query, else the actor's; zero: all. It returns false if the
+// actor may not see that agency.
 func (c *call) queryAgency() (telematics.AgencyID, bool) {
 	own := c.actor.Agency
 	agency := cmp.Or(telematics.AgencyID(c.queryInteger("agency_id")), own)
@@ -59,7 +59,7 @@ type pageMeta struct {
 	NextCursor *string `json:"next_cursor"` // null at the end
 }
 
-// clientMeta names the agency of the app, and, for a list, where its next page begins.
+// clientMeta returns the agency of the app and, for a list, the cursor of the next page.
 func clientMeta(c *call, page []pageMeta) any {
 	agency := agencyMeta{ID: int64(c.actor.Agency), Code: c.agencyCode}
 	if len(page) == 0 {
@@ -84,10 +84,10 @@ func (c *call) page(list string) page {
 
 const badCursor = "must be the next_cursor of this list; leave it out to start at the newest"
 
-// byID is what the names of lists end with whose positions are ids of commands.
+// byID is the suffix of the names of lists whose positions are UUIDs.
 const byID = "_by_id"
 
-// checkCursor reports a cursor that is not of the list.
+// checkCursor adds an error for a cursor that does not belong to the list.
 func checkCursor(c *call, list string, wrong *contract.FieldErrors) {
 	if text := c.QueryParam("cursor"); text != "" {
 		_, ok := (page{list: list}).parseCursor(text)
@@ -105,12 +105,13 @@ func (p page) query() telematics.Page {
 	return telematics.Page{Limit: p.limit + 1, Before: p.before}
 }
 
-// cursor is opaque to callers, so that positions can change their meaning.
+// cursor returns the cursor of a position. It is opaque to callers, so that the meaning of
+// positions can change.
 func (p page) cursor(position string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.list + ":" + position))
 }
 
-// position returns what a cursor was made of.
+// position returns the position in a cursor, or false if it does not belong to the list.
 func (p page) position(cursor string) (string, bool) {
 	plain, err := base64.RawURLEncoding.DecodeString(cursor)
 	position := strings.TrimPrefix(string(plain), p.list+":")
@@ -129,7 +130,7 @@ func (p page) parseIDCursor(text string) (telematics.CommandID, bool) {
 	return id, ok && err == nil && id.String() == plain
 }
 
-// cut returns the items of the page, and where the next one begins.
+// cut returns the items of the page, and the cursor of the next one.
 func cut[T any](p page, items []T, position func(T) int64) ([]T, pageMeta) {
 	return cutAt(p, items, func(item T) string { return strconv.FormatInt(position(item), 10) })
 }
@@ -171,7 +172,7 @@ func wholeNumber(v any) int64 {
 	return int64(f)
 }
 
-// maxExact is the largest integer up to which a float64 has every one.
+// maxExact is the bound up to which a float64 represents every integer exactly.
 const maxExact = 1 << 53
 
 // amount returns the amount of the body in a currency, exactly as it was written; zero: there is
@@ -200,7 +201,7 @@ func checkAmount(c *call, wrong *contract.FieldErrors) {
 	}
 }
 
-// checkText refuses text that says nothing, or that Postgres refuses.
+// checkText adds an error for text that is blank, or has a NUL, which Postgres refuses.
 func checkText(c *call, name string, wrong *contract.FieldErrors) {
 	text := c.text(name)
 	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {

@@ -74,8 +74,8 @@ func methodRequest(c *call, activity string) rental.MethodRequest {
 	}
 }
 
-// recordUnchanged records a refusal or a repetition, which the wallet does not [LAW-9]. It also
-// marks the answer to a repetition.
+// recordUnchanged records a refusal or a repetition, which the wallet does not record [LAW-9]. It
+// also marks the answer to a repetition.
 func (w wallets) recordUnchanged(c *call, activity string, replayed bool, refusal error) {
 	c.markReplayed(replayed)
 	entry := c.entry(activity, 0)
@@ -95,16 +95,16 @@ func (w wallets) recordUnchanged(c *call, activity string, replayed bool, refusa
 type webhooks struct {
 	processor  Webhooks // nil: none is configured
 	liveMoney  bool
-	nudge      func() // nil: nothing collects
+	nudge      func() // nil: no collector
 	readBudget time.Duration
 	log        *slog.Logger
 }
 
-// stripe only stores a notice: the processor wants an answer soon, and repeats notices that are not
-// answered with 2xx.
+// stripe answers POST /webhooks/stripe. It only stores a notice: the processor expects a fast
+// answer, and repeats notices that are not answered with 2xx.
 //
-// A notice of the other mode (of test money where there is real money, or the reverse) has a valid
-// signature, so repeating it would not help: it is answered with 200, logged, and not stored.
+// A notice of the wrong mode (test instead of live, or the reverse) has a valid signature, so a
+// repetition would not help: it is answered with 200, logged, and not stored.
 func (w webhooks) stripe(c *call) error {
 	if err := c.readBody(maxNotice); err != nil {
 		return err // 413
@@ -138,8 +138,7 @@ func (w webhooks) stripe(c *call) error {
 	return c.answer("The notice was taken.", nil)
 }
 
-// checkNotice refuses a signed notice that cannot be kept, or that two parsers would read
-// differently.
+// checkNotice refuses a signed notice that cannot be stored, or that parsers may read differently.
 func checkNotice(n rental.Notice, body []byte) error {
 	if name, repeated := contract.RepeatedName(body); repeated {
 		return malformed(fmt.Sprintf("The notice has the member %q twice.", name), nil)

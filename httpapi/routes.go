@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// routes is the whole public surface.
+// routes registers all routes of the public handler.
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
 	vehicles := vehicles{
@@ -123,7 +123,8 @@ func (s *server) routes(e *echo.Echo) {
 
 const docsPath = "/docs"
 
-// startPage is relative, as a proxy may serve it all below a prefix; empty: there is none.
+// startPage returns the relative path of the start page, since a proxy may add a prefix; empty:
+// there is none.
 func (s *server) startPage() string {
 	switch {
 	case s.Console != nil:
@@ -134,10 +135,10 @@ func (s *server) startPage() string {
 	return ""
 }
 
-// ConsolePath is where the console's pages are.
+// ConsolePath is the path below which the console's pages are served.
 const ConsolePath = "/console/"
 
-// servePages answers 404 for what is no page like any other address does.
+// servePages serves pages. It answers 404, like any other address, for a path without a page.
 func servePages(pages Pages) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !pages.Has(c.Request().URL.Path) {
@@ -172,7 +173,7 @@ func (r router) get(path string, h handler, options ...option) {
 	r.add(g, path, h, http.MethodGet, http.MethodHead)
 }
 
-// stream adds a read that lasts, without a budget.
+// stream adds a long-lived read, without a budget.
 func (r router) stream(path string, h handler, options ...option) {
 	r.add(r.gate(http.MethodGet, path, options), path, h, http.MethodGet)
 }
@@ -192,7 +193,7 @@ func (r router) add(g gate, path string, h handler, methods ...string) {
 	r.echo.Match(methods, echoPath(path), r.guard(g, h))
 }
 
-// unsigned adds a change without a token: its caller proves otherwise who it is.
+// unsigned adds a change without a token: its handler authenticates the caller otherwise.
 func (r router) unsigned(path string, h handler) {
 	r.contract.Operation(http.MethodPost, path)
 	r.echo.POST(path, func(c echo.Context) error { return h(callOf(c)) })

@@ -34,8 +34,8 @@ type Config struct {
 	History    History
 	Refusals   Refusals
 	Units      Units
-	// SigningKey returns the id of the key that signs commands. Defaults to none, which no unit
-	// misses.
+	// SigningKey returns the id of the key that signs commands. Defaults to none: no unit is
+	// reported to lack the key.
 	SigningKey func() string
 	Agencies   Agencies
 	Tokens     *auth.Tokens
@@ -50,8 +50,8 @@ type Config struct {
 	AgencyKeyRegistry AgencyKeyRegistry
 	// Webhooks stores the payment processor's notices. Without it they are refused with 503.
 	Webhooks Webhooks
-	// LiveMoney makes notices about real money the accepted ones, and those about test money
-	// ignored.
+	// LiveMoney accepts notices about real money and ignores those about test money. Defaults to
+	// the reverse.
 	LiveMoney bool
 
 	// SignIn lets browsers use the API with a session. Without it there are no sessions.
@@ -59,8 +59,8 @@ type Config struct {
 
 	// Console serves the pages below ConsolePath. Without it there are none.
 	Console Pages
-	// Streets is what the console's map draws, for people who have signed in. Without it there are
-	// none.
+	// Streets is the file that the console's map draws, for people who have signed in. Without it
+	// the map has no streets.
 	Streets Streets
 
 	// HideDocs removes the page /docs.
@@ -70,22 +70,22 @@ type Config struct {
 	// Defaults to none.
 	DocsScript string
 
-	// Nudge is called when there may be something new to charge. Defaults to nothing.
+	// Nudge is called when charges or notices may be due. Defaults to no call.
 	Nudge func()
 
 	// CORSOrigins are the origins whose pages may call the API from a browser, such as
 	// https://console.example.com. Defaults to none.
 	CORSOrigins []string
 
-	// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed. Defaults to
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted. Defaults to
 	// none.
 	TrustedProxies []*net.IPNet
 
-	// Places has the addresses of positions. Without it no address is known.
+	// Places returns the addresses of positions. Without it all addresses are null.
 	Places Places
-	// Watches has units report often while their vehicles are watched. Defaults to never.
+	// Watches makes units report often while their vehicles are watched. Defaults to never.
 	Watches Watches
-	// Telemetry has samples of what vehicles reported. Defaults to none.
+	// Telemetry reads the samples of vehicles' reports. Defaults to none.
 	Telemetry Telemetry
 	// Limiter counts requests against Rates. Without it no request is counted.
 	Limiter Limiter
@@ -102,7 +102,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// server has what all routes share: the gate before each handler, and the answer to each error.
+// server holds what all routes share: the gate before each handler, and the answer to each error.
 type server struct {
 	Config
 	contract   *contract.Document
@@ -116,8 +116,8 @@ var contractYAML []byte
 
 var loadContract = sync.OnceValue(func() *contract.Document { return contract.MustParse(contractYAML) })
 
-// New returns the public handler: the API, its contract and its documentation. It is safe for
-// concurrent use, and touches nothing before the first request.
+// New returns the public handler: the API, its contract and its documentation. It does no I/O
+// before the first request. The handler is safe for concurrent use.
 func New(config Config) http.Handler { return newServer(config).handler() }
 
 func newServer(config Config) *server {
@@ -155,9 +155,9 @@ func (s *server) handler() *echo.Echo {
 	return e
 }
 
-// callersAddress finds the address of a caller: that of the connection, or, where that is a trusted
-// proxy's, the last one in X-Forwarded-For that is not. An address that the caller itself writes
-// there comes before the address that the proxy adds, so it is never reached.
+// callersAddress extracts the address of a caller: that of the connection, or, if that is a trusted
+// proxy's, the last one in X-Forwarded-For that is not. Addresses that the caller itself writes
+// there precede the one that the proxy adds, so they are never used.
 func callersAddress(proxies []*net.IPNet) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -169,8 +169,8 @@ func callersAddress(proxies []*net.IPNet) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(trusted...)
 }
 
-// refuseOptions answers OPTIONS like any other method that an address does not have. Echo would
-// answer it with an empty 204, and list it in Allow.
+// refuseOptions answers OPTIONS like any other method that a path does not have. Echo would answer
+// it with an empty 204, and list it in Allow.
 func refuseOptions(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		allow, routed := c.Get(echo.ContextKeyHeaderAllow).(string)
@@ -197,12 +197,12 @@ func NewServer(addr string, handler http.Handler) *http.Server {
 	}
 }
 
-// accessLog logs each request when it was answered, with the cause of its failure. Headers, query
-// and bodies are not logged: they may hold secrets.
+// accessLog logs each request after its answer, with the cause of its failure. Headers, query and
+// bodies are not logged: they may contain secrets.
 func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := next(c); err != nil {
-			s.fail(callOf(c), err) // answers now: the log has the status
+			s.fail(callOf(c), err) // answers now, so that the status is logged
 		}
 		s.logRequest(callOf(c))
 		return nil
@@ -247,7 +247,7 @@ func (s *server) describeRequest(c *call) (slog.Level, []slog.Attr) {
 	return level, attrs
 }
 
-// remoteAttrs returns the address of the caller, and, where that came from a trusted proxy, the
+// remoteAttrs returns the address of the caller and, if that came from a trusted proxy, the
 // proxy's.
 func remoteAttrs(caller, connection string) []slog.Attr {
 	if host, _, err := net.SplitHostPort(connection); err != nil || host == caller {
@@ -256,7 +256,7 @@ func remoteAttrs(caller, connection string) []slog.Attr {
 	return []slog.Attr{slog.String("remote", caller), slog.String("proxy", connection)}
 }
 
-// recoverPanic turns a panic into the error that its caller may see; the log gets the stack.
+// recoverPanic converts a panic to an internal error; only the log gets the stack.
 func (s *server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {

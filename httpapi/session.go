@@ -16,15 +16,15 @@ import (
 	"motorpool/telematics"
 )
 
-// sessions answers what a browser asks before and after it uses the console. These addresses are no
-// part of the API: people's browsers open them.
+// sessions answers the requests of browsers for signing in and out. These paths are not part of the
+// API: people's browsers open them.
 type sessions struct {
 	signIn *signin.SignIn
 	tokens *auth.Tokens
 	audit  *audit
 }
 
-// identify returns who makes a request, by its access token or its session.
+// identify returns the identity in a request's access token, or in that of its session.
 func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, error) {
 	header := r.Header
 	if s.SignIn != nil {
@@ -75,7 +75,8 @@ func (s sessions) startConsole(c *call, id auth.Identity, cookies []*http.Cookie
 	for _, cookie := range cookies {
 		c.SetCookie(cookie)
 	}
-	// A page, no redirect: the cookie is not sent with what another site's page has begun.
+	// A page instead of a redirect: browsers do not send the strict cookie in a navigation that
+	// another site has started.
 	return s.page(c, http.StatusOK, signInPage{Message: "You are signed in as " + id.Actor.Subject + ".", Link: "../console/", Label: "Open the console", Follow: true})
 }
 
@@ -102,10 +103,10 @@ func (s sessions) end(c *call) error {
 	}{resource.OrNull(page)})
 }
 
-// streets answers GET /console/map.pmtiles with parts of the file of streets, to administrators
-// alone: everyone else could keep the service busy with sending gigabytes. 204: there is no file.
-// With the parameter v, the content must have that entity tag: browsers keep what they get then,
-// and parts of two files do not mix.
+// streets answers GET /console/map.pmtiles with parts of the file of streets, only to
+// administrators: other callers could keep the service busy with sending gigabytes. 204: there is
+// no file. With the parameter v, the content must have that entity tag: browsers then cache it, and
+// parts of two files do not mix.
 func (s *server) streets(c *call) error {
 	token, err := s.identify(c.ctx(), c.Request())
 	if err != nil {

@@ -5,8 +5,8 @@ import "time"
 // Limits of a request and its connection. Source: a request of the longest path and body passes a
 // mobile network of 50 kbit/s.
 const (
-	// headerBudget is for the header of a request. Half cuts callers with a bad radio; double holds
-	// connections of slow attackers longer.
+	// headerBudget is for the header of a request. Half cuts callers with a bad mobile connection;
+	// double holds connections of slow attackers longer.
 	headerBudget = 5 * time.Second
 	// bodyBudget is for the body. Half cuts uploads of 64 KiB at 50 kbit/s; double as above.
 	bodyBudget = 15 * time.Second
@@ -42,7 +42,7 @@ const (
 	// retryUnavailable is when a caller repeats a request while a server is unavailable; failover
 	// takes some 10 s. Half doubles the load of a recovering server; double delays callers.
 	retryUnavailable = 10 * time.Second
-	// retrySignature is when fewer of a client's signatures are fresh: one in ten minutes' worth.
+	// retrySignature is when fewer of a client's signatures are fresh: a tenth of ten minutes.
 	// Half brings callers back too early.
 	retrySignature = time.Minute
 	// preflightAge is how long a browser caches the answer to a preflight, in seconds. Half doubles
@@ -67,8 +67,8 @@ const (
 	maxBoundActors = 10_000
 )
 
-// The history of telemetry that a query is about, and the points of an answer, where it does not
-// say so; and the most of each. A chart shows a few hundred points; 1,000 of all fields are 150 KB.
+// Defaults and maxima for the period of a telemetry history, and for the number of its points. A
+// chart shows a few hundred points; 1,000 of all fields are 150 KB.
 const (
 	defaultHistory = 24 * time.Hour
 	maxHistory     = 31 * 24 * time.Hour

@@ -22,8 +22,8 @@ type vehicles struct {
 	readBudget time.Duration
 }
 
-// visibleTwin returns the vehicle that the path names. Another agency's reads as one that does not
-// exist.
+// visibleTwin returns the vehicle that the path names. One of another agency is reported as
+// missing.
 func visibleTwin(
 	c *call, read func(context.Context, telematics.VehicleID) (telematics.Twin, error),
 ) (telematics.Twin, error) {
@@ -132,9 +132,9 @@ func refreshes(r *http.Request) bool {
 	return r.Method != http.MethodHead && r.URL.Query().Get("refresh") == "true"
 }
 
-// refresh has the vehicle's unit report its state, and returns the command with the report. The
-// controller adds the command's audit log entry; the entry of the read that fails with it is
-// written here, now or as soon as the audit log is available [LAW-9].
+// refresh makes the vehicle's unit report its state, and returns the command with the report. The
+// controller adds the command's audit log entry; if it fails, the entry of the failed read is added
+// here, now or as soon as the audit log is available [LAW-9].
 func (v vehicles) refresh(c *call) (*telematics.Command, error) {
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false // there would be no state to answer with
@@ -156,7 +156,7 @@ func (v vehicles) refresh(c *call) (*telematics.Command, error) {
 	return receipt.Command, err
 }
 
-// withReported returns the vehicle with what its unit has just reported. The record has it too,
+// withReported returns the vehicle merged with the report of a refresh. The store has it too,
 // unless writing it took too long.
 func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 	if c.Reported != nil {
@@ -166,7 +166,7 @@ func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 	return t
 }
 
-// address returns where a vehicle is, nil where that is not known.
+// address returns the address of a vehicle; nil: unknown.
 func (v vehicles) address(t telematics.Twin) *string {
 	position, ok := t.Snapshot.For(t.Powertrain).Position()
 	if !ok || v.places == nil {

@@ -1,6 +1,6 @@
-// Package mosquitto holds the configuration of the production MQTT broker as text: what runs in
-// front of a real fleet is also what the tests attack and what the embedded broker of a development
-// world obeys.
+// Package mosquitto holds the configuration of the production MQTT broker as text. The tests attack
+// a Mosquitto with this configuration, and the embedded broker of a development world enforces the
+// same access files.
 //
 // The broker has two listeners, [TOP-4]. Units connect to one, each with a password and a client id
 // that is forced to its serial; the service connects to the other, which units cannot reach.
@@ -37,16 +37,16 @@ var CertificatesConf string
 //go:embed units.acl
 var UnitsACL string
 
-// ServiceACL is the access file of the service's listener. It knows one user, ServiceUser.
+// ServiceACL is the access file of the service's listener. It has one user, ServiceUser.
 //
 //go:embed service.acl
 var ServiceACL string
 
-// ServiceUser is the account that ServiceACL speaks of.
+// ServiceUser is the account in ServiceACL.
 const ServiceUser = "motorpool"
 
-// The broker hashes on its only thread, on every connect. A unit's password is 128 random bits,
-// which no dictionary holds, so more iterations would buy nothing and stretch a fleet's
+// The broker hashes on its only thread, on every connect. A unit's password has 144 random bits or
+// more, which no dictionary contains, so more iterations would gain nothing and slow down a fleet's
 // reconnection. It is also mosquitto_passwd's default.
 const iterations = 101
 
@@ -55,8 +55,8 @@ const (
 	hashBytes = sha512.Size
 )
 
-// PasswordLine is the line of a Mosquitto password file (PBKDF2-SHA512, "$7$") that lets user in
-// with password. It has no line end.
+// PasswordLine returns the line of a Mosquitto password file (PBKDF2-SHA512, "$7$") for a user with
+// this password, without a line end. It fails for a user name that a line cannot contain.
 func PasswordLine(user, password string) (string, error) {
 	if user == "" || strings.ContainsAny(user, ":\r\n\x00") {
 		return "", fmt.Errorf("user name %q: empty, or with a colon or line end in it", user)

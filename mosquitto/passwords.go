@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Passwords is a password file: who may log in to a listener. The zero value is an empty one.
+// Passwords is a password file: the users that may log in to a listener. The zero value is an empty
+// file. Not safe for concurrent use.
 type Passwords struct {
 	lines []passwordLine // in the order of the file
 }
@@ -19,8 +20,8 @@ type passwordLine struct {
 	text string
 }
 
-// ParsePasswords reads a password file. It refuses each line that a version of Mosquitto might not
-// accept: old versions leave such a user out, newer ones end. Empty lines are left out.
+// ParsePasswords parses a password file. It returns an error for each line that some version of
+// Mosquitto does not accept: old versions ignore such a user, newer ones end. It skips empty lines.
 func ParsePasswords(file []byte) (Passwords, error) {
 	var p Passwords
 	var problems []error
@@ -87,7 +88,7 @@ func checkHash(hash string) error {
 	return nil
 }
 
-// Users returns who may log in, in the order of the file.
+// Users returns the users, in the order of the file.
 func (p Passwords) Users() []string {
 	var users []string
 	for _, l := range p.lines {
@@ -101,7 +102,7 @@ func (p Passwords) Users() []string {
 // Has reports whether a user may log in.
 func (p Passwords) Has(user string) bool { return user != "" && p.index(user) >= 0 }
 
-// Set lets a user in with a password, and with no other.
+// Set adds a user with a password, or replaces the user's password.
 func (p *Passwords) Set(user, password string) error {
 	line, err := PasswordLine(user, password)
 	if err != nil {
@@ -115,14 +116,14 @@ func (p *Passwords) Set(user, password string) error {
 	return nil
 }
 
-// Remove takes a user's access away.
+// Remove removes a user, if there is one.
 func (p *Passwords) Remove(user string) {
 	if i := p.index(user); i >= 0 && user != "" {
 		p.lines = slices.Delete(p.lines, i, i+1)
 	}
 }
 
-// Encode returns the file.
+// Encode returns the content of the file.
 func (p Passwords) Encode() []byte {
 	var file strings.Builder
 	for _, l := range p.lines {

@@ -14,9 +14,9 @@ import (
 // Process is a running Mosquitto, on this machine.
 type Process struct{ pid int }
 
-// FindProcess returns the Mosquitto that has written a pid file (its setting pid_file). Where /proc
-// tells what a process is, another program that has got the number since is an error: the signal
-// would end it.
+// FindProcess returns the Mosquitto that has written a pid file (its setting pid_file). If /proc
+// shows that another program has the process id now, it returns an error: the signal would end that
+// program.
 func FindProcess(pidFile string) (Process, error) {
 	text, err := os.ReadFile(filepath.Clean(pidFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ func FindProcess(pidFile string) (Process, error) {
 	return Process{pid}, nil
 }
 
-// Reload has the process read its files again. It returns before that is done.
+// Reload makes the process read its files again. It returns before that is done.
 func (p Process) Reload() error {
 	if err := syscall.Kill(p.pid, syscall.SIGHUP); err != nil {
 		return fmt.Errorf("signal mosquitto (process %d): %w", p.pid, err)

@@ -2,7 +2,7 @@ package rental
 
 import "motorpool/telematics"
 
-// Activities of the history. A change of a charge reads charge.start, charge.deposit and so on.
+// Names of activities in the audit log. A change of a charge is charge.start, charge.deposit etc.
 const (
 	BookingCreate   = "booking.create"
 	BookingCancel   = "booking.cancel"
@@ -23,10 +23,10 @@ const (
 	systemSubject   = "motorpool"
 )
 
-// ChargeActivity is the name in the history of what happens to a charge.
+// ChargeActivity returns the name, in the audit log, of a change of a charge.
 func ChargeActivity(k ChargeKind) string { return chargeActivity + string(k) }
 
-// System is the actor of what happens automatically.
+// System returns the actor of automatic changes.
 func System() telematics.Actor {
 	return telematics.Actor{Subject: systemSubject, Role: telematics.System}
 }

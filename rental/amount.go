@@ -11,13 +11,13 @@ import (
 )
 
 // Minor is an amount of money in minor units of the currency next to it: cents for EUR,
-// yen for JPY, fils for BHD. Never negative, but in a difference.
+// yen for JPY, fils for BHD. Only a difference may be negative.
 type Minor int64
 
 // MaxAmount bounds every amount, so that sums cannot overflow.
 const MaxAmount Minor = 1_000_000_000_000
 
-// Format writes an amount as a decimal number with all the currency's digits: 12.00.
+// Format returns an amount as a decimal number with all the currency's digits: 12.00.
 func (c Currency) Format(m Minor) string {
 	digits, sign := c.Digits(), ""
 	if m < 0 {
@@ -39,9 +39,9 @@ var (
 // jsonNumber is a number as JSON writes it: sign, whole, fraction, exponent.
 var jsonNumber = regexp.MustCompile(`^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$`)
 
-// Parse reads an amount that is written as a JSON number, exactly: 12, 12.5 and 12.50 are the same,
-// 12.505 is an error for EUR. Exponents are taken: 1e2 is 100. An error goes on from the name of
-// what was read: must be …
+// Parse reads an amount that is written as a JSON number, exactly: 12.5 and 12.50 are the same, and
+// 12.505 is an error for EUR. Exponents are accepted: 1e2 is 100. The text of an error completes a
+// sentence that begins with the name of the field: must be …
 func (c Currency) Parse(text string) (Minor, error) {
 	n, err := parseDecimal(text, c.Digits(), int64(MaxAmount))
 	switch {
@@ -106,10 +106,10 @@ const maxExponent = 1000
 // Currency is an ISO 4217 code, such as EUR.
 type Currency string
 
-// DefaultCurrency is that of an agency that names none.
+// DefaultCurrency is the currency of an agency that names none.
 const DefaultCurrency Currency = "EUR"
 
-// ParseCurrency returns the currency with a code, in capitals.
+// ParseCurrency returns the currency with an ISO 4217 code, in capitals, or an error.
 func ParseCurrency(code string) (Currency, error) {
 	known := money.GetCurrency(code)
 	if known == nil || known.Code != code || known.NumericCode == "" || noMoney[code] {
@@ -118,11 +118,11 @@ func ParseCurrency(code string) (Currency, error) {
 	return Currency(code), nil
 }
 
-// noMoney has codes of the standard for which it gives no minor unit: they are no means of payment.
+// noMoney are the codes without a minor unit in the standard: they are not used for payments.
 var noMoney = map[string]bool{"XAG": true, "XAU": true, "XDR": true}
 
-// Digits is how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD. It panics for what
-// ParseCurrency never returned: an amount without a known currency must not be shown or charged.
+// Digits returns how many decimals an amount has: 2 for EUR, 0 for JPY, 3 for BHD. It panics for an
+// unknown currency, which ParseCurrency never returns: its amounts must not be shown or charged.
 func (c Currency) Digits() int {
 	known := money.GetCurrency(string(c))
 	if known == nil {
@@ -140,8 +140,8 @@ const FullTax TaxRate = 1_000_000
 // percentDigits is how many decimals a percentage has at most.
 const percentDigits = 4
 
-// ParseTaxPercent reads a percentage that is written as a JSON number, exactly: 19, or 7.7. An
-// error goes on from the name of what was read.
+// ParseTaxPercent reads a percentage that is written as a JSON number, exactly: 19, or 7.7. The
+// text of an error completes a sentence that begins with the name of the field.
 func ParseTaxPercent(text string) (TaxRate, error) {
 	n, err := parseDecimal(text, percentDigits, int64(FullTax))
 	switch {

@@ -11,11 +11,11 @@ import (
 	"motorpool/telematics"
 )
 
-// ChargeID identifies a charge. It is the name under which the processor makes it, so it is unique
-// in the world.
+// ChargeID identifies a charge. It is part of the idempotency keys at the processor, so it is
+// globally unique.
 type ChargeID = uuid.UUID
 
-// ChargeKind is what a charge is for.
+// ChargeKind is the purpose of a charge.
 type ChargeKind string
 
 const (
@@ -26,27 +26,28 @@ const (
 	RefundCharge    ChargeKind = "refund" // of another charge, to the card that paid it
 )
 
-// Pays reports whether a charge of this kind takes money when it succeeds.
+// Pays reports whether a successful charge of this kind takes money: not a deposit, which is
+// only held, and not a refund.
 func (k ChargeKind) Pays() bool { return k == StartCharge || k == ExtensionCharge || k == FeeCharge }
 
-// ChargeState is what is known of a charge.
+// ChargeState is the recorded state of a charge.
 type ChargeState string
 
 const (
-	Pending ChargeState = "pending" // to be carried out; nothing has moved
-	// Was asked for; whether it happened is to be looked up at the processor.
+	Pending ChargeState = "pending" // to be executed; no money has moved
+	// Requested; the processor must be queried whether it was executed.
 	Unknown        ChargeState = "unknown"
 	RequiresAction ChargeState = "requires_action" // the card's owner must confirm
-	// The card was refused; it is tried again at NextAttempt.
+	// The card was refused; the next attempt is at NextAttempt.
 	Declined   ChargeState = "declined"
-	Failed     ChargeState = "failed"     // given up, until the client has another card
+	Failed     ChargeState = "failed"     // no more attempts, until the client has another card
 	Authorized ChargeState = "authorized" // the deposit is held
-	Paid       ChargeState = "paid"       // the money has moved; a refund's: back
-	Captured   ChargeState = "captured"   // a part of the deposit, or all of it, was taken
-	Released   ChargeState = "released"   // the deposit is free again, or was never held
+	Paid       ChargeState = "paid"       // the money has been paid; of a refund: paid back
+	Captured   ChargeState = "captured"   // the deposit was taken, in part or whole
+	Released   ChargeState = "released"   // the deposit is no longer held, or was never held
 )
 
-// chargeStates is the lifecycle: which states may follow which. One without a successor is final.
+// chargeStates is the lifecycle: the states that may follow each state. One without any is final.
 var chargeStates = map[ChargeState][]ChargeState{
 	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released},
 	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released},
@@ -59,20 +60,20 @@ var chargeStates = map[ChargeState][]ChargeState{
 	Released:       {},
 }
 
-// MayBecome reports whether one state may follow another, or is the same.
+// MayBecome reports whether next may follow s, or equals it.
 func (s ChargeState) MayBecome(next ChargeState) bool {
 	return s == next || slices.Contains(chargeStates[s], next)
 }
 
-// IsFinal reports whether nothing follows. (Of a refund, see Charge.MayBecome.)
+// IsFinal reports whether no other state follows. (A paid refund may: see Charge.MayBecome.)
 func (s ChargeState) IsFinal() bool { return len(chargeStates[s]) == 0 }
 
-// FinalChargeStates lists the states that nothing follows.
+// FinalChargeStates lists the final states, sorted.
 func FinalChargeStates() []ChargeState {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(chargeStates)), func(s ChargeState) bool { return !s.IsFinal() })
 }
 
-// Goal is what is wanted of a deposit.
+// Goal is the intended result of a deposit.
 type Goal string
 
 const (
@@ -81,7 +82,8 @@ const (
 	Release Goal = "release"
 )
 
-// Charge is an amount that a booking costs, or gives back. The row is the job.
+// Charge is an amount to be paid, held or refunded for a booking. Its row is also the job that
+// executes it.
 type Charge struct {
 	ID       ChargeID
 	Booking  BookingID
@@ -90,37 +92,37 @@ type Charge struct {
 	State    ChargeState
 	Currency Currency
 	Amount   Minor
-	// The amount that the processor has moved; of an authorized deposit: the amount held.
+	// The amount that the processor has taken or refunded; of an authorized deposit: that is held.
 	Settled Minor
 
 	Goal          Goal  // of a deposit; else empty
 	CaptureAmount Minor // with the goal capture
 
-	Refunds ChargeID // of a refund: the charge that it gives back
+	Refunds ChargeID // of a refund: the charge that it refunds
 
 	Fee    string // kind of a fee
-	Reason string // an administrator's words, of a fee, a refund or a capture
-	By     string // who made it, or last gave it another goal (subject); empty: not recorded
+	Reason string // an administrator's free text, for a fee, a refund or a capture
+	By     string // subject of its creator, or of its last change of goal; empty: not recorded
 
-	// The card that is tried, or that paid; zero: none was chosen yet, or it was removed.
+	// The card that is being charged, or that paid; zero: not chosen yet, or removed.
 	Method   MethodID
 	Brand    string // of that card
 	LastFour string // of that card
 
-	Intent      string    // the processor's id; empty: it knows nothing of it yet
+	Intent      string    // the processor's id; empty: not created there yet
 	AttemptID   string    // the processor's id of the last attempt whose outcome is stored
-	Attempts    int       // attempts that were requested from the processor, declined ones included
+	Attempts    int       // attempts requested from the processor, including declined ones
 	Declines    int       // declines since the card was last changed
-	DeclineCode string    // the processor's word for why; empty: not declined
-	NextAttempt time.Time // zero: nothing is to be done
+	DeclineCode string    // the processor's code for the reason; empty: not declined
+	NextAttempt time.Time // zero: none is scheduled
 	PaidAt      time.Time
 	Created     time.Time
 }
 
-// MayBecome reports whether a state may follow the charge's own. A hold is never paid, and only a
-// hold is authorised, captured or released. A refund has no owner to confirm it. What was paid back
-// may still come back, as the card's bank says days later; a refund that failed stays so, since its
-// money may be in another one by then.
+// MayBecome reports whether the charge may enter a state. A deposit is never Paid, and only a
+// deposit is Authorized, Captured or Released. A refund needs no confirmation and is not Declined.
+// A paid refund may still fail, days later, when the card's bank returns the money; a failed one
+// stays failed, since another refund may have replaced it by then.
 func (c Charge) MayBecome(next ChargeState) bool {
 	switch {
 	case c.State == next:
@@ -135,7 +137,7 @@ func (c Charge) MayBecome(next ChargeState) bool {
 	return c.State.MayBecome(next)
 }
 
-// charge returns a new charge of the booking that is due immediately. A charge of zero is paid
+// charge returns a new charge of the booking that is due immediately. An amount of zero is Paid
 // without the processor.
 func (d BookingDetails) charge(kind ChargeKind, amount Minor, now time.Time) Charge {
 	c := Charge{Booking: d.ID, Kind: kind, State: Pending, Currency: d.Price.Currency, Amount: amount, NextAttempt: now, Created: now}
@@ -145,13 +147,12 @@ func (d BookingDetails) charge(kind ChargeKind, amount Minor, now time.Time) Cha
 	return c
 }
 
-// isOwed reports whether a payment was refused and is still owed. A deposit that is no longer
-// wanted is not.
+// isOwed reports whether a payment was refused and is still owed. A deposit to be released is not.
 func (c Charge) isOwed() bool {
 	return (c.State == Declined || c.State == Failed) && c.ofClient()
 }
 
-// isOpen reports whether a payment is to be carried out, or may have been, and was not refused.
+// isOpen reports whether a payment is pending, of unknown result, or a capture in progress.
 func (c Charge) isOpen() bool {
 	return c.ofClient() && (c.State == Pending || c.State == Unknown || c.State == Authorized && c.Goal == Capture)
 }
@@ -162,12 +163,12 @@ func (c Charge) waitsForOwner() bool { return c.State == RequiresAction && c.ofC
 // isTaken reports whether the charge has taken the money that it settled.
 func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.State == Captured }
 
-// ofClient reports whether the client is asked for the money: not for a refund, nor for a deposit
-// that is to be released.
+// ofClient reports whether the client must pay: not for a refund, nor for a deposit to be
+// released.
 func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Release }
 
-// CaptureDeposit takes a part of the deposit, or all of it, while it is held: before the booking
-// ends, and once.
+// CaptureDeposit decides to take a part of the held deposit, or all of it. That is possible once,
+// before the booking ends.
 func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount <= 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")
@@ -185,7 +186,8 @@ func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason strin
 		Details: map[string]any{"amount": d.Price.Currency.Format(amount), "currency": string(d.Price.Currency)}}, nil
 }
 
-// capturable is what of a deposit can be taken: what is held, while nothing else is wanted of it.
+// capturable returns the amount of a deposit that can be captured: zero unless it is held, and
+// its goal is Hold.
 func (c Charge) capturable() Minor {
 	if c.State != Authorized || c.Goal != Hold {
 		return 0
@@ -202,19 +204,19 @@ func (d BookingDetails) deposit() (Charge, bool) {
 	return Charge{}, false
 }
 
-// Fee is what an administrator adds to what a booking costs.
+// Fee is an amount that an administrator adds to the cost of a booking.
 type Fee struct {
 	Kind   string
 	Amount Minor
 	Reason string
 }
 
-// feeLimitHours is how many hours of the booking's own rate one fee may cost, on top of the
-// deposit, where the agency sets no limit: 1,700 EUR at 15 EUR an hour and 200 EUR of deposit. It
+// feeLimitHours is how many hours at the booking's rate one fee may cost, in addition to the
+// deposit, if the agency sets no limit: 1,700 EUR at 15 EUR an hour and 200 EUR of deposit. It
 // catches a misplaced decimal point in any currency.
 const feeLimitHours = 100
 
-// FeeLimit is the highest single fee.
+// FeeLimit returns the highest single fee: the agency's limit, or one derived from the price.
 func (d BookingDetails) FeeLimit() Minor {
 	if d.Terms.FeeLimit > 0 {
 		return d.Terms.FeeLimit
@@ -222,7 +224,7 @@ func (d BookingDetails) FeeLimit() Minor {
 	return feeLimitHours*d.Price.HourlyRate + d.Price.Deposit
 }
 
-// Fine charges a fee of a booking that is not upcoming: one that was cancelled may cost a fee, too.
+// Fine decides to charge a fee, for any booking that is not upcoming, even a cancelled one.
 func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 	if f.Amount <= 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")
@@ -240,15 +242,15 @@ func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 		Details: map[string]any{"kind": f.Kind, "amount": d.Price.Currency.Format(f.Amount), "currency": string(d.Price.Currency)}}, nil
 }
 
-// Refund gives money back to the cards that paid it, of the newest charges first; zero: all that is
-// left. Each charge gives back at most what it took, less what was refunded of it; a refund that
-// failed does not count.
+// Refund decides to refund an amount to the cards that paid, newest charges first; zero: all that
+// is left. Of each charge at most the amount taken is refunded, less earlier refunds that have not
+// failed.
 func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Change, error) {
 	left, all := d.refundable()
 	return d.giveBack(now, left, all, amount, reason)
 }
 
-// RefundCharge gives money back of one charge alone; zero: all that is left of it.
+// RefundCharge is Refund for one charge only; zero: all that is left of it.
 func (d BookingDetails) RefundCharge(now time.Time, id ChargeID, amount Minor, reason string) (Change, error) {
 	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == id })
 	if i < 0 {
@@ -260,7 +262,7 @@ func (d BookingDetails) RefundCharge(now time.Time, id ChargeID, amount Minor, r
 	return d.giveBack(now, left, all[i], amount, reason)
 }
 
-// giveBack refunds of each charge at most what is left of it, of the newest first.
+// giveBack refunds at most left[i] of each charge i, newest first; all is the sum of left.
 func (d BookingDetails) giveBack(now time.Time, left []Minor, all, amount Minor, reason string) (Change, error) {
 	if amount < 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")
@@ -286,10 +288,10 @@ func (d BookingDetails) giveBack(now time.Time, left []Minor, all, amount Minor,
 	return c, nil
 }
 
-// Limits are the highest amounts that an administrator may move; zero: none.
+// Limits are the highest amounts for an administrator's next action; zero: not possible.
 type Limits struct{ Refund, Capture, Fee Minor }
 
-// Limits returns what Refund, CaptureDeposit and Fine accept at most.
+// Limits returns the highest amounts that Refund, CaptureDeposit and Fine accept.
 func (d BookingDetails) Limits() Limits {
 	var l Limits
 	_, l.Refund = d.refundable()
@@ -301,7 +303,7 @@ func (d BookingDetails) Limits() Limits {
 	return l
 }
 
-// refundable returns what of each charge can still be given back, and the sum of it.
+// refundable returns the amount of each charge that can still be refunded, and their sum.
 func (d BookingDetails) refundable() (left []Minor, all Minor) {
 	left = make([]Minor, len(d.Charges))
 	for i, c := range d.Charges {
@@ -319,7 +321,7 @@ func (d BookingDetails) refundable() (left []Minor, all Minor) {
 	return left, all
 }
 
-// givesBack is what a refund has moved, or still may.
+// givesBack returns the amount that a refund has paid back, or still may.
 func (c Charge) givesBack() Minor {
 	switch c.State {
 	case Failed:
@@ -335,16 +337,16 @@ type ChargeQuery struct {
 	Agency   telematics.AgencyID
 	Booking  BookingID
 	States   []ChargeState
-	From, To time.Time // of their creation: from From on, before To
-	Before   ChargeID  // the last one of the page before
+	From, To time.Time // of their creation; inclusive, exclusive
+	Before   ChargeID  // last charge of the previous page
 	Limit    int
 }
 
-// BookedCharge is a charge with what it belongs to.
+// BookedCharge is a charge with its booking, client and vehicle.
 type BookedCharge struct {
 	Charge
 	Reference string // of its booking
 	Agency    telematics.AgencyID
 	Subject   string             // of the client's token
-	Vehicle   telematics.Vehicle // its description, and whose it is
+	Vehicle   telematics.Vehicle // its description and agency
 }

@@ -8,16 +8,16 @@ import (
 	"motorpool/telematics"
 )
 
-// When to look again at a booking that forbids an action.
+// Retry-After for an action that the booking forbids.
 const (
-	retrySoon  = 30 * time.Second // it may start, or be paid, any time
-	retryEnded = time.Hour        // it stays as it is
+	retrySoon  = 30 * time.Second // it may start, or be paid, at any time
+	retryEnded = time.Hour        // it will not change
 )
 
-// Control refuses a client's control action on the vehicle of the booking; nil: the client may
-// order it. Locking is allowed as long as the booking is active, so that a vehicle never has to
-// stand open. Unlocking needs a booking that is not overdue by more than the agency's grace, and no
-// payment for the rental that is owed: a fee does not count, since it can be disputed.
+// Control returns why the client may not order a control action on the booking's vehicle; nil: it
+// may. Locking is allowed while the booking is active, so that a vehicle never has to stay
+// unlocked. Other actions also need a booking that is not overdue by more than the agency's grace,
+// and no owed payment for the rental; a fee does not count, since it can be disputed.
 func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {

@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Draft is a booking that an administrator asks for.
+// Draft is a booking that an administrator requests.
 type Draft struct {
 	Agency  telematics.AgencyID
 	Client  string // subject of its token
@@ -20,7 +20,7 @@ type Draft struct {
 	Method  MethodID // zero: the default
 }
 
-// Facts is what a draft is decided by.
+// Facts is the stored data that decides about a draft.
 type Facts struct {
 	Terms   Terms
 	Rate    *Rate               // of the vehicle; nil: it is not for rent
@@ -31,14 +31,14 @@ type Facts struct {
 	Methods []Method // of the client
 }
 
-// MaxLate is how long ago the start of a new booking may be: a form takes a while to fill in.
+// MaxLate is how far in the past the start of a new booking may be: filling in a form takes time.
 const MaxLate = 5 * time.Minute
 
-// Book returns the booking that a draft asks for, at the present price. The record gives it an id
-// and a reference, and decides whether the vehicle is free for its time. Fails with
+// Book returns the requested booking at the current price. The store assigns an id and a reference,
+// and checks whether the vehicle is free at that time. Book fails with
 //
-//   - a *FieldError for a time or a station that cannot be,
-//   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the two read
+//   - a *FieldError for a time or a station that is not valid,
+//   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the message is
 //     the same,
 //   - VehicleNotAvailable for a vehicle that is withdrawn, or has no rate,
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
@@ -86,17 +86,17 @@ func (d Draft) check(now time.Time, f Facts) error {
 	return nil
 }
 
-// truncateToMillis returns a time in UTC with the precision that Postgres and the interface have,
-// so that the price is of the stored time.
+// truncateToMillis returns a time in UTC with the precision of Postgres and the interface, so that
+// the price is that of the stored time.
 func truncateToMillis(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
-// FieldError is what is wrong with one field of a request.
+// FieldError is an error of one field of a request.
 type FieldError struct {
 	Field   string // as the interface names it: start_date
-	Message string // goes on from the field: must be after start_date
+	Message string // completes a sentence that begins with Field: must be after start_date
 }
 
-// Error says it in one sentence.
+// Error returns field and message as one sentence.
 func (e *FieldError) Error() string { return e.Field + " " + e.Message }
 
 func newFieldError(field, message string) *FieldError {

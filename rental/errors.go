@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Codes of what goes wrong about bookings and money.
+// Codes of errors about bookings and payments.
 const (
 	BookingNotFound       telematics.Code = "booking_not_found"
 	MethodNotFound        telematics.Code = "payment_method_not_found"
@@ -26,12 +26,12 @@ const (
 	MethodRequired        telematics.Code = "payment_method_required"
 	RefundExceedsPaid     telematics.Code = "refund_exceeds_paid"
 	ProcessorUnavailable  telematics.Code = "payment_processor_unavailable"
-	RefundFailure         telematics.Code = "refund_failed" // in the history
+	RefundFailure         telematics.Code = "refund_failed" // only in the audit log
 )
 
 const retryProcessor = 10 * time.Second
 
-// NoSuchBooking is the error for a booking that is unknown, or not the caller's: the two read the
+// NoSuchBooking is the error for a booking that is unknown, or not the caller's: the message is the
 // same.
 func NoSuchBooking(id BookingID) *telematics.Error {
 	return &telematics.Error{Code: BookingNotFound, Message: fmt.Sprintf("The booking %d was not found.", id)}
@@ -42,12 +42,12 @@ func NoSuchMethod(id MethodID) *telematics.Error {
 	return &telematics.Error{Code: MethodNotFound, Message: fmt.Sprintf("The payment method %d was not found.", id)}
 }
 
-// NotAvailable is the error for a vehicle that is taken for a time.
+// NotAvailable is the error for a vehicle that cannot be booked or handed over.
 func NotAvailable(why string) *telematics.Error {
 	return &telematics.Error{Code: VehicleNotAvailable, Message: why}
 }
 
-// Forbids is the error for what the booking's state forbids.
+// Forbids is the error for an action that the booking's state forbids.
 func Forbids(code telematics.Code, why string) *telematics.Error {
 	return &telematics.Error{Code: code, Message: why}
 }
@@ -64,23 +64,23 @@ func NoMethod() *telematics.Error {
 }
 
 // NotTheirMethod is the error for a booking with a payment method that is unknown, or not its
-// client's: the two read the same.
+// client's: the message is the same.
 func NotTheirMethod(id MethodID) *telematics.Error {
 	return &telematics.Error{Code: MethodInvalid, Message: fmt.Sprintf("The client has no payment method %d.", id)}
 }
 
-// ExceedsPaid is the error for a refund of more than is left of what was paid.
+// ExceedsPaid is the error for a refund of more than is left of the payments.
 func ExceedsPaid(c Currency, left Minor) *telematics.Error {
 	return &telematics.Error{Code: RefundExceedsPaid,
 		Message: fmt.Sprintf("No more than %s %s of what was paid can still be refunded.", c.Format(left), c)}
 }
 
-// InvalidMethod is the error for what cannot be attached as a card.
+// InvalidMethod is the error for a payment method that cannot be attached as a card.
 func InvalidMethod(why string, cause error) *telematics.Error {
 	return &telematics.Error{Code: MethodInvalid, Cause: cause, Message: "The payment method cannot be used: " + why + "."}
 }
 
-// TooManyMethods is the error for one card more than a client may have.
+// TooManyMethods is the error for a client that already has MaxMethods payment methods.
 func TooManyMethods() *telematics.Error {
 	return &telematics.Error{Code: MethodLimit,
 		Message: fmt.Sprintf("There are %d payment methods already, which is the most; remove one first.", MaxMethods)}
@@ -92,7 +92,7 @@ func IsDefault() *telematics.Error {
 		Message: "The default payment method cannot be removed; make another one the default first."}
 }
 
-// InUse is the error for the removal of a payment method that is still to pay.
+// InUse is the error for the removal of a payment method that an open booking or payment uses.
 func InUse() *telematics.Error {
 	return &telematics.Error{Code: MethodInUse,
 		Message: "The payment method cannot be removed while an active booking, or a payment under way, uses it."}

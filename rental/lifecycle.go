@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Begin hands the vehicle over: the rental is charged, and the deposit held. It may be early, where
-// no other booking has a claim on the vehicle until the start, or late; the price stays as agreed.
+// Begin decides to start the booking: the rental is charged, and the deposit held. It may be late,
+// or early if no other booking occupies the vehicle until the start; the price stays as agreed.
 func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	switch {
 	case d.State != Upcoming:
@@ -19,7 +19,7 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	case d.Before:
 		return Change{}, NotAvailable("The vehicle has another booking before this booking's start.")
 	case d.Vehicle.AgencyID != d.Agency:
-		// An import has moved it: no command of this client may open it.
+		// An import has moved it: this client must not be able to open it.
 		return Change{}, NotAvailable("The vehicle belongs to another agency by now.")
 	case d.Vehicle.Withdrawn():
 		return Change{}, NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", d.Vehicle.Status))
@@ -37,13 +37,13 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	return c, nil
 }
 
-// notice is how long before the vehicle's next booking an extension must still be possible.
+// notice is how much time an extension must be able to add before the vehicle's next booking.
 const notice = 30 * time.Minute
 
-// CanExtend reports whether the client may ask for a later end: the booking is upcoming or active,
-// its time is not over, it was extended less than MaxExtensions times, nothing that it costs was
-// refused and is still owed, and the vehicle's next booking leaves half an hour more, and the
-// agency's buffer.
+// CanExtend reports whether the client may request a later end: the booking is upcoming or active,
+// its time is not over, it was extended less than MaxExtensions times, none of its payments was
+// refused and is still owed, and the vehicle's next booking leaves half an hour more, in addition
+// to the agency's buffer.
 func (d BookingDetails) CanExtend(now time.Time) bool { return d.whyNotExtended(now) == "" }
 
 func (d BookingDetails) whyNotExtended(now time.Time) string {
@@ -62,15 +62,14 @@ func (d BookingDetails) whyNotExtended(now time.Time) string {
 	return ""
 }
 
-// taken reports whether the vehicle's next booking begins sooner after an end than the agency's
-// buffer.
+// taken reports whether the vehicle's next booking begins before end plus the agency's buffer.
 func (d BookingDetails) taken(end time.Time) bool {
 	return !d.Next.IsZero() && d.Next.Before(end.Add(d.Terms.Buffer))
 }
 
-// Extend moves the end. The present end changes nothing, and costs nothing. The new price is that
-// of the whole time at the booking's own tariff. The amount that it adds to an active booking is
-// charged now, what it adds to an upcoming one when it starts.
+// Extend decides to move the end. The current end changes nothing. The new price is that of the
+// whole time at the booking's tariff. An active booking is charged the difference now, an upcoming
+// one when it starts.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	b, end := d.Booking, truncateToMillis(end)
 	if end.Equal(d.End) && d.State.IsLive() {
@@ -100,8 +99,8 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	return c, nil
 }
 
-// Finish takes the vehicle back. The deposit is released, unless a part of it is to be captured:
-// the processor releases the rest then. Early or late, the price stays as agreed.
+// Finish decides to end the booking, early or late; the price stays as agreed. The deposit is
+// released, unless a part of it is to be captured: then the processor releases the rest.
 func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	if d.State != Active {
 		return Change{}, Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
@@ -122,7 +121,7 @@ func (d BookingDetails) CanCancel(now time.Time) bool {
 	return d.State == Upcoming && now.Before(d.Start.Add(-d.Terms.CancelCutoff))
 }
 
-// Cancel gives the booking up before it began.
+// Cancel decides to cancel the booking, if CanCancel allows it.
 func (d BookingDetails) Cancel(now time.Time) (Change, error) {
 	if !d.CanCancel(now) {
 		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))

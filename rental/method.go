@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// ClientID identifies a client, which is (agency, subject of its token). It is made at first use.
+// ClientID identifies a client: an agency and the subject of a token. It is assigned at first use.
 type ClientID int64
 
 // Client is a customer of an agency.
@@ -18,8 +18,8 @@ type Client struct {
 	ID       ClientID
 	Agency   telematics.AgencyID
 	Subject  string
-	Customer string   // the processor's id; empty: it knows nothing of the client yet
-	Key      string   // a UUID, under which the customer is made at the processor, once
+	Customer string   // the processor's id; empty: not created there yet
+	Key      string   // a UUID; idempotency key for creating the customer at the processor
 	Default  MethodID // zero: there is no payment method
 }
 
@@ -29,14 +29,14 @@ type MethodID int64
 // MaxMethods is how many payment methods a client may have.
 const MaxMethods = 10
 
-// Card is what a processor tells of a card.
+// Card is the data of a card that a processor returns.
 type Card struct {
 	Token       string // the processor's id of the payment method
 	Brand       string // in lower case: visa, mastercard, amex …
 	LastFour    string
 	ExpMonth    int
 	ExpYear     int
-	Fingerprint string // the same for the same card number; empty: the processor has none
+	Fingerprint string // equal for the same card number; empty: the processor has none
 }
 
 // Method is a client's payment method: a card that the processor holds.
@@ -48,7 +48,7 @@ type Method struct {
 	Created time.Time
 }
 
-// Label names a card to its owner: Visa •••• 4242.
+// Label returns a card's name for its owner: Visa •••• 4242.
 func (c Card) Label() string {
 	names := map[string]string{"amex": "American Express", "diners": "Diners Club", "jcb": "JCB", "unionpay": "UnionPay", "mastercard": "Mastercard"}
 	name, ok := names[c.Brand]
@@ -61,7 +61,7 @@ func (c Card) Label() string {
 	return fmt.Sprintf("%s •••• %s", name, c.LastFour)
 }
 
-// NewCard is a client's wish to have a card attached.
+// NewCard is a client's request to add a card.
 type NewCard struct {
 	Token     string // the processor's id of the payment method
 	Default   bool
@@ -71,7 +71,7 @@ type NewCard struct {
 	Activity  telematics.Activity // of the history
 }
 
-// MethodRequest is a client's wish about one of its payment methods.
+// MethodRequest is a client's request to change or remove one of its payment methods.
 type MethodRequest struct {
 	Method   MethodID
 	Actor    telematics.Actor
@@ -79,7 +79,7 @@ type MethodRequest struct {
 	Activity telematics.Activity // of the history
 }
 
-// Unfit says why a card cannot be kept; empty: it can.
+// Unfit returns why a card cannot be stored; empty: it can.
 func (c Card) Unfit(now time.Time) string {
 	switch {
 	case c.Token == "" || !isDigits(c.LastFour, 4) || c.ExpMonth < 1 || c.ExpMonth > 12 || c.ExpYear < 2000 || c.ExpYear > 9999:

@@ -16,47 +16,46 @@ const (
 	PaymentPending PaymentStatus = "pending"
 	// The deposit is held, the charge of the rental is open.
 	PaymentAuthorized        PaymentStatus = "authorized"
-	PaymentRefunded          PaymentStatus = "refunded"           // all that was paid is back
-	PaymentPartiallyRefunded PaymentStatus = "partially_refunded" // a part of what was paid is back
-	PaymentPaid              PaymentStatus = "paid"               // all that was asked for is paid
+	PaymentRefunded          PaymentStatus = "refunded"           // all was refunded
+	PaymentPartiallyRefunded PaymentStatus = "partially_refunded" // a part was refunded
+	PaymentPaid              PaymentStatus = "paid"               // all charges are paid
 	// The booking was cancelled, and nothing was ever charged.
 	PaymentNotCharged PaymentStatus = "not_charged"
 )
 
-// PaymentStatuses lists every status, in the order in which they are looked at.
+// PaymentStatuses lists every status.
 var PaymentStatuses = []PaymentStatus{
 	PaymentRequiresAction, PaymentFailed, PaymentPending, PaymentAuthorized, PaymentRefunded, PaymentPartiallyRefunded, PaymentPaid, PaymentNotCharged,
 }
 
-// Payment is what a client reads about the payments of a booking.
+// Payment is the summary of a booking's payments for its client.
 type Payment struct {
 	Method string // label of the card; empty: there is none
 	Status PaymentStatus
 	PaidAt time.Time // zero: not paid
-	// The amount taken: rental, extensions, fees, and what was captured of the deposit.
+	// The amount taken: rental, extensions, fees, and the captured part of the deposit.
 	Charged  Minor
-	Refunded Minor // what of that is back
-	Held     Minor // of the deposit, now; not charged
+	Refunded Minor // the refunded part of Charged
+	Held     Minor // the deposit that is held now; not charged
 }
 
 // Payment sums up the charges. The status is the first that applies:
 //
 //   - requires_action: a charge waits for the card's owner.
-//   - failed: a charge was refused, and is owed, though it be tried again automatically.
+//   - failed: a charge was refused and is owed, even if it will be retried automatically.
+//   - authorized: the deposit is held, and the charge of the start is the only open one.
 //   - not_charged: the booking was cancelled, and nothing was ever charged.
-//   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is to be
-//     carried out, or may have been. So is a capture that was asked for.
-//   - authorized: the deposit is held, and of all the rest only the charge of the start is open.
-//     (That is looked at before pending, which would hide it.)
-//   - refunded: all of what was taken is back.
-//   - partially_refunded: some of it is back.
+//   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is not
+//     executed yet, or may have been. A requested capture is open, too.
+//   - refunded: the whole amount taken was refunded.
+//   - partially_refunded: a part of it was refunded.
 //   - paid.
 //
-// A deposit counts like any charge until it is to be released; what becomes of it then, or that the
-// processor let it go, is no concern of what was paid. A refund counts once its money is back: one
-// that is open, or failed, changes nothing for the client.
+// A deposit counts like any charge until its goal is release; after that, or if the processor has
+// ended the hold, it does not affect the status. A refund counts when it is paid: an open or failed
+// one changes nothing.
 //
-// PaidAt is when the last of the charges that take money was paid, in the last three states; else
+// PaidAt is when the last start, extension or fee charge was paid, in the last three states; else
 // zero.
 func (d BookingDetails) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
@@ -97,7 +96,7 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 	return PaymentPaid
 }
 
-// moved sums up the money that was charged, came back, and is held.
+// moved returns the sums of money charged, refunded, and held.
 func (d BookingDetails) moved() (charged, refunded, held Minor) {
 	for _, c := range d.Charges {
 		switch {
@@ -112,8 +111,8 @@ func (d BookingDetails) moved() (charged, refunded, held Minor) {
 	return charged, refunded, held
 }
 
-// onlyRentalOpen reports whether the deposit is held, and of all the rest only the charge of the
-// start is open.
+// onlyRentalOpen reports whether the deposit is held, and the charge of the start is the only open
+// one.
 func (d BookingDetails) onlyRentalOpen() bool {
 	deposit, _ := d.deposit()
 	held := deposit.State == Authorized && deposit.Goal == Hold

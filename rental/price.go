@@ -9,7 +9,7 @@ import (
 // Hundredths is a number in hundredths: 150 is 1.5.
 type Hundredths int64
 
-// Tariff is what a booking costs, fixed when it is made.
+// Tariff is the rates of a booking, fixed when it is created.
 type Tariff struct {
 	Currency   Currency
 	HourlyRate Minor
@@ -17,7 +17,7 @@ type Tariff struct {
 	Deposit    Minor
 }
 
-// Price is a tariff over a time.
+// Price is the price of a period at a tariff.
 type Price struct {
 	Tariff
 	Hours    Hundredths
@@ -27,15 +27,15 @@ type Price struct {
 
 var errPriceRange = errors.New("the price is out of range")
 
-// Over returns the price of a time. Hours are rounded half up to two decimals first; then the
-// subtotal, and the tax on it, half up to the currency's minor unit, once each. It fails where the
-// end is not after the start, and where the rental is more than MaxAmount.
+// Over returns the price of a period. Hours are rounded half up to two decimals first; then the
+// subtotal, and the tax on it, half up to the currency's minor unit, once each. It fails if the end
+// is not after the start, or if the rental is more than MaxAmount.
 func (t Tariff) Over(start, end time.Time) (Price, error) {
 	milliseconds := end.Sub(start).Milliseconds()
 	if milliseconds <= 0 {
 		return Price{}, errPriceRange
 	}
-	// Less than it divides.
+	// The quotient is less than milliseconds, so it fits an int64.
 	hours := divideHalfUp(product(milliseconds, 100), int64(time.Hour/time.Millisecond)).Int64()
 	subtotal := divideHalfUp(product(hours, int64(t.HourlyRate)), 100)
 	tax := divideHalfUp(new(big.Int).Mul(subtotal, big.NewInt(int64(t.Tax))), int64(FullTax))
@@ -45,15 +45,16 @@ func (t Tariff) Over(start, end time.Time) (Price, error) {
 	return Price{Tariff: t, Hours: Hundredths(hours), Subtotal: Minor(subtotal.Int64()), TaxDue: Minor(tax.Int64())}, nil
 }
 
-// Rental is what is paid for the time: subtotal and tax.
+// Rental returns subtotal plus tax, without the deposit.
 func (p Price) Rental() Minor { return p.Subtotal + p.TaxDue }
 
-// Total is the rental and the deposit.
+// Total returns rental plus deposit.
 func (p Price) Total() Minor { return p.Rental() + p.Deposit }
 
 func product(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
 
-// divideHalfUp divides what is not negative by an even number, and rounds half up.
+// divideHalfUp divides a number that is not negative by an even one, and rounds half up. It
+// changes n.
 func divideHalfUp(n *big.Int, by int64) *big.Int {
 	divisor := big.NewInt(by)
 	half := big.NewInt(by / 2)
@@ -64,13 +65,13 @@ func divideHalfUp(n *big.Int, by int64) *big.Int {
 type Terms struct {
 	Currency     Currency
 	Tax          TaxRate
-	CancelCutoff time.Duration // before the start, from which on a booking cannot be cancelled
-	Buffer       time.Duration // between two bookings of a vehicle, that an extension must leave
-	UnlockGrace  time.Duration // after the end, in which the client can still unlock the vehicle
+	CancelCutoff time.Duration // before the start; from then on a booking cannot be cancelled
+	Buffer       time.Duration // minimum between an extended end and the vehicle's next booking
+	UnlockGrace  time.Duration // after the end, while the client can still unlock the vehicle
 	FeeLimit     Minor         // the highest single fee; zero: see BookingDetails.FeeLimit
 }
 
-// DefaultUnlockGrace is that of an agency whose fleet file names none: a client who is late can
+// DefaultUnlockGrace applies if an agency's fleet file sets no grace: a client who is late can
 // still drive the car back.
 const DefaultUnlockGrace = time.Hour
 

@@ -11,15 +11,15 @@ import (
 // Processor holds cards and moves money. Its errors are *ProcessorError. It is safe for concurrent
 // use.
 //
-// A key names a request to the processor: the same key again makes nothing new, and is answered
-// as the first time was, even where that was an error of the processor's own.
+// A key is the idempotency key of a request: a request with the same key has no further effect, and
+// gets the first response again, even if that was an internal error of the processor.
 type Processor interface {
-	// CreateCustomer makes a customer, and returns the processor's id.
+	// CreateCustomer creates a customer, and returns the processor's id.
 	CreateCustomer(ctx context.Context, key string, c Client) (string, error)
-	// Attach binds a payment method to a customer, and returns the card with the token that it has
-	// from now on.
+	// Attach binds a payment method to a customer, and returns the card with the token to use from
+	// then on.
 	Attach(ctx context.Context, customer, token string) (Card, error)
-	// Detach makes a payment method useless for ever. One that is useless already is no error.
+	// Detach makes a payment method permanently unusable. If it is already, that is no error.
 	Detach(ctx context.Context, token string) error
 	// Card returns a payment method as it is now, and the customer that it is bound to, empty for
 	// none.
@@ -27,17 +27,17 @@ type Processor interface {
 
 	// CreateIntent prepares a payment. No money moves.
 	CreateIntent(ctx context.Context, key string, p IntentRequest) (Intent, error)
-	// Confirm carries a payment out with a card, in the absence of its owner. A refusal is a
+	// Confirm executes a payment with a card, in the absence of its owner. A refusal is a
 	// ProcessorError of the kind CardRefused.
 	Confirm(ctx context.Context, key, intent, token string) (Intent, error)
 	// Intent returns a payment as it is now.
 	Intent(ctx context.Context, intent string) (Intent, error)
-	// Capture takes a part of what is held. The rest is released.
+	// Capture takes a part of a held amount, or all of it. The rest is released.
 	Capture(ctx context.Context, key, intent string, amount Minor, c Currency) (Intent, error)
-	// Cancel gives up a payment that has moved nothing, and releases what it holds.
+	// Cancel cancels a payment that has taken no money, and releases what it holds.
 	Cancel(ctx context.Context, key, intent string) (Intent, error)
 
-	// Refund gives back a part of a payment.
+	// Refund refunds a payment, in part or whole.
 	Refund(ctx context.Context, key string, r RefundRequest) (Refund, error)
 	// RefundOf returns the refund of a payment that was made for a charge; false: there is none.
 	RefundOf(ctx context.Context, intent string, charge ChargeID) (Refund, bool, error)
@@ -56,11 +56,11 @@ type IntentRequest struct {
 	Metadata    map[string]string
 }
 
-// IntentStatus is where a payment is, at the processor.
+// IntentStatus is the state of a payment at the processor.
 type IntentStatus string
 
 const (
-	// Waits for a card, or to be confirmed; moved nothing.
+	// Waits for a card, or for Confirm; no money has moved.
 	IntentPrepared   IntentStatus = "prepared"
 	IntentAction     IntentStatus = "requires_action" // waits for the card's owner
 	IntentProcessing IntentStatus = "processing"
@@ -75,7 +75,7 @@ type Intent struct {
 	Status  IntentStatus
 	Amount  Minor    // held, or received
 	Attempt string   // the processor's id of the last attempt; empty: none
-	Secret  string   // with which the card's owner confirms; never logged
+	Secret  string   // for the card's owner, to confirm; never logged
 	Decline *Decline // of the last attempt; nil: it was not declined
 }
 
@@ -94,7 +94,7 @@ func (i Intent) GoString() string { return i.String() }
 // LogValue leaves the secret out.
 func (i Intent) LogValue() slog.Value { return slog.StringValue(i.String()) }
 
-// RefundRequest is money to give back.
+// RefundRequest is a refund to be created.
 type RefundRequest struct {
 	Charge   ChargeID // of the refund
 	Intent   string   // of the payment
@@ -102,7 +102,7 @@ type RefundRequest struct {
 	Currency Currency
 }
 
-// RefundStatus is where a refund is, at the processor.
+// RefundStatus is the state of a refund at the processor.
 type RefundStatus string
 
 const (
@@ -111,7 +111,7 @@ const (
 	RefundFailed    RefundStatus = "failed"
 )
 
-// Refund is money given back.
+// Refund is a refund at the processor.
 type Refund struct {
 	ID     string
 	Status RefundStatus
@@ -127,52 +127,52 @@ type Decline struct {
 	Action  bool   // the card's owner must confirm
 }
 
-// Notice is a processor's message about a change. The change is to be queried: notices
-// come in any order, more than once.
+// Notice is a processor's message that an object has changed. The object must be queried: notices
+// come in any order, and more than once.
 type Notice struct {
 	ID     string // of the notice
-	Type   string // the processor's word
+	Type   string // as the processor names it
 	Object string // id of what changed
 	Kind   NoticeKind
-	Live   bool // about real money
+	Live   bool // real money, not test mode
 
-	Attempts int // how often it was taken to be handled
+	Attempts int // how often it was leased
 }
 
-// NoticeKind is what kind of object a notice is about.
+// NoticeKind is the kind of object that a notice is about.
 type NoticeKind string
 
 const (
 	AboutIntent NoticeKind = "intent"
 	AboutRefund NoticeKind = "refund"
 	AboutCard   NoticeKind = "card"
-	AboutOther  NoticeKind = "other" // nothing that we keep
+	AboutOther  NoticeKind = "other" // nothing that Motorpool stores
 )
 
-// ProcessorFailure is what is certain after a call to the processor failed.
+// ProcessorFailure is what is known after a failed call to the processor.
 type ProcessorFailure string
 
 const (
-	CardRefused ProcessorFailure = "card_refused" // the card was declined; Decline says why
+	CardRefused ProcessorFailure = "card_refused" // the card was declined; see Decline
 	NotKnown    ProcessorFailure = "not_known"    // there is no such object
-	// The request makes no sense to the processor, now or ever; nothing happened.
+	// The request is invalid, now and always; nothing happened.
 	Refused ProcessorFailure = "refused"
-	// The object is in another state than the request needs: look at it.
+	// The object's state does not allow the request: query it.
 	WrongState ProcessorFailure = "wrong_state"
-	// Busy, or too many requests: nothing happened, the same again is safe.
+	// Busy, or too many requests: nothing happened, a retry is safe.
 	NotDone ProcessorFailure = "not_done"
-	// No answer in time: the same again with the same key is safe.
+	// No answer in time: a retry with the same key is safe.
 	MayHaveHappened ProcessorFailure = "may_have"
-	// An error of the processor's own: it may have happened, and the key answers this for ever.
+	// An internal error of the processor: it may have happened; the key always returns this error.
 	BrokenThere ProcessorFailure = "broken_there"
-	NotOurs     ProcessorFailure = "not_ours" // our credentials are refused
+	NotOurs     ProcessorFailure = "not_ours" // our credentials were rejected
 )
 
 // ProcessorError is why a call to the processor failed.
 type ProcessorError struct {
 	Kind    ProcessorFailure
 	Decline *Decline // with CardRefused
-	Intent  *Intent  // as the processor returns it with a refusal; nil: it does not
+	Intent  *Intent  // if the processor returns it with a refusal; else nil
 	Cause   error
 }
 
@@ -187,16 +187,16 @@ func (e *ProcessorError) Error() string {
 // Unwrap returns the cause.
 func (e *ProcessorError) Unwrap() error { return e.Cause }
 
-// plainRefusal is the refusal without a reason.
+// plainRefusal is the decline code that gives no reason.
 const plainRefusal = "generic_decline"
 
-// secretRefusals are reasons that the user of the card must not learn: the owner has reported it,
-// or the bank suspects fraud (https://docs.stripe.com/declines/codes).
+// secretRefusals are decline codes that the user of the card must not learn: the owner has reported
+// the card, or the bank suspects fraud (https://docs.stripe.com/declines/codes).
 var secretRefusals = map[string]bool{
 	"fraudulent": true, "lost_card": true, "stolen_card": true, "pickup_card": true, "restricted_card": true, "merchant_blacklist": true,
 }
 
-// Refusal returns the error for the card that a client wanted to add.
+// Refusal returns the error for a client whose card was declined; it hides secret reasons.
 func (d Decline) Refusal() *telematics.Error {
 	if secretRefusals[d.Code] {
 		d.Code, d.Message = plainRefusal, "Your card was declined."
@@ -204,7 +204,7 @@ func (d Decline) Refusal() *telematics.Error {
 	return &telematics.Error{Code: CardDeclined, Reason: d.Code, Message: "The card was refused: " + d.Message}
 }
 
-// Refusal returns what the client reads about a refused card.
+// Refusal returns the error for a client whose card was declined.
 func (e *ProcessorError) Refusal() *telematics.Error {
 	if e.Decline == nil {
 		return Decline{Message: "the bank gives no reason."}.Refusal()

@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// KeyState is where an agency's key is in its life.
+// KeyState is the state of an agency's key.
 type KeyState string
 
 const (
@@ -23,7 +23,7 @@ const (
 	KeyRevoked  KeyState = "revoked"
 )
 
-// AgencyKey is a secret that an agency's apps sign requests with.
+// AgencyKey is a secret with which an agency's apps sign requests.
 type AgencyKey struct {
 	ID         string
 	Agency     telematics.AgencyID
@@ -34,7 +34,7 @@ type AgencyKey struct {
 	Created    time.Time
 }
 
-// String names the key and hides its secret.
+// String returns the key's id, agency and state, without the secret.
 func (k AgencyKey) String() string {
 	return fmt.Sprintf("agency key %s of %d (%s)", k.ID, k.Agency, k.State)
 }
@@ -48,7 +48,7 @@ func (k AgencyKey) LogValue() slog.Value { return slog.StringValue(k.String()) }
 // SecretSize is the length of an agency key's secret in bytes.
 const SecretSize = 32
 
-// Valid reports whether requests may be signed with the key at a time.
+// Valid reports whether signatures with the key are accepted at a time.
 func (k AgencyKey) Valid(now time.Time) bool {
 	switch k.State {
 	case KeyActive:
@@ -60,7 +60,7 @@ func (k AgencyKey) Valid(now time.Time) bool {
 	}
 }
 
-// SignatureHeader is the header of a request that bears its agency's signature.
+// SignatureHeader is the name of the request header with the agency's signature.
 const SignatureHeader = "X-Agency-Signature"
 
 // SignatureSkew is how far the time of a signature may be from ours.
@@ -74,7 +74,7 @@ const (
 	maxMACs      = 2
 )
 
-// Signature is what the header says.
+// Signature is the parsed value of the header.
 type Signature struct {
 	Key   string
 	At    time.Time // whole seconds
@@ -82,7 +82,7 @@ type Signature struct {
 	MACs  [][]byte // one, or two while a secret changes
 }
 
-// The errors of ParseSignature say what is wrong with the form.
+// The errors of ParseSignature.
 var (
 	errSignatureLong  = errors.New("it is longer than 512 bytes")
 	errSignatureParts = errors.New("its parts must be k, t, n, v1 and at most another v1, in this order, as name=value joined by commas without spaces")
@@ -92,8 +92,8 @@ var (
 	errSignatureMAC   = errors.New("v1 must be 64 lower-case hexadecimal digits")
 )
 
-// ParseSignature reads the header. Its errors are for the developer of an app: they tell of the
-// form alone.
+// ParseSignature parses the header. It checks the form only; its errors are for the developer of an
+// app.
 func ParseSignature(header string) (Signature, error) {
 	if len(header) > maxSignature {
 		return Signature{}, errSignatureLong
@@ -130,7 +130,7 @@ func ParseSignature(header string) (Signature, error) {
 	return s, nil
 }
 
-// parseSeconds takes one spelling of each number: what is signed is the text.
+// parseSeconds accepts only one spelling of each number, because the text is signed.
 func parseSeconds(text string) (time.Time, bool) {
 	const longest = 12 // digits, which is beyond the year 30000
 	seconds, err := strconv.ParseInt(text, 10, 64)
@@ -159,7 +159,7 @@ func (s Signature) String() string {
 	return b.String()
 }
 
-// Fresh reports whether the signature was made about now, counted in whole seconds as it is.
+// Fresh reports whether the signature's time is at most SignatureSkew from now, in whole seconds.
 func (s Signature) Fresh(now time.Time) bool {
 	return now.Truncate(time.Second).Sub(s.At).Abs() <= SignatureSkew
 }
@@ -171,19 +171,19 @@ type SignatureUse struct {
 	Actor      telematics.Actor
 }
 
-// UseResult is what has become of a SignatureUse.
+// UseResult is the result of recording a SignatureUse.
 type UseResult int
 
 const (
-	FirstUse   UseResult = iota + 1 // it is used up now
+	FirstUse   UseResult = iota + 1 // recorded now
 	UsedBefore                      // nothing changed
-	// Nothing changed: by the record's clock it is too old, or of the future.
+	// Nothing changed: by the clock of Postgres it is too old, or in the future.
 	NotFresh
-	// Nothing changed: the client has the most fresh signatures that are kept.
+	// Nothing changed: the client has the maximum number of stored fresh signatures.
 	TooManyUses
 )
 
-// SignedRequest is what of a request is signed.
+// SignedRequest holds the signed parts of a request.
 type SignedRequest struct {
 	Method string
 	Path   string // as on the request line
@@ -204,7 +204,7 @@ func hexSHA256(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Sign signs the request with a key at a time. A nonce is for one request.
+// Sign signs the request with a key at a time. Use each nonce once.
 func (r SignedRequest) Sign(key string, secret []byte, at time.Time, nonce string) Signature {
 	return Signature{Key: key, At: at.Truncate(time.Second), Nonce: nonce, MACs: [][]byte{r.mac(secret, at, nonce)}}
 }
@@ -215,8 +215,8 @@ func (r SignedRequest) mac(secret []byte, at time.Time, nonce string) []byte {
 	return h.Sum(nil)
 }
 
-// Verify reports whether the signature is of the request, with the secret. It takes the same time
-// whatever differs.
+// Verify reports whether the signature was made for the request with the secret. It takes constant
+// time.
 func (s Signature) Verify(secret []byte, r SignedRequest) bool {
 	want := r.mac(secret, s.At, s.Nonce)
 	fits := false
@@ -226,8 +226,8 @@ func (s Signature) Verify(secret []byte, r SignedRequest) bool {
 	return fits
 }
 
-// SplitTarget returns the path and the raw query of a request line's target, which is a path, or a
-// whole URL as proxies are asked. Nothing is decoded.
+// SplitTarget returns the path and the raw query of a request line's target: a path, or a URL, as
+// in requests to proxies. Nothing is decoded.
 func SplitTarget(target string) (path, query string) {
 	path, query, _ = strings.Cut(target, "?")
 	if strings.HasPrefix(path, "/") {

@@ -67,7 +67,7 @@ func changes(a telematics.Action) []telematics.Field {
 	return nil
 }
 
-// evidence lists the fields that show why the state forbids a command.
+// evidence lists the fields that show why the vehicle's state forbids a command.
 func evidence(detail string) []telematics.Field {
 	if detail == telematics.DoorOpen {
 		return doors

@@ -11,14 +11,15 @@ import (
 
 const (
 	maxHold = time.Second // how long a reordered answer is held back
-	// How long after a damaged copy the sound one comes.
+	// How long after a damaged copy the undamaged one arrives.
 	minApart  = 300 * time.Millisecond
 	maxApart  = 3 * time.Second
 	airMemory = 64 // deliveries by which a retransmission is recognised
 )
 
-// air is what lies between a unit and its broker: it decides when, how often and whether a message
-// arrives. Messages of one direction stay in order, as on any TCP connection, but for the faults.
+// air models the network between a unit and its broker: it decides whether, when and how often a
+// message arrives. Messages of one direction stay in order, as on any TCP connection, but for the
+// faults.
 type air struct {
 	latency Latency
 	faults  *Faults
@@ -34,7 +35,7 @@ func newAir(latency Latency, faults *Faults, rng *rand.Rand) *air {
 	return &air{latency: latency, faults: faults, rng: rng, trip: latency(rng), hash: maphash.MakeSeed()}
 }
 
-// down returns when a message from the broker reaches the unit, or false where it never does.
+// down returns when a message from the broker reaches the unit; false: it never does.
 func (a *air) down(now time.Time, message []byte) (time.Time, bool) {
 	if a.drops(message) {
 		return time.Time{}, false
@@ -44,7 +45,7 @@ func (a *air) down(now time.Time, message []byte) (time.Time, bool) {
 	return a.heard, true
 }
 
-// apart returns how long after a damaged copy a message comes, or false where there is none.
+// apart returns how long after a damaged copy a message arrives; false: there is no such copy.
 func (a *air) apart() (time.Duration, bool) {
 	if !a.faults.Damage.strikes(a.rng) {
 		return 0, false
@@ -52,8 +53,8 @@ func (a *air) apart() (time.Duration, bool) {
 	return uniform(a.rng, minApart, maxApart), true
 }
 
-// damaged returns a copy of a signed message that no key verifies, though it still says which
-// command it is; false: it is none.
+// damaged returns a copy of a signed message with the same claims and a signature that no key
+// verifies; false: the message is not signed.
 func damaged(message []byte) ([]byte, bool) {
 	at := bytes.LastIndexByte(message, '.') + 1
 	if at == 0 || at == len(message) {
@@ -67,8 +68,8 @@ func damaged(message []byte) ([]byte, bool) {
 	return spoilt, true
 }
 
-// settle draws the conditions anew, as the faults have changed: what is on its way stays as late as
-// it is, but a report of a healed radio is not.
+// settle draws the conditions anew after the faults have changed. Messages in transit keep their
+// delay; later reports do not have it.
 func (a *air) settle() { a.trip = a.latency(a.rng) + a.faults.Delay }
 
 func (a *air) drops(message []byte) bool {
@@ -118,7 +119,7 @@ func later(a, b time.Time) time.Time {
 // Latency draws how long the radio takes for one command and its answer together.
 type Latency func(*rand.Rand) time.Duration
 
-// Fast is a bench next to the broker.
+// Fast is the latency of a unit next to its broker, 2 to 8 ms.
 func Fast(rng *rand.Rand) time.Duration { return uniform(rng, 2*time.Millisecond, 8*time.Millisecond) }
 
 // The cellular model: half of all answers within the median, nine of ten between 2 and 10 seconds.
@@ -127,12 +128,12 @@ const (
 	cellularSigma  = 0.45
 )
 
-// Cellular is a mobile network on an ordinary day.
+// Cellular is the latency of an ordinary mobile network.
 func Cellular(rng *rand.Rand) time.Duration {
 	return time.Duration(float64(cellularMedian) * math.Exp(cellularSigma*rng.NormFloat64()))
 }
 
-// Between returns a radio that takes from low to high.
+// Between returns latencies that are uniform from low to high.
 func Between(low, high time.Duration) Latency {
 	return func(rng *rand.Rand) time.Duration { return uniform(rng, low, high) }
 }

@@ -6,7 +6,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Immobilizer is the state of what keeps an engine from starting.
+// Immobilizer is the state of an immobilizer.
 type Immobilizer string
 
 const (
@@ -15,8 +15,8 @@ const (
 	Engaged  Immobilizer = "engaged"
 )
 
-// Body is a vehicle without its telematics unit: its true state, whatever the unit reports. What it
-// reports, and in which words, is Report; how it moves and drains, advance.
+// Body is a vehicle without its telematics unit: its true state, whatever the unit reports. Report
+// returns its state in the fields of the protocol; Advance moves it and drains its batteries.
 type Body struct {
 	Powertrain telematics.Powertrain
 
@@ -27,7 +27,7 @@ type Body struct {
 	along     float64 // kilometres from the first point of Route
 
 	SpeedKmh     float64
-	SpeedUnknown bool // the speed sensor says nothing
+	SpeedUnknown bool // the speed sensor has failed
 	MileageKm    float64
 	Ignition     bool
 	Gear         string // P, R, N or D
@@ -72,7 +72,7 @@ func (b *Body) stands() bool { return !b.SpeedUnknown && b.SpeedKmh <= telematic
 // isMoving reports whether the vehicle is known to move.
 func (b *Body) isMoving() bool { return !b.SpeedUnknown && b.SpeedKmh > telematics.MovingKmh }
 
-// forbids names what in the vehicle's state keeps an action from being carried out now, or is empty
+// forbids returns the detail of the vehicle's state that forbids an action now; empty: none does
 // [CMD-7].
 func (b *Body) forbids(a telematics.Action) string {
 	switch {
@@ -90,7 +90,7 @@ func (b *Body) doorOpen() bool {
 	return slices.ContainsFunc(doors, func(door telematics.Field) bool { return slices.Contains(b.Opened, door) })
 }
 
-// do moves what a plain action moves.
+// do makes the movement of a simple action.
 func (b *Body) do(a telematics.Action) {
 	switch a {
 	case telematics.Lock:
@@ -117,7 +117,7 @@ func (b *Body) settle() {
 	}
 }
 
-// clone returns a copy that shares nothing.
+// clone returns a deep copy.
 func (b *Body) clone() Body {
 	c := *b
 	c.Route = slices.Clone(b.Route)

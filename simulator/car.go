@@ -1,6 +1,6 @@
-// Package simulator is the world outside: cars whose telematics units speak protocol v1 in full,
-// over radios and with bodies that fail in every way that real ones do. Nothing in it is a stand-in
-// for the service; the service cannot tell these cars from others.
+// Package simulator simulates cars whose telematics units speak protocol v1 in full, with radios
+// and bodies that can have the faults of real ones. It replaces no part of the service, which
+// cannot distinguish these cars from real ones.
 //
 //	              Car: one goroutine owns all of it
 //	┌──────────────────────────────────────────────────────────────┐
@@ -10,12 +10,12 @@
 //	└───────────────────────────────│──────────────────────────────┘
 //	                            Recorder (what was executed, and when)
 //
-// Unit, air and Body are pure: an instant and a message go in, what follows comes out. Car owns
-// time and the connection. Fleet runs any number of cars; Demo knows the ten that each teach one
-// outcome.
+// Unit, air and Body are pure: their methods take an instant and a message, and return the effects.
+// Car owns the timers and the connection. Fleet runs any number of cars; Demo returns the profiles
+// of ten cars, each of which shows one outcome.
 //
-// A car is made to disobey by its Faults, and to be wrong about the time by its Clock. Everything
-// else in it obeys the protocol to the letter: lines that fulfil a clause cite it, as [CMD-5].
+// Faults make a car violate the protocol, and Clock makes its time wrong. Apart from that, it obeys
+// the protocol exactly: lines that fulfil a clause cite it, as [CMD-5].
 package simulator
 
 import (
@@ -32,12 +32,12 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Car is a vehicle with its unit and its radio. Run makes it live; what a test does to it meanwhile
-// is in handle.go.
+// Car is a vehicle with its unit and its radio. Run runs it; the methods with which a test changes
+// it meanwhile are in handle.go.
 type Car struct {
 	config    Config
 	connected atomic.Bool
-	asks      chan func(context.Context) error // from other goroutines, to be done by Run's
+	asks      chan func(context.Context) error // from other goroutines; Run calls them
 	inbox     chan heard                       // from the connection
 	dialled   chan dialled
 	stopped   chan struct{} // closed when Run returns
@@ -52,15 +52,15 @@ type Car struct {
 	air     *air
 	timers  *timers
 	backoff *backoff.ExponentialBackOff
-	lived   time.Time // up to when the body has lived
-	attempt int       // of dialling; what an older one brings counts no more
+	lived   time.Time // the body has been advanced up to then
+	attempt int       // number of the dial attempt; results of older ones are ignored
 	hangUp  context.CancelFunc
 	link    Connection // nil: none
 	session string
-	unsent  [][]byte // answers that found no connection
+	unsent  [][]byte // answers that wait for a connection
 }
 
-// heard is a message, and by which attempt's connection it came.
+// heard is a received message, and the attempt whose connection received it.
 type heard struct {
 	Message
 	attempt int
@@ -99,9 +99,9 @@ func NewCar(config Config) *Car {
 	return c
 }
 
-// Run lets the car live until ctx is cancelled, then announces its sleep and disconnects: without
-// the announcement, a proper DISCONNECT would leave the broker believing it online. It returns an
-// error only where the unit's memory cannot be read. Run is called once.
+// Run runs the car until ctx is cancelled, then publishes standby and disconnects: otherwise its
+// retained presence would stay online after a proper DISCONNECT. It returns an error only if the
+// unit's memory cannot be read. Call it once.
 func (c *Car) Run(ctx context.Context) error {
 	defer close(c.stopped)
 	defer c.dialling.Wait()
@@ -135,7 +135,7 @@ func (c *Car) Run(ctx context.Context) error {
 	}
 }
 
-// boot starts the unit from what its memory holds; it connects after a while.
+// boot starts the unit from its memory, and connects it after a while.
 func (c *Car) boot(ctx context.Context, after time.Duration) error {
 	c.timers.clear()
 	now := time.Now()
@@ -153,7 +153,7 @@ func (c *Car) boot(ctx context.Context, after time.Duration) error {
 	return nil
 }
 
-// act lets something happen to the car, and tells the world what followed.
+// act advances the car to now, calls do, and carries out the effects.
 func (c *Car) act(do func(Moment) Effects) {
 	now := time.Now()
 	c.body.Advance(now.Sub(c.lived), c.rng)
@@ -238,8 +238,8 @@ func (c *Car) reportAll() {
 	})
 }
 
-// transmit hands a message to the connection. Without one a report is lost, as the next one says
-// more; an answer waits.
+// transmit gives a message to the connection. Without one, a report is lost, since the next one is
+// newer; an answer waits.
 func (c *Car) transmit(channel v1.Channel, payload []byte) {
 	if c.link != nil && c.link.Publish(channel, payload, false) == nil {
 		return

@@ -13,8 +13,8 @@ const (
 )
 
 // objection returns the reason for which the unit must not execute a command that it has not seen
-// before, or an empty one. The order is the protocol's, and matters: each check trusts what those
-// before it have established [CMD-4].
+// before; empty: it may. The checks are in the protocol's order, since each relies on those before
+// it [CMD-4].
 func (t *turn) objection(c telematics.Claims) (reason, detail string) {
 	last, accepted := t.log.Seq[c.Lane]
 	switch {
@@ -38,7 +38,7 @@ func (t *turn) objection(c telematics.Claims) (reason, detail string) {
 	return "", ""
 }
 
-// overtaken returns the reason for which a command that was accepted must not begin after all.
+// overtaken returns the reason for which an accepted command must not begin any more; empty: none.
 func (t *turn) overtaken(c telematics.Claims) (reason, detail string) {
 	switch detail := t.body.forbids(c.Action); {
 	case !t.at.Valid:
@@ -53,8 +53,8 @@ func (t *turn) overtaken(c telematics.Claims) (reason, detail string) {
 
 func (t *turn) tooLate(c telematics.Claims) bool { return !t.now().Before(c.Expires) }
 
-// able reports whether the car has what the command needs. A command in another lane than its
-// action's would avoid the order of its lane.
+// able reports whether the car supports the command, in the lane of its action: in another lane, a
+// command would avoid the order of its lane.
 func (t *turn) able(c telematics.Claims) (detail string, able bool) {
 	switch {
 	case c.Action != telematics.ReportState && !slices.Contains(t.actions, c.Action):

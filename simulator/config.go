@@ -31,7 +31,7 @@ type Config struct {
 	Seed     uint64        // of everything random in the car, together with its serial
 }
 
-// Profile is what kind of car it is, and what is wrong with it.
+// Profile is the kind of a car, and its faults.
 type Profile struct {
 	Name    string              // for people. Defaults to "hatchback"
 	Actions []telematics.Action // that it declares. Defaults to CarActions
@@ -77,14 +77,14 @@ func (p Profile) withDefaults() Profile {
 	return p
 }
 
-// Random returns a unit's own source: the same for the same seed and serial.
+// Random returns a unit's source of random numbers: the same for the same seed and serial.
 func Random(seed uint64, unit telematics.Unit) *mathrand.Rand {
 	serial := fnv.New64a()
 	serial.Write([]byte(unit))
 	return mathrand.New(mathrand.NewPCG(seed, serial.Sum64()))
 }
 
-// Rule says when a fault strikes; the zero value never does. Both halves may be set.
+// Rule is when a fault strikes; the zero value is never. Both fields may be set.
 type Rule struct {
 	Chance float64 // from 0 to 1, drawn from the car's seeded source
 	Every  int     // each n-th time; 1: always
@@ -94,18 +94,18 @@ type Rule struct {
 // Always strikes each time.
 var Always = Rule{Every: 1}
 
-// Faults is what is wrong with a car. They combine; the zero value is a healthy car.
+// Faults are the faults of a car. They can be combined; the zero value is a healthy car.
 type Faults struct {
-	// Commands lost on the way. Chance takes any delivery; Every the first one of each n-th
+	// Commands are lost. Chance applies to each delivery; Every to the first delivery of each n-th
 	// command.
 	Drop Rule
-	// Commands come twice: a copy whose signature is damaged, and up to 3 s later the sound one.
+	// Commands arrive twice: a copy with a damaged signature, and up to 3 s later an undamaged one.
 	Damage     Rule
 	DropAnswer Rule          // answers lost on the way
 	Duplicate  Rule          // answers sent twice
 	Reorder    Rule          // answers held back for up to a second, so that later ones overtake
 	Late       time.Duration // answers held back for that long
-	Delay      time.Duration // more time for every command and its answer
+	Delay      time.Duration // additional latency of every command and its answer together
 	Refuse     Rule          // the clock is lost for that command: it is rejected, clock_unset
 	Fail       Rule          // nothing that should move does
 	Jammed     []Part        // these parts never move

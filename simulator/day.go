@@ -16,7 +16,7 @@ const (
 	Driving  Phase = "driving"  // unlocked with the key
 	Charging Phase = "charging" // plugged in; a car without a plug is parked
 	Away     Phase = "away"     // in a garage, without network and satellites
-	Stale    Phase = "stale"    // the unit does not hear its bus, and repeats what it knew
+	Stale    Phase = "stale"    // the unit reads nothing from its bus, and repeats old values
 )
 
 // phases begin at hours of the day, in order.
@@ -39,7 +39,7 @@ var phases = []struct {
 	{20, Charging},
 }
 
-// Phases lists those of a day, each once.
+// Phases lists the phases of a day, each once.
 var Phases = []Phase{Asleep, Parked, Driving, Charging, Away, Stale}
 
 const (
@@ -49,7 +49,7 @@ const (
 	cruiseKmh = 45
 )
 
-// Day lets a car live as cars do: it drives, parks, charges and sleeps. It is not safe for
+// Day simulates the day of a car: it drives, parks, charges and sleeps. It is not safe for
 // concurrent use.
 type Day struct {
 	clock time.Duration // since the first midnight
@@ -59,10 +59,10 @@ type Day struct {
 // NewDay returns a day that begins at a time of day.
 func NewDay(begin time.Duration) *Day { return &Day{clock: begin % dayLength} }
 
-// Phase returns what the car does now; empty before the first Pass.
+// Phase returns the present phase; empty before the first Pass.
 func (d *Day) Phase() Phase { return d.phase }
 
-// Pass lets time pass, and reports whether the car is towed away in it.
+// Pass advances the day and the car by dt, and reports whether the car is towed away meanwhile.
 func (d *Day) Pass(b *Body, dt time.Duration, rng *rand.Rand) (towed bool) {
 	before := d.clock
 	d.clock += dt
@@ -87,8 +87,8 @@ func phaseAt(t time.Duration) Phase {
 	return now
 }
 
-// begin is what the driver does. The key locks and unlocks without the unit. With the immobilizer
-// engaged the car does not start.
+// begin changes the car as its driver does when the phase begins. The key locks and unlocks without
+// the unit. With the immobilizer engaged the car does not start.
 func (p Phase) begin(b *Body) {
 	drove := b.Ignition
 	b.Charging = ""

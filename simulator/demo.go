@@ -14,8 +14,8 @@ var altstadtring = []Point{
 	{48.1362, 11.5843}, {48.1330, 11.5800}, {48.1319, 11.5717}, {48.1345, 11.5664},
 }
 
-// Demo returns the profile of a car of the demo fleet, each of which teaches one outcome, or false
-// where the vehicle number is none of theirs (1 to 10).
+// Demo returns the profile of a car of the demo fleet, each of which shows one outcome; false: the
+// vehicle's number is not one of theirs (1 to 10).
 func Demo(id telematics.VehicleID) (Profile, bool) {
 	p, ok := demo()[id]
 	return p, ok

@@ -24,8 +24,8 @@ const (
 	rsrpSpread          = 0.6  // dB per square root of a second
 )
 
-// Advance lets time pass for the vehicle: it drives, uses or takes up energy, and its signal
-// wanders.
+// Advance advances the vehicle by dt: it drives, uses or charges energy, and its signal strength
+// changes.
 func (b *Body) Advance(dt time.Duration, rng *rand.Rand) {
 	if dt <= 0 {
 		return
@@ -48,7 +48,7 @@ func (b *Body) Advance(dt time.Duration, rng *rand.Rand) {
 	b.wander(dt.Seconds(), rng)
 }
 
-// battery is the level of what is charged by a plug.
+// battery returns the level of the battery that the plug charges.
 func (b *Body) battery() *float64 {
 	if b.Powertrain == telematics.PlugInHybrid {
 		return &b.ChargePercent
@@ -72,7 +72,7 @@ func (b *Body) drive(km float64) {
 	b.place()
 }
 
-// place puts the vehicle where it is on its route, facing the next point.
+// place sets position and heading by the distance on the route.
 func (b *Body) place() {
 	length := 0.0
 	for i := range b.Route {
@@ -119,14 +119,14 @@ func (p Point) to(bearing, km float64) Point {
 	return Point{p.Latitude + km*cos/kmPerDegree, p.Longitude + km*sin/p.kmPerDegreeEast()}
 }
 
-// wander moves the signal at random and pulls it back to what the site gives.
+// wander changes the signal strength at random, and pulls it back to that of the site.
 func (b *Body) wander(seconds float64, rng *rand.Rand) {
 	b.RSRP += (b.SiteRSRP - b.RSRP) * min(1, seconds/rsrpPull)
 	b.RSRP += rsrpSpread * math.Sqrt(min(seconds, rsrpPull)) * rng.NormFloat64()
 	b.RSRP = min(rsrpBest, max(rsrpWorst, b.RSRP))
 }
 
-// voltage is that of the 12 V net: the battery at rest, or what charges it.
+// voltage returns that of the 12 V net: of the battery at rest, or of its charger.
 func (b *Body) voltage() float64 {
 	switch {
 	case b.EngineRuns() && b.Powertrain != telematics.Electric:

@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// FleetConfig is what the cars of a fleet share. What a car's own Config says stands.
+// FleetConfig has the settings that the cars of a fleet share. A car's Config overrides them.
 type FleetConfig struct {
 	Broker   string          // Defaults to Config's
 	Keyring  signing.Keyring // Defaults to none: the cars reject every command
@@ -24,8 +24,8 @@ type FleetConfig struct {
 	Stagger  time.Duration // between the first connections of two cars. Defaults to 2 ms
 }
 
-// Fleet runs any number of cars in one process. Each costs one goroutine, and what its MQTT client
-// takes.
+// Fleet runs any number of cars in one process. Each needs one goroutine, and those of its MQTT
+// client.
 type Fleet struct {
 	cars    []*Car
 	stagger time.Duration
@@ -68,8 +68,8 @@ func (f *Fleet) Car(unit telematics.Unit) *Car {
 	return nil
 }
 
-// SetKeyring provisions every car of the fleet with other public keys, also those whose own Config
-// named some. It blocks until the cars run, as each car's does.
+// SetKeyring provisions every car of the fleet with other public keys, also those whose Config has
+// some. It blocks until the cars run, as Car.SetKeyring does.
 func (f *Fleet) SetKeyring(ring signing.Keyring) {
 	for _, c := range f.cars {
 		c.SetKeyring(ring)
@@ -87,8 +87,8 @@ func (f *Fleet) Connected() int {
 	return n
 }
 
-// Run lets every car live until ctx is cancelled, and returns when all have disconnected. The first
-// car that cannot start stops the fleet.
+// Run runs every car until ctx is cancelled, and returns when all have disconnected. The first car
+// that cannot start stops the fleet.
 func (f *Fleet) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, c := range f.cars {

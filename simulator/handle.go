@@ -7,8 +7,8 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// These methods are safe for concurrent use. They block until the car runs, and does nothing once
-// it has stopped.
+// These methods are safe for concurrent use. They block until the car runs, and do nothing once it
+// has stopped.
 
 // Change edits the vehicle, as a person next to it would: opens a door, drives off, switches the
 // ignition. Changes are reported.
@@ -33,7 +33,7 @@ func (c *Car) Body() Body {
 	return body
 }
 
-// SetFaults replaces what is wrong with the car.
+// SetFaults replaces the faults of the car.
 func (c *Car) SetFaults(f Faults) {
 	c.ask(func(ctx context.Context) error {
 		c.faults = f
@@ -47,7 +47,7 @@ func (c *Car) SetFaults(f Faults) {
 	})
 }
 
-// SetClock sets the car's clock wrong, or right.
+// SetClock sets the error of the car's clock.
 func (c *Car) SetClock(k Clock) {
 	c.ask(func(context.Context) error {
 		c.clock = k
@@ -55,8 +55,8 @@ func (c *Car) SetClock(k Clock) {
 	})
 }
 
-// SetKeyring replaces the public keys that the unit holds: what it has not accepted yet is judged
-// by the new ones [CMD-1]. A unit that is connected says which keys it holds [PRE-4].
+// SetKeyring replaces the public keys that the unit holds: it verifies commands that it has not
+// accepted yet with the new ones [CMD-1]. A connected unit publishes which keys it holds [PRE-4].
 func (c *Car) SetKeyring(ring signing.Keyring) {
 	c.ask(func(context.Context) error {
 		c.unit.keys = ring
@@ -79,8 +79,8 @@ func (c *Car) Cut() {
 	})
 }
 
-// Restart takes the unit's power away and gives it back. Only its memory survives: what it was
-// working on, what it had heard and what it was about to say is lost.
+// Restart switches the unit's power off and on. Only its memory survives: commands in progress,
+// received messages and unsent answers are lost.
 func (c *Car) Restart() {
 	c.ask(func(ctx context.Context) error {
 		c.cut()
@@ -89,7 +89,8 @@ func (c *Car) Restart() {
 	})
 }
 
-// Connected reports whether the unit is connected and has said so. It does not block.
+// Connected reports whether the unit is connected and has published its presence. It does not
+// block.
 func (c *Car) Connected() bool { return c.connected.Load() }
 
 // Unit returns the serial of the car's unit.

@@ -6,13 +6,13 @@ import (
 	"motorpool/telematics"
 )
 
-// job is an accepted command on its way through its lane.
+// job is an accepted command in its lane.
 type job struct {
 	claims telematics.Claims
 	steps  []step
-	now    int  // the step at work
-	broken bool // nothing moves in it
-	stuck  bool // the step at work did not move
+	now    int  // index of the present step
+	broken bool // nothing moves
+	stuck  bool // the part of the present step did not move
 }
 
 // begin starts the first command of a lane. Waiting may have taken long: expiry and the car's state
@@ -32,8 +32,8 @@ func (t *turn) begin(lane telematics.Lane) {
 	}
 }
 
-// move makes the movement of the current step. What a command moves, it moves immediately; the rest
-// of the step is the wait for the part's own word that it arrived.
+// move makes the movement of the present step. The part moves immediately; the rest of the step is
+// the wait for its confirmation.
 func (t *turn) move(j *job) {
 	s := j.steps[j.now]
 	j.stuck = j.broken || slices.Contains(t.faults.Jammed, s.part)
@@ -44,7 +44,7 @@ func (t *turn) move(j *job) {
 	t.Waits = append(t.Waits, Wait{Lane: j.claims.Lane, For: s.takes})
 }
 
-// Continue lets the command at work in a lane go on, after the wait that it asked for.
+// Continue continues the present command of a lane, after its Wait.
 func (u *Unit) Continue(at Moment, lane telematics.Lane) Effects {
 	t := turn{Unit: u, at: at}
 	t.goOn(u.lanes[lane][0])
@@ -76,7 +76,7 @@ func (t *turn) succeed(j *job) {
 	t.end(j, telematics.Answer{State: telematics.Succeeded, Detail: detail})
 }
 
-// fail answers with what is wrong, or with the half that was done [CMD-6].
+// fail answers that the command failed, with the detail, or with the half that was done [CMD-6].
 func (t *turn) fail(j *job, detail string) {
 	if j.now > 0 {
 		detail = string(j.steps[j.now-1].action)
@@ -84,7 +84,7 @@ func (t *turn) fail(j *job, detail string) {
 	t.end(j, telematics.Answer{State: telematics.Failed, Detail: detail})
 }
 
-// end answers with what is true now [ACK-2], and lets the next command of the lane begin.
+// end answers with the present state [ACK-2], and begins the next command of the lane.
 func (t *turn) end(j *job, a telematics.Answer) {
 	report := t.body.Report(t.at.Clock)
 	if j.claims.Action != telematics.ReportState {

@@ -38,7 +38,7 @@ func (c *Car) dial(ctx context.Context) {
 	})
 }
 
-// deliver never blocks the MQTT client: what a unit cannot take in is lost, and comes again.
+// deliver never blocks the MQTT client: messages beyond the inbox are lost, and retransmitted.
 func (c *Car) deliver(m heard) {
 	select {
 	case c.inbox <- m:
@@ -81,8 +81,8 @@ func (c *Car) connect(ctx context.Context, d dialled) {
 	c.connected.Store(true)
 }
 
-// present publishes the unit's presence; it needs a connection. That it is lost shows by the
-// connection too.
+// present publishes the unit's presence; it needs a connection. An error is ignored: the connection
+// is lost then.
 func (c *Car) present(status telematics.PresenceStatus) {
 	p := telematics.Presence{
 		Status: status, Session: c.session, At: c.clock.Read(time.Now()).Clock,
@@ -97,7 +97,7 @@ func (c *Car) present(status telematics.PresenceStatus) {
 	}
 }
 
-// lost returns the channel that says so, or nil, which never does.
+// lost returns a channel that is closed when the connection is lost; nil without a connection.
 func (c *Car) lost() <-chan struct{} {
 	if c.link == nil {
 		return nil
@@ -127,7 +127,7 @@ func (c *Car) forget() {
 	c.connected.Store(false)
 }
 
-// sleep announces the sleep, and disconnects.
+// sleep publishes standby, and disconnects.
 func (c *Car) sleep() {
 	if c.link != nil {
 		c.present(telematics.Standby)

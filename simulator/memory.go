@@ -8,14 +8,14 @@ import (
 	"motorpool/telematics"
 )
 
-// Memory is the part of a unit that survives a restart [CMD-5]. Save returns when what it was given
-// is safe.
+// Memory is the part of a unit that survives a restart [CMD-5]. Save returns when the log is stored
+// durably.
 type Memory interface {
 	Load() (Log, error) // the zero Log where nothing was saved
 	Save(Log) error
 }
 
-// Log is what a unit remembers.
+// Log is the content of a unit's memory.
 type Log struct {
 	Commands []Remembered              // oldest first
 	Seq      map[telematics.Lane]int64 // the last one accepted in each lane
@@ -85,7 +85,7 @@ type RAM struct {
 	log Log
 }
 
-// Load returns what was saved.
+// Load returns the log that was saved last.
 func (m *RAM) Load() (Log, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

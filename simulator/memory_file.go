@@ -31,7 +31,7 @@ type fileCommand struct {
 	Answer  json.RawMessage      `json:"answer,omitempty"` // as on the wire
 }
 
-// Load reads the file; none is an empty log.
+// Load reads the file. Without a file it returns an empty log.
 func (f File) Load() (Log, error) {
 	text, err := os.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,12 +21,12 @@ import (
 // Radio connects a unit to its broker. MQTT is the real one.
 type Radio interface {
 	// Dial returns a connection that is subscribed to the unit's commands. It calls deliver for
-	// each of them, which does not block, from any goroutine. Cancelling ctx afterwards does not
+	// each command, from any goroutine; deliver must not block. Cancelling ctx afterwards does not
 	// end the connection.
 	Dial(ctx context.Context, login Login, deliver func(Message)) (Connection, error)
 }
 
-// Login is what a unit says when it connects. Its client id is its serial [TOP-4].
+// Login is what a unit sends when it connects. Its client id is its serial [TOP-4].
 type Login struct {
 	Unit     telematics.Unit // the MQTT user name too
 	Password string
@@ -42,7 +42,7 @@ type Message struct {
 
 // Connection is one MQTT connection. It is never used again once lost.
 type Connection interface {
-	// Publish hands over a message at QoS 1. It blocks for a second at most.
+	// Publish sends a message at QoS 1. It blocks for a second at most.
 	Publish(channel v1.Channel, payload []byte, retained bool) error
 	Lost() <-chan struct{} // closed when the connection is gone
 	Close()                // with DISCONNECT: the last will is not published
@@ -149,8 +149,8 @@ func (c *mqttConnection) open(ctx context.Context, broker *url.URL, config *tls.
 	return severable{conn}, nil
 }
 
-// severable is a connection that may be closed behind paho's back. paho takes the error of a closed
-// connection for its own doing, and would wait forever for the rest of it.
+// severable is a connection that may be closed without paho. paho takes the error of a closed
+// connection for its own close, and would wait forever for the end of that.
 type severable struct{ net.Conn }
 
 func (s severable) Read(b []byte) (int, error) {

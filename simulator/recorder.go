@@ -32,8 +32,8 @@ const (
 	TurnedUnlocked = "unlocked"
 )
 
-// Event is one line of the flight recorder. Of a unit whose commands have no number, Seq counts
-// what the unit has heard: it tells two copies of a command apart.
+// Event is one line of the flight recorder. For a unit whose commands have no number, Seq counts
+// the commands that it received: so it distinguishes two copies of a command.
 type Event struct {
 	Kind    Kind                 `json:"kind"`
 	Unit    telematics.Unit      `json:"unit"`
@@ -93,7 +93,7 @@ func (r *Recorder) write(e Event) error {
 	return nil
 }
 
-// Err returns what kept the recorder from writing to Out.
+// Err returns the error with which the recorder failed to write to Out, or nil.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *Recorder) Of(id telematics.CommandID) []Event {
 }
 
 // Late returns the commands that started more than the allowed clock error after their expiry, by
-// true time. A unit that knows of no expiry starts none late.
+// true time. Commands without an expiry are never late.
 func (r *Recorder) Late(allowed time.Duration) []Event {
 	return slices.DeleteFunc(r.Events(), func(e Event) bool {
 		return e.Kind != CommandStarted || e.Expires.IsZero() || !e.True.After(e.Expires.Add(allowed))

@@ -103,8 +103,8 @@ func selectFields(r telematics.Report, fields []telematics.Field) telematics.Rep
 
 var position = []telematics.Field{telematics.Latitude, telematics.Longitude, telematics.LocatedAt}
 
-// changed returns what the later of two reports says anew. Half a position is none, so it is kept
-// whole.
+// changed returns the fields in which the later of two reports differs. If half of a position
+// differs, it returns the whole position.
 func changed(before, after telematics.Report) telematics.Report {
 	whole := maps.Clone(after.Values)
 	maps.DeleteFunc(after.Values, func(f telematics.Field, value any) bool {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// timers is what a car has to do, and when. One goroutine owns it, and sleeps until C.
+// timers are the functions that a car has to call, and when. One goroutine owns them, and waits
+// for C.
 type timers struct {
 	items items
 	added int // orders items of the same instant
@@ -33,7 +34,7 @@ func (a *timers) add(at time.Time, do func()) {
 	a.wind()
 }
 
-// run does what is due.
+// run calls the functions that are due.
 func (a *timers) run() {
 	for len(a.items) > 0 && !a.items[0].at.After(time.Now()) {
 		heap.Pop(&a.items).(item).do()
@@ -66,7 +67,7 @@ func (h items) Less(i, j int) bool {
 func (h *items) Push(x any) { *h = append(*h, x.(item)) }
 func (h *items) Pop() any {
 	last := (*h)[len(*h)-1]
-	(*h)[len(*h)-1] = item{} // lets go of what it closed over
+	(*h)[len(*h)-1] = item{} // so that its closure can be freed
 	*h = (*h)[:len(*h)-1]
 	return last
 }

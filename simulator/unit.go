@@ -13,9 +13,9 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// Unit is the application in a telematics unit: protocol v1 without time, network and threads. What
-// happens goes in with its moment; the effects come out, and the car sees to them. Not safe for
-// concurrent use.
+// Unit is the application in a telematics unit: protocol v1 without time, network and threads. Its
+// methods take a message or event with its moment, and return the effects, which the car carries
+// out. Not safe for concurrent use.
 type Unit struct {
 	serial  telematics.Unit
 	keys    signing.Keyring
@@ -39,20 +39,20 @@ type Effects struct {
 	Err     error // the memory could not be written
 }
 
-// Wait asks for Continue after a while.
+// Wait is a request to call Continue after a while.
 type Wait struct {
 	Lane telematics.Lane
 	For  time.Duration
 }
 
-// turn is one call of a unit: the unit, when it is called, and what has followed so far.
+// turn is one call of a unit: the unit, the moment of the call, and the effects so far.
 type turn struct {
 	*Unit
 	at Moment
 	Effects
 }
 
-// Boot lets the unit start: what it had not finished before it went down was interrupted [CMD-5].
+// Boot starts the unit. It answers unfinished commands of its memory as interrupted [CMD-5].
 func (u *Unit) Boot(at Moment) (Effects, error) {
 	log, err := u.memory.Load()
 	if err != nil {
@@ -75,7 +75,7 @@ func (u *Unit) Boot(at Moment) (Effects, error) {
 	return t.Effects, nil
 }
 
-// Watch lets the unit look at its car after something has happened there.
+// Watch makes the unit check its car after a change of the car's state.
 func (u *Unit) Watch(at Moment) Effects {
 	t := turn{Unit: u, at: at}
 	t.watch()
@@ -91,7 +91,7 @@ func (t *turn) watch() {
 	}
 }
 
-// Receive takes in a message from the unit's command topic.
+// Receive handles a message from the unit's command topic.
 func (u *Unit) Receive(at Moment, message []byte, retained bool) Effects {
 	t := turn{Unit: u, at: at}
 	if !retained { // [CMD-4] first: a retained one is a leftover, whatever key signed it
@@ -130,8 +130,8 @@ func (t *turn) receive(message []byte) {
 	t.accept(claims)
 }
 
-// forged answers a message that no known key signed, if it says which command it pretends to be. A
-// forged copy of a command that we know gets no answer: it must not unsay what is true.
+// forged answers a message that no known key signed, if it names a command. A forged copy of a
+// command that the unit has seen gets no answer: it must not contradict the true one.
 func (t *turn) forged(message []byte) {
 	id, ok := claimedID(message)
 	if !ok || t.faults.Silent || t.log.find(id) != nil {
@@ -159,7 +159,7 @@ func claimedID(message []byte) (telematics.CommandID, bool) {
 	return id, err == nil
 }
 
-// repeat says again what the unit said last about a command that it has seen [CMD-5].
+// repeat sends again the last answer to a command that the unit has seen [CMD-5].
 func (t *turn) repeat(claims telematics.Claims, known *Remembered) {
 	if known.Answer == nil {
 		t.say(claims, telematics.Answer{State: telematics.Received})
@@ -169,7 +169,7 @@ func (t *turn) repeat(claims telematics.Claims, known *Remembered) {
 	t.Answers = append(t.Answers, *known.Answer)
 }
 
-// accept writes the command down before anything moves [CMD-5], and lets it wait for its turn.
+// accept stores the command before anything moves [CMD-5], and adds it to its lane.
 func (t *turn) accept(claims telematics.Claims) {
 	t.log.add(Remembered{Command: claims.Command, Action: claims.Action, Lane: claims.Lane, Seq: claims.Seq})
 	t.log.Seq[claims.Lane] = claims.Seq
@@ -193,7 +193,7 @@ func (t *turn) reject(claims telematics.Claims, reason, detail string) {
 	t.settle(claims, a)
 }
 
-// settle writes the final answer down, then says it.
+// settle stores the final answer, then sends it.
 func (t *turn) settle(claims telematics.Claims, a telematics.Answer) {
 	a = t.dated(claims, a)
 	if known := t.log.find(claims.Command); known != nil {

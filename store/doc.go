@@ -1,13 +1,12 @@
-// Package store has no code: its folders keep what must survive.
+// Package store has no code. Its folders store everything that must survive a restart.
 //
 // # Postgres decides
 //
-// Every rule that several instances could break together is a constraint or a
-// conditional write here: one open command per vehicle and lane is a unique index,
-// a settlement names the states that it may follow, the audit log refuses to be
-// changed. A write that many callers make at the same moment (claim, mark as sent,
-// settle, add to the audit log) goes through a batcher, which gives the callers that
-// wait together one statement and one commit: see [motorpool/store/groupcommit].
+// Every rule that several instances could break together is a constraint or a conditional write
+// here: a unique index allows one open command per vehicle and lane, a settlement names the states
+// that it may follow, triggers keep the audit log append-only. A write that many callers make at
+// the same moment (claim, settle, add to the audit log) goes through a batcher, which joins waiting
+// callers in one statement and one commit: see [motorpool/store/groupcommit].
 //
 // # Locks
 //
@@ -17,8 +16,8 @@
 //
 // # Redis routes
 //
-// Redis may be emptied at any moment: nothing but waiting time is lost. [motorpool/store/events]
-// keeps the latest events there; subscribers that may have missed one get a reset. The rest is in
+// Redis may be emptied at any moment, which only delays callers. [motorpool/store/events] keeps the
+// latest events there; subscribers that may have missed one get a reset. The rest is in
 // [motorpool/store/redis].
 //
 // # Errors

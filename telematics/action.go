@@ -30,7 +30,7 @@ const (
 	AttentionLane Lane = "attention"
 	TopCaseLane   Lane = "top_case"
 	RefreshLane   Lane = "refresh"
-	// UnitLane is of all commands to a unit whose answers name none: it has one at a time.
+	// UnitLane is shared by all commands to a unit whose answers name no command: one at a time.
 	UnitLane Lane = "unit"
 )
 
@@ -86,7 +86,7 @@ const (
 // Signals lists every signal.
 var Signals = []Signal{Horn, Lights, Both}
 
-// Limits of an attention pulse; the longest is the interface's, the default too.
+// Limits of an attention pulse. MaxPulse and DefaultPulse are those of the HTTP interface.
 const (
 	MinPulse     = time.Millisecond
 	DefaultPulse = time.Second
@@ -123,7 +123,7 @@ const (
 	// MovingKmh is the speed above which a vehicle counts as moving [CMD-7].
 	MovingKmh = 5.0
 	// FreshFor is the age up to which a reading may stop a command before it is
-	// sent. The unit, which knows better, judges everything else.
+	// sent. The unit itself checks everything else, with newer values.
 	FreshFor = 30 * time.Second
 )
 
@@ -131,14 +131,14 @@ const (
 func (a Action) Conditional() bool { return a.Immobilizes() || a.Opens() }
 
 // Forbids reports why an action must not be sent to a vehicle in this state, or
-// nil. Only what fresh readings say counts: a stale one forbids nothing.
+// nil. Only a fresh speed counts: a reading older than FreshFor forbids nothing.
 func (s Snapshot) Forbids(a Action, now time.Time) *Error {
 	reading, reported := s[SpeedKmh]
 	if !reported || now.Sub(reading.At) > FreshFor {
 		return nil
 	}
 	speed := s.Number(SpeedKmh)
-	// A vehicle that says it does not know counts as moving, for the immobilizer.
+	// A vehicle that reports its speed as unknown counts as moving, for the immobilizer.
 	blind := speed == nil
 	switch {
 	case a.Immobilizes() && (blind || *speed > MovingKmh),

@@ -6,14 +6,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// Activities that are no command.
+// Names of activities other than commands.
 const (
 	StatusRead     = "status.read"
 	VehiclesRead   = "vehicles.read" // a list of vehicles, with their positions
-	CommandsRead   = "commands.read" // commands, with what units reported after them
+	CommandsRead   = "commands.read" // commands, with the reports in their answers
 	HistoryRead    = "history.read"  // of one vehicle's telemetry, or the track of a booking
 	EventsRead     = "events.read"   // from then on, until the stream ends
-	BulkOrder      = "commands.bulk" // its commands have their own entries
+	BulkOrder      = "commands.bulk" // each of its commands has a separate entry
 	CommandsHalt   = "commands.halt"
 	CommandsResume = "commands.resume"
 	SessionBegin   = "session.begin" // in the console
@@ -22,7 +22,7 @@ const (
 	AnswerUnrecorded = "answer.unrecorded"
 )
 
-// CommandActivity is the name of an action in the history.
+// CommandActivity returns the name of an action in the audit log.
 func CommandActivity(a Action) string { return "command." + string(a) }
 
 // Activity is one entry of the audit log. Entries are added, never changed [LAW-9].
@@ -30,20 +30,20 @@ type Activity struct {
 	ID        int64 // grows with time
 	At        time.Time
 	Actor     Actor
-	Agency    AgencyID // whose entry it is; zero: none
+	Agency    AgencyID // that the entry belongs to; zero: none
 	Vehicle   VehicleID
 	Booking   int64 // zero: none
 	Action    string
 	Attention *Attention
-	// The parameters of a request that is no command, as values of JSON; nil: none.
+	// The parameters of a request other than a command, as JSON values; nil: none.
 	Details   map[string]any
 	Outcome   Outcome
 	Code      Code // of the error; empty: none
 	Command   CommandID
 	RequestID uuid.UUID
 	Latency   time.Duration
-	Late      bool   // a late answer settled the command after all
-	Note      string // a person's words; empty: none
+	Late      bool   // the command was settled by a late answer
+	Note      string // free text from a person; empty: none
 }
 
 // Activity returns the audit log entry of a settled command.

@@ -4,7 +4,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Role is what an actor may do.
+// Role decides what an actor may do.
 type Role string
 
 const (
@@ -13,21 +13,21 @@ const (
 	System Role = "system" // Motorpool itself, when it settles a command without a waiter
 )
 
-// Actor is who asks for something.
+// Actor is the caller of a request, or Motorpool itself.
 type Actor struct {
 	Subject string
 	Role    Role
 	Agency  AgencyID // zero: not bound to one
 }
 
-// Sees reports whether the actor may know of what belongs to an agency.
+// Sees reports whether the actor may see vehicles and commands of an agency.
 func (a Actor) Sees(owner AgencyID) bool { return a.Agency == 0 || a.Agency == owner }
 
 // AgencyID identifies an agency, the tenant that owns vehicles. Zero means none:
 // an administrator without one sees every agency.
 type AgencyID int64
 
-// ListedAgency is an agency with how much it owns.
+// ListedAgency is an agency with the numbers of its vehicles and stations.
 type ListedAgency struct {
 	Agency
 	Vehicles, Stations int
@@ -38,17 +38,17 @@ type Agency struct {
 	ID   AgencyID
 	Code string // short, unique, such as "MUC"
 	Name string
-	// Commands that open a vehicle go to units that check no expiry, too.
+	// Commands that open a vehicle are sent even to units that check no expiry.
 	BestEffortUnlock bool
 }
 
-// Author is who changes something that is no vehicle's, as the activity history names it.
+// Author is the actor of a change that concerns no vehicle, as the audit log names it.
 type Author struct {
 	Actor
-	RequestID uuid.UUID // of the request that did; zero: there was none
+	RequestID uuid.UUID // of the request that made the change; zero: none
 }
 
-// OperatorAt is an author who works on the record itself, past the service.
+// OperatorAt returns the author of changes made directly in the database, with an account's name.
 func OperatorAt(account string) Author {
 	return Author{Actor: Actor{Subject: account, Role: System}}
 }

@@ -16,7 +16,7 @@ const (
 	Interrupted   = "interrupted"
 )
 
-// ByHalt is our own reason for a command that expired: a halt kept it from leaving.
+// ByHalt is Motorpool's reason for a command that expired: a halt kept it from being published.
 const ByHalt = "halted"
 
 // Details of StateConflict.
@@ -27,26 +27,25 @@ const (
 )
 
 // remembersRejection reports whether a unit remembers that it rejected a command for this reason
-// [CMD-4].
-// Where it does not, it judges the next copy of the same message anew.
+// [CMD-4]. If not, it checks the next copy of the same message again.
 func remembersRejection(reason string) bool { return reason != BadSignature && reason != WrongAudience }
 
-// Answer is what a unit says about a command.
+// Answer is a unit's message about a command.
 type Answer struct {
 	Command CommandID
 	State   State // Received, Succeeded, Rejected or Failed [ACK-1]
 	At      time.Time
 	Reason  string
 	Detail  string
-	Report  *Report // what the command changed [ACK-2]; nil: nothing said
+	Report  *Report // what the command changed [ACK-2]; nil: not reported
 	Trace   string  // the traceparent of the command, which the unit returns [ACK-5]; empty: none
 }
 
-// Forgotten reports whether the unit does not remember its answer. Such a rejection says nothing of
-// other copies of the command, which may still be on their way.
+// Forgotten reports whether the unit does not remember its answer. After such a rejection another
+// copy of the command, still in transit, may be executed.
 func (a Answer) Forgotten() bool { return a.State == Rejected && !remembersRejection(a.Reason) }
 
-// Settles returns the state that the answer brings its command to.
+// Settles returns the state that the command enters with this answer.
 func (a Answer) Settles() State {
 	if a.Forgotten() {
 		return Unknown

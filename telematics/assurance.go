@@ -8,24 +8,23 @@ import "time"
 const WorstLateness = 90 * time.Second
 
 // AnswerWithin is how long after the deadline of a command its answer may come where answers name
-// no command: WorstLateness, and what the unit and the clocks take.
+// no command: WorstLateness, plus the unit's processing time and the difference of the clocks.
 const AnswerWithin = WorstLateness + 10*time.Second
 
-// RepeatedWithin is how long after an answer the same one can come again, to a command that was
-// requested by then: the unit repeats it when it connects again (QoS 1), and gets no command if it
-// was silent for longer.
+// RepeatedWithin is how long after an answer a duplicate of it can arrive and be taken for the
+// answer to a newer command: the unit repeats it when it reconnects (QoS 1), and a unit that was
+// silent for longer gets no command.
 const RepeatedWithin = OnlineFor + WorstLateness
 
 // actuatorTime is how long a vehicle may take until it reports what a command has changed.
 const actuatorTime = 20 * time.Second
 
-// AcceptedByUnit is our own detail of a command with an unknown outcome: its unit has said that it
-// accepted it, and no report has confirmed it.
+// AcceptedByUnit is Motorpool's detail of a command with an unknown outcome: the unit answered that
+// it accepted the command, and no report has confirmed it.
 const AcceptedByUnit = "accepted by the unit"
 
 // SetAssurance fills in what the unit's dialect guarantees for a command, how the command is
-// confirmed, and its lane, by the vehicle's record. All commands of a unit whose answers name no
-// command share a lane.
+// confirmed, and its lane. All commands of a unit whose answers name no command share a lane.
 func (ds Dialects) SetAssurance(c *Command, t *Twin) {
 	d, ok := ds.Find(t.Protocol)
 	if !ok {
@@ -40,7 +39,8 @@ func (ds Dialects) SetAssurance(c *Command, t *Twin) {
 	}
 }
 
-// UnknownDetail returns our own detail of a command that ends with an unknown outcome.
+// UnknownDetail returns the detail of a command that ends with an unknown outcome: AcceptedByUnit
+// if the unit has accepted it (received is not zero) without confirming its execution, else empty.
 func (c *Command) UnknownDetail(received time.Time) string {
 	if received.IsZero() || c.Assurance.Confirmed && !c.ByReport {
 		return ""
@@ -48,7 +48,7 @@ func (c *Command) UnknownDetail(received time.Time) string {
 	return AcceptedByUnit
 }
 
-// DoneBy returns when the vehicle reports what the command has changed, if it was executed at all.
+// DoneBy returns the latest time by which a vehicle that executed the command reports its effect.
 func (c *Command) DoneBy() time.Time {
 	if !c.ReceivedAt.IsZero() {
 		return c.ReceivedAt.Add(actuatorTime)
@@ -56,13 +56,13 @@ func (c *Command) DoneBy() time.Time {
 	return c.SentAt.Add(WorstLateness + actuatorTime)
 }
 
-// AwaitsAnswer reports whether an answer of its unit that names no command can be to this one. As
-// long as it does, the unit gets no other.
+// AwaitsAnswer reports whether an answer that names no command may belong to this one. Until that
+// is ruled out, the unit gets no other command.
 func (c *Command) AwaitsAnswer(now time.Time) bool {
 	return c.Lane == UnitLane && (c.State.IsOpen() || c.State != Expired && c.ReceivedAt.IsZero() && now.Before(c.AnswerBy))
 }
 
-// Bits returns the promises as the bits by which they are stored.
+// Bits encodes the promises as a bit set, for storage.
 func (p Promises) Bits() (bits int16) {
 	for i, holds := range [...]bool{p.Signed, p.Expiring, p.Deduplicated, p.Correlated, p.Confirmed} {
 		if holds {
@@ -72,8 +72,8 @@ func (p Promises) Bits() (bits int16) {
 	return bits
 }
 
-// PromisesOf returns the promises that were stored; nil: by a version that knew protocol v1 alone,
-// which keeps all of them.
+// PromisesOf decodes stored promises. Nil was stored by a version that had only protocol v1, which
+// keeps all of them.
 func PromisesOf(bits *int16) Promises {
 	if bits == nil {
 		return Promises{Signed: true, Expiring: true, Deduplicated: true, Correlated: true, Confirmed: true}
@@ -83,7 +83,7 @@ func PromisesOf(bits *int16) Promises {
 }
 
 // Confirmation returns what a vehicle must report before an action counts as executed; nil: the
-// unit's answer is enough, or its protocol is not spoken.
+// unit's answer is enough, or this version lacks its protocol.
 func (ds Dialects) Confirmation(t *Twin, a Action) map[Field]any {
 	d, ok := ds.Find(t.Protocol)
 	if !ok {
@@ -92,7 +92,7 @@ func (ds Dialects) Confirmation(t *Twin, a Action) map[Field]any {
 	return d.Confirmation(t.Installation, a)
 }
 
-// Confirms reports whether each of some values was reported for a time after an instant.
+// Confirms reports whether every one of the values was reported with a time later than after.
 func (s Snapshot) Confirms(values map[Field]any, after time.Time) bool {
 	for field, value := range values {
 		if reading, ok := s[field]; !ok || !reading.At.After(after) || !field.Same(reading.Value, value) {
@@ -102,9 +102,9 @@ func (s Snapshot) Confirms(values map[Field]any, after time.Time) bool {
 	return len(values) > 0
 }
 
-// Contradicts reports whether one of some values was reported to be another, for a time after an
-// instant. A value without a time contradicts nothing: it is new only where it has changed, and so
-// has been as it should in between.
+// Contradicts reports whether, for one of the fields, another value was reported with a time later
+// than after. An undated reading contradicts nothing: it is new only if the value has changed, so
+// the expected value may have held in between.
 func (s Snapshot) Contradicts(values map[Field]any, after time.Time) bool {
 	for field, value := range values {
 		reading := s[field]
@@ -115,8 +115,8 @@ func (s Snapshot) Contradicts(values map[Field]any, after time.Time) bool {
 	return false
 }
 
-// differs reports whether the snapshot has another value of each of the fields: only then can the
-// values be reported as a change.
+// differs reports whether the snapshot has, for every field, a value other than the given one: only
+// then can a report show the values as a change.
 func (s Snapshot) differs(values map[Field]any) bool {
 	for field, value := range values {
 		if reading, ok := s[field]; !ok || reading.Value == nil || field.Same(reading.Value, value) {
@@ -126,15 +126,16 @@ func (s Snapshot) differs(values map[Field]any) bool {
 	return true
 }
 
-// Recognise reports whether an answer that names no command can be to one of a vehicle's unit.
+// Recognise reports whether an answer that names no command can belong to c. It is true unless the
+// dialect of the vehicle's unit rules it out.
 func (ds Dialects) Recognise(t *Twin, c *Command, a Answer) bool {
 	d, _ := ds.Find(t.Protocol)
 	r, ok := d.(Recogniser)
 	return !ok || t.Unit != c.Unit || r.Recognises(t.Installation, c, a)
 }
 
-// MayRepeat reports whether an answer to a command, given that it can be to an earlier one as well,
-// can be that one's, once more.
+// MayRepeat reports whether an answer that fits both c and an earlier command may be a duplicate of
+// the earlier command's answer.
 func (c *Command) MayRepeat(a Answer, earlier *Command) bool {
 	answered := earlier.Completed
 	if earlier.ReceivedAt.After(answered) {

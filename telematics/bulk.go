@@ -9,16 +9,16 @@ import (
 // MaxBulk is the largest number of vehicles of one bulk command.
 const MaxBulk = 1000
 
-// BulkFor is how long an order to many vehicles may turn to another one. What it has turned
-// to by then is decided within bulkGrace, clocks that differ included. A vehicle for which
-// there is neither a command nor a refusal after both has been forgotten by an instance that
-// died, and nothing was sent to it.
+// BulkFor is how long a bulk may start commands for further vehicles. The commands started by then
+// are stored or refused within bulkGrace, which includes the difference of clocks. If a vehicle has
+// neither a command nor a refusal after both, the instance died before it came to the vehicle, and
+// nothing was sent.
 const (
 	BulkFor   = 30 * time.Second
 	bulkGrace = 15 * time.Second
 )
 
-// Bulk is an order to many vehicles.
+// Bulk is one order to many vehicles.
 type Bulk struct {
 	ID        BulkID
 	Action    Action
@@ -27,18 +27,19 @@ type Bulk struct {
 	Actor     Actor
 	RequestID uuid.UUID
 	Requested time.Time
-	Key       *IdempotencyKey // under which it was asked for; not read back
+	Key       *IdempotencyKey // of the request; not loaded from the store
 	Items     []BulkItem      // one for each vehicle, in their order
 }
 
-// BulkItem is what became of one vehicle of a bulk.
+// BulkItem is the result of a bulk for one vehicle.
 type BulkItem struct {
 	Vehicle VehicleID
 	Command *Command // nil: none was made, or not yet
 	Refusal *Error   // why none was made
 }
 
-// Abandoned returns the refusal of a vehicle that no instance will command any more, or nil.
+// Abandoned returns the error for a vehicle without a result to which no instance will send a
+// command any more; nil: one still may.
 func (b Bulk) Abandoned(now time.Time) *Error {
 	if now.Sub(b.Requested) <= BulkFor+bulkGrace {
 		return nil

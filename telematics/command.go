@@ -19,61 +19,62 @@ const (
 // CommandID identifies a command here and on the wire (jti).
 type CommandID = uuid.UUID
 
-// Command is one order to one vehicle, and what became of it.
+// Command is one order to one vehicle, with its progress and result. Fields marked "not loaded" are
+// set when it is accepted, and zero when it is read from the store.
 type Command struct {
 	ID       CommandID
 	Vehicle  VehicleID
 	Agency   AgencyID
-	Unit     Unit     // that was asked; only its word counts [ACK-4]
-	Protocol Protocol // of the unit; not read back
-	// Of the unit; not read back.
+	Unit     Unit     // the addressee; only its answers count [ACK-4]
+	Protocol Protocol // of the unit; not loaded
+	// Of the unit; not loaded.
 	Installation Installation
-	// The version of the vehicle's record by which it was accepted; zero: not to be checked; not
-	// read back.
+	// The Twin.Version with which it was accepted, which a claim checks; zero: no check; not
+	// loaded.
 	Version   int64
 	Action    Action
-	Attention *Attention // parameters; nil but for AttentionSignal
+	Attention *Attention // parameters; only for AttentionSignal, else nil
 	Lane      Lane
 	Seq       int64  // grows within a lane, gaps allowed
-	Instance  string // of Motorpool, where the caller waits
+	Instance  string // the Motorpool instance at which the caller waits
 	Actor     Actor
 	RequestID uuid.UUID
-	Bulk      BulkID          // the order to many vehicles that it is part of
-	Booking   int64           // whose client ordered it; zero: none
-	Key       *IdempotencyKey // under which it was asked for; not read back
+	Bulk      BulkID          // the bulk that it is part of; uuid.Nil: none
+	Booking   int64           // on behalf of which it was ordered; zero: none
+	Key       *IdempotencyKey // of the request; not loaded
 	State     State
-	Reason    string // the unit's, from a closed list [CMD-4]; ByHalt is ours
-	Detail    string // the unit's, such as "moving"
+	Reason    string // from the unit, of a closed list [CMD-4]; ByHalt is Motorpool's
+	Detail    string // from the unit, such as "moving"; or AcceptedByUnit
 	Reported  *Report
-	Late      bool // settled by an answer that came after the command was believed over
-	Overruled bool // its unit had rejected it, and said later that it was executed
+	Late      bool // its result is of an answer that came after it was settled
+	Overruled bool // the unit first rejected it, and answered later that it was executed
 	Attempts  int
 	Requested time.Time
 	SentAt    time.Time // zero: never
 	// When it was published again, up to MaxRetransmissions times; fewer than Attempts-1 where an
-	// instance ended before it had written them down.
+	// instance ended before it had stored them.
 	Retransmitted []time.Time
 	ReceivedAt    time.Time
 	Completed     time.Time
 	Deadline      time.Time // Requested plus the budget
-	// Until when its answer may come, where it names no command; zero: it has come, or names one.
+	// Latest arrival of an answer that names no command; zero: it has come, or answers name theirs.
 	AnswerBy time.Time
 	// The guarantees of its unit when it was accepted.
 	Assurance Promises
-	// It has succeeded once its vehicle reports so: its unit says only that it accepted it.
+	// It succeeds when a report shows its effect: the unit answers only that it accepted it.
 	ByReport bool
-	// No report can show that: the vehicle has reported it before, or never reported the fields.
+	// No report can show that: the vehicle had reported the values before, or never the fields.
 	ReportedBefore bool
-	// Its outcome was unknown, and its vehicle has reported since that it was not executed.
+	// Its outcome was unknown, and a later report shows that it was not executed.
 	Contradicted bool
-	Trace        string // the traceparent that is signed; empty: none; not recorded
+	Trace        string // the traceparent that is signed; empty: none; not stored
 }
 
-// MaxRetransmissions bounds the retransmissions of which the time is recorded. A command has six
-// within MaxBudget. Half still has them; double takes 60 bytes more of a command that goes wrong.
+// MaxRetransmissions is how many retransmission times of a command are stored. A command has six
+// within MaxBudget. Half still holds them; double takes 60 bytes more for a command that fails.
 const MaxRetransmissions = 15
 
-// Publications returns when the command was published, as far as that is recorded.
+// Publications returns the recorded times at which the command was published.
 func (c *Command) Publications() []time.Time {
 	if c.SentAt.IsZero() {
 		return nil
@@ -94,7 +95,7 @@ func (c *Command) Expires() time.Time {
 	return t
 }
 
-// Budget returns how long the caller was ready to wait.
+// Budget returns how long the caller waits for the answer at most.
 func (c Command) Budget() time.Duration { return c.Deadline.Sub(c.Requested) }
 
 // Latency returns the time from the request to its settlement, zero while open.
@@ -105,7 +106,7 @@ func (c Command) Latency() time.Duration {
 	return c.Completed.Sub(c.Requested)
 }
 
-// Claims is what a signed command says [CMD-2].
+// Claims is the content of a signed command [CMD-2].
 type Claims struct {
 	Command   CommandID
 	Unit      Unit
@@ -118,7 +119,7 @@ type Claims struct {
 	Trace     string    // W3C traceparent; empty: none
 }
 
-// Claims returns what is signed for the command.
+// Claims returns the content to be signed for the command.
 func (c *Command) Claims() Claims {
 	return Claims{
 		Command: c.ID, Unit: c.Unit, Action: c.Action, Attention: c.Attention, Lane: c.Lane, Seq: c.Seq,
@@ -129,18 +130,18 @@ func (c *Command) Claims() Claims {
 // KeptFor is how long a repeated request is recognised by its idempotency key.
 const KeptFor = 24 * time.Hour
 
-// IdempotencyKey is a caller's own name for one request, under which it may be repeated
-// without being carried out twice. Its scope is the caller.
+// IdempotencyKey is a caller's name for one request: repeated under the same key, the request
+// is not executed twice. Its scope is the caller.
 type IdempotencyKey struct {
 	Agency      AgencyID // of the caller; zero: not bound to one
 	Subject     string
 	Key         string
-	Fingerprint [sha256.Size]byte // of the request: another one under the same key is a mistake
+	Fingerprint [sha256.Size]byte // of the request; another one under the same key is an error
 }
 
 // CommandQuery selects commands. Zero fields select everything.
 type CommandQuery struct {
-	Agency  AgencyID // that gave them
+	Agency  AgencyID // of the command
 	Vehicle VehicleID
 	Actor   string    // subject
 	States  []State   // nil: all; empty: none
@@ -150,7 +151,7 @@ type CommandQuery struct {
 	Limit   int       // at most this many; zero: any number
 }
 
-// BulkID identifies an order to many vehicles; uuid.Nil: to one.
+// BulkID identifies a bulk; uuid.Nil: an order to one vehicle.
 type BulkID = uuid.UUID
 
 // Halt stops all commands of an agency, or of all agencies, before they are published.
@@ -161,7 +162,7 @@ type Halt struct {
 	Since  time.Time
 }
 
-// HaltEffect counts what a halt stops now.
+// HaltEffect counts the vehicles and commands that a halt affects now.
 type HaltEffect struct {
 	Vehicles int // of its agencies
 	Withheld int // open commands that are not recorded as sent: they are not sent
@@ -181,14 +182,14 @@ func (hs Halts) Stops(agency AgencyID) (Halt, bool) {
 	return Halt{}, false
 }
 
-// HaltChange says that a halt was put in force, has another reason, or was lifted.
+// HaltChange is a halt that was put in force, got another reason, or was lifted.
 type HaltChange struct {
 	Halt
 	InForce bool
 }
 
-// Changes returns how the halts in force differ from what they were before. A halt that is the same
-// but for its reason is in force anew.
+// Changes returns the difference from the halts that were in force before. A halt with another
+// reason or start is returned as put in force.
 func (hs Halts) Changes(before Halts) []HaltChange {
 	var changes []HaltChange
 	for _, h := range before {
@@ -204,7 +205,7 @@ func (hs Halts) Changes(before Halts) []HaltChange {
 	return changes
 }
 
-// Event returns the event of a change, which is of no vehicle.
+// Event returns the event of the change. It belongs to no vehicle.
 func (c HaltChange) Event(at time.Time) Event {
 	return Event{Kind: HaltEvent, Agency: c.Agency, At: at, Halt: &c}
 }

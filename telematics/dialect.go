@@ -8,51 +8,51 @@ import (
 	"time"
 )
 
-// Protocol is the name, in a vehicle's record, of the dialect that its unit speaks.
+// Protocol is the name, in a vehicle's row, of the dialect that its unit speaks.
 type Protocol string
 
-// DefaultProtocol is that of a record which names none.
+// DefaultProtocol is the protocol of a vehicle whose row names none.
 const DefaultProtocol Protocol = "v1"
 
-// Means reports whether two names are of the same protocol.
+// Means reports whether two names mean the same protocol; an empty one means DefaultProtocol.
 func (p Protocol) Means(other Protocol) bool {
 	return cmp.Or(p, DefaultProtocol) == cmp.Or(other, DefaultProtocol)
 }
 
-// Dialect is the codec of one protocol: all that differs between units that speak
-// differently. No caller asks which one it has. A dialect keeps no state, so that any
+// Dialect is the codec of one protocol: everything that differs between protocols.
+// No caller checks which dialect it has. A dialect keeps no state, so that any
 // instance can read any message, and is safe for concurrent use.
 //
 // It must keep the laws that protocol v1 keeps; package dialecttest checks them.
-// What its units do not check themselves, its Promises say.
+// Its Promises state which of them its units enforce themselves.
 type Dialect interface {
 	Protocol() Protocol
-	// Actions lists the commands that it can carry to a unit that is installed so, or says what of
-	// the installation it does not understand. The caller changes nothing in the list.
+	// Actions lists the actions that it can encode for a unit with this installation. The error
+	// states which setting is not valid. The caller must not change the list.
 	Actions(Installation) ([]Action, error)
-	// Promises returns what holds of a command to a unit that is installed so.
+	// Promises returns the guarantees for a command to a unit with this installation.
 	Promises(Installation, Action) Promises
-	// Confirmation returns what the vehicle must report before such a command counts as executed:
-	// each of the values, none of which was reported before the command left. Nil: the unit's
-	// answer is enough. Where it is not, the answer that it has taken the command is Received; a
-	// codec that reads an answer without knowing its command may say Succeeded, which then counts
+	// Confirmation returns the values that the vehicle must report before such a command counts as
+	// executed: all of them, in reports made after the command was published. Nil: the unit's
+	// answer is enough. If it is not, the answer that accepts the command is Received; a codec
+	// that decodes an answer without knowing its command may return Succeeded, which then counts
 	// as Received.
 	Confirmation(Installation, Action) map[Field]any
-	// Filters returns the subscriptions by which units are heard.
+	// Filters returns the MQTT subscriptions for the messages of all units.
 	Filters() Filters
-	// PresenceOf returns the topic on which what a unit said of its presence is retained; empty:
-	// nothing is.
+	// PresenceOf returns the topic on which the presence of a unit is retained; empty: it is not
+	// retained.
 	PresenceOf(Unit) string
-	// ParseTopic returns the unit that a topic of its filters names, and what of the unit
-	// the topic is about, where it says so. The unit must stand in the topic where the MQTT
-	// broker's access rules demand the sender's own name: nothing else says who spoke
+	// ParseTopic returns the unit that a topic of its filters names, and the subject, if the
+	// topic names one. The unit must be the level of the topic in which the MQTT broker's
+	// access rules require the sender's user name: nothing else identifies the sender
 	// [TOP-1]. It is called for each message, so it allocates nothing unless it fails.
 	ParseTopic(topic string) (u Unit, subject string, err error)
-	// DecodeAnswer, DecodeReport and DecodePresence read what arrived by the filter of that
-	// name, at the instant received. What carries no time is given that instant. What is
-	// unsound in part is left out and listed; what the dialect has no field for is a report
-	// without values. A message of another kind, where kinds share a topic, is ErrOtherKind. An
-	// answer that names no command, where the promises say so, has the command NoCommand.
+	// DecodeAnswer, DecodeReport and DecodePresence decode a message that matched the filter of
+	// that kind and arrived at received. A message without a time gets that instant. Values that
+	// are not valid are left out and listed; a report with no known field has no values. A
+	// message of another kind, if kinds share a topic, is ErrOtherKind. If answers are not
+	// Correlated, the command of an answer is NoCommand.
 	DecodeAnswer(m Message, received time.Time) (Answer, []Dropped, error)
 	DecodeReport(m Message, received time.Time) (Report, []Dropped, error)
 	DecodePresence(m Message, received time.Time) (Presence, error)
@@ -61,27 +61,27 @@ type Dialect interface {
 	Encode(c *Command, s Signer) (Transmission, error)
 }
 
-// Recogniser is a dialect whose answers name no command, and yet say something of theirs. Without
-// it each answer can be to any command.
+// Recogniser is a dialect whose answers name no command, but hold details that rule out some.
+// Without it an answer can belong to any command.
 type Recogniser interface {
-	// Recognises reports whether an answer can be to a command of a unit that is installed so.
+	// Recognises reports whether an answer can belong to a command, given the unit's installation.
 	Recognises(Installation, *Command, Answer) bool
 }
 
-// ErrOtherKind says that a message is of another kind than it was read as.
+// ErrOtherKind is returned for a message of another kind than the one to be decoded.
 var ErrOtherKind = errors.New("message of another kind")
 
-// Promises is what a unit does itself about a command. Where it does not, the service can only be
-// more careful, and must show it.
+// Promises are the guarantees that a unit itself gives for a command. Where one is missing, the
+// service is more careful, and must show that to the caller.
 type Promises struct {
-	Signed       bool // it executes nothing without our signature
+	Signed       bool // it executes nothing without the fleet's signature
 	Expiring     bool // it starts nothing after its expiry
-	Deduplicated bool // it does not execute again what it hears again
+	Deduplicated bool // it executes a command once, however often it arrives
 	Correlated   bool // its answer names the command
 	Confirmed    bool // a success means done, not accepted
 }
 
-// And returns what holds by both.
+// And returns the promises that both p and q give.
 func (p Promises) And(q Promises) Promises {
 	return Promises{
 		Signed: p.Signed && q.Signed, Expiring: p.Expiring && q.Expiring, Deduplicated: p.Deduplicated && q.Deduplicated,
@@ -89,8 +89,8 @@ func (p Promises) And(q Promises) Promises {
 	}
 }
 
-// Installation is how a unit is built into its vehicle, in the words of its protocol: which output
-// it locks the doors by, the PIN that it was given. Its values may be secret.
+// Installation is how a unit is built into its vehicle, as settings of its protocol: for example
+// the output that locks the doors, or the unit's PIN. Its values may be secret.
 type Installation map[string]string
 
 // Filters are the subscriptions of a dialect, one for each kind of message. Each kind has a
@@ -108,30 +108,30 @@ func SharedFilter(group, filter string) string { return "$share/" + group + "/" 
 // MaxMessage is the largest message that is read, in bytes [TEL-4].
 const MaxMessage = 64 << 10
 
-// Message is what a unit said, as it came from the MQTT broker.
+// Message is a message of a unit, as it came from the MQTT broker.
 type Message struct {
-	Dialect  Dialect // in which it was said
+	Dialect  Dialect // that decodes it
 	Unit     Unit
-	Subject  string // what of the unit it is about, where the topic says so: a metric, a command
+	Subject  string // from the topic, if it names one: a metric, a command
 	Payload  []byte
-	Retained bool // the MQTT broker's memory
+	Retained bool // the MQTT broker had retained it
 	// The MQTT broker may have delivered it before (DUP).
 	Repeated bool
 }
 
-// Transmission is a command as it goes on the air, never retained [LAW-4].
+// Transmission is a command as it is published, never retained [LAW-4].
 type Transmission struct {
 	Unit    Unit // that it is for
 	Topic   string
 	Payload []byte
 	QoS     byte
-	// LeaveBefore is when it could arrive too late: at the expiry that the unit checks, or
-	// much sooner where it checks none.
+	// LeaveBefore is when it must be published at the latest: at the expiry that the unit
+	// checks, or much sooner if it checks none.
 	LeaveBefore time.Time
-	// EndOfSecond delays it to the end of a second, where reports in whole seconds confirm it: what
-	// they date to the second in which it leaves confirms nothing.
+	// EndOfSecond delays it to the end of a second, for a command that is confirmed by reports with
+	// times in whole seconds: a report dated to the second of the publication confirms nothing.
 	EndOfSecond bool
-	Once        bool // the unit would execute a repetition: what may have left is not sent again
+	Once        bool // the unit would execute a repetition: never retransmit it
 	Repeated    bool // it was published before, and the unit has not given its final answer
 }
 
@@ -140,10 +140,10 @@ type Signer interface {
 	Sign(Claims) ([]byte, error)
 }
 
-// Dialects are those that are spoken.
+// Dialects are the dialects that the service supports.
 type Dialects []Dialect
 
-// Find returns the dialect that a record names.
+// Find returns the dialect of a protocol, or false if it is not supported.
 func (ds Dialects) Find(p Protocol) (Dialect, bool) {
 	for _, d := range ds {
 		if d.Protocol().Means(p) {
@@ -173,8 +173,8 @@ func hasMessage(d Dialect, i Installation, a Action) bool {
 	return err == nil && slices.Contains(actions, a)
 }
 
-// Assurance returns what holds of a command to a vehicle's unit; nothing, where its protocol is not
-// spoken.
+// Assurance returns the guarantees for a command to a unit of a protocol; none, if the protocol is
+// not supported.
 func (ds Dialects) Assurance(p Protocol, i Installation, a Action) Promises {
 	d, ok := ds.Find(p)
 	if !ok {
@@ -183,8 +183,8 @@ func (ds Dialects) Assurance(p Protocol, i Installation, a Action) Promises {
 	return d.Promises(i, a)
 }
 
-// Promises returns what holds of each command that can be carried to a vehicle's unit, and whether
-// there is one.
+// Promises returns the guarantees that hold for every command to a vehicle's unit, or false if it
+// can get no command.
 func (ds Dialects) Promises(v Vehicle) (all Promises, ok bool) {
 	d, ok := ds.Find(v.Protocol)
 	if !ok || v.Unit == "" {
@@ -201,7 +201,7 @@ func (ds Dialects) Promises(v Vehicle) (all Promises, ok bool) {
 	return all, true
 }
 
-// Encode returns the command as it goes on the air in the dialect of its vehicle.
+// Encode returns the command as it is published, in the dialect of its vehicle.
 func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	d, ok := ds.Find(c.Protocol)
 	if !ok {
@@ -212,8 +212,8 @@ func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	return t, err
 }
 
-// Refuse says why a vehicle cannot be asked to do a now, by its abilities, its dialect and
-// what is known of its unit; nil: nothing speaks against it.
+// Refuse returns the reason why action a cannot be sent to a vehicle now: its abilities, its
+// dialect or its contact; nil: it can be sent.
 func (ds Dialects) Refuse(t *Twin, a Action, now time.Time) *Error {
 	if t.Unit == "" {
 		return NoUnit()
@@ -235,8 +235,8 @@ func (ds Dialects) Refuse(t *Twin, a Action, now time.Time) *Error {
 	return nil
 }
 
-// isHere reports whether a unit is known to be online. One that publishes no presence is by what it
-// reports.
+// isHere reports whether a unit is known to be online. For a dialect without presence, recent
+// messages are enough.
 func isHere(d Dialect, c Contact, now time.Time) bool {
 	said := c.Status == Online || d.Filters().Presence == ""
 	return said && c.At(now) == Online

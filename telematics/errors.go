@@ -7,8 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Code names an error for programs. What each means over HTTP is one table in
-// package httpapi.
+// Code names an error for programs. A table in package httpapi maps each to its HTTP status.
 type Code string
 
 const (
@@ -28,20 +27,20 @@ const (
 	CommandsHalted        Code = "commands_halted"
 	IdempotencyInProgress Code = "idempotency_in_progress"
 	IdempotencyMismatch   Code = "idempotency_mismatch"
-	// In the audit log: answered from an earlier request.
+	// Only in the audit log: answered with the result of an earlier request.
 	IdempotencyReplayed Code = "idempotency_replayed"
 	Internal            Code = "internal"
 )
 
-// Error is the one shape of an error at a border: a code and a message for the
-// caller, a cause for us.
+// Error is the error that callers of the service get: a code and a message for the
+// caller, a cause for the log.
 type Error struct {
 	Code       Code
 	Message    string        // a sentence for a person
 	Retryable  bool          // sending the same again is safe and sensible
-	RetryAfter time.Duration // when to send it again, or to look again; zero: no use
+	RetryAfter time.Duration // when to send it again, or to read again; zero: of no use
 	Outcome    Outcome       // commands only
-	Command    CommandID     // the command that it is about; zero: none
+	Command    CommandID     // the command concerned; zero: none
 	Reason     string        // the unit's, where it gave one
 	Detail     string        // the unit's, where it gave one
 	Cause      error         // never shown to the caller
@@ -58,7 +57,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// When to try, or to look, again.
+// When to retry, or to read again.
 const (
 	retryConflict    = 30 * time.Second // a door is closed, a drive ends
 	retryUnavailable = 5 * time.Second
@@ -68,8 +67,8 @@ const (
 	retryEquipment   = time.Hour // another unit, or another version of its firmware
 )
 
-// NoSuchVehicle is the error for a vehicle that is unknown, or not the caller's:
-// the two read the same.
+// NoSuchVehicle is the error for a vehicle that does not exist, or is not the caller's: the
+// message is the same.
 func NoSuchVehicle(id VehicleID) *Error {
 	return &Error{Code: VehicleNotFound, Message: fmt.Sprintf("There is no vehicle %d.", id)}
 }
@@ -79,7 +78,7 @@ func NoSuchCommand(id CommandID) *Error {
 	return &Error{Code: CommandNotFound, Message: fmt.Sprintf("There is no command %s.", id)}
 }
 
-// NoSuchBulk is the error for an order to many vehicles that is unknown, or not the caller's.
+// NoSuchBulk is the error for a bulk that is unknown, or not the caller's.
 func NoSuchBulk(id BulkID) *Error {
 	return &Error{Code: BulkNotFound, Message: fmt.Sprintf("There is no bulk %s.", id)}
 }
@@ -90,14 +89,14 @@ func NoUnit() *Error {
 		Message: "No telematics unit is installed in this vehicle; nothing was sent."}
 }
 
-// NotSupported is the error for an action that the vehicle does not have.
+// NotSupported is the error for an action that the vehicle does not support.
 func NotSupported(a Action) *Error {
 	return &Error{Code: CommandNotSupported, Outcome: NotExecuted, RetryAfter: retryEquipment, Reason: Unsupported,
 		Message: fmt.Sprintf("This vehicle does not support %s.", a)}
 }
 
-// BestEffortDenied is the error for an action that opens a vehicle whose unit checks no expiry,
-// where the agency has not allowed that.
+// BestEffortDenied is the error for an action that opens a vehicle whose unit checks no expiry, if
+// its agency has not allowed that.
 func BestEffortDenied(a Action) *Error {
 	return &Error{Code: BestEffortIsDenied, Outcome: NotExecuted, RetryAfter: retryEquipment,
 		Message: fmt.Sprintf("The unit of this vehicle checks no expiry, so that it may execute %s up to %v late, when no client stands at the vehicle; nothing was sent. "+
@@ -118,15 +117,15 @@ func InProgress(occupant *Command, now time.Time) *Error {
 		Message: fmt.Sprintf("The command %s of this vehicle is still open; nothing was sent.", occupant.Action)}
 }
 
-// Unanswered is the error for a command to a unit whose answers name none, while an earlier one may
-// still be answered: the answer could be taken for that of the new one.
+// Unanswered is the error for a command to a unit whose answers name no command, while an earlier
+// command may still be answered: its answer could be taken for that of the new one.
 func Unanswered(earlier *Command, now time.Time) *Error {
 	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
 		RetryAfter: max(earlier.AnswerBy.Sub(now), time.Second), Command: earlier.ID,
 		Message: fmt.Sprintf("The unit may still answer the command %s, and its answers name no command; nothing was sent.", earlier.Action)}
 }
 
-// UnitOffline is the error for a unit that is offline by its last message.
+// UnitOffline is the error for a unit that cannot be reached, by its contact.
 func UnitOffline(c Contact, now time.Time) *Error {
 	seen := "it was never seen"
 	if !c.LastSeen.IsZero() {
@@ -136,45 +135,45 @@ func UnitOffline(c Contact, now time.Time) *Error {
 		Message: fmt.Sprintf("The vehicle is %s (%s); nothing was sent.", c.At(now), seen)}
 }
 
-// Unavailable is the error for a server of the installation that is unavailable; nothing was
-// executed.
+// Unavailable is the error for a dependency of Motorpool, named by what, that is unavailable;
+// nothing was executed.
 func Unavailable(what string, cause error) *Error {
 	return &Error{Code: TelematicsUnavailable, Outcome: NotExecuted, Retryable: true, RetryAfter: retryUnavailable,
 		Message: fmt.Sprintf("%s is not available; nothing was sent.", what), Cause: cause}
 }
 
-// UnknownProtocol is the error for a vehicle whose record names a protocol that this version does
-// not have: another version may, while one replaces the other.
+// UnknownProtocol is the error for a vehicle whose row names a protocol that this version does not
+// have. It is retryable: during an upgrade, another version may have it.
 func UnknownProtocol(p Protocol) *Error {
 	return Unavailable(fmt.Sprintf("The protocol %q of the vehicle's unit", p), nil)
 }
 
-// Halted is the error for a command that an operator's halt keeps from leaving.
+// Halted is the error for a command that is not sent because of an operator's halt.
 func Halted(h Halt) *Error {
 	return &Error{Code: CommandsHalted, Outcome: NotExecuted, Retryable: true, RetryAfter: retryHalted,
 		Message: fmt.Sprintf("An operator has halted commands%s; nothing was sent.", reasonText(h.Why))}
 }
 
 // StillOpen is the error for a request that is repeated while the first one is in flight.
-// Its command is NoCommand until there is one.
+// Pass NoCommand while the first one has no command yet.
 func StillOpen(c CommandID) *Error {
 	return &Error{Code: IdempotencyInProgress, Retryable: true, RetryAfter: retryRepeated, Command: c,
 		Message: "A request with this Idempotency-Key is still under way; ask again with the same key."}
 }
 
-// KeyMismatch is the error for an idempotency key under which another request was made.
+// KeyMismatch is the error for an idempotency key that was used for a different request.
 func KeyMismatch() *Error {
 	return &Error{Code: IdempotencyMismatch,
 		Message: "This Idempotency-Key was used for another request; use a new key for each new request."}
 }
 
-// Broken is the error for what should not happen; the cause is for the log alone.
+// Broken is the error for an internal fault; its cause is only for the log.
 func Broken(cause error) *Error {
 	return &Error{Code: Internal, Retryable: true, Message: "Something broke on our side.", Cause: cause}
 }
 
-// Err returns what a settled command means for its caller: nil when the vehicle
-// did it.
+// Err returns the error of a settled command for its caller; nil: the vehicle
+// executed it.
 func (c *Command) Err() *Error {
 	err := c.outcomeError()
 	if err != nil {
@@ -215,7 +214,7 @@ func (c *Command) outcomeError() *Error {
 	}
 }
 
-// reasonText returns the unit's reason or detail in words, if there is one.
+// reasonText returns a reason or detail in brackets; empty: there is none.
 func reasonText(code string) string {
 	if code == "" {
 		return ""

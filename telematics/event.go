@@ -10,38 +10,38 @@ type EventKind string
 
 const (
 	CommandEvent  EventKind = "command"  // a command was accepted, or its state has changed
-	StatusEvent   EventKind = "status"   // the vehicle reports something else than before
+	StatusEvent   EventKind = "status"   // a value that the vehicle reports has changed
 	PresenceEvent EventKind = "presence" // the vehicle's connectivity has changed
 	AlarmEvent    EventKind = "alarm"    // the vehicle's unit has raised an alarm
-	// HaltEvent says that a halt was put in force, changed or lifted. It is of no vehicle; that of
-	// all agencies is of no agency either, and for all.
+	// HaltEvent: a halt was put in force, changed or lifted. It belongs to no vehicle. A halt of
+	// all agencies belongs to no agency, and every subscriber gets its event.
 	HaltEvent EventKind = "halt"
-	// ResetEvent says that events may be missing before this one: subscribers must
-	// read again what they show. It is of no vehicle.
+	// ResetEvent: events before this one may be missing, so subscribers must reload
+	// their state. It belongs to no vehicle.
 	ResetEvent EventKind = "reset"
 )
 
-// Event is a change that is published to subscribers when it happens; a read returns the same.
+// Event is a change that is published to subscribers when it happens.
 type Event struct {
 	ID      string // its position in the stream; assigned when it is published
 	Kind    EventKind
 	Vehicle VehicleID
 	Agency  AgencyID
-	At      time.Time // of a status: the vehicle's time; else ours
+	At      time.Time // of a status: the vehicle's time; else Motorpool's
 	Command *Command  // of a command event
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 	Alarm   *Alarm    // of an alarm
 	Halt    *HaltChange
 }
 
-// Event returns the event of a command that has entered its state. The command must not change
-// after that.
+// Event returns the event of a command that has entered its state. It refers to c, which must not
+// change afterwards.
 func (c *Command) Event(at time.Time) Event {
 	return Event{Kind: CommandEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: at, Command: c}
 }
 
-// Events returns the events of a change. Fields that the vehicle's powertrain cannot have
-// are left out.
+// Events returns the events of a change, with now as the time of presence and alarms. Fields
+// that the vehicle's powertrain cannot have are left out.
 func (c Change) Events(now time.Time) []Event {
 	var events []Event
 	if c.Presence != "" {
@@ -77,7 +77,7 @@ type Change struct {
 	Agency     AgencyID
 	Powertrain Powertrain
 	Fields     Snapshot       // with a new value; nil: none
-	Large      []Field        // likewise, but their values are too large for the log of events
+	Large      []Field        // also changed, but too large for the event log
 	Presence   PresenceStatus // its new connectivity; empty: as before
 	LastSeen   time.Time      // by our clock
 	Alarms     []Alarm        // raised
@@ -86,8 +86,8 @@ type Change struct {
 // Empty reports whether nothing has changed.
 func (c Change) Empty() bool { return len(c.Fields)+len(c.Alarms) == 0 && c.Presence == "" }
 
-// Same reports whether two values of a field read the same in an answer, which shows
-// only the quality of a signal.
+// Same reports whether two values of a field look the same to a reader of the interface. Of
+// RSRP it shows only the quality.
 func (f Field) Same(a, b any) bool {
 	if f == RSRP {
 		a, aIs := a.(float64)
@@ -97,8 +97,8 @@ func (f Field) Same(a, b any) bool {
 	return SameValue(a, b)
 }
 
-// HasVisibleChange reports whether a vehicle's new values read differently. A position
-// that was only confirmed does not.
+// HasVisibleChange reports whether the new values in s change what a reader sees. A new time
+// of an unchanged position alone does not.
 func (s Snapshot) HasVisibleChange() bool {
 	_, confirmed := s[LocatedAt]
 	return len(s) > 1 || len(s) == 1 && !confirmed

@@ -54,7 +54,7 @@ const (
 	Firmware Field = "connectivity.firmware_version"
 
 	OEMData Field = "oem_data"
-	// What does not fit its field of the interface is kept here in the raw, and
+	// Values that do not fit the interface's field are kept here unchanged, and
 	// shown inside oem_data.
 	RawCharging Field = "oem_data.charging_status"
 	RawDTCs     Field = "oem_data.dtcs_raw"
@@ -69,12 +69,12 @@ func (f Field) Section() string {
 	return section
 }
 
-// IsRaw reports whether the field is kept by the receiver, not said by the vehicle
-// in this place.
+// IsRaw reports whether Motorpool fills the field itself, with a value that the vehicle
+// reported in another field.
 func (f Field) IsRaw() bool { return f == RawCharging || f == RawDTCs }
 
-// The table of fields. Ranges are what the physical quantity, or the standard
-// named next to it, allows; what lies outside is a fault of the sender [TEL-4].
+// The table of fields. Ranges are those of the physical quantity, or of the standard
+// named next to it; a value outside is a fault of the sender [TEL-4].
 var fields = map[Field]parser{
 	Latitude:   number(-90, 90),
 	Longitude:  number(-180, 180),
@@ -122,7 +122,7 @@ var fields = map[Field]parser{
 	RawDTCs:     texts(anyText),
 }
 
-// IsDTC reports whether a trouble code is of the form of SAE J2012.
+// IsDTC reports whether a trouble code has the form of SAE J2012.
 func IsDTC(code string) bool { return dtcPattern.MatchString(code) }
 
 // Fields lists every field, sorted.

@@ -2,7 +2,7 @@ package telematics
 
 import "time"
 
-// Marker is what a map shows of a vehicle.
+// Marker is a vehicle as a map shows it.
 type Marker struct {
 	ID           VehicleID
 	Agency       AgencyID
@@ -11,7 +11,7 @@ type Marker struct {
 	Position     *Position // nil: never reported, or no longer known
 	LocatedAt    time.Time // zero: as above
 	Locked       *bool     // nil: as above
-	// Percent: of the battery of an electric vehicle, else of the tank; nil: as above.
+	// In percent, of the battery of an electric vehicle, else of the tank; nil: as above.
 	Energy   *float64
 	LastSeen time.Time // any message of the unit; zero: never
 }

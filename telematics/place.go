@@ -9,8 +9,8 @@ const (
 	// StationWithin is how far from its agency's station a vehicle may stand, in metres, to
 	// have the station's address (docs/http.md).
 	StationWithin = 150
-	// MovedBy is how far a vehicle moves, in metres, before an address that was looked up is
-	// no longer its own (docs/http.md).
+	// MovedBy is the distance, in metres, from the position of a geocoded address at which the
+	// address no longer applies (docs/http.md).
 	MovedBy = 50
 )
 
@@ -45,7 +45,7 @@ func (p Position) Cartesian() (x, y, z float64) {
 // Position returns where the station is.
 func (s Station) Position() Position { return Position{s.Latitude, s.Longitude} }
 
-// Position returns where the vehicle is, or false where that is not known.
+// Position returns the vehicle's position, or false if it is not known.
 func (s Snapshot) Position() (Position, bool) {
 	latitude, longitude := s.Number(Latitude), s.Number(Longitude)
 	if latitude == nil || longitude == nil {
@@ -54,15 +54,15 @@ func (s Snapshot) Position() (Position, bool) {
 	return Position{*latitude, *longitude}, true
 }
 
-// NearestStation returns the station that is nearest to a position, or false where none
-// is within that many metres of it.
+// NearestStation returns the station that is nearest to a position, or false if none is
+// within the distance, in metres.
 func NearestStation(stations []Station, to Position, within float64) (Station, bool) {
 	var nearest Station
 	found := false
 	degrees := within / earthRadius * 180 / math.Pi
 	for i := range stations {
 		s := &stations[i]
-		// Most stations are elsewhere, and their latitude alone says so.
+		// Most stations are far away, which their latitude alone shows.
 		if math.Abs(s.Latitude-to.Latitude) > degrees*1.001 {
 			continue
 		}
@@ -86,18 +86,18 @@ type Station struct {
 	Longitude float64 // degrees, WGS 84
 }
 
-// Address is what a geocoder said of a position. It belongs to the place, not to a
-// vehicle: whichever stands there next has it too.
+// Address is a geocoder's result for a position. It belongs to the place, not to a
+// vehicle: the next vehicle that stands there has it too.
 type Address struct {
-	ID       int64 // grows with each that is kept
+	ID       int64 // grows with each stored address
 	Position Position
 	Text     string // empty: there is none
 	AskedAt  time.Time
 }
 
-// Parked is where a vehicle stands.
+// Parked is the position of a vehicle that stands.
 type Parked struct {
 	Agency   AgencyID
 	Position Position
-	Off      bool // its ignition is known to be off: it stays
+	Off      bool // its ignition is known to be off: it will probably stay
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// PresenceStatus is what a unit says of its connection.
+// PresenceStatus is the state of a unit's connection.
 type PresenceStatus string
 
 const (
@@ -21,11 +21,11 @@ var PresenceStatuses = []PresenceStatus{Online, Standby, Offline, Absent}
 // Presence is one message about a unit's connection.
 type Presence struct {
 	Status   PresenceStatus
-	Session  string    // of the connection; the last will bears the same
-	At       time.Time // zero: not said, as in most last wills, or not true
-	Firmware string    // empty: not said
-	Actions  []Action  // nil: not said
-	Keys     []string  // ids of the fleet's public keys that the unit holds [PRE-4]; nil: not said
+	Session  string    // of the connection; its last will has the same
+	At       time.Time // zero: missing, as in most last wills, or not plausible
+	Firmware string    // empty: not sent
+	Actions  []Action  // nil: not sent
+	Keys     []string  // ids of the fleet's public keys that the unit holds [PRE-4]; nil: not sent
 }
 
 // Limits of the list of keys in a presence message.
@@ -37,35 +37,35 @@ const (
 // Silence after which a unit counts as gone.
 const (
 	OnlineFor        = 10 * time.Minute // without a message, online reads as unknown [PRE-2]
-	LiveWithin       = 5 * time.Minute  // an older time on a live message is a wrong clock's
-	UnreachableAfter = time.Minute      // without a sign, an absent unit is not even asked
+	LiveWithin       = 5 * time.Minute  // an older time in a live message means a wrong clock
+	UnreachableAfter = time.Minute      // without a message, Offline or Standby: no commands
 )
 
-// Contact is what is known of a unit's connection.
+// Contact is what the messages of a unit show about its connection.
 type Contact struct {
-	Status    PresenceStatus // as last said; empty: never
+	Status    PresenceStatus // of the last presence that counted; empty: none
 	Session   string
 	Former    []string  // sessions before it, the latest first; at most formerSessions
 	SaidAt    time.Time // by the unit's clock
-	ChangedAt time.Time // by ours: when the last presence arrived
-	LastSeen  time.Time // by ours: the last sign of life
-	Actions   []Action  // nil: the unit never said [PRE-3]
-	Keys      []string  // nil: the unit never said [PRE-4]
-	Firmware  string    // empty: the unit never said
-	// Gap is the usual time between two signs of the unit, as an estimate: it depends on
-	// the order of arrival, and nothing but a hint is made of it. Zero: not known.
+	ChangedAt time.Time // by our clock: arrival of the last change of status or session
+	LastSeen  time.Time // by our clock: the last message
+	Actions   []Action  // nil: the unit never sent any [PRE-3]
+	Keys      []string  // nil: the unit never sent any [PRE-4]
+	Firmware  string    // empty: the unit never sent it
+	// Gap estimates the usual time between two reports of the unit. It depends on the order
+	// of arrival, and is used only for Retry-After. Zero: not known.
 	Gap time.Duration
 }
 
 const (
-	gapWeight = 8 // a new gap counts one part in 8
+	gapWeight = 8 // a new gap has the weight 1/8
 	maxGap    = time.Hour
 )
 
 // Reported returns the contact after a report.
 func (c Contact) Reported(at time.Time) Contact { return c.ReportedTimes(1, at) }
 
-// ReportedTimes returns the contact after n reports, the last one at an instant.
+// ReportedTimes returns the contact after n reports, the last of which arrived at at.
 func (c Contact) ReportedTimes(n int, at time.Time) Contact {
 	if n < 1 {
 		return c.Heard(at)
@@ -85,11 +85,11 @@ func (c Contact) ReportedTimes(n int, at time.Time) Contact {
 // Bounds of the time after which a caller should retry a unit that is offline.
 const (
 	soonestLook = 5 * time.Second
-	usualLook   = 30 * time.Second // of a unit whose gaps are not known
+	usualLook   = 30 * time.Second // of a unit whose gap is not known
 	latestLook  = 10 * time.Minute
 )
 
-// RetryAfter returns how long to wait before an offline unit may be back.
+// RetryAfter estimates how long an offline unit will take to send its next message.
 func (c Contact) RetryAfter(now time.Time) time.Duration {
 	if c.Gap <= 0 {
 		return usualLook
@@ -98,7 +98,7 @@ func (c Contact) RetryAfter(now time.Time) time.Duration {
 	return min(max(left, soonestLook), latestLook)
 }
 
-// Heard returns the contact after a sign of life.
+// Heard returns the contact after a message that the unit sent at at.
 func (c Contact) Heard(at time.Time) Contact {
 	if at.After(c.LastSeen) {
 		c.LastSeen = at
@@ -107,8 +107,8 @@ func (c Contact) Heard(at time.Time) Contact {
 }
 
 // Apply returns the contact after a presence message, and whether the message
-// counted. A retained one and a last will are the MQTT broker's words: they tell when
-// the unit spoke, if they say, and not that it speaks now.
+// counted. The MQTT broker, not the unit, sends a retained message or a last will: only its
+// time, if any, shows when the unit sent something.
 func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
 	said := c.saidAt(p, received, retained)
 	if c.refuses(p, said, retained) != "" {
@@ -120,7 +120,7 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 	spoken := received
 	if p.Status == Offline || retained {
 		spoken = p.At
-		if spoken.After(c.ChangedAt) { // by a clock that runs ahead of ours
+		if spoken.After(c.ChangedAt) { // the unit's clock is ahead of ours
 			spoken = c.ChangedAt
 		}
 	}
@@ -145,18 +145,18 @@ func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, 
 // formerSessions is how many sessions before the current one are recorded.
 const formerSessions = 4
 
-// formerAfter returns the former sessions once a session is the current one.
+// formerAfter returns the former sessions after session has become the current one.
 func (c Contact) formerAfter(session string) []string {
 	if c.Session == "" || c.Session == session {
 		return c.Former
 	}
-	former := append([]string{c.Session}, c.Former...) // others read the list
+	former := append([]string{c.Session}, c.Former...) // a new slice: others read the old one
 	return former[:min(len(former), formerSessions)]
 }
 
-// saidAt returns when a presence message was said. A clock that is wrong must not
-// silence the unit: nothing was said after it arrived, and what arrives live was not
-// said long ago. A retained presence without a time is as old as the known one.
+// saidAt returns when a presence message was sent. A wrong clock must not make the
+// unit's messages count as overtaken: none was sent after it arrived, and a live one not
+// longer than LiveWithin before. A retained one without a time gets the recorded time.
 func (c Contact) saidAt(p Presence, received time.Time, retained bool) time.Time {
 	switch {
 	case retained && p.At.IsZero():
@@ -167,8 +167,8 @@ func (c Contact) saidAt(p Presence, received time.Time, retained bool) time.Time
 	return p.At
 }
 
-// At returns the connectivity at an instant. A unit that was heard after its last
-// will is back, though its new presence may have been lost.
+// At returns the connectivity at an instant. A unit that has sent a message after its last
+// will is online, even if its new presence was lost.
 func (c Contact) At(now time.Time) PresenceStatus {
 	status := c.Status
 	if status == "" || status == Offline && c.LastSeen.After(c.ChangedAt) {
@@ -180,15 +180,15 @@ func (c Contact) At(now time.Time) PresenceStatus {
 	return status
 }
 
-// Unreachable reports whether the unit is offline or asleep, with no sign of it for a
-// while: asking it would only cost the caller time.
+// Unreachable reports whether the unit is offline or in standby, and has sent nothing for
+// UnreachableAfter: a command would only cost the caller time.
 func (c Contact) Unreachable(now time.Time) bool {
 	status := c.At(now)
 	return (status == Offline || status == Standby) && now.Sub(c.LastSeen) > UnreachableAfter
 }
 
-// SignalQuality names the quality of a cell's reference signal power in dBm, or
-// nil where it was not reported.
+// SignalQuality returns the name for a cell's reference signal power in dBm, or
+// nil if it was not reported.
 func SignalQuality(rsrp *float64) *string {
 	if rsrp == nil {
 		return nil
@@ -205,7 +205,7 @@ func SignalQuality(rsrp *float64) *string {
 	return &quality
 }
 
-// LeastRSRP is the weakest signal that is one, in dBm.
+// LeastRSRP is the weakest usable signal, in dBm; below it the quality is none.
 const LeastRSRP = -115
 
 // Refusal is why a presence message does not count [PRE-1].
@@ -216,8 +216,8 @@ const (
 	Overtaken Refusal = "overtaken" // older than what is recorded
 )
 
-// Reconnects reports whether a presence message that counts says that the unit has lost its
-// connection and has another one.
+// Reconnects reports whether a presence message that counts shows that the unit has lost its
+// connection and connected again.
 func (c Contact) Reconnects(p Presence) bool {
 	return p.Status != Offline && c.Status != "" && (c.Session != p.Session || c.Status == Offline)
 }
@@ -227,13 +227,13 @@ func (c Contact) Refuses(p Presence, received time.Time, retained bool) Refusal 
 	return c.refuses(p, c.saidAt(p, received, retained), retained)
 }
 
-// refuses says why a presence message, said at an instant, does not count; empty: it does.
+// refuses returns why a presence message, sent at said, does not count; empty: it does.
 //
 // A live online of an unknown session begins that session, whatever its time: the clock of the unit
 // may have gone back since the connection before. The MQTT broker delivers one topic in order, so
-// of two sessions the later one is heard last. Only an instance that lags behind another one hands
-// in the older one later; the record recognises it as a former session. What the MQTT broker
-// retains is no proof of order, and has to be as new as what is known.
+// of two sessions the later one arrives last. Only an instance that lags behind another one applies
+// the older session later, which is then recognised as a former one. A retained message proves no
+// order, so it must be at least as new as the recorded presence.
 func (c Contact) refuses(p Presence, said time.Time, retained bool) Refusal {
 	known := p.Session == c.Session || slices.Contains(c.Former, p.Session)
 	switch {

@@ -2,25 +2,25 @@ package telematics
 
 import "time"
 
-// Rate is how many requests may be made in a time. The zero Rate is any number.
+// Rate allows Limit requests in the time Per. The zero Rate allows any number.
 type Rate struct {
 	Limit int
 	Per   time.Duration
 }
 
-// Limit names a limit, and says how much of it a request takes.
+// Limit is a named rate limit, and how much of it a request takes.
 type Limit struct {
 	Key  string
 	Rate Rate
 	Cost int
 }
 
-// Quota is what a limit has left after a request asked for its share. The zero Quota says
+// Quota is the rest of a limit after a request has taken its cost. The zero Quota means
 // that there is no limit.
 type Quota struct {
-	Limit     int  // in the time of its rate
-	Remaining int  // how many more would pass now
-	Over      bool // this one is over the limit, and took nothing
-	// Until the whole limit is there again; over the limit: until one more passes.
+	Limit     int  // within Rate.Per
+	Remaining int  // how many more are allowed now
+	Over      bool // the request was over the limit, and took nothing
+	// Until the whole limit is available again; if Over: until the next request is allowed.
 	Reset time.Duration
 }

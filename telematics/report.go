@@ -7,36 +7,38 @@ import (
 	"time"
 )
 
-// Report is what a vehicle said about itself at one moment, whole or in part.
+// Report is a vehicle's state at one moment, whole or partial, as its unit sent it.
 type Report struct {
 	At time.Time // by the unit's clock, in milliseconds [TEL-2]
-	// Values holds what was reported, in the types of ParseValue. A field that is
+	// Values holds the reported values, in the types of ParseValue. A field that is
 	// absent was not reported; nil means no longer known [TEL-1].
 	Values map[Field]any
 	// Answers repeats the final answers of the unit's latest commands [TEL-3].
 	Answers []Answer
-	Undated bool    // the unit did not say when: At is the time of arrival
-	Alarms  []Alarm // that the unit raised
+	Undated bool    // the message has no time: At is the time of arrival
+	Alarms  []Alarm // raised by the unit
 }
 
-// Alarm is what a unit reports at the moment it happens, such as that the vehicle is towed away.
+// Alarm is an event that a unit reports immediately, such as that the vehicle is towed away.
 type Alarm struct {
-	Kind string // in the words of the protocol
+	Kind string // as the protocol names it
 	Text string // for people; empty: none
 }
 
-// MaxAhead is how far a unit's clock may run before ours: a report from further
-// ahead, or from before 2020, is taken with the receiver's time [TEL-5].
+// MaxAhead is how far a unit's clock may be ahead of ours: a report with a later time,
+// or one before 2020, gets the time of its arrival [TEL-5].
 const MaxAhead = 5 * time.Minute
 
 var earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// IsPlausible reports whether a unit's time can be true.
+// IsPlausible reports whether a unit's time is neither before 2020 nor more than MaxAhead after
+// the message was received.
 func IsPlausible(at, received time.Time) bool {
 	return !at.Before(earliest) && !at.After(received.Add(MaxAhead))
 }
 
-// VehicleTime returns the unit's time at, or the receiver's where at cannot be true.
+// VehicleTime returns the unit's time at, or received if at is not plausible; in UTC and
+// milliseconds.
 func VehicleTime(at, received time.Time) time.Time {
 	if !IsPlausible(at, received) {
 		at = received
@@ -44,7 +46,7 @@ func VehicleTime(at, received time.Time) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// FormatTime returns an instant as it is written everywhere: RFC 3339, in UTC, with milliseconds.
+// FormatTime formats an instant as the wire and the interface do: RFC 3339, UTC, milliseconds.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // Nested returns the reported values as the nested objects that the wire and the interface share,
@@ -73,26 +75,26 @@ func (r Report) Nested() map[string]any {
 	return root
 }
 
-// Fault is the way in which a part of a message is unsound [TEL-4].
+// Fault is the reason why a part of a message is not valid [TEL-4].
 type Fault string
 
 const (
 	WrongType   Fault = "type"  // not of its field's JSON type
-	OutOfRange  Fault = "range" // a number, a length or a time that cannot be
-	UnknownWord Fault = "word"  // none of its field's words
-	// The report's own time cannot be true; the receiver's was taken [TEL-5]
+	OutOfRange  Fault = "range" // a number, a length or a time outside its range
+	UnknownWord Fault = "word"  // not in its field's vocabulary
+	// The report's time is not plausible [TEL-5].
 	WrongTime Fault = "time"
 )
 
-// Dropped is a part of a message that was not taken, and why [TEL-4].
+// Dropped is a part of a message that was ignored, and why [TEL-4].
 type Dropped struct {
 	Field  string
 	Fault  Fault // empty: of another kind, such as half a position
 	Reason string
-	Said   time.Time // of WrongTime: the time that cannot be true; zero: none
+	Said   time.Time // of WrongTime: the time that is not plausible; zero: none
 }
 
-// faultyError is the error of a value whose type is right.
+// faultyError is the error of a value of the right type, with its fault.
 type faultyError struct {
 	fault Fault
 	error
@@ -106,7 +108,7 @@ func unknownWord(format string, args ...any) error {
 	return faultyError{UnknownWord, fmt.Errorf(format, args...)}
 }
 
-// FaultOf returns what is wrong with a value that ParseValue refused.
+// FaultOf returns the fault of an error of ParseValue.
 func FaultOf(err error) Fault {
 	var faulty faultyError
 	if errors.As(err, &faulty) {

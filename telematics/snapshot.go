@@ -12,25 +12,24 @@ import (
 type Reading struct {
 	Value any
 	At    time.Time
-	// Once is set where Value is nil and there was a value before: the vehicle has a sensor for it.
+	// Once is set if Value is nil and there was a value before: the vehicle has a sensor for it.
 	Once bool
-	// Undated is set where the vehicle did not say when: At is the arrival of the first message
-	// with this value. The same value again may only repeat it.
+	// Undated is set if the message had no time: At is the arrival of the first message
+	// with this value. Another message with the same value may be a repetition.
 	Undated bool
 }
 
 // Ever reports whether the field has ever had a value.
 func (r Reading) Ever() bool { return r.Value != nil || r.Once }
 
-// Snapshot is the latest known state of a vehicle. The zero value knows nothing, and what
-// knows nothing is the zero value.
+// Snapshot is the latest known state of a vehicle. A snapshot without readings is always nil.
 type Snapshot map[Field]Reading
 
-// Merge returns the snapshot with a report taken in. Vehicle time decides, never
+// Merge returns the snapshot after a report. Vehicle time decides, never
 // the order of arrival [LAW-7]: each field keeps the newest reading, so any order
 // and any repetition of the same reports ends in the same snapshot. Neither
-// argument is changed. Undated readings are an exception: two that pass each other are taken in the
-// wrong order, until the next.
+// argument is changed. Undated readings are an exception: if one overtakes another, the older value
+// stays until the next reading.
 func Merge(s Snapshot, r Report) Snapshot {
 	if len(s)+len(r.Values) == 0 {
 		return nil
@@ -46,8 +45,8 @@ func Merge(s Snapshot, r Report) Snapshot {
 }
 
 // Join returns the newest reading of each field of two snapshots. It is commutative,
-// associative and idempotent, and follows the rule of Merge: what two instances have merged
-// apart joins to what one would have merged. Neither argument is changed.
+// associative and idempotent, and follows the rule of Merge: joining what two instances merged
+// separately gives what one instance would have merged. Neither argument is changed.
 func Join(a, b Snapshot) Snapshot {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -62,10 +61,10 @@ func Join(a, b Snapshot) Snapshot {
 	return joined
 }
 
-// KeepNewer keeps the newer one of a reading and what is known of its field, and remembers whether
-// there ever was a value. It reports whether that has changed anything, and whether the field has
-// another value now. It is the one rule of all merging, and has no order. It changes s: a snapshot
-// that others see must be cloned before.
+// KeepNewer keeps the newer of a reading and the field's current one, and whether there ever was a
+// value. It reports whether s has changed, and whether the field has another value now. All merging
+// uses this rule; the order of calls does not matter. It changes s: clone a snapshot that others
+// read before.
 func (s Snapshot) KeepNewer(f Field, next Reading) (newer, changed bool) {
 	known, ok := s[f]
 	switch {
@@ -89,7 +88,7 @@ func (s Snapshot) KeepNewer(f Field, next Reading) (newer, changed bool) {
 }
 
 // newerThan orders readings of one field. Two of the same instant are ordered by
-// their text, which means nothing but is the same in every instance.
+// their JSON text: an arbitrary order, but the same in every instance.
 func (r Reading) newerThan(other Reading) bool {
 	if !r.At.Equal(other.At) {
 		return r.At.After(other.At)
@@ -97,7 +96,8 @@ func (r Reading) newerThan(other Reading) bool {
 	return !repeats(r.Value, other.Value) && r.encoded() > other.encoded()
 }
 
-// repeats reports whether two values are surely of one text, as most of the same instant are.
+// repeats reports, without encoding them, whether two values certainly have the same JSON text, as
+// most values of the same instant do.
 func repeats(a, b any) bool {
 	switch a := a.(type) {
 	case string, bool, time.Time, nil:
@@ -106,7 +106,7 @@ func repeats(a, b any) bool {
 		return a == b && a != 0 // zero has two texts
 	case []string:
 		b, ok := b.([]string)
-		return ok && len(a) > 0 && slices.Equal(a, b) // nothing has two, too
+		return ok && len(a) > 0 && slices.Equal(a, b) // an empty list has two texts
 	}
 	return false
 }
@@ -147,7 +147,7 @@ func value[T any](s Snapshot, f Field) *T {
 	return &v
 }
 
-// OEM returns the manufacturer's own data, with what did not fit its field of the
+// OEM returns the manufacturer's data, with the values that do not fit their field of the
 // interface; never nil.
 func (s Snapshot) OEM() map[string]any {
 	data := map[string]any{}
@@ -163,13 +163,13 @@ func (s Snapshot) OEM() map[string]any {
 	return data
 }
 
-// SectionTimes returns for each section the newest vehicle time in it. A section
+// SectionTimes returns the newest vehicle time of each section. A section
 // that was never reported is absent.
 func (s Snapshot) SectionTimes() map[string]time.Time {
 	times := make(map[string]time.Time, len(Sections))
 	for field, reading := range s {
 		if field.IsRaw() && reading.Value == nil {
-			continue // says that its field fits the interface, nothing of the section
+			continue // it only means that the value of its field fits the interface
 		}
 		section := field.Section()
 		if reading.At.After(times[section]) {
@@ -191,8 +191,8 @@ func (s Snapshot) Older() map[Field]time.Time {
 	return older
 }
 
-// For returns the snapshot without what a vehicle of this powertrain cannot have,
-// whatever its unit sent. Where that is nothing it is s itself.
+// For returns the snapshot without the fields that a vehicle of this powertrain cannot
+// have. If there are none, it returns s itself.
 func (s Snapshot) For(p Powertrain) Snapshot {
 	cannot := func(f Field, _ Reading) bool {
 		return !p.Burns() && f == FuelLevel || !p.PlugsIn() && slices.Contains(ofPlugs, f)

@@ -2,38 +2,38 @@ package telematics
 
 import "slices"
 
-// State is where a command is in its life.
+// State is a state in the lifecycle of a command.
 //
 //	accepted ──► sent ──► received ──► succeeded | rejected | failed
 //	    │          └─────────┴──► unknown ──► (a late answer settles it after all)
 //	    ├──► expired: it never left, so nothing was executed
 //	    └──► unknown: its process died; whether it was published is not known
 //
-// An answer may overtake our own note of what came before it: steps along the
-// arrows may be skipped.
+// Steps along the arrows may be skipped: an answer may arrive before the
+// previous step was stored.
 type State string
 
 const (
 	Accepted  State = "accepted"  // stored; not published yet
 	Sent      State = "sent"      // handed to the MQTT client at least once
-	Received  State = "received"  // the unit says that it works on it
+	Received  State = "received"  // the unit answered that it works on it
 	Succeeded State = "succeeded" // the vehicle did it
 	// The unit refused, and remembers that it did; nothing was executed.
 	Rejected State = "rejected"
 	Failed   State = "failed"  // the unit tried, and it did not work
-	Expired  State = "expired" // never left us in time; nothing was executed
-	// No answer in time, or none that promises anything; it may have been executed.
+	Expired  State = "expired" // not published in time; nothing was executed
+	// No answer in time, or none that rules out its execution; it may have been executed.
 	Unknown State = "unknown"
 )
 
-// Outcome is what a caller may believe about the vehicle.
+// Outcome is what a command has done to the vehicle, as far as the caller can know.
 type Outcome string
 
 const (
 	Undecided   Outcome = ""             // not settled yet
 	Executed    Outcome = "executed"     // the vehicle did it
 	NotExecuted Outcome = "not_executed" // it did not, and will not
-	HasFailed   Outcome = "failed"       // it tried; the detail says how far it came
+	HasFailed   Outcome = "failed"       // it tried; the detail states how far it came
 	MayHave     Outcome = "unknown"      // not known [LAW-3]
 )
 
@@ -47,18 +47,18 @@ var lifecycle = map[State]struct {
 	Accepted: {next: []State{Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown}, outcome: Undecided, open: true},
 	Sent:     {next: []State{Received, Succeeded, Rejected, Failed, Unknown}, outcome: Undecided, open: true},
 	Received: {next: []State{Succeeded, Rejected, Failed, Unknown}, outcome: Undecided, open: true},
-	// A late answer settles what was thought lost. After Expired it is a wonder
-	// that alarms, but the vehicle's word stands [ACK-4].
+	// A late answer still settles the command. After Expired it is unexpected and
+	// raises an alarm, but the unit's answer counts [ACK-4].
 	Unknown:   {next: []State{Succeeded, Rejected, Failed}, outcome: MayHave},
 	Expired:   {next: []State{Succeeded, Rejected, Failed}, outcome: NotExecuted},
 	Succeeded: {outcome: Executed, final: true},
-	// A unit that executes what it has rejected breaks the protocol. That alarms, and its later
-	// word stands, too.
+	// A unit that executes a command after rejecting it breaks the protocol. That raises an alarm,
+	// and its later answer counts, too.
 	Rejected: {next: []State{Succeeded, Failed}, outcome: NotExecuted, final: true},
 	Failed:   {outcome: HasFailed, final: true},
 }
 
-// States lists every state in the order of a command's life.
+// States lists every state in the order of the lifecycle.
 var States = []State{Accepted, Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown}
 
 // Outcome returns what a command in this state means for the vehicle.
@@ -67,8 +67,8 @@ func (s State) Outcome() Outcome { return lifecycle[s].outcome }
 // IsOpen reports whether a command in this state occupies its lane.
 func (s State) IsOpen() bool { return lifecycle[s].open }
 
-// IsFinal reports whether the state is the unit's last word: a unit that keeps the protocol says
-// nothing else afterwards.
+// IsFinal reports whether the state is that of the unit's final answer: a unit that keeps the
+// protocol sends no other answer afterwards.
 func (s State) IsFinal() bool { return lifecycle[s].final }
 
 // MayBecome reports whether a command in this state may enter next.

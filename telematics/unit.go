@@ -13,7 +13,7 @@ type Unit string
 
 var unitPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// ParseUnit returns the serial in s, or an error that says what a serial looks like.
+// ParseUnit returns s as a serial, or an error that states the valid form.
 func ParseUnit(s string) (Unit, error) {
 	if !unitPattern.MatchString(s) {
 		return "", fmt.Errorf("unit serial %q: want 1 to 64 letters, digits, - or _", s)
@@ -21,28 +21,28 @@ func ParseUnit(s string) (Unit, error) {
 	return Unit(s), nil
 }
 
-// UnknownUnit is a unit that sends messages and has no vehicle: it was installed
-// without a record, or should have been switched off.
+// UnknownUnit is a unit that sends messages and is assigned to no vehicle: its row is
+// missing, or it should have been switched off.
 type UnknownUnit struct {
-	No        int64 // grows with the first message
+	No        int64 // grows with the time of the first message
 	Unit      Unit
 	FirstSeen time.Time // by our clock
 	LastSeen  time.Time // by our clock
-	Messages  int64     // about: each instance counts a presence
+	Messages  int64     // approximate: each instance counts a presence
 }
 
-// Reject is why a message of a unit, or a value in one, was not taken.
+// Reject is why a message of a unit, or a value in one, was rejected.
 type Reject string
 
 const (
 	// Whole messages.
 	Malformed       Reject = "malformed"         // it cannot be read
 	TooLarge        Reject = "too_large"         // over MaxMessage
-	KeptByBroker    Reject = "retained"          // which presence alone may be
-	OverAllowance   Reject = "over_allowance"    // the unit sends too many
-	ForeignProtocol Reject = "protocol_mismatch" // in another protocol than the record names
-	// Values of a message of which the rest was taken [TEL-4].
-	BadTime  Reject = "wrong_time" // missing, or it cannot be true: ours was taken [TEL-5]
+	KeptByBroker    Reject = "retained"          // only presence may be retained
+	OverAllowance   Reject = "over_allowance"    // the unit sends too many messages
+	ForeignProtocol Reject = "protocol_mismatch" // not the protocol recorded for the unit
+	// Single values; the rest of the message was accepted [TEL-4].
+	BadTime  Reject = "wrong_time" // missing or not plausible: replaced by our time [TEL-5]
 	BadType  Reject = "wrong_type"
 	BadRange Reject = "out_of_range"
 	BadWord  Reject = "unknown_word"
@@ -67,13 +67,13 @@ func (f Fault) Reject() Reject {
 	return BadOther
 }
 
-// Tally counts something that has happened.
+// Tally is how often something happened, and when last.
 type Tally struct {
 	Count int
 	Last  time.Time // by our clock
 }
 
-// Add returns the tally after both.
+// Add returns the sum of both tallies, with the later time.
 func (t Tally) Add(other Tally) Tally {
 	t.Count += other.Count
 	if other.Last.After(t.Last) {
@@ -82,14 +82,14 @@ func (t Tally) Add(other Tally) Tally {
 	return t
 }
 
-// ClockReading says how far a unit's clock is ahead of ours; negative: behind. A report takes some
-// time to arrive, by which each clock seems to be behind.
+// ClockReading is how far a unit's clock is ahead of ours; negative: behind. It includes the
+// transit time of the report, by which every clock seems to be behind.
 type ClockReading struct {
 	Ahead time.Duration
 	At    time.Time // by our clock
 }
 
-// UnitHealth is what was found out about a unit, besides what it reports.
+// UnitHealth is what the service has measured of a unit, in addition to its reports.
 type UnitHealth struct {
 	Unit       Unit
 	Clock      *ClockReading // nil: nothing new
@@ -97,7 +97,7 @@ type UnitHealth struct {
 	Rejects    map[Reject]Tally
 }
 
-// Merge returns the health with what was found out later.
+// Merge returns the health with later measurements added. Neither argument is changed.
 func (h UnitHealth) Merge(later UnitHealth) UnitHealth {
 	if later.Clock != nil && (h.Clock == nil || later.Clock.At.After(h.Clock.At)) {
 		h.Clock = later.Clock
@@ -123,32 +123,32 @@ const (
 	NeverSeen       UnitProblem = "never_seen" // no message since it was assigned to its vehicle
 	Silent          UnitProblem = "silent"     // offline, or silent, for longer than SilentFor
 	MissingKey      UnitProblem = "key"        // it lacks the key that signs
-	RejectsCommands UnitProblem = "commands"   // for other reasons than the vehicle's state
+	RejectsCommands UnitProblem = "commands"   // for reasons other than the vehicle's state
 	WrongClock      UnitProblem = "clock"
 	RejectedReports UnitProblem = "rejects"
 	Unstable        UnitProblem = "reconnects" // more than MaxReconnects within UnitHealthFor
 	NoSignal        UnitProblem = "signal"     // SignalQuality none
 
-	AnyProblem UnitProblem = "any" // of a query
+	AnyProblem UnitProblem = "any" // only in a query
 )
 
 // UnitProblems lists every problem, the most severe first.
 var UnitProblems = []UnitProblem{NeverSeen, Silent, MissingKey, RejectsCommands, WrongClock, RejectedReports, Unstable, NoSignal}
 
-// From when on something is a problem of a unit.
+// Limits beyond which a unit has a problem.
 const (
-	SilentFor      = time.Hour       // most car parks without reception are left
+	SilentFor      = time.Hour       // most stays in car parks without reception are shorter
 	MaxReconnects  = 24              // one an hour
-	MaxClockAhead  = 5 * time.Second // what units allow in a command [CMD-9]
-	MaxClockBehind = time.Minute     // less may be a slow network
+	MaxClockAhead  = 5 * time.Second // the tolerance of units for commands [CMD-9]
+	MaxClockBehind = time.Minute     // less may be due to a slow network
 )
 
-// ListedUnit is a unit that is assigned to a vehicle, and how it fares.
+// ListedUnit is a unit that is assigned to a vehicle, with its health and problems.
 type ListedUnit struct {
-	Vehicle  Vehicle // its id, agency, plate, unit and protocol
+	Vehicle  Vehicle // only id, agency, plate, unit and protocol
 	Contact  Contact
-	Snapshot Snapshot      // of the section connectivity
-	Clock    *ClockReading // nil: no report has shown it
+	Snapshot Snapshot      // only the section connectivity
+	Clock    *ClockReading // nil: not measured
 	// Within UnitHealthFor.
 	Reconnects int
 	Rejects    []RejectTally
@@ -157,44 +157,43 @@ type ListedUnit struct {
 	Problems []UnitProblem // in the order of UnitProblems
 }
 
-// RejectTally counts what was rejected for a reason.
+// RejectTally counts the rejects for one reason.
 type RejectTally struct {
 	Reason string
 	Tally
 }
 
-// UnitQuery selects units of vehicles by the id of the vehicle, the highest first. Zero fields
-// select everything.
+// UnitQuery selects units of vehicles, ordered by the id of the vehicle, the highest first. Zero
+// fields select everything.
 type UnitQuery struct {
 	Agency       AgencyID
 	Connectivity PresenceStatus
 	Problem      UnitProblem
-	Text         string // part of serial, plate or firmware version, in any case
-	SigningKey   string // the key that signs commands; empty: MissingKey is not looked for
+	Text         string // part of serial, plate or firmware version; case-insensitive
+	SigningKey   string // id of the key that signs commands; empty: MissingKey is not checked
 	Page
 }
 
 // KeyHolders counts the units of vehicles by whether they hold one of the fleet's public keys.
 type KeyHolders struct {
 	Holding    int
-	Missing    int // said which keys they hold, and not this one
-	Unreported int // never said which keys they hold [PRE-4]
-	// The first of those that miss it, by serial; at most MaxMissingUnits.
+	Missing    int // sent the list of their keys, without this one
+	Unreported int // never sent the list of their keys [PRE-4]
+	// The first units that miss it, by serial; at most MaxMissingUnits.
 	MissingUnits []Unit
 }
 
-// MaxMissingUnits is how many units that miss a key are named.
+// MaxMissingUnits is the maximum length of KeyHolders.MissingUnits.
 const MaxMissingUnits = 20
 
 // Limits of the list of unknown units.
 const (
-	// Beyond it the units that were silent for longest are removed.
+	// Beyond it, the units that have been silent for longest are deleted.
 	MaxUnknownUnits     = 10_000
 	UnknownUnitsKeptFor = 30 * 24 * time.Hour // after the last message
 )
 
-// Merge returns the unit with later messages counted. The order in which instances
-// report them does not matter.
+// Merge returns the unit with later messages added. The order of merges does not matter.
 func (s UnknownUnit) Merge(later UnknownUnit) UnknownUnit {
 	if s.FirstSeen.IsZero() || later.FirstSeen.Before(s.FirstSeen) {
 		s.FirstSeen = later.FirstSeen

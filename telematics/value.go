@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// parser turns a JSON value into float64, string, bool, time.Time, []string or
-// map[string]any, or says what is wrong with it. The value is known to be JSON, and has no
-// spaces around it.
+// parser converts a JSON value to float64, string, bool, time.Time, []string or
+// map[string]any, or returns what is wrong with it. The value must be valid JSON without
+// surrounding spaces.
 type parser func(json.RawMessage) (any, error)
 
 // Limits of fields without a range.
@@ -26,7 +26,7 @@ const (
 )
 
 // ParseValue returns the value of a field in the type that Snapshot's accessors
-// expect. JSON null is nil: no longer known.
+// expect. JSON null is nil: no longer known. FaultOf classifies its errors.
 func ParseValue(f Field, raw json.RawMessage) (any, error) {
 	parse, ok := fields[f]
 	if !ok {
@@ -38,11 +38,11 @@ func ParseValue(f Field, raw json.RawMessage) (any, error) {
 	return parse.value(bytes.Trim(raw, " \t\r\n"))
 }
 
-// Parser returns the parser of the field's JSON values, null included. Unlike ParseValue, it takes
-// only what is known to be JSON, without spaces around it.
+// Parser returns the parser of the field's JSON values, including null. Unlike ParseValue, it
+// requires valid JSON without surrounding spaces.
 func (f Field) Parser() func(json.RawMessage) (any, error) { return fields[f].value }
 
-// value parses what may be null.
+// value parses a value that may be null.
 func (parse parser) value(raw json.RawMessage) (any, error) {
 	if string(raw) == "null" {
 		return nil, nil
@@ -75,7 +75,7 @@ func boolean(raw json.RawMessage) (any, error) {
 
 func text(raw json.RawMessage) (any, error) { return ParseText(raw) }
 
-// ParseText returns the text of a JSON string that a field can hold.
+// ParseText returns the text of a JSON string. It fails if IsText does not hold for it.
 func ParseText(raw json.RawMessage) (string, error) {
 	s, ok := unquote(raw)
 	if !ok {
@@ -103,8 +103,8 @@ func unquote(raw json.RawMessage) (s string, ok bool) {
 	return s, err == nil
 }
 
-// plainText returns what is between the quotes of a JSON string that spells every character
-// as itself, as nearly all do.
+// plainText returns the text of a JSON string that is ASCII without escapes, as nearly all
+// are; else false.
 func plainText(raw json.RawMessage) ([]byte, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil, false
@@ -119,7 +119,7 @@ func plainText(raw json.RawMessage) ([]byte, bool) {
 }
 
 func oneOf(allowed ...string) parser {
-	values := make([]any, len(allowed)) // ready, so that a word of the vocabulary costs nothing
+	values := make([]any, len(allowed)) // converted here, so that a known word allocates nothing
 	for i, word := range allowed {
 		values[i] = word
 	}
@@ -172,7 +172,7 @@ func instant(raw json.RawMessage) (any, error) {
 }
 
 func object(raw json.RawMessage) (any, error) {
-	if string(raw) == "{}" { // of most cars
+	if string(raw) == "{}" { // as most cars send
 		return map[string]any{}, nil
 	}
 	var m map[string]any
@@ -185,8 +185,8 @@ func object(raw json.RawMessage) (any, error) {
 	return m, nil
 }
 
-// storable reports whether a JSON value can be kept in any store: no NUL, which
-// Postgres refuses, and no nesting that exhausts a stack.
+// storable reports whether a JSON value can be stored: it has no NUL, which
+// Postgres refuses, and is nested at most depth levels, so that it exhausts no stack.
 func storable(v any, depth int) bool {
 	switch v := v.(type) {
 	case string:

@@ -8,14 +8,14 @@ import (
 // VehicleID identifies a vehicle on the platform. It never appears on the wire.
 type VehicleID int64
 
-// VehicleStatus is the platform's view of a vehicle. Loss of contact is not one:
-// that is connectivity.
+// VehicleStatus is the platform's view of a vehicle. Loss of contact is not a status,
+// but connectivity.
 type VehicleStatus string
 
 const (
 	Available   VehicleStatus = "available"   // may be booked
 	Booked      VehicleStatus = "booked"      // reserved for an upcoming booking
-	InUse       VehicleStatus = "in_use"      // in a client's hands
+	InUse       VehicleStatus = "in_use"      // a client is using it
 	Maintenance VehicleStatus = "maintenance" // withdrawn for a while
 	Inactive    VehicleStatus = "inactive"    // withdrawn permanently
 )
@@ -41,13 +41,13 @@ func (p Powertrain) Burns() bool { return p != Electric }
 // PlugsIn reports whether the vehicle has a traction battery that is charged from outside.
 func (p Powertrain) PlugsIn() bool { return p != Combustion }
 
-// Vehicle is the record of a vehicle.
+// Vehicle is a vehicle as it is stored.
 type Vehicle struct {
 	ID       VehicleID
 	AgencyID AgencyID
 	Unit     Unit     // empty: none is built in
 	Protocol Protocol // that the unit speaks; empty: DefaultProtocol
-	// How the unit is built in; nil: as its protocol expects, or has it.
+	// How the unit is built in; nil: no settings.
 	Installation Installation
 	Status       VehicleStatus
 	Powertrain   Powertrain
@@ -59,28 +59,29 @@ type Vehicle struct {
 	Category     string
 	Image        string // URL
 	Features     []string
-	// Actions are those that the record grants. What the unit itself declares
-	// ([PRE-3]) replaces them: see Twin.Commands.
+	// Actions are the stored abilities of the vehicle. Those that the unit declares
+	// ([PRE-3]) replace them: see Twin.Commands.
 	Actions []Action
 }
 
-// Twin is a vehicle's record with what is known of the vehicle now.
+// Twin is a vehicle with its current contact and snapshot.
 type Twin struct {
 	Vehicle
 	Contact  Contact
 	Snapshot Snapshot
-	// Its agency lets commands that open it go to a unit that checks no expiry and may start them
-	// late.
+	// Its agency allows commands that open it even if its unit checks no expiry, and so may execute
+	// them late.
 	BestEffortUnlock bool
-	// When its unit came to it, or it to its agency, whichever was later; zero: neither was
-	// elsewhere before. Reports of the unit from before are of another one.
+	// When its unit was assigned to it, or it to its agency, whichever was later; zero: neither has
+	// changed. Older reports of the unit belong to another vehicle or agency.
 	MovedAt time.Time
-	// Version of what the record says that an order depends on: another one, where anything of that
-	// has changed. Zero: not read.
+	// Version of the stored fields that an order depends on: it changes with any of them. Zero: not
+	// read.
 	Version int64
 }
 
-// ForOrders returns what an order depends on, which Version covers, and the last sign of life.
+// ForOrders returns a copy with only the fields that an order depends on, which Version covers, and
+// with the last contact.
 func (t *Twin) ForOrders() Twin {
 	return Twin{
 		Vehicle: Vehicle{ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Installation: t.Installation, Powertrain: t.Powertrain, Actions: t.Actions},
@@ -92,31 +93,31 @@ func (t *Twin) ForOrders() Twin {
 	}
 }
 
-// Commands returns the actions of the vehicle: what its unit declared, else
-// what its record grants [PRE-3].
+// Commands returns the actions of the vehicle: those that its unit declared, else
+// those stored for the vehicle [PRE-3].
 func (t Twin) Commands() []Action {
 	if t.Contact.Actions != nil {
 		return t.Contact.Actions
 	}
-	return t.Actions // the record's
+	return t.Actions // those stored
 }
 
-// Supports reports whether the vehicle has the action a. Every unit of
-// protocol v1 can report its state.
+// Supports reports whether the vehicle has the action a. ReportState always counts as
+// supported; whether the protocol has a message for it is up to Dialects.Supports.
 func (t Twin) Supports(a Action) bool {
 	return a == ReportState || slices.Contains(t.Commands(), a)
 }
 
-// Withdrawn reports whether the vehicle is kept from clients.
+// Withdrawn reports whether the vehicle is withdrawn from rental: Maintenance or Inactive.
 func (v Vehicle) Withdrawn() bool { return v.Status == Maintenance || v.Status == Inactive }
 
-// Page asks for a part of a list, newest first.
+// Page selects a part of a list, newest first.
 type Page struct {
 	Limit  int   // at most this many
-	Before int64 // only what is older than this position; zero: from the newest
+	Before int64 // only entries older than this position; zero: from the newest
 }
 
-// AgencyQuery selects what belongs to an agency, newest (highest id) first; zero: to any.
+// AgencyQuery selects entries of an agency, newest (highest id) first; zero: of all agencies.
 type AgencyQuery struct {
 	Agency AgencyID
 	Page
@@ -127,6 +128,6 @@ type VehicleQuery struct {
 	Agency       AgencyID // that owns them
 	Status       VehicleStatus
 	Connectivity PresenceStatus
-	Text         string // part of plate, brand, model or unit, in any case
+	Text         string // part of plate, brand, model or unit; case-insensitive
 	Page
 }

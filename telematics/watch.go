@@ -2,19 +2,18 @@ package telematics
 
 import "time"
 
-// Watchable is a Dialect whose units report more often while a client says that it watches
-// them.
+// Watchable is a Dialect whose units report more often while a client watches them.
 type Watchable interface {
 	Dialect
-	// Watch returns the message by which a watcher begins to watch a unit or continues to, or,
-	// where on is false, ends. A unit keeps watchers apart by their names, so that none ends
-	// another's watch. It changes nothing, and may be called for a message that is never sent.
+	// Watch returns the message with which a watcher starts or renews its watch of a unit or, if
+	// on is false, ends it. Units distinguish watchers by name, so that none ends another's
+	// watch. It has no side effects: the message need not be sent.
 	Watch(u Unit, watcher string, on bool) Transmission
-	// WatchedFor is how long a unit is watched after the watcher's last message.
+	// WatchedFor returns how long a watch lasts after the watcher's last message.
 	WatchedFor() time.Duration
 }
 
-// Watchable returns the dialect that a record names, where its units can be watched.
+// Watchable returns the dialect of a protocol, or false if its units cannot be watched.
 func (ds Dialects) Watchable(p Protocol) (Watchable, bool) {
 	d, _ := ds.Find(p)
 	w, ok := d.(Watchable)

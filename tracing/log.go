@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// The keys of log lines by which those of one request are found.
+// The keys of log attributes by which the messages of one request are found.
 const (
 	RequestKey = "request_id"
 	traceKey   = "trace_id"
@@ -13,13 +13,13 @@ const (
 
 type requestKey struct{}
 
-// WithRequest returns a context for what is done for a request.
+// WithRequest returns a context that carries the id of a request, for LogHandler.
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
 
-// LogHandler returns a handler that adds to each line the request and the trace of its context,
-// where neither the line nor its logger has them.
+// LogHandler returns a handler that adds the request and the trace of its context to each message,
+// unless the message or its logger has them already.
 func LogHandler(h slog.Handler) slog.Handler { return &correlating{Handler: h} }
 
 type correlating struct {
@@ -27,7 +27,7 @@ type correlating struct {
 	has ids // of the logger's own attributes
 }
 
-// ids says which keys are there.
+// ids is which of the keys are present.
 type ids struct{ request, trace bool }
 
 func (has *ids) note(a slog.Attr) {

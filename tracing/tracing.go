@@ -28,8 +28,8 @@ type Tracer struct{ tracer trace.Tracer }
 // New returns a tracer whose spans a provider processes.
 func New(p trace.TracerProvider) *Tracer { return &Tracer{tracer: p.Tracer(scope)} }
 
-// Request begins the span of a request, in the trace of its caller where the header traceparent
-// names one (W3C Trace Context).
+// Request begins the span of a request, in the trace of its caller if the header traceparent names
+// one (W3C Trace Context). End the span.
 func (t *Tracer) Request(ctx context.Context, h http.Header, name string) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
@@ -41,8 +41,8 @@ func (t *Tracer) Request(ctx context.Context, h http.Header, name string) (conte
 	return ctx, Span{span: span}
 }
 
-// Join returns a context for what is done for a span of another process, which a traceparent names.
-// It reports false where there is no such span, or where its trace is not recorded.
+// Join returns a context whose spans are children of another process's span, which a traceparent
+// names. It returns false if there is no such span, or its trace is not recorded.
 func (t *Tracer) Join(ctx context.Context, traceparent string) (context.Context, bool) {
 	if t == nil || traceparent == "" {
 		return ctx, false
@@ -116,17 +116,17 @@ func (s Span) End() {
 	}
 }
 
-// IsRecording reports whether what is added to the span is recorded.
+// IsRecording reports whether attributes of the span are recorded.
 func (s Span) IsRecording() bool { return s.span != nil && s.span.IsRecording() }
 
-// Rename gives the span a better name.
+// Rename changes the name of the span.
 func (s Span) Rename(name string) {
 	if s.span != nil {
 		s.span.SetName(name)
 	}
 }
 
-// Set adds attributes. Ask IsRecording first where making them costs anything.
+// Set adds attributes. Check IsRecording first if they are expensive to make.
 func (s Span) Set(attributes ...attribute.KeyValue) {
 	if s.span != nil {
 		s.span.SetAttributes(attributes...)
@@ -146,8 +146,8 @@ var (
 	Int    = attribute.Int
 )
 
-// Traceparent returns the span in the context as other processes name it; empty: nothing is
-// recorded.
+// Traceparent returns the span in the context as a traceparent, for other processes; empty: nothing
+// is recorded.
 func Traceparent(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ""

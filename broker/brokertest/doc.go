@@ -1,7 +1,7 @@
-// Package brokertest says what the ports of package broker promise, as tests that every
+// Package brokertest has the contracts of the ports of package broker, as test suites that every
 // implementation runs: [CommandsContract], [PendingTableContract], [TwinsContract],
-// [ContactsContract] and [EventsContract]. [Memory] implements all of them without a server, for
-// tests of what stands above the ports.
+// [ContactsContract] and [EventsContract]. [Memory] implements all ports without a server, for
+// tests of the packages that use them.
 //
 // Only test files import it.
 package brokertest

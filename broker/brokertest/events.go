@@ -16,17 +16,17 @@ import (
 	"motorpool/telematics"
 )
 
-// EventLog is what a log of events does for those who tell and for those who follow.
+// EventLog is an event log, for publishers and followers.
 type EventLog interface {
 	broker.Events
-	// After returns up to limit events after the one with an id, and none after the one with
-	// another, until; empty: all. It reports false where the log cannot say, or cannot say any
-	// more, what came after the first.
+	// After returns up to limit events after the one with the given id, and none after the one with
+	// the id until (empty: no bound). It reports false where the id is unknown, or the events after
+	// it are not complete any more.
 	After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error)
-	// Follow calls begin with up to recent latest events, at least one, and then next with what
-	// follows, without a gap, until the context ends. It also calls next with none, at least once a
-	// second, as long as the whole log answers. Where the log has lost the place, it calls begin
-	// again.
+	// Follow calls begin with the latest events, at least one and up to recent, and then next with
+	// all later events, without a gap, until the context ends. It also calls next with no events,
+	// at least once a second, while the whole log replies. Where the log has lost the place, it
+	// calls begin again.
 	Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error
 }
 
@@ -39,8 +39,8 @@ type EventLogs struct {
 	Spread bool
 }
 
-// heard reports whether vehicles are those of the events that were published, once each and in
-// their order, as far as the log promises it.
+// heard reports whether a follower got the vehicles of the published events, once each and in their
+// order, as far as the log promises it.
 func (l EventLogs) heard(got, want []telematics.VehicleID) bool {
 	if l.Spread {
 		got = slices.Compact(slices.Sorted(slices.Values(got)))
@@ -48,7 +48,7 @@ func (l EventLogs) heard(got, want []telematics.VehicleID) bool {
 	return slices.Equal(got, want)
 }
 
-// EventsContract runs what every log of events promises.
+// EventsContract runs the contract of event logs.
 func EventsContract(t *testing.T, open func(*testing.T) EventLogs) {
 	for name, run := range map[string]func(*testing.T, EventLogs){
 		"EveryPartOfAnEventSurvives":             everyPartSurvives,

@@ -12,8 +12,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Allowance bounds what one unit sends of one kind of message, so that a unit that floods its
-// topics delays no other.
+// Allowance limits the messages of one kind that are accepted from one unit, so that a unit that
+// floods its topics delays no other.
 type Allowance struct {
 	Rate  float64 // messages a second
 	Burst int     // messages at one moment; as many may wait to be handled
@@ -28,7 +28,8 @@ type Limiter struct {
 	senders *lru.Cache[telematics.Unit, *Sender]
 }
 
-// Sender is a unit's token bucket, and what of the unit waits to be handled.
+// Sender is a unit's token bucket, with the number and size of its messages that wait to be
+// handled. It is safe for concurrent use.
 type Sender struct {
 	mu      sync.Mutex
 	tokens  float64
@@ -46,8 +47,8 @@ func NewLimiter(a Allowance) *Limiter {
 	return &Limiter{Allowance: a, senders: senders}
 }
 
-// Admit counts a message against its unit's allowance, until Handled is called on the sender. It
-// reports false where the unit is beyond its allowance.
+// Admit counts a message against its unit's allowance; it counts as waiting until Handled is called
+// on the returned sender. It returns nil and false where the unit is beyond its allowance.
 func (l *Limiter) Admit(unit telematics.Unit, size int, now time.Time) (*Sender, bool) {
 	s := l.sender(unit, now)
 	s.mu.Lock()
@@ -76,7 +77,7 @@ func (l *Limiter) sender(unit telematics.Unit, now time.Time) *Sender {
 	return s
 }
 
-// Handled ends the wait of a message; nil: it was not counted.
+// Handled ends the wait of a message that Admit has counted. It does nothing for a nil sender.
 func (s *Sender) Handled(size int) {
 	if s == nil {
 		return

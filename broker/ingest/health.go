@@ -13,8 +13,8 @@ import (
 	"motorpool/telematics"
 )
 
-// health gathers what messages show of their units, until it is stored: how far clocks are off,
-// what was rejected, and reconnects.
+// health collects what messages show of the health of their units, until it is stored: clock
+// errors, rejects and reconnects.
 type health struct {
 	on       bool
 	overflow prometheus.Counter
@@ -40,10 +40,11 @@ func (h *health) reconnect(unit telematics.Unit, now time.Time) {
 	h.note(telematics.UnitHealth{Unit: unit, Reconnects: telematics.Tally{Count: 1, Last: now}})
 }
 
-// furthest is how far a clock may be off; more counts as that, so that no sum overflows.
+// furthest limits how far a clock counts as off, so that no sum overflows.
 const furthest = 100 * 365 * 24 * time.Hour
 
-// readClock takes how far a unit's clock was ahead of ours when a report arrived.
+// readClock adds a reading of how far a unit's clock was ahead of this instance's when a report
+// arrived.
 func (h *health) readClock(unit telematics.Unit, ahead time.Duration, now time.Time) {
 	if !h.on {
 		return
@@ -61,7 +62,7 @@ func (h *health) readClock(unit telematics.Unit, ahead time.Duration, now time.T
 	}
 }
 
-// note adds what was found out.
+// note adds findings about a unit.
 func (h *health) note(found telematics.UnitHealth) {
 	if !h.on {
 		return
@@ -97,7 +98,7 @@ func (h *health) drain() []telematics.UnitHealth {
 	return drained
 }
 
-// storeHealth stores what was gathered of some units; others wait.
+// storeHealth stores the health of up to healthBatch units; others wait.
 func (in *Ingest) storeHealth(ctx context.Context) {
 	drained := in.health.drain()
 	if len(drained) == 0 {
@@ -123,18 +124,18 @@ func saidAt(r telematics.Report, dropped []telematics.Dropped) (time.Time, bool)
 	return r.At, !r.Undated
 }
 
-// clock is what reports have shown of a unit's clock. One that was long on its way makes the clock
-// seem to be behind, and none makes it seem to be ahead: so of the reports within clockWindow the
-// one counts by which the clock is furthest ahead.
+// clock estimates how far a unit's clock is ahead, from its reports. A delayed report makes the
+// clock seem to be behind, and none makes it seem to be ahead: so of the reports within clockWindow
+// the one counts by which the clock is furthest ahead.
 type clock struct {
-	stored      time.Duration // how far it is ahead, as it was returned last
+	stored      time.Duration // how far it is ahead, as read returned it last
 	storedAt    time.Time     // zero: never
 	since       time.Time
 	least, most time.Duration // of the reports since then
 }
 
-// read takes what a report shows, and returns how far the clock is ahead, where that is to be
-// stored: it is not what was stored, or that was long ago.
+// read adds the reading of a report. It returns how far the clock is ahead, and true where that
+// must be stored: it differs from the stored value, or that was stored long ago.
 func (c *clock) read(ahead time.Duration, now time.Time) (measured time.Duration, isNew bool) {
 	if c.since.IsZero() {
 		c.since, c.least, c.most = now, ahead, ahead

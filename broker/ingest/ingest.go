@@ -1,8 +1,8 @@
-// Package ingest stores what units report unasked: telemetry, presence, signs of life, and
-// units that no vehicle has.
+// Package ingest stores what units send unasked: telemetry, presence and signs of life. It also
+// records units that no vehicle has.
 //
-// The MQTT client's callback hands each message over to a bounded queue and returns [LAW-8]. The
-// messages of one unit are read in their order, and stored in batches of what has come meanwhile.
+// The MQTT client's callback adds each message to a bounded queue and returns [LAW-8]. The messages
+// of one unit are read in their order, and stored in batches of all that have come meanwhile.
 // Overflow is dropped and counted, first that of units beyond their allowance.
 package ingest
 
@@ -18,52 +18,52 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Twins keeps the reported state of vehicles.
+// Twins stores the reported state of vehicles.
 type Twins interface {
-	// Observe merges observations, whatever the order of arrival [LAW-7]. It returns what has
-	// changed, and the units that no vehicle has.
+	// Observe merges observations, whatever the order of arrival [LAW-7]. It returns the changes,
+	// and the units that no vehicle has.
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
 	// Report begins to merge a report for a caller that waits until every instance sees it. It does
-	// not block.
-	// The function that it returns blocks until they do, or the context ends: then they will. It is
-	// called once, and returns what Observe returns.
+	// not block. The function that it returns blocks until every instance does, or the context
+	// ends; the merge goes on after that. Call the function once; it returns what Observe returns.
 	Report(delivery.Observation) (wait func(context.Context) (delivery.Seen, error))
-	// Run flushes what Observe has merged, so that every instance sees it, until the context ends,
-	// and then what is left. It publishes the changes that Observe has not returned.
+	// Run flushes merged observations, so that every instance sees them, until the context ends,
+	// and then the rest. It passes changes that Observe has not returned to publish.
 	Run(ctx context.Context, publish func([]telematics.Change)) error
 }
 
-// UnknownUnits keeps the units that no vehicle has.
+// UnknownUnits stores the units that no vehicle has.
 type UnknownUnits interface {
-	// StoreUnknownUnits adds to the record of such units. They come sorted, each once.
+	// StoreUnknownUnits inserts such units, or adds to their rows. The units are sorted by serial
+	// and distinct.
 	StoreUnknownUnits(context.Context, []telematics.UnknownUnit) error
 }
 
-// Health keeps what was found out about units, besides what they report.
+// Health stores findings about units that are not in their reports: clock errors, rejects and
+// reconnects.
 type Health interface {
-	// StoreHealth adds to the record of units, and ignores those that no vehicle has. They come
-	// sorted, each once.
+	// StoreHealth adds findings to the rows of units, and ignores units that no vehicle has. The
+	// units are sorted by serial and distinct.
 	StoreHealth(context.Context, []telematics.UnitHealth) error
 }
 
-// Contacts keeps the connectivity of vehicles.
+// Contacts reads changes of the connectivity of vehicles.
 type Contacts interface {
-	// Aged returns the vehicles whose connectivity has changed, by time or by a report, where
-	// Observe has not returned that: each change once, whichever instance calls, by the record's
-	// own time.
+	// Aged returns changes of connectivity, by time or by a report, that Observe has not returned:
+	// each change once, whichever instance calls, by the database's time.
 	Aged(context.Context) ([]telematics.Change, error)
 }
 
-// Config is what an Ingest is built of. All is needed, but for UnknownUnits and Health.
+// Config configures an Ingest. All fields are required, except UnknownUnits and Health.
 type Config struct {
 	Twins        Twins
 	Contacts     Contacts
 	UnknownUnits UnknownUnits // nil: unknown units are only counted
-	Health       Health       // nil: nothing is gathered of single units
+	Health       Health       // nil: the health of single units is not recorded
 
-	// Publishes what observations have changed.
+	// Publishes the changes that observations have made.
 	Changed func([]telematics.Change)
-	// Takes the results that a report repeats [TEL-3]
+	// Is called with the results that a report repeats [TEL-3]
 	Repeated func(telematics.Unit, []telematics.Answer, time.Time)
 	Now      func() time.Time // this instance's clock
 	// Counts what is dropped, by kind and reason.
@@ -87,7 +87,7 @@ type Ingest struct {
 	health       *health
 }
 
-// New assembles an Ingest. It does nothing before Run.
+// New assembles an Ingest and registers its metrics. It does no I/O before Run.
 func New(c Config) *Ingest {
 	in := &Ingest{Config: c, metrics: newMetrics(c.Metrics, c.Dropped), noisy: noisy{units: map[telematics.Unit]map[Kind]int{}}, reports: newReports(c.QueueSize)}
 	in.allowances.reports, in.allowances.presence = NewLimiter(reportAllowance), NewLimiter(presenceAllowance)
@@ -99,7 +99,8 @@ func New(c Config) *Ingest {
 	return in
 }
 
-// Run stores what is queued, until the context ends, and then what is left.
+// Run stores queued messages. It blocks until the context ends, and then stores the rest, for a
+// limited time.
 func (in *Ingest) Run(ctx context.Context) error {
 	flushing, stopFlushing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFlushing()
@@ -140,7 +141,8 @@ func (in *Ingest) runPeriodically(ctx context.Context) {
 	}
 }
 
-// publishAged publishes which vehicles' connectivity has changed with time alone.
+// publishAged publishes changes of connectivity that Observe has not returned, mostly of vehicles
+// that have become silent.
 func (in *Ingest) publishAged(ctx context.Context) {
 	ctx, cancel := in.step(ctx)
 	defer cancel()
@@ -156,8 +158,8 @@ func (in *Ingest) step(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, in.StepTimeout)
 }
 
-// InBatches handles what is queued, as many at a time as have come, until the context ends, and
-// then what is left, for no longer than the timeout. While few are queued, it lets more come first.
+// InBatches calls handle with batches of queued values, until the context ends, and then for no
+// longer than the timeout with the rest. While few are queued, it lets more come first, for wait.
 func InBatches[T any](ctx context.Context, queue <-chan T, wait, timeout time.Duration, handle func([]T)) {
 	for ctx.Err() == nil {
 		select {
@@ -182,7 +184,8 @@ func InBatches[T any](ctx context.Context, queue <-chan T, wait, timeout time.Du
 	}
 }
 
-// Gather returns the first of a batch with what has come since, at most MaxBatch.
+// Gather returns first with the values that are queued now, at most MaxBatch together. It does not
+// block.
 func Gather[T any](queue <-chan T, first T) []T {
 	batch := []T{first}
 	for len(batch) < MaxBatch {

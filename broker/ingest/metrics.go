@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Kind is what is dropped, as the label of a metric says it.
+// Kind is a kind of message or value, as the label of a metric.
 type Kind string
 
 // Kinds of messages from units, in any protocol.
@@ -21,17 +21,17 @@ const (
 	unitHealthKind  Kind = "unit_health"
 )
 
-// Reasons for which something is dropped that are not its unit's, likewise.
+// Reasons for dropping that the unit has not caused, as labels.
 const (
 	queueFull = "queue_full"
 	notStored = "not_stored"
 )
 
-// faults are what can be wrong with a dropped part of a report.
+// faults are the reasons for dropping a part of a report.
 var faults = []telematics.Fault{"", telematics.WrongType, telematics.OutOfRange, telematics.UnknownWord, telematics.WrongTime}
 
-// metrics are what is counted of ingestion. docs/operating.md explains each. Series with labels
-// exist from the start, so that zero can be read.
+// metrics are the metrics of ingestion. docs/operating.md explains each. Series with labels exist
+// from the start, so that zero can be read.
 type metrics struct {
 	all *prometheus.CounterVec // what is dropped, by kind and reason
 

@@ -10,8 +10,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It
-// reports false for one that did not fit.
+// Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It reports
+// false where the queue is full.
 func (in *Ingest) Presence(m telematics.Message) bool {
 	in.metrics.presence.Inc()
 	if len(m.Payload) == 0 {
@@ -47,14 +47,15 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 	return false
 }
 
-// SignOfLife queues that a unit was heard.
+// SignOfLife queues an observation without report or presence: the unit has sent something. It does
+// not block.
 func (in *Ingest) SignOfLife(o delivery.Observation) {
 	if !in.contact.add(observed{Observation: o}) {
 		in.metrics.dropped(Presence, queueFull).Inc()
 	}
 }
 
-// queue holds observations until they are stored, as many at a time as have come.
+// queue holds observations until they are stored, in batches.
 type queue struct {
 	*Ingest
 	waiting chan observed
@@ -75,7 +76,7 @@ func (q *queue) add(o observed) bool {
 	}
 }
 
-// run stores what is queued, until the context ends, and then what is left. It retries while the
+// run stores queued observations, until the context ends, and then the rest. It retries while the
 // store is unavailable: units do not send these again.
 func (q *queue) run(ctx context.Context) {
 	InBatches(ctx, q.waiting, 0, q.StepTimeout, func(batch []observed) {
@@ -98,15 +99,15 @@ func (q *queue) run(ctx context.Context) {
 	})
 }
 
-// isUnavailable reports whether an error says that the server of a port is unavailable, so that the
-// same may succeed later.
+// isUnavailable reports whether an error means that the server of a port is unavailable, so that
+// the same call may succeed later.
 func isUnavailable(err error) bool {
 	var server interface{ Unavailable() bool }
 	return errors.As(err, &server) && server.Unavailable()
 }
 
-// observe does not end with a context: a stop must not lose what was acknowledged. It returns how
-// many of the observations are of vehicles, and were merged.
+// observe merges observations, and returns how many of them are of vehicles. It has no context of a
+// caller: a shutdown must not lose messages that were acknowledged.
 func (in *Ingest) observe(observations []delivery.Observation) (merged int, err error) {
 	if len(observations) == 0 {
 		return 0, nil
@@ -117,7 +118,7 @@ func (in *Ingest) observe(observations []delivery.Observation) (merged int, err 
 	return in.count(seen, err, observations)
 }
 
-// count counts and publishes what observations have led to. It returns how many of them are of
+// count counts and publishes the results of observations. It returns how many of them are of
 // vehicles, and were merged.
 func (in *Ingest) count(seen delivery.Seen, err error, observations []delivery.Observation) (int, error) {
 	in.metrics.presenceFormer.Add(float64(seen.Ghosts))

@@ -13,15 +13,14 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// reports are telemetry messages that wait to be read, in queues of which each serves some of the
-// units: those of one unit are read one after another, and a busy unit delays only those that share
-// its queue.
+// reports are telemetry messages that wait to be read, in queues that each serve some of the units:
+// messages of one unit are read in order, and a busy unit delays only the units of its queue.
 type reports struct {
 	queues []*reportQueue
 	seed   maphash.Seed
 }
 
-// received is a message as it came from the MQTT client.
+// received is a message from the MQTT client, not decoded yet.
 type received struct {
 	telematics.Message
 	at   time.Time
@@ -86,7 +85,7 @@ func (in *Ingest) Report(m telematics.Message) {
 	}
 }
 
-// readReports reads what is queued, until the context ends, and then what is left.
+// readReports decodes and stores queued reports, until the context ends, and then the rest.
 func (in *Ingest) readReports(ctx context.Context) {
 	var readers sync.WaitGroup
 	for _, queue := range in.reports.queues {
@@ -128,7 +127,7 @@ func (in *Ingest) decodeReport(m *received) (telematics.Report, bool) {
 		in.Logger.Debug("report not readable", "unit", m.Unit, "err", err)
 		return telematics.Report{}, false
 	}
-	// A repetition may be as old as the connection before.
+	// A redelivered message may be from the connection before.
 	if said, ok := saidAt(report, dropped); ok && !m.Repeated {
 		in.health.readClock(m.Unit, said.Sub(m.at), m.at)
 	}

@@ -10,13 +10,13 @@ const (
 	// MaxBatch is how many messages or observations are handled in one step; a choice. Half: more
 	// statements under load. Double: longer locks on rows.
 	MaxBatch = 512
-	// Pause after the record did not take observations; a choice. Half: more attempts in an outage.
-	// Double: 1 s later afterwards.
+	// Pause after observations were not stored; a choice. Half: more attempts in an outage. Double:
+	// 1 s later afterwards.
 	writeRetry = time.Second
 	// Time in which reports join a batch; a choice. Half: more batches, and so more CPU time for a
 	// report. Double: a report is seen 50 ms later.
 	reportDebounce = 50 * time.Millisecond
-	// Bytes of queued reports; few large ones are as many as the memory takes. Half: a burst of
+	// Bytes of queued reports; a choice. It bounds the memory for large reports. Half: a burst of
 	// large reports is dropped. Double: 128 MB.
 	maxQueued = 64 << 20
 	// Units whose allowance is tracked, about 200 bytes each. The one that was silent for longest
@@ -31,25 +31,25 @@ const (
 	// Interval in which unknown units are stored: one that sends a hundred messages a second costs
 	// as much as one that sends one. Half: more statements. Double: a new unit appears 10 s late.
 	unknownUnitsEvery = 5 * time.Second
-	// Interval in which vehicles that have become silent are looked for, by which their event is
-	// late at most. Half: more statements.
+	// Interval of queries for vehicles that have become silent; a choice. Half: more statements.
+	// Double: their events are up to 10 s late.
 	agedEvery = 5 * time.Second
-	// Interval in which the health of units is stored, and units in a statement: 100 a second of an
-	// instance at most. Half the interval: more statements; half the units: the clocks of 100,000
-	// are known half an hour after a start. Double: what happens is seen 10 s later; longer
+	// Interval in which the health of units is stored, and units in a statement: at most 100 a
+	// second per instance. Half the interval: more statements; half the units: the clocks of
+	// 100,000 are stored half an hour after a start. Double: health is seen 10 s later; longer
 	// statements.
 	healthEvery = 10 * time.Second
 	healthBatch = 1000
-	// Units whose health waits to be stored, and whose clocks are cached (100 bytes each). Half: of
-	// more units than that, clocks are stored again and again, and rejects are not counted. Double:
-	// more memory.
+	// Units whose health waits to be stored, and whose clocks are cached (100 bytes each). Half: in
+	// fleets above that, clocks are stored repeatedly, and rejects are not counted. Double: more
+	// memory.
 	maxHealth = 1 << 18
-	// Reports of that time decide on a clock: a unit that reports once a minute has some that were
-	// not long on their way. Half: a bad network looks like a clock that is behind. Double: a clock
-	// that has fallen behind is noticed 5 minutes later.
+	// Period whose reports decide on a clock: of a unit that reports once a minute, some are not
+	// delayed. Half: a bad network looks like a clock that is behind. Double: a clock that has
+	// fallen behind is noticed 5 minutes later.
 	clockWindow = 5 * time.Minute
-	// How far late reports lie apart within that time, at least: those of a clock that is behind
-	// are behind by the same time.
+	// Least spread of the delays of late reports within clockWindow: with a clock that is behind,
+	// all reports are late by the same time.
 	lateSpread = time.Minute
 	// A reading that differs by less is stored once in clockRefresh. Half: the network's delays are
 	// stored. Double: the clock is known to 4 s.

@@ -21,9 +21,8 @@ type unknownUnits struct {
 	heard map[telematics.Unit]telematics.UnknownUnit // at most telematics.MaxUnknownUnits
 }
 
-// note adds those of the observations that came from unknown units, and returns how many they are.
-// Messages of the MQTT broker about a unit, a retained presence or a last will, are no sign of the
-// unit itself.
+// note adds the observations of unknown units, and returns how many there are. A retained presence
+// or a last will is counted, but not added: it comes from the MQTT broker, not from the unit.
 func (s *unknownUnits) note(unknown []telematics.Unit, observations []delivery.Observation) int {
 	if len(unknown) == 0 {
 		return 0
@@ -67,7 +66,7 @@ func (s *unknownUnits) drain() []telematics.UnknownUnit {
 	return heard
 }
 
-// putBack adds again what could not be stored.
+// putBack adds units again that could not be stored.
 func (s *unknownUnits) putBack(heard []telematics.UnknownUnit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,19 +17,19 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// catchUp reads from the MQTT broker's memory what the presence connection has missed: what units
-// said while no instance was connected, and what did not fit into the queue.
+// catchUp reads retained presence that the presence connection has missed: messages that units sent
+// while no instance was connected, and those that did not fit into the queue.
 //
-// The subscription to presence is shared in a group of one member, which brings nothing that is
-// retained; what Mosquitto 2.0 sends all the same is discarded. So an instance that starts next to
-// others, which have heard everything, stores nothing. It asks for such an instance, by a probe
-// that each hears, and one that is complete answers. Without an answer, it reads the retained
-// presence of all units on record, in batches: the topics of some units are subscribed to for a
-// moment, a packet at a time. So the MQTT broker never has more to send than a packet, or a batch
-// where it acknowledges a subscription before it sends what is retained, and a queue that is full
-// is waited for.
+// The subscription to presence is shared in a group of one member, which delivers no retained
+// messages; those that Mosquitto 2.0 sends all the same are discarded. So an instance that starts
+// while others, which have received all presence, are running stores nothing. It asks for such an
+// instance, by a probe that all receive, and a complete one answers. Without an answer, it reads
+// the retained presence of all units in the database, in batches: it subscribes to the topics of
+// some units for a moment, a packet at a time. So the MQTT broker never has more to send than a
+// packet, or a batch where it acknowledges a subscription before it sends what is retained. catchUp
+// waits while the queue is full.
 //
-// The callback is never held up, which would keep the MQTT client from reading.
+// The callback never blocks, which would keep the MQTT client from reading.
 type catchUp struct {
 	*Link
 	client mqtt.Client
@@ -38,11 +38,11 @@ type catchUp struct {
 
 	asked   chan string   // names of connections that ask for a complete instance
 	covered chan struct{} // another instance is complete
-	reads   atomic.Bool   // what is retained was asked for
+	reads   atomic.Bool   // retained presence was subscribed to
 
 	mu     sync.Mutex
-	missed map[telematics.Unit]struct{} // of which a message did not fit: as many as have accounts
-	some   chan struct{}                // holds one where missed has some
+	missed map[telematics.Unit]struct{} // units whose message did not fit; at most one per account
+	some   chan struct{}                // holds one where missed is not empty
 }
 
 // Probes between instances.
@@ -58,7 +58,7 @@ func newCatchUp(l *Link, client mqtt.Client, to func(telematics.Message) bool) *
 	}
 }
 
-// receive hands a message over, or notes its unit where it does not fit.
+// receive passes a message to the receiver, or notes its unit where the queue is full.
 func (c *catchUp) receive(m telematics.Message) {
 	if m.Retained && !c.reads.Load() || c.to(m) {
 		return
@@ -77,7 +77,7 @@ func (c *catchUp) receiveProbe(name string) {
 	if asking, ok := strings.CutPrefix(name, askProbe); ok && asking != c.name {
 		select {
 		case c.asked <- asking:
-		default: // it repeats the question, or reads
+		default: // the other instance repeats its probe, or reads by itself
 		}
 	}
 	if name == doneProbe+c.name {
@@ -88,7 +88,7 @@ func (c *catchUp) receiveProbe(name string) {
 	}
 }
 
-// run reads what was missed, until the context ends, or a subscription fails.
+// run reads missed presence, and answers probes, until the context ends or a subscription fails.
 func (c *catchUp) run(ctx context.Context) error {
 	if c.config.Units == nil {
 		return nil
@@ -117,7 +117,8 @@ func (c *catchUp) publishProbe(name string) {
 	c.client.Publish(v1.ProbeTopic(name), 1, false, []byte{}) // empty: older instances ignore it
 }
 
-// isCovered reports whether another instance has heard what this one has not.
+// isCovered reports whether another instance has received all presence. It blocks until one
+// answers, for askTimes*askEvery at most.
 func (c *catchUp) isCovered(ctx context.Context) bool {
 	for range askTimes {
 		c.publishProbe(askProbe + c.name)
@@ -132,7 +133,7 @@ func (c *catchUp) isCovered(ctx context.Context) bool {
 	return false
 }
 
-// readAll reads the retained presence of all units on record.
+// readAll reads the retained presence of all units in the database.
 func (c *catchUp) readAll(ctx context.Context) error {
 	count, began, after := 0, time.Now(), telematics.Unit("")
 	for ctx.Err() == nil {
@@ -163,7 +164,8 @@ func (c *catchUp) unitsAfter(ctx context.Context, after telematics.Unit) ([]tele
 	return c.config.Units(ctx, after, readBatch)
 }
 
-// readMissed reads what did not fit until all fits, after growing pauses.
+// readMissed reads the retained presence of units whose messages did not fit, after growing pauses,
+// until none is missing.
 func (c *catchUp) readMissed(ctx context.Context) error {
 	for wait := c.config.CatchUpAfter; ; wait = min(time.Duration(float64(wait)*catchUpGrow), longestPause) {
 		units := c.drainMissed()
@@ -190,8 +192,8 @@ func (c *catchUp) drainMissed() []telematics.Unit {
 	return units
 }
 
-// read returns when what is retained of units has come. It goes to the callback of the
-// subscription to all presence.
+// read subscribes to the retained presence of units, for a moment. The callback of the subscription
+// to all presence receives it.
 func (c *catchUp) read(ctx context.Context, units []telematics.Unit) error {
 	var topics []string
 	for _, unit := range units {
@@ -233,7 +235,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// pause reports whether the context lasted.
+// pause waits, and reports false where the context ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

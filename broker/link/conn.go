@@ -13,13 +13,13 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// batchingConn takes fewer system calls than the client library, which reads the head of each
-// packet byte by byte, four calls for a report, and writes acknowledgements separately. Messages
-// are written immediately, with the acknowledgements that wait.
+// batchingConn saves system calls: the client library reads the head of each packet byte by byte,
+// four calls for a report, and writes acknowledgements separately. Messages are written
+// immediately, with the acknowledgements that wait.
 //
-// It also decides whether the MQTT broker still reads and writes, by what the socket does. The
-// library decides by the time at which its own goroutines run, and so drops sound connections when
-// this process gets too little CPU time.
+// It also detects a dead MQTT broker, by reads and writes of the socket. The library detects it by
+// the time at which its goroutines run, and so drops working connections when this process gets too
+// little CPU time.
 type batchingConn struct {
 	net.Conn
 	reader       *bufio.Reader
@@ -33,8 +33,8 @@ type batchingConn struct {
 	late   *time.Timer // nil: none waits
 	broken error       // of the first write that failed
 
-	limit   sync.Mutex // guards the next; a writer holds the other
-	writeBy time.Time  // as the library says; zero: it says nothing
+	limit   sync.Mutex // guards writeBy; separate, since a writer holds mu
+	writeBy time.Time  // the library's deadline; zero: none
 }
 
 func batching(c net.Conn, writeTimeout, silence time.Duration) *batchingConn {
@@ -47,9 +47,9 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Read returns the reason of a connection that was closed because it takes nothing: the library
-// would believe that it has closed it itself. Bytes that were read ahead of a closed connection are
-// dropped.
+// Read returns the error of the write that failed, where that has closed the connection: otherwise
+// the library would believe that it has closed it itself. After Close, bytes that were read ahead
+// are dropped.
 func (c *batchingConn) Read(p []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
@@ -65,9 +65,9 @@ func (c *batchingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// receive reads from the socket, and pings an MQTT broker that is silent. Only a socket that is
-// still empty at a last look is that of a lost connection: an answer to the ping is in it, however
-// late this process runs.
+// receive reads from the socket, and pings an MQTT broker that is silent. It reports a lost
+// connection only where a last read finds the socket still empty: an answer to the ping would be in
+// it, however late this process runs.
 func (c *batchingConn) receive(p []byte) (int, error) {
 	if !c.connected.Load() { // the library has set a deadline
 		return c.Conn.Read(p)
@@ -99,15 +99,14 @@ func (c *batchingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// SetDeadline is what the library limits connecting by. It removes the limit once the MQTT broker
-// has accepted the connection.
+// SetDeadline is called by the library to limit the time of connecting. A zero time means that the
+// MQTT broker has accepted the connection.
 func (c *batchingConn) SetDeadline(by time.Time) error {
 	c.connected.Store(by.IsZero())
 	return c.Conn.SetDeadline(by)
 }
 
-// SetWriteDeadline is for the packet that is written next, and also ends the write before which it
-// waits.
+// SetWriteDeadline limits the write of the next packet, and also a write in progress.
 func (c *batchingConn) SetWriteDeadline(by time.Time) error {
 	c.limit.Lock()
 	defer c.limit.Unlock()
@@ -132,8 +131,7 @@ func (c *batchingConn) Write(packet []byte) (int, error) {
 
 func isAck(packet []byte) bool { return len(packet) == ackSize && packet[0]>>4 == packets.Puback }
 
-// flush writes the acknowledgements that wait. Where it cannot, the connection is of no use any
-// more.
+// flush writes the acknowledgements that wait. It closes the connection where that fails.
 func (c *batchingConn) flush() {
 	c.mu.Lock()
 	var err error
@@ -146,7 +144,7 @@ func (c *batchingConn) flush() {
 	}
 }
 
-// send writes a packet behind the acknowledgements that wait.
+// send writes the acknowledgements that wait, and then the packet. The caller holds mu.
 func (c *batchingConn) send(packet []byte) (int, error) {
 	if c.broken != nil {
 		return 0, c.broken
@@ -167,9 +165,9 @@ func (c *batchingConn) send(packet []byte) (int, error) {
 	return len(packet), nil
 }
 
-// writeInTime fails where the socket takes no byte for as long as a write may last. A deadline that
-// this process missed itself, because it did not run, says nothing of the socket: the write is
-// tried once more.
+// writeInTime fails where the socket accepts no byte within the write timeout. Where this process
+// missed the deadline because it did not run, that shows nothing about the socket: it tries once
+// more.
 func (c *batchingConn) writeInTime(packets []byte) error {
 	for last := false; ; last = true {
 		by, err := c.limitWrite()
@@ -183,7 +181,7 @@ func (c *batchingConn) writeInTime(packets []byte) error {
 	}
 }
 
-// limitWrite returns until when a write may last that begins now.
+// limitWrite sets and returns the deadline of a write that begins now.
 func (c *batchingConn) limitWrite() (time.Time, error) {
 	c.limit.Lock()
 	defer c.limit.Unlock()

@@ -20,23 +20,23 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// connection is a connection to an MQTT broker that is kept up, and its subscriptions, one for each
-// dialect.
+// connection is a connection to an MQTT broker, renewed whenever it is lost, with its
+// subscriptions, one for each dialect.
 type connection struct {
 	name    string // in the log
 	filters func(telematics.Filters) []string
-	own     bool // its group has no other member: each instance hears everything
+	own     bool // its group has no other member: each instance receives all messages
 	qos     byte
 	to      func(Receiver) func(telematics.Message) bool
 	client  atomic.Pointer[mqtt.Client] // nil: nothing may be published
-	// The latest connection ended, or did not come up; nil: there was none.
+	// Why the latest connection ended, or was not established; nil: there was none.
 	why atomic.Pointer[error]
-	// When the latest connection that came up ended, by the clock of Unix; 0: none did.
+	// When the latest established connection ended, in Unix nanoseconds; 0: none has.
 	lost  atomic.Int64
-	nodes []string // of which each connection uses one, and the next one after that
+	nodes []string // tried in turn, one for each connection
 }
 
-// nonEmpty returns a list of the filter, or nil for an empty one.
+// nonEmpty returns a list of the filter, empty for an empty filter.
 func nonEmpty(filter string) []string {
 	if filter == "" {
 		return nil
@@ -48,7 +48,7 @@ func always(take func(telematics.Message)) func(telematics.Message) bool {
 	return func(m telematics.Message) bool { take(m); return true }
 }
 
-// anyReady returns why none of the lines is connected.
+// anyReady returns why none of the connections is up; nil: one is.
 func anyReady(lines []*connection) error {
 	var missing []error
 	for _, ln := range lines {
@@ -95,7 +95,8 @@ func (l *Link) maintain(ctx context.Context, ln *connection, take func(telematic
 	}
 }
 
-// runConnection connects once. It returns when that connection was lost, or did not come up.
+// runConnection connects once. It blocks until that connection is lost, and always returns an
+// error.
 func (l *Link) runConnection(ctx context.Context, ln *connection, node string, take func(telematics.Message) bool, up func()) error {
 	group, err := l.group(ctx)
 	if err != nil {
@@ -151,14 +152,14 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 	}
 }
 
-// subscribe asks for what the line carries of one dialect. The subscription by which a
-// message comes says in which dialect it is.
+// subscribe subscribes to the connection's topics of one dialect. A message is in the dialect of
+// the subscription that delivers it.
 func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *connection, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
 	filters, said := map[string]byte{}, d.Filters()
 	for _, filter := range ln.filters(said) {
 		members := group
 		if !ln.own && filter == said.Answers && ln.name != answersName {
-			// In one group each message would come to one of the two connections.
+			// In one group, each message would be delivered to only one of the two connections.
 			members += "-" + ln.name
 		}
 		filters[telematics.SharedFilter(members, filter)] = ln.qos
@@ -219,7 +220,7 @@ func (l *Link) options(node string, lost chan<- error) *mqtt.ClientOptions {
 	c := l.config
 	o := mqtt.NewClientOptions().
 		AddBroker(node).
-		// No client can guess it, and so take it [TOP-4].
+		// Random, so no other client can use it and end this connection [TOP-4].
 		SetClientID("motorpool-" + uuid.NewString()).
 		SetUsername(c.Username).
 		SetPassword(c.Password).
@@ -238,7 +239,7 @@ func (l *Link) options(node string, lost chan<- error) *mqtt.ClientOptions {
 	return o
 }
 
-// await waits for a token, no longer than one step of connecting may take.
+// await waits for a token, for ConnectTimeout at most.
 func (l *Link) await(ctx context.Context, token mqtt.Token) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
 	defer cancel()
@@ -250,7 +251,8 @@ func (l *Link) await(ctx context.Context, token mqtt.Token) error {
 	}
 }
 
-// granted reads the result of a subscription, which the library does not judge.
+// granted returns an error for a subscription that the MQTT broker denied: the library returns
+// none.
 func granted(token *mqtt.SubscribeToken) error {
 	const failure = 0x80    // MQTT 3.1.1 §3.9.3
 	codes := token.Result() // under keys of the library's own making

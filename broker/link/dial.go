@@ -12,7 +12,8 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// dial opens what a connection of the client library goes over, as the library would.
+// dial opens the network connection for the client library, as the library would, and wraps it in a
+// batchingConn.
 func dial(to *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
 	silence := time.Duration(o.KeepAlive) * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), o.ConnectTimeout)
@@ -36,7 +37,7 @@ func dial(to *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
 	return nil, fmt.Errorf("scheme %q: want tcp or ssl", to.Scheme)
 }
 
-// secure returns a connection over which the server has proven who it is.
+// secure returns a TLS connection after the handshake, which verifies the server.
 func secure(ctx context.Context, conn net.Conn, host string, c *tls.Config) (*tls.Conn, error) {
 	if c == nil {
 		c = &tls.Config{}

@@ -20,15 +20,15 @@ const (
 	retainedWithin = time.Second
 	// maxRetained is more than a unit retains: the most that is known is some 600 metrics.
 	maxRetained  = 5000
-	retainedRoom = 64 // while earlier ones are taken
+	retainedRoom = 64 // capacity of their queue
 )
 
-// Displace ends the open connection of a unit, if there is one: of two connections with a client id
-// the MQTT broker keeps the newer, and a unit's client id is its serial [TOP-4]. Where the unit's
-// access was removed, its presence then becomes offline, and what else it has left at the MQTT
-// broker is cleared: Mosquitto does not publish the last will of a client that a reload
-// disconnects. It needs the service's account, and of the config Nodes, of which it uses the first
-// that works, Username, Password, TLS and ConnectTimeout alone.
+// Displace ends the open connection of a unit, if there is one: of two connections with the same
+// client id the MQTT broker keeps the newer, and a unit's client id is its serial [TOP-4]. Where
+// the unit's access was removed, Displace also publishes its presence as offline and clears its
+// other retained messages: Mosquitto does not publish the last will of a client that a reload
+// disconnects. It needs the service's account, and blocks for ConnectTimeout at each node until one
+// works. Of the config it uses only Nodes, Username, Password, TLS and ConnectTimeout.
 func Displace(ctx context.Context, c Config, unit telematics.Unit, removed bool) error {
 	var failures []error
 	for _, node := range c.Nodes {
@@ -53,8 +53,8 @@ func displaceAt(ctx context.Context, node string, c Config, unit telematics.Unit
 	})
 }
 
-// Presence returns the protocol in which a unit's presence is retained, and its status; none of
-// both where none is. It needs of the config what Displace does.
+// Presence returns the protocol and the status of a unit's retained presence, both empty where
+// there is none. It uses the same fields of the config as Displace, and blocks as long.
 func Presence(ctx context.Context, c Config, unit telematics.Unit) (p telematics.Protocol, status telematics.PresenceStatus, err error) {
 	var failures []error
 	for _, node := range c.Nodes {
@@ -77,7 +77,7 @@ func Presence(ctx context.Context, c Config, unit telematics.Unit) (p telematics
 	return "", "", errors.Join(failures...)
 }
 
-// connected uses one connection, within the time that the config has for connecting.
+// connected calls use with a new connection. Connecting and use together may take ConnectTimeout.
 func connected(ctx context.Context, node string, c Config, id string, use func(context.Context, mqtt.Client) error) error {
 	timeout := cmp.Or(c.ConnectTimeout, 5*time.Second)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -98,8 +98,8 @@ type retainedMessage struct {
 	topic string
 }
 
-// clearRetained publishes what the unit's last will would have said, where it has not, and clears
-// what else is retained of it.
+// clearRetained publishes the unit's last will, unless its presence is offline already, and clears
+// its other retained messages.
 func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit) error {
 	found, err := retainedOf(ctx, client, unit, telematics.Retaining.Retained)
 	if err != nil {
@@ -111,7 +111,7 @@ func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit
 		if m.topic == dialect.PresenceOf(unit) {
 			presence, err := dialect.DecodePresence(m.Message, time.Now())
 			if err != nil || presence.Status == telematics.Offline {
-				continue // what cannot be read, the service has not read either
+				continue // a presence that cannot be read, the service has not read either
 			}
 			replaced = dialect.LastWill(presence)
 		}
@@ -125,7 +125,7 @@ func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit
 	return nil
 }
 
-// retainedOf returns what is retained of a unit, in any dialect, below a filter.
+// retainedOf returns the retained messages of a unit, in any dialect, that match a filter.
 func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit, filter func(telematics.Retaining, telematics.Unit) string) (all []retainedMessage, err error) {
 	arrived := make(chan retainedMessage, retainedRoom)
 	for _, d := range dialects.Spoken {

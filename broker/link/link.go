@@ -20,26 +20,26 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// Config says how to reach an MQTT broker.
+// Config configures the connections with an MQTT broker.
 type Config struct {
 	// Nodes are tcp://host:port or ssl://host:port: those of one cluster, or a single broker.
 	Nodes    []string
 	Username string
 	Password string
 	TLS      *tls.Config // with ssl only. Defaults to the system's roots.
-	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3].
-	// It is asked for each connection.
+	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3]. It
+	// is called for each connection.
 	Group func(context.Context) (string, error)
-	// Dialects are those that are listened to. Defaults to dialects.Spoken.
+	// Dialects are those whose topics are subscribed to. Defaults to dialects.Spoken.
 	Dialects telematics.Dialects
 
 	ConnectTimeout time.Duration // for connecting, and for each step of it. Defaults to 5 s.
-	// WriteTimeout is for one packet; a longer one drops the connection. It is below the half
-	// second before its expiry in which nothing is published, or a message could leave too late
-	// [LAW-4]. Defaults to 400 ms.
+	// WriteTimeout is for one packet; a write that takes longer drops the connection. It must be
+	// below the half second before a command's expiry in which nothing is published, or a message
+	// could be sent too late [LAW-4]. Defaults to 400 ms.
 	WriteTimeout time.Duration
-	// Units returns the next units on record, in an order of its choice, at most limit; after is
-	// the last one of the page before, empty for the first page. Nil: nothing that is retained is
+	// Units returns the next units in the database, in an order of its choice, at most limit; after
+	// is the last one of the page before, empty for the first page. Nil: no retained presence is
 	// read.
 	Units func(ctx context.Context, after telematics.Unit, limit int) ([]telematics.Unit, error)
 	// CatchUpAfter is the first pause before retained presence that did not fit into the queue is
@@ -54,7 +54,8 @@ type Config struct {
 type Receiver interface {
 	Answer(telematics.Message)
 	Report(telematics.Message)
-	// Presence reports false for a message that did not fit: the link then reads what is retained.
+	// Presence reports false where its queue is full: the link then reads the retained message
+	// later.
 	Presence(telematics.Message) bool
 }
 
@@ -63,10 +64,10 @@ type Receiver interface {
 //
 // With a cluster, there is one for answers and one for telemetry at each node; presence comes from
 // one node, and from the next one where that fails. So each node has members of the shared
-// subscriptions: a cluster that prefers those at the node of the publisher hands nothing to a node
-// that is dead. Commands go on where a node dies, through those that live.
+// subscriptions: a cluster that prefers members at the publisher's node delivers nothing to a dead
+// node. Where a node dies, commands are published through the others.
 //
-// Each lives by one recipe, and each step of it answers a trap of the client library:
+// All follow the same rules, each of which avoids a pitfall of the client library:
 //
 //   - A new client for every connection, and no reconnection by the library: it would
 //     store a command, and send it seconds later [LAW-4].
@@ -85,7 +86,7 @@ type Link struct {
 	presence *connection
 }
 
-// New assembles a link. It does nothing before Run.
+// New assembles a link. It does no I/O before Run.
 func New(c Config) *Link {
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 400*time.Millisecond)
@@ -104,17 +105,17 @@ func New(c Config) *Link {
 		l.reports = append(l.reports, &connection{name: "telemetry", nodes: []string{node}, filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
 			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }})
 	}
-	// Every instance hears all of presence. Retained messages are read separately.
+	// Every instance receives all presence messages. Retained ones are read separately.
 	l.presence = &connection{name: "presence", nodes: nodes, filters: func(f telematics.Filters) []string { return nonEmpty(f.Presence) }, own: true, qos: 0,
 		to: func(r Receiver) func(telematics.Message) bool { return r.Presence }}
 	return l
 }
 
-// answersName is of the connections by which answers come.
+// answersName is the name of the connections for commands and answers.
 const answersName = "answers"
 
-// Run keeps the connections up, and hands what arrives to the receiver, until the
-// context ends.
+// Run keeps the connections up, and passes messages to the receiver. It blocks until the context
+// ends, and then returns nil.
 func (l *Link) Run(ctx context.Context, to Receiver) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, ln := range slices.Concat(l.air, l.reports, []*connection{l.presence}) {
@@ -126,10 +127,11 @@ func (l *Link) Run(ctx context.Context, to Receiver) error {
 	return nil
 }
 
-// Publish hands a message to a connection on which answers are received. A retransmission goes to
-// all nodes: a cluster may have lost what a unit subscribed to at another one, and a unit drops
-// what it has. An error means that no client took it. A message that was taken may still be lost,
-// or be late: that is what the expiry in a command is for.
+// Publish passes a message to a connection on which answers are received, and does not wait for an
+// acknowledgement. A retransmission goes to all nodes: a cluster may have lost the unit's
+// subscription at another node, and a unit drops duplicates. An error means that no MQTT client
+// accepted the message. An accepted message may still be lost, or be late: that is what the expiry
+// in a command is for.
 func (l *Link) Publish(t telematics.Transmission) error {
 	err, taken := errNotConnected, false
 	for _, ln := range l.air {
@@ -180,7 +182,7 @@ func certainlyNotTaken(err error) bool {
 
 var errNotConnected = errors.New("not connected to the MQTT broker")
 
-// Ready says whether commands can be published and their answers be received.
+// Ready returns why no command can be published, or no answer be received; nil: they can.
 func (l *Link) Ready() error { return anyReady(l.air) }
 
 // lostWithin reports whether a connection for commands has ended within that time.
@@ -191,7 +193,7 @@ func (l *Link) lostWithin(d time.Duration) bool {
 	})
 }
 
-// AllReady says whether telemetry and presence are received, too.
+// AllReady is Ready, and also returns why no telemetry or presence is received.
 func (l *Link) AllReady() error {
 	return errors.Join(l.Ready(), anyReady(l.reports), l.presence.ready())
 }

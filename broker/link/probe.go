@@ -13,15 +13,14 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// errNothingShared is what is wrong with an MQTT broker that takes a shared subscription for an
-// ordinary one.
+// errNothingShared means that the MQTT broker treats a shared subscription as an ordinary one.
 var errNothingShared = errors.New("the MQTT broker granted a shared subscription ($share) and delivers nothing through it, so no answer would be " +
 	"received: use an MQTT broker that has shared subscriptions for MQTT 3.1.1 clients, and let the service read and write motorpool/v1/+/presence " +
 	"(see mosquitto/README.md)")
 
-// probe returns once a message has come through a shared subscription of this connection. That one
-// was granted says nothing: MQTT brokers without them take its filter for a topic without a
-// publisher. The group is the connection's own, so that no other instance gets the probe.
+// probe blocks until a message has come through a shared subscription of this connection. A granted
+// subscription proves nothing: MQTT brokers without shared ones treat its filter as a topic without
+// a publisher. No other connection is in the group, so no other instance gets the probe.
 func (l *Link) probe(ctx context.Context, client mqtt.Client, lost <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
 	defer cancel()

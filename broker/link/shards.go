@@ -16,9 +16,9 @@ import (
 // Shards is the connections with several MQTT brokers that do not know of each other, the shards. A
 // unit is connected to one of them at a time. With a single shard, it is that shard's link.
 //
-// A unit uses the shard through which it was heard last. A command goes to that shard; to all that
-// are connected where the unit was not heard yet, or where the command is published again: a load
-// balancer may have moved the unit meanwhile, and a unit drops what it has.
+// A unit's shard is the one through which its latest message came. A command goes to that shard; to
+// all connected shards where no message of the unit came yet, or where the command is
+// retransmitted: a load balancer may have moved the unit meanwhile, and a unit drops duplicates.
 //
 // It is safe for concurrent use.
 type Shards struct {
@@ -26,8 +26,8 @@ type Shards struct {
 	routes routes
 }
 
-// NewShards assembles the links of shards, each with the nodes by which it is reached. The config
-// has what they have in common.
+// NewShards assembles the links of shards, of which each has a list of nodes. All share the rest of
+// the config. It does no I/O before Run.
 func NewShards(c Config, shards ...[]string) *Shards {
 	s := &Shards{routes: routes{known: map[telematics.Unit]route{}}}
 	log := c.Logger
@@ -51,10 +51,11 @@ func ParseShards(values []string) [][]string {
 	return shards
 }
 
-// Links are those of the shards, in their order.
+// Links returns the links of the shards, in their order.
 func (s *Shards) Links() []*Link { return s.links }
 
-// Run keeps the connections up, and hands what arrives to the receiver, until the context ends.
+// Run keeps the connections up, and passes messages to the receiver. It blocks until the context
+// ends, and then returns nil.
 func (s *Shards) Run(ctx context.Context, to Receiver) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i, l := range s.links {
@@ -67,11 +68,11 @@ func (s *Shards) Run(ctx context.Context, to Receiver) error {
 	return group.Wait()
 }
 
-// Publish hands a message to the shards where its unit may be, as Link.Publish does. An error means
-// that none took it.
+// Publish passes a message to the shards where its unit may be, as Link.Publish does. An error
+// means that none accepted it.
 //
-// While the shard of a unit is not connected, a first publication fails: the unit is not there, and
-// is heard when it comes to another one.
+// While the shard of a unit is not connected, a first publication fails: the unit cannot be there
+// either, and its messages show when it comes to another shard.
 func (s *Shards) Publish(t telematics.Transmission) error {
 	if shard, ok := s.shardOf(t.Unit); ok && !t.Repeated {
 		return s.links[shard].Publish(t)
@@ -88,8 +89,9 @@ func (s *Shards) Publish(t telematics.Transmission) error {
 	return errors.Join(failures...)
 }
 
-// Ready says whether commands to a unit can be published and their answers be received, or whether
-// its shard was lost a moment ago: then the unit may come to another one before a command expires.
+// Ready returns why no command to a unit can be published, or no answer be received. It also
+// returns nil where the unit's shard was lost within moveWithin and another shard is ready: the
+// unit may come to that one before a command expires.
 func (s *Shards) Ready(unit telematics.Unit) error {
 	shard, ok := s.shardOf(unit)
 	if !ok {
@@ -103,8 +105,7 @@ func (s *Shards) Ready(unit telematics.Unit) error {
 	return err
 }
 
-// AllReady says whether one shard at least is connected, telemetry and presence included: without
-// any, nothing works.
+// AllReady returns nil where at least one shard is connected, telemetry and presence included.
 func (s *Shards) AllReady() error { return s.anyOf((*Link).AllReady) }
 
 func (s *Shards) anyOf(ready func(*Link) error) error {
@@ -134,8 +135,9 @@ type routes struct {
 
 type route struct {
 	shard int32
-	// When the unit said what is retained at the shard, by its own clock; zero: it was heard there.
-	// A retained message may be older than the unit's latest connection.
+	// When the unit sent the retained presence at the shard, in Unix milliseconds by the unit's
+	// clock; zero: a message that is not retained came from there. A retained message may be older
+	// than the unit's latest connection.
 	retained int64
 }
 
@@ -167,7 +169,7 @@ func (r *routes) set(unit telematics.Unit, to route) {
 	}
 }
 
-// fromShard notes through which shard units are heard.
+// fromShard notes through which shard the messages of units come.
 type fromShard struct {
 	Receiver
 	shard  int
@@ -184,15 +186,15 @@ func (f fromShard) Report(m telematics.Message) {
 	f.Receiver.Report(m)
 }
 
-// noteSign notes where a unit is connected: what is not retained is a sign of that.
+// noteSign notes where a unit is connected: a message that is not retained shows that.
 func (f fromShard) noteSign(m telematics.Message) {
 	if !m.Retained {
 		f.routes.set(m.Unit, route{shard: int32(f.shard)})
 	}
 }
 
-// Presence takes no last will as a sign of the unit: that of a connection that has ended may come
-// long after the next one has begun elsewhere.
+// Presence does not use a last will to locate the unit: that of a connection that has ended may
+// come long after the next one has begun at another shard.
 func (f fromShard) Presence(m telematics.Message) bool {
 	p, err := m.Dialect.DecodePresence(m, time.Now())
 	switch {

@@ -8,36 +8,36 @@ const (
 	// Bytes read from a socket in one call: some fifty reports; a choice. Half: more system calls.
 	// Double: 32 KiB more for a connection.
 	readAhead = 32 << 10
-	// Time for which an acknowledgement waits for others, or for a message to go with; a choice.
-	// Half: more writes. Double: MQTT brokers that wait for acknowledgements deliver later.
+	// Time for which an acknowledgement waits for others, or for a message to be written with; a
+	// choice. Half: more writes. Double: MQTT brokers that wait for acknowledgements deliver later.
 	ackAfter = 5 * time.Millisecond
 	// Acknowledgements written together: half of the 20 messages that MQTT brokers commonly leave
 	// unacknowledged. Half: more writes. Double: the MQTT broker waits until ackAfter has passed.
 	acksTogether = 10
 	// Bytes of an acknowledgement: MQTT 3.1.1 §3.4.
 	ackSize = 4
-	// Time of the last look into the socket of an MQTT broker that did not answer a ping: what is
-	// there is read immediately. Half: a process that is stopped for 0.5 s before it looks loses
-	// the connection. Double: a lost connection is noticed 1 s later.
+	// Timeout of the last read from an MQTT broker that did not answer a ping: bytes in the socket
+	// are read immediately. Half: a process that is stopped for 0.5 s before it reads loses the
+	// connection. Double: a lost connection is noticed 1 s later.
 	lastLook = time.Second
-	// A write that ends by this much after its deadline was late because this process did not run;
-	// a choice, above the delays of a busy machine. Half: more writes are tried twice on a full
+	// A write that fails this long after its deadline was late because this process did not run; a
+	// choice, above the delays of a busy machine. Half: more writes are tried twice on a full
 	// socket. Double: delays of 0.2 s drop sound connections.
 	missedBy = 100 * time.Millisecond
 	// Time after which the library calls a connection lost whose ping was not answered: never,
 	// since it measures its own goroutines. batchingConn decides that.
 	never = 100 * 365 * 24 * time.Hour
 
-	// Interval of probes, until one has come back; a choice. Half: more of them. Double: a lost one
+	// Interval of probes, until one is received; a choice. Half: more probes. Double: a lost one
 	// costs 2 s of ConnectTimeout.
 	probeEvery = time.Second
 
-	// Questions for an instance that has heard all presence, and the interval between them;
-	// choices. Half: instances that answer late are not found, and all retained presence is read.
-	// Double: it is read 1 s later where there is no other instance.
+	// Number of probes for an instance that has received all presence, and their interval; choices.
+	// Half: instances that answer late are not found, and all retained presence is read. Double: it
+	// is read 1 s later where there is no other instance.
 	askTimes, askEvery = 3, 300 * time.Millisecond
-	// Questions of other instances that wait for an answer; a choice. Half: of many instances that
-	// start together, some read for themselves. Double: nothing.
+	// Probes of other instances that wait for an answer; a choice. Half: of many instances that
+	// start together, some read all retained presence. Double: nothing.
 	askQueue = 16
 	// Units whose retained presence is read at a time: 1 MB of messages. Half: a million units take
 	// twice the pauses, 40 s. Double: more that may not fit into the queue of an MQTT broker.

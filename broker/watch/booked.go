@@ -25,8 +25,8 @@ func (w *Watches) followBookings(ctx context.Context) {
 	}
 }
 
-// readBookings brings the units of running bookings to what is on record. Where that cannot be
-// known, they stay.
+// readBookings watches the units of the bookings that are running now, and ends the watches of the
+// others. Where the bookings cannot be read, the watches stay.
 func (w *Watches) readBookings(ctx context.Context, round int) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -56,7 +56,7 @@ func (w *Watches) book(v telematics.Vehicle, round int) {
 	booked.booked, booked.round = true, round
 }
 
-// dropBooked ends the watches of units that a read did not have.
+// dropBooked ends the watches for bookings of units that were not in the given round of reads.
 func (w *Watches) dropBooked(round int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

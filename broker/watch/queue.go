@@ -1,6 +1,6 @@
 package watch
 
-// queue has what is due first in front. See container/heap.
+// queue is a heap of units, the one that is due first in front. See container/heap.
 type queue []*watched
 
 func (q queue) Len() int           { return len(q) }

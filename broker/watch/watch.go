@@ -1,6 +1,6 @@
-// Package watch has units report often while their vehicles are watched: by a stream of events, a
-// refreshed status, or a running booking. A dialect says whether its units can be watched, and by
-// which message (telematics.Watchable).
+// Package watch makes units report often while their vehicles are watched: by a stream of events, a
+// refreshed status, or a running booking. A dialect defines whether its units can be watched, and
+// by which message (telematics.Watchable).
 //
 // A unit is watched under a name for each instance, for a limited time:
 //
@@ -23,22 +23,23 @@ import (
 	"motorpool/telematics"
 )
 
-// Config is what watches are built of. Dialects, Publish and Watcher are required.
+// Config configures Watches. Dialects, Publish and Watcher are required.
 type Config struct {
 	Dialects telematics.Dialects
-	// Publish hands a message to the MQTT broker; an error where it did not take it.
+	// Publish passes a message to the MQTT client, and returns an error where that did not accept
+	// it.
 	Publish func(telematics.Transmission) error
-	// Watcher is this instance's name among those that watch, unique.
+	// Watcher is the name of this instance, unique among all instances that watch.
 	Watcher string
-	// Booked returns the vehicles with a running booking whose units speak one of the protocols; of
-	// each, its unit and protocol are read. Nil: bookings are not watched.
+	// Booked returns the vehicles with a running booking whose units speak one of the protocols,
+	// with their units and protocols; other fields are not used. Nil: bookings are not watched.
 	Booked func(context.Context, []telematics.Protocol) ([]telematics.Vehicle, error)
 	// Turn reports whether this instance watches for bookings, for TurnFor. Defaults to always.
 	Turn   func(context.Context) (bool, error)
 	Logger *slog.Logger // Defaults to slog.Default().
 }
 
-// Watches are what an instance watches. It is safe for concurrent use.
+// Watches are the watched units of an instance. It is safe for concurrent use.
 type Watches struct {
 	Config
 	wake chan struct{} // holds one: something is due
@@ -68,7 +69,8 @@ func New(c Config) *Watches {
 	return &Watches{Config: c, wake: make(chan struct{}, 1), units: map[telematics.Unit]*watched{}}
 }
 
-// Run renews and ends watches until the context ends. What is watched then ends by itself.
+// Run renews and ends watches. It blocks until the context ends, and returns nil. Watches that are
+// open then expire at their units.
 func (w *Watches) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { w.publishAll(ctx); return nil })
@@ -77,7 +79,8 @@ func (w *Watches) Run(ctx context.Context) error {
 }
 
 // Begin begins to watch the unit of a vehicle, where it can be watched, until the returned function
-// is called. It does not block. The unit stays the same, also where the vehicle gets another one.
+// is called. It does not block. The watch stays with that unit, also where the vehicle gets another
+// one.
 func (w *Watches) Begin(v telematics.Vehicle) (end func()) {
 	dialect, ok := w.Dialects.Watchable(v.Protocol)
 	if !ok || v.Unit == "" {
@@ -99,7 +102,7 @@ func (w *Watches) Begin(v telematics.Vehicle) (end func()) {
 // Briefly watches the unit of a vehicle for a minute. It does not block.
 func (w *Watches) Briefly(v telematics.Vehicle) { time.AfterFunc(briefly, w.Begin(v)) }
 
-// add returns a unit, which is due immediately where it is new.
+// add returns a watched unit; a new one is due immediately. The caller holds mu.
 func (w *Watches) add(unit telematics.Unit, dialect telematics.Watchable) *watched {
 	u := w.units[unit]
 	if u == nil {
@@ -111,7 +114,8 @@ func (w *Watches) add(unit telematics.Unit, dialect telematics.Watchable) *watch
 	return u
 }
 
-// endSoon makes the end of a watch due where there is no need any more.
+// endSoon makes the end of a watch due after linger, where there is no need any more. The caller
+// holds mu.
 func (w *Watches) endSoon(u *watched) {
 	if at := time.Now().Add(linger); !u.needed() && at.Before(u.due) {
 		u.due = at
@@ -146,7 +150,8 @@ func (w *Watches) publishAll(ctx context.Context) {
 	}
 }
 
-// publishDue publishes what is due, at most a burst, and returns the time until the next is.
+// publishDue publishes the messages that are due, at most a burst, and returns the time until the
+// next one is.
 func (w *Watches) publishDue() time.Duration {
 	for range burst {
 		message, ok := w.next()
@@ -184,8 +189,8 @@ func (w *Watches) next() (telematics.Transmission, bool) {
 	return u.dialect.Watch(u.unit, w.Watcher, true), true
 }
 
-// retry makes a renewal that was not published due again. The end of a watch is not repeated: it
-// comes by itself.
+// retry makes a renewal that was not published due again. The end of a watch is not repeated: the
+// watch expires by itself.
 func (w *Watches) retry(unit telematics.Unit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

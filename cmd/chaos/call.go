@@ -16,7 +16,7 @@ import (
 // callTimeout is longer than every budget.
 const callTimeout = 25 * time.Second
 
-// answer is that of the API, about one vehicle or many.
+// answer is an answer of the API, about one vehicle or many.
 type answer struct {
 	Data struct {
 		commandData

@@ -55,8 +55,8 @@ func (r *round) delayed(injections []injection) map[int][]audit.Interval {
 // redelivery is how long after a fault a server may still deliver again what it delivered before.
 const redelivery = 30 * time.Second
 
-// redelivered returns when an answer could be delivered twice: by a unit, or by Mosquitto, which
-// has not heard that an instance has it.
+// redelivered returns when an answer could be delivered twice: by a unit, or by Mosquitto, if it
+// did not get the acknowledgement of an instance.
 func redelivered(injections []injection) []audit.Interval {
 	var all []audit.Interval
 	for _, i := range injections {

@@ -90,7 +90,7 @@ func (r *round) startSentinel() error {
 	return nil
 }
 
-// masters is how many a Redis Cluster has.
+// masters is the number of masters of the Redis Cluster.
 const masters = 3
 
 func (r *round) startCluster() error {

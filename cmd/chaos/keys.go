@@ -73,8 +73,8 @@ func (k *fleetKeys) idle() []string {
 	return ids
 }
 
-// switchWithin is a second in docs/operating.md; this is for instances that are killed, frozen or
-// stopping.
+// switchWithin bounds how long instances take to use another key: a second in docs/operating.md,
+// but these are killed, frozen and stopped.
 const switchWithin = time.Minute
 
 // rotateKey rotates the signing key as the operator, in the order of docs/operating.md: every car
@@ -128,7 +128,7 @@ func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
 	return nil
 }
 
-// activateCounted activates a key where every car that says which keys it has, has this one.
+// activateCounted activates a key, if every car that reports its keys has this one.
 func (r *round) activateCounted(ctx context.Context, key string) (string, error) {
 	return r.operate(ctx, nil, "keys", "activate", "--url", r.Running[0].Public, "--token", r.admin, "--", key)
 }

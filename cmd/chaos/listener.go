@@ -138,7 +138,7 @@ func ovmsCommand(u telematics.Unit, c telematics.CommandID) string {
 	return fmt.Sprintf("ovms/%s/%s/client/%s/command/%s", u, u, ovms.Client, c)
 }
 
-// read returns what a message says, in any protocol.
+// read decodes a message of any protocol.
 func (l *listener) read(m paho.Message) (audit.Message, bool) {
 	levels := strings.Split(m.Topic(), "/")
 	switch {

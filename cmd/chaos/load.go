@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// load is the callers, and a record of their calls.
+// load runs the callers, and records their calls.
 type load struct {
 	*round
 	turns      chan struct{}

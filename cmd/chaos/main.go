@@ -1,7 +1,7 @@
 // Command chaos checks the promises of the service: never late, never twice, never forged, never
 // forgotten. It runs several instances on real servers, with hundreds of simulated cars and many
 // callers, and injects faults by a schedule that its seed draws (package fault). Then package audit
-// compares what the callers, Postgres, Redis and the cars' flight recorders say.
+// compares the accounts of the callers, Postgres, Redis and the cars' flight recorders.
 //
 //	callers ─line─ instances ─line─ Postgres, Redis, Mosquitto ─line─ cars
 //
@@ -181,7 +181,7 @@ func (f flags) plan() fault.Plan {
 	return fault.Plan{Seed: f.Seed, Duration: f.Duration, Instances: f.Instances, Vehicles: f.Vehicles}
 }
 
-// result is that of a round.
+// result is the result of a round.
 type result interface {
 	Write(out io.Writer)
 	Worthless() string // why the round proves nothing, or ""

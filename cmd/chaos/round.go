@@ -21,7 +21,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// budget of a command whose caller does not say how long it waits.
+// budget is the default budget of a command, if its caller sets none.
 const budget = 6 * time.Second
 
 // round is a round of commands, and its world.

@@ -37,13 +37,13 @@ func (r *round) server(name string) server {
 	return r.Running[r.instance(name)]
 }
 
-// instance is the number of the instance with a name.
+// instance returns the number of the instance with a name.
 func (r *round) instance(name string) int {
 	return slices.IndexFunc(r.Running, func(n *world.Instance) bool { return n.Name == name })
 }
 
-// down notes that a fault of the target makes instances unavailable, until the returned function is
-// called.
+// down records that a fault of the target makes instances unavailable, until the returned function
+// is called.
 func (r *round) down(target string) (over func()) {
 	if target == fault.Postgres {
 		return r.uptime.allDown()
@@ -86,7 +86,7 @@ func (r *round) freeze(ctx context.Context, f fault.Fault) error {
 	return r.server(f.Target).Resume()
 }
 
-// emptyRedis empties it repeatedly, so that commands are in flight when it happens.
+// emptyRedis deletes all keys of Redis repeatedly, so that commands are in flight meanwhile.
 func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
 	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; {
 		if err := r.redis.FlushAll(ctx).Err(); err != nil && ctx.Err() == nil {
@@ -97,7 +97,7 @@ func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
-// fillDisk leaves Postgres no byte. It may refuse writes, or crash and not restart.
+// fillDisk fills the disk of Postgres, which may refuse writes, or crash and not restart.
 func (r *round) fillDisk(ctx context.Context, f fault.Fault) error {
 	if r.disk == nil {
 		return errUnsupported
@@ -148,8 +148,8 @@ func toxicLine(toxic func(amount int64) network.Toxic) func(*round, context.Cont
 	}
 }
 
-// operate runs the program as an operator does, past every line, and returns its standard output;
-// if it fails, its standard error. The listener gets the standard error while the program runs.
+// operate runs the program as an operator does, not through a line, and returns its standard
+// output; if it fails, its standard error. The listener gets the standard error while it runs.
 func (r *round) operate(ctx context.Context, listener io.Writer, words ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.World.Binary, words...)
 	cmd.Env = append(os.Environ(), "MOTORPOOL_DATABASE_URL="+r.Postgres.URL(), "MOTORPOOL_SIGNING_KEYS="+r.Path(world.SigningFile))

@@ -70,7 +70,7 @@ func (s summary) Write(out io.Writer) {
 	s.Report.Write(out, s.Worthless())
 }
 
-// writeOthers prints what became of commands to units of protocols other than v1.
+// writeOthers prints the outcomes of commands to units of protocols other than v1.
 func writeOthers(t io.Writer, all []audit.Tally) {
 	row := func(name string, of func(audit.Tally) any) {
 		fmt.Fprint(t, name)
@@ -145,7 +145,7 @@ func deliveriesOf(flights []simulator.Event) deliveries {
 	return d
 }
 
-// latency is that of executed commands without faults.
+// latency returns the latency of executed commands that no fault disturbed.
 func (s summary) latency() (p50, p99 time.Duration, n int) {
 	isUndisturbed := withoutFaults(s.Injections)
 	return s.latencyWithin(func(from, to time.Time) bool {
@@ -153,7 +153,7 @@ func (s summary) latency() (p50, p99 time.Duration, n int) {
 	})
 }
 
-// latencyWithin is that of executed commands in some intervals.
+// latencyWithin returns the latency of executed commands in some intervals.
 func (s summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 time.Duration, n int) {
 	var took []time.Duration
 	for _, c := range s.Evidence.Calls {
@@ -180,7 +180,7 @@ func (s summary) keys() int {
 	return len(ids)
 }
 
-// lastInHalt is the longest time after a halt until a message to a halted vehicle.
+// lastInHalt returns the longest time after a halt until a message to a halted vehicle.
 func (s summary) lastInHalt() time.Duration {
 	var last time.Duration
 	for _, h := range s.Evidence.Halts {

@@ -49,7 +49,7 @@ var outputs = telematics.Installation{
 
 func hasAdapter(car int) bool { return car%3 != 0 }
 
-// installation is how the unit of a car is built in.
+// installation returns how the unit of a car is installed.
 func (m makeup) installation(car int) telematics.Installation {
 	switch m.protocol(car) {
 	case ovms.Protocol:
@@ -71,7 +71,7 @@ func (m makeup) installation(car int) telematics.Installation {
 // does.
 func allowsBestEffort(agency telematics.AgencyID) bool { return agency == 1 }
 
-// others are the vehicles for the audit.
+// others returns the vehicles of protocols other than v1, for the audit.
 func (m makeup) others() map[telematics.VehicleID]audit.Installed {
 	all := map[telematics.VehicleID]audit.Installed{}
 	for car := m.v1 + 1; car <= m.cars(); car++ {
@@ -100,7 +100,7 @@ type module struct {
 	ctx context.Context
 }
 
-// SetFaults sets those that it can have: what damages a message of protocol v1 loses one here.
+// SetFaults sets the faults that a module can have. Instead of damaging messages, it loses them.
 func (m module) SetFaults(f simulator.Faults) {
 	m.Do(m.ctx, func(_ *simulator.Body, faults *modules.Faults) {
 		*faults = modules.Faults{
@@ -203,7 +203,7 @@ func (r *round) startOthers(ctx context.Context, broker func(car int) string) {
 // several of their reconnections, resends and reports fit into it.
 const roundSpeed = 10
 
-// A round of a day: what it is of, and how many commands a second it has.
+// The parameters of a round of a day; dayRate is commands a second.
 const (
 	daySpeed    = 60
 	dayVehicles = 100
@@ -218,8 +218,8 @@ func (r *round) unitSpeed() float64 {
 	return roundSpeed
 }
 
-// dayOf is the day of a car, nil in a round that is none. At any time there are cars in each
-// phase.
+// dayOf returns the day of a car; nil if the round is not one of a day. At any time there are cars
+// in each phase.
 func (r *round) dayOf(car int) *simulator.Day {
 	if !r.Day {
 		return nil
@@ -235,8 +235,8 @@ func inGarage(c unit) bool {
 	return ok && garaged.Phase(context.Background()) == simulator.Away
 }
 
-// keyEvery is how often any car is locked or unlocked with its key; keysOfADay, beyond what its
-// day has.
+// keyEvery is the interval at which some car is locked or unlocked with its key; keysOfADay is that
+// in a round of a day, in addition to the drivers of the day.
 const (
 	keyEvery   = 300 * time.Millisecond
 	keysOfADay = 2 * time.Second
@@ -258,7 +258,7 @@ func (r *round) useKeys(ctx context.Context) {
 	}
 }
 
-// agencies are those of the fleet.
+// agencies returns the agencies of the fleet.
 func agencies() (all []telematics.Agency) {
 	for agency := range telematics.AgencyID(fault.Agencies) {
 		all = append(all, telematics.Agency{

@@ -20,7 +20,7 @@ type uptime struct {
 	stalled   []audit.Interval // of this machine
 }
 
-// instanceUptime is that of one instance.
+// instanceUptime is the uptime of one instance.
 type instanceUptime struct {
 	faults int // present ones
 	intervals
@@ -38,11 +38,11 @@ func newUptime(instances int) *uptime {
 	return u
 }
 
-// allDown notes that no instance reaches Postgres, until the returned function is called.
+// allDown records that no instance reaches Postgres, until the returned function is called.
 func (u *uptime) allDown() (over func()) { return u.count(&u.postgres) }
 
-// down notes that an instance does not run, or does not reach Postgres, until the returned function
-// is called.
+// down records that an instance does not run, or does not reach Postgres, until the returned
+// function is called.
 func (u *uptime) down(i int) (over func()) { return u.count(&u.instances[i].faults) }
 
 func (u *uptime) count(faults *int) (over func()) {
@@ -63,7 +63,7 @@ func (u *uptime) change(update func()) {
 	u.any.set(one, now)
 }
 
-// stall notes that this machine did nothing for a while, so that no instance counts as up.
+// stall records that this machine stalled for a while, so that no instance counts as up.
 func (u *uptime) stall(from, to time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -129,7 +129,7 @@ const (
 	stallLimit = 500 * time.Millisecond
 )
 
-// watchStalls notes when this process got no CPU time: then the others did not either.
+// watchStalls records when this process got no CPU time: then the others got none either.
 func (u *uptime) watchStalls(ctx context.Context) {
 	tick := time.NewTicker(stallProbe)
 	defer tick.Stop()

@@ -83,7 +83,7 @@ func (w *watcher) count(ctx context.Context) error {
 	return nil
 }
 
-// commands returns how many were on record at the last reading.
+// commands returns how many commands Postgres had at the last reading.
 func (w *watcher) commands() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +143,7 @@ func auditLog(ctx context.Context, db *sqlx.DB, which string, args ...any) (entr
 // contradicted is the bit of a command's assurance that a report has contradicted it.
 const contradicted = 128
 
-// commands returns those on record; a time without a value is zero.
+// commands reads all commands from Postgres; a time without a value is zero.
 func commands(ctx context.Context, db *sqlx.DB) (rows []audit.Row, err error) {
 	err = db.SelectContext(ctx, &rows, `select id, vehicle_id as vehicle, unit, action, lane, seq, state, late, attempts,
 		coalesce(request_id::text, '') as requestid, requested_at as requested, coalesce(sent_at, $1) as sentat,

@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics/teltonika"
 )
 
-// announce prints and writes how to use the environment, to files first.
+// announce writes the files that describe the environment, then prints how to use it.
 func (e *environment) announce(here endpoints) error {
 	if err := writeFiles(e.flags.Dir, e.fleet.logins(e.UnitPassword), here.env); err != nil {
 		return err
@@ -65,7 +65,7 @@ Ctrl-C stops everything; the data stays in %s.
 //go:embed docs.js
 var docsInterceptor string
 
-// docsScript lets the page /docs of this world sign clients' calls with the key of the demo's app.
+// docsScript returns a script with which the page /docs signs clients' calls by the demo app's key.
 func docsScript(key rental.AgencyKey) string {
 	return fmt.Sprintf("const AGENCY_KEY_ID = %q, AGENCY_SECRET = %q;\n%s", key.ID, hex.EncodeToString(key.Secret), docsInterceptor)
 }

@@ -50,7 +50,7 @@ type demoBooking struct {
 	dropoff  telematics.StationID
 }
 
-// demoBookings are in the order in which they were made, as it reads afterwards.
+// demoBookings are in the order in which the demo creates them.
 var demoBookings = []demoBooking{
 	{"BOOKING_COMPLETED", firstClient, 4, rental.Completed, -50 * time.Hour, 3, 2, 2},
 	{"BOOKING_ACTIVE", firstClient, 1, rental.Active, 0, 8, 1, 2},
@@ -65,7 +65,7 @@ type demo struct {
 	wallet   *wallet.Wallet
 	log      *slog.Logger
 
-	begun []rental.BookingID // that are charged for
+	begun []rental.BookingID // bookings that have begun, and so have charges
 }
 
 // create returns the ids of the demo's bookings, as variables. It leaves a booking out if its
@@ -155,7 +155,7 @@ func (d *demo) createBooking(ctx context.Context, b demoBooking) (rental.Booking
 		start = start.Add(b.begins)
 	}
 	if earliest := now.Add(time.Minute); b.state != rental.Upcoming && start.Before(earliest) {
-		// A booking is made before it begins; its dates follow.
+		// A booking must begin after it is made; redate changes that later.
 		start = earliest.Truncate(time.Second)
 	}
 	made, _, err := d.bookings.OpenBooking(ctx, rental.Draft{
@@ -236,8 +236,8 @@ func (e *environment) createDemo(ctx context.Context, here *endpoints, db *pg.DB
 // settleWithin is how long a start waits for the payments of the demo's bookings.
 const settleWithin = 10 * time.Second
 
-// settle waits until they are paid. If the sandbox was made to fail, or lost its file, the
-// environment starts nevertheless.
+// settle waits until the demo's bookings are paid. If the sandbox was configured to fail, or lost
+// its file, the environment starts nevertheless.
 func (e *environment) settle(ctx context.Context, here *endpoints, d *demo) error {
 	within, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()

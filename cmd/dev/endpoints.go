@@ -24,7 +24,7 @@ const (
 	signInLinkFor = 24 * time.Hour
 )
 
-// endpoints is the addresses of the environment, and its variables.
+// endpoints are the addresses of the environment, and the variables of its env file.
 type endpoints struct {
 	base     string // URL of the API
 	internal string // URL of health and readiness
@@ -32,7 +32,7 @@ type endpoints struct {
 	env      []variable
 }
 
-// reachable returns how this machine reaches a listener, which may listen everywhere.
+// reachable returns a URL with which this machine reaches a listener, also one on all addresses.
 func reachable(a net.Addr) string {
 	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
@@ -129,7 +129,7 @@ func (p endpoints) await(ctx context.Context, condition string, holds func(conte
 
 func (p endpoints) serviceReady(ctx context.Context) bool { return world.Ready(ctx, p.internal) }
 
-// reporting reports whether all these vehicles are online, with a state.
+// reporting reports whether all these vehicles are online and have a reported state.
 func reporting(ctx context.Context, postgres *pg.DB, ids []telematics.VehicleID) bool {
 	for _, id := range ids {
 		twin, err := vehicles.New(postgres).Twin(ctx, id)

@@ -24,7 +24,7 @@ import (
 	"motorpool/telematics"
 )
 
-// environment is everything that runs.
+// environment is the development environment: servers, service and simulated fleet.
 type environment struct {
 	flags
 	*world.World
@@ -34,7 +34,7 @@ type environment struct {
 	started time.Time
 }
 
-// servers are those that the service uses.
+// servers are the servers that the service uses.
 type servers struct {
 	mqtt        *devstack.MQTT
 	redis       *devstack.Miniredis
@@ -46,7 +46,7 @@ type servers struct {
 func (e *environment) run(ctx context.Context) (err error) {
 	e.started = time.Now()
 	dir := e.flags.Dir
-	// Passable, so that Postgres as another user keeps its data inside.
+	// 0711, so that Postgres, which may run as another user, can have its data inside.
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return fmt.Errorf("--dir: %w", err)
 	}
@@ -58,7 +58,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 		return fmt.Errorf("--dir: %w", err)
 	}
 	defer unlock()
-	if err := removeFiles(dir); err != nil { // of one that was killed
+	if err := removeFiles(dir); err != nil { // of an earlier run that was killed
 		return err
 	}
 	if e.World, err = world.New(dir, e.log); err != nil {
@@ -127,7 +127,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 	return service.Wait()
 }
 
-// startCars starts the cars, which outlive the service, so that its last calls end well.
+// startCars starts the cars. They outlive the service, so that its last commands are answered.
 func (e *environment) startCars(ctx context.Context, unitsURL string) {
 	latency := simulator.Fast
 	if e.Latency == "cellular" {
@@ -161,8 +161,8 @@ func (e *environment) startServers(ctx context.Context) (s servers, err error) {
 	return s, err
 }
 
-// startPostgres returns the URL of the Postgres of the flag, else of one
-// that keeps its data in the folder.
+// startPostgres returns the URL of the flag's Postgres; without one it starts a Postgres with its
+// data in the folder.
 func (e *environment) startPostgres(ctx context.Context) (string, error) {
 	if e.DatabaseURL != "" {
 		e.log.Info("using an existing postgres", "named_by", "--database-url or DATABASE_URL")
@@ -221,6 +221,6 @@ func (e *environment) config(s servers) app.Config {
 		VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate, AdminRate: e.AdminRate,
 		AdminStreams: e.Streams, Map: e.Map, TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
 		Docs: true, Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
-		AllowUnsafePostgres: true, // the one in the folder waits for no disk
+		AllowUnsafePostgres: true, // the Postgres in the folder runs without fsync
 	}
 }

@@ -20,8 +20,8 @@ const (
 // variable is a line of the env file.
 type variable struct{ name, value string }
 
-// writeFiles writes how other programs reach the environment. The env file signals that it
-// is ready, and so is the last one.
+// writeFiles writes the files with which other programs reach the environment. The env file signals
+// that it is ready, so it is written last.
 func writeFiles(dir string, units any, env []variable) error {
 	logins, err := json.MarshalIndent(units, "", "  ")
 	if err != nil {
@@ -46,7 +46,7 @@ func quoted(value string) string {
 	return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
 }
 
-// removeFiles removes them.
+// removeFiles removes the files of writeFiles.
 func removeFiles(dir string) error {
 	var errs []error
 	for _, name := range []string{envFile, unitsFile} {

@@ -61,7 +61,7 @@ func (f fleet) has(unit telematics.Unit) bool {
 	return slices.ContainsFunc(f.record.Vehicles, func(v telematics.Vehicle) bool { return v.Unit == unit })
 }
 
-// cars returns the simulated ones.
+// cars returns the simulated cars of protocol v1.
 func (f fleet) cars(password func(telematics.Unit) string, latency simulator.Latency) []simulator.Config {
 	var cars []simulator.Config
 	for _, v := range f.record.Vehicles {
@@ -112,12 +112,12 @@ func (e *environment) reportingFirst() []telematics.VehicleID {
 	return ids
 }
 
-// provisionEvery is shorter than the service takes to notice an activated key, so that the
-// cars have it by then.
+// provisionEvery is the interval at which the keys are read: shorter than the service takes to
+// notice an activated key, so that the cars have it by then.
 const provisionEvery = 200 * time.Millisecond
 
-// provision gives the public halves of the signing keys to the cars, and writes them for other
-// units, when the keys are rotated. In production this is the operator's task.
+// provision gives the public halves of the signing keys to the cars, and writes them to a file for
+// other units, at the start and when the keys change. In production the operator does this.
 func (e *environment) provision(ctx context.Context, cars *simulator.Fleet) error {
 	file := e.Path(world.SigningFile)
 	keys := keyfile.Source[signing.Keychain]{

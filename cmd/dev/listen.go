@@ -20,8 +20,8 @@ const (
 
 const freePort = "127.0.0.1:0"
 
-// listenOn starts a listener on an address. The address of a flag must be free; if a
-// default one is in use, it takes a free port, and logs that.
+// listenOn starts a listener on an address. The address of a flag must be free; if the default
+// address is in use, it uses a free port, and logs that.
 func listenOn[T any](log *slog.Logger, flag, given, fallback string, start func(address string) (T, error)) (T, error) {
 	address := cmp.Or(given, fallback)
 	// Each address is probed, as start may open more than one.

@@ -31,7 +31,7 @@ func (f fleet) modules(password func(telematics.Unit) string) []modules.Config {
 	return all
 }
 
-// startUnits starts the units of other protocols, which outlive the service, as the cars do.
+// startUnits starts the units of other protocols. They outlive the service, as the cars do.
 func (e *environment) startUnits(ctx context.Context, unitsURL string) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

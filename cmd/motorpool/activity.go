@@ -96,7 +96,7 @@ func (v verifyActivity) Run(ctx context.Context) error {
 	return printReport(report)
 }
 
-// printReport returns an error where the audit log contradicts its seals.
+// printReport prints a report, and returns an error if the audit log contradicts its seals.
 func printReport(r auditlog.Report) error {
 	for _, finding := range r.Findings {
 		fmt.Println(finding)
@@ -145,7 +145,7 @@ func (e exportActivity) Run(ctx context.Context) error {
 	return explainUnavailable(write(ctx, io.Writer(os.Stdout), r))
 }
 
-// parseInstant returns the zero time for no text.
+// parseInstant parses a day or an RFC 3339 time. Empty text is the zero time.
 func parseInstant(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -30,7 +30,7 @@ type agencyKey struct {
 	Reseal resealKeys      `cmd:"" help:"Seal all secrets with the first key of --agency-secrets-key, so that the others are of no more use."`
 }
 
-// sealing is the setting of commands that see secrets.
+// sealing is the setting of commands that read or write the secrets of keys.
 type sealing struct {
 	AgencySecretsKey app.Secret `placeholder:"KEY" help:"Key that secrets are sealed with, as the service has it; better set by the environment."`
 }
@@ -46,7 +46,7 @@ func (s sealing) sealer() (*agencykeys.Sealer, error) {
 	return sealer, nil
 }
 
-// withAgencyKeys calls use with the keys of the database.
+// withAgencyKeys opens the database and calls use with its agency keys.
 func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys.Keys) error) error {
 	postgres, err := d.open()
 	if err != nil {
@@ -56,13 +56,13 @@ func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys
 	return explainUnavailable(use(agencykeys.New(postgres, sealer)))
 }
 
-// keyCommand is a command about keys, through the service or the database.
+// keyCommand is embedded in commands about keys: through the service, or directly to the database.
 type keyCommand struct {
 	remote
 	direct
 }
 
-// change has the service change a key; with --direct it writes to the database.
+// change sends a request to change a key to the service; with --direct it calls write instead.
 func (k keyCommand) change(
 	ctx context.Context, path string, body any, sealer *agencykeys.Sealer, write func(*agencykeys.Keys) (rental.AgencyKey, error),
 ) (key rental.AgencyKey, err error) {
@@ -82,7 +82,8 @@ func (k keyCommand) change(
 	return made.key(), err
 }
 
-// holds returns when every instance acts upon a change. The service has waited for that itself.
+// holds waits until every instance applies a change that was made with --direct. Without it, the
+// service has already waited.
 func (k keyCommand) holds(ctx context.Context) error {
 	if !k.Direct {
 		return nil
@@ -95,7 +96,7 @@ func (k keyCommand) holds(ctx context.Context) error {
 	}
 }
 
-// keyJSON is a key as the service has it.
+// keyJSON is a key as the API encodes it.
 type keyJSON struct {
 	ID         string          `json:"id"`
 	AgencyID   int64           `json:"agency_id"`
@@ -131,7 +132,7 @@ type addAgencyKey struct {
 	Agency int64 `arg:"" help:"Number of the agency."`
 }
 
-// Run prints what a shell can read in.
+// Run prints the key as assignments of shell variables.
 func (a addAgencyKey) Run(ctx context.Context) error {
 	if err := a.check(); err != nil {
 		return err
@@ -160,8 +161,7 @@ The secret is shown this once; lost, it is replaced by another key. Every instan
 }
 
 func (a addAgencyKey) write(ctx context.Context, keys *agencykeys.Keys) (rental.AgencyKey, error) {
-	// With another sealing key than the service's, every request that is signed with the new key
-	// would get 503.
+	// If the service has a different sealing key, every request that the new key signs gets 503.
 	if opened, all, err := keys.Opened(ctx); err != nil {
 		return rental.AgencyKey{}, err
 	} else if all > 0 && opened == 0 {
@@ -181,7 +181,7 @@ type agencyFlag struct {
 	Agency int64 `env:"-" placeholder:"N" help:"Number of the agency; needed but with --direct."`
 }
 
-// path returns where the service has the agency's keys, or one of them.
+// path returns the API path of the agency's keys, or of one of them.
 func (a agencyFlag) path(more ...string) (string, error) {
 	if a.Agency < 1 && !a.Direct {
 		return "", badUsage("--agency: want the number of the agency")
@@ -285,7 +285,7 @@ type revokeAgencyKey struct {
 	ID string `arg:"" help:"Id of the key."`
 }
 
-// Run returns when the key is refused at every instance.
+// Run returns when every instance refuses the key.
 func (r revokeAgencyKey) Run(ctx context.Context) error {
 	path, err := r.path(url.PathEscape(r.ID), "revoke")
 	if err := errors.Join(r.check(), err); err != nil {
@@ -320,7 +320,7 @@ func (r resealKeys) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var failed error // which is no matter of the right database
+	var failed error // not passed to explainUnavailable
 	err = r.withAgencyKeys(sealer, func(keys *agencykeys.Keys) error {
 		var n int
 		n, failed = keys.Reseal(ctx)

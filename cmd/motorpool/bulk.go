@@ -21,7 +21,7 @@ type bulk struct {
 	Signal   string   `enum:"horn,lights,both," default:"" placeholder:"SIGNAL" env:"-" help:"With attention: horn, lights or both."`
 }
 
-// bulkEvery is between two readings of what has become of it.
+// bulkEvery is the interval at which bulk polls the state of its commands.
 const bulkEvery = 500 * time.Millisecond
 
 type bulkState struct {
@@ -69,7 +69,7 @@ func (b bulk) Run(ctx context.Context) error {
 		}
 		next, err := b.send(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "motorpool: %v\n", err) // the next reading may be answered
+			fmt.Fprintf(os.Stderr, "motorpool: %v\n", err) // the next poll may succeed
 			continue
 		}
 		e = next
@@ -117,7 +117,7 @@ func (r remote) showBulk(e envelope) error {
 	return r.show(e, []column{{"VEHICLE", "vehicle_id"}, {"STATE", "command.state"}, {"COMMAND", "command.id"}, {"CODE", "error.code"}, {"MESSAGE", "message"}})
 }
 
-// bulkStatus shows what has become of a command to many vehicles.
+// bulkStatus shows the state of a command to many vehicles.
 type bulkStatus struct {
 	remote
 	ID string `arg:"" help:"Id, as bulk prints it."`

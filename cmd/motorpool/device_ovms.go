@@ -60,13 +60,13 @@ Then set "protocol": "ovms" and "installation": %s of its vehicle in the fleet f
 	return err
 }
 
-// ovmsRefusal is why the password of a module is not replaced under a running connection.
+// ovmsRefusal explains why the password of a running module is not replaced.
 const ovmsRefusal = `unit %[1]s is an OVMS module: once a login is refused it never connects again, and a password has no second one that is valid meanwhile. Nothing was changed. Either
 - give it a certificate, which is added before the old credential is removed: motorpool unit rotate --protocol ovms --unit-authority DIR %[1]s
 - or stop it first. In the module's shell, and not over MQTT: server v3 stop
   Then: motorpool unit rotate --protocol ovms --stopped %[1]s`
 
-// printNewPassword prints what gives a stopped module its new password.
+// printNewPassword prints the shell commands that give a stopped module its new password.
 func printNewPassword(w io.Writer, unit string) error {
 	_, err := fmt.Fprintf(w, `
 Once Mosquitto has read the password above, enter into the shell of module %s, with it for PASSWORD:
@@ -77,7 +77,7 @@ Once Mosquitto has read the password above, enter into the shell of module %s, w
 	return err
 }
 
-// printNewCertificate prints what gives a module its next certificate.
+// printNewCertificate prints the instructions that give a module its next certificate.
 func printNewCertificate(w io.Writer, unit, code string) error {
 	_, err := fmt.Fprintf(w, `
 For module %[1]s, on a computer that reaches the enrolment server (motorpool unit enrol --listen), with its name for SERVER:

@@ -19,7 +19,7 @@ import (
 	"motorpool/telematics"
 )
 
-// unitAuthority is what signs the certificates of units.
+// unitAuthority has the flags of the authority that signs the certificates of units.
 type unitAuthority struct {
 	UnitAuthority string `placeholder:"DIR" help:"Folder of the certificate authority of units (default none: units have passwords alone)."`
 	UnitsCRL      string `name:"units-crl" default:"units.crl" placeholder:"FILE" help:"Revocation list that Mosquitto reads (default ${default})."`
@@ -130,7 +130,7 @@ func (e enrolUnit) serve(ctx context.Context, authority *enrolment.Authority) er
 	server := &http.Server{
 		Handler: enrolment.Handler(authority, log), ReadTimeout: enrolmentTimeout / 2, WriteTimeout: enrolmentTimeout, MaxHeaderBytes: 8 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // handshakes that fail
-		// Enrolment checks a unit's certificate itself, against its record.
+		// Package enrolment verifies a unit's certificate itself, also against its list.
 		TLSConfig: &tls.Config{GetCertificate: certificate.get, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12},
 	}
 	log.Info("serving enrolment", "listen", listener.Addr().String())
@@ -147,12 +147,12 @@ func (e enrolUnit) serve(ctx context.Context, authority *enrolment.Authority) er
 	return <-done
 }
 
-// reloadedPair is the server's certificate, whose files are read for each connection: the server
-// runs for longer than a certificate lasts. Safe for concurrent use.
+// reloadedPair is the server's certificate. It reads the files for each connection: the server runs
+// longer than a certificate is valid. Safe for concurrent use.
 type reloadedPair struct {
 	file, keyFile string
 	log           *slog.Logger
-	last          atomic.Pointer[tls.Certificate] // that could be read
+	last          atomic.Pointer[tls.Certificate] // the last one that could be read
 }
 
 func (p *reloadedPair) load() error {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// events prints what changes, and comes back where a stream was cut.
+// events prints the event stream, and reconnects when it breaks.
 type events struct {
 	remote
 	Vehicle string `placeholder:"N|PLATE" env:"-" help:"Only of this vehicle (default all)."`
@@ -22,7 +22,7 @@ type events struct {
 	After   string `placeholder:"ID" env:"-" help:"Go on behind the event with this id (default from now on)."`
 }
 
-// reconnectAfter is how long to wait after a cut. The stream may say otherwise.
+// reconnectAfter is how long to wait before a reconnection, unless the stream sets another time.
 const reconnectAfter = 3 * time.Second
 
 func (e events) Run(ctx context.Context) error {
@@ -58,7 +58,7 @@ type position struct {
 	wait time.Duration
 }
 
-// refusal is an answer that a repetition does not change.
+// refusal is an error that a retry does not change.
 type refusal struct{ error }
 
 func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
@@ -87,7 +87,8 @@ func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 	return at.print(os.Stdout, response.Body)
 }
 
-// notFollowed says why there is no stream.
+// notFollowed returns the error of a response that is no stream: a refusal if the status is below
+// 500.
 func notFollowed(response *http.Response) error {
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -142,6 +143,6 @@ func (at *position) print(to io.Writer, stream io.Reader) error {
 
 func reason(data string) string {
 	var notice struct{ Reason string }
-	_ = json.Unmarshal([]byte(data), &notice) // what cannot be read has no reason
+	_ = json.Unmarshal([]byte(data), &notice) // without a reason if it cannot be decoded
 	return notice.Reason
 }

@@ -48,7 +48,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// exitCode returns the code of an answer that is no success.
+// exitCode returns the exit code of an unsuccessful answer.
 func (e envelope) exitCode(method string, status int) int {
 	switch {
 	case e.Error.Outcome == "unknown":
@@ -63,8 +63,8 @@ func (e envelope) exitCode(method string, status int) int {
 	return foreignExitCode(method, status)
 }
 
-// foreignExitCode returns the code of an answer that is not the service's, such as a proxy's, or
-// that says too little.
+// foreignExitCode returns the exit code of an answer that is not the service's, such as a proxy's,
+// or that has no known error code and outcome.
 func foreignExitCode(method string, status int) int {
 	switch {
 	case status < http.StatusInternalServerError:

@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics"
 )
 
-// direct lets a command go to the database, past the service.
+// direct has the flags of commands that can bypass the service and write to the database.
 type direct struct {
 	database
 	Direct bool   `env:"-" help:"Write to the database itself (--database-url), past the service: for when no instance answers."`
@@ -34,7 +34,7 @@ func (d direct) check() error {
 
 func (d direct) author() telematics.Author { return telematics.OperatorAt(cmp.Or(d.By, account())) }
 
-// haltCommand is what halting and lifting a halt have in common.
+// haltCommand has the flags that halt and resume share.
 type haltCommand struct {
 	remote
 	direct
@@ -48,7 +48,7 @@ func (s haltCommand) check() error {
 	return s.direct.check()
 }
 
-// change tries for a while to write a halt's change to the database.
+// change writes a change of a halt to the database, and retries for retryFor.
 func (s haltCommand) change(ctx context.Context, write func(*pg.DB) (bool, error)) (bool, error) {
 	postgres, err := s.open()
 	if err != nil {
@@ -64,7 +64,8 @@ func (s haltCommand) change(ctx context.Context, write func(*pg.DB) (bool, error
 	return done, explainUnavailable(err)
 }
 
-// retryUnavailable repeats a call that may be made twice while a server is unavailable.
+// retryUnavailable calls do, which must be repeatable, until it succeeds or fails definitely, for
+// retryFor.
 func retryUnavailable(ctx context.Context, do func() error) error {
 	for end := time.Now().Add(retryFor); ; {
 		err := do()
@@ -80,14 +81,14 @@ func retryUnavailable(ctx context.Context, do func() error) error {
 }
 
 // retryFor is how long a request to an unavailable or full server is repeated: a kill switch must
-// not give up at the first lock that it meets.
+// not give up because of a lock.
 const retryFor = 10 * time.Second
 
-// haltBudget is how long the service may take to answer: it waits until the halt holds. One that
-// hangs is tried again soon, or by --direct.
+// haltBudget is how long the service may take to answer: it waits until the halt holds. A request
+// that hangs is repeated, or made with --direct.
 const haltBudget = broker.HaltWithin + 6*time.Second
 
-// explainUnavailable adds to the error of an unavailable server how to name another one.
+// explainUnavailable adds a reference to --database-url to the error of an unavailable server.
 func explainUnavailable(err error) error {
 	if unavailable.Is(err) {
 		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
@@ -103,7 +104,7 @@ func suggestDirect(err error) error {
 	return err
 }
 
-// inForce returns the halts in force, as the database has them.
+// inForce reads the halts in force from the database.
 func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 	postgres, err := d.open()
 	if err != nil {
@@ -114,7 +115,7 @@ func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 	return inForce, explainUnavailable(err)
 }
 
-// haltJSON is a halt as the service has it.
+// haltJSON is a halt as the API encodes it.
 type haltJSON struct {
 	AgencyID *int64          `json:"agency_id"`
 	Reason   string          `json:"reason"`
@@ -129,14 +130,14 @@ type haltEffectJSON struct {
 	InFlight int `json:"in_flight"`
 }
 
-// printInFlight says what a halt could not stop.
+// printInFlight prints the number of commands that the halt could not stop.
 func (e *haltEffectJSON) printInFlight() {
 	if e != nil && e.InFlight > 0 {
 		fmt.Printf("sent before, and may still be executed: %d command(s)\n", e.InFlight)
 	}
 }
 
-// effects counts what halts stop, as the database has it; nil where it cannot be counted.
+// effects counts in the database what each halt stops; nil if that fails.
 func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*haltEffectJSON {
 	counted := make([]*haltEffectJSON, len(of))
 	found, err := commands.HaltStore{DB: postgres}.Effects(ctx, of)
@@ -150,7 +151,7 @@ func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*hal
 	return counted
 }
 
-// listHalts returns the halts in force, as the service has them.
+// listHalts requests the halts in force from the service.
 func (r remote) listHalts(ctx context.Context) ([]haltJSON, error) {
 	e, err := r.send(ctx, http.MethodGet, "halts", nil)
 	if err != nil {
@@ -196,7 +197,7 @@ func scopeOf(agency telematics.AgencyID) string {
 	return fmt.Sprintf("agency %d", agency)
 }
 
-// account returns who runs this program.
+// account returns the name of the account that runs this program.
 func account() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -331,7 +332,7 @@ func (r resume) throughService(ctx context.Context) (bool, error) {
 		case err == nil:
 			lifted = true
 		case e.Error.Code == "halt_not_found":
-			lifted = again // by an earlier try, whose answer was lost
+			lifted = again // by an earlier attempt whose answer was lost
 			return nil
 		}
 		again = again || exitCode(err) == exitUnknown
@@ -344,7 +345,7 @@ func (r resume) throughDatabase(ctx context.Context) (bool, error) {
 	return r.change(ctx, func(p *pg.DB) (bool, error) { return commands.HaltStore{DB: p}.Resume(ctx, r.agency(), r.author()) })
 }
 
-// notHalted names the halts that may have been meant.
+// notHalted returns the error for a halt that is not in force; it names those that are.
 func notHalted(scope string, inForce telematics.Halts) error {
 	if len(inForce) == 0 {
 		return refused("there is no halt of %s, and no other either", scope)
@@ -388,7 +389,7 @@ func (h halts) Run(ctx context.Context) error {
 	return h.show(envelope{Message: message, Data: data}, []column{{"AGENCY", "agency_id"}, {"SINCE", "since"}, {"BY", "by"}, {"VEHICLES", "effect.vehicles"}, {"IN FLIGHT", "effect.in_flight"}, {"REASON", "reason"}})
 }
 
-// readHalts is listHalts, as the database has them.
+// readHalts is listHalts from the database.
 func (h halts) readHalts(ctx context.Context) ([]haltJSON, error) {
 	postgres, err := h.open()
 	if err != nil {

@@ -25,7 +25,7 @@ func (h help) Run(parser *kong.Kong) error {
 	return traced.PrintUsage(false)
 }
 
-// helpFor says where to read on after a command line that is wrong, or returns nil.
+// helpFor returns a reference to the help that fits a wrong command line; nil for other errors.
 func helpFor(err error) error {
 	var wrong *kong.ParseError
 	if !errors.As(err, &wrong) {
@@ -40,13 +40,12 @@ func helpFor(err error) error {
 	return fmt.Errorf("see: %s", strings.Join(words, " "))
 }
 
-// completion prints a script for a shell. It is made from the commands themselves, so it is always
-// complete.
+// completion prints a completion script for a shell, generated from the commands themselves.
 type completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// node is a command, by its whole name, with what may follow it.
+// node is a command, with its full name, and the words that may follow it.
 type node struct {
 	path  string // empty: the program
 	next  []word // commands
@@ -89,7 +88,7 @@ func completions(n *kong.Node, path string) []node {
 // bashCompletion finds the command among the words before the cursor, and offers what may follow.
 func bashCompletion(nodes []node) string {
 	var cases strings.Builder
-	// The program itself last: its pattern fits everything.
+	// The program itself last: its pattern matches everything.
 	for _, n := range slices.Backward(nodes) {
 		pattern := `"` + n.path + `"`
 		if n.path == "" {

@@ -28,7 +28,7 @@ type keys struct {
 	Public   publicKeys  `cmd:"" help:"Print the public halves of any private JWKS, for example of the one that signs tokens."`
 }
 
-// signingKeys is the file that the service signs with.
+// signingKeys names the file of the keys that the service signs with.
 type signingKeys struct {
 	SigningKeys string `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS (default ${default})."`
 }
@@ -95,7 +95,7 @@ func (l listKeys) Run(ctx context.Context) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s", k.ID, chain.State(i), date(k.Created), date(k.Activated), date(k.Deactivated), age(k.Created, now))
 		if counted {
 			holders, err := l.holders(ctx, k.ID)
-			if err != nil { // the file is what is listed
+			if err != nil { // the keys of the file are listed nevertheless
 				hint("WARNING: units not counted: %v", err)
 				counted = false
 				fmt.Fprint(table, "\t-\t-\t-")
@@ -108,7 +108,7 @@ func (l listKeys) Run(ctx context.Context) error {
 	return table.Flush()
 }
 
-// keyHolders counts units by whether they hold a key, as the service does.
+// keyHolders is the service's count of units by whether they hold a key.
 type keyHolders struct {
 	Holding      int      `json:"holding"`
 	Missing      int      `json:"missing"`
@@ -116,7 +116,7 @@ type keyHolders struct {
 	MissingUnits []string `json:"missing_units"`
 }
 
-// holders asks the service which units hold a key.
+// holders requests from the service which units hold a key.
 func (r connection) holders(ctx context.Context, key string) (keyHolders, error) {
 	var holders keyHolders
 	e, err := r.send(ctx, http.MethodGet, "units/keys?"+url.Values{"key": {key}}.Encode(), nil)
@@ -194,8 +194,8 @@ type activateKey struct {
 	Force bool `env:"-" help:"Even where units say that they do not have the key, or where the service cannot count them."`
 }
 
-// checkUnits refuses a key that units do not have. Without an access token it warns alone: the file
-// may be kept on a machine that reaches no service.
+// checkUnits refuses a key that units do not have. Without an access token it only warns: the file
+// may be on a machine that cannot reach the service.
 func (a activateKey) checkUnits(ctx context.Context) error {
 	if a.Token == "" {
 		hint("WARNING: it was not counted which units have %s: that needs an access token (MOTORPOOL_TOKEN).", a.ID)
@@ -309,7 +309,7 @@ func (p publicKeys) Run() error {
 	return show(signing.EncodeKeyring(chain.Keyring()))
 }
 
-// show prints a text, unless it could not be made.
+// show prints a text, unless err is set, and returns err.
 func show[T string | []byte](text T, err error) error {
 	if err == nil {
 		fmt.Println(string(text))

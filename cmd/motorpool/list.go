@@ -17,7 +17,7 @@ func (r remote) list(ctx context.Context, path string, columns []column) error {
 	return r.show(e, columns)
 }
 
-// listing is what lists have in common.
+// listing has the flags that lists share.
 type listing struct {
 	remote
 	Limit  int    `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200 (default ${default})."`

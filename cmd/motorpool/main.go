@@ -106,7 +106,7 @@ func run(ctx context.Context, args []string) error {
 // showVersion is the flag --version.
 type showVersion bool
 
-// BeforeReset prints the version and ends the program, before anything else is looked at.
+// BeforeReset prints the version and ends the program, before other flags are checked.
 func (showVersion) BeforeReset(app *kong.Kong) error {
 	if err := (printVersion{}).Run(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics"
 )
 
-// vehicle is one of its vehicles.
+// vehicle has the argument of commands about one vehicle.
 type vehicle struct {
 	remote
 	Vehicle string `arg:"" help:"Number or plate of the vehicle."`
@@ -29,14 +29,14 @@ func (v vehicle) call(ctx context.Context, method, path string, body any, header
 	return v.remote.call(ctx, method, fmt.Sprintf("vehicles/%d/%s", id, path), body, headers...)
 }
 
-// commandOptions is how a command is to be carried out.
+// commandOptions has the flags of commands to vehicles.
 type commandOptions struct {
 	Wait  int    `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
 	Async bool   `env:"-" help:"Do not wait for the vehicle."`
 	Key   string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"A name for this command: with the same one, within a day, it is not sent twice (default none)."`
 }
 
-// headers returns names and values in turn.
+// headers returns the names and values of HTTP headers alternately.
 func (m commandOptions) headers() ([]string, error) {
 	var headers []string
 	if m.Wait != 0 {
@@ -110,7 +110,7 @@ func (c command) Run(ctx context.Context) error {
 	return c.call(ctx, http.MethodGet, "commands/"+url.PathEscape(c.ID), nil)
 }
 
-// maxCandidates is how many vehicles are looked through for a plate: a page of the service.
+// maxCandidates is how many vehicles are searched for a plate: a page of the service.
 const maxCandidates = 200
 
 // vehicleID returns the vehicle with a number, or with a plate. A plate must be the whole one, in

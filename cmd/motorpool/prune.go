@@ -17,7 +17,7 @@ type prune struct {
 	DryRun       bool `env:"-" help:"Print what would be removed, and change nothing."`
 }
 
-// Run goes to the database, past the service: the service's role may remove no history.
+// Run uses the database, not the service, whose role may not remove history.
 func (p prune) Run(ctx context.Context) error {
 	if p.KeepActivity < 0 {
 		return badUsage("--keep-activity: want 0 or more months")

@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics"
 )
 
-// connection is how a running service is reached.
+// connection has the flags with which a running service is reached.
 type connection struct {
 	URL   string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service runs (default ${default})."`
 	Token string `placeholder:"TOKEN" help:"Access token of an administrator; better set by the environment."`
@@ -30,7 +30,7 @@ type remote struct {
 	presentation
 }
 
-// envelope is what the service answers with.
+// envelope is the JSON of the service's answers.
 type envelope struct {
 	Success   bool            `json:"success"`
 	Message   string          `json:"message"`
@@ -50,8 +50,8 @@ type pageMeta struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// call sends a request, and prints the answer. It fails where the service did. Headers are names
-// and values in turn.
+// call sends a request, and prints the answer. An unsuccessful answer is an error. headers are
+// names and values alternately.
 func (r remote) call(ctx context.Context, method, path string, body any, headers ...string) error {
 	e, err := r.send(ctx, method, path, body, headers...)
 	if err != nil {
@@ -60,11 +60,11 @@ func (r remote) call(ctx context.Context, method, path string, body any, headers
 	return r.show(e, nil)
 }
 
-// send sends a request, and returns the answer. It fails where the service did.
+// send sends a request, and returns the answer. An unsuccessful answer is an error.
 func (r connection) send(ctx context.Context, method, path string, body any, headers ...string) (envelope, error) {
 	ctx, cancel := context.WithTimeout(ctx, telematics.MaxBudget+10*time.Second)
 	defer cancel()
-	var reached atomic.Bool // with a connection, what is asked for may have been sent
+	var reached atomic.Bool // there was a connection, so the request may have been sent
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached.Store(true) }})
 	request, err := r.request(ctx, method, path, body, headers...)
 	if err != nil {

@@ -16,7 +16,7 @@ type advanceSeq struct {
 	DryRun bool `env:"-" help:"Print what would be done, and change nothing."`
 }
 
-// Run goes to the database, past the service.
+// Run uses the database, not the service.
 func (a advanceSeq) Run(ctx context.Context) error {
 	postgres, err := a.open()
 	if err != nil {

@@ -62,8 +62,8 @@ func (s sign) Run() error {
 	return nil
 }
 
-// complete says what is missing, by its variable: a shell that has not read them is what happens,
-// rather than a flag left out.
+// complete returns an error that names the missing values, by their variables: usually the shell
+// has not read the file of variables.
 func (s sign) complete() error {
 	var missing []string
 	for _, need := range []struct{ value, name string }{
@@ -80,7 +80,7 @@ func (s sign) complete() error {
 }
 
 func (s sign) request() (rental.SignedRequest, error) {
-	target, _, _ := strings.Cut(s.Path, "#") // which is never sent
+	target, _, _ := strings.Cut(s.Path, "#") // a fragment is never sent
 	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
 		return rental.SignedRequest{}, badUsage("%q is neither a path from / on nor an http:// or https:// URL", s.Path)
 	}

@@ -75,7 +75,7 @@ func printRows(table io.Writer, rows []any, columns []column) {
 	}
 }
 
-// printMembers leaves out what is null.
+// printMembers prints a row for each member that is not null.
 func printMembers(table io.Writer, prefix string, object map[string]any) {
 	names := make([]string, 0, len(object))
 	for name := range object {
@@ -93,7 +93,7 @@ func printMembers(table io.Writer, prefix string, object map[string]any) {
 	}
 }
 
-// member returns what is at a path, nil where there is nothing.
+// member returns the value at a path, or nil.
 func member(value any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		object, _ := value.(map[string]any)
@@ -102,8 +102,8 @@ func member(value any, path string) any {
 	return value
 }
 
-// cell is one line without control characters: texts of others must not move the cursor of a
-// terminal.
+// cell returns the text of a value, as one line without control characters: stored texts must not
+// control the terminal.
 func cell(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -24,7 +24,7 @@ type unit struct {
 	Enrol     enrolUnit     `cmd:"" help:"Print one-time codes with which units get certificates, or serve the units that use them (--listen)."`
 }
 
-// unitAccess is what lets units in at Mosquitto.
+// unitAccess has the flags of Mosquitto's password file for units.
 type unitAccess struct {
 	UnitsPasswd      string `default:"units.passwd" placeholder:"FILE" help:"Mosquitto's password file of the units' listener (default ${default})."`
 	MosquittoPIDFile string `name:"mosquitto-pid-file" placeholder:"FILE" help:"Mosquitto's pid_file: it then reads the changed files (default none: you send SIGHUP yourself)."`
@@ -53,9 +53,9 @@ func (s serials) check() error {
 	return nil
 }
 
-// edit changes the password file, and has Mosquitto read it. Where change or the way to Mosquitto
-// fails, nothing is changed. Done is called in between: the file is changed, and whatever happens
-// then, the caller's work is not lost.
+// edit changes the password file, calls done, and makes Mosquitto read the file. If change fails,
+// or Mosquitto's process is not found, nothing is changed. done is called once the file is changed,
+// even if Mosquitto cannot be reloaded afterwards.
 func (a unitAccess) edit(ctx context.Context, change func(*mosquitto.Passwords) error, done func() error) error {
 	broker, err := a.broker()
 	if err != nil {
@@ -126,12 +126,12 @@ func (r reloader) reload() error {
 	return nil
 }
 
-// credentials are new passwords, on their way to the operator.
+// credentials has the flag of commands that give new passwords to the operator.
 type credentials struct {
 	PasswordFile string `type:"path" env:"-" placeholder:"FILE" help:"Write the passwords into this new file, mode 0600, instead of printing them."`
 }
 
-// passwordBytes makes 192 random bits, 32 characters: too many to guess, whatever the hash costs.
+// passwordBytes makes 192 random bits, 32 characters: too many to guess, however fast the hash is.
 const passwordBytes = 24
 
 // draw sets a new password for each unit, and returns lines of unit and password.
@@ -151,7 +151,7 @@ func (credentials) draw(passwords *mosquitto.Passwords, units []string) ([]byte,
 	return lines.Bytes(), nil
 }
 
-// set gives the units new passwords where check allows it.
+// set gives the units new passwords, unless check returns an error.
 func (c credentials) set(ctx context.Context, a unitAccess, units []string, check func(*mosquitto.Passwords) error) error {
 	var lines []byte
 	var written, inForce bool
@@ -175,13 +175,13 @@ func (c credentials) set(ctx context.Context, a unitAccess, units []string, chec
 		_, err := os.Stdout.Write(lines)
 		return err
 	})
-	if written && !inForce { // passwords of no use, which would refuse the next attempt
+	if written && !inForce { // else the file with unused passwords would make the next attempt fail
 		err = errors.Join(err, os.Remove(c.PasswordFile))
 	}
 	return err
 }
 
-// writeNew writes a secret to a file that did not exist.
+// writeNew creates a file with a secret. It fails if the file exists.
 func writeNew(name string, content []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -221,7 +221,7 @@ func (u addUnit) Run(ctx context.Context) error {
 	return u.print(os.Stdout, u.Units)
 }
 
-// each returns all errors together.
+// each calls check for each unit, and joins the errors.
 func each(units []string, check func(string) error) error {
 	var problems []error
 	for _, name := range units {

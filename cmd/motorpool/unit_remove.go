@@ -88,7 +88,7 @@ func (u removeUnit) Run(ctx context.Context) error {
 	}
 	certified, err := u.mayRemove()
 	if broker.process != nil && exitCode(err) == exitRefused {
-		// A run that was killed may have changed the files, and not had Mosquitto read them.
+		// A run that was killed may have changed the files without a reload of Mosquitto.
 		return errors.Join(err, broker.reload())
 	}
 	if err != nil {
@@ -128,8 +128,8 @@ func (u removeUnit) Run(ctx context.Context) error {
 }
 
 // superseding returns the OVMS modules whose superseded certificates are to be revoked, and all
-// certificates that are valid. It fails where a module is not connected, so that it cannot be seen
-// to use the newest one.
+// certificates that are valid. It fails if a module is not connected: whether it uses the newest
+// one could not be verified.
 func (u removeUnit) superseding(ctx context.Context) (modules []string, before []enrolment.Certificate, err error) {
 	if !u.Superseded || len(u.MQTTURL) == 0 || u.MosquittoPIDFile == "" {
 		return nil, nil, nil
@@ -145,8 +145,8 @@ func (u removeUnit) superseding(ctx context.Context) (modules []string, before [
 	return modules, valid(certificates), err
 }
 
-// mayRemove fails where a unit has nothing to take away, and returns those that have had
-// certificates. What was revoked counts, so that the command can be repeated.
+// mayRemove returns the units that have had certificates. It fails if a unit has no credentials to
+// remove. Revoked certificates count, so that the command can be repeated.
 func (u removeUnit) mayRemove() (certified []string, err error) {
 	passwords, err := u.passwords()
 	if err != nil {
@@ -172,12 +172,12 @@ func (u removeUnit) mayRemove() (certified []string, err error) {
 	return certified, nil
 }
 
-// passwords returns none where there is no file, and units have certificates.
+// passwords reads the password file, which may be missing if units have certificates.
 func (u removeUnit) passwords() (mosquitto.Passwords, error) {
 	return u.readPasswords(u.UnitAuthority != "")
 }
 
-// readPasswords returns those of the file. It may be missing where that is optional.
+// readPasswords reads the password file. If it is optional, a missing one counts as empty.
 func (a unitAccess) readPasswords(optional bool) (mosquitto.Passwords, error) {
 	file, err := os.ReadFile(a.UnitsPasswd)
 	switch {

@@ -31,8 +31,8 @@ const (
 	rotationCertificate = 365 * 24 * time.Hour
 )
 
-// Run replaces the passwords, or, of OVMS modules, adds a credential: their firmware never connects
-// again after a refused login.
+// Run replaces passwords. OVMS modules, whose firmware never reconnects after a refused login, get
+// a certificate in addition to the one in use, or must have been stopped.
 func (u rotateUnit) Run(ctx context.Context) error {
 	if err := u.check(); err != nil {
 		return err
@@ -94,11 +94,11 @@ func (u rotateUnit) certify(ctx context.Context) error {
 	return nil
 }
 
-// lookEvery is between two looks for modules that come back.
+// lookEvery is the interval at which awaitModules polls the presence of modules.
 const lookEvery = 200 * time.Millisecond
 
-// modules returns which of the units are OVMS modules, by what they retain, and which of those are
-// connected.
+// modules returns which of the units are OVMS modules, according to their retained messages, and
+// which of those are connected.
 func (s serviceAccount) modules(ctx context.Context, units []string) (modules, online []string, err error) {
 	secured, err := s.tls()
 	if err != nil {
@@ -122,7 +122,8 @@ func (s serviceAccount) modules(ctx context.Context, units []string) (modules, o
 	return modules, online, nil
 }
 
-// awaitModules waits until modules are connected again, and returns those that are not.
+// awaitModules waits until modules are connected again, at most within, and returns those that are
+// not.
 func (s serviceAccount) awaitModules(ctx context.Context, modules []string, within time.Duration) (missing []string, err error) {
 	for deadline := time.Now().Add(within); ; {
 		_, online, err := s.modules(ctx, modules)
@@ -136,14 +137,14 @@ func (s serviceAccount) awaitModules(ctx context.Context, modules []string, with
 		select {
 		case <-time.After(lookEvery):
 		case <-ctx.Done():
-			return missing, nil // what was revoked is restored
+			return missing, nil // tryOut restores their certificates
 		}
 	}
 }
 
 // tryOut waits until the modules whose superseded certificates were revoked are connected again,
-// which they can only be with the newer ones. The certificates of those that are not become valid
-// again: before are those that were valid before.
+// which proves that they use the newer ones. It restores the certificates of modules that are not
+// connected in time; before are the certificates that were valid before the revocation.
 func (u removeUnit) tryOut(ctx context.Context, modules []string, before []enrolment.Certificate, broker reloader) error {
 	missing, err := u.awaitModules(ctx, modules, u.Wait)
 	if err != nil {

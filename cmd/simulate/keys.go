@@ -23,7 +23,7 @@ const (
 	pollEvery    = 2 * time.Second // for changes
 )
 
-// newKeys returns the fleet's public keys, which may change while it drives.
+// newKeys returns a source of the fleet's public keys, which may change while the fleet runs.
 func newKeys(from string, logger *slog.Logger) *keyfile.Source[signing.Keyring] {
 	read := func(context.Context) ([]byte, error) { return os.ReadFile(from) }
 	if isURL(from) {
@@ -59,7 +59,7 @@ func loadKeyring(ctx context.Context, keys *keyfile.Source[signing.Keyring]) (si
 	return ring, err
 }
 
-// follow hands keys that have changed to the cars, until ctx is cancelled.
+// follow gives changed keys to the cars, until ctx is cancelled.
 func follow(ctx context.Context, keys *keyfile.Source[signing.Keyring], fleet *simulator.Fleet) error {
 	return keys.Watch(ctx, func(ring signing.Keyring) {
 		fleet.SetKeyring(ring)

@@ -63,7 +63,7 @@ func run(ctx context.Context, o options, logger *slog.Logger) (err error) {
 	return errors.Join(err, following.Wait())
 }
 
-// watch says how many cars are connected, whenever that has changed.
+// watch logs how many cars are connected, whenever that has changed.
 func watch(ctx context.Context, fleet *simulator.Fleet, logger *slog.Logger) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()

@@ -44,7 +44,7 @@ type faultOptions struct {
 	Skew        time.Duration `help:"Cars' clocks are wrong by up to this, either way."`
 }
 
-// Validate names all problems.
+// Validate returns all errors of the flags, joined.
 func (o options) Validate() error {
 	var problems []error
 	complain := func(bad bool, format string, args ...any) {

@@ -8,9 +8,9 @@
 //	page.Press("Control+K")
 //	page.Audit()                             // accessibility, by axe
 //
-// Each step waits for its condition, and says what it lacks where it fails; a screenshot of each
-// page of a failed test is kept. At its end a page fails its test if it threw, logged an error,
-// broke its Content-Security-Policy, or requested anything of another origin.
+// Each step waits for its condition; its failure names what is missing. A screenshot of each page
+// of a failed test is kept. A page fails its test at the end if it threw or logged an error,
+// violated its Content-Security-Policy, or sent a request to another origin.
 package consoletest
 
 import (
@@ -30,8 +30,8 @@ import (
 // Browser is a running Chromium. It is safe for concurrent use; its pages are not.
 type Browser struct{ ctx context.Context }
 
-// Open starts a browser, which ends with the test. Flags are further ones of Chromium, without
-// their dashes and value.
+// Open starts a browser, which ends with the test. flags are additional ones of Chromium, without
+// dashes and value.
 func Open(t *testing.T, flags ...string) *Browser {
 	t.Helper()
 	devstack.NeedServer(t, devstack.Browser)

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// answer is what the page gets instead of the service's.
+// answer is an answer that the page gets instead of the service's.
 type answer struct {
 	method, path string // part of it
 	status       int64

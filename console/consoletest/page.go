@@ -20,13 +20,14 @@ import (
 const (
 	// waitFor is how long a condition may take on a machine that does other work, too.
 	waitFor = 60 * time.Second
-	// lookEvery is between two looks at a condition.
+	// lookEvery is the interval between two checks of a condition.
 	lookEvery = 50 * time.Millisecond
-	// callFor is how long a look may take.
+	// callFor is how long a check may take.
 	callFor = 30 * time.Second
 )
 
-// Page is what one person has open. Its methods fail the test where they cannot do their work.
+// Page is a page in a browser of one person. Its methods fail the test on errors. Not safe for
+// concurrent use.
 type Page struct {
 	*testing.T
 	base string
@@ -195,7 +196,7 @@ func evaluate[V any](p *Page, expression string) (V, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise, func(e *runtime.EvaluateParams) { e.UserGesture = new(true) }))
 }
 
-// wait looks until nothing is left of why something does not hold.
+// wait calls look until it returns no reason any more, at most for waitFor.
 func (p *Page) wait(what string, look func() (why string)) {
 	p.Helper()
 	for deadline := time.Now().Add(waitFor); ; time.Sleep(lookEvery) {
@@ -221,7 +222,7 @@ func because(holds bool, why string, err error) string {
 	return why
 }
 
-// describe says where the page is, and what it shows.
+// describe returns the page's address, and its text.
 func (p *Page) describe() string {
 	shown, err := evaluate[string](p, `location.href + '\n' + document.body.innerText.slice(0, 4000)`)
 	if err != nil {

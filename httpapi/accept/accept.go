@@ -1,4 +1,4 @@
-// Package accept reads what a caller accepts.
+// Package accept reads the headers in which callers state what they accept.
 package accept
 
 import (
@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Gzip reports whether a caller reads gzip, by its Accept-Encoding (RFC 9110, 12.5.3): the weight
-// of gzip counts, or else that of all codings (*). It accepts nothing for a weight that is no
-// number.
+// Gzip reports whether a caller accepts gzip, by its Accept-Encoding (RFC 9110, 12.5.3): the weight
+// of gzip counts, or else that of all codings (*). A weight that is not a number counts as zero.
 func Gzip(header http.Header) bool {
 	accepts := false
 	for part := range strings.SplitSeq(strings.Join(header.Values("Accept-Encoding"), ","), ",") {

@@ -28,8 +28,8 @@ func (t *Tokens) Authenticate(ctx context.Context, h http.Header) (Identity, err
 	return t.identify(ctx, token)
 }
 
-// bearer returns the token in the Authorization headers of a request: one header, of the
-// scheme Bearer, with what may be a JWT in compact form.
+// bearer returns the token in the Authorization headers of a request: there must be one
+// header, of the scheme Bearer, with the form of a compact JWT.
 func bearer(headers []string) (string, error) {
 	if len(headers) == 0 {
 		return "", errNoToken
@@ -55,12 +55,12 @@ func notInJWT(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 }
 
-// signatureChallenge is of an agency's signature alone: a client of OAuth that meets the scheme
-// Bearer exchanges its good token for a new one, again and again.
+// signatureChallenge names only the agency's signature: at the scheme Bearer, an OAuth client would
+// exchange its valid token for a new one, again and again.
 const signatureChallenge = `Motorpool-Signature realm="motorpool", header="` + rental.SignatureHeader + `"`
 
-// Challenge returns the header WWW-Authenticate for an error that is answered with 401: with a
-// token (RFC 6750, section 3), or with a signature. It is empty for other errors.
+// Challenge returns the header WWW-Authenticate for an error that is answered with 401: it demands
+// a token (RFC 6750, section 3), or a signature. It is empty for other errors.
 func Challenge(err error) string {
 	var failure *telematics.Error
 	if !errors.As(err, &failure) {
@@ -70,7 +70,7 @@ func Challenge(err error) string {
 	case SignatureMissing, SignatureInvalid, SignatureStale, SignatureReplayed:
 		return signatureChallenge
 	case Unauthenticated:
-		if errors.Is(err, errNoToken) { // no token is wrong
+		if errors.Is(err, errNoToken) { // there was no token, so none is invalid
 			return `Bearer realm="motorpool"`
 		}
 		return fmt.Sprintf(`Bearer realm="motorpool", error="invalid_token", error_description=%q`, failure.Message)

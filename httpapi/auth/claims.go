@@ -13,16 +13,16 @@ import (
 	"motorpool/telematics"
 )
 
-// Claims says where an access token names the role, the agency and the scopes, and how it spells
-// the roles. Names are paths, see ParseClaimPath.
+// Claims sets which claims of an access token hold the role, the agency and the scopes, and the
+// names of the roles. Role, Agency and Scope are paths, see ParseClaimPath.
 type Claims struct {
 	Role   string // Defaults to "role".
 	Agency string // Defaults to "agency_id".
 	Scope  string // Defaults to "scope".
-	// The values of the role that stand for telematics.Admin, at each level. Default to "admin",
-	// "operator" and "viewer".
+	// The values of the role that mean telematics.Admin, with the level Administrator, Operator or
+	// Viewer. Default to "admin", "operator" and "viewer".
 	Admin, Operator, Viewer string
-	// The value that stands for telematics.Client. Defaults to "client".
+	// The value of the role that means telematics.Client. Defaults to "client".
 	Client string
 }
 
@@ -39,8 +39,8 @@ func (c Claims) withDefaults() Claims {
 type Level int
 
 const (
-	Viewer        Level = iota + 1 // sees
-	Operator                       // moves vehicles, and handles bookings
+	Viewer        Level = iota + 1 // reads
+	Operator                       // commands vehicles, and changes bookings
 	Administrator                  // halts commands, moves money, changes agency keys
 )
 
@@ -120,8 +120,8 @@ func texts(value any) ([]string, bool) {
 	return nil, false
 }
 
-// role returns the role of a token, and an administrator's level; empty where it has no role of
-// ours: no token acts as telematics.System.
+// role returns the role of a token, and an administrator's level; empty if it names none of the
+// configured roles. No token has the role telematics.System.
 func (c Claims) role(token jwt.Token) (telematics.Role, Level, *telematics.Error) {
 	value, has := claim(token, c.Role)
 	if !has {
@@ -150,9 +150,9 @@ func (c Claims) role(token jwt.Token) (telematics.Role, Level, *telematics.Error
 	return "", 0, nil
 }
 
-// agency returns the agency, zero where the token names none. A number, its decimal digits as text
-// (some issuers have no number claims), and an array of exactly one of them name an agency.
-// Anything else is refused, a named zero and null too: none must read as "no agency".
+// agency returns the agency of a token; zero: it has no such claim. The claim may be a number, its
+// decimal digits as text (some issuers have no number claims), or an array of exactly one of them.
+// Anything else is refused, including zero and null, since it must not count as "no agency".
 func (c Claims) agency(token jwt.Token) (telematics.AgencyID, *telematics.Error) {
 	value, has := claim(token, c.Agency)
 	if !has {
@@ -171,7 +171,7 @@ func (c Claims) agency(token jwt.Token) (telematics.AgencyID, *telematics.Error)
 			number = float64(n)
 		}
 	}
-	const exact = 1 << 53 // beyond, a JSON number names several integers
+	const exact = 1 << 53 // above it, a float64 may stand for several integers
 	if number < 1 || number >= exact || number != math.Trunc(number) {
 		return 0, badToken(fmt.Sprintf("The access token's %s is not a positive integer.", c.Agency), nil)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// KeysConfig says where the keys are that sign access tokens.
+// KeysConfig sets the source of the keys that sign access tokens. Source is required.
 type KeysConfig struct {
 	// Source is a JWKS (RFC 7517): an http or https URL, or the path of a file.
 	Source string
@@ -53,8 +53,8 @@ func NewKeys(config KeysConfig) *Keys {
 	return &Keys{KeysConfig: config, reading: make(chan struct{}, 1)}
 }
 
-// Run reads the source now and again, at growing intervals where that fails, until
-// the context ends. Then it returns nil.
+// Run reads the source immediately and then at intervals of Refresh; after failures, at
+// growing intervals. It blocks until the context ends, then returns nil.
 func (k *Keys) Run(ctx context.Context) error {
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(minRetry),
 		backoff.WithMaxInterval(maxRetry), backoff.WithMaxElapsedTime(0))
@@ -103,7 +103,7 @@ func (k *Keys) find(ctx context.Context, id string, alg jwa.SignatureAlgorithm) 
 	return key, nil
 }
 
-// read takes the source in, unless that was tried less than a while ago.
+// read reads the source, unless that was tried less than age ago. It waits for a concurrent read.
 func (k *Keys) read(ctx context.Context, age time.Duration) error {
 	select {
 	case k.reading <- struct{}{}:
@@ -115,7 +115,7 @@ func (k *Keys) read(ctx context.Context, age time.Duration) error {
 		return nil
 	}
 	k.tried = time.Now()
-	// A caller that hangs up must not keep the others from the new keys.
+	// If a caller disconnects, the others must still get the new keys.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.Timeout)
 	defer cancel()
 	text, err := k.fetch(ctx)

@@ -20,10 +20,10 @@ type verificationKey struct {
 	public any
 }
 
-// newKeySet takes the public keys that can verify a token. Others, symmetric ones above
-// all, are left out: a token must never be verified with what its bearer may know.
+// newKeySet returns the public keys in a JWKS that can verify a token. Others, such as
+// symmetric ones, are left out: the bearer of a token might know them.
 func newKeySet(text []byte) (*keySet, error) {
-	// One key that cannot be read must not cost us the others.
+	// A key that cannot be parsed must not invalidate the others.
 	source, err := jwk.Parse(text, jwk.WithIgnoreParseError(true))
 	if err != nil {
 		return nil, fmt.Errorf("parse key set: %w", err)
@@ -46,7 +46,8 @@ func newKeySet(text []byte) (*keySet, error) {
 	return set, nil
 }
 
-// signs returns the algorithm that the key is for. The key decides, never the token.
+// signs returns the algorithm of the key, or false if it signs no tokens. The key decides, never
+// the token.
 func signs(key jwk.Key) (jwa.SignatureAlgorithm, bool) {
 	var alg jwa.SignatureAlgorithm
 	var curve jwa.EllipticCurveAlgorithm
@@ -76,8 +77,8 @@ func publicHalf(key jwk.Key) (any, error) {
 	return raw, err
 }
 
-// find returns the key with an id. A token without an id fits where one key alone is
-// for its algorithm.
+// find returns the key with an id for an algorithm. A token without an id is accepted if
+// there is exactly one key for its algorithm.
 func (s *keySet) find(id string, alg jwa.SignatureAlgorithm) (any, bool) {
 	var found []any
 	for _, key := range s.keys {

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// AgencyKeys has the secrets that agencies' apps sign requests with.
+// AgencyKeys returns the secrets with which agencies' apps sign requests.
 type AgencyKeys interface {
 	// AgencyKey returns a key in any state; false: there is none.
 	AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error)
@@ -19,12 +19,13 @@ type AgencyKeys interface {
 
 // SignatureUses records which signatures were used for changes.
 type SignatureUses interface {
-	// Use uses a signature up, durably. After an error it is not known whether it is used up.
+	// Use records the use of a signature durably. After an error it is unknown whether it was
+	// recorded.
 	Use(context.Context, rental.SignatureUse) (rental.UseResult, error)
 }
 
-// Signatures checks the signatures of agencies' apps. Without Keys or Uses they are unavailable.
-// Safe for concurrent use.
+// Signatures checks the signatures of agencies' apps. If Keys or Uses is nil, its methods return an
+// error with Unavailable. Safe for concurrent use.
 type Signatures struct {
 	Keys    AgencyKeys
 	Uses    SignatureUses
@@ -32,7 +33,7 @@ type Signatures struct {
 	Now     func() time.Time
 }
 
-// Signed is a signature that fits its request.
+// Signed is a verified signature of a request.
 type Signed struct {
 	AgencyCode string
 	signature  rental.Signature
@@ -43,18 +44,19 @@ const (
 	errNoSignatureUses unavailableError = "no store of used signatures is configured"
 )
 
-// ErrTooManyUses says that the client has used as many fresh signatures as it may.
+// ErrTooManyUses is returned by Use when the client has used too many fresh signatures.
 var ErrTooManyUses = errors.New("the client has too many unexpired signatures")
 
-// unknownSecret is used for a key that does not exist or is not valid any more, so that the check
-// takes the same time.
+// unknownSecret replaces the secret of a missing or no longer valid key, so that the check takes
+// the same time.
 var unknownSecret = make([]byte, rental.SecretSize)
 
-// Check checks the agency signature of a request: that it is of this very request, then that it is
-// fresh. The key names the agency, which must be that of the token. Check records nothing: see Use.
+// Check checks the agency signature of a request: that it was made for this request, then that it
+// is fresh. The key's agency must be that of the token. Check records nothing: see Use. Its error
+// is a *telematics.Error, or has a method Unavailable() bool, or is that of Keys.
 //
-// Failed attempts count against no limit: a secret cannot be guessed, an attempt costs memory
-// alone, and counted, they would let a thief of a token lock its owner out.
+// Failed attempts count against no limit: a secret cannot be guessed, an attempt costs only CPU
+// time, and counting would let the thief of a token lock its owner out.
 func (s *Signatures) Check(r *http.Request, body []byte, agency telematics.AgencyID) (Signed, error) {
 	signature, err := readSignature(r.Header)
 	if err != nil {
@@ -108,8 +110,7 @@ func readSignature(h http.Header) (rental.Signature, error) {
 	return signature, nil
 }
 
-// signedPart returns the part of a request that its app has signed, as it was before anything was
-// decoded.
+// signedPart returns the part of a request that its app has signed, without any decoding.
 func signedPart(r *http.Request, body []byte) rental.SignedRequest {
 	path, query := rental.SplitTarget(r.RequestURI)
 	token, _ := bearer(r.Header.Values("Authorization")) // it was read before
@@ -127,9 +128,9 @@ func (s *Signatures) key(ctx context.Context, id string) (rental.AgencyKey, erro
 	return key, err
 }
 
-// Use uses up the signature of a change, also where the context ends meanwhile. Call it after the
-// client's limit of requests, so that a flood of requests writes no more signatures than the limit
-// lets through. A read is not recorded: repeated, it changes nothing.
+// Use records the use of the signature of a change, even if the context ends meanwhile. Call it
+// after counting the client's limit of requests, so that a flood writes no more signatures than
+// that. Do not call it for a read: its repetition changes nothing.
 func (s *Signatures) Use(ctx context.Context, signed Signed, actor telematics.Actor) error {
 	if s.Uses == nil {
 		return errNoSignatureUses

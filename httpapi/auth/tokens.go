@@ -19,15 +19,15 @@ import (
 	"motorpool/telematics"
 )
 
-// TokensConfig says which access tokens are good. Issuer, Audience and Keys are required.
+// TokensConfig sets which access tokens are accepted. Issuer, Audience and Keys are required.
 type TokensConfig struct {
 	Issuer   string // iss
 	Audience string // one of aud
 	Keys     *Keys
-	// Types are the values of the header parameter typ that are accepted, in any case; AbsentType
-	// stands for none. Defaults to at+jwt and JWT.
+	// Types are the accepted values of the header parameter typ, case-insensitive; AbsentType
+	// accepts a token without typ. Defaults to at+jwt and JWT.
 	Types []string
-	// Claims maps the claims of the issuer. Its zero value has the names of docs/http.md.
+	// Claims maps the claims of the issuer. Defaults to the names in docs/http.md.
 	Claims Claims
 	// Leeway is the clock error that exp and nbf allow. Defaults to 60 s.
 	Leeway time.Duration
@@ -43,17 +43,17 @@ type Tokens struct {
 	verified map[digest]Identity // guarded by mu
 }
 
-// digest stands for a token in memory, so that a dump of it holds none.
+// digest replaces a token in the cache, so that a memory dump of it contains no tokens.
 type digest [sha256.Size]byte
 
-// Identity is what a valid token says.
+// Identity is the content of a valid token.
 type Identity struct {
 	Actor  telematics.Actor
 	Level  Level // of an administrator
 	Scopes Scopes
-	Until  time.Time // when the token is refused: its expiry and the leeway
+	Until  time.Time // from then on the token is refused: its expiry plus the leeway
 
-	from time.Time // when it is accepted: its begin without the leeway
+	from time.Time // from then on it is accepted: nbf minus the leeway
 	keys *keySet   // which verified it
 }
 
@@ -80,7 +80,7 @@ func (t *Tokens) identify(ctx context.Context, token string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	id.keys = keys // the older set where it changed meanwhile: then it is verified again
+	id.keys = keys // if the keys changed meanwhile, the old set: the token is verified again
 	t.cache(key, id)
 	return id, nil
 }
@@ -97,7 +97,7 @@ func (t *Tokens) cache(key digest, id Identity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.verified) >= maxVerified {
-		clear(t.verified) // rarer, and simpler, than finding the oldest
+		clear(t.verified) // simpler than finding the oldest
 	}
 	t.verified[key] = id
 }
@@ -141,11 +141,11 @@ func (t *Tokens) verify(ctx context.Context, token string) (Identity, error) {
 	return t.readClaims(parsed)
 }
 
-// AbsentType stands for a token without typ among the accepted types.
+// AbsentType accepts tokens without typ, as one of TokensConfig.Types.
 const AbsentType = "absent"
 
-// checkType refuses what the issuer signed for another purpose, such as a logout token (RFC 8725,
-// section 3.11).
+// checkType refuses tokens that the issuer signed for another purpose, such as logout tokens (RFC
+// 8725, section 3.11).
 func (t *Tokens) checkType(header jws.Headers) error {
 	named, has := header.Type()
 	if !has {
@@ -197,7 +197,7 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 	switch {
 	case role == telematics.Client && agency == 0:
 		return id, badToken(fmt.Sprintf("The access token of a client needs %s.", t.Claims.Agency), nil)
-	// A misspelt agency must not open all.
+	// A misspelt claim for the agency must not give access to all agencies.
 	case role == telematics.Admin && agency == 0 && !granted.Has(ScopeAllAgencies):
 		return id, badToken(fmt.Sprintf("The access token of an administrator needs %s, the number of its agency; or, to see all agencies, %s in %s.",
 			t.Claims.Agency, ScopeAllAgencies, t.Claims.Scope), nil)

@@ -1,5 +1,5 @@
-// Package connections bounds how many connections of a listener are open, and keeps those of
-// authenticated callers first.
+// Package connections bounds the open connections of a listener. At the bound it closes
+// unauthenticated ones first.
 //
 //	Bound ─► Listener ─► http.Server (ConnContext: Context)
 //	handler: MarkAuthenticated for each valid token
@@ -21,11 +21,10 @@ import (
 	"motorpool/telematics"
 )
 
-// Listener is a listener that bounds how many of its connections are open. At the bound a new
-// connection takes the place of the oldest one that is not authenticated: that has not carried a
-// valid token of an actor within its share. Where all are, the new one is closed. So neither idle
-// unauthenticated connections nor those of one actor can use up the process's open files, or lock
-// callers out.
+// Listener is a listener that bounds its open connections. At the bound, a new connection replaces
+// the oldest unauthenticated one: one that has carried no valid token of an actor within its share.
+// If all are authenticated, the new one is closed. So neither idle unauthenticated connections nor
+// those of one actor can use up the process's open files, or lock callers out.
 type Listener struct {
 	net.Listener
 	max     int
@@ -35,23 +34,23 @@ type Listener struct {
 	mu              sync.Mutex
 	open            int
 	unauthenticated list.List                // of *connection, oldest first
-	authenticated   map[telematics.Actor]int // how many connections each has authenticated
+	authenticated   map[telematics.Actor]int // number of connections of each actor
 	warned          time.Time
 }
 
-// Bound returns a listener that keeps at most max connections open, and registers what it counts. A
-// nil registerer registers nothing; a nil log is slog.Default().
+// Bound returns a listener that keeps at most max connections open, and registers its metrics. A
+// nil registerer registers nothing; a nil log means slog.Default().
 func Bound(listener net.Listener, max int, registerer prometheus.Registerer, log *slog.Logger) *Listener {
 	l := &Listener{Listener: listener, max: max, log: cmp.Or(log, slog.Default()), authenticated: map[telematics.Actor]int{}}
 	l.metrics = newMetrics(registerer, l.openConnections, l.unauthenticatedConnections)
 	return l
 }
 
-// share is how many connections one actor can markAuthenticated: else a single client's token could
-// hold them all.
+// share returns how many authenticated connections one actor can have: without it, a single
+// client's token could hold them all.
 func (l *Listener) share() int { return max(minShare, l.max/shares) }
 
-// Accept waits for the next connection.
+// Accept blocks until the next connection, which it may close others for; see Listener.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -77,7 +76,7 @@ func (l *Listener) unauthenticatedConnections() float64 {
 	return float64(l.unauthenticated.Len())
 }
 
-// admit returns nil where there is no room.
+// admit counts a connection, after evicting another one if necessary; nil: there is no room.
 func (l *Listener) admit(accepted net.Conn) *connection {
 	l.mu.Lock()
 	full := l.open >= l.max
@@ -113,7 +112,7 @@ func (l *Listener) warn() {
 	}
 }
 
-// forget stops counting a connection. It is called with the lock held.
+// forget stops counting a connection. The caller holds the lock.
 func (l *Listener) forget(c *connection) *connection {
 	if !c.gone {
 		c.gone = true
@@ -124,8 +123,7 @@ func (l *Listener) forget(c *connection) *connection {
 	return c
 }
 
-// releaseShare gives back what a connection has of its actor's share. It is called with the lock
-// held.
+// releaseShare stops counting a connection against its actor's share. The caller holds the lock.
 func (l *Listener) releaseShare(c *connection) {
 	if !c.authenticated.Load() {
 		return
@@ -151,12 +149,12 @@ type connection struct {
 	authenticated atomic.Bool // see Listener; changed under the listener's lock
 
 	// Under the listener's lock.
-	place *list.Element    // among those that are not authenticated; nil: it is, or it is closed
-	actor telematics.Actor // who has authenticated it
+	place *list.Element    // in unauthenticated; nil: it is authenticated or closed
+	actor telematics.Actor // that has authenticated it
 	gone  bool
 }
 
-// SetReadDeadline allows a connection that is not authenticated no longer than unauthenticatedIdle.
+// SetReadDeadline limits the deadline of an unauthenticated connection to unauthenticatedIdle.
 func (c *connection) SetReadDeadline(t time.Time) error {
 	if latest := time.Now().Add(unauthenticatedIdle); t.After(latest) && !c.authenticated.Load() {
 		t = latest
@@ -164,9 +162,9 @@ func (c *connection) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// markAuthenticated keeps the connection from being evicted: it has carried a valid token of the
-// actor. Beyond the actor's share it changes nothing; a later request may markAuthenticated the
-// connection, as behind a proxy, where many actors share one.
+// markAuthenticated protects the connection, which has carried a valid token of the actor, from
+// eviction. Beyond the actor's share it does nothing. A later request of another actor may still
+// mark it, for example if a proxy's connection is shared by many actors.
 func (c *connection) markAuthenticated(actor telematics.Actor) {
 	if c.authenticated.Load() {
 		return
@@ -189,9 +187,9 @@ func (c *connection) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Close closes the connection, and makes room for another. It first discards input that will not be
-// read, such as a request that the caller pipelined behind its last answered one: otherwise the
-// kernel sends a reset, which can cost the caller that answer.
+// Close closes the connection, and makes room for another. It first discards unread input, such as
+// a request that the caller pipelined after its last answered one: otherwise the kernel sends a
+// reset, and the caller may lose that answer.
 func (c *connection) Close() error {
 	if c.reads.TryLock() { // otherwise a Read waits for input, so there is none
 		discardInput(c.Conn)
@@ -203,7 +201,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// discardInput reads what a connection has received.
+// discardInput reads the received input of a connection, within bounds.
 func discardInput(c net.Conn) {
 	if c.SetReadDeadline(time.Now().Add(discardWithin)) == nil {
 		_, _ = io.CopyN(io.Discard, c, maxDiscarded) // the connection is closed in any case
@@ -236,7 +234,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 }
 
 // MarkAuthenticated records that the connection of a request has carried a valid token of the
-// actor.
+// actor. It does nothing for connections of other listeners.
 func MarkAuthenticated(ctx context.Context, actor telematics.Actor) {
 	if c, ok := ctx.Value(connectionKey{}).(*connection); ok {
 		c.markAuthenticated(actor)

@@ -11,11 +11,11 @@ const (
 	// minShare is how many connections an actor's tokens keep from eviction at least. Half evicts
 	// callers with several tools; double lets few actors hold a small listener.
 	minShare = 8
-	// shares is the part of all connections that one actor may keep: 1/shares. Half of it lets 16
-	// actors hold all connections, double leaves a busy proxy too few.
+	// shares is the part of all connections that one actor may keep: 1/shares. Half lets 16 actors
+	// hold all connections; double leaves a busy proxy too few.
 	shares = 32
 	// warnEvery is the shortest time between two warnings that the limit was reached. Half doubles
-	// the lines of a flood.
+	// the log entries of a flood.
 	warnEvery = time.Minute
 	// maxDiscarded bounds the input that Close discards, in bytes: the largest request that httpapi
 	// takes. A larger one may cost its sender the answer before it.

@@ -16,16 +16,16 @@ import (
 	"github.com/swaggest/swgui/v5emb"
 )
 
-// Docs is a page to read the contract and try it, from the binary alone.
+// Docs is a page to read and try the contract, with all files embedded in the binary.
 type Docs struct {
 	path   string
 	page   http.Handler
 	policy string
 }
 
-// NewDocs returns the page for a path; the document must be at /openapi.yaml. A script that is not
-// empty runs first, and must define docsRequestInterceptor(request), which every request of the
-// page passes.
+// NewDocs returns the page for a path; the document must be at /openapi.yaml. A script, if not
+// empty, runs first, and must define docsRequestInterceptor(request), which gets every request of
+// the page.
 func NewDocs(path, script string) *Docs {
 	config := swgui.Config{
 		Title:       "Motorpool",
@@ -45,7 +45,7 @@ func NewDocs(path, script string) *Docs {
 	return &Docs{path: path, page: page, policy: docsPolicy(page, path)}
 }
 
-// Has reports whether there is something at a path: the page, or one of its files.
+// Has reports whether a path is that of the page or of one of its files.
 func (d *Docs) Has(path string) bool {
 	file, isFile := strings.CutPrefix(path, d.path+"/")
 	return !isFile || embedded(file)
@@ -67,8 +67,8 @@ func embedded(asset string) bool {
 
 var inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 
-// docsPolicy returns a Content-Security-Policy under which the page runs its own scripts and talks
-// to this server only. Its inline scripts are named by their hash.
+// docsPolicy returns a Content-Security-Policy that allows only the page's scripts, and requests
+// only to this server. Inline scripts are allowed by their hash.
 func docsPolicy(docs http.Handler, path string) string {
 	page := &rendered{header: http.Header{}}
 	docs.ServeHTTP(page, &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}})

@@ -1,10 +1,10 @@
 // Package contract checks requests against an OpenAPI document, and serves the document for
 // reading.
 //
-//	MustParse ─► Document ─► Operation ─► Validate: values of the body, or what breaks which rule (FieldErrors)
+//	MustParse ─► Document ─► Operation ─► Validate: values of the body, or broken rules (FieldErrors)
 //
-// Rules are checked by the library kin-openapi; its messages are about schemas, so callers get the
-// rule instead. The package knows no route and no HTTP status. All its values are safe for
+// The library kin-openapi checks the rules. Its messages are about schemas, so callers get the rule
+// instead. The package is independent of routes and HTTP statuses. All types are safe for
 // concurrent use, except FieldErrors.
 package contract
 
@@ -31,15 +31,15 @@ type Document struct {
 	JSON []byte // the document as JSON
 
 	parsed *openapi3.T
-	// anyInteger are parameters of paths that may be any integer of 64 bits: the library need not
-	// check them.
+	// anyInteger are path parameters that may be any 64-bit integer: the library need not check
+	// them.
 	anyInteger map[*openapi3.Parameter]bool
-	// anyText are headers that may be any text up to a number of bytes, if it is not empty.
+	// anyText are headers that may be any text that is not empty, with their maximum length in
+	// bytes.
 	anyText map[*openapi3.Parameter]int
 }
 
-// MustParse panics where the text is not a valid document: it is for one that is embedded in the
-// program.
+// MustParse parses an OpenAPI document. It panics if that fails: use it for an embedded document.
 func MustParse(text []byte) *Document {
 	parsed, err := openapi3.NewLoader().LoadFromData(text)
 	if err != nil {
@@ -60,7 +60,8 @@ func MustParse(text []byte) *Document {
 	return d
 }
 
-// classify compares the whole text of a schema, so that none of its rules is overlooked.
+// classify recognises parameters with a simple schema. It compares the whole text of the schema, so
+// that it misses no rule.
 func (d *Document) classify(parameter *openapi3.Parameter) {
 	schema, err := json.Marshal(parameter.Schema)
 	if err != nil {
@@ -80,12 +81,12 @@ func (d *Document) classify(parameter *openapi3.Parameter) {
 type Operation struct {
 	document    *Document
 	spec        openapi3.Operation
-	bodiless    bool // a change that takes no body
-	strictQuery bool // refuses parameters that it does not have
+	bodiless    bool // a change without a body
+	strictQuery bool // refuses unknown query parameters
 }
 
-// Operation panics where the document has no such operation: routes are fixed when the program is
-// built.
+// Operation returns the operation of a method and a path. It panics if the document has none:
+// routes are fixed when the program is built.
 func (d *Document) Operation(method, path string) *Operation {
 	item := d.parsed.Paths.Value(path)
 	if item == nil || item.GetOperation(method) == nil {

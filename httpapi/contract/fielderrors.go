@@ -10,7 +10,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 )
 
-// FieldErrors says which fields of a request break which rule. The zero value is an empty one.
+// FieldErrors are the rules that fields of a request break. The zero value is empty and usable. It
+// is not safe for concurrent use.
 type FieldErrors struct{ messages map[string][]string }
 
 // Invalid returns the error of one field.
@@ -18,7 +19,7 @@ func Invalid(field, message string) *FieldErrors {
 	return &FieldErrors{messages: map[string][]string{field: {message}}}
 }
 
-// Error names the fields in a sentence for a person.
+// Error returns one sentence for people, with one broken rule of each field.
 func (f *FieldErrors) Error() string {
 	var parts []string
 	for field, messages := range f.messages {
@@ -32,7 +33,7 @@ func (f *FieldErrors) Error() string {
 	return sentence + "."
 }
 
-// Err returns nil where no rule is broken.
+// Err returns f as an error; nil: no rule is broken.
 func (f *FieldErrors) Err() error {
 	if len(f.messages) == 0 {
 		return nil
@@ -43,7 +44,7 @@ func (f *FieldErrors) Err() error {
 // Messages returns the broken rules of each field.
 func (f *FieldErrors) Messages() map[string][]string { return f.messages }
 
-// Add reports that a field breaks a rule.
+// Add adds a rule that a field breaks.
 func (f *FieldErrors) Add(field, message string) {
 	if f.messages == nil {
 		f.messages = map[string][]string{}
@@ -53,14 +54,14 @@ func (f *FieldErrors) Add(field, message string) {
 	}
 }
 
-// AddIfValid reports a broken rule, unless the field breaks another one.
+// AddIfValid adds a rule that a field breaks, unless it breaks another one.
 func (f *FieldErrors) AddIfValid(field, message string) {
 	if len(f.messages[field]) == 0 {
 		f.Add(field, message)
 	}
 }
 
-// addSchema reports what the library found in a value of a schema.
+// addSchema adds the rules in an error that the library returned for a field.
 func (f *FieldErrors) addSchema(field string, schema *openapi3.Schema, err error) {
 	if err == nil {
 		return
@@ -81,7 +82,7 @@ func (f *FieldErrors) addSchema(field string, schema *openapi3.Schema, err error
 	}
 }
 
-// addMember reports an error inside an object, whose members may be objects.
+// addMember adds an error inside an object, whose members may be objects.
 func (f *FieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Schema) {
 	name := err.JSONPointer()[0]
 	member := object.Properties[name]
@@ -98,7 +99,7 @@ func (f *FieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Sche
 	}
 }
 
-// rule words what a schema demands.
+// rule returns the rule of a schema in words.
 func rule(s *openapi3.Schema) string {
 	switch {
 	case len(s.Enum) > 0:
@@ -113,8 +114,6 @@ func rule(s *openapi3.Schema) string {
 		return "must be a number, not in quotes"
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
-	case s.Type.Is(openapi3.TypeNumber):
-		return "must be a number"
 	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:
 		return rule(s.Items.Value) + ", or several, separated by commas"
 	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// refuseUnknown reports the members of a JSON object that its schema does not have, and removes
-// them, so that the rules of the others can be checked. It descends into objects; prefix is the
+// refuseUnknown adds an error for each member of a JSON object that its schema does not have, and
+// removes the member, so that the others can be checked. It descends into objects; prefix is the
 // path of this one, with a dot at its end.
 func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, object map[string]any) {
 	if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
@@ -34,8 +34,8 @@ func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 	}
 }
 
-// refuseUnknownQuery reports the parameters of a query that the operation does not have: without
-// the one that was meant, the request would concern more than its caller wanted, such as the halt
+// refuseUnknownQuery adds an error for each query parameter that the operation does not have: if a
+// misspelt one were ignored, the request would affect more than its caller wanted, such as the halt
 // of all agencies.
 func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Values) {
 	var known []string
@@ -63,8 +63,8 @@ func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Value
 // noMembers is the schema of a body where none is expected.
 var noMembers = &openapi3.Schema{AdditionalProperties: openapi3.AdditionalProperties{Has: new(bool)}}
 
-// refuseBody checks the body of a change that takes none: it may be empty, null, or an object
-// without members.
+// refuseBody checks the body of a change without one: it may be empty, null, or an object without
+// members.
 func (f *FieldErrors) refuseBody(body []byte) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return
@@ -89,8 +89,8 @@ func unknownMember(name string, schema *openapi3.Schema) string {
 	return "is unknown: the members are " + strings.Join(known, ", ")
 }
 
-// nearest returns the name that was probably meant, or "". Letter case, _ and - do not count; of
-// the rest, one in three characters may differ, but at least one.
+// nearest returns the known name that was probably meant, or "". Letter case, _ and - are ignored;
+// of the rest, a third of the characters may differ, and always one.
 func nearest(name string, known []string) string {
 	if len(name) > maxGuessed {
 		return ""
@@ -111,7 +111,7 @@ func bare(name string) []rune {
 }
 
 // editDistance returns how many characters must be inserted, removed, replaced or swapped with
-// their neighbour to make one text of the other (optimal string alignment).
+// their neighbour to convert one text to the other (optimal string alignment).
 func editDistance(a, b []rune) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -136,9 +136,8 @@ func editDistance(a, b []rune) int {
 	return rows[len(a)][len(b)]
 }
 
-// RepeatedName returns the path of the first member that comes twice in its object, and whether
-// there is one. The text must be JSON. Parsers disagree about which of the two counts (RFC 8259,
-// section 4).
+// RepeatedName returns the path of the first member that occurs twice in its object, or false. The
+// text must be valid JSON. Parsers differ on which of the two counts (RFC 8259, section 4).
 func RepeatedName(text []byte) (string, bool) {
 	path := repeatedName(json.NewDecoder(bytes.NewReader(text)), nil)
 	return strings.Join(path, "."), path != nil

@@ -21,7 +21,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Request is what a request says to an operation.
+// Request is a request to an operation.
 type Request struct {
 	*http.Request
 	Content []byte                   // the whole body
@@ -30,8 +30,8 @@ type Request struct {
 }
 
 // Validate checks a request, and adds every rule that it breaks to wrong. It returns the members of
-// the body without those that are null; nil: the operation has none. Its error is about a body that
-// cannot be read at all.
+// the body that are not null; nil: the operation has no body. Its error is a *telematics.Error for
+// a body that is not JSON.
 func (o *Operation) Validate(r Request, wrong *FieldErrors) (values map[string]any, err error) {
 	isObject := false
 	if o.spec.RequestBody != nil {
@@ -54,8 +54,8 @@ func (o *Operation) Validate(r Request, wrong *FieldErrors) (values map[string]a
 
 const mediaJSON = "application/json"
 
-// readValues reads the body as a JSON object, and reports whether it is one. An empty body, and
-// null, is an object without members.
+// readValues reads the body as a JSON object, and reports whether it is one. An empty body or null
+// counts as an object without members.
 func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
 	values := map[string]any{}
 	if len(bytes.TrimSpace(r.Content)) == 0 {
@@ -66,7 +66,7 @@ func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
 	}
 	var body any
 	decoder := json.NewDecoder(bytes.NewReader(r.Content))
-	decoder.UseNumber() // a number out of range is a field's fault, not the document's
+	decoder.UseNumber() // so that a number out of range is an error of its field
 	if err := decoder.Decode(&body); err != nil || !utf8.Valid(r.Content) {
 		return nil, false, &telematics.Error{Code: MalformedJSON, Message: "The request body is not JSON."}
 	}
@@ -94,7 +94,7 @@ func isJSON(h http.Header) bool {
 		h.Get("Content-Encoding") == ""
 }
 
-// formats are those that the library does not check, or too loosely: it knows no calendar.
+// formats are checked here because the library does not check them, or not strictly enough.
 var formats = []openapi3.SchemaValidationOption{
 	openapi3.WithStringFormatValidators(map[string]openapi3.StringFormatValidator{
 		"date-time": openapi3.NewCallbackValidator(func(s string) error {
@@ -108,12 +108,12 @@ var formats = []openapi3.SchemaValidationOption{
 	}),
 }
 
-// everyRule reports all broken rules, and changes nothing.
+// everyRule makes the library return all broken rules, and set no defaults.
 var everyRule = &openapi3filter.Options{MultiError: true, SkipSettingDefaults: true, SchemaValidationOptions: formats}
 
 func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 	input := &openapi3filter.RequestValidationInput{Request: r.Request, QueryParams: r.Query, Options: everyRule}
-	// Its parts are dropped, filters among them.
+	// net/http drops the parts that it cannot parse, which may be filters.
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		wrong.Add("query", "must be name=value pairs joined by &, percent-encoded")
 	}
@@ -127,7 +127,7 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 			continue
 		}
 		value := input.QueryParams.Get(parameter.Name)
-		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) { // no store takes them
+		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) { // Postgres refuses these
 			wrong.Add(parameter.Name, "must be text in UTF-8 without NUL")
 			continue
 		}
@@ -135,13 +135,13 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 			wrong.Add(parameter.Name, "is required: "+rule(parameter.Schema.Value))
 			continue
 		}
-		// The library takes 1 and T, too.
+		// The library also accepts 1 and T.
 		if parameter.Schema.Value.Type.Is(openapi3.TypeBoolean) && value != "" && value != "true" && value != "false" {
 			wrong.Add(parameter.Name, rule(parameter.Schema.Value))
 			continue
 		}
 		if o.document.anyInteger[parameter] && isInteger(r.Param(parameter.Name)) || o.document.isAnyText(parameter, r.Header) || !parameter.Required && absent(parameter, input) {
-			continue // the library finds the same, and takes longer
+			continue // the library has the same result, but is slower
 		}
 		if parameter.In == openapi3.ParameterInPath {
 			input.PathParams = map[string]string{parameter.Name: r.Param(parameter.Name)}
@@ -155,7 +155,7 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 	}
 }
 
-// isAnyText reports whether a header keeps its rules for certain.
+// isAnyText reports whether a header is certainly valid.
 func (d *Document) isAnyText(parameter *openapi3.Parameter, h http.Header) bool {
 	if d.anyText[parameter] == 0 {
 		return false
@@ -172,8 +172,8 @@ func isInteger(s string) bool {
 // ParseInteger reads an integer of 64 bits in decimal digits.
 func ParseInteger(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
 
-// ParseTime reads a time of RFC 3339 whose year in UTC has four digits, so that it can be written
-// in the same form.
+// ParseTime parses a time of RFC 3339 whose year in UTC has four digits, so that it can be
+// formatted in the same form. It returns the time in UTC.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -188,7 +188,7 @@ func ParseTime(s string) (time.Time, error) {
 
 var errYear = errors.New("in UTC, the year is not one of 0 to 9999")
 
-// ParseUUID reads the canonical form alone; the library also takes others.
+// ParseUUID parses only the canonical form of 36 characters; the library also accepts others.
 func ParseUUID(s string) (uuid.UUID, error) {
 	const canonical = 36
 	if len(s) != canonical {
@@ -197,8 +197,8 @@ func ParseUUID(s string) (uuid.UUID, error) {
 	return uuid.Parse(s)
 }
 
-// absent reports whether a header or a parameter of the query was not sent, not even empty. A
-// parameter that is an object has other names.
+// absent reports whether a header or a query parameter was not sent, not even empty. For a
+// parameter that is an object it returns false, since its members have other names.
 func absent(parameter *openapi3.Parameter, input *openapi3filter.RequestValidationInput) bool {
 	switch schema := parameter.Schema; {
 	case schema == nil || !schema.Value.Type.Is(openapi3.TypeString) && !schema.Value.Type.Is(openapi3.TypeInteger) &&

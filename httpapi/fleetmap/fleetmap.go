@@ -1,5 +1,5 @@
-// Package fleetmap encodes what a map shows of a whole fleet: a row for each vehicle, compressed
-// while the rows come, so that only the compressed answer is in memory.
+// Package fleetmap encodes the map markers of a whole fleet: a row for each vehicle, compressed
+// row by row, so that only the compressed answer is in memory.
 package fleetmap
 
 import (
@@ -21,14 +21,14 @@ import (
 // columns are the values of a row, in their order.
 var columns = []string{"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent", "last_seen"}
 
-// header is what comes before the rows. A status or connectivity in a row is its place here.
+// header precedes the rows. A status or connectivity in a row is an index into its list here.
 type header struct {
 	Columns      []string                    `json:"columns"`
 	Statuses     []telematics.VehicleStatus  `json:"statuses"`
 	Connectivity []telematics.PresenceStatus `json:"connectivities"`
 }
 
-// Encoder encodes one answer.
+// Encoder encodes one answer. It is not safe for concurrent use.
 type Encoder struct {
 	text       bytes.Buffer // compressed
 	compressor *gzip.Writer
@@ -94,7 +94,7 @@ func (e *Encoder) Add(m telematics.Marker) error {
 
 func appendInt(row []byte, n int64) []byte { return strconv.AppendInt(append(row, ','), n, 10) }
 
-// appendNumber rounds to a fraction of one.
+// appendNumber appends n, rounded to a multiple of 1/of.
 func appendNumber(row []byte, n, of float64) []byte {
 	return strconv.AppendFloat(append(row, ','), math.Round(n*of)/of, 'f', -1, 64)
 }
@@ -110,18 +110,18 @@ func appendTime(row []byte, at time.Time) []byte {
 // Vehicles returns the number of rows.
 func (e *Encoder) Vehicles() int { return e.vehicles }
 
-// ETag returns the entity tag of the rows so far. It is weak: it is the same however they are
-// compressed, and whatever the envelope says of the request.
+// ETag returns the entity tag of the rows so far. It is weak: it does not depend on the compression
+// and the envelope.
 func (e *Encoder) ETag() string { return `W/"` + hex.EncodeToString(e.sum.Sum(nil)) + `"` }
 
-// envelope is what comes after the rows.
+// envelope follows the rows.
 type envelope struct {
 	Message   string `json:"message"`
 	RequestID string `json:"request_id"`
 	Timestamp string `json:"timestamp"`
 }
 
-// Close ends the answer, and returns it, compressed by gzip.
+// Close completes the answer, and returns it, compressed with gzip.
 func (e *Encoder) Close(message, requestID, timestamp string) ([]byte, error) {
 	end, err := json.Marshal(envelope{message, requestID, timestamp})
 	if err != nil {
@@ -136,12 +136,12 @@ func (e *Encoder) Close(message, requestID, timestamp string) ([]byte, error) {
 	return e.text.Bytes(), nil
 }
 
-// Expand writes an answer as it was before it was compressed.
+// Expand writes an answer of Close, decompressed.
 func Expand(w io.Writer, compressed []byte) error {
 	text, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w, text) //nolint:gosec // it is ours, and written as it is read
+	_, err = io.Copy(w, text) //nolint:gosec // our own data, streamed
 	return err
 }

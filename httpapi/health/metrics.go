@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// readyCheck has the results of the checks, which are made for each scrape. docs/operating.md
-// explains it.
+// readyCheck is the result of each check, which runs at each scrape. docs/operating.md explains it.
 var readyCheck = prometheus.NewDesc("motorpool_ready", "1 where a check of readiness succeeds, else 0.", []string{"check"}, nil)
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (r *Readiness) Describe(to chan<- *prometheus.Desc) { to <- readyCheck }
 
-// Collect is of prometheus.Collector. An instance that drains still says whether its servers work.
+// Collect implements prometheus.Collector. It blocks for checkBudget at most. A draining instance
+// still reports whether its dependencies work.
 func (r *Readiness) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkBudget)
 	defer cancel()

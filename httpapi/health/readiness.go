@@ -1,5 +1,5 @@
-// Package health answers probes: /healthz says that the process lives, /readyz whether it can
-// serve.
+// Package health answers probes: /healthz reports that the process is alive, /readyz whether it can
+// serve requests.
 package health
 
 import (
@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Check is one thing that must work before requests may come.
+// Check is a dependency that must work before the instance gets requests.
 type Check struct {
 	Name     string // such as "postgres"
 	Ready    func(context.Context) error
-	Optional bool // requests may come without it
+	Optional bool // its failure does not make the instance not ready
 }
 
 // Readiness runs the checks. It is safe for concurrent use.
@@ -40,18 +40,18 @@ type healthBody struct {
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
-// New returns readiness that needs all checks to succeed, but for the optional ones.
+// New returns a Readiness that requires all checks to succeed, except for optional ones.
 func New(checks ...Check) *Readiness { return &Readiness{checks: checks} }
 
-// Drain makes the instance not ready, permanently: it is about to stop.
+// Drain makes the instance permanently not ready. Call it before the process stops.
 func (r *Readiness) Drain() { r.draining.Store(true) }
 
-// Internal returns the handler for the internal listener: /healthz answers while the
-// process lives, /readyz says which check fails and why.
+// Internal returns the handler for the internal listener: /readyz shows which check fails
+// and why.
 func (r *Readiness) Internal() http.Handler { return healthHandler(r.probe) }
 
-// Public returns the handler for probes of load balancers and orchestrators. It says which check
-// fails and not why, since errors name servers, and it runs the checks once a second at most.
+// Public returns the handler for probes of load balancers and orchestrators. It shows which check
+// fails but not why, since errors name servers, and runs the checks at most once a second.
 func (r *Readiness) Public() http.Handler { return healthHandler(r.recent) }
 
 func healthHandler(ready func(context.Context) probe) http.Handler {
@@ -86,7 +86,7 @@ func (r *Readiness) probe(ctx context.Context) probe {
 	return result
 }
 
-// recent returns the last result without the errors' texts, not older than probeEvery.
+// recent returns a result that is not older than probeEvery, without the texts of errors.
 func (r *Readiness) recent(ctx context.Context) probe {
 	if r.draining.Load() {
 		return r.probe(ctx)
@@ -94,7 +94,7 @@ func (r *Readiness) recent(ctx context.Context) probe {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.probed) >= probeEvery {
-		// The check is shared by all callers, so it goes on if this one does not wait.
+		// All callers share the result, so the checks continue if this caller disconnects.
 		r.last = r.probe(context.WithoutCancel(ctx))
 		for name, text := range r.last.body.Checks {
 			if text != "ok" {
@@ -106,7 +106,7 @@ func (r *Readiness) recent(ctx context.Context) probe {
 	return r.last
 }
 
-// run makes all checks concurrently, so that one slow server does not hide another.
+// run runs all checks concurrently, so that one slow server does not hide another.
 func run(ctx context.Context, checks []Check) map[string]error {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
@@ -127,5 +127,5 @@ func writeHealth(w http.ResponseWriter, p probe) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.status)
-	_ = json.NewEncoder(w).Encode(p.body) // a caller that left wants no answer
+	_ = json.NewEncoder(w).Encode(p.body) // fails only if the caller has disconnected
 }

@@ -7,6 +7,6 @@ const (
 	// with a slow server not ready; with double, probes time out first.
 	checkBudget = 2 * time.Second
 	// probeEvery is how long the public handler repeats its last result, so that callers cannot
-	// load the servers with probes. Half doubles that load; double delays what load balancers see.
+	// overload the servers with probes. Half doubles that load; double shows a change later.
 	probeEvery = time.Second
 )

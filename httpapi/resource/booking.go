@@ -42,7 +42,7 @@ type BookingStation struct {
 	Longitude float64 `json:"longitude"`
 }
 
-// Pricing has amounts as numbers with all the currency's digits. None is ever a float.
+// Pricing has amounts as numbers with all the currency's digits. They are never floats.
 type Pricing struct {
 	DurationHours json.Number     `json:"duration_hours"`
 	HourlyRate    json.Number     `json:"hourly_rate"`
@@ -112,7 +112,7 @@ func newPricing(p rental.Price) Pricing {
 	}
 }
 
-// AdminBooking is what an administrator sees of a booking in addition to what its client sees.
+// AdminBooking holds the fields of a booking that only administrators see.
 type AdminBooking struct {
 	AgencyID   int64    `json:"agency_id"`
 	Client     string   `json:"client"`

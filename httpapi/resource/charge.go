@@ -52,7 +52,7 @@ func NewCharge(c rental.Charge) Charge {
 	return body
 }
 
-// BookedCharge is a charge in a list of those of many bookings.
+// BookedCharge is a charge in a list of charges of many bookings.
 type BookedCharge struct {
 	Charge
 	BookingID int64          `json:"booking_id"`
@@ -62,7 +62,7 @@ type BookedCharge struct {
 	Vehicle   BookingVehicle `json:"vehicle"`
 }
 
-// NewBookedCharge returns a charge with what it belongs to.
+// NewBookedCharge returns a charge with its booking, client and vehicle.
 func NewBookedCharge(c rental.BookedCharge) BookedCharge {
 	return BookedCharge{
 		Charge: NewCharge(c.Charge), BookingID: int64(c.Booking), Reference: c.Reference, AgencyID: int64(c.Agency), Client: c.Subject,

@@ -72,10 +72,10 @@ func NewEvent(e telematics.Event) any {
 	}
 }
 
-// newChanged is those parts of a vehicle status whose values are new.
+// newChanged returns those parts of a vehicle status whose values are new.
 func newChanged(fields telematics.Snapshot) map[string]any {
 	body := map[string]any{}
-	if reading, ok := fields[telematics.OEMData]; ok { // first: two of its names are ours
+	if reading, ok := fields[telematics.OEMData]; ok { // first: raw values may replace members
 		own, _ := reading.Value.(map[string]any)
 		maps.Copy(group(body, string(telematics.OEMData)), own)
 	}
@@ -93,7 +93,7 @@ func newChanged(fields telematics.Snapshot) map[string]any {
 	return body
 }
 
-// group returns the object at a path, which it makes where there is none.
+// group returns the object at a path, and creates it if there is none.
 func group(body map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		inner, ok := body[name].(map[string]any)

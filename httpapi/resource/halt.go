@@ -10,12 +10,12 @@ type NamedHalt struct {
 	Since    string `json:"since"`
 }
 
-// NewNamedHalt returns a halt without what it stops.
+// NewNamedHalt returns a halt without its effect.
 func NewNamedHalt(h telematics.Halt) NamedHalt {
 	return NamedHalt{AgencyID: OrNull(int64(h.Agency)), Reason: h.Why, By: h.By, Since: Timestamp(h.Since)}
 }
 
-// Halt is a halt in force, with what it stops now.
+// Halt is a halt in force, with its current effect.
 type Halt struct {
 	NamedHalt
 	Effect *HaltEffect `json:"effect"` // null: it could not be counted in time

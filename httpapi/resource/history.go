@@ -12,9 +12,8 @@ import (
 // HistoryFields are the fields of a history.
 var HistoryFields = []string{"energy", "voltage", "speed", "signal", "position", "locked", "ignition"}
 
-// History is the samples of a vehicle in buckets of equal length, of which those without samples
-// are left out. A column has a value, or null, for each bucket; a column that was not requested is
-// null.
+// History is the samples of a vehicle in buckets of equal length; buckets without samples are left
+// out. A column has a value, or null, for each bucket; a column that was not requested is null.
 type History struct {
 	VehicleID     int64    `json:"vehicle_id"`
 	From          string   `json:"from"`
@@ -39,7 +38,7 @@ type Values struct {
 	Max []*float64 `json:"max"`
 }
 
-// Positions are the latest one in each bucket, and when it was reported.
+// Positions are the latest position in each bucket, and when it was reported.
 type Positions struct {
 	Latitude  []*float64 `json:"latitude"`
 	Longitude []*float64 `json:"longitude"`
@@ -98,20 +97,20 @@ func newValues(buckets []samples.Bucket, of func(samples.Bucket) *samples.Values
 	return v
 }
 
-// Track is where the vehicle of a booking was: a feature of GeoJSON (RFC 7946).
+// Track is the positions of a booking's vehicle as a feature of GeoJSON (RFC 7946).
 type Track struct {
 	Type       string          `json:"type"`
 	Geometry   *Geometry       `json:"geometry"` // null: no position is on record
 	Properties TrackProperties `json:"properties"`
 }
 
-// Geometry is a LineString; a Point where there is one position alone.
+// Geometry is a LineString; for a single position, a Point.
 type Geometry struct {
 	Type        string `json:"type"`
 	Coordinates any    `json:"coordinates"`
 }
 
-// TrackProperties say of what a track is. Times has the time of each position.
+// TrackProperties describe a track. Times has the time of each position.
 type TrackProperties struct {
 	BookingID     int64    `json:"booking_id"`
 	VehicleID     int64    `json:"vehicle_id"`

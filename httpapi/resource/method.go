@@ -19,7 +19,7 @@ type Method struct {
 	Created  string `json:"created_at"`
 }
 
-// card is the one type of payment method that there is.
+// card is the only type of payment method.
 const card = "card"
 
 // NewChosenMethod returns a payment method that was made the default.

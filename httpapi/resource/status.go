@@ -80,14 +80,14 @@ type Connectivity struct {
 	FirmwareVersion *string                   `json:"firmware_version"`
 }
 
-// StatusMeta says how fresh a vehicle status is.
+// StatusMeta is the source and the age of a vehicle status.
 type StatusMeta struct {
 	Source   string             `json:"source"`
 	Sections map[string]*string `json:"sections"` // vehicle time; null: never reported
 	Older    map[string]string  `json:"older"`    // of fields that are older than their section
 }
 
-// NewStatus returns the status of a vehicle at an address; nil: it is not known.
+// NewStatus returns the status of a vehicle. address is that of its position; nil: unknown.
 func NewStatus(t telematics.Twin, address *string, now time.Time) Status {
 	known := t.Snapshot.For(t.Powertrain)
 	return Status{
@@ -141,7 +141,7 @@ func newTelemetry(known telematics.Snapshot) Telemetry {
 	}
 }
 
-// firmware returns the newer of what the unit reported and what it said on connecting.
+// firmware returns the newer version of those in the unit's reports and in its presence.
 func firmware(known telematics.Snapshot, contact telematics.Contact) *string {
 	if isFirmwareOfContact(known, contact) {
 		return OrNull(contact.Firmware)
@@ -153,7 +153,7 @@ func isFirmwareOfContact(known telematics.Snapshot, contact telematics.Contact) 
 	return known.Text(telematics.Firmware) == nil || contact.Firmware != "" && contact.SaidAt.After(known[telematics.Firmware].At)
 }
 
-// NewStatusMeta returns how fresh the status of a vehicle is.
+// NewStatusMeta returns the source and the age of a vehicle status.
 func NewStatusMeta(t telematics.Twin, source string) StatusMeta {
 	known := t.Snapshot.For(t.Powertrain)
 	times := known.SectionTimes()
@@ -170,7 +170,7 @@ func NewStatusMeta(t telematics.Twin, source string) StatusMeta {
 	return meta
 }
 
-// nameInStatus returns the place of a field in the vehicle status, which has the signal in words.
+// nameInStatus returns the path of a field in the vehicle status, which has the signal in words.
 func nameInStatus(f telematics.Field) string {
 	if f == telematics.RSRP {
 		return "connectivity.signal_quality"

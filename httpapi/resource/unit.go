@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// Unit is a unit of a vehicle, and how it fares.
+// Unit is a unit of a vehicle, with its health and problems.
 type Unit struct {
 	Unit             telematics.Unit          `json:"unit"`
 	VehicleID        int64                    `json:"vehicle_id"`
@@ -27,13 +27,13 @@ type Unit struct {
 	Problems         []telematics.UnitProblem `json:"problems"`
 }
 
-// UnitClock says how far the clock of a unit is off.
+// UnitClock is the measured error of a unit's clock.
 type UnitClock struct {
 	ErrorMS    int64  `json:"error_ms"` // negative: it is behind
 	MeasuredAt string `json:"measured_at"`
 }
 
-// UnitReject counts what was rejected for a reason.
+// UnitReject counts the rejects for one reason.
 type UnitReject struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// List returns the JSON of items; never nil, so that an empty list reads as [].
+// List returns the bodies of items; never nil, so that an empty list is encoded as [].
 func List[T, B any](items []T, body func(T) B) []B {
 	list := make([]B, len(items))
 	for i, item := range items {
@@ -19,10 +19,10 @@ func List[T, B any](items []T, body func(T) B) []B {
 	return list
 }
 
-// Timestamp is ISO 8601 in UTC with milliseconds.
+// Timestamp formats a time as ISO 8601 in UTC with milliseconds.
 func Timestamp(t time.Time) string { return telematics.FormatTime(t) }
 
-// TimestampOrNull is null for the zero time.
+// TimestampOrNull returns the timestamp, or nil for the zero time.
 func TimestampOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -31,7 +31,7 @@ func TimestampOrNull(t time.Time) *string {
 	return &s
 }
 
-// OrNull is null for a zero value that means none.
+// OrNull returns a pointer to the value, or nil for the zero value.
 func OrNull[T comparable](v T) *T {
 	var none T
 	if v == none {

@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// Record is a vehicle's record.
+// Record is the stored data of a vehicle.
 type Record struct {
 	ID         int64                    `json:"id"`
 	AgencyID   int64                    `json:"agency_id"`
@@ -32,7 +32,7 @@ type Description struct {
 	Features    []string `json:"features"`
 }
 
-// Vehicle is a vehicle and what it is able to do.
+// Vehicle is a vehicle with its capabilities.
 type Vehicle struct {
 	Record
 	Promises     *Promises    `json:"promises"`
@@ -88,7 +88,7 @@ func newDescription(v telematics.Vehicle) Description {
 	}
 }
 
-// protocol is null where there is no unit.
+// protocol returns the protocol of the unit; nil: there is no unit.
 func protocol(v telematics.Vehicle) *telematics.Protocol {
 	if v.Unit == "" {
 		return nil
@@ -96,7 +96,7 @@ func protocol(v telematics.Vehicle) *telematics.Protocol {
 	return OrNull(cmp.Or(v.Protocol, telematics.DefaultProtocol))
 }
 
-// Promises is what holds of every command to a unit.
+// Promises are the guarantees for every command to a unit.
 type Promises struct {
 	Signed       bool `json:"signed"`
 	Expiring     bool `json:"expiring"`
@@ -105,7 +105,7 @@ type Promises struct {
 	Confirmed    bool `json:"confirmed"`
 }
 
-// newPromises returns nil where there is no unit, or this version does not speak its protocol.
+// newPromises returns nil if there is no unit, or this version lacks its protocol.
 func newPromises(v telematics.Vehicle) *Promises {
 	promises, ok := dialects.Spoken.Promises(v)
 	if !ok {
@@ -115,7 +115,7 @@ func newPromises(v telematics.Vehicle) *Promises {
 	return &body
 }
 
-// NewVehicle returns a vehicle's record and what it is able to do.
+// NewVehicle returns a vehicle with its capabilities.
 func NewVehicle(t telematics.Twin) Vehicle {
 	return Vehicle{
 		Record:       newRecord(t.Vehicle),
@@ -125,7 +125,7 @@ func NewVehicle(t telematics.Twin) Vehicle {
 	}
 }
 
-// NewMarker returns a vehicle at an address; nil: it is not known.
+// NewMarker returns a vehicle with its state. address is that of its position; nil: unknown.
 func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 	known := t.Snapshot.For(t.Powertrain)
 	return Marker{
@@ -141,8 +141,8 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 	}
 }
 
-// controls lists the control actions that the vehicle has, in the order of the interface; none
-// without a unit.
+// controls lists the control actions of the vehicle, in the order of the interface; none without a
+// unit.
 func controls(t telematics.Twin) []telematics.Action {
 	if t.Unit == "" {
 		return []telematics.Action{} // nothing could execute them
@@ -151,8 +151,8 @@ func controls(t telematics.Twin) []telematics.Action {
 	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Supports(t.Vehicle, a) })
 }
 
-// signals lists the fields of which the vehicle has ever reported a value, by the names of the
-// vehicle status. It has no sensor for those that it only reported as unknown.
+// signals lists the fields for which the vehicle has ever reported a value, by their names in the
+// vehicle status. For fields only reported as unknown, it has no sensor.
 func signals(t telematics.Twin) []string {
 	names := []string{}
 	for field, reading := range t.Snapshot.For(t.Powertrain) {

@@ -26,8 +26,8 @@ type IssuerConfig struct {
 	Callback string // the URL of /auth/callback, as browsers reach it
 }
 
-// issuer speaks with the operator's OpenID Connect provider. It is discovered when it is first
-// needed: it may be unavailable while the service starts.
+// issuer is a client of the operator's OpenID Connect provider. Discovery happens at first use: the
+// provider may be unavailable while the service starts.
 type issuer struct {
 	IssuerConfig
 	now   func() time.Time
@@ -39,7 +39,7 @@ type issuer struct {
 	tryAfter time.Time // guarded by mu
 }
 
-// provider is what discovery has found.
+// provider is the result of discovery.
 type provider struct {
 	oauth    oauth2.Config
 	verifier *oidc.IDTokenVerifier
@@ -58,8 +58,8 @@ var errSessionEnded = errors.New("the issuer renews the tokens no more")
 
 var errBusy = unavailableError("too many people sign in at the same time")
 
-// ask calls the issuer, once it is discovered. It waits for no other call: where too many ask the
-// issuer already, it fails.
+// ask calls the issuer, after discovery. It does not queue: it fails with errBusy if issuerCalls
+// calls are in flight.
 func (i *issuer) ask(ctx context.Context, call func(context.Context, *provider) error) error {
 	select {
 	case i.calls <- struct{}{}:
@@ -76,7 +76,7 @@ func (i *issuer) ask(ctx context.Context, call func(context.Context, *provider) 
 	return call(ctx, found)
 }
 
-// discover returns what the issuer says of itself, and asks it once.
+// discover returns the issuer's discovery document, which it reads until it succeeds once.
 func (i *issuer) discover(ctx context.Context) (*provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -193,8 +193,8 @@ func (i *issuer) signOutPage(ctx context.Context, open session, after string) st
 	return page.String()
 }
 
-// classify tells a refusal of the issuer from one that cannot be asked. The answer of the issuer is
-// not shown: it may repeat what it was sent.
+// classify distinguishes a refusal of the issuer from its failure. The error does not contain the
+// issuer's response, which may repeat secrets of the request.
 func classify(doing string, err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError && refused.Response.StatusCode != http.StatusTooManyRequests {

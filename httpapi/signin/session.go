@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// session is what is kept of a person who signed in.
+// session is the stored session of a person who has signed in.
 type session struct {
 	Access  string    `json:"access"`
 	Refresh string    `json:"refresh,omitempty"` // empty: it ends with its access token
@@ -34,7 +34,7 @@ func newSecret() secret {
 	return s
 }
 
-// parseSecret reports false for what no secret looks like.
+// parseSecret returns false for a text that does not have the form of a secret.
 func parseSecret(text string) (secret, bool) {
 	var s secret
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -93,7 +93,7 @@ func (s secret) seal(open session) ([]byte, error) {
 	return s.aead().Seal(nil, nil, plain, nil), nil
 }
 
-// load returns the session of a cookie. It reports false where there is none any more.
+// load returns the session of a cookie, or false if there is none or it has ended.
 func (s *SignIn) load(ctx context.Context, by secret) (session, bool, error) {
 	sealed, err := s.Store.Get(ctx, by.storeKey())
 	if err != nil || sealed == nil {
@@ -122,9 +122,9 @@ func (s *SignIn) begin(ctx context.Context, open session) (secret, error) {
 	return by, s.keep(ctx, by.storeKey(), by, open)
 }
 
-// renew returns the session with an access token that is still good. Of all requests at all
-// instances that need it, one asks the issuer: a refresh token is used once. It reports false where
-// the issuer has ended the session.
+// renew returns the session with a valid access token. Of all concurrent requests, at all
+// instances, only one calls the issuer, because a refresh token can be used once. It returns false
+// if the issuer has ended the session.
 func (s *SignIn) renew(ctx context.Context, by secret, old session) (session, bool, error) {
 	still := s.Now().Before(old.Until)
 	lock := by.storeKey() + ":renew"

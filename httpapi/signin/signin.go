@@ -24,14 +24,15 @@ type Config struct {
 	Tokens *auth.Tokens
 	// URL is where browsers reach the service, such as https://fleet.example.com/motorpool.
 	URL *url.URL
-	// Issuer is where people sign in. Without a URL only a code of Offer lets a browser in.
+	// Issuer is where people sign in. Without its URL, only a code of Offer begins a session.
 	Issuer   IssuerConfig
 	Lifetime time.Duration    // of a session, at most. Defaults to DefaultLifetime
 	Log      *slog.Logger     // Defaults to slog.Default().
 	Now      func() time.Time // Defaults to time.Now.
 }
 
-// SignIn signs people in, and answers for their browsers with their access tokens.
+// SignIn signs people in, and maps their browsers' sessions to access tokens. It is safe for
+// concurrent use.
 type SignIn struct {
 	Config
 	issuer     *issuer // nil: none
@@ -40,7 +41,7 @@ type SignIn struct {
 	attempting string // name of the cookie of an attempt
 }
 
-// New returns a SignIn. It asks nothing of the issuer yet.
+// New returns a SignIn. It does no I/O: the issuer is discovered at first use.
 func New(config Config) (*SignIn, error) {
 	config.Lifetime = cmp.Or(config.Lifetime, DefaultLifetime)
 	config.Log = cmp.Or(config.Log, slog.Default())
@@ -192,7 +193,7 @@ func (s *SignIn) End(r *http.Request) (authorization, page string, cookies []*ht
 	return "Bearer " + open.Access, page, cookies, nil
 }
 
-// offered follows the key of what is no session yet: a code is no cookie.
+// offered is the suffix of the store key of an offer, so that its code cannot be used as a cookie.
 const offered = ":offer"
 
 // Offer returns a code with which a browser can begin a session once, with this access token.
@@ -201,7 +202,7 @@ func (s *SignIn) Offer(ctx context.Context, accessToken string, keep time.Durati
 	return by.String(), s.keep(ctx, by.storeKey()+offered, by, session{Access: accessToken, End: s.Now().Add(keep)})
 }
 
-// Redeem begins the session that a code of Offer is for.
+// Redeem begins the session of a code of Offer. Each code works once.
 func (s *SignIn) Redeem(ctx context.Context, code string) (auth.Identity, []*http.Cookie, error) {
 	by, ok := parseSecret(code)
 	if !ok {

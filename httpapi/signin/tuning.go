@@ -14,15 +14,15 @@ const (
 	// issuer sees a refresh token twice, and may end the session; double: an instance that died
 	// delays the session's requests for longer.
 	renewFor = 10 * time.Second
-	// Between two looks whether another request has renewed a session.
+	// Between two checks whether another request has renewed a session.
 	renewPoll = 100 * time.Millisecond
 
 	// From the redirect to the issuer until its callback: people look for a password meanwhile.
 	attemptFor = 15 * time.Minute
-	// Of a request to the issuer.
+	// Timeout of a request to the issuer.
 	issuerTimeout = 8 * time.Second
 	// Concurrent requests to the issuer, so that made-up callbacks cannot flood it.
 	issuerCalls = 16
-	// After a failed discovery of the issuer.
+	// Until the next attempt after a failed discovery of the issuer.
 	discoverAgain = 2 * time.Second
 )

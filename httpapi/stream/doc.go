@@ -7,8 +7,8 @@
 // speed; one that resumes from an earlier event begins in the log, and continues in the ring where
 // both have the same event, so no event is missing or sent twice.
 //
-// While the log does not answer, subscribers get an event that says so: silence would look
-// as if there were no event.
+// While the log does not answer, subscribers get the event stalled: otherwise they could
+// not distinguish a failure from a time without events.
 //
 // Feed.Run is the only goroutine; its caller owns it. A subscriber is the goroutine of its request.
 package stream

@@ -18,7 +18,7 @@ import (
 type Log interface {
 	// After returns up to limit events after the one with an id, and none after the one with
 	// another, until; the last of them all has the id until, unless that is not behind the first.
-	// It reports false where the log cannot say what came after the first, or not any more.
+	// It returns false if events after the first may be missing in the log.
 	After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error)
 	// Follow calls begin with up to recent latest events, at least one, and then next with later
 	// ones, without a gap, until the context ends. It also calls next with none, at least once a
@@ -32,15 +32,15 @@ type Config struct {
 	Log Log
 	// Body returns the data of an event, which is encoded as JSON; nil for a reset.
 	Body func(telematics.Event) any
-	// PerActor is how many streams an actor may have open here. Negative: any number. Defaults to
-	// 10.
+	// PerActor is how many streams an actor may have open at this instance. Negative: any number.
+	// Defaults to 10.
 	PerActor int
-	// Streams is how many may be open here. Defaults to 2,000.
+	// Streams is how many streams may be open at this instance. Defaults to 2,000.
 	Streams int
 	// Buffered is how many of the latest events are kept for subscribers; one that is further
 	// behind is cut. Defaults to 16,384, and never more than 16 MiB.
 	Buffered int
-	// PingEvery is between two signs of life. Defaults to 15 s.
+	// PingEvery is the interval of pings. Defaults to 15 s.
 	PingEvery time.Duration
 	// WriteTimeout is how long one write to a subscriber may take before it is cut. Defaults to 10
 	// s.
@@ -53,7 +53,7 @@ type Config struct {
 	IdleTimeout time.Duration
 	// Logger logs lost events. Defaults to slog.Default().
 	Logger *slog.Logger
-	// Metrics is the registry of what the feed counts. Defaults to a new one.
+	// Metrics registers the metrics of the feed. Defaults to a new registry.
 	Metrics prometheus.Registerer
 }
 
@@ -102,7 +102,8 @@ func New(config Config) *Feed {
 	return f
 }
 
-// Run follows the log while there are subscribers, until the context ends.
+// Run follows the log while there are subscribers. It blocks until the context ends, then returns
+// nil, or until the log fails, and ends all streams.
 func (f *Feed) Run(ctx context.Context) error {
 	defer f.End()
 	for {
@@ -198,12 +199,12 @@ func (f *Feed) next(events []telematics.Event) {
 	}
 }
 
-// LimitError says that an actor has as many streams open as it may.
+// LimitError is returned if an actor has as many streams open as it may.
 type LimitError struct{ Open int }
 
 func (e *LimitError) Error() string { return fmt.Sprintf("%d streams are open", e.Open) }
 
-// unavailableError is why there can be no stream for now.
+// unavailableError is why a stream cannot be opened at the moment.
 type unavailableError string
 
 func (e unavailableError) Error() string { return string(e) }

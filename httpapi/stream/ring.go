@@ -30,8 +30,8 @@ type cursor struct {
 	frames int
 }
 
-// ring is the latest events, which any number of subscribers read, each at its own speed. Safe for
-// concurrent use.
+// ring holds the latest events, for any number of subscribers that read at different speeds. Safe
+// for concurrent use.
 type ring struct {
 	maxFrames int
 	maxBytes  int

@@ -9,7 +9,7 @@ type stall struct {
 	changed chan struct{} // closed by the next change
 }
 
-// answers notes that the log answers.
+// answers records that the log answers.
 func (f *Feed) answers() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -20,7 +20,7 @@ func (f *Feed) answers() {
 	f.stallSince(time.Time{})
 }
 
-// stalls notes that the log has not answered for too long.
+// stalls records that the log has not answered for StallTimeout.
 func (f *Feed) stalls() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

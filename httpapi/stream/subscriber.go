@@ -26,7 +26,7 @@ type Subscription struct {
 	Now func() time.Time
 }
 
-// subscriber is one stream on its way through the events.
+// subscriber is the state of one stream.
 //
 // It reads the log itself, in pages, until the latest event of the ring, and continues there. The
 // log may order the events of several vehicles otherwise than the ring does; up to one id it has
@@ -47,9 +47,9 @@ var (
 	errLogUnavailable = errors.New("the log of events cannot be read")
 )
 
-// Serve sends a stream that Admit has admitted, until the caller hangs up, is too slow, its token
-// is not valid any more, or End is called. It returns an error only where it has not written a
-// response.
+// Serve sends a stream that Admit has admitted. It blocks until the caller disconnects or is too
+// slow, its token is no longer valid, or End is called. It returns an error only if it has not
+// written a response.
 func (f *Feed) Serve(ctx context.Context, w http.ResponseWriter, what Subscription) error {
 	s := &subscriber{Subscription: what, feed: f, response: w, control: http.NewResponseController(w)}
 	if err := s.begin(ctx); err != nil {
@@ -226,7 +226,7 @@ func (s *subscriber) writeChunk(text *bytes.Buffer, c *chunk, from int) {
 	s.lastID = c.frames[len(c.frames)-1].id
 }
 
-// sendStalled sends that the log does not answer, or does again, where that is new.
+// sendStalled sends the event stalled or resumed, if the state of the log has changed.
 func (s *subscriber) sendStalled(since time.Time) error {
 	stalled := !since.IsZero()
 	if stalled == s.stalled {

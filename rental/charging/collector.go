@@ -1,5 +1,5 @@
-// Package charging carries out the charges that are due, on every instance, and handles what the
-// processor notifies.
+// Package charging executes due charges, on every instance, and handles the notices of the
+// payment processor.
 package charging
 
 import (
@@ -14,23 +14,23 @@ import (
 	"motorpool/rental"
 )
 
-// Config is what a collector is built of. All ports are needed.
+// Config assembles a collector. All ports are required.
 type Config struct {
 	Ledger    rental.Ledger
 	Notices   rental.Notices
 	Cards     rental.Cards
 	Processor rental.Processor
 
-	// Charges that are carried out concurrently, and notices. Defaults to 8.
+	// Charges, and likewise notices, that are handled concurrently. Defaults to 8.
 	Workers int
-	Lease   time.Duration // for which a charge is taken. Defaults to 1 min.
-	Every   time.Duration // between two looks for what is due. Defaults to 1 s.
-	// Timeout is of one call of the processor; at most a third of the lease. Defaults to 20 s.
+	Lease   time.Duration // of a charge or notice. Defaults to 1 min.
+	Every   time.Duration // between two queries for due work. Defaults to 1 s.
+	// Timeout bounds one call of the processor; at most a third of the lease. Defaults to 20 s.
 	Timeout time.Duration
 	Logger  *slog.Logger     // Defaults to slog.Default().
 	Now     func() time.Time // Defaults to time.Now.
 
-	// Metrics is where what the collector counts is registered. Defaults to a new registry.
+	// Metrics registers the collector's metrics. Defaults to a new registry.
 	Metrics prometheus.Registerer
 }
 
@@ -50,8 +50,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Collector carries out the charges that are due, and handles what the processor tells. Any number
-// of them may work on one record. It is safe for concurrent use.
+// Collector executes due charges, and handles the processor's notices. Any number of collectors may
+// share one database. It is safe for concurrent use.
 type Collector struct {
 	Config
 	metrics *metrics
@@ -66,7 +66,7 @@ func NewCollector(c Config) *Collector {
 		charges: make(chan struct{}, 1), notices: make(chan struct{}, 1)}
 }
 
-// Nudge has the collector look for what is due now rather than at the next look. It does not block.
+// Nudge makes the collector query for due work now, not only after Every. It does not block.
 func (c *Collector) Nudge() {
 	wakeUp(c.charges)
 	wakeUp(c.notices)
@@ -79,9 +79,9 @@ func wakeUp(hint chan struct{}) {
 	}
 }
 
-// Run carries out charges and handles notices until the context ends. A call in flight then may
-// take as long as one call of the processor may take; unfinished charges are taken again when their
-// lease has expired.
+// Run executes charges and handles notices. It blocks until the context ends, and then for Timeout
+// at most, for work in flight; it returns nil. Unfinished charges are due again when their lease
+// has expired.
 func (c *Collector) Run(ctx context.Context) error {
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -108,7 +108,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// workLoop is one kind of work that comes due.
+// workLoop configures the loop for one kind of work.
 type workLoop struct {
 	what    string
 	workers int
@@ -121,8 +121,8 @@ func (c *Collector) loop(what string, hint chan struct{}) workLoop {
 	return workLoop{what: what, workers: c.Workers, every: c.Every, hint: hint, log: c.Logger}
 }
 
-// serve takes due jobs, as many as there are free workers, until the context ends, and waits for
-// its workers. They use the context working.
+// serve takes as many due jobs as there are free workers, until ctx ends, then waits for its
+// workers. They use the context working.
 func serve[T any](ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T)) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -162,7 +162,8 @@ func serve[T any](ctx, working context.Context, l workLoop, take func(context.Co
 	}
 }
 
-// claim waits for a free worker, and returns how many are free: zero once the context has ended.
+// claim waits for a free worker, claims all free ones, and returns their number; zero: the context
+// has ended.
 func claim(ctx context.Context, free chan struct{}) int {
 	select {
 	case <-ctx.Done():
@@ -181,14 +182,14 @@ func claim(ctx context.Context, free chan struct{}) int {
 // backoff is how long to wait after attempts in a row that changed nothing.
 var backoff = [...]time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
 
-// backoffAfter returns how long to wait after a number of tries without a result, counted from 1.
+// backoffAfter returns how long to wait after the given number of tries without a result, from 1.
 func backoffAfter(tries int) time.Duration { return backoff[min(max(tries, 1), len(backoff))-1] }
 
 // dunning is how long to wait after successive declines of one card.
 var dunning = [...]time.Duration{time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour}
 
-// retryAfter returns how long to wait after a number of declines of one card, counted from 1;
-// false: it is given up.
+// retryAfter returns how long to wait after the given number of declines of one card, counted from
+// 1; false: the card is not tried again.
 func retryAfter(declines int) (time.Duration, bool) {
 	if declines > len(dunning) {
 		return 0, false
@@ -196,9 +197,9 @@ func retryAfter(declines int) (time.Duration, bool) {
 	return dunning[max(declines, 1)-1], true
 }
 
-// queryAfter is how long a charge waits for the processor to tell what others do about it, before
-// it is looked at all the same: notices may be lost.
+// queryAfter is after how long the processor is queried about a charge that others change, if no
+// notice came: notices may be lost.
 var queryAfter = map[rental.ChargeState]time.Duration{
-	rental.RequiresAction: time.Hour,      // the card's owner confirms
-	rental.Authorized:     24 * time.Hour, // the processor gives the hold up
+	rental.RequiresAction: time.Hour,      // changed by the card's owner
+	rental.Authorized:     24 * time.Hour, // the processor may end the hold
 }

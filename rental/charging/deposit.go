@@ -6,7 +6,7 @@ import (
 	"motorpool/rental"
 )
 
-// continueDeposit goes on from how the deposit is at the processor, towards what is wanted of it.
+// continueDeposit takes the next step from the state of the deposit at the processor to its goal.
 func (w *worker) continueDeposit(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	switch in.Status {
 	case rental.IntentSucceeded:
@@ -25,14 +25,14 @@ func (w *worker) continueDeposit(ctx context.Context, in rental.Intent) (rental.
 		if w.job.Goal == rental.Hold {
 			return w.continueAttempt(ctx, in)
 		}
-		// A payment that is given up holds nothing afterwards, whatever is still on its way to it.
+		// A cancelled payment holds nothing, even if an earlier request arrives later.
 		return w.release(ctx)
 	default:
 		return w.undecided(), nil
 	}
 }
 
-// continueHold goes on with money that is held.
+// continueHold takes the next step of a deposit that is held.
 func (w *worker) continueHold(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	wasHeld := w.job.State == rental.Authorized
 	w.job.Settled = in.Amount
@@ -51,22 +51,22 @@ func (w *worker) continueHold(ctx context.Context, in rental.Intent) (rental.Res
 	}
 }
 
-// capture takes a part of what is held. The rest is free.
+// capture takes CaptureAmount of the held amount. The processor releases the rest.
 func (w *worker) capture(ctx context.Context) (rental.Result, error) {
 	return w.callOnce(ctx, "capture", func(ctx context.Context, key string) (rental.Intent, error) {
 		return w.Processor.Capture(ctx, key, w.job.Intent, w.job.CaptureAmount, w.job.Currency)
 	})
 }
 
-// release gives the deposit up.
+// release cancels the hold.
 func (w *worker) release(ctx context.Context) (rental.Result, error) {
 	return w.callOnce(ctx, "cancel", func(ctx context.Context, key string) (rental.Intent, error) {
 		return w.Processor.Cancel(ctx, key, w.job.Intent)
 	})
 }
 
-// callOnce captures or cancels a payment, which can happen once. Each attempt has a new idempotency
-// key, after the payment's state was queried.
+// callOnce captures or cancels a payment, which is possible only once. Each attempt has a new
+// idempotency key: the payment's state was queried before.
 func (w *worker) callOnce(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
 	if w.acted {
 		return w.retryLater(), nil

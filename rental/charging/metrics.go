@@ -7,8 +7,8 @@ import (
 	"motorpool/rental"
 )
 
-// metrics are what a collector counts. docs/operating.md explains each. Series with labels exist
-// from the start, so that zero can be read.
+// metrics are the metrics of a collector, explained in docs/operating.md. All series exist from the
+// start, with the value zero.
 type metrics struct {
 	charges *prometheus.CounterVec // by kind and state
 
@@ -55,7 +55,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// chargeResults are the states that a charge of a kind may come to.
+// chargeResults are the states that a charge of each kind may be settled with.
 var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
 	rental.StartCharge:     {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
 	rental.ExtensionCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
@@ -64,7 +64,7 @@ var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
 	rental.RefundCharge:    {rental.Unknown, rental.Failed, rental.Paid},
 }
 
-// settled counts a result of a charge that was recorded.
+// settled counts a recorded result of a charge.
 func (m *metrics) settled(k rental.ChargeKind, s rental.ChargeState) {
 	m.charges.WithLabelValues(string(k), string(s)).Inc()
 }

@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// handle queries what a notice is about. Where that fails, the notice comes again.
+// handle handles a notice. If that fails, the notice becomes due again after a back-off.
 func (c *Collector) handle(ctx context.Context, n rental.Notice) {
 	c.metrics.notices.Inc()
 	var again time.Time
@@ -36,7 +36,7 @@ func (c *Collector) follow(ctx context.Context, n rental.Notice) error {
 	}
 }
 
-// wake makes the charge of a notice due to be queried: the notice itself may be outdated.
+// wake makes the charge of a notice due for a query: the notice itself may be outdated.
 func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 	state, woken, err := c.Ledger.WakeCharge(ctx, n.Object)
 	switch {
@@ -55,8 +55,8 @@ func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 	return nil
 }
 
-// refreshCard records what the processor changed of a card. A card without a customer cannot pay
-// any more.
+// refreshCard stores the processor's changes of a card. It removes a card without a customer, which
+// cannot pay any more.
 func (c *Collector) refreshCard(ctx context.Context, token string) error {
 	bounded, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -65,7 +65,7 @@ func (c *Collector) refreshCard(ctx context.Context, token string) error {
 	switch {
 	case err == nil && customer != "":
 		return c.Cards.RefreshCard(ctx, card)
-	case errors.As(err, &failure) && failure.Kind == rental.Refused: // no card, and so none of ours
+	case errors.As(err, &failure) && failure.Kind == rental.Refused: // the object is no card
 		c.metrics.handled.unknownObject.Inc()
 		return nil
 	case err == nil, failure != nil && failure.Kind == rental.NotKnown:

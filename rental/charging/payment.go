@@ -6,17 +6,18 @@ import (
 	"motorpool/rental"
 )
 
-// Reasons for a charge's state that Motorpool adds to the processor's.
+// Motorpool's decline codes, in addition to the processor's.
 const (
-	noCard        = "no_card"   // the client has none that may be tried
-	cardGone      = "card_gone" // the processor does not take it any more
+	noCard        = "no_card"   // the client has no card that may be tried
+	cardGone      = "card_gone" // the processor no longer accepts the card
 	holdExpired   = "expired"   // the processor ended the hold
-	notAccepted   = "refused"   // the request makes no sense to the processor
+	notAccepted   = "refused"   // the processor rejected the request as invalid
 	canceledThere = "canceled"  // the payment was cancelled at the processor
 )
 
-// payment carries a payment or a deposit on from where it is. What the processor knows of is looked
-// at first, whatever the state: only what was prepared a moment ago is carried out without [MON-3].
+// payment takes the next steps of a payment or a deposit. If the processor has an object for it,
+// that is queried first, in any state; only one that was just prepared is confirmed without a query
+// [MON-3].
 func (w *worker) payment(ctx context.Context) (rental.Result, error) {
 	if w.job.Intent == "" {
 		return w.prepare(ctx)
@@ -24,7 +25,7 @@ func (w *worker) payment(ctx context.Context) (rental.Result, error) {
 	return w.query(ctx)
 }
 
-// query asks how the payment is now, and goes on from there.
+// query reads the payment from the processor, and continues from its state.
 func (w *worker) query(ctx context.Context) (rental.Result, error) {
 	in, err := w.intent(ctx)
 	if err != nil {
@@ -33,7 +34,7 @@ func (w *worker) query(ctx context.Context) (rental.Result, error) {
 	return w.continueFrom(ctx, in)
 }
 
-// intent returns the payment as the processor has it now. Where it has none, the error says why.
+// intent returns the payment's current state at the processor.
 func (w *worker) intent(ctx context.Context) (rental.Intent, error) {
 	bounded, cancel := w.call(ctx)
 	defer cancel()
@@ -44,7 +45,7 @@ func (w *worker) intent(ctx context.Context) (rental.Intent, error) {
 	return in, nil
 }
 
-// continueFrom goes on from how the payment is at the processor.
+// continueFrom takes the next step from the payment's state at the processor.
 func (w *worker) continueFrom(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	if w.job.Kind == rental.DepositCharge {
 		return w.continueDeposit(ctx, in)
@@ -63,7 +64,7 @@ func (w *worker) continueFrom(ctx context.Context, in rental.Intent) (rental.Res
 	}
 }
 
-// canceled is a payment that can never be carried out any more.
+// canceled returns the result for a payment that was cancelled, so it can never be executed.
 func (w *worker) canceled() rental.Result {
 	r := w.inState(rental.Failed)
 	r.NotRetryable = true
@@ -74,7 +75,7 @@ func (w *worker) canceled() rental.Result {
 	return w.withActivity(r)
 }
 
-// undecided is a payment about which the processor has not decided yet.
+// undecided returns the result for a payment that the processor is still processing.
 func (w *worker) undecided() rental.Result {
 	if !w.job.QueryOnly {
 		w.job.State = rental.Unknown
@@ -82,11 +83,11 @@ func (w *worker) undecided() rental.Result {
 	return w.retryLater()
 }
 
-// continueAttempt goes on with a payment that has moved nothing: its last attempt was declined,
-// waits for the card's owner, or never came to be.
+// continueAttempt continues a payment that has moved no money: its last attempt was declined, or
+// waits for the card's owner, or there was none.
 func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	isNewAttempt := in.Attempt != w.job.AttemptID ||
-		// Refused before it was made an attempt.
+		// Declined before the processor created an attempt.
 		in.Attempt == "" && in.Decline != nil && in.Decline.Code != w.job.DeclineCode
 	switch {
 	case in.Status == rental.IntentAction && (isNewAttempt || w.acted || w.job.DeclineCode != authentication):
@@ -101,8 +102,8 @@ func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.
 	return w.confirm(ctx, in.ID)
 }
 
-// prepare makes the payment at the processor, and carries it out. Until its id is stored
-// nothing can move, so one that was made and never heard of does no harm.
+// prepare creates the payment at the processor, and confirms it. No money can move before its id
+// is stored, so a created payment whose response was lost does no harm.
 func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	switch {
 	case w.job.Goal == rental.Release || w.job.Goal == rental.Capture:
@@ -125,7 +126,7 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 		return w.withActivity(r), nil
 	case rental.BrokenThere:
 		r := w.retryLater()
-		r.CountAttempt = true // the next try needs another name
+		r.CountAttempt = true // the next try needs another key
 		return r, nil
 	default:
 		return w.retryLater(), nil
@@ -140,7 +141,7 @@ func (w *worker) request() rental.IntentRequest {
 	}
 }
 
-// confirm carries the payment out with the card.
+// confirm stores the intention [MON-2], then executes the payment with the card.
 func (w *worker) confirm(ctx context.Context, intent string) (rental.Result, error) {
 	if w.job.Card == nil {
 		r := w.noCard()
@@ -175,8 +176,8 @@ func (w *worker) confirm(ctx context.Context, intent string) (rental.Result, err
 	}
 }
 
-// withoutCard goes on after the processor found no sense in carrying a payment out: where the
-// payment is as it was, it is the card that is gone, and the next one is tried.
+// withoutCard continues after the processor has rejected a confirmation as invalid: if the payment
+// is unchanged, the card must be gone, and the next one is tried.
 func (w *worker) withoutCard(ctx context.Context) (rental.Result, error) {
 	in, err := w.intent(ctx)
 	if err != nil {
@@ -188,14 +189,14 @@ func (w *worker) withoutCard(ctx context.Context) (rental.Result, error) {
 	return w.cardGone(), nil
 }
 
-// cardGone is a charge that continues immediately with the next card.
+// cardGone returns the result for a missing card: the charge is due immediately, with another card.
 func (w *worker) cardGone() rental.Result {
 	r := w.inState(rental.Declined)
 	r.DeclineCode, r.RefusedCard, r.NextAttempt = cardGone, w.job.Card.Token, w.Now()
 	return w.withActivity(r)
 }
 
-// queryDecline queries which attempt the processor has just declined.
+// queryDecline queries the processor for the attempt that it has just declined.
 func (w *worker) queryDecline(ctx context.Context, d *rental.Decline) (rental.Result, error) {
 	in, err := w.intent(ctx)
 	if err != nil {
@@ -205,16 +206,16 @@ func (w *worker) queryDecline(ctx context.Context, d *rental.Decline) (rental.Re
 		return w.continueFrom(ctx, in)
 	}
 	if d.Hard && in.Attempt == w.job.AttemptID {
-		return w.cardGone(), nil // it never was an attempt
+		return w.cardGone(), nil // no attempt was created
 	}
 	return w.declined(*d, in.Attempt), nil
 }
 
-// authentication is the processor's word for an owner who must confirm.
+// authentication is the processor's decline code when the card's owner must confirm.
 const authentication = "authentication_required"
 
-// declined is what follows from a card's refusal: another try some time later, none with this card,
-// or the owner's turn.
+// declined returns the result for a card's refusal: a later retry, none with this card, or a wait
+// for the card's owner.
 func (w *worker) declined(d rental.Decline, attempt string) rental.Result {
 	r := w.inState(rental.Failed)
 	r.AttemptID, r.DeclineCode = attempt, d.Code
@@ -232,7 +233,7 @@ func (w *worker) declined(d rental.Decline, attempt string) rental.Result {
 	return w.withActivity(r)
 }
 
-// noCard is a charge that waits for the client to add a card.
+// noCard returns the result for a charge that waits until the client adds a card.
 func (w *worker) noCard() rental.Result {
 	r := w.inState(rental.Declined)
 	if w.job.State == rental.Failed {

@@ -7,12 +7,12 @@ import (
 	"motorpool/rental"
 )
 
-// refund carries a refund on. It cannot be prepared, so the record says that it may have happened
-// before the processor is called, and the next worker looks for the refund first.
+// refund takes the next steps of a refund. It cannot be prepared, so it is stored as Unknown
+// before the processor is called, and the next worker searches for the refund first.
 //
-// Its name is the same until the processor answers with an internal error, which it would repeat
-// for ever. Then no request with that key is in flight, and a refund that is not found a moment
-// later has not happened.
+// Its idempotency key stays the same until the processor answers with an internal error, which it
+// would always repeat for that key. Then no request with that key is in flight, and a refund that
+// is not found afterwards has not happened.
 func (w *worker) refund(ctx context.Context) (rental.Result, error) {
 	switch {
 	case w.job.State == rental.Failed:
@@ -41,7 +41,7 @@ func (w *worker) queryRefund(ctx context.Context) (rental.Result, error) {
 	return w.settleRefund(made), nil
 }
 
-// findRefund looks whether the refund was made, and makes it where it was not.
+// findRefund searches for the refund at the processor, and creates it if there is none.
 func (w *worker) findRefund(ctx context.Context) (rental.Result, error) {
 	bounded, cancel := w.call(ctx)
 	made, found, err := w.Processor.RefundOf(bounded, w.job.Payment, w.job.ID)
@@ -55,14 +55,14 @@ func (w *worker) findRefund(ctx context.Context) (rental.Result, error) {
 	case w.acted:
 		return w.refundFailed(notAccepted), nil // it was refused just now, and is not there
 	}
-	// Written unchanged, to be sure that the charge is still ours.
+	// Written unchanged, to make sure that this worker still has the lease.
 	if err := w.write(ctx, w.inState(rental.Unknown)); err != nil {
 		return rental.Result{}, err
 	}
 	return w.createRefund(ctx)
 }
 
-// createRefund asks for the refund.
+// createRefund requests the refund from the processor.
 func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 	w.acted = true
 	bounded, cancel := w.call(ctx)

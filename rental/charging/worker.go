@@ -10,20 +10,20 @@ import (
 	"motorpool/telematics"
 )
 
-// errLeaseLost means that the job is not the worker's any more: it must do nothing about it.
+// errLeaseLost means that the worker has lost its lease, and must do nothing more about the charge.
 var errLeaseLost = errors.New("another worker has the charge")
 
-// worker carries out one charge.
+// worker executes one charge.
 type worker struct {
 	*Collector
 	job rental.Job
 	log *slog.Logger
-	// acted is set once this worker has requested a change from the processor: from then on it only
-	// queries, so that an answer that it did not understand leads to no second request.
+	// acted is set when this worker has requested a change from the processor. From then on it only
+	// queries, so that an unexpected answer leads to no second request.
 	acted bool
 }
 
-// processCharge does what is due for a charge, and records the result.
+// processCharge executes the next steps of a due charge, and stores the result.
 func (c *Collector) processCharge(ctx context.Context, job rental.Job) {
 	c.metrics.attempts.Inc()
 	w := &worker{Collector: c, job: job, log: c.Logger.With("charge", job.ID, "booking", job.Booking, "kind", string(job.Kind))}
@@ -48,7 +48,7 @@ func (w *worker) process(ctx context.Context) (rental.Result, error) {
 	return w.payment(ctx)
 }
 
-// write stores what is about to be done [MON-2], and takes it over into the job.
+// write stores what is about to be done [MON-2], and updates the job accordingly.
 func (w *worker) write(ctx context.Context, r rental.Result) error {
 	ok, err := w.Ledger.WriteCharge(ctx, w.job, r)
 	if err != nil {
@@ -93,12 +93,13 @@ func (w *worker) call(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, w.Timeout)
 }
 
-// inState is the charge as it is, in a state, with nothing to be done.
+// inState returns the charge's current values as a result, with another state and no schedule.
 func (w *worker) inState(s rental.ChargeState) rental.Result {
 	return rental.Result{State: s, Settled: w.job.Settled, DeclineCode: w.job.DeclineCode, PaidAt: w.job.PaidAt}
 }
 
-// unchanged is the charge as it was, on the schedule that it had.
+// unchanged returns the charge's current values as a result; after a mere query it keeps its
+// schedule.
 func (w *worker) unchanged() rental.Result {
 	r := w.inState(w.job.State)
 	if w.job.QueryOnly {
@@ -107,14 +108,15 @@ func (w *worker) unchanged() rental.Result {
 	return r
 }
 
-// intended is what is about to be done: a worker that finds the charge so must query first [MON-3].
+// intended returns the result to store before a request: Unknown, so the next worker must query
+// first [MON-3].
 func (w *worker) intended() rental.Result {
 	r := w.inState(rental.Unknown)
 	r.CountAttempt = true
 	return r
 }
 
-// retryLater is a try that changed nothing: another follows soon.
+// retryLater returns the result of a try that changed nothing; the next follows after a back-off.
 func (w *worker) retryLater() rental.Result {
 	soon := w.Now().Add(backoffAfter(w.job.Tries + 1))
 	if w.job.QueryOnly && !w.acted {
@@ -130,7 +132,7 @@ func (w *worker) retryLater() rental.Result {
 	return r
 }
 
-// settled is the result of a charge. The reason of an earlier refusal is over.
+// settled returns the result of a success, without the decline code of an earlier refusal.
 func (w *worker) settled(s rental.ChargeState) rental.Result {
 	r := w.inState(s)
 	r.DeclineCode = ""
@@ -177,8 +179,8 @@ func (w *worker) activity(r rental.Result, o telematics.Outcome, code telematics
 	}
 }
 
-// failure returns what is known after a call failed, and logs it. An error that is not the
-// processor's says nothing.
+// failure returns a failed call's error as a ProcessorError, and logs and counts it. Any other
+// error leaves open whether the call had an effect.
 func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	var failure *rental.ProcessorError
 	if !errors.As(err, &failure) {
@@ -198,18 +200,18 @@ func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	case rental.NotKnown, rental.Refused:
 		w.metrics.failures.refused.Inc()
 		log.Error("payment processor rejected the request as invalid")
-	case rental.WrongState, rental.CardRefused: // what became of the charge says it
+	case rental.WrongState, rental.CardRefused: // visible in the result of the charge
 	}
 	return failure
 }
 
-// key names the request that is about to be made: the attempt is stored before.
+// key returns the idempotency key of the next request; its attempt has been stored before.
 func (w *worker) key(doing string) string {
 	return fmt.Sprintf("charge-%s-%s-%d", w.job.ID, doing, w.job.Attempts)
 }
 
-// firstKey names what is made once. Under that name nothing more may come of it, once the processor
-// has answered with an internal error: the next one has a number.
+// firstKey returns the idempotency key for creating an object once. After an internal error of the
+// processor that key cannot succeed any more, so the next one has a number.
 func (w *worker) firstKey(used int) string {
 	if used == 0 {
 		return fmt.Sprintf("charge-%s", w.job.ID)

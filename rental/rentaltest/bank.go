@@ -11,11 +11,11 @@ import (
 	"motorpool/rental"
 )
 
-// Bank is a payment processor in memory that moves money, with its own ledger and faults on demand.
-// It answers a key that it knows as it answered it the first time. Holding cards is left to whom it
-// embeds.
+// Bank is an in-memory payment processor that moves money, with a separate ledger and faults on
+// demand. A request with a used key gets the first response again. Calls about cards go to the
+// embedded processor. It is safe for concurrent use.
 type Bank struct {
-	rental.Processor // what a bank does not do itself; may be nil
+	rental.Processor // for calls that Bank does not implement; may be nil
 
 	mu       sync.Mutex
 	payments map[string]*payment // by id
@@ -32,7 +32,7 @@ type Bank struct {
 // Conduct is how a card behaves. The zero value pays.
 type Conduct struct {
 	Decline *rental.Decline // it is refused; with Action, its owner must confirm
-	Gone    bool            // the bank does not know it any more
+	Gone    bool            // it no longer exists
 }
 
 type payment struct {
@@ -49,7 +49,7 @@ type refund struct {
 	payment string
 }
 
-// reply is what a key was answered with; nil both: it is still being carried out.
+// reply is the response to a key; not done: the request is still in progress.
 type reply struct {
 	done   bool
 	intent rental.Intent
@@ -62,22 +62,22 @@ func NewBank() *Bank {
 	return &Bank{payments: map[string]*payment{}, keys: map[string]*reply{}, cards: map[string]Conduct{}}
 }
 
-// Behave says how a card behaves from now on.
+// Behave sets how a card behaves from now on.
 func (b *Bank) Behave(token string, c Conduct) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cards[token] = c
 }
 
-// FailWith asks a function before each call what goes wrong with it. Nil: nothing.
+// FailWith sets a function that is called before each call and returns its fault. Nil: no faults.
 func (b *Bank) FailWith(fault func(Call) Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fault = fault
 }
 
-// Tell has the bank tell of each change. It is called while the bank stands still: it must not call
-// the bank.
+// Tell sets a function that gets a notice of each change. It is called with the bank locked, so it
+// must not call the bank.
 func (b *Bank) Tell(tell func(rental.Notice)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +94,7 @@ func (b *Bank) CreateIntent(ctx context.Context, key string, r rental.IntentRequ
 	})
 }
 
-// Confirm carries a payment out with a card.
+// Confirm executes a payment with a card.
 func (b *Bank) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
 	return b.change(ctx, Call{"Confirm", intent}, key, func() (rental.Intent, error) {
 		p, ok := b.payments[intent]
@@ -151,7 +151,7 @@ func (b *Bank) Intent(ctx context.Context, intent string) (rental.Intent, error)
 	return found, err
 }
 
-// Capture takes a part of what is held. The rest is released.
+// Capture takes a part of a held amount. The rest is released.
 func (b *Bank) Capture(ctx context.Context, key, intent string, amount rental.Minor, _ rental.Currency) (rental.Intent, error) {
 	return b.change(ctx, Call{"Capture", intent}, key, func() (rental.Intent, error) {
 		p, ok := b.payments[intent]
@@ -169,7 +169,7 @@ func (b *Bank) Capture(ctx context.Context, key, intent string, amount rental.Mi
 	})
 }
 
-// Cancel gives up a payment that has moved nothing, and releases what it holds.
+// Cancel cancels a payment that has taken no money, and releases what it holds.
 func (b *Bank) Cancel(ctx context.Context, key, intent string) (rental.Intent, error) {
 	return b.change(ctx, Call{"Cancel", intent}, key, func() (rental.Intent, error) {
 		p, ok := b.payments[intent]
@@ -185,7 +185,7 @@ func (b *Bank) Cancel(ctx context.Context, key, intent string) (rental.Intent, e
 	})
 }
 
-// OwnerConfirms has the card's owner do what the bank asked for.
+// OwnerConfirms simulates that the card's owner confirms a payment.
 func (b *Bank) OwnerConfirms(intent string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +195,7 @@ func (b *Bank) OwnerConfirms(intent string) {
 	}
 }
 
-// Lapse has the bank end a hold.
+// Lapse simulates that the bank ends a hold.
 func (b *Bank) Lapse(intent string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -221,7 +221,7 @@ type Entry struct {
 	Returned rental.Minor // by them
 }
 
-// Of returns the entry of a charge.
+// Of returns the ledger entry of a charge.
 func (b *Bank) Of(charge rental.ChargeID) Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -249,7 +249,7 @@ func (b *Bank) Of(charge rental.ChargeID) Entry {
 	return e
 }
 
-// Calls returns what the bank was asked for, in order: "Confirm pi_1 charge-…-confirm-1".
+// Calls returns the calls in order: "Confirm pi_1 charge-…-confirm-1".
 func (b *Bank) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -260,7 +260,7 @@ func failed(kind rental.ProcessorFailure, why string) *rental.ProcessorError {
 	return &rental.ProcessorError{Kind: kind, Cause: errors.New(why)}
 }
 
-// wait passes time, or fails as a call does whose time is over.
+// wait waits for d, or fails as a call with a timeout does.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -270,7 +270,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Refund gives back a part of a payment.
+// Refund refunds a part of a payment.
 func (b *Bank) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
 	made, err := b.perform(ctx, Call{"Refund", r.Charge.String()}, key, func(answer *reply) { answer.refund, answer.err = b.giveBack(r) })
 	if err != nil {
@@ -304,15 +304,15 @@ func (b *Bank) giveBack(r rental.RefundRequest) (rental.Refund, error) {
 	return made.Refund, nil
 }
 
-// SlowRefunds has refunds wait for SettleRefund from now on.
+// SlowRefunds makes refunds stay pending until SettleRefund, from now on.
 func (b *Bank) SlowRefunds() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.slow = true
 }
 
-// SettleRefund ends the refund of a charge: it succeeds, or fails for a reason, even days after it
-// succeeded.
+// SettleRefund settles the refund of a charge: it succeeds, or fails if why is not empty, even
+// after it succeeded.
 func (b *Bank) SettleRefund(charge rental.ChargeID, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,32 +10,31 @@ import (
 // Call is a call of a bank, about a charge, a payment or a refund.
 type Call struct{ Method, About string }
 
-// Fault is what goes wrong with a call of a bank.
+// Fault is a fault injected into a call of a bank.
 type Fault struct {
 	Kind FaultKind
-	Late time.Duration // after how long it happens after all
+	Late time.Duration // with Delayed: the delay
 }
 
-// FaultKind is a way in which a call goes wrong.
+// FaultKind is a kind of fault.
 type FaultKind int
 
 const (
 	Well    FaultKind = iota
-	Lost              // the request never arrives; the caller hears nothing
-	Unheard           // it is carried out; the caller hears nothing
-	Delayed           // it is carried out after Late; the caller hears nothing
-	// An error of the bank's own, which the key answers for ever: it was not carried out.
+	Lost              // the request never arrives; no response
+	Unheard           // it is executed; no response
+	Delayed           // it is executed after Late; no response
+	// An internal error, always returned for the key: it was not executed.
 	BrokenBefore
-	BrokenAfter   // the same, but it was carried out
+	BrokenAfter   // the same, but it was executed
 	Busy          // too many requests: nothing happened
-	Misconfigured // our credentials are refused
+	Misconfigured // our credentials are rejected
 )
 
-// FaultKinds lists every way in which a call goes wrong.
+// FaultKinds lists every kind of fault.
 var FaultKinds = []FaultKind{Lost, Unheard, Delayed, BrokenBefore, BrokenAfter, Busy, Misconfigured}
 
-// silence is how long a caller waits for an answer that does not come, unless its own time is over
-// before.
+// silence is how long a call without a response lasts, unless its context ends first.
 const silence = time.Hour
 
 func (b *Bank) faultOf(c Call) Fault {
@@ -48,7 +47,7 @@ func (b *Bank) faultOf(c Call) Fault {
 	return ask(c)
 }
 
-// change carries out what a key stands for, once, with the faults that were asked for.
+// change executes a request once per key, with the injected faults.
 func (b *Bank) change(ctx context.Context, c Call, key string, do func() (rental.Intent, error)) (rental.Intent, error) {
 	r, err := b.perform(ctx, c, key, func(r *reply) { r.intent, r.err = do() })
 	if err != nil {
@@ -87,7 +86,7 @@ func (b *Bank) perform(ctx context.Context, c Call, key string, do func(*reply))
 		made.done = true
 		return reply{}, b.unheard(ctx)
 	case Delayed:
-		go func() { // ends when it is carried out
+		go func() { // ends when it is executed
 			time.Sleep(fault.Late)
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -107,15 +106,15 @@ func (b *Bank) perform(ctx context.Context, c Call, key string, do func(*reply))
 	return *made, nil
 }
 
-// unheard lets the caller wait in vain, while the bank goes on.
+// unheard unlocks the bank while the caller waits without a response. The bank must be locked.
 func (b *Bank) unheard(ctx context.Context) error {
 	b.mu.Unlock()
 	defer b.mu.Lock()
 	return wait(ctx, silence)
 }
 
-// read looks something up, with the faults that were asked for: a look changes nothing, so those
-// that would are silence.
+// read executes a query with the injected faults. A query changes nothing, so a lost response is
+// the same as a lost request.
 func (b *Bank) read(ctx context.Context, c Call, do func() error) error {
 	switch b.faultOf(c).Kind {
 	case Lost, Unheard, Delayed:

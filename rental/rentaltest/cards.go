@@ -1,6 +1,6 @@
-// Package rentaltest says what the ports of package rental promise, as tests that every
-// implementation runs, such as [CardsContract], and implements them in memory, for tests of what
-// stands above the ports: [Cards], [Vault].
+// Package rentaltest holds the contracts of the ports of package rental, as tests that every
+// implementation runs, such as [CardsContract], and in-memory implementations for tests of the
+// code that uses the ports: [Cards], [Vault].
 //
 // Only test files import it.
 package rentaltest
@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Cards keeps payment methods in memory. It knows of no charges.
+// Cards stores payment methods in memory, without charges. It is safe for concurrent use.
 type Cards struct {
 	mu      sync.Mutex
 	clients []rental.Client // id is the place, from 1
@@ -35,33 +35,33 @@ type named struct {
 	refusal     *telematics.Error
 }
 
-// NewCards returns a record without clients.
+// NewCards returns a store without clients.
 func NewCards() *Cards {
 	return &Cards{used: map[rental.MethodID]bool{}, keys: map[string]named{}}
 }
 
-// Use has an active booking pay with a method.
+// Use marks a method as used by an active booking.
 func (m *Cards) Use(id rental.MethodID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used[id] = true
 }
 
-// FailWith has every call fail; nil ends that.
+// FailWith makes every call fail; nil ends that.
 func (m *Cards) FailWith(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 }
 
-// Lines returns the history, oldest first.
+// Lines returns the audit log entries, oldest first.
 func (m *Cards) Lines() []telematics.Activity {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.lines)
 }
 
-// Client returns the client, which is made at first use.
+// Client returns the client, and creates it at first use.
 func (m *Cards) Client(_ context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +122,7 @@ func (m *Cards) at(client rental.ClientID, id rental.MethodID) (int, error) {
 	return at, nil
 }
 
-// AddMethod writes a card down, or recognises it.
+// AddMethod stores a card, or returns the existing method.
 func (m *Cards) AddMethod(_ context.Context, a rental.Addition) (rental.Added, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,7 @@ func (m *Cards) take(k *telematics.IdempotencyKey, n named) {
 	}
 }
 
-// AddedUnder returns what an earlier addition under a key has led to.
+// AddedUnder returns the method that an earlier request with a key added.
 func (m *Cards) AddedUnder(_ context.Context, id rental.ClientID, key telematics.IdempotencyKey) (rental.Added, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +224,7 @@ func (m *Cards) addedUnder(id rental.ClientID, key telematics.IdempotencyKey) (r
 	return rental.Added{Method: m.shown(m.methods[at]), Replayed: true}, true, nil
 }
 
-// KeepDecline keeps a decline under a key.
+// KeepDecline stores a decline as the result of a key.
 func (m *Cards) KeepDecline(_ context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -304,7 +304,7 @@ func (m *Cards) DropCard(_ context.Context, token string, entry telematics.Activ
 	return nil
 }
 
-// RefreshCard stores what the processor changed of a card.
+// RefreshCard stores the processor's changes of a card.
 func (m *Cards) RefreshCard(_ context.Context, card rental.Card) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 	"motorpool/telematics"
 )
 
-// CardRecord is one record of payment methods, as two instances of Motorpool use it.
+// CardRecord is one store of payment methods, as two instances of Motorpool use it.
 type CardRecord struct {
 	Here, There rental.Cards
-	Use         func(*testing.T, rental.Method)        // has an active booking pay with it
+	Use         func(*testing.T, rental.Method)        // makes an active booking use it
 	Lines       func(*testing.T) []telematics.Activity // of all clients, oldest first
 }
 
-// CardsContract runs what every record of payment methods promises.
+// CardsContract tests the contract of rental.Cards. open returns an empty store for each test.
 func CardsContract(t *testing.T, open func(*testing.T) CardRecord) {
 	for name, run := range map[string]func(*testing.T, CardRecord){
 		"AClientIsMadeOnce":                       madeOnce,
@@ -58,12 +58,12 @@ func NewCard() rental.Card {
 	return rental.Card{Token: "pm_" + id, Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "fp_" + id}
 }
 
-// NewKey returns an idempotency key of a client that was never used.
+// NewKey returns an unused idempotency key of a client.
 func NewKey(subject string) *telematics.IdempotencyKey {
 	return &telematics.IdempotencyKey{Agency: 1, Subject: subject, Key: uuid.NewString(), Fingerprint: sha256.Sum256([]byte("add"))}
 }
 
-// holder is a client of a record.
+// holder is a client with its store.
 type holder struct {
 	CardRecord
 	rental.Client
@@ -108,8 +108,8 @@ func (h holder) makeDefault(id rental.MethodID, key *telematics.IdempotencyKey) 
 	return h.Here.SetDefault(h.t.Context(), h.ID, id, h.line(rental.MethodDefault), key)
 }
 
-// wants checks, at the other instance, which methods there are, newest first, and which one is the
-// default; zero: none.
+// wants checks, at the other instance, the client's methods, newest first, and the default; zero:
+// none.
 func (h holder) wants(def rental.MethodID, ids ...rental.MethodID) []rental.Method {
 	h.t.Helper()
 	methods, err := h.There.Methods(h.t.Context(), h.ID)

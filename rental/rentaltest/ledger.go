@@ -15,8 +15,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Ledger keeps charges in memory, with the cards of the clients that pay them. It implements
-// rental.Ledger.
+// Ledger stores charges in memory, with the cards of the clients that pay them. It implements
+// rental.Ledger, and is safe for concurrent use.
 type Ledger struct {
 	mu      sync.Mutex
 	charges map[rental.ChargeID]*entry
@@ -25,13 +25,13 @@ type Ledger struct {
 	last    rental.MethodID
 }
 
-// purse is what a client pays with.
+// purse holds the payment methods of a client.
 type purse struct {
 	methods []rental.Method
 	standby rental.MethodID // the default
 }
 
-// entry is a charge with what only its worker, and who wakes it, has to do with.
+// entry is a charge with the data of its job.
 type entry struct {
 	rental.Charge
 	client       rental.ClientID
@@ -60,7 +60,7 @@ func (l *Ledger) purse(id rental.ClientID) *purse {
 	return l.clients[id]
 }
 
-// GiveCard gives a client a card. The first is its default.
+// GiveCard adds a card to a client. The first one is the default.
 func (l *Ledger) GiveCard(client rental.ClientID, c rental.Card) rental.Method {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *Ledger) GiveCard(client rental.ClientID, c rental.Card) rental.Method {
 	return m
 }
 
-// SetDefault makes a card the default, and what other cards did not pay due with it.
+// SetDefault makes a card the default, and refused charges due with it.
 func (l *Ledger) SetDefault(client rental.ClientID, m rental.Method) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *Ledger) setDefault(client rental.ClientID, m rental.Method) {
 	}
 }
 
-// Add puts a charge of a client in, as the change of a booking would.
+// Add adds a charge of a client, as a change of a booking does.
 func (l *Ledger) Add(client rental.ClientID, c rental.Charge) rental.Charge {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *Ledger) Amend(id rental.ChargeID, g rental.Goal, capture rental.Minor) 
 	}
 }
 
-// Charge returns a charge as it is.
+// Charge returns the current state of a charge.
 func (l *Ledger) Charge(id rental.ChargeID) rental.Charge {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +136,7 @@ func (e *entry) isDue(now time.Time) bool {
 	return due && !e.leaseUntil.After(now)
 }
 
-// TakeCharges takes charges that are due.
+// TakeCharges leases due charges.
 func (l *Ledger) TakeCharges(_ context.Context, limit int, lease time.Duration) ([]rental.Job, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +195,7 @@ func (e *entry) check(next rental.ChargeState) error {
 	return nil
 }
 
-// apply takes over a result.
+// apply copies a result to the charge.
 func (e *entry) apply(r rental.Result) {
 	e.State, e.Settled, e.DeclineCode = r.State, r.Settled, r.DeclineCode
 	e.Intent, e.AttemptID = cmp.Or(r.Intent, e.Intent), cmp.Or(r.AttemptID, e.AttemptID)
@@ -204,7 +204,7 @@ func (e *entry) apply(r rental.Result) {
 	}
 }
 
-// WriteCharge stores what is about to be done.
+// WriteCharge stores an intermediate result.
 func (l *Ledger) WriteCharge(_ context.Context, job rental.Job, r rental.Result) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,7 +246,7 @@ func refused(s rental.ChargeState) bool {
 	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
 }
 
-// SettleCharge stores what was learned, and gives the job back.
+// SettleCharge stores the result, and ends the lease.
 func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,7 +298,7 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 	return true, nil
 }
 
-// paidWith says which card it was, whatever was chosen meanwhile.
+// paidWith records the card that paid, even if another one was chosen meanwhile.
 func (l *Ledger) paidWith(e *entry) {
 	for _, m := range l.purse(e.client).methods {
 		if mark(m.Card) == e.tried {
@@ -318,7 +318,7 @@ func (l *Ledger) standby(e *entry) (rental.Method, bool) {
 
 func isOver(c rental.Charge) bool { return c.State.IsFinal() && c.Kind != rental.RefundCharge }
 
-// WakeCharge has the charge looked at that an object belongs to.
+// WakeCharge makes the charge of an object due for a query.
 func (l *Ledger) WakeCharge(_ context.Context, object string) (rental.ChargeState, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

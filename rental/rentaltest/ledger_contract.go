@@ -10,12 +10,12 @@ import (
 	"motorpool/telematics"
 )
 
-// ChargeRecord is one record of charges, as two instances of Motorpool use it.
+// ChargeRecord is one store of charges, as two instances of Motorpool use it.
 type ChargeRecord struct {
 	Here, There rental.Ledger
-	// A new one, without a card.
+	// Creates a client without a card.
 	Client func() rental.ClientID
-	// The first is the default.
+	// Adds a card; the first one is the default.
 	GiveCard func(rental.ClientID, rental.Card) rental.Method
 	// Sets the default as the client does.
 	SetDefault func(rental.ClientID, rental.Method)
@@ -27,7 +27,7 @@ type ChargeRecord struct {
 	Lines  func(rental.BookingID, rental.ChargeKind) []telematics.Activity // oldest first
 }
 
-// LedgerContract runs what every ledger promises.
+// LedgerContract tests the contract of rental.Ledger. open returns a store for each test.
 func LedgerContract(t *testing.T, open func(*testing.T) ChargeRecord) {
 	for name, run := range map[string]func(*testing.T, ChargeRecord){
 		"AChargeThatIsDueIsTakenOnce":                      takenOnce,
@@ -76,8 +76,8 @@ func (r ChargeRecord) withCard(k rental.ChargeKind) (rental.ClientID, rental.Met
 	return client, card, r.Add(client, due(k))
 }
 
-// take takes what is due and returns the job of one charge. Jobs of others are left to their
-// leases.
+// take leases all due charges and returns the job of one. The others stay leased until their leases
+// expire.
 func take(t *testing.T, l rental.Ledger, id rental.ChargeID, lease time.Duration) (rental.Job, bool) {
 	t.Helper()
 	jobs, err := l.TakeCharges(t.Context(), 1000, lease)

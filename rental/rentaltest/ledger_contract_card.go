@@ -99,8 +99,8 @@ func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	}
 }
 
-// newDefaultAtLast is a default that is set after the card was chosen, and before the worker writes
-// down that it tries it.
+// newDefaultAtLast sets another default after the card was chosen, and before the worker stores
+// that it tries the card.
 func newDefaultAtLast(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)

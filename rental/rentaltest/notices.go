@@ -13,8 +13,8 @@ import (
 	"motorpool/rental"
 )
 
-// Notices keeps the notices of a processor in memory. It implements rental.Notices. The zero value
-// is empty.
+// Notices stores the notices of a processor in memory. It implements rental.Notices. The zero value
+// is empty. It is safe for concurrent use.
 type Notices struct {
 	mu   sync.Mutex
 	kept map[string]*storedNotice
@@ -25,7 +25,7 @@ type storedNotice struct {
 	due time.Time // zero: handled
 }
 
-// Keep writes a notice down, once.
+// Keep stores a notice, once.
 func (s *Notices) Keep(_ context.Context, n rental.Notice) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Notices) Keep(_ context.Context, n rental.Notice) error {
 	return nil
 }
 
-// TakeNotices takes notices that are due.
+// TakeNotices leases due notices.
 func (s *Notices) TakeNotices(_ context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Notices) TakeNotices(_ context.Context, limit int, lease time.Duration)
 	return taken, nil
 }
 
-// Handled gives a notice back.
+// Handled ends the lease of a notice.
 func (s *Notices) Handled(_ context.Context, id string, again time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,10 +82,10 @@ func (s *Notices) Open() int {
 	return open
 }
 
-// NoticeRecord is one record of notices, as two instances of Motorpool use it.
+// NoticeRecord is one store of notices, as two instances of Motorpool use it.
 type NoticeRecord struct{ Here, There rental.Notices }
 
-// NoticesContract runs what every record of notices promises.
+// NoticesContract tests the contract of rental.Notices. open returns a store for each test.
 func NoticesContract(t *testing.T, open func(*testing.T) NoticeRecord) {
 	for name, run := range map[string]func(*testing.T, NoticeRecord){
 		"ANoticeIsTakenOnceHoweverOftenItComes": noticeOnce,

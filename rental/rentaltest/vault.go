@@ -11,20 +11,20 @@ import (
 	"motorpool/rental"
 )
 
-// Vault is the part of a payment processor that holds cards, in memory. A card exists once it was
-// issued.
+// Vault is the part of a payment processor that holds cards, in memory. Cards are created by Issue.
+// It is safe for concurrent use.
 type Vault struct {
 	mu        sync.Mutex
 	customers map[string]answer // by key
 	cards     map[string]*held  // by token
-	asked     []string          // calls, as method and what about
+	asked     []string          // calls, as method and object
 	fail      func(method, about string) error
 }
 
 type held struct {
 	card     rental.Card
 	customer string
-	gone     bool // detached once: useless for ever
+	gone     bool // detached: permanently unusable
 	refusal  *rental.Decline
 }
 
@@ -38,7 +38,7 @@ func NewVault() *Vault {
 	return &Vault{customers: map[string]answer{}, cards: map[string]*held{}}
 }
 
-// Issue makes a card exist that is not attached yet.
+// Issue creates a card that is not attached yet.
 func (v *Vault) Issue(c rental.Card) rental.Card {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -46,7 +46,7 @@ func (v *Vault) Issue(c rental.Card) rental.Card {
 	return c
 }
 
-// IssueRefused makes a card exist that is refused when it is attached.
+// IssueRefused creates a card that is declined when it is attached.
 func (v *Vault) IssueRefused(c rental.Card, d rental.Decline) rental.Card {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -54,14 +54,14 @@ func (v *Vault) IssueRefused(c rental.Card, d rental.Decline) rental.Card {
 	return c
 }
 
-// FailWith asks a function before every call, and fails with what it returns. Nil ends that.
+// FailWith sets a function that is called before every call and returns its error. Nil ends that.
 func (v *Vault) FailWith(fail func(method, about string) error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.fail = fail
 }
 
-// Asked returns all calls of a method, by what they were about.
+// Asked returns the objects of all calls of a method.
 func (v *Vault) Asked(method string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -88,7 +88,7 @@ func (v *Vault) Attached() []string {
 	return tokens
 }
 
-// Customers is how many customers there are.
+// Customers returns the number of customers.
 func (v *Vault) Customers() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -101,7 +101,7 @@ func (v *Vault) Customers() int {
 	return len(made)
 }
 
-// begin notes a call, and locks the vault until the returned function is called.
+// begin records a call, and locks the vault until the returned function is called.
 func (v *Vault) begin(ctx context.Context, method, about string) (func(), error) {
 	v.mu.Lock()
 	v.asked = append(v.asked, method+" "+about)
@@ -114,7 +114,7 @@ func (v *Vault) begin(ctx context.Context, method, about string) (func(), error)
 	return v.mu.Unlock, nil
 }
 
-// CreateCustomer makes a customer for a key, once.
+// CreateCustomer creates one customer per key.
 func (v *Vault) CreateCustomer(ctx context.Context, key string, _ rental.Client) (string, error) {
 	end, err := v.begin(ctx, "CreateCustomer", key)
 	defer end()
@@ -127,7 +127,7 @@ func (v *Vault) CreateCustomer(ctx context.Context, key string, _ rental.Client)
 	case rental.BrokenThere:
 		a.err = err
 	case rental.MayHaveHappened:
-		v.customers[key] = a // which its caller does not hear of
+		v.customers[key] = a // created, but the response is lost
 		return "", err
 	default:
 		return "", err
@@ -167,7 +167,7 @@ func (v *Vault) Attach(ctx context.Context, customer, token string) (rental.Card
 	return h.card, nil
 }
 
-// Detach makes a card useless for ever.
+// Detach makes a card permanently unusable.
 func (v *Vault) Detach(ctx context.Context, token string) error {
 	end, err := v.begin(ctx, "Detach", token)
 	defer end()

@@ -6,19 +6,18 @@ import (
 	"motorpool/rental"
 )
 
-// Stripe counts in its own units (https://docs.stripe.com/currencies: "Minor units in API amounts",
-// "Zero-decimal currencies", "Three-decimal currencies", "Special cases"; read 2026-11-21). What is
-// not in a list has two decimals.
+// Stripe's units differ from ISO 4217 (https://docs.stripe.com/currencies: "Minor units in API
+// amounts", "Zero-decimal currencies", "Three-decimal currencies", "Special cases"; read
+// 2026-11-21). A currency in no list has two decimals.
 
-// zeroDecimal are the currencies whose amounts are whole numbers there. MGA has decimals elsewhere
-// (ISO 4217).
+// zeroDecimal are the currencies without decimals at Stripe. In ISO 4217, MGA has decimals.
 var zeroDecimal = set("BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "VND", "VUV", "XAF", "XOF", "XPF")
 
-// threeDecimal are the currencies with three decimals, of which the last must be 0.
+// threeDecimal are the currencies with three decimals; the last digit must be 0.
 var threeDecimal = set("BHD", "JOD", "KWD", "OMR", "TND")
 
-// ISK and UGX have no decimals any more, and are written with two there, for old times' sake: 5 ISK
-// are 500. They are in no list.
+// ISK and UGX no longer have decimals, but two at Stripe, for compatibility: 5 ISK are 500. So they
+// are in no list.
 
 func set(codes ...rental.Currency) map[rental.Currency]bool {
 	s := map[rental.Currency]bool{}
@@ -28,7 +27,7 @@ func set(codes ...rental.Currency) map[rental.Currency]bool {
 	return s
 }
 
-// digitsThere is how many decimals an amount has at Stripe.
+// digitsThere returns how many decimals an amount has at Stripe.
 func digitsThere(c rental.Currency) int {
 	switch {
 	case zeroDecimal[c]:
@@ -40,7 +39,7 @@ func digitsThere(c rental.Currency) int {
 }
 
 // amountThere converts an amount for a request. An amount that cannot be charged exactly is rounded
-// half up: to two decimals where there are three, to none where there are none.
+// half up: to two decimals for a currency with three, to none for one without.
 func amountThere(m rental.Minor, c rental.Currency) int64 {
 	there := shift(int64(m), digitsThere(c)-c.Digits())
 	if threeDecimal[c] {
@@ -49,8 +48,8 @@ func amountThere(m rental.Minor, c rental.Currency) int64 {
 	return there
 }
 
-// amountBack converts an amount to give back. An amount that cannot be given back exactly is
-// rounded down: parts that are rounded up, each for itself, would be more than was paid.
+// amountBack converts an amount to refund. An amount that cannot be refunded exactly is rounded
+// down: several parts, each rounded up, could exceed the payment.
 func amountBack(m rental.Minor, c rental.Currency) int64 {
 	there := amountThere(m, c)
 	for there > 0 && amountHere(there, string(c)) > m {
@@ -59,7 +58,7 @@ func amountBack(m rental.Minor, c rental.Currency) int64 {
 	return there
 }
 
-// step is between two amounts that can be charged.
+// step returns the difference between two chargeable amounts, in Stripe's units.
 func step(c rental.Currency) int64 {
 	if threeDecimal[c] {
 		return 10
@@ -67,7 +66,7 @@ func step(c rental.Currency) int64 {
 	return 1
 }
 
-// amountHere converts an amount of an answer. One of a currency that we do not know stays as it is.
+// amountHere converts an amount of a response. In an unknown currency it is unchanged.
 func amountHere(amount int64, code string) rental.Minor {
 	c, err := rental.ParseCurrency(strings.ToUpper(code))
 	if err != nil {
@@ -76,8 +75,8 @@ func amountHere(amount int64, code string) rental.Minor {
 	return rental.Minor(shift(amount, c.Digits()-digitsThere(c)))
 }
 
-// shift moves the decimal point of what is not negative to the right, or to the left and rounds
-// half up.
+// shift multiplies a number that is not negative by ten to the power of places; if places is
+// negative, it rounds half up.
 func shift(n int64, places int) int64 {
 	for ; places > 0; places-- {
 		n *= 10

@@ -9,11 +9,11 @@ import (
 	"motorpool/rental"
 )
 
-// hard are the refusals after which the same card is not tried again: the card is gone or was never
-// one, its owner forbade it, or the issuer says so (https://docs.stripe.com/declines/codes, and the
-// codes that Stripe itself never retries:
-// https://docs.stripe.com/billing/revenue-recovery/smart-retries). Trying again anyway costs fees
-// of the card networks.
+// hard are the decline codes after which the same card is not retried: the card is not or no longer
+// valid, its owner forbade it, or the issuer demands it (https://docs.stripe.com/declines/codes,
+// and the codes that Stripe itself never retries:
+// https://docs.stripe.com/billing/revenue-recovery/smart-retries). Card networks charge fees for
+// such retries.
 var hard = map[string]bool{
 	"do_not_try_again":                 true,
 	"fraudulent":                       true,
@@ -33,14 +33,14 @@ var hard = map[string]bool{
 	"transaction_not_allowed":          true,
 }
 
-// adviceNever is the advice of issuers that takes the place of some of the codes
+// adviceNever is an issuer's advice, which replaces some of the codes
 // (https://docs.stripe.com/declines/card#retrying-issuer-declines).
 const adviceNever = "do_not_try_again"
 
-// acts are the refusals that end where the card's owner confirms.
+// acts are the codes after which the payment can succeed if the card's owner confirms it.
 var acts = map[string]bool{
 	"authentication_required":               true,
-	"payment_intent_authentication_failure": true, // was asked, and did not
+	"payment_intent_authentication_failure": true, // the owner did not confirm
 }
 
 func declineOf(e *api.Error, advice string) *rental.Decline {
@@ -53,12 +53,12 @@ func declineOf(e *api.Error, advice string) *rental.Decline {
 	}
 }
 
-// goneCard is the refusal of a card that the processor does not hold, or not any more.
+// goneCard returns the decline for a card that the processor does not hold, or no longer.
 func goneCard() *rental.Decline {
 	return &rental.Decline{Code: "payment_method_unusable", Hard: true, Message: "The payment processor does not hold this card any more."}
 }
 
-// advised are the places of an issuer's advice in an answer. The library does not read it.
+// advised is the parts of a response with an issuer's advice, which the library does not read.
 type advised struct {
 	LastPaymentError struct {
 		AdviceCode string `json:"advice_code"`
@@ -68,7 +68,7 @@ type advised struct {
 	} `json:"error"`
 }
 
-// adviceIn returns the advice of an intent or an error, empty where there is none.
+// adviceIn returns the issuer's advice in the response, or "".
 func adviceIn(last *api.APIResponse) string {
 	var a advised
 	if last == nil || json.Unmarshal(last.RawJSON, &a) != nil {

@@ -1,20 +1,19 @@
-// Package stripe is the payment processor [rental.Processor] at Stripe, or at whatever speaks the
-// same API at another address.
+// Package stripe implements [rental.Processor] with Stripe, or another server with the same API.
 //
 //	rental.Processor ─► Processor ─► stripe-go ─► wire ─► api.stripe.com
-//	                        │                      └── did the request leave, and what was answered?
+//	                        │                      └── was the request sent, and what was the response?
 //	rental.Notice    ◄── Read ◄── a webhook, signed
 //
 // # Laws
 //
-//   - Nothing is repeated here: the caller knows what may be repeated, and under which key [STR-1].
-//     Only net/http does, once, under the same key, where a connection that was kept open turns
-//     out to be dead before any answer.
-//   - An error says what is known of the money. Where the answer does not say, it may have moved
-//     [STR-2].
-//   - What Stripe sends with an error (objects, and with them a payment's client secret) is in no
+//   - There are no retries here: the caller decides what to repeat, with which key [STR-1]. Only
+//     net/http repeats a request, once, with the same key, if an idle connection turns out to be
+//     dead before any response.
+//   - An error states whether money may have moved. If the response does not rule it out, it may
+//     have [STR-2].
+//   - Objects that Stripe sends with an error (and with them a payment's client secret) are in no
 //     error and in no log [STR-3].
-//   - No state of the library's own is used, and nothing tells Stripe of this machine but what a
-//     request needs [STR-4].
+//   - No global state of the library is used, and requests contain no data about this machine that
+//     they do not need [STR-4].
 //   - Amounts are whole numbers, converted in one table [STR-5].
 package stripe

@@ -12,7 +12,7 @@ import (
 	"motorpool/rental"
 )
 
-// failure returns what is certain after a call has failed [STR-2].
+// failure converts the error of a call to what is known about its effect [STR-2].
 func failure(err error, t *trip, reads bool) *rental.ProcessorError {
 	var response *api.Error
 	if !errors.As(err, &response) {
@@ -30,7 +30,7 @@ func failure(err error, t *trip, reads bool) *rental.ProcessorError {
 	return f
 }
 
-// codes are the errors whose kind is another than their status tells
+// codes are the errors whose kind does not follow from their HTTP status
 // (https://docs.stripe.com/error-codes).
 var codes = map[api.ErrorCode]rental.ProcessorFailure{
 	api.ErrorCodeResourceMissing:                    rental.NotKnown,
@@ -40,7 +40,7 @@ var codes = map[api.ErrorCode]rental.ProcessorFailure{
 	api.ErrorCodeChargeAlreadyRefunded:              rental.WrongState,
 	api.ErrorCodeChargeExpiredForCapture:            rental.WrongState,
 	api.ErrorCodePaymentIntentPaymentAttemptExpired: rental.WrongState,
-	// An earlier request with the key is still being carried out: what becomes of it is not known.
+	// An earlier request with the key is still in progress: its result is unknown.
 	api.ErrorCodeIdempotencyKeyInUse: rental.MayHaveHappened,
 }
 
@@ -64,7 +64,7 @@ func kindOf(e *api.Error, reads bool) rental.ProcessorFailure {
 	return rental.Refused
 }
 
-// broken is an error of the processor's own. A read has changed nothing, and may be repeated.
+// broken returns the kind of an internal error of the processor. A read may be repeated.
 func broken(reads bool) rental.ProcessorFailure {
 	if reads {
 		return rental.NotDone
@@ -78,8 +78,8 @@ var (
 	errUnreadable = errors.New("the answer is not Stripe's, or not whole")
 )
 
-// unanswered is of a call without an answer of Stripe's: none came, or another server's, or half of
-// one. Nothing of such an answer is in the error [STR-3].
+// unanswered returns the error of a call without a valid response of Stripe: there was none, or it
+// was incomplete, or from another server. The error contains nothing of the response [STR-3].
 func unanswered(err error, t *trip, reads bool) *rental.ProcessorError {
 	status := int(t.status.Load())
 	f := &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: err}
@@ -104,8 +104,8 @@ func unanswered(err error, t *trip, reads bool) *rental.ProcessorError {
 	return f
 }
 
-// causeOf words an error of Stripe's, without the objects that come along [STR-3], and
-// without the token of a card, which its message may have.
+// causeOf returns the text of an error of Stripe, without the objects in it [STR-3], and
+// without the token of a card, which its message may contain.
 func causeOf(e *api.Error) error {
 	words := []string{fmt.Sprint(e.HTTPStatusCode), string(e.Type)}
 	for _, word := range []string{string(e.Code), string(e.DeclineCode), e.Param, withoutCards(e.Msg), e.RequestID} {

@@ -11,12 +11,12 @@ import (
 	"motorpool/rental"
 )
 
-// metaCharge is under which name an object at Stripe carries the charge that it is for.
+// metaCharge is the name of the metadata of an object at Stripe that holds the id of its charge.
 const metaCharge = "charge_id"
 
-// CreateIntent prepares a payment by card. The kind is named, not left to the account's settings:
-// other kinds send the payer to other pages, and no payer is present. What is not a hold is
-// captured as it is confirmed, so that "succeeded" says that the money has moved.
+// CreateIntent prepares a payment. The method "card" is set here, not by the account's settings:
+// other methods redirect the payer, and no payer is present. Unless it is a hold, it is captured
+// when it is confirmed, so that "succeeded" means that the money has moved.
 func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
 	capture := api.PaymentIntentCaptureMethodAutomatic
 	if r.Hold {
@@ -44,8 +44,8 @@ func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.Inten
 	}, r.Customer) // without a customer any card could pay
 }
 
-// Confirm carries a payment out with a card. A card that Stripe does not hold any more is a card
-// that is refused for ever: the payment itself is sound.
+// Confirm executes a payment with a card. If Stripe no longer holds the card, the error is a hard
+// decline: the payment itself can still succeed with another card.
 func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
 	if err := checkID(intent); err != nil {
 		return rental.Intent{}, err
@@ -79,7 +79,7 @@ func (p *Processor) Intent(ctx context.Context, intent string) (rental.Intent, e
 	}, intent)
 }
 
-// Capture takes a part of what is held. The rest is released.
+// Capture takes a part of a held amount. The rest is released.
 func (p *Processor) Capture(ctx context.Context, key, intent string, amount rental.Minor, c rental.Currency) (rental.Intent, error) {
 	params := &api.PaymentIntentCaptureParams{AmountToCapture: api.Int64(amountThere(amount, c))}
 	params.SetIdempotencyKey(key)
@@ -88,7 +88,7 @@ func (p *Processor) Capture(ctx context.Context, key, intent string, amount rent
 	}, intent)
 }
 
-// Cancel gives a payment up, and releases what it holds.
+// Cancel cancels a payment, and releases what it holds.
 func (p *Processor) Cancel(ctx context.Context, key, intent string) (rental.Intent, error) {
 	params := &api.PaymentIntentCancelParams{}
 	params.SetIdempotencyKey(key)
@@ -105,8 +105,7 @@ func (p *Processor) intent(ctx context.Context, reads bool, do func(context.Cont
 	return intentOf(made, adviceIn(made.LastResponse)), nil
 }
 
-// statuses are Stripe's, in the words of the domain
-// (https://docs.stripe.com/payments/paymentintents/lifecycle).
+// statuses maps Stripe's statuses (https://docs.stripe.com/payments/paymentintents/lifecycle).
 var statuses = map[api.PaymentIntentStatus]rental.IntentStatus{
 	api.PaymentIntentStatusRequiresPaymentMethod: rental.IntentPrepared,
 	api.PaymentIntentStatusRequiresConfirmation:  rental.IntentPrepared,
@@ -120,7 +119,7 @@ var statuses = map[api.PaymentIntentStatus]rental.IntentStatus{
 func intentOf(pi *api.PaymentIntent, advice string) rental.Intent {
 	status, ok := statuses[pi.Status]
 	if !ok {
-		status = rental.IntentProcessing // a word that is new to us: it is looked at again
+		status = rental.IntentProcessing // unknown to this version: it is queried again
 	}
 	i := rental.Intent{ID: pi.ID, Status: status, Secret: pi.ClientSecret}
 	switch status {
@@ -139,7 +138,7 @@ func intentOf(pi *api.PaymentIntent, advice string) rental.Intent {
 		}
 	}
 	if status == rental.IntentPrepared && i.Decline != nil && i.Decline.Action {
-		// Stripe says that it waits for a payment method: the same one, with its owner.
+		// Stripe's status asks for a payment method: the same one works if its owner confirms.
 		i.Status = rental.IntentAction
 	}
 	return i

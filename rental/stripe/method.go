@@ -12,13 +12,13 @@ import (
 	"motorpool/rental"
 )
 
-// Attach binds a card to a customer. One that is bound to it already stays so.
+// Attach binds a card to a customer. If it is bound to the customer already, that is no error.
 func (p *Processor) Attach(ctx context.Context, customer, token string) (rental.Card, error) {
 	method, err := call(ctx, p, changes, func(ctx context.Context) (*api.PaymentMethod, error) {
 		return p.api.V1PaymentMethods.Attach(ctx, token, &api.PaymentMethodAttachParams{Customer: api.String(customer)})
 	}, customer, token)
 	if kindIs(err, rental.Refused) {
-		// So is answered, too, where an earlier attempt whose answer was lost has bound it.
+		// Stripe also refuses if an earlier request, whose response was lost, attached the card.
 		if card, owner, looked := p.Card(ctx, token); looked == nil && owner == customer {
 			return card, nil
 		}
@@ -28,13 +28,13 @@ func (p *Processor) Attach(ctx context.Context, customer, token string) (rental.
 	}
 	card, err := cardOf(method)
 	if err != nil {
-		_ = p.Detach(ctx, method.ID) // what is left behind there is never used
+		_ = p.Detach(ctx, method.ID) // if it stays attached, it is never used
 	}
 	return card, err
 }
 
-// Detach makes a payment method useless. One that is unknown, or has no customer, is useless
-// already.
+// Detach makes a payment method unusable. One that is unknown, or has no customer, already is, so
+// that is no error.
 func (p *Processor) Detach(ctx context.Context, token string) error {
 	if checkID(token) != nil {
 		return nil
@@ -86,7 +86,7 @@ func cardOf(m *api.PaymentMethod) (rental.Card, error) {
 	}, nil
 }
 
-// CreateCustomer makes a customer that has a number and no name: Stripe needs none.
+// CreateCustomer creates a customer with numbers only, without the client's name or subject.
 func (p *Processor) CreateCustomer(ctx context.Context, key string, c rental.Client) (string, error) {
 	params := &api.CustomerCreateParams{
 		Description: api.String(fmt.Sprintf("Client %d of agency %d", c.ID, c.Agency)),

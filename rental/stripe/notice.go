@@ -21,9 +21,9 @@ var (
 	errNoEvent         = errors.New("this is no event")
 )
 
-// Read returns the notice that a request carries, whose signature over the very bytes of the body
-// is at most five minutes old. The version of the event does not matter: nothing is taken from it
-// but what it is about.
+// Read returns the notice in a webhook request. It checks the signature of the body's exact bytes,
+// which must be at most five minutes old. Any API version of the event is accepted, since only its
+// type and the id of its object are read.
 func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error) {
 	if p.webhookSecret == "" {
 		return rental.Notice{}, errNoWebhookSecret // anyone could sign with it
@@ -46,14 +46,14 @@ func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error)
 	return n, nil
 }
 
-// subject is what is read of the object that an event carries.
+// subject holds the fields that are read of an event's object.
 type subject struct {
 	ID     string          `json:"id"`
 	Intent json.RawMessage `json:"payment_intent"` // of a charge: an id, or the payment
 }
 
-// classify returns the kind of an event and the id of its object; AboutOther where the event cannot
-// be read (https://docs.stripe.com/api/events/types).
+// classify returns the kind of an event and the id of its object; AboutOther if the event cannot be
+// read (https://docs.stripe.com/api/events/types).
 func classify(event api.Event) (rental.NoticeKind, string) {
 	var s subject
 	if json.Unmarshal(event.Data.Raw, &s) != nil {
@@ -63,7 +63,7 @@ func classify(event api.Event) (rental.NoticeKind, string) {
 	switch name := string(event.Type); {
 	case strings.HasPrefix(name, "payment_intent."):
 		kind = rental.AboutIntent
-	case name == "charge.refunded": // its object is the charge, whose id we do not keep
+	case name == "charge.refunded": // its object is the charge, whose id is not stored
 		kind, object = rental.AboutIntent, intentID(s.Intent)
 	case strings.HasPrefix(name, "refund."), strings.HasPrefix(name, "charge.refund."):
 		kind = rental.AboutRefund

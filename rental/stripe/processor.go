@@ -14,20 +14,20 @@ import (
 	"motorpool/rental"
 )
 
-// Config says which account is used, and where.
+// Config sets the account and the server.
 type Config struct {
 	// Key is a secret key (sk_…) or a restricted one (rk_…).
 	Key string
-	// BaseURL is where the API is. Defaults to https://api.stripe.com.
+	// BaseURL is the URL of the API. Defaults to https://api.stripe.com.
 	BaseURL string
-	// WebhookSecret (whsec_…) is what notices are signed with. Without one no notice is believed.
+	// WebhookSecret (whsec_…) verifies the signatures of notices. Without it, all are rejected.
 	WebhookSecret string
 	// Timeout bounds one call. Defaults to 20 s.
 	Timeout time.Duration
-	// HTTPClient carries requests; its transport is used, and its cookies. Defaults to one with
-	// separate connections.
+	// HTTPClient is copied; its transport and cookies are used, redirects are not followed.
+	// Defaults to a client with separate connections.
 	HTTPClient *http.Client
-	// Logger takes a line for each request, at the level debug. Defaults to silence.
+	// Logger logs each request, at the level debug. Defaults to no logs.
 	Logger *slog.Logger
 }
 
@@ -51,7 +51,7 @@ type Processor struct {
 
 var _ rental.Processor = (*Processor)(nil)
 
-// New returns the processor, and touches nothing until it is called.
+// New returns the processor. It does no I/O.
 func New(c Config) *Processor {
 	client := newHTTPClient(c.HTTPClient, cmp.Or(c.Logger, slog.New(slog.DiscardHandler)))
 	backends := api.NewBackendsWithConfig(&api.BackendConfig{
@@ -59,7 +59,7 @@ func New(c Config) *Processor {
 		HTTPClient:        client,
 		MaxNetworkRetries: api.Int64(0),    // [STR-1]
 		EnableTelemetry:   api.Bool(false), // [STR-4]
-		// [STR-3]: it writes answers whole.
+		// [STR-3]: it would log whole responses.
 		LeveledLogger: &api.LeveledLogger{Level: api.LevelNull},
 	})
 	return &Processor{
@@ -82,7 +82,7 @@ func (p *Processor) Live() bool { return p.live }
 // Close closes idle connections.
 func (p *Processor) Close() { p.http.CloseIdleConnections() }
 
-// Kinds of calls: only one that changes something leaves open what became of it.
+// Kinds of calls: only a change can have an unknown result.
 const (
 	reads   = true
 	changes = false
@@ -106,11 +106,11 @@ func call[T any](ctx context.Context, p *Processor, reads bool, do func(context.
 	return result, nil
 }
 
-// idForm is what an id of Stripe's may look like. An id goes into a path, and a caller's own words
-// do, too.
+// idForm matches possible ids of Stripe. Ids, including those from callers, become a part of a
+// URL path.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 
-// checkID refuses what can be no id at Stripe.
+// checkID returns NotKnown for a text that cannot be an id at Stripe.
 func checkID(id string) error {
 	if !idForm.MatchString(id) {
 		return &rental.ProcessorError{Kind: rental.NotKnown, Cause: errNoID}

@@ -9,7 +9,7 @@ import (
 	"motorpool/rental"
 )
 
-// Refund gives back a part of a payment.
+// Refund refunds a part of a payment.
 func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
 	params := &api.RefundCreateParams{
 		PaymentIntent: api.String(r.Intent),
@@ -37,12 +37,11 @@ func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Cont
 	return refundOf(made), nil
 }
 
-// maxRefundsPerPage is the longest page that Stripe gives.
+// maxRefundsPerPage is the longest page that Stripe allows.
 const maxRefundsPerPage = 100
 
-// RefundOf looks through the refunds of a payment, page by page, for that of a charge. Where one
-// has failed and another not, the other one counts. Stripe's search is of no use for this: it lags
-// behind what has happened.
+// RefundOf searches the refunds of a payment, page by page, for that of a charge. One that has not
+// failed takes precedence. Stripe's search API cannot be used: its results lag.
 func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (rental.Refund, bool, error) {
 	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Refund, error) {
 		params := &api.RefundListParams{PaymentIntent: api.String(intent)}

@@ -13,7 +13,7 @@ import (
 	api "github.com/stripe/stripe-go/v85"
 )
 
-// trip is what is known of one request on its way.
+// trip is the progress of one request.
 type trip struct {
 	left   atomic.Bool  // there was a connection, so the request may have arrived
 	status atomic.Int64 // of the answer; zero: none came
@@ -29,13 +29,14 @@ func withTrip(ctx context.Context) (context.Context, *trip) {
 	}), t
 }
 
-// wire carries requests, and notes what became of them.
+// wire is the transport that records the progress of requests.
 type wire struct {
 	next http.RoundTripper
 	log  *slog.Logger
 }
 
-// newHTTPClient returns a client with separate connections, or one that uses those of another.
+// newHTTPClient returns a copy of base with the wire transport; nil: a client with separate
+// connections.
 func newHTTPClient(base *http.Client, log *slog.Logger) *http.Client {
 	var c http.Client
 	if base != nil {
@@ -45,14 +46,14 @@ func newHTTPClient(base *http.Client, log *slog.Logger) *http.Client {
 		c.Transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
 	c.Transport = wire{next: c.Transport, log: log}
-	// A payment does not wander to another address.
+	// Payments are sent to the configured server only.
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c
 }
 
 const userAgent = "Motorpool stripe-go/" + api.ClientVersion
 
-// RoundTrip sends a request without what the library tells of this machine [STR-4].
+// RoundTrip sends a request without the library's headers about this machine [STR-4].
 func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	started := time.Now()
 	r = r.Clone(r.Context())

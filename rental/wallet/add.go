@@ -11,9 +11,9 @@ import (
 	"motorpool/telematics"
 )
 
-// Add attaches a card to the client, and writes it down. It fails with CardDeclined, which an
-// idempotency key keeps, MethodInvalid, MethodLimit or ProcessorUnavailable; after the last, the
-// same again is safe.
+// Add attaches a card to the client, and stores it. It blocks for Budget at most. It fails with
+// CardDeclined, which is stored under the idempotency key, MethodInvalid, MethodLimit or
+// ProcessorUnavailable; after the last, a retry is safe.
 func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error) {
 	ctx, cancel := w.change(ctx)
 	defer cancel()
@@ -21,7 +21,7 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 	if err != nil {
 		return rental.Added{}, err
 	}
-	if n.Key != nil { // before the processor is asked: a card that was declined is not tried again
+	if n.Key != nil { // before any call of the processor: a declined card is not tried again
 		if added, found, err := w.Cards.AddedUnder(ctx, client.ID, *n.Key); found || err != nil {
 			return added, err
 		}
@@ -52,7 +52,7 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 	var refusal *telematics.Error
 	switch {
 	case errors.As(err, &refusal) && refusal.Code == rental.MethodLimit:
-		// Others took the last places meanwhile.
+		// Concurrent requests have reached the limit.
 		w.detach(ctx, client.ID, card.Token)
 	case err == nil && added.Unused != "":
 		w.detach(ctx, client.ID, added.Unused)
@@ -60,15 +60,14 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 	return added, err
 }
 
-// isToken reports whether a text may be a processor's id. It becomes a part of an address there.
+// isToken reports whether a text may be a processor's id, which becomes a part of a URL.
 func isToken(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 	}) < 0
 }
 
-// room reports whether there may be one more method. Where there is none, the card may still be one
-// that the client has.
+// room returns an error if the client has MaxMethods already, unless the card is one of them.
 func (w *Wallet) room(ctx context.Context, methods []rental.Method, token string) error {
 	if len(methods) < rental.MaxMethods {
 		return nil
@@ -85,14 +84,15 @@ func (w *Wallet) room(ctx context.Context, methods []rental.Method, token string
 	return rental.TooManyMethods()
 }
 
-// attach binds a card to the client's customer at the processor, where it is bound already too.
+// attach binds a card to the client's customer at the processor. If it is bound to it already,
+// that is no error.
 func (w *Wallet) attach(ctx context.Context, client rental.Client, token string) (rental.Card, error) {
 	client, err := w.customer(ctx, client)
 	if err != nil {
 		return rental.Card{}, err
 	}
 	card, err := w.Processor.Attach(ctx, client.Customer, token)
-	// Because an earlier request may have come so far.
+	// An earlier request may have attached it.
 	if kind := kindOf(err); kind == rental.Refused || kind == rental.WrongState {
 		bound, customer, errLook := w.Processor.Card(ctx, token)
 		switch {
@@ -109,8 +109,8 @@ func (w *Wallet) attach(ctx context.Context, client rental.Client, token string)
 // customerTries is how many keys are tried for one customer.
 const customerTries = 3
 
-// customer makes the client known to the processor, once. All requests use the same keys, so they
-// make the same customer.
+// customer creates the client's customer at the processor, once. All requests use the same keys, so
+// they get the same customer.
 func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Client, error) {
 	if client.Customer != "" {
 		return client, nil
@@ -131,8 +131,7 @@ func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Cli
 	return w.Cards.SetCustomer(ctx, client.ID, customer)
 }
 
-// kindOf returns what is known after a call to the processor; empty: it went well, or the error is
-// not the processor's.
+// kindOf returns the kind of a processor's error; empty: nil, or another error.
 func kindOf(err error) rental.ProcessorFailure {
 	var failure *rental.ProcessorError
 	if !errors.As(err, &failure) {
@@ -141,8 +140,8 @@ func kindOf(err error) rental.ProcessorFailure {
 	return failure.Kind
 }
 
-// refuse returns the error for a card that was not attached. A decline is kept under the request's
-// key.
+// refuse returns the error for a card that was not attached. It stores a decline under the
+// request's key.
 func (w *Wallet) refuse(ctx context.Context, n rental.NewCard, err error) error {
 	var failure *rental.ProcessorError
 	var refusal *telematics.Error
@@ -155,7 +154,7 @@ func (w *Wallet) refuse(ctx context.Context, n rental.NewCard, err error) error 
 		if n.Key == nil {
 			return decline
 		}
-		// Repeated, it is tried again.
+		// If this fails, a repeated request tries the card again.
 		if err := w.Cards.KeepDecline(ctx, *n.Key, decline); err != nil {
 			w.Log.WarnContext(ctx, "decline not kept", "err", err)
 		}

@@ -1,4 +1,4 @@
-// Package wallet keeps the payment methods of clients, in the record and at the processor.
+// Package wallet manages the payment methods of clients, in Postgres and at the processor.
 package wallet
 
 import (
@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Vault is what of a [Processor] holds cards.
+// Vault is the part of a [rental.Processor] that holds cards.
 type Vault interface {
 	CreateCustomer(ctx context.Context, key string, c rental.Client) (string, error)
 	Attach(ctx context.Context, customer, token string) (rental.Card, error)
@@ -23,21 +23,21 @@ type Vault interface {
 type Config struct {
 	Cards     rental.Cards
 	Processor Vault
-	// Budget is how long a change may take, with all that the processor is asked. Defaults to 20 s.
+	// Budget bounds a change, including all calls of the processor. Defaults to 20 s.
 	Budget time.Duration
-	// Log takes the causes of errors, which a client does not get. Defaults to slog.Default().
+	// Log gets the causes of errors, which clients do not see. Defaults to slog.Default().
 	Log *slog.Logger
 	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 }
 
-// Wallet keeps the payment methods of clients, in the record and at the processor.
+// Wallet manages the payment methods of clients, in Postgres and at the processor.
 //
-// The record decides which card is charged: a card is attached at the processor before it is
-// stored, and removed from the record before it is detached there. What breaks off in between
-// leaves a card at the processor that is never charged, not one on record that does not exist.
+// Postgres decides which card is charged: a card is attached at the processor before it is
+// stored, and deleted from Postgres before it is detached there. A failure in between leaves a
+// card at the processor that is never charged, not a stored card that does not exist.
 //
-// It is safe for concurrent use. A caller that hangs up does not break off a change.
+// It is safe for concurrent use. A caller that disconnects does not interrupt a change.
 type Wallet struct{ Config }
 
 // New assembles a wallet.
@@ -75,8 +75,9 @@ func (w *Wallet) Remove(ctx context.Context, r rental.MethodRequest) error {
 	return nil
 }
 
-// SetDefault makes a payment method the default. It reports true where an earlier request under the
-// same idempotency key did; the method is then as it is now. It fails with MethodNotFound.
+// SetDefault makes a payment method the default. It returns true if an earlier request with the
+// same idempotency key did so; the method is then returned as it is now. It fails with
+// MethodNotFound.
 func (w *Wallet) SetDefault(ctx context.Context, r rental.MethodRequest) (rental.Method, bool, error) {
 	ctx, cancel := w.change(ctx)
 	defer cancel()
@@ -87,13 +88,12 @@ func (w *Wallet) SetDefault(ctx context.Context, r rental.MethodRequest) (rental
 	return w.Cards.SetDefault(ctx, client.ID, r.Method, w.dateNow(r.Activity), r.Key)
 }
 
-// change returns the context of a change: it goes on when its caller is gone, and ends with the
-// budget.
+// change returns the context of a change: it does not end with the caller's, but after Budget.
 func (w *Wallet) change(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), w.Budget)
 }
 
-// dateNow sets the time of an entry to now, and adds the delay to its latency.
+// dateNow sets the time of an entry to now, and adds the elapsed time to its latency.
 func (w *Wallet) dateNow(entry telematics.Activity) telematics.Activity {
 	now := w.Now()
 	entry.Latency += now.Sub(entry.At)
@@ -101,11 +101,11 @@ func (w *Wallet) dateNow(entry telematics.Activity) telematics.Activity {
 	return entry
 }
 
-// detachBudget is how long an answer waits for a card to be detached.
+// detachBudget is how long a response waits for a card to be detached.
 const detachBudget = 5 * time.Second
 
-// detach makes useless what the record does not name. A card that stays attached is never charged:
-// charges use the record.
+// detach makes a card unusable that is not, or no longer, stored. If that fails, it is only logged:
+// only stored cards are charged.
 func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
 	defer cancel()

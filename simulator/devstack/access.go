@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// verb is what a client wants to do with a topic, or what a rule lets it do.
+// verb is an access to a topic, as a client requests it or a rule grants it.
 type verb uint8
 
 const (
@@ -29,7 +29,7 @@ type access struct {
 
 func parseAccess(text string) (access, error) {
 	a := access{users: map[string][]rule{}}
-	// Rules above the first user line are those of anonymous clients, whom no listener lets in.
+	// Rules above the first user line apply to anonymous clients, which no listener accepts.
 	user := ""
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
@@ -64,7 +64,7 @@ func parseRule(text string) rule {
 	return rule{read | write, text}
 }
 
-// may reports whether the file lets a client do something with a topic, or with every topic that a
+// may reports whether the file grants a client an access to a topic, or to every topic that a
 // filter matches.
 func (a access) may(user, clientID string, want verb, filter string) bool {
 	filter, ok := withoutShare(filter)
@@ -87,7 +87,8 @@ func (a access) may(user, clientID string, want verb, filter string) bool {
 	return allowed
 }
 
-// decide consults a list of rules, denials first as Mosquitto does.
+// decide evaluates a list of rules, denials first as Mosquitto does. decided is false if none
+// matches.
 func decide(rules []rule, want verb, filter string) (allowed, decided bool) {
 	for _, r := range rules {
 		if r.verb == deny && covers(r.topic, filter) {

@@ -29,15 +29,14 @@ type Authority struct {
 // KeyPair names the files of a certificate and of its private key.
 type KeyPair struct{ CertFile, KeyFile string }
 
-// ServerTLS is how a server proves who it is, and whose clients it lets in: only those with a
-// certificate that the authorities of CAFile have signed.
+// ServerTLS is the certificate of a server, and the authorities of CAFile, which must have signed
+// the certificates of its clients.
 type ServerTLS struct {
 	KeyPair
 	CAFile string
 }
 
-// NewAuthority returns an authority that keeps its files in a folder, which it creates if need
-// be.
+// NewAuthority returns an authority with its files in a folder, which it creates if necessary.
 func NewAuthority(dir string) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create authority: %w", err)
@@ -82,7 +81,7 @@ func (a *Authority) Issue(name string) (KeyPair, error) {
 	return pair, errors.Join(writePEM(pair.CertFile, "CERTIFICATE", der), writePEM(pair.KeyFile, "PRIVATE KEY", keyDER))
 }
 
-// Trusted returns how a client connects that believes this authority alone.
+// Trusted returns the TLS settings of a client that trusts this authority only.
 func (a *Authority) Trusted() *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.certificate)

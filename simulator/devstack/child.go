@@ -21,12 +21,12 @@ const (
 	readyPoll    = 20 * time.Millisecond // between two looks at a starting child
 )
 
-// childConfig is what the servers that run as child processes differ in.
+// childConfig configures a server that runs as a child process.
 type childConfig struct {
 	name    string
 	command func() (*exec.Cmd, error) // the command line, made anew for every start
 	serving string                    // what it writes once it serves
-	// Does the server serve? Polled. Defaults to that it has written serving.
+	// ready reports whether the server serves. It is polled. Defaults to: it has written serving.
 	ready  func(ctx context.Context) bool
 	within time.Duration  // the time to become ready. Defaults to startTimeout
 	stop   syscall.Signal // asks for a clean end. Defaults to SIGTERM
@@ -36,8 +36,8 @@ type childConfig struct {
 }
 
 // child is a server in a separate process and process group, so that a Ctrl-C in the terminal
-// reaches only us and the servers end after those who use them. Its methods are safe for concurrent
-// use.
+// reaches only this process, and the servers end after their clients. Its methods are safe for
+// concurrent use.
 type child struct {
 	cfg childConfig
 
@@ -50,7 +50,7 @@ type child struct {
 type process struct {
 	pid     int
 	output  *output
-	serving atomic.Bool   // from when it is ready until we ask for its end
+	serving atomic.Bool   // it is ready, and was not asked to end
 	exited  chan struct{} // closed at its end
 	err     error         // how it ended; valid once exited is closed
 }
@@ -82,8 +82,7 @@ func (c *child) Resume() error {
 	return c.withRunning(func(p *process) error { return p.thaw() })
 }
 
-// Kill ends the server without a chance to say goodbye (SIGKILL), and returns when it is gone.
-// Restart brings it back.
+// Kill kills the server (SIGKILL), and returns when it is gone. Restart starts it again.
 func (c *child) Kill() error {
 	return c.withRunning(func(p *process) error { return p.kill() })
 }
@@ -166,7 +165,7 @@ func (c *child) end() error {
 		return nil
 	}
 	p.serving.Store(false)
-	_ = p.thaw() // a frozen server hears nothing
+	_ = p.thaw() // a frozen server handles no signal
 	if err := syscall.Kill(p.pid, c.cfg.stop); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop %s: %w", c.cfg.name, err)
 	}
@@ -228,7 +227,7 @@ func (p *process) gone() bool {
 
 var errNoReason = errors.New("exit status 0")
 
-// failure says why a process ended that should not have.
+// failure returns the error of a process that ended unexpectedly.
 func (p *process) failure() error {
 	last := p.output.tail()
 	if strings.Contains(last, "Address already in use") {
@@ -280,8 +279,8 @@ func (p *process) signalChildren(s syscall.Signal) error {
 	return nil
 }
 
-// runWith runs a command to its end, or kills it when ctx ends. It returns the last lines of what
-// the command said.
+// runWith runs a command to its end, or kills it when ctx ends. It returns the last lines of the
+// command's output.
 func runWith(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	said := &output{log: slog.New(slog.DiscardHandler)}
 	cmd.Stdout, cmd.Stderr = said, said
@@ -294,8 +293,8 @@ func runWith(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	return said.tail(), errors.Join(ctx.Err(), err)
 }
 
-// ProgramConfig is a program that runs like a server: it says when it serves, and ends cleanly on
-// SIGTERM.
+// ProgramConfig configures a program that runs like a server: it writes a text when it serves, and
+// ends cleanly on SIGTERM.
 type ProgramConfig struct {
 	Name    string
 	Command func() *exec.Cmd // made anew for every start
@@ -306,7 +305,7 @@ type ProgramConfig struct {
 // Program is a process that can be frozen, killed and restarted.
 type Program struct{ *child }
 
-// StartProgram returns when the program serves.
+// StartProgram starts a program, and returns when it serves, or after 30 s with an error.
 func StartProgram(ctx context.Context, cfg ProgramConfig) (*Program, error) {
 	c, err := startChild(ctx, childConfig{
 		name: cfg.Name, command: func() (*exec.Cmd, error) { return cfg.Command(), nil }, serving: cfg.Serving, within: 30 * time.Second, log: cfg.Logger,

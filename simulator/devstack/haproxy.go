@@ -20,7 +20,7 @@ type Backend struct {
 	Health string // URL of its /readyz
 }
 
-// HAProxyConfig says what a load balancer is in front of.
+// HAProxyConfig configures a load balancer in front of instances.
 type HAProxyConfig struct {
 	Dir      string  // where its configuration lies; created if need be
 	Public   KeyPair // that it shows to callers
@@ -35,8 +35,8 @@ type HAProxy struct {
 	port   int
 }
 
-// StartHAProxy returns when the load balancer accepts connections. It needs haproxy to be
-// installed; Available says how.
+// StartHAProxy starts the load balancer, and returns when it accepts connections. haproxy must be
+// installed; the error of Available says how to install it.
 func StartHAProxy(c HAProxyConfig) (*HAProxy, error) { return startHAProxy("https", c.WriteFiles) }
 
 func startHAProxy(scheme string, write func(port int) (file string, err error)) (*HAProxy, error) {
@@ -62,7 +62,7 @@ func startHAProxy(scheme string, write func(port int) (file string, err error)) 
 	})
 }
 
-// URL is where clients connect.
+// URL returns the URL for clients.
 func (h *HAProxy) URL() string { return fmt.Sprintf("%s://127.0.0.1:%d", h.scheme, h.port) }
 
 // WriteFiles writes the production configuration with this machine's addresses and paths, and
@@ -112,7 +112,7 @@ func (c HAProxyConfig) configuration(port int, public string) (string, error) {
 	})
 }
 
-// MQTTBalancerConfig says which MQTT brokers, the shards, a load balancer is in front of.
+// MQTTBalancerConfig configures a load balancer in front of MQTT brokers, the shards.
 type MQTTBalancerConfig struct {
 	Dir    string   // where its configuration lies; created if need be
 	Public KeyPair  // that it shows to units
@@ -120,8 +120,8 @@ type MQTTBalancerConfig struct {
 	Shards []string // addresses of their listeners for units, with TLS
 }
 
-// StartMQTTBalancer returns when the load balancer accepts connections of units. It needs haproxy
-// to be installed; Available says how.
+// StartMQTTBalancer starts the load balancer, and returns when it accepts connections of units.
+// haproxy must be installed; the error of Available says how to install it.
 func StartMQTTBalancer(c MQTTBalancerConfig) (*HAProxy, error) {
 	return startHAProxy("ssl", c.WriteFiles)
 }
@@ -145,8 +145,8 @@ func (c MQTTBalancerConfig) WriteFiles(port int) (string, error) {
 	})
 }
 
-// replaced changes a production configuration for this machine. Each line to change must be
-// there.
+// replaced changes a production configuration for this machine. It fails if a text to change is
+// missing.
 func replaced(name, conf string, changes [][2]string) (string, error) {
 	for _, c := range changes {
 		changed := strings.ReplaceAll(conf, c[0], c[1])
@@ -158,7 +158,7 @@ func replaced(name, conf string, changes [][2]string) (string, error) {
 	return conf, nil
 }
 
-// readFiles returns files one after the other.
+// readFiles returns the contents of files, concatenated.
 func readFiles(names ...string) ([]byte, error) {
 	var all []byte
 	for _, name := range names {

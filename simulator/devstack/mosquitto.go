@@ -16,7 +16,7 @@ import (
 	"motorpool/mosquitto"
 )
 
-// MosquittoConfig says whom a Mosquitto lets in.
+// MosquittoConfig configures a Mosquitto and its accounts.
 type MosquittoConfig struct {
 	Dir string // where its configuration and its retained messages lie; created if need be
 
@@ -29,7 +29,7 @@ type MosquittoConfig struct {
 	// Production has no such account. Defaults to none.
 	WatcherPassword string
 
-	// GatewayPassword lets the account GatewayUser speak for every unit, on the service's listener.
+	// GatewayPassword lets the account GatewayUser act for every unit, on the service's listener.
 	// Production has no such account. Defaults to none.
 	GatewayPassword string
 
@@ -51,12 +51,12 @@ type MosquittoConfig struct {
 	Logger *slog.Logger // Defaults to silence
 }
 
-// WatcherUser may read everything that passes, where a test wants that.
+// WatcherUser is an account of tests that may read every topic.
 const WatcherUser = "watcher"
 
-// GatewayUser may hear and say what every unit may, where a measurement wants a fleet without its
-// connections. It has the topics below bench/, too: what does not concern the service is measured
-// there.
+// GatewayUser is an account of measurements that may read and publish all topics of all units, so
+// that a fleet needs no connection for each. It may also use the topics below bench/, for
+// measurements without the service.
 const GatewayUser = "gateway"
 
 // Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen,
@@ -68,8 +68,8 @@ type Mosquitto struct {
 	certificatesPort       int // 0: none
 }
 
-// StartMosquitto returns when the broker accepts connections. It needs mosquitto to be installed;
-// Available says how.
+// StartMosquitto starts the broker, and returns when it accepts connections. mosquitto must be
+// installed; the error of Available says how to install it.
 func StartMosquitto(cfg MosquittoConfig) (*Mosquitto, error) {
 	program, err := findProgram(MosquittoServer)
 	if err != nil {
@@ -100,7 +100,7 @@ func startMosquittoOn(program string, cfg MosquittoConfig, ports []int) (*Mosqui
 	return m, err
 }
 
-// UnitsURL is where units connect.
+// UnitsURL returns the URL for units.
 func (m *Mosquitto) UnitsURL() string {
 	scheme := "tcp"
 	if m.cfg.CertFile != "" {
@@ -109,12 +109,12 @@ func (m *Mosquitto) UnitsURL() string {
 	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, m.unitsPort)
 }
 
-// CertificatesURL is where units with certificates connect.
+// CertificatesURL returns the URL for units with certificates.
 func (m *Mosquitto) CertificatesURL() string {
 	return fmt.Sprintf("ssl://127.0.0.1:%d", m.certificatesPort)
 }
 
-// ServiceURL is where the service connects.
+// ServiceURL returns the URL for the service.
 func (m *Mosquitto) ServiceURL() string {
 	scheme := "tcp"
 	if m.cfg.ServiceTLS != nil {
@@ -132,10 +132,10 @@ func (m *Mosquitto) SetUnits(passwords map[string]string) error {
 	return m.signal(syscall.SIGHUP)
 }
 
-// UnitsPasswords is the file with the units' passwords, which an operator may change.
+// UnitsPasswords returns the path of the units' password file, which an operator may change.
 func (m *Mosquitto) UnitsPasswords() string { return m.path("units.passwd") }
 
-// PIDFile is where the broker writes the number of its process.
+// PIDFile returns the path of the file with the broker's process id.
 func (m *Mosquitto) PIDFile() string { return m.path("data/mosquitto.pid") }
 
 func (m *Mosquitto) path(name string) string { return filepath.Join(m.cfg.Dir, name) }
@@ -170,7 +170,7 @@ func (m *Mosquitto) writeFiles() error {
 	)
 }
 
-// configuration is the production configuration with this machine's ports and paths.
+// configuration returns the production configuration with this machine's ports and paths.
 func (m *Mosquitto) configuration() (string, error) {
 	service := fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.servicePort)
 	if t := m.cfg.ServiceTLS; t != nil { // as mosquitto/README.md says
@@ -205,8 +205,8 @@ func (m *Mosquitto) configuration() (string, error) {
 		return "", err
 	}
 	if os.Geteuid() == 0 {
-		// Else it becomes another user, who may not read the folder, and which makes the kernel
-		// forget to end it with us.
+		// Otherwise it changes to a user that cannot read the folder; and the kernel would not end
+		// it with this process any more.
 		conf += "\nuser root\n"
 	}
 	return conf, nil

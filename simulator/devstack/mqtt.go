@@ -12,7 +12,7 @@ import (
 	"motorpool/mosquitto"
 )
 
-// MQTTConfig says where the embedded MQTT broker listens and whom it lets in.
+// MQTTConfig configures the listeners and accounts of the embedded MQTT broker.
 type MQTTConfig struct {
 	UnitsAddr   string // where units connect. Defaults to a free port of 127.0.0.1
 	ServiceAddr string // where the service connects. Defaults to a free port of 127.0.0.1
@@ -20,24 +20,24 @@ type MQTTConfig struct {
 	UnitsAccess   string // text of a Mosquitto access file. Defaults to mosquitto.UnitsACL
 	ServiceAccess string // text of a Mosquitto access file. Defaults to mosquitto.ServiceACL
 
-	// UnitPassword returns a unit's password; false if there is no such unit. It is asked at every
+	// UnitPassword returns a unit's password; false if there is no such unit. It is called at every
 	// connect, from any goroutine, so the fleet may change at any time. Defaults to no units.
 	UnitPassword func(user string) (string, bool)
 
 	ServiceUser     string // Defaults to mosquitto.ServiceUser
 	ServicePassword string // Defaults to none: the service cannot connect
 
-	// NothingShared reports whether shared subscriptions are granted and get nothing at the moment,
-	// as with MQTT brokers that do not know them. It is called from any goroutine. Defaults to
-	// never
+	// NothingShared reports whether shared subscriptions are granted and get no messages at the
+	// moment, as with MQTT brokers that do not support them. It is called from any goroutine.
+	// Defaults to never.
 	NothingShared func() bool
 
 	Logger *slog.Logger // Defaults to silence
 }
 
 // MQTT is an MQTT broker in this process that behaves as the production Mosquitto does: two
-// listeners, each with its own accounts and access file; forced client ids for units [TOP-4]; what
-// is denied is dropped in silence and acknowledged all the same.
+// listeners with separate accounts and access files; forced client ids for units [TOP-4]; denied
+// messages are dropped, and acknowledged nevertheless.
 //
 // It is stricter in one point: Mosquitto grants every subscription and then withholds the messages,
 // the embedded broker refuses the subscription, so that no client can join a shared group whose
@@ -49,8 +49,8 @@ type MQTT struct {
 	close   sync.Once
 }
 
-// StartMQTT returns when the broker accepts connections. The error for an address in use is a
-// syscall.EADDRINUSE.
+// StartMQTT starts the broker, and returns when it accepts connections. The error for an address in
+// use is a syscall.EADDRINUSE.
 func StartMQTT(cfg MQTTConfig) (*MQTT, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	hook, err := newMQTTHook(cfg, log)
@@ -96,12 +96,12 @@ func (m *MQTT) serve(hook *mqttHook) error {
 
 func capabilities() *mochi.Capabilities {
 	c := mochi.NewDefaultServerCapabilities()
-	// Room for the service to fall behind thousands of cars. It is allocated for every client (32
-	// KiB each).
+	// The queue of the service, which may be slower than thousands of cars. It is allocated for
+	// every client (32 KiB each).
 	c.MaximumClientWritesPending = 4096
 	c.MaximumInflight = 65535
 	c.MaximumPacketSize = maxPacketSize
-	// By default the library forgets what is retained after a day: a car that sleeps for a weekend
+	// By default the library drops retained messages after a day: a car that sleeps for a weekend
 	// would lose its presence.
 	const year = 365 * 24 * 60 * 60
 	c.MaximumMessageExpiryInterval = year
@@ -109,10 +109,10 @@ func capabilities() *mochi.Capabilities {
 	return c
 }
 
-// UnitsURL is where units connect.
+// UnitsURL returns the URL for units.
 func (m *MQTT) UnitsURL() string { return tcpURL(m.units.Addr()) }
 
-// ServiceURL is where the service connects.
+// ServiceURL returns the URL for the service.
 func (m *MQTT) ServiceURL() string { return tcpURL(m.service.Addr()) }
 
 // Close disconnects every client and stops the broker. Retained messages are lost.
@@ -127,7 +127,7 @@ func (m *MQTT) Close() error {
 	return err
 }
 
-// tcpURL is how a client on this machine reaches a listener.
+// tcpURL returns the URL with which a client on this machine reaches a listener.
 func tcpURL(a net.Addr) string {
 	addr, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -139,5 +139,5 @@ func tcpURL(a net.Addr) string {
 	return "tcp://" + addr.String()
 }
 
-// serviceUser is the account of the service, in both brokers.
+// serviceUser returns the account of the service, in both brokers.
 func serviceUser(configured string) string { return cmp.Or(configured, mosquitto.ServiceUser) }

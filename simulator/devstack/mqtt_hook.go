@@ -24,7 +24,7 @@ const (
 	maxPacketSize  = 256 << 10
 )
 
-// mqttHook decides who may connect to the embedded broker and what it may do there.
+// mqttHook authenticates clients of the embedded broker and enforces the access files.
 type mqttHook struct {
 	mochi.HookBase
 	cfg      MQTTConfig
@@ -58,8 +58,8 @@ func (h *mqttHook) Provides(event byte) bool {
 	}, event) >= 0
 }
 
-// OnConnectAuthenticate lets a client in, under the client id that it is entitled to. The broker
-// looks for the connection to replace right after.
+// OnConnectAuthenticate authenticates a client, and sets the client id of a unit. It must do that
+// here: next, the broker searches the connection with the same id, to replace it.
 func (h *mqttHook) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
 	user := string(cl.Properties.Username)
 	if !h.knows(cl.Net.Listener, user, pk.Connect.Password) {
@@ -72,7 +72,7 @@ func (h *mqttHook) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bo
 			cl.Properties.Props.AssignedClientID = user
 		}
 	}
-	// The broker publishes a last will without asking.
+	// The broker publishes a last will without a check.
 	if will := cl.Properties.Will; will.Flag != 0 && !h.mayPublish(cl, will.TopicName, will.Payload) {
 		cl.Properties.Will = mochi.Will{}
 	}
@@ -93,14 +93,13 @@ func (h *mqttHook) knows(listener, user string, password []byte) bool {
 	return ok && want != "" && subtle.ConstantTimeCompare([]byte(want), password) == 1
 }
 
-// OnACLCheck is asked for every subscription and again for every delivery. Publishing is left to
-// OnPublish, since here a refusal would disconnect the client, where Mosquitto acknowledges and
-// drops.
+// OnACLCheck is called for every subscription and every delivery. OnPublish checks publications: a
+// refusal here would disconnect the client, but Mosquitto acknowledges and drops the message.
 func (h *mqttHook) OnACLCheck(cl *mochi.Client, filter string, writing bool) bool {
 	return writing || h.may(cl, read, filter)
 }
 
-// OnPublish drops what the client may not publish.
+// OnPublish drops messages that the client may not publish.
 func (h *mqttHook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if !h.mayPublish(cl, pk.TopicName, pk.Payload) {
 		return pk, packets.CodeSuccessIgnore
@@ -108,7 +107,7 @@ func (h *mqttHook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packe
 	return pk, nil
 }
 
-// OnSelectSubscribers takes a message from those that share a subscription, where that is wanted.
+// OnSelectSubscribers removes shared subscriptions from the receivers while NothingShared is true.
 func (h *mqttHook) OnSelectSubscribers(to *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
 	if h.cfg.NothingShared != nil && h.cfg.NothingShared() {
 		clear(to.Shared)
@@ -116,7 +115,7 @@ func (h *mqttHook) OnSelectSubscribers(to *mochi.Subscribers, _ packets.Packet) 
 	return to
 }
 
-// OnPublishDropped is called for a message that found its receiver's queue full.
+// OnPublishDropped logs a message that was dropped because its receiver's queue was full.
 func (h *mqttHook) OnPublishDropped(cl *mochi.Client, pk packets.Packet) {
 	h.log.Warn("mqtt message dropped: the receiver is too slow", "client", cl.ID, "topic", pk.TopicName)
 }

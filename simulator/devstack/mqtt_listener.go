@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// connectTimeout is how long a connection may stay open without saying CONNECT.
+	// connectTimeout is how long a connection may stay open without a CONNECT.
 	connectTimeout = 10 * time.Second
 	// writeTimeout is how long a client may refuse to read. The library holds a lock of the client
 	// while it writes to it, and a publisher to that client waits for the lock: a frozen client
@@ -23,9 +23,8 @@ const (
 	acceptPause = 50 * time.Millisecond
 )
 
-// mqttListener is one of the broker's two listeners. It knows when a connection's last trace is
-// gone, which the library's own listeners do not, and closes connections that have not introduced
-// themselves.
+// mqttListener is one of the broker's two listeners. Other than the library's listeners, it
+// notices when the broker has removed a client, and closes connections that send no CONNECT.
 type mqttListener struct {
 	net.Listener
 	id  string
@@ -79,7 +78,7 @@ func (l *mqttListener) Serve(establish listeners.EstablishFn) {
 	}
 }
 
-// Close stops accepting, cuts every connection and waits until the broker has let go of them.
+// Close stops accepting, closes every connection and waits until the broker has removed them.
 func (l *mqttListener) Close(listeners.CloseFn) {
 	_ = l.Listener.Close()
 	l.mu.Lock()
@@ -121,10 +120,10 @@ type mqttConn struct {
 	release func()        // gives the client id back; nil before the client has one
 }
 
-// SetDeadline is how the library enforces keep-alive: it concerns what the client sends.
+// SetDeadline sets the read deadline only: the library enforces keep-alive with it.
 func (c *mqttConn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// Write cuts off a client that does not read.
+// Write closes the connection of a client that does not read for writeTimeout.
 func (c *mqttConn) Write(b []byte) (int, error) {
 	_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
 	n, err := c.Conn.Write(b)
@@ -134,7 +133,7 @@ func (c *mqttConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// mqttSessions knows which connection holds a client id.
+// mqttSessions records which connection has a client id.
 type mqttSessions struct {
 	mu     sync.Mutex // guards holder
 	holder map[string]*mqttConn
@@ -142,9 +141,9 @@ type mqttSessions struct {
 
 func newMQTTSessions() *mqttSessions { return &mqttSessions{holder: map[string]*mqttConn{}} }
 
-// takeOver gives a client its id and returns when the connection that held it is gone. Left to the
-// library, the end of the old connection can remove the new one from its tables, which then looks
-// connected and hears nothing.
+// takeOver assigns a client its id, and returns when the earlier connection with that id is gone.
+// Otherwise the end of the old connection can remove the new one from the library's tables, which
+// then seems connected and gets no messages.
 func (s *mqttSessions) takeOver(cl *mochi.Client) {
 	conn, id := cl.Net.Conn.(*mqttConn), cl.ID
 	s.mu.Lock()

@@ -10,7 +10,7 @@ import (
 // keptLines is how much of a child's output an error can quote.
 const keptLines = 40
 
-// output takes what a child writes: each line to the log, the last ones kept.
+// output logs each line that a child writes, and keeps the first and the last ones.
 type output struct {
 	log    *slog.Logger
 	server string
@@ -18,7 +18,7 @@ type output struct {
 	mu      sync.Mutex // guards what follows
 	partial []byte     // the line that is not complete yet
 	lines   []string   // the last ones
-	// A busy server soon says more than is kept: it may be ready before the caller looks.
+	// The first lines: a busy server may write more than keptLines before its readiness is checked.
 	first []string
 }
 

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// Ports below those that the kernel hands out to outgoing connections. A client that keeps dialling
-// a port from that range while its server is down can be given that very port as its own, connect
-// to itself, and keep the server from coming back.
+// Ports below those that the kernel assigns to outgoing connections. A client that repeatedly dials
+// a port of that range while its server is down can get the same port as its local one, connect to
+// itself, and prevent the restart of the server.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// clashes is how often another port is tried, when another program took the one that was free a
-// moment ago.
+// clashes is how many ports are tried: another program may take a free one before the server
+// listens.
 const clashes = 5
 
 // FreePort returns a loopback port that is free at the moment.

@@ -28,7 +28,7 @@ const (
 	lingering = 10 * time.Second
 )
 
-// PostgresConfig says where a PostgreSQL keeps its data.
+// PostgresConfig configures a PostgreSQL.
 type PostgresConfig struct {
 	Dir  string // holds the cluster and its password between runs; created if need be
 	Port int    // Defaults to a free port
@@ -40,9 +40,9 @@ type PostgresConfig struct {
 	Logger   *slog.Logger // Defaults to silence
 }
 
-// RecommendedSettings are those of a Postgres that keeps a fleet: its WAL consists of whole pages
-// for the most part, since vehicles report in turn, and the first change of a page after a
-// checkpoint writes it whole. So checkpoints are rare, and these pages are compressed.
+// RecommendedSettings are settings for the Postgres of a fleet. Its WAL consists mostly of whole
+// pages, since vehicles report in turn and the first change of a page after a checkpoint writes the
+// whole page. So checkpoints are rare, and these pages are compressed.
 var RecommendedSettings = []string{"wal_compression=lz4", "checkpoint_timeout=15min", "max_wal_size=4GB"}
 
 // Postgres is a PostgreSQL server on 127.0.0.1 whose data stays between runs. It can be frozen,
@@ -55,12 +55,13 @@ type Postgres struct {
 	once    sync.Once
 }
 
-// StartPostgres returns when the server answers queries. It uses the installed programs; where
-// there are none it installs or downloads them, which can take minutes, or says how to get them.
+// StartPostgres starts a server, and returns when it answers queries. It uses the installed
+// programs; without any, it installs or downloads them, which can take minutes, or returns an error
+// that says how to get them.
 //
-// Started by root, the server runs as an unprivileged user; DataDir tells where the data are
-// meanwhile if that user cannot reach cfg.Dir. The error for a port in use is a syscall.EADDRINUSE.
-// A folder serves one server at a time.
+// Started by root, the server runs as an unprivileged user. If that user cannot reach cfg.Dir, the
+// data are in DataDir meanwhile. The error for a port in use is a syscall.EADDRINUSE. A folder can
+// have one server at a time.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Port != 0 {
@@ -107,7 +108,7 @@ func startLocked(ctx context.Context, cfg PostgresConfig, log *slog.Logger) (*Po
 	return p, nil
 }
 
-// startOn tries again while processes of an earlier, killed server hold on to its memory.
+// startOn starts the server, and retries while processes of a killed one still use its memory.
 func (p *Postgres) startOn(ctx context.Context, cfg PostgresConfig, log *slog.Logger) error {
 	deadline := time.Now().Add(lingering)
 	for {
@@ -144,7 +145,7 @@ func (p *Postgres) command(cfg PostgresConfig) (*exec.Cmd, error) {
 	options := []string{"-D", p.cluster.dataDir(), "-p", strconv.Itoa(p.port)}
 	for _, setting := range append([]string{
 		"listen_addresses=127.0.0.1",
-		"unix_socket_directories=", // others of this machine have no business here
+		"unix_socket_directories=", // not reachable for other users of this machine
 		"max_connections=200",
 		"fsync=" + durable, "full_page_writes=" + durable,
 	}, cfg.Settings...) {
@@ -153,9 +154,9 @@ func (p *Postgres) command(cfg PostgresConfig) (*exec.Cmd, error) {
 	return p.cluster.program("postgres", options...), nil
 }
 
-// answers proves more than a dial would: only our server knows the password.
+// answers reports whether the server answers with its password: another one might accept a dial.
 func (p *Postgres) answers(ctx context.Context) bool {
-	// Until the server has greeted, the driver obeys this timeout and not the context.
+	// Until the server's first message, the driver uses this timeout and not the context.
 	db, err := sql.Open("postgres", p.urlOf("postgres")+"&connect_timeout=2")
 	if err != nil {
 		return false
@@ -181,10 +182,10 @@ func (p *Postgres) createDatabase(ctx context.Context) error {
 	return nil
 }
 
-// URL is where clients connect, with the password, as a superuser.
+// URL returns the URL for clients, with the password, as a superuser.
 func (p *Postgres) URL() string { return p.urlOf(postgresDatabase) }
 
-// DataDir is where the data lies.
+// DataDir returns the folder of the data.
 func (p *Postgres) DataDir() string { return p.cluster.dataDir() }
 
 // Close stops the server and returns when it is gone. The data stay, in PostgresConfig.Dir if its
@@ -200,8 +201,8 @@ func (p *Postgres) Close() error {
 	return err
 }
 
-// Discard stops the server and removes its data, wherever they lie. It is what a test wants:
-// removing its temporary folder is not enough when the data are not in it.
+// Discard stops the server and removes its data, also outside of cfg.Dir. Tests use it: removing
+// their temporary folder would not remove data outside of it.
 func (p *Postgres) Discard() error {
 	err := errors.Join(p.child.Close(), p.cluster.remove())
 	p.once.Do(p.unlock)

@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// account is the unprivileged user as whom the server runs when we are root, since PostgreSQL
-// refuses to run as root. A nil account is ourselves.
+// account is the unprivileged user that the server runs as if this process is root, since
+// PostgreSQL refuses to run as root. Nil is the user of this process.
 type account struct {
 	name     string
 	uid, gid uint32
 }
 
-// serverAccounts lists the users as whom a server may run, the best first; there is at least one.
+// serverAccounts lists the users that a server may run as, the best first; there is at least one.
 func serverAccounts() ([]*account, error) {
 	if os.Geteuid() != 0 {
 		return []*account{nil}, nil
@@ -41,8 +41,8 @@ func serverAccounts() ([]*account, error) {
 	return accounts, nil
 }
 
-// ownerOf returns the account to which a private folder belongs. It is an error if it is none of
-// ours: in /var/tmp any user may have made the folder, to read what we put there.
+// ownerOf returns the account that owns a private folder. It fails if that is none of
+// serverAccounts: in /var/tmp any user may have made the folder, to read the data.
 func ownerOf(path string) (*account, error) {
 	accounts, err := serverAccounts()
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *account) owns(path string) bool {
 	return ok && stat.Uid == uid
 }
 
-// reaches asks the kernel whether the account can work in a folder: each folder above it has a say.
+// reaches asks the kernel whether the account can use a folder, which depends on all its parents.
 func (a *account) reaches(path string) bool {
 	if a == nil {
 		return true

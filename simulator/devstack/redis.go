@@ -29,7 +29,7 @@ func StartMiniredis(addr string) (*Miniredis, error) {
 	return &Miniredis{server}, nil
 }
 
-// URL is where clients connect.
+// URL returns the URL for clients.
 func (m *Miniredis) URL() string { return redisURL(m.server.Addr()) }
 
 // SetTime stops its clock at a time.
@@ -41,8 +41,7 @@ func (m *Miniredis) Close() error {
 	return nil
 }
 
-// Redis is a redis-server on 127.0.0.1 that forgets everything when it ends. It can be frozen,
-// killed and restarted.
+// Redis is a redis-server on 127.0.0.1 without persistence. It can be frozen, killed and restarted.
 type Redis struct {
 	*child
 	port    int
@@ -53,7 +52,7 @@ type Redis struct {
 // how. Its working folder is dir.
 func StartRedis(dir string) (*Redis, error) { return startRedisIn(dir, nil) }
 
-// StartRedisTLS is like StartRedis, with TLS alone.
+// StartRedisTLS is like StartRedis, and accepts only TLS.
 func StartRedisTLS(dir string, t ServerTLS) (*Redis, error) { return startRedisIn(dir, &t) }
 
 // startRedisIn starts a server with further settings, on a free port.
@@ -120,7 +119,7 @@ func (r *Redis) IsMaster() bool {
 	return err == nil && strings.HasPrefix(role, "master")
 }
 
-// hasReplica returns nil where a replica of the server is connected and has its data.
+// hasReplica returns nil if a replica of the server is connected and has its data.
 func (r *Redis) hasReplica() error {
 	info, err := r.cli("info", "replication")
 	if err == nil && !strings.Contains(info, "state=online") {
@@ -129,7 +128,7 @@ func (r *Redis) hasReplica() error {
 	return err
 }
 
-// URL is where clients connect.
+// URL returns the URL for clients.
 func (r *Redis) URL() string { return redisScheme(r.secured) + r.address() + "/0" }
 
 func (r *Redis) address() string { return fmt.Sprintf("127.0.0.1:%d", r.port) }

@@ -21,13 +21,13 @@ type RedisCluster struct {
 
 const (
 	clusterSlots = 16384
-	// clusterTimeout is after how long without a word the nodes take one for failed.
+	// clusterTimeout is the silence after which the nodes consider one as failed.
 	clusterTimeout = 2 * time.Second
 	clusterWithin  = 30 * time.Second // of being formed
 )
 
-// StartRedisCluster returns when all slots are served and each master has its replica. A part that
-// has failed leaves the others serving.
+// StartRedisCluster returns when all slots are served and each master has its replica. If a part
+// fails, the others continue to serve.
 func StartRedisCluster(dir string, masters int) (*RedisCluster, error) {
 	return startRedisCluster(dir, masters, nil)
 }
@@ -170,7 +170,7 @@ const (
 	sentinels      = 3
 	sentinelQuorum = 2
 	sentinelMaster = "motorpool"
-	// sentinelDown is after how long without an answer the Sentinels take the master for failed.
+	// sentinelDown is the silence after which the Sentinels consider the master as failed.
 	sentinelDown   = time.Second
 	sentinelWithin = 30 * time.Second // of knowing each other
 )
@@ -250,7 +250,7 @@ func (s *RedisSentinel) startSentinel(dir string) (*sentinel, error) {
 	})
 }
 
-// knows returns nil where the Sentinel has heard of the others and of the replica.
+// knows returns nil if the Sentinel has discovered the others and the replica.
 func (s *sentinel) knows(secured *ServerTLS) error {
 	info, err := redisCLI(s.port, secured, "info", "sentinel")
 	known := strings.Contains(info, "status=ok") && strings.Contains(info, fmt.Sprintf("slaves=1,sentinels=%d", sentinels))

@@ -1,18 +1,17 @@
 // Package devstack runs the servers of a whole development world on this machine: an MQTT broker,
 // Redis and PostgreSQL.
 //
-// Each comes in the form that its purpose needs, and both forms of a server have the same surface
-// (URLs, Close):
+// There are up to two forms of each server, with the same methods (URLs, Close):
 //
 //	          in this process      as a child process
 //	MQTT      StartMQTT            StartMosquitto
 //	Redis     StartMiniredis       StartRedis
 //	SQL                            StartPostgres
 //
-// The embedded broker obeys the access files of the production broker, so what the tests learn
-// about one holds for the other; package mosquitto attacks both. The children can be frozen, killed
-// and restarted on the same port, which is how outages are staged. All listen on loopback alone,
-// and none outlives its parent: the kernel ends a child whose parent was killed.
+// The embedded broker enforces the access files of the production broker, so test results for one
+// hold for the other; package mosquitto attacks both. Outages are simulated by freezing, killing
+// and restarting children, on the same port. All listen on loopback only, and none outlives its
+// parent: on Linux, the kernel ends a child whose parent was killed.
 //
 // The production service never links this package.
 package devstack
@@ -25,7 +24,7 @@ import (
 	"path/filepath"
 )
 
-// The real servers, as Available and NeedServer know them.
+// The names of the real servers, for Available and NeedServer.
 const (
 	MosquittoServer = "mosquitto"
 	RedisServer     = "redis-server"
@@ -36,7 +35,7 @@ const (
 	PrometheusServer   = "prometheus"
 	AlertmanagerServer = "prometheus-alertmanager"
 
-	// Browser is no server, and is needed by tests likewise.
+	// Browser is no server, but tests need it in the same way.
 	Browser = "chromium"
 )
 
@@ -56,14 +55,15 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// NeedServer skips the test if a real server is not installed, and says what did not run. With
-// REQUIRE_SERVERS=1 it fails it. Need is the only place where that is decided.
+// NeedServer skips the test if a real server is not installed. With REQUIRE_SERVERS=1 the test
+// fails instead.
 func NeedServer(tb TB, server string) {
 	tb.Helper()
 	Need(tb, Available(server))
 }
 
-// Need does as NeedServer where something else that a test needs could not be had; nil: it could.
+// Need skips or fails the test, as NeedServer does, if err is set: something that the test needs is
+// missing.
 func Need(tb TB, err error) {
 	tb.Helper()
 	switch {
@@ -91,8 +91,7 @@ func noteNotRun(test string, why error) error {
 	return errors.Join(err, file.Close())
 }
 
-// Available returns nil if a real server can be started from what lies on this machine, else an
-// error that says how to get it.
+// Available returns nil if a real server is installed, else an error that says how to install it.
 func Available(server string) error {
 	if server == PostgresServer {
 		_, err := findPostgres(anyMajor)
@@ -102,8 +101,8 @@ func Available(server string) error {
 	return err
 }
 
-// findProgram looks where servers lie, too: a user's PATH often lacks those folders. Debian's
-// packages have the names of the programs.
+// findProgram searches PATH, and the usual folders of servers, which a user's PATH often lacks. For
+// its error: Debian's packages have the names of the programs.
 func findProgram(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

@@ -43,8 +43,8 @@ func (m *Module) connect(ctx context.Context) {
 			conn = opened
 			return opened, err
 		}))
-	// The client takes the error of a connection that is closed behind its back for its own doing;
-	// the end of what it reads is the connection's loss.
+	// The client takes the error of a connection that others closed for its own close; it takes the
+	// end of the data for a lost connection.
 	cut := func() {
 		mu.Lock()
 		defer mu.Unlock()
@@ -77,7 +77,7 @@ func (m *Module) open(address string) (net.Conn, error) {
 	return tls.DialWithDialer(dialer, "tcp", address, m.config.TLS)
 }
 
-// later does something soon, in the goroutine of Run.
+// later makes Run call a function soon.
 func (m *Module) later(ctx context.Context, do func()) {
 	select {
 	case m.events <- do:
@@ -85,8 +85,8 @@ func (m *Module) later(ctx context.Context, do func()) {
 	}
 }
 
-// dialled takes in the answer to an attempt (MG_EV_MQTT_CONNACK). After a login that was refused
-// the firmware after 3.3.006 never tries again.
+// dialled handles the result of an attempt (MG_EV_MQTT_CONNACK). After a refused login, firmware
+// later than 3.3.006 never tries again.
 func (m *Module) dialled(attempt int, client paho.Client, cut func(), err error) {
 	switch {
 	case attempt != m.attempt:
@@ -108,7 +108,7 @@ func (m *Module) dialled(attempt int, client paho.Client, cut func(), err error)
 	m.signal("server.v3.connected")
 }
 
-// subscribe does not notice what the MQTT broker denies, as the firmware does not.
+// subscribe ignores a denied subscription, as the firmware does.
 func (m *Module) subscribe() {
 	filters := map[string]byte{}
 	for _, filter := range []string{"client/+/active", "client/+/command/+", "client/+/request/metric", "client/+/request/config"} {
@@ -141,14 +141,14 @@ func (m *Module) hangUp() {
 	m.connected.Store(false)
 }
 
-// publish does not wait: what the connection does not take is lost, as in the firmware.
+// publish does not wait: messages that the connection does not accept are lost, as in the firmware.
 func (m *Module) publish(last string, qos byte, retained bool, payload string) {
 	if m.link != nil {
 		m.link.Publish(m.prefix()+last, qos, retained, payload)
 	}
 }
 
-// scaled is how long the module's time takes in ours.
+// scaled converts a duration of the module to real time.
 func (m *Module) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / m.config.Speed)
 }

@@ -48,7 +48,7 @@ type Config struct {
 	StableWait time.Duration
 }
 
-// Faults is what is wrong with a module or its car.
+// Faults are the faults of a module or its car.
 type Faults struct {
 	// The car ignores the frames on its bus; the module answers as ever.
 	Stuck bool
@@ -56,16 +56,16 @@ type Faults struct {
 	Silent bool
 	// Answers are lost on the way.
 	Mute bool
-	// The execution of a command line, and its answer, come so much later.
+	// Delay delays the execution of a command line, and its answer.
 	Delay time.Duration
 	// An answer is held back for up to this time, so that later ones overtake it.
 	Reorder time.Duration
-	// The chance with which a command line is lost on the way, an answer is, and an answer is sent
+	// The chances that a command line is lost, that an answer is lost, and that an answer is sent
 	// twice.
 	Drop, DropAnswer, Duplicate float64
 	// No network.
 	Offline bool
-	// The module does not hear the bus: v.e.locked keeps its value, and is sent again as it was.
+	// The module reads nothing from the bus: v.e.locked keeps its value, and is sent again.
 	Deaf bool
 	// No GPS fix: the position and its time stay as they are.
 	NoFix bool
@@ -87,7 +87,7 @@ const (
 	connectTimeout = 10 * time.Second
 )
 
-// Module is a module in its car. Run makes it live.
+// Module is a module in its car. Run runs it.
 type Module struct {
 	config    Config
 	connected atomic.Bool
@@ -149,8 +149,8 @@ func New(c Config) *Module {
 	}
 }
 
-// Run lets the module live until the context ends, and then cuts its power: the MQTT broker
-// publishes its last will.
+// Run runs the module until the context ends, and then cuts its power: the MQTT broker publishes
+// its last will.
 func (m *Module) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / m.config.Speed))
 	defer tick.Stop()
@@ -202,7 +202,7 @@ func (m *Module) Body(ctx context.Context) (b simulator.Body) {
 	return b
 }
 
-// Phase returns what the car does by its day; empty: it has none.
+// Phase returns the phase of the car's day; empty: it has none.
 func (m *Module) Phase(ctx context.Context) (p simulator.Phase) {
 	m.ask(ctx, func() {
 		if m.config.Day != nil {
@@ -245,7 +245,7 @@ func (m *Module) ask(ctx context.Context, do func()) {
 	}
 }
 
-// after does something a while later, in the goroutine of Run.
+// after makes Run call a function a while later.
 func (m *Module) after(ctx context.Context, d time.Duration, do func()) {
 	time.AfterFunc(d, func() {
 		select {
@@ -281,7 +281,7 @@ func (m *Module) tick(ctx context.Context) {
 	}
 }
 
-// live lets time pass for the car.
+// live advances the car to now.
 func (m *Module) live(ctx context.Context) {
 	now := time.Now()
 	passed := time.Duration(float64(now.Sub(m.lived)) * m.config.Speed)
@@ -303,7 +303,7 @@ func (m *Module) in(p simulator.Phase) bool { return m.config.Day != nil && m.co
 
 func (m *Module) noNetwork() bool { return m.faults.Offline || m.in(simulator.Away) }
 
-// deaf reports whether the module hears nothing of its car, and keeps what it knew.
+// deaf reports whether the module reads nothing from its car, and keeps old values.
 func (m *Module) deaf() bool { return m.faults.Deaf || m.in(simulator.Stale) }
 
 // blind reports whether there are no satellites.
@@ -345,8 +345,8 @@ func (m *Module) watch(client, payload string) {
 	m.watchers(watched)
 }
 
-// watchers says that there are more or fewer than before. What has changed is then sent, and that
-// soon (EventListener; CountClients).
+// watchers handles a change of the number of clients: modified metrics are then sent soon
+// (EventListener; CountClients).
 func (m *Module) watchers(before int) {
 	switch len(m.clients) {
 	case before:

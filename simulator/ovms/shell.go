@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// belief is how the code for a vehicle type comes to v.e.locked.
+// belief is how the code for a vehicle type sets v.e.locked.
 type belief int
 
 const (
@@ -28,7 +28,7 @@ var believes = map[string]belief{
 	"RZ": byCommand, "SE": byCommand, "SQ": byCommand, "DEMO": byCommand, "RT": byLimit, "I5": none, "T3": none,
 }
 
-// checksPIN are those that call PinCheck.
+// checksPIN are the vehicle types that call PinCheck.
 var checksPIN = map[string]bool{"KN": true, "KS": true, "RZ2": true, "VA": true, "VWEG": true}
 
 // twizyMaxKmh is the highest limit that a Twizy takes (CfgLock).
@@ -64,7 +64,7 @@ func (m *Module) receive(ctx context.Context, heard message) {
 	}
 }
 
-// maybeLater does something a while later, or now.
+// maybeLater calls a function after d, or now if d is 0.
 func (m *Module) maybeLater(ctx context.Context, d time.Duration, do func()) {
 	if d > 0 {
 		m.after(ctx, d, do)
@@ -73,7 +73,7 @@ func (m *Module) maybeLater(ctx context.Context, d time.Duration, do func()) {
 	do()
 }
 
-// line is a command line that the module has heard.
+// line is a command line that the module has received.
 type line struct {
 	command telematics.CommandID
 	action  telematics.Action
@@ -131,7 +131,7 @@ func (m *Module) execute(ctx context.Context, l line) {
 	m.maybeLater(ctx, wait, func() { m.say(l, text) })
 }
 
-// say hands an answer to the radio.
+// say sends an answer by the radio.
 func (m *Module) say(l line, text string) {
 	m.record(simulator.CommandAnswered, l, text)
 	if m.faults.Mute || m.rng.Float64() < m.faults.DropAnswer {

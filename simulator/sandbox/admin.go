@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// admin adds what only this machine may ask for.
+// admin adds the routes that only this machine may use.
 func (s *Server) admin(mux *http.ServeMux) {
 	for pattern, h := range map[string]http.HandlerFunc{
 		"GET /sandbox/ledger":      s.serveLedger,

@@ -56,7 +56,7 @@ type card struct {
 	Behaviour
 }
 
-// Behaviour is what a card does when it is charged.
+// Behaviour is how charges and refunds of a card end.
 type Behaviour struct {
 	Decline       string `json:"decline_code"`   // empty: the charge succeeds
 	Advice        string `json:"advice_code"`    // with a decline; empty: none
@@ -71,7 +71,8 @@ func (c card) fingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// declined is a card's refusal. Some reasons are separate codes, the others decline codes.
+// declined returns the failure of a declined card. Some reasons are separate codes, the others
+// decline codes.
 func declined(code, advice string) *failure {
 	f := &failure{Status: http.StatusPaymentRequired, Type: cardError, Code: "card_declined", DeclineCode: code, AdviceCode: advice, Message: "Your card was declined."}
 	switch code {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// FaultKind is a way to break. "Before" says that nothing happens, "after" that all of it does.
+// FaultKind is a kind of fault. "Before" means that the request is not performed, "after" that it
+// is performed completely.
 type FaultKind string
 
 const (
@@ -29,7 +30,7 @@ const (
 
 var faultKinds = []FaultKind{HangBefore, HangAfter, ResetBefore, ResetAfter, FailBefore, FailAfter, TooMany, Slow}
 
-// Fault is an order to break.
+// Fault is a fault of the next matching requests.
 type Fault struct {
 	// Kind says how.
 	Kind FaultKind
@@ -38,9 +39,9 @@ type Fault struct {
 	// Path is that of the requests it is for, as path.Match has it: /v1/payment_intents/*/confirm.
 	// Defaults to any.
 	Path string
-	// Times is how many of them; negative: all, until Heal. Defaults to 1.
+	// Times is how many requests fail; negative: all, until Heal. Defaults to 1.
 	Times int
-	// Percent of them break. Defaults to 100.
+	// Percent is the share of matching requests that fail. Defaults to 100.
 	Percent int
 	// For is how long it is slow, or hangs. A hang defaults to as long as the caller stays.
 	For time.Duration
@@ -66,14 +67,14 @@ func (f Fault) matches(method, target string) bool {
 	return ok && (f.Method == "" || f.Method == method)
 }
 
-// faults are the orders that stand. The first that fits a request is for it.
+// faults are the present faults. The first one that matches a request applies to it.
 type faults struct {
 	mu     sync.Mutex // guards what follows
 	orders []Fault
 	fired  map[FaultKind]int
 }
 
-// Break adds orders to break, behind those that stand.
+// Break adds faults after the present ones.
 func (s *Server) Break(orders ...Fault) error {
 	for i, f := range orders {
 		if err := f.check(); err != nil {
@@ -87,21 +88,21 @@ func (s *Server) Break(orders ...Fault) error {
 	return nil
 }
 
-// Heal withdraws all orders to break.
+// Heal removes all faults.
 func (s *Server) Heal() {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.orders = nil
 }
 
-// Faults returns the orders that stand.
+// Faults returns the present faults.
 func (s *Server) Faults() []Fault {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	return slices.Clone(s.faults.orders)
 }
 
-// Fired returns how many requests broke so far, by kind.
+// Fired returns how many requests have failed so far, by kind.
 func (s *Server) Fired() map[FaultKind]int {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -167,7 +168,7 @@ func (s *Server) hang(r *http.Request, f Fault) {
 	panic(http.ErrAbortHandler)
 }
 
-// reset cuts the connection without a goodbye.
+// reset closes the connection without an answer.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// saveEvery is how old the file may be: what a crash takes with it.
+// saveEvery is how old the file may be: a crash loses changes of that time.
 const saveEvery = 200 * time.Millisecond
 
-// loadLedger reads the file; none is an empty ledger.
+// loadLedger reads the file. Without a file it returns an empty ledger.
 func loadLedger(path string) (*ledger, error) {
 	l := newLedger()
 	if path == "" {
@@ -48,7 +48,7 @@ func (s *Server) saveOften() {
 	}
 }
 
-// save replaces the file, where there is something new.
+// save replaces the file, if the ledger has changed.
 func (s *Server) save() error {
 	if s.cfg.File == "" {
 		return nil

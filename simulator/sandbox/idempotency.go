@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// identity is a request and the key under which it came; empty: none.
+// identity is a request and its idempotency key; empty: it has none.
 type identity struct {
 	key     string
 	request string
@@ -16,7 +16,7 @@ type identity struct {
 
 func (i identity) fingerprint() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(i.request))) }
 
-// answer is what a request is answered, now and whenever it comes again under its key.
+// answer is the answer to a request, and to each repetition with its key.
 type answer struct {
 	Status      int             `json:"status"`
 	Body        json.RawMessage `json:"body"`
@@ -49,7 +49,8 @@ func (s *Server) remembers(key string) bool {
 	return ok
 }
 
-// once carries a request out, unless its key has its answer, or is being carried out.
+// once performs a request, unless its key has an answer already, or a request with it is in
+// progress.
 func (s *Server) once(id identity, do func() answer) answer {
 	if id.key == "" {
 		return do()
@@ -84,7 +85,7 @@ type locks struct {
 	held map[string]chan struct{} // closed when it is free again
 }
 
-// take waits for an object, and returns what gives it back; false: it took too long.
+// take waits for an object, and returns a function that releases it; false: it took too long.
 func (l *locks) take(object string, within time.Duration) (release func(), ok bool) {
 	if object == "" {
 		return func() {}, true

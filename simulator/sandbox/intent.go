@@ -38,7 +38,7 @@ type intent struct {
 	Attempts    []attempt `json:"attempts"`
 }
 
-// attempt is one card that was tried: a charge, in Stripe's words.
+// attempt is one attempt with a card: a charge, in Stripe's terms.
 type attempt struct {
 	ID      string `json:"id"`
 	Method  string `json:"payment_method"`
@@ -73,7 +73,7 @@ func (i *intent) view() view {
 	return v
 }
 
-// intents returns those of a customer, or all.
+// intents returns the payments of a customer, or all.
 func (l *ledger) intents(customer string, newest bool) []*intent {
 	return sorted(l.Intents, func(i *intent) int64 { return i.Number }, newest, func(i *intent) bool {
 		return customer == "" || i.Customer == customer
@@ -120,8 +120,8 @@ func createIntent(l *ledger, r *request) (view, *failure) {
 	return i.view(), nil
 }
 
-// intentOf returns the payment that the path names, to whom may see it: who has the secret key, or
-// the payment's own.
+// intentOf returns the payment that the path names, to a caller with the secret key, or with the
+// payment's client secret.
 func (l *ledger) intentOf(r *request) (*intent, *failure) {
 	secret := r.params.text("client_secret")
 	i := l.Intents[r.id]
@@ -147,7 +147,7 @@ func listIntents(l *ledger, r *request) (view, *failure) {
 	return page(r, "/v1/payment_intents", all, func(i *intent) (string, view) { return i.ID, i.view() })
 }
 
-// unexpected is of a payment that is in another state than the request needs.
+// unexpected returns a failure if the payment is in another state than the request needs.
 func (i *intent) unexpected(what string, want ...string) *failure {
 	if slices.Contains(want, i.Status) {
 		return nil

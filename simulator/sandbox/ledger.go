@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ledger is everything that the sandbox knows. It is written to the file as it is.
+// ledger is the state of the sandbox. The file contains it as JSON.
 type ledger struct {
 	Count     int64                `json:"count"` // of objects: it gives them their order
 	Customers map[string]*customer `json:"customers"`
@@ -26,7 +26,7 @@ func newLedger() *ledger {
 	}
 }
 
-// object is what every object has.
+// object has the fields of every object.
 type object struct {
 	ID       string            `json:"id"`
 	Number   int64             `json:"number"`
@@ -61,7 +61,7 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// Movement is a payment, and what was given back of it. Amounts are in the units of Stripe's API.
+// Movement is a payment with its refunds. Amounts are in the units of Stripe's API.
 type Movement struct {
 	Intent   string     `json:"intent"`
 	Charge   string     `json:"charge_id"` // of its metadata

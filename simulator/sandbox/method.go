@@ -107,7 +107,7 @@ func (l *ledger) unbind(m *method) {
 
 var errNoMethod = errors.New("the sandbox has no such payment method")
 
-// SetCard changes what a card that was attached does from now on.
+// SetCard changes the behaviour of an attached card from now on.
 func (s *Server) SetCard(token string, b Behaviour) error {
 	return s.change(func(l *ledger) error {
 		m := l.Methods[token]
@@ -119,7 +119,7 @@ func (s *Server) SetCard(token string, b Behaviour) error {
 	})
 }
 
-// Renew gives a card another expiry, as its issuer may, and tells so.
+// Renew gives a card another expiry, as its issuer may, and posts an event.
 func (s *Server) Renew(token string, month, year int) error {
 	return s.change(func(l *ledger) error {
 		m := l.Methods[token]
@@ -133,7 +133,7 @@ func (s *Server) Renew(token string, month, year int) error {
 	})
 }
 
-// Drop takes a card from its customer, and tells so.
+// Drop detaches a card from its customer, and posts an event.
 func (s *Server) Drop(token string) error {
 	return s.change(func(l *ledger) error {
 		m := l.Methods[token]

@@ -47,7 +47,7 @@ import (
 	"time"
 )
 
-// Config says where the sandbox is, and what it knows.
+// Config configures a sandbox.
 type Config struct {
 	// Addr is where it listens. Defaults to a free port of 127.0.0.1.
 	Addr string
@@ -65,8 +65,8 @@ type Config struct {
 	// LockWait is how long a request waits for another that changes the same object. Defaults to 1
 	// s.
 	LockWait time.Duration
-	// RefundDelay is after what time a refund that is not settled immediately is. Defaults to 200
-	// ms.
+	// RefundDelay is the time until a refund is settled that is not settled immediately. Defaults
+	// to 200 ms.
 	RefundDelay time.Duration
 	// Logger takes a line for each request, at the level debug. Defaults to silence.
 	Logger *slog.Logger
@@ -101,7 +101,7 @@ type Server struct {
 	closed bool
 }
 
-// Start returns when the sandbox listens.
+// Start starts a sandbox, and returns when it listens.
 func Start(cfg Config) (*Server, error) {
 	cfg.Addr = cmp.Or(cfg.Addr, "127.0.0.1:0")
 	cfg.Key = cmp.Or(cfg.Key, DefaultKey)
@@ -131,11 +131,11 @@ func (s *Server) URL() string { return "http://" + s.addr }
 // Key returns the secret key.
 func (s *Server) Key() string { return s.cfg.Key }
 
-// WebhookSecret returns what events are signed with.
+// WebhookSecret returns the secret that events are signed with.
 func (s *Server) WebhookSecret() string { return s.cfg.WebhookSecret }
 
-// SetWebhook sets where events are posted from now on, those that were not taken yet included;
-// empty: nowhere.
+// SetWebhook sets the URL to which events are posted from now on, also those that were not accepted
+// yet; empty: none.
 func (s *Server) SetWebhook(url string) { s.mail.setURL(url) }
 
 func (s *Server) listen() error {
@@ -156,8 +156,8 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Kill cuts all connections and listens no more. The ledger lives on, and so does what was being
-// carried out. Restart brings it back.
+// Kill closes all connections and the listener. The ledger stays, and requests in progress
+// continue. Restart listens again.
 func (s *Server) Kill() error {
 	s.life.Lock()
 	defer s.life.Unlock()

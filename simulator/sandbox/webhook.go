@@ -60,7 +60,7 @@ func Sign(secret string, at time.Time, body []byte) string {
 	return fmt.Sprintf("t=%d,v1=%s", at.Unix(), hex.EncodeToString(mac.Sum(nil)))
 }
 
-// postman posts events, each on its own way, until they are taken.
+// postman posts events, independently of each other, until they are accepted.
 type postman struct {
 	secret   string
 	disorder bool
@@ -172,7 +172,7 @@ func (p *postman) postOnce(url string, e event) error {
 	return nil
 }
 
-// close drops what was not taken.
+// close drops events that were not accepted.
 func (p *postman) close() {
 	p.mu.Lock()
 	p.closed = true

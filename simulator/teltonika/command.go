@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// order is a command line that the unit has heard.
+// order is a command line that the unit has received.
 type order struct {
 	line string
 	seq  int64
@@ -60,7 +60,7 @@ func (u *Unit) execute(ctx context.Context, o order) {
 	}
 }
 
-// answer says what became of a command, and not which one that was.
+// answer publishes the result of a command, without naming the command.
 func (u *Unit) answer(ctx context.Context, o order, text string) {
 	payload, err := json.Marshal(map[string]string{"RSP": text})
 	if err != nil {
@@ -110,7 +110,7 @@ func (u *Unit) setdigout(ctx context.Context, o order, words []string) string {
 	return strings.Join(said, " ")
 }
 
-// hold switches an output, for the seconds where they are not 0.
+// hold switches an output, for some seconds, or permanently if they are 0.
 func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, o order) string {
 	u.version[output]++
 	version := u.version[output]
@@ -130,7 +130,7 @@ func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, o o
 	return fmt.Sprintf("DOUT%d:%s Timeout:%s", output+1, word, timeout)
 }
 
-// drivesOutput is what the vehicle does about an output.
+// drivesOutput applies a change of an output to the vehicle.
 func (u *Unit) drivesOutput(ctx context.Context, output int, high bool, o order) {
 	if u.high[output-1] == high {
 		if w := u.config.Wiring; output != w.Lock && output != w.Unlock {

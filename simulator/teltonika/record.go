@@ -39,7 +39,7 @@ func (u *Unit) state() state {
 	return s
 }
 
-// observe makes a record of what has changed.
+// observe makes a record if the state has changed.
 func (u *Unit) observe() {
 	if u.body.Locked != u.turned {
 		u.recordTurn()
@@ -112,7 +112,7 @@ func (u *Unit) record(event int) {
 	u.flush()
 }
 
-// flush sends what was kept, oldest first, until the connection takes no more.
+// flush sends the kept records, oldest first, until the connection accepts no more.
 func (u *Unit) flush() {
 	for len(u.kept) > 0 && u.publish(u.kept[0]) {
 		u.kept = u.kept[1:]

@@ -1,9 +1,9 @@
-// Package teltonika simulates Teltonika units: what the documentation says that they do, written
-// from it and not from the service's codec.
+// Package teltonika simulates Teltonika units. It is written from their documentation, and not from
+// the service's codec.
 //
 // A unit sends records of all its elements: often while the vehicle moves, rarely while it stands,
-// and immediately when ignition, movement, doors or locks change. What it cannot send it keeps, and
-// sends later, oldest first, with the times that the records bear. It executes each command as
+// and immediately when ignition, movement, doors or locks change. It keeps records that it cannot
+// send, and sends them later, oldest first, with their original times. It executes each command as
 // often as it arrives, and its answers name none. One goroutine owns all of it.
 package teltonika
 
@@ -44,7 +44,7 @@ type Config struct {
 	Moving, Stopped, KeepAlive, Reconnect time.Duration
 }
 
-// Wiring says which output, from 1, does what; zero: none.
+// Wiring has the number of the output, from 1, of each function; zero: none.
 type Wiring struct {
 	Lock, Unlock int  // while high
 	Immobilizer  int  // engaged while high
@@ -55,7 +55,7 @@ type Wiring struct {
 // VanWiring is that of the demo van.
 var VanWiring = Wiring{Lock: 1, Unlock: 2, Immobilizer: 3, Horn: 4, CAN: true}
 
-// Faults is what is wrong with a unit or its vehicle.
+// Faults are the faults of a unit or its vehicle.
 type Faults struct {
 	Stuck    bool          // the doors do not lock or unlock; the unit answers as ever
 	Silent   bool          // commands are neither executed nor answered. Records are sent
@@ -65,11 +65,11 @@ type Faults struct {
 	Offline  bool          // no network: records are kept
 	NoFix    bool          // no satellites
 	Disabled bool          // the outputs are disabled in the configuration
-	// The adapter does not hear the vehicle's bus, and repeats what it knew.
+	// The adapter reads nothing from the vehicle's bus, and repeats old values.
 	Deaf bool
 	// An answer is held back for up to this time, so that later ones overtake it.
 	Reorder time.Duration
-	// The chance with which a command is lost on the way, an answer is, and one is sent twice.
+	// The chances that a command is lost, that an answer is lost, and that an answer is sent twice.
 	Drop, DropAnswer, Duplicate float64
 }
 
@@ -81,7 +81,7 @@ const (
 	publishTimeout = 5 * time.Second
 )
 
-// Unit is a unit in its vehicle. Run makes it live.
+// Unit is a unit in its vehicle. Run runs it.
 type Unit struct {
 	config    Config
 	connected atomic.Bool
@@ -137,7 +137,7 @@ func New(c Config) *Unit {
 	}
 }
 
-// Run lets the unit live until the context ends.
+// Run runs the unit until the context ends.
 func (u *Unit) Run(ctx context.Context) error {
 	tick := time.NewTicker(u.scaled(time.Second))
 	defer tick.Stop()
@@ -193,7 +193,7 @@ func (u *Unit) Restart(ctx context.Context) {
 	})
 }
 
-// Phase returns what the vehicle does by its day; empty: it has none.
+// Phase returns the phase of the vehicle's day; empty: it has none.
 func (u *Unit) Phase(ctx context.Context) (p simulator.Phase) {
 	u.ask(ctx, func() {
 		if u.config.Day != nil {
@@ -215,7 +215,7 @@ func (u *Unit) ask(ctx context.Context, do func()) {
 	}
 }
 
-// after does something a while later, in the goroutine of Run.
+// after makes Run call a function a while later.
 func (u *Unit) after(ctx context.Context, d time.Duration, do func()) {
 	if d <= 0 {
 		do()
@@ -231,7 +231,7 @@ func (u *Unit) later(ctx context.Context, do func()) {
 	}
 }
 
-// scaled is how long the unit's time takes in ours.
+// scaled converts a duration of the unit to real time.
 func (u *Unit) scaled(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / u.config.Speed)
 }
@@ -257,7 +257,7 @@ func (u *Unit) tick(ctx context.Context) {
 	}
 }
 
-// live lets time pass for the vehicle.
+// live advances the vehicle by d.
 func (u *Unit) live(d time.Duration) {
 	if u.config.Day == nil {
 		u.body.Advance(d, u.rng)

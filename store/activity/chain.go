@@ -7,7 +7,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// chain is the seals on record.
+// chain is the stored sequence of seals.
 type chain struct {
 	db     *sqlx.DB
 	head   Seal // zero: there is no seal
@@ -23,7 +23,7 @@ func openChain(ctx context.Context, db *sqlx.DB) (c chain, err error) {
 	return c, err
 }
 
-// pruned reports whether the entries of a seal were removed since.
+// pruned reports whether the entries of a seal were pruned.
 func (c chain) pruned(s Seal) bool {
 	for _, p := range c.prunes {
 		if p.Number > s.Number && s.Month < *p.PrunedBefore {
@@ -33,7 +33,7 @@ func (c chain) pruned(s Seal) bool {
 	return false
 }
 
-// prunedBefore returns the first month that was never pruned; empty: none was.
+// prunedBefore returns the first month that was never pruned; empty: nothing was pruned.
 func (c chain) prunedBefore() string {
 	last := ""
 	for _, p := range c.prunes {
@@ -46,12 +46,12 @@ func (c chain) prunedBefore() string {
 type sealed struct {
 	Seal
 	entries []sealedEntry
-	// Between the range of the seal before it and its own.
+	// Entries between the range of the previous seal and that of this one.
 	stray []sealedEntry
 }
 
-// maxHeld bounds the entries that one seal holds in memory. More than sealEntries are not the ones
-// that it covered, and the first tell that.
+// maxHeld limits the entries of one seal in memory. Where there are more than sealEntries, some
+// were inserted, which the first maxHeld are enough to show.
 const maxHeld = 10 * sealEntries
 
 func (s *sealed) add(e sealedEntry) {
@@ -64,9 +64,8 @@ func (s *sealed) add(e sealedEntry) {
 	}
 }
 
-// walk calls a function with the seals of a range of numbers, each with the one on record before
-// it. Sealed entries do not change, so it needs no snapshot, which would keep Postgres from
-// cleaning up.
+// walk calls visit for each seal in a range of numbers, with the stored seal before it. Sealed
+// entries do not change, so it needs no snapshot, which would keep Postgres from vacuuming.
 func (c chain) walk(ctx context.Context, first, last int64, visit func(previous Seal, s sealed) error) error {
 	var previous Seal
 	from := int64(math.MinInt64) // ids

@@ -34,9 +34,10 @@ type header struct {
 	PrunedBefore string `json:"pruned_before"`
 }
 
-// Export writes a range of time as lines of JSON: a header, then each seal after its entries, as
-// they were hashed, then the entries that are not sealed yet. Seals are exported as a whole, so the
-// first and the last one may have entries outside of the range. It does not hold the log in memory.
+// Export writes the entries of a range of time as lines of JSON: a header, then each seal after its
+// entries, as they were hashed, then the entries that are not sealed yet. Seals are exported as a
+// whole, so the first and the last one may have entries outside of the range. It streams, without
+// holding the log in memory, and has no timeout but that of the context.
 func (l *Log) Export(ctx context.Context, to io.Writer, r Range) error {
 	db, err := l.db.WithoutTimeouts(ctx, 0)
 	if err != nil {
@@ -138,7 +139,7 @@ func (l line) csv() []string {
 }
 
 // VerifyExport compares the entries of an export with the seals in it, without a database. It
-// cannot know whether the whole file was made anew: compare the head, or expect a hash that was
+// cannot detect that the whole file was forged: compare the head, or pass hashes of seals that were
 // noted elsewhere.
 func VerifyExport(from io.Reader, expected ...Hash) (Report, error) {
 	v := exportVerifier{sum: sha256.New(), expected: map[Hash]bool{}}

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// line is an entry as seals and exports have it: a JSON object with the members in this order.
-// Members that are null are omitted, so a column that is added later leaves the lines of earlier
-// entries as they are. Any other change here contradicts the seals of all entries.
+// line is the form of an entry that seals hash and exports contain: a JSON object with the members
+// in this order. Null members are omitted, so a column that is added later does not change the
+// lines of earlier entries. Any other change here invalidates the seals of all entries.
 type line struct {
 	ID            int64           `json:"id"`
 	At            time.Time       `json:"at"`

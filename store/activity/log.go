@@ -1,5 +1,5 @@
-// Package activity keeps the audit log in Postgres: who did what, to which vehicle, and what became
-// of it.
+// Package activity stores the audit log in Postgres: who did what, to which vehicle, with which
+// outcome.
 package activity
 
 import (
@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics"
 )
 
-// row is a row of activity, in both directions.
+// row is a row of the table activity, for reads and writes.
 type row struct {
 	ID            int64      `db:"id" json:"-"`
 	At            *time.Time `db:"at" json:"at"`
@@ -50,7 +50,7 @@ func newRow(a telematics.Activity) row {
 	}
 }
 
-// encodeParameters returns what was asked for; nil: nothing.
+// encodeParameters returns the parameters of the request; nil: none.
 func encodeParameters(a telematics.Activity) any {
 	switch {
 	case a.Attention != nil:
@@ -61,7 +61,7 @@ func encodeParameters(a telematics.Activity) any {
 	return nil
 }
 
-// decodeParameters reads what was asked for: the parameters of an attention command, else details
+// decodeParameters reads the parameters of the request: those of an attention command, else details
 // by name.
 func (r row) decodeParameters(a *telematics.Activity) error {
 	if r.Parameters == nil {
@@ -109,7 +109,8 @@ func New(db *pg.DB) *Log {
 	return l
 }
 
-// Add adds an entry. The entries of settled commands are added by the statement that settles them.
+// Add adds an entry, and blocks until it is committed. On an error it may still have been added.
+// The entries of settled commands are added by the statement that settles them.
 func (l *Log) Add(ctx context.Context, entry telematics.Activity) error {
 	_, err := l.entries.Do(ctx, entry)
 	return unavailable.Wrap("add to the audit log", err)
@@ -119,7 +120,7 @@ func (l *Log) add(ctx context.Context, entries []telematics.Activity) ([]struct{
 	return make([]struct{}, len(entries)), Insert(ctx, l.db.Prepared, entries...)
 }
 
-// Insert adds entries as a part of a transaction, or of what else the statement runs on.
+// Insert adds entries through db, for example in a transaction of the caller.
 func Insert(ctx context.Context, db pg.Execer, lines ...telematics.Activity) error {
 	if len(lines) == 0 {
 		return nil
@@ -146,7 +147,7 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 	}
 	order := "id"
 	if !q.From.IsZero() && !q.To.IsZero() && q.To.Sub(q.From) <= sortedRange {
-		order = "id + 0" // not by the index of ids, from the newest entry on
+		order = "id + 0" // keeps Postgres from scanning the index of ids from the newest entry on
 	}
 	var rows []row
 	err := l.db.Lists.SelectContext(ctx, &rows, `

@@ -13,17 +13,17 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Pruned is what was removed.
+// Pruned is the result of Prune.
 type Pruned struct {
-	Before time.Time  // what is older
+	Before time.Time  // older entries were removed
 	Months []pg.Month // partitions
 	Others int64      // entries of those months that were in the default partition
 }
 
-// Prune removes the entries before the last months. The chain of seals goes on: a seal says what
-// was removed, and those of the removed entries go as well, up to the last one, where the chain
-// begins from then on. The database's role must own the tables. With dryRun nothing is removed, and
-// entries in the default partition are not counted.
+// Prune removes the entries that are older than the given number of months. The chain of seals
+// continues: a new seal records what was removed. The seals of removed entries are removed too,
+// except the last one, with which the chain then begins. The database's role must own the tables.
+// With dryRun nothing is removed, and entries in the default partition are not counted.
 func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, err error) {
 	if p.Before, err = db.KeepSince(ctx, months); err != nil {
 		return p, err
@@ -32,7 +32,7 @@ func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, e
 		return p, err
 	}
 	sealer := NewSealer(db, slog.New(slog.DiscardHandler))
-	for more := true; more; { // what was never sealed would leave no trace
+	for more := true; more; { // entries that were never sealed would leave no trace
 		if more, err = sealer.Seal(ctx); err != nil {
 			return p, err
 		}
@@ -43,7 +43,7 @@ func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, e
 	return p, unavailable.Wrap("prune the seals of the audit log", db.WhenFree(ctx, func(tx *sqlx.Tx) error { return forgetSeals(ctx, tx) }))
 }
 
-// remove drops the months and says so in a seal.
+// remove drops the months and records that in a seal.
 func (p *Pruned) remove(ctx context.Context, tx *sqlx.Tx) error {
 	if _, err := tx.ExecContext(ctx, `select pg_advisory_xact_lock($1)`, sealLock); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (p *Pruned) remove(ctx context.Context, tx *sqlx.Tx) error {
 	return err
 }
 
-// removeOthers removes entries from the default partition, which refuses it else.
+// removeOthers removes entries from the default partition, whose triggers usually forbid that.
 func removeOthers(ctx context.Context, tx *sqlx.Tx, before time.Time) (int64, error) {
 	var any bool
 	if err := tx.GetContext(ctx, &any, `select exists (select from activity_default where at < $1)`, before); err != nil || !any {
@@ -86,8 +86,7 @@ func removeOthers(ctx context.Context, tx *sqlx.Tx, before time.Time) (int64, er
 	return removeAppended(ctx, tx, "activity_default", `delete from activity_default where at < $1`, before)
 }
 
-// forgetSeals removes the seals of entries that were removed, from the first one on, but for the
-// last of them.
+// forgetSeals removes the seals of removed entries, from the first one on, except the last of them.
 func forgetSeals(ctx context.Context, tx *sqlx.Tx) error {
 	var before int64
 	err := tx.GetContext(ctx, &before, `
@@ -101,7 +100,8 @@ func forgetSeals(ctx context.Context, tx *sqlx.Tx) error {
 	return err
 }
 
-// removeAppended runs a statement that a table refuses to all but its owner.
+// removeAppended runs a statement that removes rows of an append-only table: its owner disables the
+// triggers meanwhile.
 func removeAppended(ctx context.Context, tx *sqlx.Tx, table, statement string, args ...any) (int64, error) {
 	if _, err := tx.ExecContext(ctx, `alter table `+table+` disable trigger user`); err != nil {
 		return 0, err
@@ -116,7 +116,8 @@ func removeAppended(ctx context.Context, tx *sqlx.Tx, table, statement string, a
 	return result.RowsAffected()
 }
 
-// pruning returns the seal after another one that says that entries of earlier months were removed.
+// pruning returns the seal after s that records that the entries of months before a month were
+// removed.
 func (s Seal) pruning(before string, now time.Time) (Seal, error) {
 	seal := Seal{
 		Number: s.Number + 1, Month: before, FirstID: s.LastID + 1, LastID: s.LastID, PrunedBefore: &before, SealedAt: now.UTC().Truncate(time.Microsecond),

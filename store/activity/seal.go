@@ -71,7 +71,8 @@ type Seal struct {
 
 const sealColumns = `number, month, first_id, last_id, entries, first_at, last_at, digest, pruned_before, sealed_at, marks, hash`
 
-// line returns the seal after another one as JSON with a newline. Its SHA-256 is the seal's hash.
+// line returns the seal as JSON with a newline, after a seal with the given hash. Its SHA-256 is
+// the seal's hash.
 func (s Seal) line(previous Hash) ([]byte, error) {
 	s.Previous, s.SealedAt = previous, s.SealedAt.UTC()
 	s.FirstAt, s.LastAt = pg.Timestamp(pg.Deref(s.FirstAt)), pg.Timestamp(pg.Deref(s.LastAt))
@@ -82,7 +83,7 @@ func (s Seal) line(previous Hash) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// after returns the hash of the seal after another one.
+// after returns the hash of the seal, after a seal with the given hash.
 func (s Seal) after(previous Hash) (Hash, error) {
 	text, err := s.line(previous)
 	return sha256.Sum256(text), err
@@ -95,7 +96,7 @@ type sealedEntry struct {
 	text []byte
 }
 
-// cover sets what a seal says about its entries.
+// cover sets the fields of a seal that depend on its entries.
 func (s *Seal) cover(entries []sealedEntry) {
 	sum := sha256.New()
 	s.Marks = []byte{}
@@ -116,8 +117,8 @@ func (s *Seal) cover(entries []sealedEntry) {
 	sum.Sum(s.Digest[:0])
 }
 
-// mark is what a seal keeps of one entry. It is not a proof, but finds the entry that contradicts
-// the digest.
+// mark is the checksum of one entry in a seal. It proves nothing, but finds the entry that
+// contradicts the digest.
 type mark struct {
 	id       int64
 	checksum uint32
@@ -129,7 +130,7 @@ func (s Seal) readMarks() []mark {
 	for rest := s.Marks; len(rest) > 0; {
 		delta, n := binary.Uvarint(rest)
 		if n <= 0 || len(rest) < n+4 {
-			return nil // changed: the range has to do
+			return nil // was changed: only the whole range can be named
 		}
 		id += int64(delta)
 		marks = append(marks, mark{id, binary.BigEndian.Uint32(rest[n:])})
@@ -153,14 +154,14 @@ func readSeals(ctx context.Context, db sqlx.QueryerContext, which string, args .
 	return seals, err
 }
 
-// insert adds the seal after another one.
+// insert inserts the seal.
 func (s Seal) insert(ctx context.Context, db pg.Execer) error {
 	_, err := db.ExecContext(ctx, `insert into activity_seals (`+sealColumns+`) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 		s.Number, s.Month, s.FirstID, s.LastID, s.Entries, s.FirstAt, s.LastAt, s.Digest, s.PrunedBefore, s.SealedAt, s.Marks, s.Hash)
 	return err
 }
 
-// next returns the seal of entries after another seal. It ends with the last entry.
+// next returns the seal after s, which covers the given entries and ends with the last one.
 func (s Seal) next(entries []sealedEntry, now time.Time) (Seal, error) {
 	last := entries[len(entries)-1]
 	seal := Seal{

@@ -14,7 +14,7 @@ import (
 )
 
 // Sealer seals entries a moment after they were added. Each instance runs one; an advisory lock
-// lets one at a time work. Entries are added meanwhile.
+// lets one work at a time. It does not block the adding of entries.
 type Sealer struct {
 	db     *pg.DB
 	log    *slog.Logger
@@ -24,7 +24,8 @@ type Sealer struct {
 // NewSealer returns a sealer, which is not safe for concurrent use.
 func NewSealer(db *pg.DB, log *slog.Logger) *Sealer { return &Sealer{db: db, log: log} }
 
-// Run seals, and adds the partitions of the next months, until the context ends.
+// Run seals entries, and adds the partitions of the next months. It blocks until the context ends,
+// and returns nil.
 func (s *Sealer) Run(ctx context.Context) error {
 	tick := time.NewTicker(sealEvery)
 	defer tick.Stop()
@@ -46,8 +47,8 @@ func (s *Sealer) Run(ctx context.Context) error {
 	}
 }
 
-// Seal seals what can be sealed now, at most sealBatches batches, and reports whether there may be
-// more.
+// Seal seals the entries that can be sealed now, at most sealBatches batches, and reports whether
+// there may be more. It waits up to sealPatience for transactions that are adding entries.
 func (s *Sealer) Seal(ctx context.Context) (more bool, err error) {
 	last, err := s.decided(ctx)
 	if err != nil {
@@ -69,8 +70,8 @@ const writers = ` from pg_locks
 		and database = (select oid from pg_database where datname = current_database())
 		and pid is distinct from pg_backend_pid()`
 
-// decided returns an id up to which every entry is visible now, or never will be: each transaction
-// that could have drawn a smaller one has ended. Zero: nothing has to be sealed.
+// decided returns an id up to which no entry can appear any more: each transaction that could have
+// drawn a smaller id has ended. Zero: nothing has to be sealed.
 func (s *Sealer) decided(ctx context.Context) (id int64, err error) {
 	err = s.db.Pool.GetContext(ctx, &id, `
 		select case when last > coalesce((select last_id from activity_seals order by number desc limit 1), 0) then last else 0 end
@@ -159,7 +160,7 @@ func readEntries(ctx context.Context, db sqlx.QueryerContext, which string, args
 	return entries, err
 }
 
-// eachEntry calls a function with one entry after another. It does not hold all of them.
+// eachEntry calls a function with each entry of a query, without holding all of them in memory.
 func eachEntry(ctx context.Context, db sqlx.QueryerContext, call func(sealedEntry, line) error, which string, args ...any) error {
 	rows, err := db.QueryxContext(ctx, `select `+lineColumns+` from activity `+which, args...) //nolint:sqlclosecheck // it does not see the Close of an interface's rows
 	if err != nil {
@@ -190,7 +191,7 @@ func (l *Log) Head(ctx context.Context) (Seal, error) {
 	return seal, unavailable.Wrap("read the seals of the audit log", err)
 }
 
-// UnsealedFor returns how old the oldest entry is that is not sealed yet; zero: there is none.
+// UnsealedFor returns the age of the oldest unsealed entry; zero: there is none.
 func (l *Log) UnsealedFor(ctx context.Context) (time.Duration, error) {
 	var seconds float64
 	err := l.db.Pool.GetContext(ctx, &seconds, `

@@ -27,12 +27,12 @@ const (
 	EntryChanged  Problem = "entry changed"
 	EntryRemoved  Problem = "entry removed"
 	EntryInserted Problem = "entry inserted"
-	// EntriesDiffer is of a range whose entries contradict its seal, where the marks do not say
-	// which.
+	// EntriesDiffer means that the entries of a range contradict its seal, and that the marks do
+	// not show which.
 	EntriesDiffer Problem = "entries changed"
 	SealChanged   Problem = "seal changed"
 	SealsRemoved  Problem = "seals removed"
-	// HeadMissing is of an expected head that is not in the chain.
+	// HeadMissing means that an expected head is not in the chain.
 	HeadMissing Problem = "expected head missing"
 )
 
@@ -70,11 +70,12 @@ type Report struct {
 	Omitted        int // findings beyond maxFindings
 }
 
-// errPruned is of a verification of which the entries were removed meanwhile.
+// errPruned means that entries were pruned during a verification.
 var errPruned = errors.New("entries were pruned meanwhile: verify again")
 
-// Verify compares all entries with their seals, and looks for the hashes of seals that were noted
-// elsewhere. It reads the whole log, which may take long, and holds nothing up.
+// Verify compares all entries with their seals, and searches the chain for expected hashes of
+// seals, which were noted elsewhere. It reads the whole log, which may take long, and locks out no
+// writers.
 func (l *Log) Verify(ctx context.Context, expected ...Hash) (Report, error) {
 	db, err := l.db.WithoutTimeouts(ctx, 0)
 	if err != nil {
@@ -135,7 +136,7 @@ func (v *verifier) seal(previous Seal, s sealed) error {
 		v.expected[s.Hash] = false
 	}
 	switch {
-	case previous.Number == 0 && s.Number > 1 && pruned: // where the chain begins since then
+	case previous.Number == 0 && s.Number > 1 && pruned: // the pruned chain begins here
 	case s.Number != previous.Number+1:
 		v.add(Finding{Problem: SealsRemoved, Seal: s.Number, FirstID: previous.LastID + 1, LastID: s.FirstID - 1})
 		s.stray = nil // those were theirs

@@ -8,8 +8,8 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// FirstExpiry returns when the next agency is left without a key, or since when the first one is:
-// the time at which the last of its keys that are not revoked retires. Zero: no agency will be.
+// FirstExpiry returns the earliest time, future or past, at which an agency has no key left: when
+// the last of its keys that are not revoked retires. Zero: there is no such agency.
 func FirstExpiry(ctx context.Context, db *pg.DB) (time.Time, error) {
 	var first *time.Time
 	err := db.Pool.GetContext(ctx, &first, `

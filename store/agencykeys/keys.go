@@ -19,11 +19,11 @@ import (
 	"motorpool/telematics"
 )
 
-// Within is how soon every instance acts upon a change of the keys.
+// Within is the time after which every instance uses a change of the keys.
 const Within = time.Second
 
-// Keys are the keys that agencies' apps sign requests with. All are read in one query, at most once
-// in Within, so that a caller who makes ids up costs nothing. It is safe for concurrent use.
+// Keys caches the keys with which agencies' apps sign requests. All are read in one query, at most
+// once in Within, so that invented ids cause no queries. It is safe for concurrent use.
 type Keys struct {
 	db     *pg.DB
 	sealer *Sealer
@@ -35,7 +35,7 @@ type Keys struct {
 	changes int         // made here
 }
 
-// cachedKeys is what was read at a time.
+// cachedKeys are the keys that were read at a time.
 type cachedKeys struct {
 	at   time.Time
 	byID map[string]cachedKey
@@ -51,8 +51,8 @@ func New(db *pg.DB, sealer *Sealer) *Keys {
 	return &Keys{db: db, sealer: sealer, now: time.Now}
 }
 
-// AgencyKey returns a key in any state; false: there is none. The answer is at most Within old.
-// The error of a secret that cannot be opened is that of an unavailable server.
+// AgencyKey returns a key in any state; false: there is none. The result is at most Within old. For
+// a secret that cannot be opened it returns an error for which unavailable.Is is true.
 func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool, error) {
 	if !k.sealer.has() {
 		return rental.AgencyKey{}, false, fmt.Errorf("read agency keys: %w", errNoSealer)
@@ -74,7 +74,7 @@ func (k *Keys) current(ctx context.Context) (*cachedKeys, error) {
 	if cached != nil && k.now().Sub(cached.at) < Within {
 		return cached, nil
 	}
-	// A caller that hangs up must not take the reading from the others.
+	// A caller whose context ends must not end the read for the others.
 	reading := k.reading.DoChan("", func() (any, error) { return k.read(context.WithoutCancel(ctx)) })
 	select {
 	case <-ctx.Done():
@@ -93,7 +93,7 @@ func (k *Keys) read(ctx context.Context) (*cachedKeys, error) {
 	k.mu.Lock()
 	changes := k.changes
 	k.mu.Unlock()
-	// Before: what changes meanwhile is not cached.
+	// The time is taken before the read, so that the keys are not cached for too long.
 	cached := &cachedKeys{at: k.now(), byID: map[string]cachedKey{}}
 	rows, err := k.rows(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (k *Keys) read(ctx context.Context) (*cachedKeys, error) {
 	return cached, nil
 }
 
-// forget has the keys read again.
+// forget clears the cache, so that the next call reads the keys again.
 func (k *Keys) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,8 +188,8 @@ func (k *Keys) Add(ctx context.Context, agency telematics.AgencyID, by telematic
 	return key, found, err
 }
 
-// Opened counts the keys that are not revoked, and those of them whose secrets can be opened. An
-// instance that opens none of several has another installation's key.
+// Opened counts the keys that are not revoked (all), and those of them whose secrets can be opened.
+// An instance that can open none of several has the key of another installation.
 func (k *Keys) Opened(ctx context.Context) (opened, all int, err error) {
 	rows, err := k.rows(ctx)
 	if err != nil {
@@ -207,9 +207,9 @@ func (k *Keys) Opened(ctx context.Context) (opened, all int, err error) {
 	return opened, all, nil
 }
 
-// Retire lets a key end at a time, with its audit log entry; a second call changes the time. It
-// reports false where there is no such key, or where it is revoked. An agency other than zero must
-// be the key's.
+// Retire sets the time at which a key expires, with its audit log entry; a second call changes the
+// time. It reports false where there is no such key, where it is revoked, or where it belongs to
+// another agency than the given one (zero: any).
 func (k *Keys) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "retire agency key", rental.AgencyKeyRetire, by, " until "+until.UTC().Format(time.RFC3339), `
 		with k as (
@@ -218,8 +218,8 @@ func (k *Keys) Retire(ctx context.Context, agency telematics.AgencyID, id string
 		)`, id, pg.Timestamp(until), agency)
 }
 
-// Revoke ends a key immediately and permanently, with its audit log entry. It reports false where
-// there is no such key. An agency other than zero must be the key's.
+// Revoke revokes a key immediately and permanently, with its audit log entry. It reports false
+// where there is no such key, or where it belongs to another agency than the given one (zero: any).
 func (k *Keys) Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "revoke agency key", rental.AgencyKeyRevoke, by, "", `
 		with k as (
@@ -252,9 +252,9 @@ func (k *Keys) change(ctx context.Context, doing, activity string, by telematics
 	return row.key(), err == nil, unavailable.Wrap(doing, err)
 }
 
-// Reseal seals all secrets with the first key, so that the others are of no more use. It returns
-// how many were sealed anew. A secret that no key opens is an error; the others are sealed all the
-// same.
+// Reseal seals all secrets with the first key, so that the other keys can be removed. It returns
+// the number of resealed secrets. A secret that no key opens is an error; the others are resealed
+// all the same.
 func (k *Keys) Reseal(ctx context.Context) (int, error) {
 	rows, err := k.rows(ctx)
 	if err != nil {

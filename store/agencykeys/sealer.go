@@ -13,14 +13,14 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Sealer keeps secrets secret in the database: AES-256-GCM under keys of the installation. The
-// first key seals, all of them open, so that they can be changed one after another. The zero
-// Sealer, and nil, has no key: it refuses. It is safe for concurrent use.
+// Sealer encrypts secrets for the database: AES-256-GCM with keys of the installation. The first
+// key seals and all of them open, so that keys can be rotated. A zero or nil Sealer has no key and
+// returns errors. It is safe for concurrent use.
 type Sealer struct {
 	keys []cipher.AEAD
 }
 
-// Errors of a sealer are those of an unavailable server: an operator can mend them, a caller
+// Errors of a sealer count as those of an unavailable server: an operator can fix them, a caller
 // cannot.
 var (
 	errNoSealer  = unavailable.Mark(errors.New("there is no key that secrets are sealed with: set --agency-secrets-key"))
@@ -68,7 +68,7 @@ func sealKey(text string) ([]byte, bool) {
 	return key, err == nil && len(key) == sealKeySize
 }
 
-// sealedGCM begins what is sealed in this form.
+// sealedGCM is the first byte of a secret that is sealed in this format.
 const sealedGCM = 1
 
 // seal returns a secret that can be opened only as the one that belongs to owner.

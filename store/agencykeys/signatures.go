@@ -10,14 +10,15 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Signatures remembers in Postgres which signatures were used for changes, for all instances
-// together. It is safe for concurrent use.
+// Signatures stores in Postgres which signatures were used for changes, for all instances. It is
+// safe for concurrent use.
 type Signatures struct {
 	db        *pg.DB
 	perClient int
 }
 
-// NewSignatures returns the used signatures, up to perClient of one client.
+// NewSignatures returns the store of used signatures, which accepts up to perClient fresh ones of a
+// client.
 func NewSignatures(db *pg.DB, perClient int) *Signatures { return &Signatures{db, perClient} }
 
 // freshFor and ahead are the bounds of a fresh signature by Postgres's clock, in seconds: those of
@@ -29,16 +30,16 @@ const (
 	forgottenAfter = "600"
 )
 
-// Use uses a signature up. The result is durable, and decided by Postgres's clock alone. An
-// error says that it is not known whether the signature is used up.
+// Use marks a signature as used, by Postgres's clock alone. The mark is committed when it returns.
+// On an error the signature may or may not be used.
 func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
 	var rows []struct {
 		Fresh bool `db:"fresh"`
 		Room  bool `db:"room"`
 		First bool `db:"first"`
 	}
-	// The library repeats a statement whose answer was lost: then the row in the way may be ours,
-	// from a moment ago.
+	// The library repeats a statement whose reply was lost: then the conflicting row may be that of
+	// this call.
 	err := s.db.Prepared.Select(ctx, &rows, `
 		with asked as (
 			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,

@@ -2,7 +2,7 @@ package commands
 
 import "motorpool/telematics"
 
-// Bits of the column assurance that are of no promise.
+// Bits of the column assurance that stand for no promise.
 const (
 	byReport       = 1 << 5 // Command.ByReport
 	reportedBefore = 1 << 6 // Command.ReportedBefore

@@ -15,8 +15,8 @@ import (
 	"motorpool/telematics"
 )
 
-// OpenBulk writes an order to many vehicles down, with its idempotency key, before the
-// first of them is turned to. Where the key is in use it reports true and has done nothing.
+// OpenBulk stores an order to many vehicles, with its idempotency key, before its first command.
+// Where the key is in use it reports true and stores nothing.
 func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool, err error) {
 	vehicles := make([]int64, len(b.Vehicles))
 	for i, v := range b.Vehicles {
@@ -59,7 +59,7 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 	return false, unavailable.Wrap("store a bulk", err)
 }
 
-// RefuseBulk notes for which vehicles of a bulk there is no command, and why.
+// RefuseBulk stores for which vehicles of a bulk there is no command, and why. It may be repeated.
 func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
 	type row struct {
 		VehicleID int64               `json:"vehicle_id"`
@@ -82,7 +82,7 @@ func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []te
 	return unavailable.Wrap("note the refusals of a bulk", err)
 }
 
-// Bulk returns an order to many vehicles, and what has become of each; or a
+// Bulk returns an order to many vehicles with the command or the refusal of each, or a
 // *telematics.Error with BulkNotFound.
 func (s *Store) Bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk, error) {
 	b, found, err := s.bulk(ctx, id)
@@ -124,7 +124,7 @@ func (s *Store) bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk
 	return b, true, nil
 }
 
-// bulkOrder returns an order to many vehicles, and what Postgres's clock says.
+// bulkOrder returns an order to many vehicles, and the time by Postgres's clock.
 func (s *Store) bulkOrder(ctx context.Context, id telematics.BulkID) (b telematics.Bulk, now time.Time, found bool, err error) {
 	var rows []struct {
 		Action        string        `db:"action"`

@@ -18,8 +18,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// claimColumns are what is stored of an accepted command. A version that is null is not to be
-// checked.
+// claimColumns are the stored columns of an accepted command. A null version is not checked.
 var claimColumns = pg.RowSet{Name: "claim", Columns: []string{
 	"id uuid", "vehicle_id bigint", "agency_id bigint", "unit text", "action text", "parameters jsonb", "lane text",
 	"instance text", "actor_subject text", "actor_role text", "actor_agency_id bigint", "request_id uuid",
@@ -50,31 +49,31 @@ func claimRow(c *telematics.Command) []any {
 // claimed is the result of a claim.
 type claimed struct {
 	delivery.Claim
-	stale bool // the vehicle's record has another version than the command
-	// err says that there is no such vehicle, or why the occupant of a lane was not found, though
-	// lanes of the same batch were taken.
+	stale bool // the vehicle has another version than the command
+	// There is no such vehicle, or the occupant of the lane could not be read, though other lanes
+	// of the batch were taken.
 	err error
 }
 
 func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.stale }
 
-// claimAttempts bounds how often a lane may be released between the attempt to take it and the read
-// of its occupant. Each time another command had it, so more than two are needed only if many
-// callers settle immediately what they have claimed.
+// claimAttempts limits how often a claim is repeated because the lane was released between the
+// attempt to take it and the read of its occupant. Each time another command had the lane, so more
+// than two are needed only if many callers settle their commands immediately.
 const claimAttempts = 64
 
 var errLaneFlaps = fmt.Errorf("no lane after %d attempts: other commands keep taking it", claimAttempts)
 
-// errStale means that the vehicle's record has another version than the command, and that nothing
-// was written.
+// errStale means that the vehicle has another version than the command, and that nothing was
+// written.
 var errStale = errors.New("the vehicle's record has changed")
 
-// Claim writes an accepted command with its idempotency key, and takes its lane, in one step. The
-// command is on disk when it returns [LAW-1]. If the cached record of the vehicle by which its
-// order was accepted is out of date, Claim removes it from the cache, has the order accepted anew,
-// and claims the command that accept returns. That was accepted a moment ago, so it is not checked
-// again: a record that changes all the time delays no command. If the context ends before Claim
-// returns, the command may be open.
+// Claim writes the row of an accepted command with its idempotency key, and takes its lane, in one
+// step. The row is on disk when it returns [LAW-1]. If the order was accepted by an outdated cached
+// vehicle, Claim removes that from the cache, calls accept, and claims the command that accept
+// returns. That was accepted a moment ago, so its version is not checked: a vehicle that changes
+// all the time delays no command. If the context ends before Claim returns, the command may be
+// open.
 func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := s.claimVersion(ctx, command)
 	switch {
@@ -84,7 +83,7 @@ func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept f
 		}
 		return claim, nil
 	case !errors.Is(err, errStale):
-		// It was not confirmed; and the next order fails before it claims.
+		// The cached vehicle was not confirmed; without it, the next order fails before it claims.
 		s.cache.Forget(command.Vehicle)
 		return claim, err
 	}
@@ -97,8 +96,8 @@ func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept f
 	return s.claimVersion(ctx, &accepted)
 }
 
-// claimVersion claims a command. One that has a version is refused with errStale unless its
-// vehicle's record has that version, too, by a read that is not older than the claim.
+// claimVersion claims a command. A command with a version is refused with errStale unless its
+// vehicle has that version, too, by a read that is not older than the claim.
 func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	claim, err := s.claims.Do(ctx, c)
 	for range claimAttempts - 1 {
@@ -123,7 +122,7 @@ func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delive
 	return claim.Claim, unavailable.Wrap("claim lane", cmp.Or(err, claim.err))
 }
 
-// claim takes the lanes that are free, and finds the occupants of the others.
+// claim takes the lanes that are free, and reads the occupants of the others.
 func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]claimed, error) {
 	decided, err := s.takeLanes(ctx, commands)
 	if err != nil {
@@ -150,23 +149,23 @@ func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]cl
 	return results, nil
 }
 
-// takeLanes stores the commands whose lanes are free [LAW-5] and returns their numbers, with
-// what Postgres's clock says then, and which are stale, or for no vehicle that there is. Of the
-// others the lanes are taken.
+// takeLanes stores the commands whose lanes are free [LAW-5]. It returns their numbers with the
+// time by Postgres's clock, and the commands that are stale or whose vehicle does not exist. The
+// lanes of commands that are not in the result are occupied.
 //
-// Claims of one vehicle go one after another, whichever instance makes them: each
-// draws its number only when it holds the vehicle. Otherwise one could draw a number,
-// wait for the lane, and take it after a command with a greater number has come and gone.
+// Claims of one vehicle are serialised over all instances: each draws its number only when it holds
+// the lock of the vehicle's row. Otherwise one could draw a number, wait for the lane, and take it
+// after a command with a greater number was claimed and settled.
 //
-// What of a record stands with the vehicle is looked at as it is once the vehicle is held, and what
-// stands with its unit as it was when the statement began: as true as if it had been read before. A
-// command that passed has a unit, so a vehicle without one has no version.
+// The version is computed from the vehicle's row as it is once that is locked, and from the unit's
+// row as it was when the statement began, which is as good as a read before the claim. An accepted
+// command has a unit, so a vehicle without one has no version.
 //
-// All vehicles are held, in order, before the first row is inserted: to sort them takes them all.
-// Where several want one lane, the first has it.
+// All vehicles are locked, in order, before the first row is inserted, since sorting needs all of
+// them. Of several commands for one lane, the first gets it.
 //
-// A key that is in use fails the statement, which then has done nothing. Keys are inserted
-// in order, so that no two batches can wait for each other.
+// A key that is in use fails the whole statement. Keys are inserted in order, so that no two
+// batches can wait for each other.
 func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (map[telematics.CommandID]claimed, error) {
 	rows := make([][]any, len(commands))
 	kind := claimKind{one: len(commands) == 1}
@@ -253,7 +252,7 @@ type vehicleLane struct {
 	lane    telematics.Lane
 }
 
-// occupants returns the open commands in the lanes that others were refused.
+// occupants returns the open commands in the lanes of refused commands.
 func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) (map[vehicleLane]*telematics.Command, error) {
 	if len(refused) == 0 {
 		return nil, nil
@@ -279,7 +278,8 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) (m
 	return occupants, nil
 }
 
-// addAwaiting adds, where none is open in the lane of a unit, the command whose answer it awaits.
+// addAwaiting adds, for each unit lane without an open command, the command whose answer the unit
+// awaits.
 func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, occupants map[vehicleLane]*telematics.Command) error {
 	for _, c := range refused {
 		lane := vehicleLane{c.Vehicle, c.Lane}
@@ -297,8 +297,8 @@ func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, 
 	return nil
 }
 
-// AwaitingAnswer returns the command of a unit that awaits its answer: of a unit whose answers name
-// no command there is one at most, since Claim gives no other the lane meanwhile.
+// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name no
+// command has one at most, since Claim claims no other for it meanwhile.
 func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
 	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`, string(unit))
 	if err != nil || len(found) == 0 {
@@ -307,8 +307,8 @@ func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telem
 	return found[0], true, nil
 }
 
-// AnsweredBefore returns the command that a unit whose answers name none has answered last, before
-// the given one.
+// AnsweredBefore returns the latest answered command before the given one, to a unit whose answers
+// name no command.
 func (s *Store) AnsweredBefore(ctx context.Context, c telematics.Command) (telematics.Command, bool, error) {
 	found, err := selectCommands(ctx, s.db.Prepared, `
 		select `+commandColumns+` from commands

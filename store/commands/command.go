@@ -53,8 +53,8 @@ type commandRow struct {
 	Retransmitted pq.Int64Array `db:"retransmitted_ms"`
 }
 
-// commandColumns names the columns that a commandRow has: a newer version of the
-// program may have added others.
+// commandColumns are the columns of a commandRow, by name: a newer version of the program may have
+// added others.
 const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lane, seq, instance,
 	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, overruled, attempts,
 	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id, assurance, answer_by, retransmitted_ms`
@@ -107,7 +107,7 @@ func decodeRetransmitted(offsets []int64, sentAt time.Time) []time.Time {
 	return times
 }
 
-// The change that a command made is stored in the form in which its unit reported it.
+// The change that a command caused is stored as a report of protocol v1.
 func encodeReported(r *telematics.Report) json.RawMessage {
 	if r == nil {
 		return nil
@@ -126,8 +126,8 @@ func decodeReported(message *string) (*telematics.Report, error) {
 	return &report, nil
 }
 
-// recorded is a query of commands, wherever they are: open and settled within a day, or settled
-// before.
+// recorded returns a query of commands in both tables: commands has the open ones and those settled
+// within a day, settled_commands the others.
 func recorded(where string) string {
 	return `(select ` + commandColumns + ` from commands ` + where + `)
 		union all (select ` + commandColumns + ` from settled_commands ` + where + `)`
@@ -166,8 +166,8 @@ func (s *Store) VehicleCommands(ctx context.Context, vehicle telematics.VehicleI
 	return commands, unavailable.Wrap("read the vehicle's commands", err)
 }
 
-// Updates returns those of the commands that are not open any more, and of the unanswered ones also
-// those that a unit has received.
+// Updates returns the given commands that are settled, and of the unanswered ones also those that
+// their units have received.
 func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
 	if len(unanswered)+len(received) == 0 {
 		return nil, nil
@@ -180,9 +180,9 @@ func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.C
 	return commands, unavailable.Wrap("read updates of commands", err)
 }
 
-// Overdue returns up to limit open commands with a deadline before an instant, the
-// longest overdue first. The instant counts at most up to Postgres's own time: a process
-// whose clock is ahead must not end what others still wait for.
+// Overdue returns up to limit open commands whose deadline is before the given time and before
+// Postgres's time, the longest overdue first: a process whose clock is ahead must not settle
+// commands that others still wait for.
 func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
 	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, `
 		select `+commandColumns+` from commands

@@ -27,7 +27,7 @@ func (r haltRow) halt() telematics.Halt {
 	return telematics.Halt{Agency: telematics.AgencyID(r.AgencyID), Why: r.Why, By: r.By, Since: r.Since.UTC()}
 }
 
-// HaltStore is the halts of agencies in Postgres. It is safe for concurrent use.
+// HaltStore stores the halts of agencies in Postgres. It is safe for concurrent use.
 type HaltStore struct{ DB *pg.DB }
 
 // Halts returns the halts in force, that of all agencies first.
@@ -36,8 +36,8 @@ func (k HaltStore) Halts(ctx context.Context) (telematics.Halts, error) {
 	return halts, unavailable.Wrap("read halts", err)
 }
 
-// Halt puts a halt in force, and returns it as it is then. A halt that is in force already for the
-// same reason stays as it is, and adds no entry to the activity history; another reason replaces
+// Halt puts a halt in force, with its audit log entry, and returns the stored halt. A halt that is
+// in force already for the same reason is not changed, and adds no entry; another reason replaces
 // the former one. It reports false where there is no such agency.
 func (k HaltStore) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
 	row, done, err := k.changeHalts(ctx, `
@@ -52,7 +52,8 @@ func (k HaltStore) Halt(ctx context.Context, h telematics.Halt, by telematics.Au
 	return row.halt(), done, unavailable.Wrap("halt commands", err)
 }
 
-// Effects counts what each of the halts stops now, in their order.
+// Effects counts the vehicles and open commands that each of the halts concerns now, in their
+// order.
 func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telematics.HaltEffect, error) {
 	if len(halts) == 0 {
 		return nil, nil
@@ -84,8 +85,7 @@ func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telem
 	return effects, unavailable.Wrap("count what halts stop", err)
 }
 
-// Resume lifts a halt, with its entry in the activity history. It reports false where there was
-// none.
+// Resume lifts a halt, with its audit log entry. It reports false where there was none.
 func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
 	_, done, err := k.changeHalts(ctx, `
 		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,
@@ -93,8 +93,8 @@ func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, by te
 	return done, unavailable.Wrap("resume commands", err)
 }
 
-// changeHalts runs a change of $1, the agency, and adds its entry to the activity history, in one
-// step.
+// changeHalts runs a change of the halt of $1, the agency, and adds its audit log entry, in one
+// transaction.
 func (k HaltStore) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
 	var row haltRow
 	statement := change + `, recorded as (

@@ -23,7 +23,7 @@ func isKeyTaken(err error) bool {
 	return refusal != nil && refusal.Constraint == keyTaken
 }
 
-// keyRow is what is stored of a key, in addition to what it names.
+// keyRow holds the columns of a key, without the id of its command or bulk.
 type keyRow struct {
 	AgencyID    int64  `json:"key_agency_id"`
 	Subject     string `json:"key_subject"`
@@ -86,8 +86,8 @@ func (s *Store) made(ctx context.Context, k telematics.IdempotencyKey) (delivery
 	return made, true, nil
 }
 
-// free frees the key of a command that was settled by a program that does not know of keys:
-// an instance of an older version, or one whose settlement came between our two reads.
+// free frees the key of a command that was not executed, where its settlement did not: an instance
+// of an older version settled it, or it was settled between our two reads.
 func (s *Store) free(ctx context.Context, id telematics.CommandID) error {
 	_, err := s.db.Pool.ExecContext(ctx, `delete from idempotency_keys where command_id = $1`, id)
 	return err

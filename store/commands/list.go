@@ -15,7 +15,8 @@ import (
 	"motorpool/telematics"
 )
 
-// List returns the commands of a query, newest first. Their ids are the positions in the page.
+// List returns the commands of a query, newest first. The ids of commands are the cursor of the
+// pages.
 func (s *Store) List(ctx context.Context, q telematics.CommandQuery) ([]telematics.Command, error) {
 	if !pg.Searchable(q.Actor) {
 		return nil, nil
@@ -29,8 +30,8 @@ func (s *Store) List(ctx context.Context, q telematics.CommandQuery) ([]telemati
 }
 
 // listStatement returns the statement of a query, empty where nothing can match. Each part of it
-// finds its rows by an index in their order, and reads a page at most: of each state separately,
-// since the indexes of agencies and actors have the state before the id.
+// reads at most a page of rows, in the order of an index: each state separately, since the indexes
+// of agencies and actors have the state before the id.
 func listStatement(q telematics.CommandQuery) (query string, args []any) {
 	parameter := func(value any) string {
 		args = append(args, value)
@@ -59,8 +60,8 @@ func listStatement(q telematics.CommandQuery) (query string, args []any) {
 		where("requested_at < ", *pg.Timestamp(q.To))
 		where("id < ", leastID(q.To.Add(idTolerance)))
 	}
-	// By the index of the vehicle, whatever the planner believes of the page: a vehicle has few
-	// commands, and none of a rare kind among the newest of all vehicles.
+	// Forces the index of the vehicle, which the planner might not choose because of the limit: a
+	// vehicle has few commands, and none of a rare kind among the newest of all vehicles.
 	order := "id desc"
 	if q.Vehicle != 0 {
 		order = "coalesce(id, id) desc"
@@ -115,7 +116,7 @@ func stateNames(states []telematics.State) []string {
 	return names
 }
 
-// leastID returns the least id of an instant: see command_id_at.
+// leastID returns the least id of a time: see command_id_at.
 func leastID(at time.Time) (id uuid.UUID) {
 	binary.BigEndian.PutUint64(id[:], uint64(max(0, at.UnixMilli()))<<16)
 	return id

@@ -30,8 +30,9 @@ type noteRow struct {
 	progressRow
 }
 
-// StoreProgress stores how far commands have come. It brings an open one to sent, or received,
-// and never back; of each time the first stays, and of attempts the most.
+// StoreProgress stores when commands were sent and received, and their attempts. It moves an open
+// command to sent or received, and never back. A time that is stored already is kept, and so is a
+// higher number of attempts.
 func (s *Store) StoreProgress(ctx context.Context, notes []delivery.Note) error {
 	for batch := range slices.Chunk(notes, s.db.MaxBatch()) {
 		if err := s.note(ctx, batch); err != nil {

@@ -8,25 +8,25 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// MinMonths is how many whole months of commands are kept at least: for that time an answer may
-// still settle a command whose result is unknown.
+// MinMonths is the least number of whole months for which commands are kept: for that time an
+// answer may still settle a command whose outcome is unknown.
 const MinMonths = 3
 
 // pruneBatch is how many rows one statement removes.
 const pruneBatch = 1000
 
-// Pruned is what was removed.
+// Pruned is the result of Prune.
 type Pruned struct {
-	Before time.Time  // what is older
+	Before time.Time  // older commands were removed
 	Months []pg.Month // of commands
-	// Rows of other tables: orders to many vehicles, and answers to commands that were not on
-	// record.
+	// Rows of other tables: orders to many vehicles, and answers to unrecorded commands.
 	Bulks, Unrecorded int64
 }
 
-// Prune removes the commands that were settled before the last months, with what belongs to them.
-// Commands that are still in the table commands stay, such as open ones. The database's role must
-// own the tables. With dryRun nothing is removed, and rows of other tables are not counted.
+// Prune removes settled commands that are older than the given number of months, with the rows that
+// belong to them. Commands that are still in the table commands stay, such as open ones. The
+// database's role must own the tables. With dryRun nothing is removed, and rows of other tables are
+// not counted.
 func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, err error) {
 	defer func() { err = pg.NeedsOwner(err) }()
 	if p.Before, err = db.KeepSince(ctx, max(months, MinMonths)); err != nil {
@@ -63,8 +63,7 @@ func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, e
 	return p, nil
 }
 
-// removeAll runs a statement that removes up to a batch of rows that are older than an instant,
-// until none is left.
+// removeAll repeats a statement that removes up to pruneBatch old rows, until none is left.
 func removeAll(ctx context.Context, db *pg.DB, statement string, before time.Time) (removed int64, err error) {
 	for {
 		result, err := db.Pool.ExecContext(ctx, statement, before, pruneBatch)

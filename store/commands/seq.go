@@ -23,7 +23,7 @@ type Numbering struct {
 // Numbers is the sequence that numbers commands. It is safe for concurrent use.
 type Numbers struct{ DB *pg.DB }
 
-// Read reads the state of the sequence, and changes nothing.
+// Read returns the state of the sequence. It draws no number.
 func (n Numbers) Read(ctx context.Context) (Numbering, error) {
 	var row struct {
 		Numbering
@@ -39,9 +39,9 @@ func (n Numbers) Read(ctx context.Context) (Numbering, error) {
 	return row.Numbering, unavailable.Wrap("read the numbering of commands", err)
 }
 
-// Raise raises the sequence that numbers commands, where that was not done since Postgres started
-// or was promoted, or always. It returns the number that the sequence had, and the one that it has;
-// zero: it was not raised. It is safe while commands are numbered.
+// Raise raises the sequence that numbers commands, unless that was done since Postgres started or
+// was promoted; with always, also then. It returns the numbers of the sequence before and after,
+// both zero where it was not raised. It may run while commands are claimed.
 func (n Numbers) Raise(ctx context.Context, always bool) (before, after int64, err error) {
 	err = n.DB.Pool.QueryRowxContext(ctx, `select was, is_now from raise_commands_seq($1)`, always).Scan(&before, &after)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -29,8 +29,8 @@ func mayHaveMoved(s *delivery.Settlement) bool {
 		time.Since(time.Unix(s.Command.Time().UnixTime())) > maybeMovedAfter
 }
 
-// settleMoved settles those commands that have moved and that the lifecycle still lets settle. They
-// return to the table commands first, in the same transaction.
+// settleMoved settles the commands that have moved, where the lifecycle still allows it. They are
+// first moved back to the table commands, in the same transaction.
 func (s *Store) settleMoved(ctx context.Context, settlements []*delivery.Settlement) ([]*telematics.Command, error) {
 	ids, units, states := make([]uuid.UUID, len(settlements)), make([]string, len(settlements)), make([]string, len(settlements))
 	for i, late := range settlements {

@@ -15,10 +15,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Settle applies what the lifecycle allows, and adds its audit log
-// entry, in one step [LAW-3] [LAW-9]. It reports false, without a command,
-// where the command is unknown, was sent to another unit, or may not enter the state
-// any more.
+// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in one
+// step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not exist, was
+// sent to another unit, or may not enter the state any more.
 func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*telematics.Command, bool, error) {
 	settled, err := s.settlements.Do(ctx, &settlement)
 	if err == nil && settled == nil && mayHaveMoved(&settlement) {
@@ -27,9 +26,9 @@ func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*te
 	return settled, settled != nil, unavailable.Wrap("settle command", err)
 }
 
-// settle applies settlements in their order, and returns the commands that changed, nil where
-// nothing did. One statement sees a row once, so a command that comes again waits for the next
-// round. All rounds are one transaction: a batch that fails must have done nothing.
+// settle applies settlements in their order, and returns the changed commands, nil where none
+// changed. One statement can change a row only once, so a further settlement of a command waits for
+// the next round. All rounds are one transaction: a batch that fails must have done nothing.
 func (s *Store) settle(ctx context.Context, settlements []*delivery.Settlement) ([]*telematics.Command, error) {
 	split := rounds(settlements)
 	if len(split) == 1 {
@@ -61,7 +60,7 @@ func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*delivery
 	return settled, nil
 }
 
-// rounds splits settlements, by their places, so that each round names a command once.
+// rounds splits settlements, by their indexes, so that each round has a command once.
 func rounds(settlements []*delivery.Settlement) [][]int {
 	var split [][]int
 	met := map[telematics.CommandID]int{}
@@ -98,8 +97,8 @@ func settlementRow(s *delivery.Settlement) []any {
 	}
 }
 
-// allowed lists what the lifecycle allows, as an array of Postgres: a state, a space, and one that
-// may follow [LAW-3].
+// allowed lists the transitions of the lifecycle, as an array of Postgres: a state, a space, and a
+// state that may follow [LAW-3].
 var allowed = transitions()
 
 func transitions() string {
@@ -112,8 +111,8 @@ func transitions() string {
 	return `{"` + strings.Join(pairs, `","`) + `"}`
 }
 
-// settleEach applies settlements of different commands and returns the commands that
-// changed. Those of several are locked by id, so that no two batches can wait for each other.
+// settleEach applies settlements of different commands and returns the changed commands. Several
+// rows are locked in the order of their ids, so that no two batches can wait for each other.
 func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
 	kind := settleKind{one: len(settlements) == 1, known: true}
 	rows := make([][]any, len(settlements))
@@ -151,7 +150,8 @@ func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows []
 	return changed, err
 }
 
-// changedRow is what a settlement of a known command may have changed, and does not say itself.
+// changedRow holds the columns that a settlement of a known command may have changed to values that
+// are not in the settlement.
 type changedRow struct {
 	id                              uuid.UUID
 	late, overruled                 bool
@@ -185,10 +185,10 @@ func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, erro
 // time: Postgres sets up each part of a plan.
 type settleKind struct {
 	one bool // command
-	// Only what may have changed, and is not in the settlements, is returned: most of the rest
-	// takes longer to read than to write.
+	// The statement returns only columns that may have changed, and are not in the settlements:
+	// most others take longer to read than to write.
 	known bool
-	frees bool // there may be keys that are free now
+	frees bool // some commands were not executed, which frees their keys
 }
 
 var settleStatements = func() map[settleKind]string {
@@ -207,8 +207,9 @@ var settleStatements = func() map[settleKind]string {
 func (k settleKind) statement() string {
 	source, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
 	if k.one {
-		// The update waits for the transaction that changes it, and looks at it anew; for whom it
-		// need not wait, nothing it wants is possible later, either.
+		// The update waits for a concurrent transaction that changes the row, and checks the state
+		// again after it. Where it does not wait, the state it saw allows nothing, and no later
+		// state does.
 		source, from, state = settlementColumns.One(), `settlement as s`, `c.state`
 	}
 	text := `with ` + source + `, settled as (

@@ -1,5 +1,5 @@
-// Package commands is the record of commands in Postgres: claims, settlements, progress, commands
-// for many vehicles, idempotency keys, halts, and the numbers of commands.
+// Package commands stores commands in Postgres: claims, settlements, progress, orders to many
+// vehicles, idempotency keys, halts, and the numbers of commands.
 package commands
 
 import (
@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Store is the record of commands. It is safe for concurrent use.
+// Store stores commands in Postgres. It is safe for concurrent use.
 type Store struct {
 	db    *pg.DB
 	cache Cache
@@ -21,16 +21,16 @@ type Store struct {
 	unrecorded      *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]
 }
 
-// Cache holds the records of vehicles by which orders are accepted. A claim finds out whether one
-// is out of date.
+// Cache holds the vehicles by which orders are accepted. A claim detects whether a cached one is
+// out of date.
 type Cache interface {
-	// Confirm reports that the record of a vehicle has a version now.
+	// Confirm notes that a vehicle has the given version now.
 	Confirm(telematics.VehicleID, int64)
 	// Forget removes a vehicle.
 	Forget(telematics.VehicleID)
 }
 
-// New returns the record of commands of a database.
+// New returns the store of the commands in a database. It does no I/O.
 func New(db *pg.DB, cache Cache) *Store {
 	s := &Store{db: db, cache: cache}
 	s.claims = pg.NewBatcher(db, s.claim)

@@ -12,16 +12,16 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// unconfirmed is of commands c that a report can still settle or contradict. The first line is that
-// of the index commands_unconfirmed. A later command of the lane may have caused what is reported
-// since.
+// unconfirmed is the condition for commands c that a report can still settle or contradict. Its
+// first line is that of the index commands_unconfirmed. A later command of the lane may have caused
+// what is reported since.
 const unconfirmed = `c.state = 'unknown' and c.assurance & 224 = 32
 	and c.sent_at is not null
 	and not exists (select from commands later where later.vehicle_id = c.vehicle_id and later.lane = c.lane and later.seq > c.seq)`
 
-// Unconfirmed returns up to limit commands with a deadline after an instant that have ended as
-// unknown, and that a report can still settle or contradict: by their deadlines and ids, those
-// behind the given one.
+// Unconfirmed returns up to limit commands with a deadline after since that ended as unknown, and
+// that a report can still settle or contradict. They are ordered by deadline and id, and come after
+// the given one.
 func (s *Store) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
 	if behind.Deadline.Before(since) {
 		behind.Deadline, behind.ID = since, uuid.Max
@@ -35,10 +35,10 @@ func (s *Store) Unconfirmed(ctx context.Context, since time.Time, behind telemat
 	return commands, unavailable.Wrap("read unconfirmed commands", err)
 }
 
-// Conclude applies what a report says of an unconfirmed command: Succeeded settles it as a late
-// answer does, and Unknown records that the report contradicts it. It reports false, without a
-// command, where it is not unconfirmed any more. The report must have been read before: that there
-// is no later command yet shows that none has caused it.
+// Conclude applies to an unconfirmed command what a report has shown: Succeeded settles it as a
+// late answer does, and Unknown records that the report contradicts it. It reports false, without a
+// command, where the command is not unconfirmed any more. The report must have been read before the
+// call: then the absence of a later command shows that none has caused it.
 func (s *Store) Conclude(ctx context.Context, finding delivery.Settlement) (*telematics.Command, bool, error) {
 	if finding.State == telematics.Unknown {
 		return s.contradict(ctx, finding.Command)

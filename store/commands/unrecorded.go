@@ -24,9 +24,9 @@ type unrecordedRow struct {
 	Outcome    string     `json:"outcome"`
 }
 
-// StoreUnrecorded writes an answer down where its command is not on record and its unit has a
-// vehicle: once, with its audit log entry, and no more than delivery.MaxUnrecorded of a unit within
-// an hour, or a few more where instances do so at the same moment.
+// StoreUnrecorded stores an answer whose command is not in the database and whose unit has a
+// vehicle: once, with its audit log entry. It stores at most delivery.MaxUnrecorded of a unit
+// within an hour, or a few more where several instances do so at the same moment.
 func (s *Store) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
 	result, err := s.unrecorded.Do(ctx, u)
 	return result, unavailable.Wrap("store an answer to an unrecorded command", err)

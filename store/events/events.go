@@ -1,5 +1,5 @@
-// Package events is the log of what has changed, in streams of Redis that all instances write and
-// follow: one, or in a Redis Cluster several, each of which has the events of some vehicles.
+// Package events is the event log, in streams of Redis that all instances write and follow: one, or
+// in a Redis Cluster several, each of which has the events of some vehicles.
 //
 // A place in the log is the id of an entry of each stream. The events after it are complete if and
 // only if those entries are still there: a stream that was emptied, or cut off beyond the place,
@@ -21,43 +21,44 @@ import (
 	"motorpool/telematics"
 )
 
-// eventsKey is the stream of events; of several, what the name of each begins with. Its ids grow;
-// entries leave it at its old end only.
+// eventsKey is the key of the stream of events, or the prefix of the keys of several. The ids of
+// entries grow; entries are removed at the old end only.
 const eventsKey = "motorpool:events"
 
 const (
-	// streams is over how many streams a Redis Cluster has the events: at most as many masters
-	// carry them. Half: two of six masters, say, have twice the load. Double: ids are twice as
-	// long, 300 bytes with each event that is sent.
+	// streams is the number of streams in a Redis Cluster: at most that number of masters has them.
+	// Half: two of six masters, say, have twice the load. Double: ids are twice as long, 300 bytes
+	// with each event that is sent.
 	streams = 8
-	// eventsKept is about how many events can be read again: at about 400 bytes each, 40 MB of
-	// Redis, and a quarter of an hour of a fleet that has 100 events a second.
+	// eventsKept is about the number of events that can be read again: at about 400 bytes each, 40
+	// MB of Redis, and a quarter of an hour of a fleet that has 100 events a second.
 	eventsKept = 100_000
 	// keptFor is about how long an event can be read again, where they are fewer. Half: a
 	// subscriber that was disconnected for longer reads anew what it shows; double: positions of
 	// vehicles are in Redis for longer.
 	keptFor = time.Hour
-	// trimEvery is between two removals of what is older. Half: more requests; double: it is there
+	// trimEvery is the interval of removals of older events. Half: more requests; double: they stay
 	// for a minute more.
 	trimEvery = time.Minute
-	// unusedFor is how long a stream stays to which nothing is added. It outlives a quiet night: a
-	// stream that goes resets all subscribers.
+	// unusedFor is the expiry of a stream without new events. It is longer than a quiet night: the
+	// loss of a stream resets all subscribers.
 	unusedFor = 24 * time.Hour
-	// followPace is between two readings while events come, so that a reading brings several.
+	// followPace is the pause between two reads while events come, so that a read returns several.
 	followPace = 20 * time.Millisecond
-	// followPage bounds one reading, and with it the time for which Redis serves no other client.
+	// followPage limits the events of one read, and so the time for which Redis serves no other
+	// client.
 	followPage = 1000
-	// blockFor is how long Redis waits for the next event before it answers.
+	// blockFor is how long Redis waits for the next event before it replies.
 	blockFor = 500 * time.Millisecond
 )
 
-// Log is the log of events. It is safe for concurrent use.
+// Log is the event log. It is safe for concurrent use.
 type Log struct {
 	db   *redis.DB
 	keys []string // of the streams
 
 	mu      sync.Mutex
-	trimmed []time.Time // when each stream was last rid of what is too old
+	trimmed []time.Time // when each stream was last trimmed
 }
 
 // New returns the log in Redis.
@@ -73,14 +74,14 @@ func New(db *redis.DB) *Log {
 // streamOf returns the stream of an event.
 func (l *Log) streamOf(e *telematics.Event) int { return int(uint64(e.Vehicle) % uint64(len(l.keys))) }
 
-// Publish adds events, those of one vehicle in their order. It returns those that were not added,
-// and why: of each stream all, or none.
+// Publish appends events, those of one vehicle in their order. It returns those that were not
+// appended, with the error: all events of a stream, or none of them.
 func (l *Log) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
 	rows := make([][][]byte, len(l.keys))
 	for i := range events {
 		row, err := encodeEvent(&events[i])
 		if err != nil {
-			return events, unavailable.Wrap("tell events", err)
+			return events, unavailable.Wrap("publish events", err)
 		}
 		stream := l.streamOf(&events[i])
 		rows[stream] = append(rows[stream], row)
@@ -99,10 +100,10 @@ func (l *Log) Publish(ctx context.Context, events []telematics.Event) ([]telemat
 			missing = append(missing, events[i])
 		}
 	}
-	return missing, unavailable.Wrap("tell events", errors.Join(failures...))
+	return missing, unavailable.Wrap("publish events", errors.Join(failures...))
 }
 
-// add adds rows to a stream: all of them, or none.
+// add appends rows to a stream: all of them, or none.
 func (l *Log) add(ctx context.Context, stream int, rows [][]byte) error {
 	key := l.keys[stream]
 	if _, err := l.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
@@ -132,8 +133,8 @@ func (l *Log) isTrimDue(stream int) bool {
 	return due
 }
 
-// trim removes what is too old. The newest of it stays: a follower may stand there, where nothing
-// was added for long.
+// trim removes events that are older than keptFor, except the newest of them: the place of a
+// follower may be there, where nothing was added for long.
 func (l *Log) trim(ctx context.Context, key string) error {
 	until := fmt.Sprint(time.Now().Add(-keptFor).UnixMilli())
 	old, err := l.db.Client.XRevRangeN(ctx, key, until, "-", 1).Result()
@@ -143,9 +144,9 @@ func (l *Log) trim(ctx context.Context, key string) error {
 	return l.db.Client.XTrimMinIDApprox(ctx, key, old[0].ID, 0).Err()
 }
 
-// After returns up to limit events after a place, oldest first for each vehicle, and none after
-// another place, until; empty: all there are. It reports false where the log cannot say, or cannot
-// say any more, what came after the place.
+// After returns up to limit events after the place id, and none after the place until (empty: no
+// bound), oldest first for each vehicle. It reports false where id is no place in this log, or the
+// events after it are not complete any more.
 func (l *Log) After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error) {
 	at, ok := l.parsePlace(id)
 	if !ok {
@@ -177,14 +178,15 @@ func (l *Log) After(ctx context.Context, id, until string, limit int) ([]telemat
 	return at.through(found[:min(limit, len(found))]), true, nil
 }
 
-// errLost means that a stream does not have the entry any more that was read last.
+// errLost means that the entry that was read last is not in its stream any more.
 var errLost = errors.New("the place in the log of events is lost")
 
-// Follow calls begin with up to recent latest events, at least one, and then next with what
-// follows, without a gap, until the context ends. It also calls next with none, at least once a
-// second, as long as Redis answers, in a cluster all masters. Where the log has lost the place, it
-// calls begin again. Calls come one after another. While Redis is unavailable it keeps trying;
-// where some masters of a cluster are, it goes on with what the others have.
+// Follow calls begin with the latest events, at least one and up to recent, and then next with all
+// later events, without a gap. It blocks until the context ends, and returns nil. It also calls
+// next with no events, at least once a second, while Redis replies (in a cluster, all masters).
+// Where the log has lost the place, it calls begin again. The calls are not concurrent. While Redis
+// is unavailable it retries; where some masters of a cluster are, it continues with the events of
+// the others.
 func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
 	l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
 		for {
@@ -241,14 +243,14 @@ func (l *Log) followFrom(ctx context.Context, at place, next func([]telematics.E
 	}
 }
 
-// page is what followed in one stream.
+// page is the result of a read of one stream.
 type page struct {
 	stream  int
 	entries []entry
 }
 
-// followStream reads a stream page by page, until Redis fails. It calls heard each time that Redis
-// has answered. Where nothing came for a while, the page is empty.
+// followStream reads a stream page by page, until Redis fails. It calls heard after each reply of
+// Redis. Where no event came for blockFor, it sends an empty page.
 func (l *Log) followStream(ctx context.Context, stream int, from *entryID, heard func(), pages chan<- page) error {
 	key := l.keys[stream]
 	for {
@@ -287,8 +289,8 @@ func (l *Log) followStream(ctx context.Context, stream int, from *entryID, heard
 	}
 }
 
-// latest returns about the n latest events, no more and at least one, and the place after them. An
-// empty stream is given its first entry: there must be a place to go on from.
+// latest returns up to about n latest events, at least one, and the place after them. It adds a
+// first entry to an empty stream, since a place needs one.
 func (l *Log) latest(ctx context.Context, n int) ([]telematics.Event, place, error) {
 	each := n/len(l.keys) + 1
 	streams, err := l.newest(ctx, each+1)
@@ -334,7 +336,7 @@ func (l *Log) newest(ctx context.Context, n int) ([][]entry, error) {
 	return streams, nil
 }
 
-// await returns when there is an event after an entry, or false after a while without one.
+// await blocks until there is an event after an entry, or returns false after blockFor.
 func (l *Log) await(ctx context.Context, key string, at entryID) (bool, error) {
 	// The library would wait longer for a server that is gone.
 	ctx, cancel := context.WithTimeout(ctx, blockFor+redis.PingAfter)

@@ -40,7 +40,7 @@ func later(i, j entryID) entryID {
 // place is a place in the log: the last entry before it, of each stream.
 type place []entryID
 
-// parsePlace reports false for what is no place in this log.
+// parsePlace reports false for a text that is no place in this log.
 func (l *Log) parsePlace(s string) (place, bool) {
 	ids := strings.Split(s, ".")
 	if len(ids) != len(l.keys) {
@@ -64,7 +64,8 @@ func (p place) String() string {
 	return strings.Join(ids, ".")
 }
 
-// through moves behind entries, and returns their events, each with the place after it as its id.
+// through moves the place past entries, and returns their events, each with the place after it as
+// its id.
 func (p place) through(entries []entry) []telematics.Event {
 	events := make([]telematics.Event, len(entries))
 	for i, e := range entries {

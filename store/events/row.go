@@ -123,8 +123,8 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 	return row
 }
 
-// bySize separates the fields that an event carries from those that are too large for one. Only
-// lists and objects can be too large.
+// bySize separates fields that are too large for an event from the others. Only lists and objects
+// can be too large.
 func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []telematics.Field, err error) {
 	for field, reading := range fields {
 		switch reading.Value.(type) {
@@ -147,8 +147,8 @@ func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []tele
 	return small, large, nil
 }
 
-// decodeEvents makes an entry that this version of the program cannot read a reset: subscribers
-// must learn that there was something.
+// decodeEvents returns a reset for an entry that this version of the program cannot decode:
+// subscribers must learn that they miss an event.
 func decodeEvents(entries []goredis.XMessage) []telematics.Event {
 	events := make([]telematics.Event, len(entries))
 	for i, entry := range entries {
@@ -226,7 +226,7 @@ func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics
 	return c, err
 }
 
-// millis is an instant in milliseconds since the epoch; zero: never.
+// millis returns a time in milliseconds since the epoch; zero: never.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -5,7 +5,7 @@
 //	call ──┘     ▲           │
 //	             └── the next batch takes what has queued
 //
-// While much comes, batches pause before the next one: more requests share it, which saves the
+// Under load there is a pause before the next batch: more requests share it, which saves the
 // servers more than the pause costs the callers.
 package groupcommit
 
@@ -34,7 +34,7 @@ type Batcher[Req, Res any] struct {
 // Call is a request whose result is awaited later.
 type Call[Req, Res any] struct {
 	req  Req
-	done chan result[Res] // buffered: a caller may have left
+	done chan result[Res] // buffered: the caller may not wait any more
 }
 
 type result[Res any] struct {
@@ -43,8 +43,8 @@ type result[Res any] struct {
 }
 
 const (
-	// Requests in a batch from which on much comes; a choice. 3: with four commands in flight a
-	// command takes 0.4 ms more. 8: with 20,000 waiting, batches have 3 to 5, and none pauses.
+	// Requests in a batch from which on there is a pause; a choice. 3: with four commands in flight
+	// a command takes 0.4 ms more. 8: with 20,000 waiting, batches have 3 to 5, and none pauses.
 	pauseFrom = 4
 	// Pause after such a batch. 2 ms: with 256 in flight 1.04 of the throughput without a pause,
 	// not 1.07. Double: with 16 in flight, a command takes 4 ms more than now.
@@ -66,8 +66,8 @@ func New[Req, Res any](limits Limits, run func(context.Context, []Req) ([]Res, e
 	return &Batcher[Req, Res]{run: run, limits: limits}
 }
 
-// Do returns the result of one request. A caller whose context ends first does not
-// learn the result: a request that was still queued is not made, one that is running is.
+// Do runs one request, and blocks until it has the result or the context ends. In the latter case a
+// request that is still queued is withdrawn, and one that is running goes on.
 func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	if err := ctx.Err(); err != nil {
 		return *new(Res), err
@@ -75,7 +75,7 @@ func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	return b.Wait(ctx, b.Begin(req))
 }
 
-// Begin starts a request concurrently with its caller, who may wait for the result.
+// Begin queues a request and does not block. The caller may pass the call to Wait.
 func (b *Batcher[Req, Res]) Begin(req Req) *Call[Req, Res] {
 	call, idle := b.enqueue(req)
 	if idle {
@@ -96,7 +96,8 @@ func (b *Batcher[Req, Res]) enqueue(req Req) (call *Call[Req, Res], idle bool) {
 	return call, idle
 }
 
-// Wait returns the result of a call, once.
+// Wait blocks until the call has a result or the context ends, as Do does. Call it once for each
+// call.
 func (b *Batcher[Req, Res]) Wait(ctx context.Context, call *Call[Req, Res]) (Res, error) {
 	select {
 	case result := <-call.done: // even if the context has ended
@@ -161,8 +162,8 @@ func (b *Batcher[Req, Res]) serveBatch(batch []*Call[Req, Res]) {
 	}
 }
 
-// try runs a batch under its own time limit: it serves many callers, so none of
-// their contexts may end it.
+// try runs a batch with a separate timeout: it serves many callers, so none of their contexts may
+// end it. A panic is returned as an error.
 func (b *Batcher[Req, Res]) try(reqs []Req) (results []Res, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.Timeout)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics/samples"
 )
 
-// Config says what is kept.
+// Config configures a Recorder.
 type Config struct {
 	DB   *pg.DB
 	Days int // 0: nothing is written, and what there is is removed
@@ -36,7 +36,7 @@ type Recorder struct {
 	metrics *metrics
 }
 
-// NewRecorder assembles a recorder. What Record takes is written by Run.
+// NewRecorder assembles a recorder. Run writes the samples that Record collects.
 func NewRecorder(c Config) *Recorder {
 	r := &Recorder{db: c.DB, days: c.Days, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	r.metrics = newMetrics(c.Metrics, func() int { return r.sampler.Waiting() })
@@ -46,7 +46,7 @@ func NewRecorder(c Config) *Recorder {
 
 const day = 24 * time.Hour
 
-// Record samples a report of a vehicle. It does not block.
+// Record samples a report of a vehicle. It does no I/O.
 func (r *Recorder) Record(vehicle telematics.VehicleID, agency telematics.AgencyID, p telematics.Powertrain, report *telematics.Report) {
 	if r.days > 0 {
 		r.sampler.Add(vehicle, agency, p, report, time.Now())
@@ -60,15 +60,16 @@ func (r *Recorder) Missed(reports int) {
 	}
 }
 
-// Moved counts reports that were made before their unit came to its vehicle, or that to its agency.
+// Moved counts reports that were made before their unit came to its vehicle, or the vehicle to its
+// agency.
 func (r *Recorder) Moved(reports int) {
 	if r.days > 0 {
 		r.metrics.drop(samples.Moved, reports)
 	}
 }
 
-// Run keeps the partitions, and writes what is sampled, until the context ends, and then what is
-// left, for no longer than one statement may take.
+// Run adds and drops partitions, and writes samples. It blocks until the context ends, and then
+// writes the rest, for no longer than one statement may take. It returns nil.
 func (r *Recorder) Run(ctx context.Context) error {
 	var partitions sync.WaitGroup
 	defer partitions.Wait()
@@ -100,8 +101,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// keepPartitions adds partitions before they begin, and drops those that are too old, until the
-// context ends. It closes ready when they are there.
+// keepPartitions adds partitions before their days begin, and drops those that are too old, until
+// the context ends. It closes ready when the first ones exist.
 func (r *Recorder) keepPartitions(ctx context.Context, ready chan<- struct{}) {
 	for said := false; ; {
 		again := keepEvery
@@ -128,13 +129,14 @@ func (r *Recorder) keepPartitions(ctx context.Context, ready chan<- struct{}) {
 }
 
 // Keep adds the partitions of the days that are kept and of the next ones, and drops the others. It
-// returns how many.
+// returns the numbers of added and dropped partitions.
 func (r *Recorder) Keep(ctx context.Context) (added, dropped int, err error) {
 	err = r.db.Pool.QueryRowContext(ctx, `select added, dropped from keep_telemetry($1, $2)`, r.days, daysAhead).Scan(&added, &dropped)
 	return added, dropped, unavailable.Wrap("keep the partitions of the telemetry history", err)
 }
 
-// Flush writes what is buffered, and puts back what Postgres cannot take now.
+// Flush writes the buffered samples. It puts them back where Postgres is unavailable, and drops and
+// counts samples that Postgres refuses.
 func (r *Recorder) Flush(ctx context.Context) {
 	drained := r.sampler.Drain()
 	// In one order, so that two instances do not wait for each other.
@@ -164,8 +166,8 @@ func (r *Recorder) Flush(ctx context.Context) {
 	}
 }
 
-// statementSize returns how many of sorted samples are written in a statement: those of one day, so
-// that a day without a partition spoils no other.
+// statementSize returns how many of the sorted samples to write in a statement: those of one day,
+// so that a day without a partition fails no other.
 func statementSize(sorted []*samples.Sample) int {
 	n := min(batch, len(sorted))
 	end := sorted[0].Begin.Truncate(day).Add(day)
@@ -175,7 +177,8 @@ func statementSize(sorted []*samples.Sample) int {
 	return n
 }
 
-// isRefused reports whether a statement would fail again: there is no partition.
+// isRefused reports whether a statement would fail again, for example because there is no
+// partition.
 func isRefused(err error) bool {
 	refusal := pq.As(err)
 	return refusal != nil && (refusal.Code.Class() == "22" || refusal.Code.Class() == "23")
@@ -191,7 +194,7 @@ func (r *Recorder) write(ctx context.Context, list []*samples.Sample) error {
 		}
 	}
 	return unavailable.Wrap("write the telemetry history", r.db.Within(ctx, func(tx *sqlx.Tx) error {
-		// No caller waits for it, and nothing follows from it.
+		// No caller waits for the commit, and losing it does no harm.
 		if _, err := tx.ExecContext(ctx, `set local synchronous_commit = off`); err != nil {
 			return err
 		}
@@ -212,8 +215,8 @@ var rows = pg.RowSet{Name: "n", Columns: []string{
 	"signal smallint", "latitude integer", "longitude integer", "locked boolean", "ignition boolean",
 }}
 
-// insert keeps the first value of each field, whichever instance has it. A sample that is stored
-// already writes nothing, nor does one of an interval in which another agency has a sample.
+// insert keeps the first stored value of each field, from any instance. It writes nothing for a
+// sample that is stored already, or of an interval in which another agency has a sample.
 var insert = `
 	with ` + rows.Many() + `
 	insert into telemetry as t (vehicle_id, agency_id, at, after, energy, voltage, speed, signal, latitude, longitude, locked, ignition)

@@ -1,4 +1,4 @@
-// Package idempotency keeps in Postgres what was made under an idempotency key.
+// Package idempotency stores the results of requests with an idempotency key, in Postgres.
 package idempotency
 
 import (
@@ -12,12 +12,11 @@ import (
 	"motorpool/telematics"
 )
 
-// KeptSince is when the oldest key was made that may still be repeated. It is Postgres's time: an
-// instance whose clock is ahead must not free keys that others rely on.
+// KeptSince is the SQL of the time since when keys are in force; older ones have expired. It uses
+// Postgres's clock: an instance whose clock is ahead must not free keys that others rely on.
 var KeptSince = `now() - ` + pg.Interval(telematics.KeptFor)
 
-// Forget removes keys that may not be repeated any more, up to limit of them, and reports whether
-// there may be others.
+// Forget removes up to limit expired keys, and reports whether there may be others.
 func Forget(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	return db.Forget(ctx, "forget idempotency keys", `
 		delete from idempotency_keys
@@ -26,15 +25,15 @@ func Forget(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 			where made_at <= `+KeptSince+` order by made_at limit $1 for update skip locked)`, limit)
 }
 
-// Names is what an idempotency key stands for: one of them.
+// Names is the result that an idempotency key stands for: one of the fields.
 type Names struct {
 	Booking rental.BookingID
 	Method  rental.MethodID
 	Refusal *telematics.Error // a refusal that is to be repeated
 }
 
-// Take stores, as a part of a transaction, what an idempotency key stands for. Where the key
-// is in use it returns what for, and has written nothing; where that was another request it fails
+// Take stores, in a transaction, the result that an idempotency key stands for. Where the key is in
+// use it stores nothing and returns the earlier result; where that is of another request it fails
 // with IdempotencyMismatch. It waits for a concurrent transaction that takes the same key. Without
 // a key it does nothing.
 func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Names) (earlier *Names, err error) {
@@ -71,8 +70,8 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 	return earlier, err
 }
 
-// Find returns what an idempotency key stands for; nil: it is free. Where it stands for another
-// request, it fails with IdempotencyMismatch.
+// Find returns the result that an idempotency key stands for; nil: the key is free. Where it is of
+// another request, it fails with IdempotencyMismatch.
 func Find(ctx context.Context, db sqlx.QueryerContext, key *telematics.IdempotencyKey) (*Names, error) {
 	if key == nil || !pg.Searchable(key.Subject, key.Key) {
 		return nil, nil

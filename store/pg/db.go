@@ -1,5 +1,5 @@
 // Package pg is the connection to Postgres: pools, transactions, prepared statements, row sets and
-// migrations. It knows no table but those of the schema's own upkeep.
+// migrations. It uses no table of the other packages, except to maintain the schema.
 package pg
 
 import (
@@ -25,7 +25,7 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Config says how to reach Postgres.
+// Config configures the connections to Postgres.
 type Config struct {
 	// postgres://user:password@host:port/database?sslmode=…; several servers as
 	// host:port,host:port.
@@ -52,7 +52,7 @@ func (c Config) LogValue() slog.Value {
 		slog.Duration("timeout", c.Timeout), slog.Int("max_batch", c.MaxBatch))
 }
 
-// DB is the connections to Postgres. It is safe for concurrent use.
+// DB holds the connections to Postgres. It is safe for concurrent use.
 type DB struct {
 	config Config
 	Pool   *sqlx.DB // for single statements and transactions
@@ -63,8 +63,8 @@ type DB struct {
 	suitable atomic.Bool // Suitable has found no pooler
 }
 
-// New assembles the connections. They are opened when they are used, so the server may be
-// unavailable at the start. An error says that the address is invalid.
+// New assembles the pools. Connections are opened when they are used, so the server may be
+// unavailable at the start. It returns an error only for an invalid address.
 func New(config Config) (*DB, error) {
 	config = config.withDefaults()
 	config.lives = &restarts{}
@@ -83,10 +83,10 @@ func New(config Config) (*DB, error) {
 	}, nil
 }
 
-// Timeout bounds a statement, and what a caller spends on several.
+// Timeout returns the timeout of one statement, or of several that belong together.
 func (p *DB) Timeout() time.Duration { return p.config.Timeout }
 
-// MaxBatch is how many calls share one statement, at most.
+// MaxBatch returns the most calls that share one statement.
 func (p *DB) MaxBatch() int { return p.config.MaxBatch }
 
 // NewBatcher returns a batcher whose batches run on this database, within its limits.
@@ -103,8 +103,8 @@ func newPool(connector driver.Connector, size int) *sqlx.DB {
 	return db
 }
 
-// connector opens connections, with further settings. timeout bounds a statement and lockTimeout
-// its wait for one lock; zero: no bound.
+// connector returns what opens connections with further settings. timeout bounds a statement and
+// lockTimeout its wait for one lock; zero: no bound.
 func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string) (*sessions, error) {
 	address, err := severalHosts(c.URL)
 	if err != nil {
@@ -151,12 +151,12 @@ func (p *DB) WithoutTimeouts(ctx context.Context, lockTimeout time.Duration) (*s
 	return sqlx.NewDb(sql.OpenDB(connector), "postgres"), nil
 }
 
-// Ping returns nil where Postgres answers.
+// Ping returns nil where Postgres replies.
 func (p *DB) Ping(ctx context.Context) error {
 	return unavailable.Wrap("ping postgres", p.Pool.PingContext(ctx))
 }
 
-// Time returns what Postgres's clock says [LAW-11].
+// Time returns the time of Postgres's clock [LAW-11].
 func (p *DB) Time(ctx context.Context) (time.Time, error) {
 	var now time.Time
 	err := p.Pool.GetContext(ctx, &now, `select clock_timestamp()`)
@@ -168,11 +168,12 @@ func (p *DB) Close() error {
 	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Prepared.close()))
 }
 
-// resolution is that of timestamptz. Instants are cut before they are written:
-// Postgres would round them, into the future half of the time.
+// resolution is that of timestamptz. Times are truncated before they are written: Postgres would
+// round them, half of them into the future.
 const resolution = time.Microsecond
 
-// Timestamp returns an instant as Postgres keeps it; the zero time is null.
+// Timestamp returns a time as Postgres stores it, in UTC and in microseconds; the zero time is
+// null.
 func Timestamp(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -211,11 +212,12 @@ func Deref[T any](v *T) T {
 	return *v
 }
 
-// JSONRecords returns rows as the one parameter that json_to_recordset spreads out:
-// its columns are found by name, may be null and may be lists.
+// JSONRecords returns rows as one parameter for json_to_recordset: its columns are matched by name,
+// may be null and may be lists.
 func JSONRecords(rows any) string { return JSON(rows) }
 
-// JSON encodes what is built of strings, numbers and checked values only.
+// JSON encodes a value that consists of strings, numbers and checked values only. It panics for
+// others.
 func JSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -224,8 +226,8 @@ func JSON(v any) string {
 	return string(b)
 }
 
-// Searchable reports whether Postgres takes a text that came from outside. What it
-// does not take is nowhere to be found.
+// Searchable reports whether Postgres accepts texts from outside as parameters: it refuses zero
+// bytes and invalid UTF-8. No row can match other texts.
 func Searchable(texts ...string) bool {
 	for _, s := range texts {
 		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dialer opens connections. Those to Postgres are such that a server that neither answers nor hangs
-// up does not hold us: the driver itself would wait for as long as the connection stands.
+// dialer opens connections that do not block forever when the server neither replies nor closes the
+// connection: the driver itself has no such timeout.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // DialContext opens a connection.
@@ -27,7 +27,7 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d(ctx, network, address)
 }
 
-// patientDialer opens connections that fail after so much silence.
+// patientDialer opens connections whose reads and writes fail after patience.
 func patientDialer(patience time.Duration) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -57,7 +57,7 @@ func (c patientConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// mortalDialer opens connections that are cut when a context ends.
+// mortalDialer opens connections that are closed when a context ends.
 func mortalDialer(until context.Context) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)

@@ -2,8 +2,8 @@ package pg
 
 import "github.com/lib/pq"
 
-// Splits reports whether an error of a batch may be one member's fault: a value that
-// the database refuses, or a lock that went the wrong way round or was not to be had.
+// Splits reports whether an error of a batch may be the fault of one request: a refused value, a
+// violated constraint, a deadlock, or a lock that was not available.
 func Splits(err error) bool {
 	refusal := pq.As(err)
 	if refusal == nil {

@@ -13,15 +13,15 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// How often, and how many times, an instance asks for the lock of the migrations.
+// How often, and how many times, an instance tries to get the lock of the migrations.
 const (
 	lockEverySeconds = 1
 	lockAttempts     = 300
 )
 
-// All later transactions on a table wait behind a migration that waits for it, behind a
-// backup for hours. So it waits for less than a statement of the service does, and then
-// lets the others pass before it tries again.
+// While a migration waits for the lock of a table, all later transactions on the table wait, too:
+// during a backup for hours. So the migration waits for a shorter time than statements of the
+// service do, and then lets the others run before it tries again.
 const (
 	tablePatience = 250 * time.Millisecond
 	tableAgain    = time.Second
@@ -32,7 +32,7 @@ const (
 // instances may do so concurrently: one migrates under an advisory lock, the others wait
 // for it. It tries to lock a table that is in use repeatedly, for some minutes.
 func (p *DB) Migrate(ctx context.Context) (version int64, err error) {
-	if err := p.Suitable(ctx); err != nil { // a lock that another session holds locks nothing
+	if err := p.Suitable(ctx); err != nil { // with a pooler, another session might hold the lock
 		return 0, err
 	}
 	db, err := p.WithoutTimeouts(ctx, tablePatience)
@@ -68,7 +68,7 @@ func (p *DB) MigrateTo(ctx context.Context, version int64) error {
 	return unavailable.Wrap("migrate postgres", err)
 }
 
-// Version returns the version that the schema has, and the one that this program needs.
+// Version returns the version of the schema, and the version that this program needs.
 func (p *DB) Version(ctx context.Context) (has, needs int64, err error) {
 	provider, err := newProvider(p.Pool.DB)
 	if err != nil {

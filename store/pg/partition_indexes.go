@@ -19,9 +19,9 @@ type missingIndex struct {
 	Method    string `db:"method"` // what follows the table in its definition
 }
 
-// indexPartitions builds what partitions lack of the indexes of their tables, each concurrently
-// with the writing of its partition: Postgres cannot do so for a partitioned table as a whole. A
-// migration adds the index of the table, with "on only". One instance builds.
+// indexPartitions builds the missing indexes of partitions, each concurrently with writes to its
+// partition: Postgres cannot do so for a partitioned table as a whole. A migration adds the index
+// of the table, with "on only". One instance builds at a time.
 func indexPartitions(ctx context.Context, db *sqlx.DB) error {
 	conn, err := db.Connx(ctx)
 	if err != nil {
@@ -29,14 +29,14 @@ func indexPartitions(ctx context.Context, db *sqlx.DB) error {
 	}
 	defer conn.Close()
 	var mine bool
-	// It must not wait: building waits for all that wait.
+	// It must not wait for the lock: building an index waits for all transactions that wait.
 	if err := conn.GetContext(ctx, &mine, `select pg_try_advisory_lock($1)`, partitionIndexLock); err != nil || !mine {
 		return err
 	}
 	defer func() {
 		_, _ = conn.ExecContext(context.WithoutCancel(ctx), `select pg_advisory_unlock($1)`, partitionIndexLock)
 	}() // or with the session
-	// To build waits for older transactions, and holds up none meanwhile.
+	// Building waits for older transactions, and delays none meanwhile.
 	if _, err := conn.ExecContext(ctx, `set lock_timeout = '1min'`); err != nil {
 		return err
 	}

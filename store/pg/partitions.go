@@ -42,17 +42,17 @@ func (p *DB) Months(ctx context.Context, table string) ([]Month, error) {
 	return months, nil
 }
 
-// KeepSince returns the beginning of the first month that is kept, where the current one is and a
-// number of months before it, in UTC by Postgres's clock.
+// KeepSince returns the beginning of the first month to keep, in UTC by Postgres's clock: the
+// current month and the given number of months before it are kept.
 func (p *DB) KeepSince(ctx context.Context, months int) (time.Time, error) {
 	now, err := p.Time(ctx)
 	now = now.UTC()
 	return time.Date(now.Year(), now.Month()-time.Month(months), 1, 0, 0, 0, 0, time.UTC), err
 }
 
-// DropMonths drops the partitions of a table that end at an instant or before, each with a note in
+// DropMonths drops the partitions of a table that end at or before a time, each with a row in
 // history_pruned, and returns them; with dryRun it only returns them. The database's role must own
-// the table. A partition that is being read is tried again for some minutes, and delays no other
+// the table. Where a partition is being read, it tries again for some minutes, and delays no other
 // reader meanwhile.
 func (p *DB) DropMonths(ctx context.Context, table, history string, before time.Time, dryRun bool) ([]Month, error) {
 	months, err := p.Months(ctx, table)
@@ -85,7 +85,8 @@ func (p *DB) DropMonths(ctx context.Context, table, history string, before time.
 }
 
 // WhenFree runs statements that lock whole tables, in one transaction. Where a table is in use it
-// tries again for some minutes, and lets other statements pass meanwhile. No timeout bounds them.
+// tries again for some minutes, and lets other statements run meanwhile. The statements have no
+// timeout but that of the context.
 func (p *DB) WhenFree(ctx context.Context, run func(*sqlx.Tx) error) error {
 	db, err := p.WithoutTimeouts(ctx, tablePatience)
 	if err != nil {
@@ -98,7 +99,7 @@ func (p *DB) WhenFree(ctx context.Context, run func(*sqlx.Tx) error) error {
 // insufficientPrivilege is the SQLSTATE of a statement for which a role lacks a right.
 const insufficientPrivilege = "42501"
 
-// NeedsOwner adds to the error of a missing right which role has it.
+// NeedsOwner adds to the error of a missing right the role to use.
 func NeedsOwner(err error) error {
 	if refusal := pq.As(err); refusal != nil && refusal.Code == insufficientPrivilege {
 		return fmt.Errorf("%w\nrun it as the role that owns the tables: see --database-url", err)
@@ -106,7 +107,7 @@ func NeedsOwner(err error) error {
 	return err
 }
 
-// retryLocked repeats what failed because a table is in use, for some minutes.
+// retryLocked calls do again where it failed because a table is in use, for some minutes.
 func retryLocked(ctx context.Context, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()

@@ -11,9 +11,9 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Rights are what an instance must be allowed to do, by table; a migration that adds a table adds
-// a line. What has left the service for history (settled commands, the audit log) it may add to, by
-// functions of the owner where that removes something elsewhere, and neither change nor remove.
+// Rights are the privileges that an instance needs, by table; a migration that adds a table adds a
+// line. To history (settled commands, the audit log) an instance may only add, through functions of
+// the owner where rows move there from another table.
 var Rights = []struct{ Table, Privileges string }{
 	{"activity", "select insert"},
 	{"activity_seals", "select insert"},
@@ -48,7 +48,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"vehicles", "select update"},
 }
 
-// Grant gives a role those rights, and takes others on these tables away from it: it may neither
+// Grant grants Rights to a role, and revokes its other privileges on these tables: it may neither
 // change nor remove history. The database's role must own the tables.
 func (p *DB) Grant(ctx context.Context, role string) error {
 	to := pq.QuoteIdentifier(role)
@@ -65,7 +65,8 @@ func (p *DB) Grant(ctx context.Context, role string) error {
 	}))
 }
 
-// Allowed says which rights are missing, once the schema is there; nil: none.
+// Allowed returns an error that names the missing rights; nil: none is missing. The schema must
+// exist.
 func (p *DB) Allowed(ctx context.Context) error {
 	var wanted, granted []string
 	for _, r := range Rights {

@@ -8,15 +8,15 @@ import (
 	"github.com/lib/pq"
 )
 
-// RowSet is the named rows that are the parameters of a statement: one row as a parameter for each
-// column, or any number as an array for each column. As JSON they would take Postgres longer to
-// read. The column "place" numbers them.
+// RowSet describes named rows that are passed as parameters of a statement: one row as a parameter
+// for each column, or any number as an array for each column. Postgres would take longer to read
+// them as JSON. The column "place" numbers the rows.
 type RowSet struct {
 	Name    string
 	Columns []string // and their types: "id uuid"
 }
 
-// One returns the row of the first parameters, one for each column.
+// One returns a common table expression of one row, from the first parameters, one for each column.
 func (g RowSet) One() string {
 	values := make([]string, len(g.Columns))
 	for i, column := range g.Columns {
@@ -26,7 +26,8 @@ func (g RowSet) One() string {
 	return g.Name + ` as not materialized (select ` + strings.Join(values, ", ") + `, 1::bigint as place)`
 }
 
-// Many returns the rows of the first parameters, one array for each column.
+// Many returns a common table expression of rows, from the first parameters, one array for each
+// column.
 func (g RowSet) Many() string {
 	names, lists := make([]string, len(g.Columns)), make([]string, len(g.Columns))
 	for i, column := range g.Columns {
@@ -36,8 +37,8 @@ func (g RowSet) Many() string {
 	return g.Name + ` as (select * from unnest(` + strings.Join(lists, ", ") + `) with ordinality as ` + g.Name + ` (` + strings.Join(names, ", ") + `, place))`
 }
 
-// Parameters returns those of a statement: of one row its values, of many an array for each column.
-// Invalid UTF-8 is replaced: Postgres would refuse it, and with it all rows.
+// Parameters returns the parameters for One or Many: the values of a single row, or an array for
+// each column. It replaces invalid UTF-8, in rows, too: Postgres would refuse the whole statement.
 func Parameters(rows [][]any) []any {
 	for _, row := range rows {
 		for i, value := range row {
@@ -52,7 +53,7 @@ func Parameters(rows [][]any) []any {
 	return Arrays(rows)
 }
 
-// Arrays returns an array for each column of rows, of which there is at least one.
+// Arrays returns an array for each column. There must be at least one row.
 func Arrays(rows [][]any) []any {
 	columns := make([]any, len(rows[0]))
 	for column := range columns {

@@ -21,15 +21,15 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// ErrUnsuitable is of a Postgres, or a pooler before it, that the service must not work with. To
-// try again does not help.
+// ErrUnsuitable means that the service must not use this Postgres, or the pooler in front of it. A
+// retry does not help.
 var ErrUnsuitable = errors.New("this Postgres cannot be used")
 
 // sessions opens connections with separate settings, and refuses those to a server that may lose
 // what it has committed.
 //
-// The settings are set by a statement, not at the start of the connection: a pooler would refuse
-// those, or leave them out unnoticed. Either beats what is set for the role or the database.
+// The settings are set by a statement, not as startup parameters: a pooler would refuse those, or
+// silently ignore them. Both override the settings of the role and the database.
 type sessions struct {
 	*pq.Connector
 	settings string    // a statement
@@ -37,11 +37,11 @@ type sessions struct {
 	lives    *restarts // nil: not needed
 }
 
-// restarts counts the servers that connections were opened to: another one after a restart, and
-// after a failover. It is safe for concurrent use.
+// restarts counts restarts and failovers of the server, by the start times that new connections
+// find. It is safe for concurrent use.
 type restarts struct {
 	mu      sync.Mutex
-	started string // when the server did that was met last
+	started string // start time of the server of the latest connection
 	count   atomic.Int64
 }
 
@@ -57,11 +57,11 @@ func (l *restarts) met(started string) {
 	}
 }
 
-// Lives grows when Postgres was found to be another server than before, or restarted: one that may
-// have lost what it has acknowledged. It sends no query.
+// Lives returns a number that grows when a new connection finds that Postgres has restarted or
+// failed over, so that it may have lost acknowledged commits. It sends no query.
 func (p *DB) Lives() int64 { return p.config.lives.count.Load() }
 
-// newSessions makes a statement of settings, which hold no text from outside.
+// newSessions builds the statement of the settings, which contain no text from outside.
 func newSessions(connector *pq.Connector, settings map[string]string, c Config) *sessions {
 	var columns []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -71,8 +71,8 @@ func newSessions(connector *pq.Connector, settings map[string]string, c Config) 
 	return &sessions{connector, "select " + strings.Join(columns, ", "), c.Durable, c.lives}
 }
 
-// unsafeSettings are those by which the server may lose commits, or a whole table, with the power;
-// empty: none.
+// unsafeSettings lists the settings with which the server may lose commits, or a whole table, at a
+// power failure; empty: none.
 const unsafeSettings = `(select coalesce(string_agg(name || '=off', ', ' order by name), '') from (
 	values ('fsync', current_setting('fsync')), ('full_page_writes', current_setting('full_page_writes'))) as s (name, value) where value = 'off')`
 
@@ -96,7 +96,7 @@ func (s *sessions) Connect(ctx context.Context) (driver.Conn, error) {
 
 func unsuitableError(why string) error { return fmt.Errorf("%w: %s", ErrUnsuitable, why) }
 
-// set applies the settings, and returns when the server was started and what is unsafe about it.
+// set applies the settings, and returns when the server was started and its unsafe settings.
 func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe string, err error) {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, s.settings, nil)
 	if err != nil {
@@ -114,11 +114,11 @@ func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe s
 	return started, unsafe, rows.Close()
 }
 
-// Suitable returns an ErrUnsuitable where a connection does not stay the same from one statement to
-// the next: behind a pooler in transaction or statement mode settings, locks and prepared
-// statements end up at others' connections. It uses separate connections, and as if the pool were
-// busy: the first keeps a mark while the second works. A server that was suitable is not checked
-// again.
+// Suitable returns an ErrUnsuitable where a connection does not keep its session from one statement
+// to the next: with a pooler in transaction or statement mode, settings, locks and prepared
+// statements end up in the sessions of others. It opens two separate connections, and checks that
+// the mark that the first sets stays with it while the second is used. A server that was suitable
+// is not checked again.
 func (p *DB) Suitable(ctx context.Context) error {
 	if p.suitable.Load() {
 		return nil
@@ -157,7 +157,7 @@ func (p *DB) Suitable(ctx context.Context) error {
 // suitableWithin bounds the check.
 const suitableWithin = 10 * time.Second
 
-// poolingRounds are more than one since other clients of a pooler may take its connections between
+// poolingRounds is more than one, since other clients of a pooler may take its connections between
 // our statements.
 const poolingRounds = 3
 
@@ -167,8 +167,8 @@ type mark struct {
 	Value   string `db:"value"`
 }
 
-// sharesSessions reports whether the first of two connections changes its session, or the second
-// has the same.
+// sharesSessions reports whether the first of two connections changes its session, or both have the
+// same.
 func sharesSessions(ctx context.Context, first, second *sqlx.Conn) (bool, error) {
 	const read = `select pg_backend_pid() as pid, coalesce(current_setting('motorpool.mark', true), '') as value`
 	token := rand.Text() // letters and digits: parameters would need a prepared statement
@@ -197,16 +197,16 @@ func (p *DB) Unsafe(ctx context.Context) (settings string, err error) {
 	return settings, unavailable.Wrap("read settings of postgres", err)
 }
 
-// Standbys are the servers that copy this one.
+// Standbys counts the servers that replicate this one.
 type Standbys struct {
 	// A failover to one of these loses what it does not have yet.
 	Asynchronous int `db:"asynchronous"`
-	// The database's role may not see of what kind they are: grant it pg_read_all_stats.
+	// Standbys whose kind the database's role may not see: grant it pg_read_all_stats.
 	Hidden      int  `db:"hidden"`
 	Synchronous bool `db:"synchronous"` // commits wait for a standby
 }
 
-// Standbys counts those that are connected now.
+// Standbys counts the standbys that are connected now.
 func (p *DB) Standbys(ctx context.Context) (Standbys, error) {
 	var s Standbys
 	err := p.Pool.GetContext(ctx, &s, `

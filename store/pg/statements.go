@@ -8,13 +8,13 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Statements runs the statements of commands on separate connections. Each connection parses and
-// plans such a statement once, however often it runs it: these are long statements over few rows,
-// of which planning would take the greater part. Statements are constant texts, so they are few.
-// Safe for concurrent use.
+// Statements runs the statements of commands and reports on separate connections. Each connection
+// parses and plans a statement once, however often it runs it: these are long statements over few
+// rows, for which planning would take most of the time. Statements are constant texts, so they are
+// few. It is safe for concurrent use.
 //
 // A plan that was made for empty tables would still be used when they have grown. So these
-// connections make none that reads a whole table, and every statement here must look its rows up by
+// connections make no plan that reads a whole table, and every statement must find its rows by
 // keys, such as "= any ($1)": a join with as few rows might be planned to read a whole index.
 //
 // A context that ends does not end a running statement: to watch for that, the library starts a
@@ -27,10 +27,10 @@ type Statements struct {
 	prepared map[string]*sqlx.Stmt // guarded by mu
 }
 
-// byIndex are the settings of such connections.
+// byIndex are the settings of the connections of Statements.
 var byIndex = map[string]string{"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan"}
 
-// NewStatements returns statements for a pool of that many connections.
+// NewStatements returns statements for a pool with that number of connections.
 func NewStatements(db *sqlx.DB, connections int) *Statements {
 	return &Statements{Pool: db, slots: make(chan struct{}, connections), prepared: map[string]*sqlx.Stmt{}}
 }
@@ -77,8 +77,8 @@ func (p *Statements) statement(ctx context.Context, query string) (*sqlx.Stmt, e
 	return fresh, nil
 }
 
-// run gives a statement a connection, for as long as do uses it, with a context that does not end
-// under it.
+// run acquires a connection, and calls do with the prepared statement and a context that does not
+// end.
 func (p *Statements) run(ctx context.Context, query string, do func(context.Context, *sqlx.Stmt) error) error {
 	if err := p.Acquire(ctx); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (p *Statements) ExecContext(ctx context.Context, query string, args ...any)
 	return done, err
 }
 
-// Within runs statements in one transaction: all of them count, or none.
+// Within runs statements in one transaction, and commits it unless run returns an error.
 func (p *Statements) Within(ctx context.Context, run func(context.Context, *Tx) error) error {
 	if err := p.Acquire(ctx); err != nil {
 		return err
@@ -150,7 +150,8 @@ func (p *Statements) Within(ctx context.Context, run func(context.Context, *Tx) 
 	return nil
 }
 
-// Tx is a transaction. It takes no second connection to prepare a statement that is new.
+// Tx is a transaction. It runs a statement that is not prepared yet unprepared, since preparing it
+// would take a second connection.
 type Tx struct {
 	statements *Statements
 	tx         *sqlx.Tx
@@ -204,21 +205,21 @@ type Querier interface {
 	Select(ctx context.Context, rows any, query string, args ...any) error
 }
 
-// RowQuerier is [Statements], or a transaction on them. Queries of each command read row by row:
-// for a slice of structs sqlx resolves their columns each time.
+// RowQuerier is [Statements], or a transaction on them. Queries that run for each command read row
+// by row: for a slice of structs, sqlx resolves the columns each time.
 type RowQuerier interface {
 	Querier
 	Each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error
 }
 
-// Unprepared queries are planned each time, for what is asked.
+// Unprepared plans each query anew, for its parameters.
 type Unprepared struct{ *sqlx.DB }
 
 func (u Unprepared) Select(ctx context.Context, rows any, query string, args ...any) error {
 	return u.SelectContext(ctx, rows, query, args...)
 }
 
-// Execer is whatever runs statements that return nothing.
+// Execer runs statements that return no rows.
 type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }

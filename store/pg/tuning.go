@@ -16,19 +16,20 @@ const (
 )
 
 const (
-	// listShare is the part (1/n) of the connections that lists may use. Half as many slow lists
-	// down; twice as many delay commands.
+	// listShare: lists may use 1/n of the connections. Half as many slow lists down; twice as many
+	// delay commands.
 	listShare = 4
 
-	// commandShare is the part (1/n) for commands and reports. They share statements, so few
-	// connections are enough.
+	// commandShare: commands and reports may use 1/n of the connections. They share statements, so
+	// few are enough.
 	commandShare = 3
 
-	// LockShare is the part (1/n) of a statement's timeout that it may wait for one lock: LockShare
-	// locks in a row still fit.
+	// LockShare: a statement may wait for one lock for 1/n of its timeout, so waits for n locks in
+	// a row still fit.
 	LockShare = 6
 
-	// After a failover, connections to the former primary are gone by then at the latest.
+	// Longest time for which a connection is used: after a failover, none to the former primary
+	// remains after that.
 	connLifetime = 30 * time.Minute
 	idleConnTime = 5 * time.Minute
 )

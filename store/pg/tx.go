@@ -8,14 +8,15 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Within runs statements in one transaction: all of them count, or none. The end of the context
-// does not interrupt the commit: one that waits for the synchronous standby would count at the
-// primary alone, and the driver would report it as done.
+// Within runs statements in one transaction, and commits it unless run returns an error. The end of
+// the context does not interrupt the commit: an interrupted wait for the synchronous standby would
+// leave the commit on the primary alone, and the driver would report success.
 func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
 	return within(ctx, p.Pool, run)
 }
 
-// Exec runs a statement in a separate transaction ([DB.Within]): for what the caller confirms.
+// Exec runs a statement in a separate transaction ([DB.Within]), for writes that the caller then
+// confirms.
 func (p *DB) Exec(ctx context.Context, statement string, args ...any) error {
 	return p.Within(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, statement, args...)
@@ -63,7 +64,7 @@ func List[Row, T any](ctx context.Context, db sqlx.QueryerContext, convert func(
 	return Convert(rows, func(r Row) (T, error) { return convert(r), nil })
 }
 
-// Convert converts rows, until one cannot be converted.
+// Convert converts rows; it returns the error of the first that cannot be converted.
 func Convert[Row, T any](rows []Row, convert func(Row) (T, error)) ([]T, error) {
 	list := make([]T, len(rows))
 	for i, row := range rows {

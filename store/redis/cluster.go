@@ -6,9 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Redis Cluster divides 16,384 slots among its masters, mostly as a few ranges of neighbours. A
-// part is one such range: round trips to Redis, and keys of no vehicle, are divided by it, so that
-// an unavailable master delays only the vehicles of its slots.
+// A Redis Cluster divides 16,384 slots among its masters, mostly as a few contiguous ranges. A part
+// is one of 32 such ranges: round trips, and keys that belong to no vehicle, are divided by part,
+// so that an unavailable master delays only the vehicles of its slots.
 const (
 	clusterSlots = 16384
 	clusterParts = 32
@@ -36,7 +36,7 @@ func slotOf(tag string) int {
 	return int(crc) % clusterSlots
 }
 
-// partOf returns the part of a cluster that a hash tag is in.
+// partOf returns the part of a cluster that has the keys of a hash tag.
 func partOf(tag string) int { return slotOf(tag) * clusterParts / clusterSlots }
 
 // partTags returns a hash tag for each part of a cluster.

@@ -9,8 +9,8 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// leaseScript gives the lease to the caller where it is free, or the caller's already. KEYS: the
-// lease. ARGV: the caller, and for how many ms.
+// leaseScript gives the caller the lease where it is free, or extends the caller's lease. KEYS: the
+// lease. ARGV: the caller, and the duration in ms.
 var leaseScript = redis.NewScript(`
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then

@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics"
 )
 
-// limitKey names the entry of a limit.
+// limitKey returns the key of a limit's entry.
 func limitKey(key string) string { return "rate:motorpool:" + key }
 
 var errNotCounted = unavailable.Mark(errors.New("count request: redis did not answer a moment ago"))
@@ -25,7 +25,7 @@ var errNotCounted = unavailable.Mark(errors.New("count request: redis did not an
 // pass uncounted. It is safe for concurrent use.
 type Limits struct {
 	db *DB
-	// From limits whose entries are in one place.
+	// Requests against limits whose entries are on one master.
 	takes   *groupcommit.Batcher[[]telematics.Limit, takeResult]
 	timeout time.Duration
 	breaker *unavailable.Breaker
@@ -90,9 +90,10 @@ return requests
 `)
 
 // Take takes from limits in their order, and stops at the first that has too little left, from
-// which it takes nothing. It returns the quotas of the limits up to that one. What is unused of a
-// limit adds up, to its rate. An error says that not all were counted; it comes soon. It is one
-// round trip to Redis, in a cluster one for each limit: their entries are at different masters.
+// which it takes nothing. It returns the quotas of the limits up to that one. An unused limit
+// refills at its rate, up to its maximum. On an error not all limits were counted; Take blocks for
+// ReadTimeout at most. It is one round trip to Redis, in a cluster one for each limit: their
+// entries are on different masters.
 func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
 	if !l.breaker.Allow() {
 		return nil, errNotCounted
@@ -100,7 +101,7 @@ func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telema
 	ask, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	quotas, err := l.take(ask, limits)
-	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
+	if ctx.Err() == nil { // else the caller left, which does not mean that Redis failed
 		l.breaker.Record(unavailable.Wrap("count request", err))
 	}
 	return quotas, unavailable.Wrap("count request", err)
@@ -124,7 +125,7 @@ func (l *Limits) take(ctx context.Context, limits []telematics.Limit) ([]telemat
 	return quotas, nil
 }
 
-// takeTogether takes from limits whose entries are in one place, in one round trip with other
+// takeTogether takes from limits whose entries are on one master, in one round trip with other
 // requests that come at the same time.
 func (l *Limits) takeTogether(ctx context.Context, limits []telematics.Limit) ([]telematics.Quota, error) {
 	taken, err := l.takes.Do(ctx, limits)
@@ -160,7 +161,7 @@ func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([
 	return results, nil
 }
 
-// decodeQuotas decodes what the script returned of its nth request.
+// decodeQuotas decodes the script's result for its nth request.
 func decodeQuotas(limits []telematics.Limit, reply *redis.Cmd, n int) ([]telematics.Quota, error) {
 	requests, err := reply.Slice()
 	if err != nil {
@@ -182,7 +183,7 @@ func decodeQuotas(limits []telematics.Limit, reply *redis.Cmd, n int) ([]telemat
 	return quotas, nil
 }
 
-// decodeQuota decodes what the script returned of a limit.
+// decodeQuota decodes the script's result for a limit.
 func decodeQuota(rate telematics.Rate, row any) (telematics.Quota, error) {
 	values, _ := row.([]any)
 	if len(values) != 3 {

@@ -12,7 +12,7 @@ func (db *DB) Parts(key string) []string {
 	return keys
 }
 
-// Part returns which part is with the keys of a hash tag.
+// Part returns the index of the part that has the keys of a hash tag.
 func (db *DB) Part(tag string) int {
 	if len(db.parts) == 1 {
 		return 0

@@ -19,7 +19,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// The serial in braces keeps what belongs to one vehicle on one node of a cluster.
+// The serial in braces, the hash tag, keeps the keys of one unit on one node of a cluster.
 func pendingKey(unit telematics.Unit, id telematics.CommandID) string {
 	return "motorpool:{" + string(unit) + "}:pending:" + id.String()
 }
@@ -52,8 +52,8 @@ func decodePending(entry string) (delivery.Pending, error) {
 	}, nil
 }
 
-// PendingTable holds the commands that wait for an answer, and which instance waits. It is safe for
-// concurrent use.
+// PendingTable holds the pending entries: which instance waits for the answer to a command. It is
+// safe for concurrent use.
 type PendingTable struct {
 	db            *DB
 	registrations []*groupcommit.Batcher[delivery.Pending, error] // by part of the cluster
@@ -68,8 +68,9 @@ func NewPendingTable(db *DB) *PendingTable {
 	return t
 }
 
-// Register begins to add a command, and returns a function that waits until it is added. The entry
-// expires a minute after its deadline.
+// Register begins to add an entry, and does not block. The function that it returns blocks until
+// the entry is added, or the context ends; call it once at most. The entry expires a minute after
+// its deadline.
 func (t *PendingTable) Register(p delivery.Pending) (added func(context.Context) error) {
 	registrations := t.registrations[0]
 	if t.db.isCluster() {
@@ -82,7 +83,7 @@ func (t *PendingTable) Register(p delivery.Pending) (added func(context.Context)
 	}
 }
 
-// register adds commands in one round trip, of which each has its own error.
+// register adds entries in one round trip, and returns an error for each.
 func (t *PendingTable) register(ctx context.Context, commands []delivery.Pending) ([]error, error) {
 	entries := make([]*redis.StatusCmd, len(commands))
 	pipe := t.db.Client.Pipeline()
@@ -111,7 +112,7 @@ func (t *PendingTable) Lookup(ctx context.Context, unit telematics.Unit, id tele
 	return p, err == nil, unavailable.Wrap("look up command", err)
 }
 
-// Contains reports of each of the commands, by its unit and id alone, whether there is an entry.
+// Contains reports for each of the commands whether it has an entry. It uses only Unit and Command.
 func (t *PendingTable) Contains(ctx context.Context, commands []delivery.Pending) ([]bool, error) {
 	found := make([]bool, 0, len(commands))
 	for trip := range slices.Chunk(commands, tripBatch) {
@@ -133,7 +134,7 @@ func (t *PendingTable) Contains(ctx context.Context, commands []delivery.Pending
 	return found, nil
 }
 
-// Release removes commands that have no waiter any more.
+// Release removes the entries of commands that have no waiter any more. It is idempotent.
 func (t *PendingTable) Release(ctx context.Context, entries ...delivery.Pending) error {
 	for trip := range slices.Chunk(entries, tripBatch) {
 		_, err := t.db.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {

@@ -1,6 +1,7 @@
-// Package redis has what the instances share in Redis: the table of commands that wait for an
-// answer, and the counts of requests against their limits. Redis may be emptied at any moment:
-// commands wait longer, and requests are counted anew.
+// Package redis has the connection to Redis, and data that instances share there: the pending
+// table, the counts of requests against their limits, leases, and the console's sessions. Redis may
+// be emptied at any moment: commands wait longer, requests are counted anew, and users sign in
+// again.
 package redis
 
 import (
@@ -22,7 +23,7 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Config says how to reach Redis.
+// Config configures the connections to Redis.
 type Config struct {
 	// URL is redis://[user:password@]host:port[/db], or rediss:// for TLS. With
 	// ?addr=host2:port2[&addr=…] it names the nodes of a cluster, and with
@@ -39,19 +40,19 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("url", unavailable.RedactURL(c.URL)), slog.Duration("timeout", c.Timeout))
 }
 
-// DB is the connections to Redis. It is safe for concurrent use.
+// DB holds the connections to Redis. It is safe for concurrent use.
 type DB struct {
 	Client redis.UniversalClient
 	Log    *slog.Logger
 
-	parts []string // what the keys of each part of a cluster end in; of another server one, empty
+	parts []string // key suffixes of the parts of a cluster; else one, empty
 }
 
 // readyKey is written by Ready, in a cluster once in each part.
 const readyKey = "motorpool:ready"
 
-// New assembles the connections. They are opened when they are used, so the server may be
-// unavailable at the start. An error says that the address is invalid.
+// New assembles the client. Connections are opened when they are used, so the server may be
+// unavailable at the start. It returns an error only for an invalid address.
 func New(config Config) (*DB, error) {
 	silenceLibrary()
 	config.Timeout = cmp.Or(config.Timeout, time.Second)
@@ -69,8 +70,8 @@ func New(config Config) (*DB, error) {
 	return db, nil
 }
 
-// client makes the connections to one of the three kinds of Redis. All give up early: what Redis
-// has is worth less than the time of a command.
+// client returns a client for one of the three kinds of Redis. All have short timeouts: no data in
+// Redis is worth delaying a command for.
 func (c Config) client() (redis.UniversalClient, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -113,9 +114,9 @@ func (c Config) client() (redis.UniversalClient, error) {
 	}
 }
 
-// secure returns how a connection is secured, from what the library reads in the URL; nil: not at
-// all. Sentinels and the nodes of a cluster name servers that the URL does not, so each server is
-// checked by the name by which it is reached.
+// secure returns the TLS config of a connection, from the one that the library has read from the
+// URL; nil: no TLS. Sentinels and the nodes of a cluster name servers that the URL does not, so
+// each server is checked by the name by which it is reached.
 func (c Config) secure(read *tls.Config) *tls.Config {
 	if read == nil {
 		return nil
@@ -128,16 +129,16 @@ func (c Config) secure(read *tls.Config) *tls.Config {
 	return secured
 }
 
-// silenceLibrary stops the library from writing to standard error what it returns as errors, too.
-// Its logger is one for the whole process.
+// silenceLibrary stops the library from logging to standard error: it returns the same errors. Its
+// logger is global.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// Spread returns what the names of n keys have to end in, so that as many masters of a cluster have
-// them. Another server needs one key alone, which ends in nothing.
+// Spread returns suffixes for up to n keys that spread them over the parts of a cluster. For
+// another server it returns one empty suffix.
 func (db *DB) Spread(n int) []string {
 	n = min(n, len(db.parts))
 	ends := make([]string, n)
@@ -152,8 +153,9 @@ func (db *DB) Close() error {
 	return unavailable.Wrap("close redis", db.Client.Close())
 }
 
-// Ready returns nil where Redis takes a key, of a cluster in each of its parts. A server that
-// answers, and takes nothing because it is full or read-only, is not ready: no command could leave.
+// Ready returns nil where Redis accepts a write, in a cluster in each of its parts. A server that
+// replies, but refuses writes because it is full or read-only, is not ready: no command could be
+// sent.
 func (db *DB) Ready(ctx context.Context) error {
 	pipe := db.Client.Pipeline()
 	written := make([]*redis.StatusCmd, len(db.parts))
@@ -207,9 +209,9 @@ type ScriptCall struct {
 }
 
 // RunScript runs a script for each call, in one round trip, and returns their replies, of which
-// each has its own error. A server that does not have the script, because it is new or was emptied,
-// gets it first. What after adds to the round trip runs after the script, and again if that runs
-// again.
+// each has a separate error. Where the server does not have the script, because it is new or was
+// emptied, RunScript loads it and runs the script again. Commands that after adds run after the
+// script, and again if the script runs again.
 func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []ScriptCall, after ...func(redis.Pipeliner)) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(calls))
 	run := func() (missing bool) {
@@ -238,9 +240,9 @@ func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []Scrip
 	return replies, nil
 }
 
-// Retry calls once, which returns when it has lost Redis, again and again, with growing pauses,
-// until the context ends. once calls its parameter when Redis has answered. lost logs why it
-// returned.
+// Retry calls once repeatedly, with growing pauses, until the context ends. once returns when it
+// has lost Redis, and calls answered when Redis has replied, which resets the pauses. lost logs the
+// error of once.
 func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost func(error)) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
 	for {

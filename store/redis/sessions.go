@@ -10,10 +10,10 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// sessionKey names an entry of the console's sign-in.
+// sessionKey returns the key of an entry of the console's sign-in.
 func sessionKey(key string) string { return "session:motorpool:" + key }
 
-// Sessions keeps the console's sessions. It is safe for concurrent use.
+// Sessions stores the console's sessions. It is safe for concurrent use.
 type Sessions struct{ db *DB }
 
 // NewSessions returns the sessions in Redis.

@@ -6,18 +6,18 @@ const (
 	// Calls that share a round trip. Half: more round trips under load; double: longer pauses for
 	// others.
 	tripBatch = 256
-	// Time of a round trip, with the library's second try. Half: the try is cut off; double:
+	// Timeout of a round trip, with the library's second try. Half: that try is cut off; double:
 	// commands outlive their budgets.
 	tripTimeout = 3 * time.Second
 
-	// ReadTimeout is how long a request waits for what it can do without. Half: a busy server
+	// ReadTimeout is how long a request waits for optional data in Redis. Half: a busy server
 	// counts as unavailable; double: each request is half a second late where Redis hangs.
 	ReadTimeout = 250 * time.Millisecond
 
-	// Before connecting again. Half, double: no matter, it grows.
+	// First pause before connecting again. Half or double makes no difference, since it grows.
 	firstPause = 100 * time.Millisecond
-	// likewise. Half: more connections to a server that is busy starting; double: later wake-ups
-	// and events.
+	// Longest such pause. Half: more connections to a server that is busy starting; double: later
+	// wake-ups and events.
 	longestPause = 2 * time.Second
 
 	// PingAfter is the silence after which a subscription's server is pinged. Half: more pings;
@@ -29,7 +29,7 @@ const (
 	pendingFor = time.Minute
 	readyFor   = 10 * time.Second // that a key written by Ready stays
 
-	// clusterReload is how old a cluster's topology may be. The library's own default, a minute, is
-	// for how long a master that was replaced would still be used.
+	// clusterReload is the longest age of the cached topology of a cluster. With the library's
+	// default, a minute, a replaced master would still be used for that long.
 	clusterReload = time.Second
 )

@@ -1,5 +1,5 @@
-// Package rentals keeps the commercial side in Postgres: bookings, charges, payment methods, and
-// the notices of the payment processor.
+// Package rentals stores bookings, charges, payment methods, and the notices of the payment
+// processor in Postgres.
 package rentals
 
 import (
@@ -18,10 +18,10 @@ import (
 	"motorpool/telematics"
 )
 
-// Bookings is the bookings with what is charged for them. It is safe for concurrent use.
+// Bookings stores bookings with their charges. It is safe for concurrent use.
 type Bookings struct{ DB *pg.DB }
 
-// BookingDetails returns what is known of a booking, or a *telematics.Error with
+// BookingDetails returns a booking with all that belongs to it, or a *telematics.Error with
 // rental.BookingNotFound.
 func (p Bookings) BookingDetails(ctx context.Context, id rental.BookingID) (rental.BookingDetails, error) {
 	var rows []detailsRow
@@ -53,12 +53,12 @@ func oneBooking(id rental.BookingID, rows []detailsRow) (rental.BookingDetails, 
 	return d, nil
 }
 
-// FindBookings returns bookings by descending id, which is also the position in the page.
+// FindBookings returns bookings by descending id, which is also the cursor of the pages.
 func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]rental.BookingDetails, error) {
 	if !pg.Searchable(q.Client, q.Reference, string(q.State)) {
 		return nil, nil
 	}
-	// The page is found first, so that charges and neighbours are read of what is on it alone.
+	// The page is selected first, so that charges and neighbours are read only for its bookings.
 	found, err := detailsOf(ctx, p.DB.Lists, `
 		with page as materialized (
 			select b.id
@@ -78,9 +78,9 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 	return found, unavailable.Wrap("read bookings", err)
 }
 
-// followBookings brings a vehicle's status to what its bookings say, as a part of the transaction
-// that changed one. A vehicle that is withdrawn stays so, and one that was not picked up in time
-// claims nothing.
+// followBookings sets a vehicle's status by its bookings, in the transaction that changed one. A
+// withdrawn vehicle stays withdrawn, and a booking that was not picked up before its end does not
+// count.
 func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
 	_, err := tx.ExecContext(ctx, `
 		update vehicles v
@@ -104,7 +104,8 @@ func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err err
 		if err := tx.GetContext(ctx, &now, `select now()`); err != nil {
 			return err
 		}
-		// Held first: a booking that is made meanwhile is seen below.
+		// The vehicles are locked first, so that followBookings sees a booking that is made
+		// meanwhile.
 		err := tx.SelectContext(ctx, &left, `
 			select id from vehicles v
 			where status = 'booked' and not exists (
@@ -124,12 +125,12 @@ func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err err
 	return len(left) == limit, unavailable.Wrap("free vehicles that were not picked up", err)
 }
 
-// changeAttempts is how often a change is tried that the database gives up in favour of others. All
-// together wait for a lock for about as long as one statement may take: concurrent changes of the
-// same rows wait in line.
+// changeAttempts is how often a transaction is tried that the database aborts in favour of others.
+// Together, the attempts wait for a lock for about as long as one statement may take: concurrent
+// changes of the same rows queue up.
 const changeAttempts = pg.LockShare
 
-// retryTransaction runs a transaction, and again where it was given up: then it has done nothing.
+// retryTransaction runs a transaction, and repeats it where it was aborted, which has no effect.
 func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) error {
 	var err error
 	for range changeAttempts {
@@ -140,17 +141,17 @@ func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) 
 	return unavailable.Mark(err)
 }
 
-// errKeyCame says that an idempotency key came into use after it was looked for.
+// errKeyCame means that an idempotency key came into use after it was looked up.
 var errKeyCame = errors.New("the idempotency key came into use meanwhile")
 
-// isGivenUp reports whether a transaction failed for the sake of another one: by a deadlock, in a
-// long line for a lock, or over a key.
+// isGivenUp reports whether a transaction was aborted because of another one: by a deadlock, a lock
+// that took too long, or a key.
 func isGivenUp(err error) bool {
 	refusal := pq.As(err)
 	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == unavailable.LockNotAvailable) || errors.Is(err, errKeyCame)
 }
 
-// keepKey stores that a request under a key was about a booking, once nothing else can refuse it.
+// keepKey stores an idempotency key for a booking, once nothing else can refuse the request.
 func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, id rental.BookingID) error {
 	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Booking: id})
 	if err == nil && earlier != nil {
@@ -159,7 +160,7 @@ func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, i
 	return err
 }
 
-// translated returns what a violated constraint means for the caller.
+// translated returns the caller's error for a violated constraint.
 func translated(err error) error {
 	refusal := pq.As(err)
 	if refusal == nil {
@@ -174,8 +175,8 @@ func translated(err error) error {
 	return err
 }
 
-// Redate moves a booking, as it is and was, by a time. It is for development worlds, whose
-// bookings must not grow old: no price changes, and the history does not tell of it.
+// Redate shifts all times of a booking. It is for development worlds, whose bookings must not grow
+// old: it changes no price, and adds no audit log entry.
 func (p Bookings) Redate(ctx context.Context, id rental.BookingID, by time.Duration) error {
 	_, err := p.DB.Pool.ExecContext(ctx, `
 		update bookings

@@ -14,12 +14,12 @@ import (
 	"motorpool/telematics"
 )
 
-// Amend changes a booking as it is decided while it is locked, and returns it as it is then. All of
-// the change is written, or nothing. It reports true, and changes nothing, where an earlier request
-// under the same idempotency key did.
+// Amend locks a booking, calls decide, and writes the change in one transaction. It returns the
+// changed booking. It reports true, and changes nothing, where an earlier request with the same
+// idempotency key has changed it. decide may be called more than once.
 //
-// It fails with rental.BookingNotFound for a booking that is unknown, or not the actor's to see,
-// and with the errors of the decision.
+// It fails with rental.BookingNotFound for a booking that does not exist, or is hidden from the
+// actor, and with the errors of decide.
 func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
 	var after rental.BookingDetails
 	var replayed bool
@@ -58,9 +58,9 @@ func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Dec
 	return after, false, err
 }
 
-// lockBooking holds a booking with all that a change of it may touch, in the order that all
-// transactions keep: client, booking, vehicle, charges. The first three are one statement, in which
-// each waits for the one before because it needs it.
+// lockBooking locks a booking and all rows that a change of it may touch, in the order of all
+// transactions: client, booking, vehicle, charges. The first three are one statement, in which each
+// needs the one before, and so waits for it.
 func lockBooking(ctx context.Context, tx *sqlx.Tx, id rental.BookingID) error {
 	_, err := tx.ExecContext(ctx, `
 		with client as materialized (
@@ -95,7 +95,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	return activity.Insert(ctx, tx, bookingLine(r, c))
 }
 
-// bookingLine is the audit log entry of a change.
+// bookingLine returns the audit log entry of a change.
 func bookingLine(r rental.Request, c rental.Change) telematics.Activity {
 	line := r.Activity
 	line.Booking, line.Agency, line.Vehicle = int64(c.Booking.ID), c.Booking.Agency, c.Booking.VehicleID
@@ -114,8 +114,8 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 	return err
 }
 
-// insertCharges writes new charges of an actor down, each with the next number of its kind. The
-// booking is locked.
+// insertCharges inserts new charges of an actor, each with the next number of its kind. The caller
+// has locked the booking.
 func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, there, charges []rental.Charge) error {
 	if len(charges) == 0 {
 		return nil
@@ -145,8 +145,8 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, there,
 	return err
 }
 
-// amendCharges gives charges another goal, and makes them due. A worker that has one of them must
-// read it again: it does not know the goal.
+// amendCharges sets another goal for charges, and makes them due. woken_at makes a worker that has
+// leased one of them read it again.
 func amendCharges(ctx context.Context, tx *sqlx.Tx, r rental.Request, booking rental.BookingID, charges []rental.Charge) error {
 	for _, c := range charges {
 		_, err := tx.ExecContext(ctx, `

@@ -17,8 +17,8 @@ import (
 	"motorpool/telematics"
 )
 
-// OpenBooking makes a booking, at the present terms and price. It reports true, and makes
-// nothing, where an earlier request under the same idempotency key has made it.
+// OpenBooking creates a booking, at the present terms and price. It reports true, and creates
+// nothing, where an earlier request with the same idempotency key has created it.
 //
 // It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has
 // another booking in that time.
@@ -72,7 +72,8 @@ func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.
 	return d, false, err
 }
 
-// holdClient returns the agency's terms and the client, which is made at first use, and held.
+// holdClient returns the agency's terms and the client. It creates the client at first use, and
+// locks its row.
 func holdClient(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (rental.Facts, error) {
 	var row struct {
 		Terms termsRow `db:"terms"`
@@ -101,8 +102,8 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (rental.Fa
 	return facts, err
 }
 
-// readFacts reads what else a draft is decided by. The vehicle is held, so that its bookings are
-// made one after another.
+// readFacts reads the other facts that a draft needs. It locks the vehicle, so that its bookings
+// are created one after another.
 func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rental.Facts) error {
 	var vehicle struct {
 		ID         telematics.VehicleID     `db:"id"`
@@ -145,8 +146,9 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	return nil
 }
 
-// insertBooking gives a booking its id and its reference. The year's count is held to the end of
-// the transaction, so that no reference is left out: it is the last thing that a booking waits for.
+// insertBooking inserts a booking, and sets its id and its reference. The counter of the year stays
+// locked until the transaction ends, so that references have no gaps: it is the last lock that a
+// booking waits for.
 func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 	year := b.Created.UTC().Year()
 	var n int64

@@ -17,21 +17,20 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// Charges is the charges that are to be carried out. It is safe for concurrent use.
+// Charges stores the charges that workers carry out. It is safe for concurrent use.
 type Charges struct{ DB *pg.DB }
 
-// stuckAfter is how many attempts in a row change nothing before a charge is stuck: they take
-// some two minutes.
+// stuckAfter is the number of attempts in a row without a change after which a charge counts as
+// stuck: they take about two minutes.
 const stuckAfter = 5
 
-// Stuck counts the charges whose result has stayed unknown although the processor was asked for it
-// repeatedly.
+// Stuck counts the charges whose result is still unknown after repeated queries of the processor.
 func (p Charges) Stuck(ctx context.Context) (n int, err error) {
 	err = p.DB.Pool.GetContext(ctx, &n, `select count(*) from charges where due_at is not null and state = 'unknown' and tries >= $1`, stuckAfter)
 	return n, unavailable.Wrap("count stuck charges", err)
 }
 
-// heldCharge is the columns of a charge that its worker, and what wakes it, use.
+// heldCharge holds the columns of a locked charge that may have changed since its worker leased it.
 type heldCharge struct {
 	State        string  `db:"state"`
 	Goal         *string `db:"goal"`
@@ -40,7 +39,7 @@ type heldCharge struct {
 	TriedDefault *int64  `db:"tried_default"`
 }
 
-// hold locks a charge that is still a worker's; false: it is not.
+// hold locks a charge that its worker still has leased; false: the lease was lost.
 func hold(ctx context.Context, tx *sqlx.Tx, id, lease uuid.UUID) (h heldCharge, ok bool, err error) {
 	err = tx.GetContext(ctx, &h, `
 		select state, goal, woken_at is not null as woken, tried, tried_default
@@ -58,18 +57,19 @@ func (h heldCharge) mayBecome(job rental.Job, next rental.ChargeState) error {
 	return nil
 }
 
-// changed reports whether the charge is another job by now than the one that its worker was given.
+// changed reports whether the charge was changed since its worker leased it.
 func (h heldCharge) changed(job rental.Job) bool {
 	return h.Woken || rental.Goal(pg.Deref(h.Goal)) != job.Goal
 }
 
-// WriteCharge stores what is known now, and keeps the job. A job that has become another one is
-// given back.
+// WriteCharge stores an intermediate result, and extends the lease. It reports false, and stores
+// nothing, where the lease was lost, or the charge was changed meanwhile; in the latter case it
+// releases the lease.
 func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		if r.Card != nil {
-			// Before the charge: who changes a card holds its client, and then charges and the
-			// card, in any order.
+			// The client is locked before the charge: a change of a card locks its client, and then
+			// charges and the card, in any order.
 			if err := keepClient(ctx, tx, job.Client); err != nil {
 				return err
 			}
@@ -103,8 +103,8 @@ func writeEntry(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
 	return activity.Insert(ctx, tx, *r.Activity)
 }
 
-// writeAttempt says that the charge is being carried out, and with which card: who finds it so
-// later knows whose outcome it is, and whether the client has chosen another default since.
+// writeAttempt stores that the charge is being carried out, and with which card: a later worker
+// then knows the card of the outcome, and whether the client has chosen another default since.
 func writeAttempt(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) error {
 	card := pg.Deref(r.Card)
 	_, err := tx.ExecContext(ctx, `
@@ -133,11 +133,12 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// SettleCharge stores what was learned, and gives the job back.
+// SettleCharge stores the result of a job, and releases the lease. It reports false, and stores
+// nothing, where the lease was lost.
 func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
-		// The client's row first, in the order of all transactions: a default that is being set is
-		// seen here, or sees what is written here.
+		// The client's row is locked first, in the order of all transactions: of this and a
+		// concurrent change of the default, the later one sees the other.
 		standing, err := defaultOf(ctx, tx, job, r)
 		if err != nil {
 			return err
@@ -165,14 +166,14 @@ type defaultMethod struct {
 	Card  string `db:"card"` // fingerprint, else token
 }
 
-// keepClient keeps others from changing a client's cards until the transaction ends.
+// keepClient locks a client against changes of its cards until the transaction ends.
 func keepClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) error {
 	_, err := tx.ExecContext(ctx, `select from clients where id = $1 for share`, id)
 	return err
 }
 
-// defaultOf keeps the client of a payment as it is, and returns its default where it matters:
-// after a refusal that another card may mend.
+// defaultOf locks the client of a payment, and returns its default method where that is needed:
+// after a refusal where another card may help.
 func defaultOf(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result) (defaultMethod, error) {
 	if job.Kind == rental.RefundCharge {
 		return defaultMethod{}, nil
@@ -196,8 +197,8 @@ func refused(s rental.ChargeState) bool {
 	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
 }
 
-// writeOutcome writes what was learned. What happened meanwhile makes the charge due again
-// immediately: another goal, or a default that was set since the card was tried.
+// writeOutcome writes the result of a job. The charge is due again immediately where it got another
+// goal meanwhile, or the client set another default since the card was tried.
 func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s defaultMethod) error {
 	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
 	_, err := tx.ExecContext(ctx, `
@@ -232,14 +233,15 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 	return err
 }
 
-// isOver reports whether nothing that the processor tells can change a charge any more. A refund
-// may still come back.
+// isOver reports whether no notice of the processor can change a charge any more. A refund may
+// still be returned.
 func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
 	return s.IsFinal() && k != rental.RefundCharge
 }
 
-// WakeCharge has the charge looked at that a processor's object belongs to, unless nothing can
-// change it any more.
+// WakeCharge makes the charge of a processor's object due, unless no notice can change it any more.
+// It returns the charge's state, and whether it was made due; both zero where there is no such
+// charge.
 func (p Charges) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
 	if object == "" || !pg.Searchable(object) {
 		return "", false, nil

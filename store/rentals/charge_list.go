@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics"
 )
 
-// bookedChargeRow is a row of charges with what it belongs to.
+// bookedChargeRow is a row of charges with the booking, client and vehicle that it belongs to.
 type bookedChargeRow struct {
 	chargeRow
 	Reference string       `db:"reference"`
@@ -28,7 +28,7 @@ func (r bookedChargeRow) charge() rental.BookedCharge {
 	}
 }
 
-// FindCharges returns charges by descending id, which is also the position in the page: ids grow
+// FindCharges returns charges by descending id, which is also the cursor of the pages: ids grow
 // with time.
 func (p Bookings) FindCharges(ctx context.Context, q rental.ChargeQuery) ([]rental.BookedCharge, error) {
 	states := make([]string, len(q.States))

@@ -38,8 +38,8 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 	return err
 }
 
-// barCard remembers, before a payment method goes, which charges must not be tried with it again:
-// it may come back under another id.
+// barCard stores, before a payment method is removed, which charges must not be tried with its card
+// again: the card may be added again under another id.
 func barCard(ctx context.Context, tx *sqlx.Tx, method rental.MethodID) error {
 	_, err := tx.ExecContext(ctx, `
 		with tried as materialized (

@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// jobRow is a charge that was taken, with all that its worker needs.
+// jobRow is a leased charge, with all that its worker needs.
 type jobRow struct {
 	chargeRow
 	Lease     uuid.UUID `db:"lease"`
@@ -46,10 +46,9 @@ func (r jobRow) job() rental.Job {
 	return j
 }
 
-// TakeCharges takes up to limit charges that are due, each for one worker, for the length of a
-// lease by Postgres's clock. Later changes of a charge are marked in it anew. The card
-// is the charge's own, else the booking's, else the default, and none that it must not be tried
-// with.
+// TakeCharges leases up to limit due charges, each to one worker, by Postgres's clock. It clears
+// the mark of earlier changes (woken_at). The card of a job is that of the charge, else the
+// booking's, else the client's default; never one that is barred for the charge.
 func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]rental.Job, error) {
 	jobs, err := pg.List(ctx, p.DB.Pool, jobRow.job, `
 		with due as (
@@ -89,7 +88,7 @@ const chargeColumns = `c.id, c.booking_id, c.kind, c.number, c.state, c.currency
 	c.refunds_charge_id, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts, c.declines,
 	c.decline_code, c.next_attempt_at, c.paid_at, c.created_at, c.requested_by`
 
-// chargeRow is the columns of charges that all readers may see: as a row, or as JSON with the same
+// chargeRow holds the columns of charges that all readers use: as a row, or as JSON with the same
 // names.
 type chargeRow struct {
 	ID              uuid.UUID  `db:"id" json:"id"`

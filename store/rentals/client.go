@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Cards is the clients with their payment methods. It is safe for concurrent use.
+// Cards stores clients with their payment methods. It is safe for concurrent use.
 type Cards struct{ DB *pg.DB }
 
 // clientRow is a row of clients.
@@ -34,13 +34,13 @@ func (r clientRow) client() rental.Client {
 	}
 }
 
-// Client returns the client, which is made at first use.
+// Client returns the client, and creates it at first use.
 func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
 	c, err := clientOf(ctx, p.DB.Pool, agency, subject)
 	return c, unavailable.Wrap("read client", err)
 }
 
-// clientOf returns the client, which is made at first use.
+// clientOf returns the client, and creates it at first use.
 func clientOf(ctx context.Context, db sqlx.ExtContext, agency telematics.AgencyID, subject string) (rental.Client, error) {
 	read := func() ([]clientRow, error) {
 		var rows []clientRow
@@ -49,7 +49,7 @@ func clientOf(ctx context.Context, db sqlx.ExtContext, agency telematics.AgencyI
 	}
 	rows, err := read()
 	if err == nil && len(rows) == 0 {
-		// A concurrent insert of the same client is awaited, and read then.
+		// The insert waits for a concurrent one of the same client, which is then read.
 		if _, err = db.ExecContext(ctx, `insert into clients (agency_id, subject) values ($1, $2) on conflict do nothing`, agency, subject); err == nil {
 			rows, err = read()
 		}
@@ -60,16 +60,16 @@ func clientOf(ctx context.Context, db sqlx.ExtContext, agency telematics.AgencyI
 	return rows[0].client(), nil // clients are never removed
 }
 
-// lockClient returns the client, whose payment methods no other transaction changes until the
-// transaction ends.
+// lockClient locks and returns the client. Until the transaction ends, no other one changes its
+// payment methods.
 func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (rental.Client, error) {
 	var row clientRow
 	err := tx.GetContext(ctx, &row, `select `+clientColumns+` from clients where id = $1 for update`, id)
 	return row.client(), err
 }
 
-// SetCustomer stores the processor's id of a client, unless there is one already, and returns
-// the client as it is then.
+// SetCustomer stores the processor's id of a client, unless there is one already, and returns the
+// stored client.
 func (p Cards) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (rental.Client, error) {
 	var row clientRow
 	err := p.DB.Pool.GetContext(ctx, &row, `

@@ -138,7 +138,7 @@ const selectDetailsOf = `
 			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.state in ('upcoming', 'active')
 		) o`
 
-// detailsOf returns what is known of the bookings of a query that begins with selectDetailsOf.
+// detailsOf returns the bookings of a query that ends in selectDetailsOf and conditions.
 func detailsOf(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]rental.BookingDetails, error) {
 	var rows []detailsRow
 	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
@@ -188,7 +188,7 @@ func (r detailsRow) booking() rental.Booking {
 	}
 }
 
-// card returns the card that pays: of the newest payment that was tried, which may have been
+// card returns the card that pays: that of the newest payment that was tried, which may have been
 // removed since, else the one that would be tried.
 func (r detailsRow) card(charges []rental.Charge) *rental.Card {
 	for i := len(charges) - 1; i >= 0; i-- {

@@ -29,8 +29,8 @@ type methodRow struct {
 	CreatedAt   time.Time `db:"created_at"`
 }
 
-// methodsWhere returns payment methods m of clients c, each with whether it is the default, which
-// stands with the client alone.
+// methodsWhere returns payment methods m of clients c that meet a condition, each with whether it
+// is the client's default.
 func methodsWhere(ctx context.Context, db sqlx.QueryerContext, where string, args ...any) ([]rental.Method, error) {
 	return pg.List(ctx, db, methodRow.method, `
 		select m.id, m.client_id, m.token, m.brand, m.last_four, m.exp_month, m.exp_year, m.fingerprint, m.created_at,
@@ -54,7 +54,7 @@ func (p Cards) Methods(ctx context.Context, id rental.ClientID) ([]rental.Method
 	return methods, unavailable.Wrap("read payment methods", err)
 }
 
-// methodNow returns a payment method of the client, which may have been removed since it was named.
+// methodNow reads a payment method of the client, or fails with rental.NoSuchMethod.
 func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.ClientID, id rental.MethodID) (rental.Method, error) {
 	found, err := methodsWhere(ctx, db, `m.client_id = $1 and m.id = $2`, client, id)
 	if err != nil {
@@ -66,7 +66,8 @@ func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.Client
 	return found[0], nil
 }
 
-// RemoveMethod removes a payment method, and returns it.
+// RemoveMethod removes a payment method, and returns it. It fails with rental.NoSuchMethod,
+// rental.IsDefault or rental.InUse.
 func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity) (rental.Method, error) {
 	var removed rental.Method
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
@@ -93,9 +94,9 @@ func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rent
 	return removed, unavailable.Wrap("remove a payment method", err)
 }
 
-// isInUse reports whether an active booking is to be paid with a method, or a worker has a charge
-// that may be tried with it, and the card in memory. The method's row is locked first, so that a
-// concurrent transaction that names it for a charge is awaited, or finds it gone.
+// isInUse reports whether an active booking is to be paid with a method, or a worker has leased a
+// charge that may be tried with it. The method's row is locked first, so that a concurrent
+// transaction that chooses it for a charge comes before this one, or finds it removed.
 func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for update`, method); err != nil {
 		return false, err
@@ -124,7 +125,8 @@ func deleteMethod(ctx context.Context, tx *sqlx.Tx, m rental.Method, entry telem
 	return addMethodEntry(ctx, tx, entry, m)
 }
 
-// SetDefault makes a payment method the default, and charges that were declined due with it.
+// SetDefault makes a payment method the client's default, and makes unpaid charges due with it. It
+// reports true, and changes nothing, where an earlier request with the same key did.
 func (p Cards) SetDefault(
 	ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity, key *telematics.IdempotencyKey,
 ) (rental.Method, bool, error) {
@@ -155,9 +157,9 @@ func (p Cards) SetDefault(
 	return m, replayed, unavailable.Wrap("set the default payment method", err)
 }
 
-// takeMethodKey takes a key for a payment method. It was free when the client was locked, and who
-// wants it for the same request waits for the client: so the request that has taken it since is
-// another one.
+// takeMethodKey stores an idempotency key for a payment method. The key was free when the client
+// was locked, and a repetition of the same request waits for that lock, so a key that is in use now
+// was stored without it.
 func takeMethodKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, m rental.MethodID) error {
 	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Method: m})
 	if err == nil && earlier != nil { // a decline of the same card, at the same moment
@@ -166,7 +168,8 @@ func takeMethodKey(ctx context.Context, tx *sqlx.Tx, key *telematics.Idempotency
 	return err
 }
 
-// makeDefault makes a method its client's default. Renewed says that its card is a new one.
+// makeDefault makes a method its client's default. renewed: its card has another expiry than
+// before.
 func makeDefault(ctx context.Context, tx *sqlx.Tx, m *rental.Method, renewed bool) error {
 	if _, err := tx.ExecContext(ctx, `update clients set default_payment_method_id = $2 where id = $1`, m.Client, m.ID); err != nil {
 		return err
@@ -189,8 +192,8 @@ func (p Cards) DropCard(ctx context.Context, token string, entry telematics.Acti
 	return unavailable.Wrap("drop a card", err)
 }
 
-// passDefault makes the newest other method of the client the default; where there is none, it has
-// no default.
+// passDefault makes the client's newest other method the default; where there is none, the client
+// has no default.
 func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
 	others, err := methodsWhere(ctx, tx, `m.client_id = $1 and m.id <> $2 order by m.id desc limit 1`, m.Client, m.ID)
 	if err != nil {
@@ -203,7 +206,7 @@ func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
 	return makeDefault(ctx, tx, &others[0], false)
 }
 
-// RefreshCard stores what the processor changed of a card.
+// RefreshCard stores the data of a card that the processor has changed.
 func (p Cards) RefreshCard(ctx context.Context, card rental.Card) error {
 	err := p.withCard(ctx, card.Token, func(tx *sqlx.Tx, _ rental.Client, m rental.Method) error {
 		_, err := tx.ExecContext(ctx, `
@@ -219,8 +222,8 @@ func (p Cards) RefreshCard(ctx context.Context, card rental.Card) error {
 	return unavailable.Wrap("refresh a card", err)
 }
 
-// withCard runs a change of the payment method with a token, whose client it locks. Where there is
-// none, it does nothing.
+// withCard locks the client of the payment method with a token, and calls change. Where there is no
+// such method, it does nothing.
 func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx, rental.Client, rental.Method) error) error {
 	if !pg.Searchable(token) {
 		return nil
@@ -242,8 +245,8 @@ func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx,
 	})
 }
 
-// addMethodEntry adds the audit log entry about a payment method. Of the card it tells what its
-// owner may show.
+// addMethodEntry adds the audit log entry about a payment method, with the parts of the card that
+// may be shown.
 func addMethodEntry(ctx context.Context, tx *sqlx.Tx, entry telematics.Activity, m rental.Method) error {
 	entry.Outcome = telematics.Executed
 	entry.Details = map[string]any{
@@ -253,7 +256,7 @@ func addMethodEntry(ctx context.Context, tx *sqlx.Tx, entry telematics.Activity,
 	return activity.Insert(ctx, tx, entry)
 }
 
-// tokenTaken is the constraint that a token which another client has violates.
+// tokenTaken is the constraint that is violated by a token of another client.
 const tokenTaken = "payment_methods_token_unique"
 
 func isTokenTaken(err error) bool {

@@ -12,7 +12,8 @@ import (
 	"motorpool/telematics"
 )
 
-// AddedUnder returns what an earlier addition under an idempotency key has led to, as it is now.
+// AddedUnder returns the present result of an earlier addition under an idempotency key; false:
+// there was none. The addition may have been refused: then it returns that refusal.
 func (p Cards) AddedUnder(ctx context.Context, id rental.ClientID, key telematics.IdempotencyKey) (rental.Added, bool, error) {
 	earlier, err := idempotency.Find(ctx, p.DB.Pool, &key)
 	if err != nil || earlier == nil {
@@ -22,7 +23,8 @@ func (p Cards) AddedUnder(ctx context.Context, id rental.ClientID, key telematic
 	return added, true, unavailable.Wrap("read what was added", err)
 }
 
-// addedBefore returns what an earlier request has added, as it is now, or fails as it failed.
+// addedBefore returns the payment method of an earlier request, in its present state, or the
+// refusal of that request.
 func addedBefore(ctx context.Context, db sqlx.QueryerContext, id rental.ClientID, earlier idempotency.Names) (rental.Added, error) {
 	added := rental.Added{Replayed: true}
 	if earlier.Refusal != nil {
@@ -43,7 +45,7 @@ func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, d
 	return unavailable.Wrap("keep a decline", err)
 }
 
-// AddMethod writes a card down, or recognises the one that the client has already.
+// AddMethod stores a card, or updates the payment method that the client has for it already.
 func (p Cards) AddMethod(ctx context.Context, a rental.Addition) (rental.Added, error) {
 	var added rental.Added
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
@@ -75,7 +77,7 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 		}
 	}
 	if renewed {
-		// Behind the charges: who is at one of them locks it, and then the method that it names.
+		// After the charges: other transactions lock a charge, and then the method that it names.
 		if err := renewMethod(ctx, tx, added.Method); err != nil {
 			return added, err
 		}
@@ -86,8 +88,8 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 	return added, addMethodEntry(ctx, tx, a.Activity, added.Method)
 }
 
-// repeatAddition answers an addition that was made while this one was in flight. Its token may be
-// another one of the same card.
+// repeatAddition returns the result of an earlier addition under the same key. The token of this
+// request may be a different one for the same card, and is then returned as unused.
 func repeatAddition(ctx context.Context, tx *sqlx.Tx, a rental.Addition, earlier *idempotency.Names, err error) (rental.Added, error) {
 	if err != nil {
 		return rental.Added{}, err
@@ -104,8 +106,8 @@ func repeatAddition(ctx context.Context, tx *sqlx.Tx, a rental.Addition, earlier
 	return added, err
 }
 
-// putCard finds the card among the client's, or puts it in. Renewed says that it has another expiry
-// than on record.
+// putCard finds the card among those of the client, or inserts it. renewed: the card has another
+// expiry than the stored one.
 func putCard(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (added rental.Added, renewed bool, err error) {
 	found, err := methodsWhere(ctx, tx, `m.client_id = $1 and (m.token = $2 or m.fingerprint = $3) order by m.token = $2 desc limit 1`,
 		a.Client, a.Card.Token, pg.Nullable(a.Card.Fingerprint))

@@ -9,13 +9,13 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// noticesKept is for how long a notice that was handled is known, so that its repetition is none.
+// noticesKept is how long a handled notice is stored, so that a repetition is recognised.
 const noticesKept = 30 * 24 * time.Hour
 
-// Notices keeps the notices of the payment processor. It is safe for concurrent use.
+// Notices stores the notices of the payment processor. It is safe for concurrent use.
 type Notices struct{ DB *pg.DB }
 
-// Keep writes a notice down, once: a repetition changes nothing.
+// Keep stores a notice, once: a repetition changes nothing.
 func (p Notices) Keep(ctx context.Context, n rental.Notice) error {
 	err := p.DB.Exec(ctx, `
 		insert into processor_notices (id, type, object, kind, live) values ($1, $2, $3, $4, $5)
@@ -38,8 +38,7 @@ func (r noticeRow) notice() rental.Notice {
 	return rental.Notice{ID: r.ID, Type: r.Type, Object: r.Object, Kind: rental.NoticeKind(r.Kind), Live: r.Live, Attempts: r.Attempts}
 }
 
-// TakeNotices takes up to limit notices that are due, for the length of a lease by Postgres's
-// clock.
+// TakeNotices leases up to limit due notices, by Postgres's clock.
 func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
 	notices, err := pg.List(ctx, p.DB.Pool, noticeRow.notice, `
 		with due as (
@@ -55,8 +54,8 @@ func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration
 	return notices, unavailable.Wrap("take notices of the payment processor", err)
 }
 
-// Handled gives a notice back: done with, or, for a time that is not zero, to be taken again then.
-// One that is done with stays so.
+// Handled marks a notice as handled, or, for a time that is not zero, makes it due again then. A
+// handled notice is not changed.
 func (p Notices) Handled(ctx context.Context, id string, again time.Time) error {
 	err := p.DB.Exec(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, pg.Timestamp(again))
 	return unavailable.Wrap("give a notice of the payment processor back", err)

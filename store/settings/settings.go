@@ -1,4 +1,4 @@
-// Package settings keeps in Postgres what all instances of an installation have in common.
+// Package settings stores settings that all instances of an installation share, in Postgres.
 package settings
 
 import (
@@ -13,7 +13,7 @@ import (
 const sharedGroup = "mqtt_shared_group"
 
 // SharedGroup returns the name of the service's shared subscriptions, a secret that all instances
-// have in common [TOP-3]. The first caller makes it.
+// share [TOP-3]. The first call creates it.
 func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails
@@ -21,7 +21,7 @@ func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
 	return name, unavailable.Wrap("read the name of the shared group", err)
 }
 
-// value returns a setting, which is proposed where there is none yet.
+// value returns a setting. Where there is none yet, it stores the proposed one.
 func value(ctx context.Context, db *pg.DB, name, proposed string) (v string, err error) {
 	if err = db.Exec(ctx, `insert into settings (name, value) values ($1, $2) on conflict (name) do nothing`, name, proposed); err == nil {
 		err = db.Pool.GetContext(ctx, &v, `select value from settings where name = $1`, name)

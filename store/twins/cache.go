@@ -11,9 +11,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// cache has the reported states of vehicles. Beyond its size it evicts states that are in no
-// outbox; of the others there is one per vehicle, so they are bounded by the fleet. It is safe for
-// concurrent use.
+// cache holds the reported states of vehicles. Beyond its size it evicts states that are in no
+// outbox; there is at most one of the others per vehicle, so the size of the fleet bounds them. It
+// is safe for concurrent use.
 type cache struct {
 	size  int
 	dirty func(*state) bool // the state is in an outbox
@@ -29,8 +29,8 @@ func (c *cache) find(vehicle telematics.VehicleID) (*state, bool) {
 	return s, ok
 }
 
-// of returns the state of a vehicle by its unit, which is new where there is none. A state by
-// another unit is dropped.
+// of returns the state of a vehicle with this unit, and adds an empty one where there is none. It
+// drops a state that is from another unit.
 func (c *cache) of(vehicle telematics.VehicleID, unit telematics.Unit) *state {
 	if s, ok := c.find(vehicle); ok && s.unit == unit {
 		return s
@@ -59,8 +59,8 @@ func (c *cache) evict() {
 	}
 }
 
-// drop removes states that are in no outbox: their vehicles report so seldom that they are not
-// worth their memory.
+// drop removes those of the states that are in no outbox. It is called for vehicles that report too
+// seldom to be worth the memory.
 func (c *cache) drop(states []*state) {
 	if len(states) == 0 {
 		return
@@ -74,8 +74,8 @@ func (c *cache) drop(states []*state) {
 	}
 }
 
-// state is the reported state of a vehicle as this instance has it: never more than is true. It is
-// changed in place, since it changes with each report.
+// state is the reported state of a vehicle, as far as this instance has it. It is changed in place,
+// since each report changes it.
 type state struct {
 	vehicle telematics.VehicleID
 	unit    telematics.Unit
@@ -86,15 +86,15 @@ type state struct {
 	seen     time.Time
 	snapshot telematics.Snapshot // returned as a copy only
 	// The only report so far of a state that is not loaded. It is not in the snapshot yet: most
-	// states are loaded next, and are merged with what Redis has only then.
+	// states are loaded next, and only then merged with the state in Redis.
 	pending  *telematics.Report
 	reported bool
 
 	loaded bool // it is merged with what Redis had, and Postgres, unless Redis had all of that
 	based  bool // Redis had a base then, or gets this one
 	base   base // that Redis does not have yet
-	// As Postgres had it, where Redis had nothing: when the unit was seen, and whether it said last
-	// that it is not online.
+	// From Postgres, where Redis had nothing: when the unit was last seen, and whether its latest
+	// presence was not online.
 	before  time.Time
 	offline bool
 
@@ -111,7 +111,7 @@ type state struct {
 // section compares a section of a state with that in Redis.
 type section struct {
 	token   string // of the row in Redis; empty: none is known
-	changes int    // how often the section became newer than a row in Redis
+	changes int    // how often the section became newer than its row in Redis
 	written int    // the changes that Redis has
 }
 
@@ -157,8 +157,8 @@ func (s *state) mergeReport(r *telematics.Report) {
 	}
 }
 
-// mergeReading merges a reading that was reported to this instance. What it changes of a state that
-// is not loaded is compared with Redis when that is.
+// mergeReading merges a reading that was reported to this instance. In a state that is not loaded
+// yet, load finds out whether it is a change.
 func (s *state) mergeReading(field telematics.Field, reading telematics.Reading) {
 	if s.keepNewer(field, reading) && s.loaded {
 		s.unpublished[field] = reading
@@ -166,8 +166,8 @@ func (s *state) mergeReading(field telematics.Field, reading telematics.Reading)
 	}
 }
 
-// keepNewer keeps the newer one of a reading and that of its field, notes a change of the section,
-// and reports whether the field has another value now.
+// keepNewer keeps the newer one of the given reading and the cached one, notes a change of the
+// section, and reports whether the value of the field has changed.
 func (s *state) keepNewer(field telematics.Field, reading telematics.Reading) (changed bool) {
 	newer, changed := s.snapshot.KeepNewer(field, reading)
 	if newer {
@@ -183,7 +183,7 @@ func (s *state) beginFlush() {
 	s.flushing, s.waiting = append(s.flushing, s.waiting...), nil
 }
 
-// isHot reports whether the vehicle reports again and again.
+// isHot reports whether the latest two reports of the vehicle came within hotWithin.
 func (s *state) isHot() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *state) isAwaited() bool {
 	return len(s.flushing) > 0
 }
 
-// endFlush sends the callers that wait whether Redis has their reports.
+// endFlush notifies waiting callers whether Redis has their reports.
 func (s *state) endFlush(shared bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,8 +207,8 @@ func (s *state) endFlush(shared bool) {
 	s.flushing = nil
 }
 
-// lost notes that Redis has nothing of the vehicle, so that all of it is written next, and reports
-// whether it had something.
+// lost notes that Redis has no state of the vehicle, so that all sections are written next, and
+// reports whether Redis had one before.
 func (s *state) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +241,7 @@ func (s *state) copy() redisState {
 	return redisState{unit: s.unit, seen: s.seen, snapshot: maps.Clone(s.snapshot)}
 }
 
-// observation returns the state as Postgres is given it.
+// observation returns the state as an observation to be merged in Postgres.
 func (s *state) observation() observation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,11 +254,11 @@ func (s *state) observation() observation {
 	return o
 }
 
-// load merges what Redis and Postgres have; stored is nil where Redis has all of Postgres, or
-// Postgres could not be read. What Redis has was published by the instance that wrote it. What
-// Postgres alone has was not: an instance that flushed it has yet to write it to Redis, and will
-// find it there, so this instance publishes it. But Redis drops a vehicle that is silent for long,
-// and all of that was published.
+// load merges the states in Redis and Postgres; stored is nil where Redis has everything of
+// Postgres, or Postgres could not be read. Readings in Redis were published by the instance that
+// wrote them. Readings only in Postgres were not: the instance that flushed them has yet to write
+// them to Redis, and will find them there, so this instance publishes them. But Redis expires the
+// state of a vehicle that is silent for long, and all of that was published.
 func (s *state) load(shared redisState, stored *storedTwin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,8 +306,8 @@ func (s *state) has(section int) bool {
 	return slices.ContainsFunc(fieldsOf[section], func(f telematics.Field) bool { _, ok := s.snapshot[f]; return ok })
 }
 
-// update returns the sections that Redis does not have. An error says which could not be encoded;
-// the others are returned.
+// update returns the sections that Redis does not have. The error names the sections that could not
+// be encoded; the others are returned.
 func (s *state) update() (u update, errs error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -330,8 +330,8 @@ func (s *state) update() (u update, errs error) {
 	return u, errs
 }
 
-// apply notes the outcome of an update. It returns what is to be published, now that Redis has it,
-// whether some of it must be written again, and whether Redis was emptied.
+// apply notes the outcome of an update. It returns the changes to publish, now that Redis has them,
+// whether some sections must be written again, and whether Redis was emptied.
 func (u update) apply(result outcome) (changed telematics.Snapshot, again, emptied bool) {
 	s := u.state
 	s.mu.Lock()
@@ -370,13 +370,13 @@ func (u update) apply(result outcome) (changed telematics.Snapshot, again, empti
 	return changed, again, emptied
 }
 
-// merge merges a section as another instance has written it, and reports whether more is known
-// here. A section that this instance wrote without getting the reply is written again, and
-// published then.
+// merge merges a section that another instance has written, and reports whether this instance has
+// readings that it lacks. A section that this instance wrote without getting the reply is written
+// again, and then published.
 func (s *state) merge(place int, c conflict) bool {
 	theirs := telematics.Snapshot{}
 	err := decodeSection(theirs, place, c.row)
-	ahead := err != nil || c.own // what cannot be read is replaced
+	ahead := err != nil || c.own // a section that cannot be read is replaced
 	for _, field := range fieldsOf[place] {
 		reading, has := theirs[field]
 		_, mine := s.snapshot[field]
@@ -396,7 +396,8 @@ func (s *state) merge(place int, c conflict) bool {
 	return ahead
 }
 
-// mergeField merges a reading that others have, and reports whether the one here has more.
+// mergeField merges a reading of another instance, and reports whether the cached one is still
+// different.
 func (s *state) mergeField(field telematics.Field, theirs telematics.Reading) (ahead bool) {
 	s.snapshot.KeepNewer(field, theirs)
 	mine := s.snapshot[field]

@@ -1,4 +1,4 @@
-// Package twins keeps the reported state of vehicles: the newest value of each field that their
+// Package twins stores the reported state of vehicles: the newest value of each field that their
 // units have reported, whatever the order of arrival [LAW-7].
 //
 //	                   ┌─► Redis      section by section, by compare-and-swap: every instance sees it
@@ -8,16 +8,16 @@
 //
 //	read ◄── the newest of Postgres, Redis and the cache
 //
-// Merging two snapshots has no order, so nothing can be overtaken: an empty Redis only means that
-// Postgres has the rest.
+// Merging snapshots is commutative, so the order of writes does not matter: where Redis was
+// emptied, Postgres has the rest.
 //
 // # The state interval
 //
-// Redis is where the reports of a vehicle are merged that reach several instances, or come so
-// seldom that no instance has cached it. The vehicle gets a place in an index by time (dues),
-// unless it has one: an instance, any, then writes what Redis has to Postgres. What is urgent is
-// due within a second, and what changes the connectivity now. So a vehicle is written once in
-// [Config].StateInterval, however many reports and instances there are.
+// Reports of one vehicle are merged in Redis where they reach several instances, or come so seldom
+// that no instance has cached the vehicle. The vehicle is added to an index by due time (dues),
+// unless it is there already: when it is due, any instance writes its state from Redis to Postgres.
+// Urgent changes are due within a second, and changes of the connectivity immediately. So a vehicle
+// is written once in [Config].StateInterval, however many reports and instances there are.
 //
 //	        report                     due                  written
 //	clean ──────────► marked ────────────────► taken ────────────────► clean
@@ -25,16 +25,16 @@
 //	                    └───────────────────────┘ └──► taken by another instance
 //	                     a report                       the lease is over
 //
-// Redis keeps with a state which version of the snapshot in Postgres it has everything of (base).
-// Where Postgres still has that version, it is replaced unread; else both are merged.
+// Redis stores with a state the version of the snapshot in Postgres that it includes (base). Where
+// Postgres still has that version, the snapshot is replaced unread; else both are merged.
 //
-// Without a state interval each instance writes the states that it has cached. That is also how a
-// state is written that Redis does not take, or has lost.
+// Without a state interval each instance writes the states that it has cached to Postgres. It does
+// so too for a state that Redis refuses, or has lost.
 //
 // # A cached state
 //
-// Each is in up to two outboxes, one of Redis and one of Postgres, and in each of them in one of
-// these:
+// A cached state is in up to two outboxes, that of Redis and that of Postgres. In each, it has one
+// of these states:
 //
 //	            report               flush begins             written
 //	clean ───────────────► queued ──────────────► flushing ───────────► clean
@@ -42,8 +42,8 @@
 //	                         └───────────────────────┘
 //	                 a report, a failure, too many conflicts
 //
-// Before its first flush to Redis a state is loaded: merged with what Redis has, and with what
-// Postgres has unless Redis has all of that, so that only changes are published.
+// Before its first flush to Redis a state is loaded: merged with the state in Redis, and with that
+// in Postgres unless Redis includes it, so that only changes are published.
 //
 // # Laws
 //

@@ -17,17 +17,17 @@ import (
 	"motorpool/telematics"
 )
 
-// The index of vehicles whose state Redis has and Postgres does not have yet, by when it is to be
-// written there (dueKey), and of those that an instance is writing, by when another one may do
-// it (writingKey). In a cluster each part has its own, next to its vehicles.
+// The index of vehicles whose state is in Redis and not in Postgres yet, by the time at which it is
+// due there (dueKey), and of those that an instance is writing, by the time at which its lease ends
+// (writingKey). In a cluster each part has a separate index, next to its vehicles.
 const (
 	dueKey     = "motorpool:state-due"
 	writingKey = "motorpool:state-writing"
 )
 
-// leaseScript gives the caller vehicles that are due, or whose writer did not end in time. KEYS:
-// due, writing. ARGV: now and the end of the lease in ms, how many at most. It returns when the
-// first one was due, and the vehicles.
+// leaseScript leases vehicles that are due, or whose lease has ended, to the caller. KEYS: due,
+// writing. ARGV: now and the end of the lease in ms, the most vehicles. It returns when the first
+// one was due, and the vehicles.
 var leaseScript = goredis.NewScript(`
 local due, writing, now, lease, most = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local taken = redis.call('ZRANGEBYSCORE', writing, '-inf', now, 'LIMIT', 0, most)
@@ -55,7 +55,7 @@ type dues struct {
 	interval     time.Duration // 0: there is no index
 	due, writing []string      // keys of the parts
 
-	// Of each part: for how many ms the first one had been due, when it was last looked at.
+	// For each part: for how many ms the first vehicle had been due at the latest query.
 	overdue []atomic.Int64
 }
 
@@ -75,9 +75,9 @@ type marks struct {
 	replies []*goredis.IntCmd
 }
 
-// newMarks returns those of updates: each state is due after the interval, what is urgent soon, and
-// what was due earlier as it was. The last tenth of the interval is random, so that those that came
-// together are not written together.
+// newMarks returns the marks of updates: each state is due after the interval, an urgent one within
+// urgentWithin, and none later than it was due already. The last tenth of the interval is random,
+// so that states that came together are not written together.
 func (d *dues) newMarks(ctx context.Context, updates []update) *marks {
 	m := &marks{ctx: ctx, byPart: map[string][]goredis.Z{}}
 	if d.interval == 0 {
@@ -94,7 +94,7 @@ func (d *dues) newMarks(ctx context.Context, updates []update) *marks {
 	return m
 }
 
-// mark adds a state, and when it is due, to those of its part.
+// mark adds a state with its due time to the marks of its part.
 func (d *dues) mark(byPart map[string][]goredis.Z, s *state, due time.Time) {
 	key := d.due[d.db.Part(hashTag(s.vehicle))]
 	byPart[key] = append(byPart[key], goredis.Z{Score: float64(due.UnixMilli()), Member: int64(s.vehicle)})
@@ -132,8 +132,8 @@ func (d *dues) makeDue(ctx context.Context, states []*state) error {
 	return unavailable.Wrap("note what is to be stored soon", err)
 }
 
-// lease returns up to most vehicles that are due, of one part, for this instance to write. Done
-// ends that; another instance may have them when the lease is over.
+// lease leases up to most due vehicles of one part to this instance. Call done once they are
+// written; after dueLease another instance may lease them.
 func (d *dues) lease(ctx context.Context, part, most int) ([]telematics.VehicleID, error) {
 	now := time.Now()
 	replies, err := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{{
@@ -168,7 +168,7 @@ func (d *dues) overdueFor(part int) time.Duration {
 
 var errUnexpectedReply = errors.New("unexpected reply")
 
-// done ends the writing of vehicles of a part.
+// done ends the lease of vehicles of a part.
 func (d *dues) done(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
 	if len(vehicles) == 0 {
 		return nil
@@ -180,8 +180,8 @@ func (d *dues) done(ctx context.Context, part int, vehicles []telematics.Vehicle
 	return unavailable.Wrap("note what is stored", d.db.Client.ZRem(ctx, d.writing[part], members...).Err())
 }
 
-// putBack makes vehicles of a part due again in a moment. Where Redis does not take that, they are
-// when the lease is over.
+// putBack makes vehicles of a part due again in a moment. Where that fails, they are due when the
+// lease ends.
 func (d *dues) putBack(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
 	again := make([]goredis.Z, len(vehicles))
 	for i, id := range vehicles {
@@ -193,13 +193,13 @@ func (d *dues) putBack(ctx context.Context, part int, vehicles []telematics.Vehi
 	return d.done(ctx, part, vehicles)
 }
 
-// urgentFields are those whose change is in Postgres soon (urgentWithin), as a report is that a
-// caller awaits, and not after the state interval: who
-// could use the vehicle, and whether it moves.
+// urgentFields are the fields whose changes are in Postgres within urgentWithin, like reports that
+// a caller awaits, and not after the state interval. They show whether the vehicle can be used, and
+// whether it moves.
 var urgentFields = []telematics.Field{telematics.IsLocked, telematics.EngineRuns, telematics.Ignition, telematics.KeyStatus}
 
-// changesConnectivity reports whether what was written to Redis changes the connectivity that
-// follows from Postgres, and so is due now.
+// changesConnectivity reports whether an update changes the connectivity that is computed from
+// Postgres, so that the state is due now.
 func (t *Twins) changesConnectivity(u update, o outcome) bool {
 	if t.stateInterval == 0 {
 		return false
@@ -211,12 +211,12 @@ func (t *Twins) changesConnectivity(u update, o outcome) bool {
 	return o.offline || before.IsZero() || u.seen.Sub(before) > t.quietAfter()
 }
 
-// quietAfter is the silence after which a report is urgent. A shorter silence, and then the state
-// interval, leave Postgres's contact younger than OnlineFor.
+// quietAfter returns the silence after which a report is urgent. After a shorter silence plus the
+// state interval, the contact in Postgres is still younger than OnlineFor.
 func (t *Twins) quietAfter() time.Duration { return (telematics.OnlineFor - t.stateInterval) / 2 }
 
-// noteOffline notes in Redis which units are not online, so that the next report of one is urgent.
-// Where Redis does not take that, the report is written after the state interval.
+// noteOffline notes in Redis which units are not online, so that their next reports are urgent.
+// Where that fails, those reports are written after the state interval.
 func (t *Twins) noteOffline(ctx context.Context, changes []telematics.Change) {
 	if t.stateInterval == 0 {
 		return
@@ -234,12 +234,12 @@ func (t *Twins) noteOffline(ctx context.Context, changes []telematics.Change) {
 	}
 }
 
-// isOffline reports whether a unit said last that it is offline or asleep.
+// isOffline reports whether a presence is offline or asleep.
 func isOffline(p telematics.PresenceStatus) bool {
 	return p == telematics.Offline || p == telematics.Standby
 }
 
-// runDue writes states that are due to Postgres.
+// runDue writes due states to Postgres, until the context ends.
 func (t *Twins) runDue(ctx context.Context) {
 	if t.stateInterval == 0 {
 		return
@@ -256,8 +256,8 @@ func (t *Twins) runDue(ctx context.Context) {
 	}
 }
 
-// writeDue writes what is due of a part, in batches which may take one part (1/dueShare) of the
-// time, and without pauses where the oldest is overdue.
+// writeDue writes the due states of a part, in batches that take at most 1/dueShare of the time,
+// and without pauses where the oldest is overdue by overdueAfter.
 func (t *Twins) writeDue(ctx context.Context, part int) error {
 	for ctx.Err() == nil {
 		vehicles, err := t.dues.lease(ctx, part, dueBatch)
@@ -303,7 +303,7 @@ func (t *Twins) storeDue(ctx context.Context, part int, vehicles []telematics.Ve
 	return t.dues.done(ctx, part, vehicles)
 }
 
-// lag is for how long the oldest state should have been in Postgres.
+// lag returns for how long the oldest state has been due in Postgres.
 func (t *Twins) lag(now time.Time) time.Duration {
 	lag := t.toPostgres.lag(now)
 	for part := range t.dues.due {

@@ -16,9 +16,9 @@ import (
 	"motorpool/tracing"
 )
 
-// Run flushes what Observe has merged to Redis and to Postgres, until the context ends, and then
-// what is left, for no longer than one statement may take. It publishes the changes of states: each
-// is published once, by the instance that writes it to Redis.
+// Run flushes merged observations to Redis and to Postgres. It blocks until the context ends, and
+// then flushes the rest to Postgres, for no longer than one statement may take. It returns nil.
+// Changes of states are passed to publish: each once, by the instance that writes it to Redis.
 func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { t.runPostgres(ctx) })
@@ -28,19 +28,19 @@ func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) erro
 	loops.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.stored.Timeout())
 	defer cancel()
-	t.flushPostgres(last, 1) // what Redis did not take is in this outbox, too
+	t.flushPostgres(last, 1) // states that Redis did not accept are in this outbox, too
 	if left := t.toPostgres.size() + t.unresolved.size(); left > 0 {
 		t.log.Warn("reported state lost at shutdown, postgres write failed; the next reports replace it", "vehicles", left)
 	}
 	return nil
 }
 
-// pause returns how long to pause after work that may take one part (1/share) of the time.
+// pause returns how long to pause after work that may take 1/share of the time.
 func pause(worked time.Duration, share int) time.Duration {
 	return min(time.Duration(share-1)*worked, longestPause)
 }
 
-// sleep waits, unless the context ends before.
+// sleep waits until the time has passed or the context ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -73,9 +73,9 @@ func (t *Twins) runPostgres(ctx context.Context) {
 	}
 }
 
-// flushPostgres writes all queued states, in batches which may take one part (1/share) of the time:
-// other statements run between them, unless the states are in danger because Redis does not have
-// them. What Postgres could not take stays queued. It returns how long the last batch took.
+// flushPostgres writes all queued states, in batches that take at most 1/share of the time, so that
+// other statements run between them. There is no pause once Redis has lost states. States that
+// could not be written stay queued. It returns how long the last batch took.
 func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Duration) {
 	defer t.toPostgres.end()
 	for batch := range slices.Chunk(t.toPostgres.begin(), postgresBatch) {
@@ -109,7 +109,7 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 	return worked
 }
 
-// store reports false where Postgres could not take the observations now.
+// store reports false where the observations were not written and must be retried.
 func (t *Twins) store(ctx context.Context, observations []observation) bool {
 	_, err := t.stored.observe(ctx, observations) // reports change no presence
 	switch {
@@ -159,10 +159,10 @@ func (t *Twins) pauseRedis(ctx context.Context, d time.Duration, began time.Time
 	}
 }
 
-// flushRedis writes all queued states, and publishes what that has changed. The rule of the merge
-// is applied here; Redis only compares and swaps: a section that another instance has replaced
-// meanwhile comes back, and is merged and written again. It reports false where Redis could not be
-// reached; then all stay queued.
+// flushRedis writes all queued states, and publishes their changes. Merging is done here; Redis
+// only compares and swaps: a section that another instance has replaced meanwhile is returned,
+// merged and written again. It reports false where Redis could not be reached; then all states stay
+// queued.
 func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change)) bool {
 	reached := true
 	var cold []*state
@@ -192,7 +192,7 @@ func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change
 	return reached
 }
 
-// flushBatch returns the states of which something is left to be written.
+// flushBatch writes a batch to Redis. It returns the states that are not written completely.
 func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]telematics.Change)) (left []*state, reached bool) {
 	if err := t.load(ctx, batch); err != nil {
 		t.recordWrite(ctx, err)
@@ -212,7 +212,7 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	if err != nil {
 		left = batch
 	}
-	for _, s := range batch { // before publishing, which may take its time
+	for _, s := range batch { // before publishing, which may take long
 		if !slices.Contains(left, s) {
 			s.endFlush(true)
 		}
@@ -223,8 +223,8 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	return left, err == nil
 }
 
-// updateRedis makes one round trip, and adds to changed what that has changed. It returns the
-// states of which something is left to be written, and those that are due in Postgres now.
+// updateRedis makes one round trip, and adds the changes to changed. It returns the states that are
+// not written completely, and those that are due in Postgres now.
 func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left, dueNow []*state, err error) {
 	defer tracing.Step(ctx, delivery.StepMerge).End()
 	updates := make([]update, len(states))
@@ -280,8 +280,8 @@ func (t *Twins) recordWrite(ctx context.Context, err error) {
 	}
 }
 
-// load merges states that are new in the cache with what Redis and Postgres have, so that their
-// first report is not compared with nothing.
+// load merges states that are new in the cache with those in Redis and Postgres, so that their
+// first reports are compared with the stored state.
 func (t *Twins) load(ctx context.Context, states []*state) error {
 	states = slices.DeleteFunc(slices.Clone(states), (*state).isLoaded)
 	if len(states) == 0 {
@@ -303,7 +303,7 @@ func (t *Twins) load(ctx context.Context, states []*state) error {
 	return nil
 }
 
-// storedTwin is the part of a vehicle in Postgres with which its state is loaded.
+// storedTwin is the part of a vehicle in Postgres from which its state is loaded.
 type storedTwin struct {
 	snapshot telematics.Snapshot
 	base     base
@@ -311,7 +311,7 @@ type storedTwin struct {
 	offline  bool
 }
 
-// loadStored reads vehicles from Postgres; where that is unavailable, it returns nothing.
+// loadStored reads vehicles from Postgres; none where that fails.
 func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[telematics.VehicleID]*storedTwin {
 	if len(ids) == 0 {
 		return nil
@@ -323,8 +323,8 @@ func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[
 	return found
 }
 
-// changes returns the changes to publish, by the present owners: what Redis takes late, because it
-// was unavailable, may be another agency's vehicle by then.
+// changes returns the changes to publish, with the present owners: where Redis was unavailable for
+// a while, the vehicle may belong to another agency by now.
 func (t *Twins) changes(ctx context.Context, changed map[*state]telematics.Snapshot) []telematics.Change {
 	maps.DeleteFunc(changed, func(_ *state, fields telematics.Snapshot) bool { return len(fields) == 0 })
 	units := make([]telematics.Unit, 0, len(changed))

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// registerLag registers how far Postgres is behind. docs/operating.md explains it.
+// registerLag registers the gauge of how late reported state is in Postgres. docs/operating.md
+// explains it.
 func registerLag(registerer prometheus.Registerer, lag func(now time.Time) time.Duration) {
 	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "motorpool_reported_state_lag_seconds", Help: "Time for which the oldest reported state should have been in Postgres, and is not, at most.",

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// signal is a wake-up that is not lost, and does not add up. It holds one.
+// signal is a wake-up that is kept until it is received; several count as one.
 type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }
@@ -30,7 +30,7 @@ func (s signal) clear() {
 	}
 }
 
-// outbox is the states that one server does not have yet.
+// outbox holds the states that one server, Redis or Postgres, does not have yet.
 type outbox struct {
 	queuedSome signal
 
@@ -59,7 +59,7 @@ func (o *outbox) add(states ...*state) {
 	o.queuedSome.set()
 }
 
-// putBack queues again what a flush did not write.
+// putBack queues states again that a flush did not write.
 func (o *outbox) putBack(states ...*state) {
 	o.add(states...)
 	o.mu.Lock()
@@ -85,8 +85,8 @@ func (o *outbox) end() {
 	}
 }
 
-// lag returns for how long something has been queued, at most: all that was queued before the
-// latest complete flush began is written.
+// lag returns an upper bound of how long a state has been queued: all states that were queued
+// before the latest complete flush began are written.
 func (o *outbox) lag(now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,8 +108,8 @@ func (o *outbox) size() int {
 	return len(o.queued) + len(o.flushing)
 }
 
-// unresolved is observations of units that could not be looked up, merged by unit: they are written
-// to Postgres all the same.
+// unresolved holds observations of units that could not be looked up, merged by unit. They are
+// written to Postgres later.
 type unresolved struct {
 	mu     sync.Mutex // guards what follows
 	queued map[telematics.Unit]observation

@@ -25,8 +25,8 @@ type owner struct {
 	movedAt    time.Time // as in telematics.Twin
 }
 
-// owners caches for a while which vehicles units are built into. Writes to Postgres do not rely on
-// it. It is safe for concurrent use.
+// owners caches, for ownerTTL, which vehicles units are built into. Writes to Postgres check that
+// again. It is safe for concurrent use.
 type owners struct {
 	db      *pg.DB
 	breaker *unavailable.Breaker
@@ -47,7 +47,7 @@ func newOwners(db *pg.DB, log *slog.Logger) *owners {
 	}}
 }
 
-// newLRU panics for a size below 1 only.
+// newLRU returns an LRU cache. It panics for a size below 1.
 func newLRU[K comparable, V any](size int) *lru.Cache[K, V] {
 	cached, err := lru.New[K, V](size)
 	if err != nil {
@@ -61,9 +61,9 @@ func (o *owners) find(unit telematics.Unit) (owner, bool) {
 	return found.owner, ok && time.Now().Before(found.until)
 }
 
-// findAnswering returns the owner of a unit that answers what a vehicle was requested, or that
-// reports unasked, for zero. For an answer the owner at the time of the request is good enough:
-// an answer of another vehicle's unit does not count.
+// findAnswering returns the owner of a unit that answers a request to a vehicle; zero: the unit
+// reports unasked. For an answer, an owner as old as the request is good enough: an answer of
+// another vehicle's unit does not count.
 func (o *owners) findAnswering(unit telematics.Unit, requested telematics.VehicleID) (owner, bool) {
 	if owner, ok := o.find(unit); ok {
 		return owner, true
@@ -72,7 +72,7 @@ func (o *owners) findAnswering(unit telematics.Unit, requested telematics.Vehicl
 	return found.owner, ok && requested != 0 && found.vehicle == requested && time.Now().Before(found.until.Add(awaitedOwnerTTL))
 }
 
-// add caches the owner of a unit by a record that was just read.
+// add caches the owner of a unit, from a vehicle that was just read.
 func (o *owners) add(v *telematics.Twin) {
 	if v.Unit != "" {
 		owner := owner{vehicle: v.ID, agency: v.AgencyID, powertrain: v.Powertrain, protocol: v.Protocol, movedAt: v.MovedAt}
@@ -80,8 +80,8 @@ func (o *owners) add(v *telematics.Twin) {
 	}
 }
 
-// resolve returns the owners of units. While Postgres is unavailable cached owners stay in force,
-// and a unit that was never looked up is absent.
+// resolve returns the owners of units. While Postgres is unavailable it returns expired owners,
+// too; a unit that is not cached is absent.
 func (o *owners) resolve(ctx context.Context, units []telematics.Unit) map[telematics.Unit]owner {
 	found := make(map[telematics.Unit]owner, len(units))
 	missing := o.findAll(units, found)
@@ -141,8 +141,8 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 	return found, err
 }
 
-// watchMoves updates the owners of units that came to or left vehicles lately, and of vehicles that
-// came to another agency, until the context ends.
+// watchMoves updates the cached owners of units that moved to or from a vehicle lately, or whose
+// vehicle moved to another agency, until the context ends.
 func (o *owners) watchMoves(ctx context.Context) {
 	every := time.NewTicker(movesEvery)
 	defer every.Stop()
@@ -158,8 +158,8 @@ func (o *owners) watchMoves(ctx context.Context) {
 	}
 }
 
-// updateMoved reads what has moved in the last quarter of an hour: an import notes the time before
-// it commits, so that is longer than an import takes.
+// updateMoved reads the moves of the last 15 minutes. That is longer than an import takes, which
+// stores the time of a move before it commits.
 func (o *owners) updateMoved(ctx context.Context) error {
 	moved, err := o.query(ctx, `where v.moved_at > now() - interval '15 minutes'`)
 	for unit, owner := range moved {
@@ -180,7 +180,7 @@ func (o *owners) updateMoved(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, unit := range left { // of which those without a vehicle have the zero owner
+	for _, unit := range left { // units without a vehicle have the zero owner
 		o.replace(unit, owners[unit])
 	}
 	return nil

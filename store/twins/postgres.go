@@ -23,13 +23,13 @@ import (
 type observation struct {
 	delivery.Observation                     // with a report where there are readings
 	readings             telematics.Snapshot // each with its own time
-	// The vehicle that they are of; zero: the one that has the unit.
+	// The vehicle that the readings are of; zero: the present vehicle of the unit.
 	vehicle telematics.VehicleID
 }
 
 func newObservation(o delivery.Observation) observation {
 	merged := observation{Observation: o}
-	merged.At = pg.FromTimestamp(pg.Timestamp(o.At)) // compared with instants that were stored
+	merged.At = pg.FromTimestamp(pg.Timestamp(o.At)) // cut like stored times
 	if o.Report != nil {
 		merged.readings = telematics.Merge(nil, *o.Report)
 	}
@@ -51,10 +51,11 @@ func (o observation) merge(other observation) observation {
 	return other
 }
 
-// stored is the contacts and the snapshots in Postgres.
+// stored reads and writes the contacts and the snapshots in Postgres.
 type stored struct{ *pg.DB }
 
-// Store writes observations to Postgres, for programs that have no Redis.
+// Store writes observations to Postgres directly, for programs that have no Redis. They are
+// committed when it returns.
 func Store(ctx context.Context, db *pg.DB, observations []delivery.Observation) (delivery.Seen, error) {
 	merged := make([]observation, len(observations))
 	for i, o := range observations {
@@ -64,8 +65,9 @@ func Store(ctx context.Context, db *pg.DB, observations []delivery.Observation) 
 }
 
 // observe merges observations into the contacts of units and the snapshots of their vehicles,
-// whatever the order of arrival [LAW-7]. It is durable when observe returns. An error that is not
-// [unavailable.Is] names what could not be stored; the rest was stored.
+// whatever the order of arrival [LAW-7]. They are committed when observe returns. An error for
+// which [unavailable.Is] is false names the units whose observations were refused; the rest was
+// stored.
 func (p stored) observe(ctx context.Context, observations []observation) (delivery.Seen, error) {
 	if len(observations) == 0 {
 		return delivery.Seen{}, nil
@@ -75,7 +77,7 @@ func (p stored) observe(ctx context.Context, observations []observation) (delive
 		return seen, unavailable.Wrap("observe vehicles", err)
 	}
 	var refused []error
-	for _, o := range observations { // one of them spoilt the others
+	for _, o := range observations { // one of them has failed the batch
 		one, err := p.observeTogether(ctx, []observation{o})
 		if err != nil && !pg.Splits(err) {
 			return seen, unavailable.Wrap("observe vehicles", err)
@@ -105,8 +107,8 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 	return append(units, unit)
 }
 
-// updateState locks the unit before its snapshot, as observeIn does, so that it cannot overwrite
-// what another transaction has merged meanwhile, nor the reverse.
+// updateState locks the unit before its snapshot, as observeIn does, so that neither can overwrite
+// what the other has merged meanwhile.
 var updateState = `
 	with unit as (
 		update units u set last_seen = $3, gap_ms = $4, check_at = ` + vehicles.CheckAfterReport + `
@@ -116,8 +118,8 @@ var updateState = `
 	from unit
 	where s.vehicle_id = unit.vehicle_id and s.fields = $7`
 
-// update writes the state of a vehicle, which was read as before: in one round trip if Postgres
-// still has that, else as an observation. It is durable when update returns.
+// update replaces the state before, as it was read, by the state after: in one round trip if
+// Postgres still has the state before, else as an observation. It is committed when update returns.
 func (p stored) update(ctx context.Context, before, after telematics.Twin) error {
 	old, errOld := vehicles.EncodeSnapshot(before.Snapshot)
 	fields, errNew := vehicles.EncodeSnapshot(after.Snapshot)
@@ -146,7 +148,7 @@ type observedUnit struct {
 	protocol  telematics.Protocol
 	change    telematics.Change // of its vehicle
 	announced telematics.PresenceStatus
-	spoke     bool // of its connection
+	spoke     bool // it has sent presence
 	contact   telematics.Contact
 	snapshot  telematics.Snapshot
 	reported  bool // the snapshot has new readings
@@ -184,7 +186,7 @@ func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (deli
 			continue
 		}
 		if o.vehicle != 0 && o.vehicle != unit.change.Vehicle {
-			continue // the unit was built into another vehicle since
+			continue // the unit has moved to another vehicle
 		}
 		seen.CountPresence(unit.contact, o.Observation)
 		unit.observe(o)
@@ -206,9 +208,8 @@ func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (deli
 	return seen, nil
 }
 
-// announce notes the unit's presence, where the unit said something of its connection and that has
-// changed: the instance that stores it publishes it. A presence that follows from reports is left
-// to vehicles.Fleet.Aged.
+// announce notes the unit's connectivity, where a presence message has changed it: the instance
+// that stores it publishes it. Changes by reports are left to vehicles.Fleet.Aged.
 func (u *observedUnit) announce(now time.Time) {
 	if is := u.contact.At(now); u.spoke && is != u.announced {
 		u.announced, u.change.Presence = is, is
@@ -220,14 +221,14 @@ func (u *observedUnit) observe(o observation) {
 	switch {
 	case len(o.readings) == 0:
 	case u.snapshot == nil:
-		u.snapshot, u.reported = o.readings, true // which are not changed any more
+		u.snapshot, u.reported = o.readings, true // nothing modifies the readings any more
 	default:
 		u.snapshot, u.reported = telematics.Join(u.snapshot, o.readings), true
 	}
 	u.change.LastSeen = u.contact.LastSeen
 }
 
-// lockUnits returns those of the observed units that are built into vehicles.
+// lockUnits locks the observed units that are built into vehicles, and returns them.
 func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[telematics.Unit]*observedUnit, error) {
 	serials := make([]string, len(observations))
 	for i, o := range observations {
@@ -268,7 +269,7 @@ func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[
 	return units, err
 }
 
-// snapshots returns those of vehicles; of which there is none are absent.
+// snapshots returns the snapshots of vehicles; vehicles without one are absent.
 func (p stored) snapshots(ctx context.Context, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	found, err := selectSnapshots(ctx, p.Prepared, ids)
 	return found, unavailable.Wrap("read snapshots", err)
@@ -347,7 +348,7 @@ func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*obser
 	return err
 }
 
-// signsOfLife are all that a report changes of a contact.
+// signsOfLife are the columns of a contact that a report changes.
 var signsOfLife = pg.RowSet{Name: "n", Columns: []string{"serial text", "last_seen timestamptz", "gap_ms bigint"}}
 
 var updateSignsOfLife = `
@@ -368,7 +369,7 @@ func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	serials := make([]string, len(rows)) // tell the planner, again, how few they are
+	serials := make([]string, len(rows)) // show the planner how few they are
 	for i, row := range rows {
 		serials[i] = row.Serial
 	}
@@ -385,7 +386,7 @@ func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 	return err
 }
 
-// writeSnapshots returns the versions of the snapshots.
+// writeSnapshots inserts or replaces snapshots, and returns their new versions.
 func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) (map[telematics.VehicleID]int64, error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -20,9 +20,9 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 	return twin, nil
 }
 
-// DurableTwin is Twin for a reader that may remember it: what Postgres does not have of it yet is
-// written there first, so that no later read returns less, whatever fails. Where Postgres does not
-// take it soon, it is returned all the same.
+// DurableTwin is Twin for a reader that may store the result: state that Postgres does not have yet
+// is written there first, so that no later read returns an older state, whatever fails. Where that
+// takes longer than redis.ReadTimeout, the result is returned all the same.
 func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, stored, err := t.read(ctx, id)
 	if err != nil || stored == nil {
@@ -36,9 +36,9 @@ func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telem
 	return twin, nil
 }
 
-// read returns a vehicle, and as it is in Postgres where that has less. It reads Redis and Postgres
-// concurrently, Postgres in another goroutine: that needs more stack, which the caller's would keep
-// while it waits for the vehicle.
+// read returns a vehicle, and also its state in Postgres where that is older. It reads Redis and
+// Postgres concurrently, Postgres in another goroutine: that needs more stack, which the caller's
+// goroutine would keep while it waits for the vehicle's answer.
 func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telematics.Twin, less *telematics.Twin, err error) {
 	type result struct {
 		twin telematics.Twin
@@ -63,8 +63,9 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 }
 
 // Twins returns vehicles with their present reported states, by descending id, which is also the
-// position in the page. A query for a connectivity uses Postgres's contacts, which may be a moment
-// behind; such a contact is returned as it was found.
+// cursor of the pages. A query for a connectivity uses the contacts in Postgres, which may be a
+// moment old; where the present contact does not match the query, the one from Postgres is
+// returned.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	now := time.Now()
 	twins, err := t.vehicles.Twins(ctx, q)
@@ -85,9 +86,9 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return twins, nil
 }
 
-// join adds to what Postgres has of a vehicle what Redis and the cache have, and reports whether
-// Postgres lacks a part of its snapshot. Reports of a unit that the vehicle does not have any more
-// do not count.
+// join merges the states in Redis and the cache into a vehicle from Postgres, and reports whether
+// Postgres lacks a part of the snapshot. States of a unit that the vehicle does not have any more
+// are ignored.
 func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) (ahead bool) {
 	more := []redisState{shared[twin.ID]}
 	if s, ok := t.cache.find(twin.ID); ok {
@@ -109,7 +110,7 @@ func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redi
 	return ahead
 }
 
-// readRedis returns what Redis has of vehicles; nothing while it is unavailable, which must not
+// readRedis returns the states of vehicles in Redis; none while it is unavailable, which must not
 // delay a read.
 func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[telematics.VehicleID]redisState {
 	if !t.reading.Allow() {
@@ -118,7 +119,7 @@ func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[t
 	reading, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
 	defer cancel()
 	found, err := t.redis.read(reading, ids)
-	if ctx.Err() == nil { // else the caller left, which says nothing of Redis
+	if ctx.Err() == nil { // else the caller left, which does not mean that Redis failed
 		t.reading.Record(err)
 	}
 	if err != nil {

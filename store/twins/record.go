@@ -7,8 +7,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Record returns a vehicle without its reported state, and with the signs of life that Postgres
-// has; or a *telematics.Error with VehicleNotFound.
+// Record reads a vehicle from Postgres, with its contact and without its reported state. It returns
+// a *telematics.Error with VehicleNotFound where there is none.
 func (t *Twins) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, err := t.readRecord(ctx, id)
 	return pg.Deref(twin), err
@@ -22,18 +22,18 @@ func (t *Twins) readRecord(ctx context.Context, id telematics.VehicleID) (*telem
 	return twin, err
 }
 
-// cacheRecord caches the owner of the unit, and what orders depend on: what the record's version
-// covers, and the last sign of life, which may be older than the newest, and never newer. Cached
-// records do not expire: a claim detects an outdated one.
+// cacheRecord caches the owner of the unit, and the fields that orders depend on: those that the
+// version covers, and the last sign of life, which may be outdated. Cached records do not expire: a
+// claim detects an outdated one.
 func (t *Twins) cacheRecord(twin *telematics.Twin) {
 	t.owners.add(twin)
 	record := twin.ForOrders()
 	t.records.Add(twin.ID, &record)
 }
 
-// Resolve returns what an order depends on: the vehicle's agency, its unit, and what that can do;
-// or a *telematics.Error with VehicleNotFound. It may come from the cache, and then be out of date,
-// which a claim detects.
+// Resolve returns what an order depends on: the vehicle's agency, its unit, and what the unit can
+// do; or a *telematics.Error with VehicleNotFound. The result may come from the cache and be out of
+// date, which a claim detects. Callers must not modify it.
 func (t *Twins) Resolve(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
 	if twin, cached := t.records.Get(id); cached && twin.Version != 0 {
 		return twin, nil
@@ -41,9 +41,9 @@ func (t *Twins) Resolve(ctx context.Context, id telematics.VehicleID) (*telemati
 	return t.readRecord(ctx, id)
 }
 
-// Belongs reports whether a vehicle is an agency's. It reads the record only where that was not so
-// when it was last read here: of a vehicle that came to another agency it may still report the
-// former one, until a claim has checked the record.
+// Belongs reports whether a vehicle belongs to an agency. It reads Postgres only where the cached
+// vehicle does not belong to it: after a vehicle moved to another agency, it may still report true
+// for the former one, until a claim has checked the vehicle.
 func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
 	if twin, cached := t.records.Get(id); cached && twin.AgencyID == agency {
 		return true, nil
@@ -52,8 +52,8 @@ func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency tel
 	return err == nil && twin.AgencyID == agency, err
 }
 
-// Confirm notes that a claim has found a version of a vehicle's record to be current: reports are
-// assigned by it.
+// Confirm notes that a claim has found the cached version of a vehicle to be current. That renews
+// the owner of its unit, by which reports are assigned.
 func (t *Twins) Confirm(id telematics.VehicleID, version int64) {
 	if twin, cached := t.records.Get(id); cached && twin.Version == version {
 		t.owners.add(twin)

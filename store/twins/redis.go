@@ -36,9 +36,9 @@ type redisState struct {
 	reports  int // since it was last written to Postgres
 }
 
-// base is the version of the snapshot in Postgres of which Redis has everything: its updated_at in
-// microseconds (0: there was no snapshot), a colon, and what no other base has. Empty: there is
-// none, and Postgres may have more than Redis.
+// base is the version of the snapshot in Postgres that the state in Redis includes: its updated_at
+// in microseconds (0: there was no snapshot), a colon, and a unique token. Empty: there is none,
+// and Postgres may have more than Redis.
 type base string
 
 // version returns updated_at; false: there is no base.
@@ -48,8 +48,8 @@ func (b base) version() (micros int64, ok bool) {
 	return micros, err == nil
 }
 
-// update is what is to be written of a state: sections, each on the condition that it is still as
-// it was when it was read.
+// update holds the sections of a state to write, each on the condition that it has not changed
+// since it was read.
 type update struct {
 	state    *state
 	seen     time.Time
@@ -79,14 +79,14 @@ type outcome struct {
 	err       error
 }
 
-// conflict is a section that was not as expected, and how it is.
+// conflict is the present value of a section that was not as expected.
 type conflict struct {
 	token string // empty: there is none
 	row   string
 	own   bool // this instance wrote it, and the reply was lost
 }
 
-// updateScript is the compare-and-swap. It does not read the rows: which reading is newer is
+// updateScript is the compare-and-swap. It does not decode the rows: which reading is newer is
 // decided in one place, telematics.Join, by the writer. A hash that another unit wrote is dropped:
 // the vehicle has another unit now.
 //
@@ -162,11 +162,11 @@ else
 end
 `)
 
-// storedScript notes that a state as it was read is in Postgres. The base is replaced only where
-// it is still the one that was read; where there was none, a section shows that Redis was not
-// emptied since. Two instances may note the same reports, and what is noted may be from before
-// Redis was emptied: there are never fewer than none. KEYS: the hash. ARGV: unit, the base that
-// was read, the new one or empty, reports, and the name and token of a section.
+// storedScript notes that a state, as it was read, is in Postgres. The base is replaced only where
+// it is still the one that was read; where there was none, the token of a section shows that Redis
+// was not emptied since. Two instances may subtract the same reports, or reports from before Redis
+// was emptied, so the count is kept at zero or above. KEYS: the hash. ARGV: unit, the base that was
+// read, the new one or empty, reports, and the name and token of a section.
 var storedScript = goredis.NewScript(`
 local held = redis.call('HMGET', KEYS[1], 'unit', 'base', 'at:' .. ARGV[5])
 if held[1] ~= ARGV[1] then
@@ -186,10 +186,10 @@ else
 end
 `)
 
-// states is the reported states in Redis. It is safe for concurrent use.
+// states reads and writes the reported states in Redis. It is safe for concurrent use.
 type states struct {
 	db     *redis.DB
-	writer string // of this instance alone: with writes it names what this instance wrote
+	writer string // unique; with writes it forms the tokens of this instance
 	writes atomic.Uint64
 	reads  *groupcommit.Batcher[telematics.VehicleID, readState]
 }
@@ -214,8 +214,8 @@ func (r *states) newBase(micros int64) base {
 
 func (r *states) newToken() string { return r.writer + strconv.FormatUint(r.writes.Add(1), 36) }
 
-// update tries to write the updates, in one round trip, and returns the outcome of each. What after
-// adds to the round trip runs last; its errors are its caller's.
+// update tries to write the updates, in one round trip, and returns the outcome of each. Commands
+// that after adds run last; the caller checks their errors.
 func (r *states) update(ctx context.Context, updates []update, after ...func(goredis.Pipeliner)) ([]outcome, error) {
 	outcomes := make([]outcome, len(updates))
 	calls := make([]redis.ScriptCall, len(updates))
@@ -248,7 +248,7 @@ func (r *states) update(ctx context.Context, updates []update, after ...func(gor
 	return outcomes, nil
 }
 
-// flag is a yes or no in Redis.
+// flag encodes a boolean for Redis.
 func flag(on bool) string {
 	if on {
 		return "1"
@@ -272,7 +272,7 @@ type storedState struct {
 	base    base // since then; empty: Postgres may have more
 }
 
-// setStored notes it.
+// setStored notes in Redis that states are in Postgres.
 func (r *states) setStored(ctx context.Context, stored []storedState) error {
 	calls := make([]redis.ScriptCall, len(stored))
 	for i, s := range stored {
@@ -358,7 +358,7 @@ func (r *states) readEach(ctx context.Context, vehicles []telematics.VehicleID) 
 	return read, nil
 }
 
-// decodeState leaves out a section that cannot be read: Postgres has it, and the next report
+// decodeState leaves out a section that cannot be decoded: Postgres has it, and the next report
 // replaces it.
 func decodeState(hash map[string]string) redisState {
 	s := redisState{
@@ -378,7 +378,7 @@ func decodeState(hash map[string]string) redisState {
 	return s
 }
 
-// token is that of a section, empty where there is none.
+// token returns the token of a section, empty where there is none.
 func (s redisState) token(place int) string {
 	if s.tokens == nil {
 		return ""

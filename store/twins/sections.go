@@ -24,7 +24,7 @@ import (
 //	once     true for those of null that had a value before
 //	undated  true for those whose times are of arrival
 //
-// Most of its readings are of one report, so their time stands once.
+// Most readings of a section are of one report, so their time is stored once.
 const (
 	atMember      = "at"
 	valuesMember  = "v"
@@ -141,7 +141,7 @@ var sectionReaders = sync.Pool{New: func() any {
 
 func newSectionReader() *sectionReader { return sectionReaders.Get().(*sectionReader) }
 
-// close gives the reader back, without what it has read.
+// close clears the reader and returns it to the pool.
 func (r *sectionReader) close() {
 	for _, readings := range r.readings {
 		clear(readings)

@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics"
 )
 
-// load reads the parts of vehicles with which their states are loaded.
+// load reads the parts of vehicles from which their states are loaded.
 func (p stored) load(ctx context.Context, ids []telematics.VehicleID, newBase func(int64) base) (map[telematics.VehicleID]*storedTwin, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID      `db:"vehicle_id"`
@@ -44,7 +44,7 @@ func (p stored) load(ctx context.Context, ids []telematics.VehicleID, newBase fu
 	return found, nil
 }
 
-// version is that of a snapshot; zero: there is none.
+// version returns the version of a snapshot by its updated_at; zero: there is none.
 func version(updated *time.Time) int64 {
 	if updated == nil {
 		return 0
@@ -58,9 +58,10 @@ type dueState struct {
 	redisState
 }
 
-// storeDue writes states to Postgres, and returns what of them is there now. Most replace what
-// Postgres has, unread, because Redis has everything that it is based on; the others are merged. An
-// error that is not [unavailable.Is] names what could not be stored; the rest was stored.
+// storeDue writes states to Postgres, and returns those that are stored now. Most replace the
+// snapshot in Postgres unread, because Redis includes it (base); the others are merged. An error
+// for which [unavailable.Is] is false names the units whose states were refused; the rest was
+// stored.
 func (p stored) storeDue(ctx context.Context, states []dueState, newBase func(int64) base) ([]storedState, error) {
 	if len(states) == 0 {
 		return nil, nil
@@ -70,7 +71,7 @@ func (p stored) storeDue(ctx context.Context, states []dueState, newBase func(in
 		return done, unavailable.Wrap("store reported state", err)
 	}
 	var refused []error
-	for _, s := range states { // one of them spoilt the others
+	for _, s := range states { // one of them has failed the batch
 		one, err := p.storeDueTogether(ctx, []dueState{s}, newBase)
 		if err != nil && !pg.Splits(err) {
 			return done, unavailable.Wrap("store reported state", err)
@@ -107,7 +108,7 @@ func storeDueIn(ctx context.Context, tx *pg.Tx, states []dueState, newBase func(
 	if err != nil {
 		return nil, err
 	}
-	// A unit that was built into another vehicle since takes nothing along.
+	// The state of a unit that has moved to another vehicle is not written.
 	states = slices.DeleteFunc(states, func(s dueState) bool { return units[s.unit].vehicle != s.vehicle })
 	versions, err := selectVersions(ctx, tx, states)
 	if err != nil {
@@ -161,8 +162,8 @@ func storeDueIn(ctx context.Context, tx *pg.Tx, states []dueState, newBase func(
 	return done, nil
 }
 
-// joinBoth returns the newest of what Postgres and Redis have, and whether Redis is ahead of
-// Postgres, and behind it.
+// joinBoth merges the snapshots of Postgres (there) and Redis (here), and reports whether Redis has
+// newer readings than Postgres (ahead), and the reverse (behind).
 func joinBoth(there, here telematics.Snapshot) (joined telematics.Snapshot, ahead, behind bool) {
 	joined = telematics.Join(nil, here)
 	if joined == nil {
@@ -179,7 +180,7 @@ func joinBoth(there, here telematics.Snapshot) (joined telematics.Snapshot, ahea
 	return joined, ahead, behind
 }
 
-// lockDue returns those of the units of states that are built into vehicles.
+// lockDue locks the units of the states that are built into vehicles, and returns them.
 func lockDue(ctx context.Context, tx *pg.Tx, states []dueState) (map[telematics.Unit]lockedUnit, error) {
 	serials := make([]string, len(states))
 	for i, s := range states {

@@ -21,16 +21,16 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Config says where twins are stored.
+// Config configures Twins.
 type Config struct {
 	DB       *pg.DB
 	Redis    *redis.DB
 	Vehicles *vehicles.Fleet
-	// FlushEvery is between two flushes to Postgres while reports come. Defaults to 2 s.
+	// FlushEvery is the interval of flushes to Postgres while reports come. Defaults to 2 s.
 	FlushEvery time.Duration
-	// StateInterval is between two writes of a vehicle's state to Postgres, where nothing urgent
-	// is reported; Redis has it meanwhile. Defaults to 0: each instance writes what it has taken,
-	// every FlushEvery.
+	// StateInterval is the interval of writes of a vehicle's state to Postgres, where nothing
+	// urgent is reported; Redis has the state meanwhile. Defaults to 0: each instance writes the
+	// states that it has cached, every FlushEvery.
 	StateInterval time.Duration
 	Logger        *slog.Logger // Defaults to silence
 	// History samples reports. Defaults to none.
@@ -59,7 +59,7 @@ func (noHistory) Record(telematics.VehicleID, telematics.AgencyID, telematics.Po
 func (noHistory) Missed(int) {}
 func (noHistory) Moved(int)  {}
 
-// Twins keeps the reported state of vehicles, and caches their records. It is safe for concurrent
+// Twins stores the reported state of vehicles, and caches their records. It is safe for concurrent
 // use.
 type Twins struct {
 	vehicles      *vehicles.Fleet
@@ -81,7 +81,7 @@ type Twins struct {
 	toPostgres *outbox
 	received   atomic.Int64 // observations, so far
 	awaited    signal       // a caller waits until Redis has its report
-	redisLost  signal       // Redis does not have what Postgres does not have either
+	redisLost  signal       // a state is in neither Redis nor Postgres
 
 	reading, writing *unavailable.Breaker // of Redis
 
@@ -90,7 +90,7 @@ type Twins struct {
 	fallbacks *groupcommit.Batcher[delivery.Observation, fallback]
 }
 
-// New assembles the twins. What Observe takes is written by Run.
+// New assembles the twins. It does no I/O; Run writes what Observe merges.
 func New(config Config) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	t := &Twins{
@@ -122,8 +122,9 @@ func New(config Config) *Twins {
 }
 
 // Observe merges observations, whatever the order of arrival [LAW-7], and returns the units that no
-// vehicle has, and the changes of presence. Reads through this instance see it from then on; Run
-// writes it to where all instances see it, and publishes the changes of the state.
+// vehicle has, and the changes of presence, with alarms. Presence is committed to Postgres when it
+// returns. Reports are in this instance's cache, and its reads see them; Run writes them to Redis,
+// where all instances see them, and publishes the changes of the state.
 func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	t.received.Add(int64(len(observations)))
 	var presence []observation
@@ -200,8 +201,8 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 	return found
 }
 
-// merge merges an observation into the cached state, to be flushed. waiter, which is nil or holds
-// one, receives whether Redis has it.
+// merge merges an observation into the cached state, and queues that to be flushed. waiter, which
+// is nil or has a buffer of one, receives whether Redis has it.
 func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
 	t.record(o.Report, owner)
@@ -213,8 +214,8 @@ func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	}
 }
 
-// record adds a report to the history of its vehicle and agency. One that was made before the unit,
-// or the vehicle, was moved is neither's: the unit had stored it.
+// record adds a report to the history of its vehicle and agency. A stored report from before the
+// unit or the vehicle was moved belongs to neither, and is only counted.
 func (t *Twins) record(r *telematics.Report, owner owner) {
 	switch {
 	case r == nil:
@@ -226,8 +227,8 @@ func (t *Twins) record(r *telematics.Report, owner owner) {
 }
 
 // Report begins to merge a report, as Observe does, for a caller that waits until every instance
-// sees it. It does not block. The function that it returns does, until the report is in Redis, or
-// else in Postgres, or the context ends; it must be called once, and returns what Observe returns.
+// sees it. It does not block. The function that it returns blocks until the report is in Redis, or
+// else in Postgres, or the context ends. Call that function once; it returns what Observe returns.
 func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (delivery.Seen, error)) {
 	t.received.Add(1)
 	until := time.Now().Add(sharedWithin)
@@ -245,7 +246,7 @@ func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (deli
 	}
 }
 
-// lookUpAndShare resolves the units of awaited reports, in one round trip.
+// lookUpAndShare resolves the units of awaited reports, in one round trip, and merges the reports.
 func (t *Twins) lookUpAndShare(ctx context.Context, reports []delivery.Observation) ([]lookedUp, error) {
 	found := t.resolve(ctx, reports)
 	for i, o := range reports {
@@ -276,7 +277,7 @@ func (t *Twins) awaitReport(ctx context.Context, o delivery.Observation, found l
 	return result.seen, err
 }
 
-// postpone keeps an observation of a unit that could not be looked up.
+// postpone queues an observation of a unit that could not be looked up.
 func (t *Twins) postpone(o delivery.Observation) error {
 	t.history.Missed(1)
 	return t.unresolved.add(newObservation(o))
@@ -309,7 +310,7 @@ type fallback struct {
 	err  error
 }
 
-// storeAwaited writes reports to Postgres. Each gets what was seen with all.
+// storeAwaited writes reports to Postgres. Each caller gets the result of the whole batch.
 func (t *Twins) storeAwaited(ctx context.Context, reports []delivery.Observation) ([]fallback, error) {
 	seen, err := Store(ctx, t.stored.DB, reports)
 	return slices.Repeat([]fallback{{seen, err}}, len(reports)), nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// RedactURL returns an address without its passwords, of which a parameter may be one.
+// RedactURL returns an address without its passwords, also those in parameters.
 func RedactURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -30,7 +30,8 @@ func RedactURL(address string) string {
 	return u.Redacted()
 }
 
-// BadAddress leaves the address itself out: it holds a password.
+// BadAddress returns an error for an invalid address. It does not contain the address, which may
+// hold a password.
 func BadAddress(server string, err error) error {
 	if unreadable := (*url.Error)(nil); errors.As(err, &unreadable) {
 		err = unreadable.Err

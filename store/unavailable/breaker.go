@@ -14,14 +14,14 @@ const RetryAfter = time.Second
 // closed while the server serves, and open from a failure until the next success. It is safe for
 // concurrent use.
 type Breaker struct {
-	Opened, Closed string // what it means, for the log
+	Opened, Closed string // the effect, for log messages
 	Log            *slog.Logger
 	Now            func() time.Time // Defaults to time.Now
 
 	mu        sync.Mutex
 	openSince time.Time // zero: the breaker is closed
 	nextTry   time.Time
-	missed    int // requests that were not made, or failed
+	missed    int // requests that were not allowed, or failed
 }
 
 func (b *Breaker) time() time.Time {
@@ -47,15 +47,14 @@ func (b *Breaker) Allow() bool {
 	return false
 }
 
-// IsOpen reports whether the server failed, and has not served since.
+// IsOpen reports whether the latest recorded result is a failure.
 func (b *Breaker) IsOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.openSince.IsZero()
 }
 
-// Record takes the result of a request; nil: the server served. Opening and closing are logged once
-// each.
+// Record records the result of a request; nil: success. Opening and closing are logged once each.
 func (b *Breaker) Record(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package unavailable tells errors of servers that cannot be reached, or cannot serve in time, from
-// defects, and has the circuit breaker for servers that the service can do without for a while.
+// Package unavailable distinguishes errors of servers that cannot be reached, or do not reply in
+// time, from defects. It also has the circuit breaker for servers without which the service can run
+// for a while.
 package unavailable
 
 import (
@@ -26,7 +27,7 @@ func Is(err error) bool {
 	return errors.As(err, &marked) && marked.Unavailable()
 }
 
-// Mark returns an error that says that a server is unavailable.
+// Mark returns an error for which [Is] is true.
 func Mark(err error) error { return serverError{err} }
 
 type serverError struct{ error }
@@ -47,7 +48,7 @@ func Wrap(doing string, err error) error {
 	return wrapped
 }
 
-// IsCause reports whether an error of a driver says that its server is unavailable.
+// IsCause reports whether an error of a driver means that its server is unavailable.
 func IsCause(err error) bool {
 	if refusal := pq.As(err); refusal != nil {
 		return isPostgresUnavailable(refusal)

@@ -14,9 +14,9 @@ import (
 	"motorpool/telematics"
 )
 
-// Parked returns where vehicles stand, without those that drive or have no position.
+// Parked returns the positions of vehicles, without those that drive or have no position.
 func (f *Fleet) Parked(ctx context.Context) ([]telematics.Parked, error) {
-	// As text: what another version of the program wrote must not spoil all the others.
+	// As text: one value that another version of the program wrote must not fail the whole query.
 	var rows []struct {
 		Agency    telematics.AgencyID `db:"agency_id"`
 		Latitude  string              `db:"latitude"`
@@ -53,8 +53,8 @@ func isMoving(speed *string) bool {
 }
 
 // AcquireLease takes the lease to query the geocoder for the time hold, and returns the number of
-// failed requests in a row; or false while another instance has it, or it is put off. Postgres's
-// clock decides, so a lease whose holder died becomes free again.
+// failed requests in a row. It reports false while another instance has the lease, or requests are
+// put off. Postgres's clock decides, so a lease whose holder died becomes free again.
 func (f *Fleet) AcquireLease(ctx context.Context, holder uuid.UUID, hold time.Duration) (failures int, taken bool, err error) {
 	err = f.db.Pool.GetContext(ctx, &failures, `
 		update geocoder_turn set holder = $1, free_at = clock_timestamp() + $2 * interval '1 second'
@@ -66,9 +66,9 @@ func (f *Fleet) AcquireLease(ctx context.Context, holder uuid.UUID, hold time.Du
 	return failures, err == nil, unavailable.Wrap("take the geocoder's lease", err)
 }
 
-// KeepAddress keeps the geocoder's answer, and extends the lease. Where the lease was lost it
-// reports false and keeps nothing: the row of the lease is locked until the address is there, so
-// that addresses appear in the order of their ids.
+// KeepAddress stores the geocoder's response, and extends the lease. Where the lease was lost it
+// reports false and stores nothing. The row of the lease is locked until the address is committed,
+// so that addresses appear in the order of their ids.
 func (f *Fleet) KeepAddress(ctx context.Context, holder uuid.UUID, a telematics.Address, hold time.Duration) (bool, error) {
 	var id int64
 	err := f.db.Pool.GetContext(ctx, &id, `
@@ -96,7 +96,7 @@ func (f *Fleet) ReleaseLease(ctx context.Context, holder uuid.UUID, failures int
 	return unavailable.Wrap("release the geocoder's lease", err)
 }
 
-// Addresses returns the addresses after the one with an id, by id; of more than limit the last
+// Addresses returns the addresses with an id above after, by id; of more than limit, the latest
 // ones.
 func (f *Fleet) Addresses(ctx context.Context, after int64, limit int) ([]telematics.Address, error) {
 	var rows []struct {
@@ -122,7 +122,7 @@ func (f *Fleet) Addresses(ctx context.Context, after int64, limit int) ([]telema
 	return addresses, nil
 }
 
-// ForgetAddresses removes addresses older than age, and all but the last keep.
+// ForgetAddresses removes addresses older than age, and all but the latest keep.
 func (f *Fleet) ForgetAddresses(ctx context.Context, age time.Duration, keep int) error {
 	_, err := f.db.Lists.ExecContext(ctx, `
 		delete from addresses

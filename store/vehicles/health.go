@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// reconnects is the kind under which these are counted; others are the reasons of rejects.
+// reconnects is the kind of the counts of reconnects; the other kinds are reasons of rejects.
 const reconnects = "reconnect"
 
 // clocksKeptFor is how long the last reading of a clock is kept, of units that left the fleet.
@@ -26,7 +26,7 @@ var (
 // ofVehicles leaves out units that no vehicle has: each client could invent some.
 const ofVehicles = ` where exists (select from units u where u.serial = n.unit and u.vehicle_id is not null)`
 
-// Both take their rows in one order everywhere, so that two instances do not wait for each other.
+// Both lock their rows in the same order, so that two instances do not wait for each other.
 var (
 	upsertClocks = `
 		with ` + clockRows.Many() + `
@@ -40,7 +40,8 @@ var (
 		on conflict (unit, hour, kind) do update set count = c.count + excluded.count, last_at = greatest(c.last_at, excluded.last_at)`
 )
 
-// StoreHealth adds what was found out about units to their record.
+// StoreHealth adds clock readings, rejects and reconnects to the rows of units. It ignores units
+// that no vehicle has.
 func (f *Fleet) StoreHealth(ctx context.Context, units []telematics.UnitHealth) error {
 	var clocks, counts [][]any
 	count := func(unit telematics.Unit, kind string, t telematics.Tally) {
@@ -58,7 +59,7 @@ func (f *Fleet) StoreHealth(ctx context.Context, units []telematics.UnitHealth) 
 		}
 	}
 	return unavailable.Wrap("store the health of units", f.db.Within(ctx, func(tx *sqlx.Tx) error {
-		// No caller waits for it, and nothing follows from it.
+		// No caller waits for the commit, and losing it does no harm.
 		if _, err := tx.ExecContext(ctx, `set local synchronous_commit = off`); err != nil {
 			return err
 		}

@@ -19,17 +19,17 @@ type Imported struct {
 	Agencies, Stations, Vehicles, Units int
 }
 
-// String says it to an operator.
+// String returns the counts as a sentence for an operator.
 func (i Imported) String() string {
 	return fmt.Sprintf("%d agencies, %d stations, %d vehicles and %d units added or changed",
 		i.Agencies, i.Stations, i.Vehicles, i.Units)
 }
 
-// Import puts the content of a fleet file in, all of it or nothing. What is there already is
-// brought to what the file says; what the file does not name stays as it is. The file says what a
-// vehicle costs, and whether it is withdrawn (maintenance, inactive); the status of any other one
-// that has bookings follows those. A unit that the file builds into another vehicle moves there;
-// what was known of its contact is forgotten then, and when it speaks another protocol.
+// Import writes the content of a fleet file, in one transaction. Existing rows get the values of
+// the file; rows that the file does not name stay as they are. The file sets what a vehicle costs,
+// and whether it is withdrawn (maintenance, inactive); the status of any other vehicle with
+// bookings follows those. A unit that has another vehicle in the file moves there. Its contact is
+// cleared then, and also where it has another protocol in the file.
 func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
 	imported, err := f.importFile(ctx, file)
 	return imported, unavailable.Wrap("import fleet", err)
@@ -87,8 +87,8 @@ type agencyFileRow struct {
 	BestEffort    bool            `json:"best_effort_unlock"`
 }
 
-// importAgencies gives a code, which is a key, to those alone that have another one: an agency that
-// is locked by its key keeps bookings of it from being made, whose vehicles come next.
+// importAgencies sets codes, which are a key, only for agencies that have another code: a change of
+// a key locks the agency against new bookings, which lock vehicles, and those are imported next.
 func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := []agencyFileRow{}
 	for _, a := range file.Agencies {
@@ -171,8 +171,8 @@ type vehicleFileRow struct {
 	Deposit      rental.Minor             `json:"deposit"`
 }
 
-// importVehicles first locks what is on record, so that no booking changes a vehicle's status
-// between the moment when its bookings are looked at and the end.
+// importVehicles first locks the existing rows, so that no booking changes a vehicle's status
+// between the read of its bookings and the commit.
 func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := []vehicleFileRow{}
 	for _, v := range file.Vehicles {
@@ -225,8 +225,8 @@ type unitFileRow struct {
 	Installation telematics.Installation `json:"installation"`
 }
 
-// importUnits first takes out what moves, so that units can change places. The lock
-// keeps observations away, which lock units in the order of their vehicles.
+// importUnits first removes units that move from their vehicles, so that two units can be swapped.
+// The table lock keeps out observations, which lock units in the order of their vehicles.
 func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	if _, err := tx.ExecContext(ctx, `lock table units in exclusive mode`); err != nil {
 		return 0, err

@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// markerStatement returns what a map shows of vehicles, by id. A value of a snapshot is compared as
-// JSON, so that one which is no number is outside of each box.
+// markerStatement returns the data of vehicles for a map, by id. Values of a snapshot are compared
+// as JSON, so that one which is no number is outside of each box.
 var markerStatement = `
 	select v.id, v.agency_id, v.status, ` + connectivity(`$2`, `$3`) + `, u.last_seen,
 		s.fields->'location.latitude'->>'v', s.fields->'location.longitude'->>'v', s.fields->'location.timestamp'->>'v',
@@ -29,9 +29,9 @@ var markerStatement = `
 			end)
 	order by v.id`
 
-// Markers calls each with what a map shows of a vehicle, by ascending id, as Postgres has it: what
-// reported state it does not have yet is missing. It holds one vehicle at a time. The first error
-// of each ends it, and is returned.
+// Markers calls each with the data of a vehicle for a map, by ascending id. It reads Postgres
+// alone, which may not have the latest reported state yet. It holds one vehicle at a time in
+// memory. It stops at the first error of each, and returns it.
 func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func(telematics.Marker) error) error {
 	box, bounded := pg.Deref(q.Box), q.Box != nil
 	rows, err := f.db.Lists.QueryContext(ctx, markerStatement, q.Agency, time.Now(), int64(telematics.OnlineFor.Seconds()),
@@ -64,7 +64,7 @@ func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func
 	return unavailable.Wrap("read markers", rows.Err())
 }
 
-// parseNumber returns nil for what is no number.
+// parseNumber returns nil for a text that is no number.
 func parseNumber(text sql.NullString) *float64 {
 	n, err := strconv.ParseFloat(text.String, 64)
 	if err != nil {

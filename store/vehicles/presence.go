@@ -19,19 +19,19 @@ func (f *Fleet) Units(ctx context.Context, after telematics.Unit, limit int) ([]
 	return units, unavailable.Wrap("read units", err)
 }
 
-// agedBatch bounds what is checked in one statement.
+// agedBatch is the most units that one statement checks.
 const agedBatch = 1000
 
-// Aged announces the vehicles whose connectivity is not any more what was announced, because time
-// has passed or a report has come, and returns them: each change once, whichever instance calls.
-// Postgres's own time decides, so that two instances never take turns in contradicting each other.
-// It reads the units that are due to be checked: an online one about once in OnlineFor, another one
-// when it was heard.
+// Aged returns the changes of connectivity since it was last announced, because time has passed or
+// a report has come, and stores them as announced: each change is returned once, whichever instance
+// calls. It uses Postgres's clock, so that two instances do not contradict each other. It reads the
+// units that are due to be checked: an online one about once in OnlineFor, another one when it has
+// sent a message.
 func (f *Fleet) Aged(ctx context.Context) ([]telematics.Change, error) {
 	return f.agedAt(ctx, nil)
 }
 
-// agedAt is Aged at an instant; nil: now.
+// agedAt is Aged at a given time; nil: now.
 func (f *Fleet) agedAt(ctx context.Context, now *time.Time) ([]telematics.Change, error) {
 	var all []telematics.Change
 	for {
@@ -43,9 +43,9 @@ func (f *Fleet) agedAt(ctx context.Context, now *time.Time) ([]telematics.Change
 	}
 }
 
-// ageBatch returns how many units it has checked, too. It waits for no lock, so the order of the
-// rows does not matter [LAW-7]: one that is locked is being observed, or checked by another
-// instance, and there is a next time.
+// ageBatch checks up to agedBatch units, and returns their number with the changes. It waits for no
+// lock, so the order of the rows does not matter [LAW-7]: a locked one is being observed, or
+// checked by another instance, and is checked the next time.
 func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) (checked int, changes []telematics.Change, err error) {
 	var rows []struct {
 		VehicleID  *telematics.VehicleID     `db:"vehicle_id"`
@@ -86,23 +86,23 @@ func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) (checked int, chan
 	return len(rows), changes, err
 }
 
-// nextCheck is the SQL of the first instant at which a unit that was last seen at another one, and
-// is online, is not online any more.
+// nextCheck returns the SQL of the first time at which an online unit that was last seen at
+// lastSeen is not online any more.
 func nextCheck(lastSeen, onlineFor string) string {
 	return lastSeen + ` + ` + onlineFor + `::bigint * interval '1 second' + interval '1 millisecond'`
 }
 
-// SQL of when to check a unit u next: once a unit that is announced as gone was heard, and once one
-// is announced as online.
+// SQL of when to check a unit u next: immediately after a report of a unit that is announced as
+// offline or unknown, and at the end of OnlineFor for one that is announced as online.
 var (
 	CheckAfterReport   = `case when u.announced in ('offline', 'unknown') then now() else u.check_at end`
 	CheckAfterPresence = `case when n.announced = 'online' then least(u.check_at, ` +
 		nextCheck("n.last_seen", fmt.Sprint(int64(telematics.OnlineFor.Seconds()))) + `) else u.check_at end`
 )
 
-// ForgetContacts removes what units reported of their connections, for when the MQTT broker has
-// lost the presence that it retained: it would never deliver that a unit has left meanwhile. What
-// units declared of themselves stays.
+// ForgetContacts clears the presence of all units. Call it after the MQTT broker has lost its
+// retained messages: it would never deliver that a unit has disconnected meanwhile. The actions,
+// keys and firmware that units declared stay.
 func (f *Fleet) ForgetContacts(ctx context.Context) error {
 	_, err := f.db.Pool.ExecContext(ctx, `
 		with locked as (

@@ -48,7 +48,7 @@ func (r *unitRow) unit() (telematics.ListedUnit, error) {
 	return u, nil
 }
 
-// tallies is a column of what was rejected, by reasons.
+// tallies is a column of numbers of rejects, by reason.
 type tallies []telematics.RejectTally
 
 // Scan implements sql.Scanner.
@@ -124,8 +124,8 @@ var problems = map[telematics.UnitProblem]string{
 		where jsonb_typeof(` + rsrp + `->'v') = 'number' and ` + rsrp + `->'v' < '` + fmt.Sprint(telematics.LeastRSRP) + `'`,
 }
 
-// unitsStatement returns the SQL of a list. It finds the page first, so that the rest is read of
-// what is on it alone.
+// unitsStatement returns the SQL of a list. It selects the page first, so that the rest is read
+// only for its units.
 func unitsStatement(wanted telematics.UnitProblem) string {
 	var found, has []string
 	for _, p := range telematics.UnitProblems {
@@ -181,8 +181,8 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 	order by v.id desc`, agencyParameter, connectivityParameter, textParameter, beforeParameter, limitParameter)
 }
 
-// ListUnits returns units of vehicles by descending id of the vehicle, which is the position of a
-// page. Reported state is as Postgres has it.
+// ListUnits returns units of vehicles by descending id of the vehicle, which is the cursor of the
+// pages. It reads the reported state from Postgres alone.
 func (f *Fleet) ListUnits(ctx context.Context, q telematics.UnitQuery) ([]telematics.ListedUnit, error) {
 	return f.unitsAt(ctx, q, time.Now())
 }

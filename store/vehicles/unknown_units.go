@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// table keeps the name that it was made with.
+// table has an older name for unknown units, from the migration that created it.
 const table = `strangers`
 
 type unknownUnitRow struct {
@@ -28,8 +28,8 @@ func (r unknownUnitRow) unit() telematics.UnknownUnit {
 	}
 }
 
-// StoreUnknownUnits adds to what is known of units without a vehicle. More than
-// telematics.MaxUnknownUnits are not kept: those that were silent for longest go.
+// StoreUnknownUnits inserts units without a vehicle, or adds to their rows. Of more than
+// telematics.MaxUnknownUnits it removes those that were silent for longest.
 func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
 	rows := make([]unknownUnitRow, len(heard))
 	for i, s := range heard {

@@ -1,5 +1,5 @@
-// Package vehicles keeps in Postgres what the fleet consists of: vehicles, their units and
-// contacts, stations and addresses; and the units that belong to no vehicle.
+// Package vehicles stores the fleet in Postgres: vehicles, their units and contacts, stations and
+// addresses; and the units that belong to no vehicle.
 package vehicles
 
 import (
@@ -19,8 +19,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Fleet is the vehicles in Postgres, with their units, stations and addresses, and the units
-// without a vehicle. It is safe for concurrent use.
+// Fleet reads and writes vehicles in Postgres, with their units, stations and addresses, and the
+// units without a vehicle. It is safe for concurrent use.
 type Fleet struct {
 	db      *pg.DB
 	twins   *groupcommit.Batcher[telematics.VehicleID, found]
@@ -105,9 +105,9 @@ const (
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 )
 
-// RecordVersion is the version of a vehicle's record, of all that is cached of it (records.keep)
-// but the last sign of life. It is compared with what the same program read on connections of the
-// same settings, and never kept.
+// RecordVersion is the SQL of a vehicle's version: of all fields that are cached (twins.Twins) but
+// the last sign of life. It is compared only with versions that the same program has read on
+// connections with the same settings, and never stored.
 const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
 		u.serial, u.protocol, u.installation, u.status, u.session, u.changed_at, u.actions, v.moved_at, u.moved_at)::text, 0)`
 
@@ -150,8 +150,8 @@ func (r *Row) Twin() (telematics.Twin, error) {
 	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version, BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt)}, nil
 }
 
-// actions returns nil for null: nothing was said. Of what is remembered of thousands of vehicles,
-// each text is there once.
+// actions returns nil for null: the unit has declared none. It shares the texts, since thousands of
+// vehicles are cached.
 func actions(names []string) []telematics.Action {
 	if names == nil {
 		return nil
@@ -175,8 +175,8 @@ type readingRow struct {
 	Undated bool `json:"undated,omitempty"`
 }
 
-// DecodeSnapshot leaves out what this version of the program does not know, or would not
-// have taken: the next report brings it again.
+// DecodeSnapshot leaves out fields that this version of the program does not have, and values that
+// it would refuse: the next report brings them again.
 func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
@@ -194,7 +194,7 @@ func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	return snapshot, nil
 }
 
-// Twin returns a vehicle with what is known of it, or a *telematics.Error with
+// Twin returns a vehicle with its contact and its snapshot in Postgres, or a *telematics.Error with
 // VehicleNotFound.
 func (f *Fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, err := readTwin(ctx, f.twins, id)
@@ -244,14 +244,14 @@ func (f *Fleet) readTwins(query string) func(context.Context, []telematics.Vehic
 	}
 }
 
-// Twins returns vehicles with what is known of them, by descending id, which is also
-// the position in the page.
+// Twins returns vehicles with their contacts and snapshots in Postgres, by descending id, which is
+// also the cursor of the pages.
 func (f *Fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	return f.twinsAt(ctx, q, time.Now())
 }
 
-// CountVehicles returns how many vehicles an agency, or all for zero, has; with a vehicle that is
-// not zero, whether that is one of them, as 0 or 1.
+// CountVehicles returns the number of vehicles of an agency (zero: of all). For a vehicle other
+// than zero it returns 1 where that is one of them, else 0.
 func (f *Fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
 	var n int
 	err := f.db.Lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
@@ -273,7 +273,7 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 	if !pg.Searchable(q.Text, string(q.Status), string(q.Connectivity)) {
 		return nil, nil
 	}
-	// The page is found first, so that snapshots are read of what is on it alone.
+	// The page is selected first, so that snapshots are read only for its vehicles.
 	twins, err := selectTwinRows(ctx, pg.Unprepared{DB: f.db.Lists}, `
 		with page as materialized (
 			select v.id

@@ -6,20 +6,20 @@ import (
 	"motorpool/telematics"
 )
 
-// Observation is one sign of a unit: that it was heard, and what it said.
+// Observation is one message of a unit, before it changes contact and snapshot.
 type Observation struct {
 	Unit telematics.Unit
-	// The protocol in which the unit spoke; another than its record's does not count.
+	// The protocol of the message; if the unit is recorded with another one, it is ignored.
 	Protocol telematics.Protocol
 	At       time.Time            // of arrival
 	Report   *telematics.Report   // nil: none
 	Presence *telematics.Presence // nil: none
-	Retained bool                 // the presence is the MQTT broker's memory
-	// The vehicle that got the command which this answers; zero: the unit reports unasked.
+	Retained bool                 // the MQTT broker had retained the presence
+	// The vehicle of the command that this message answers; zero: an unsolicited report.
 	Asked telematics.VehicleID
 }
 
-// Contact returns a contact after the observation.
+// Contact returns the contact c as it is after the observation.
 func (o Observation) Contact(c telematics.Contact) telematics.Contact {
 	if o.Presence != nil {
 		after, _ := c.Apply(*o.Presence, o.At, o.Retained)
@@ -31,21 +31,21 @@ func (o Observation) Contact(c telematics.Contact) telematics.Contact {
 	return c.Heard(o.At)
 }
 
-// Seen is what observations have led to.
+// Seen is the result of applying observations.
 type Seen struct {
-	Unknown []telematics.Unit // that belong to no vehicle, each once
-	// Units that spoke another protocol than their record names, each once; it is ignored.
+	Unknown []telematics.Unit // units assigned to no vehicle, each once
+	// Units that sent another protocol than is recorded for them, each once; ignored.
 	Foreign []telematics.Unit
 	Changes []telematics.Change // new to the whole installation, not only to this instance
 
-	Ghosts    int // last wills of older connections, which did not count [PRE-1]
-	Overtaken int // other presence that was older than what is known, and did not count [PRE-1]
-	// Units that have lost their connection and have another one, once for each time.
+	Ghosts    int // last wills of older connections, ignored [PRE-1]
+	Overtaken int // other presence older than the recorded one, ignored [PRE-1]
+	// Units that have lost their connection and connected again, once for each time.
 	Reconnected []telematics.Unit
 }
 
-// CountPresence counts what the presence of an observation says of a contact: that it does not
-// count, or that the unit has connected again.
+// CountPresence counts the presence of an observation, compared to the contact before it: as a
+// ghost, as overtaken, or as a reconnection.
 func (s *Seen) CountPresence(c telematics.Contact, o Observation) {
 	if o.Presence == nil {
 		return

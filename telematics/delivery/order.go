@@ -1,6 +1,6 @@
-// Package delivery is what the broker and its stores say to each other about commands and messages:
-// an order, the claim of a lane, a pending entry, a settlement, an observation. It holds no
-// connection and does no I/O.
+// Package delivery holds the types that the broker and its stores exchange about commands and
+// messages: an order, the claim of a lane, a pending entry, a settlement, an observation. It holds
+// no connection and does no I/O.
 package delivery
 
 import (
@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Order is what a caller asks for: an action on a vehicle, within a budget.
+// Order is a caller's request for an action on a vehicle, within a budget.
 type Order struct {
 	Vehicle     telematics.VehicleID
 	Action      telematics.Action
@@ -22,21 +22,21 @@ type Order struct {
 	Actor       telematics.Actor
 	RequestID   uuid.UUID
 	Idempotency *telematics.IdempotencyKey // nil: a repetition is a new order
-	Lookup      *KeyLookup                 // of that key, a moment ago; nil: it was not looked up
-	Bulk        telematics.BulkID          // the order to many vehicles that it is part of
-	Booking     int64                      // whose client orders it; zero: none
+	Lookup      *KeyLookup                 // a recent look-up of that key; nil: there was none
+	Bulk        telematics.BulkID          // the bulk that it is part of; uuid.Nil: none
+	Booking     int64                      // on behalf of which it is ordered; zero: none
 }
 
-// BulkOrder is what a caller asks for of many vehicles.
+// BulkOrder is a caller's request for one action on many vehicles.
 type BulkOrder struct {
 	telematics.Bulk
-	Budget time.Duration // of each command, as of an Order
-	// Admit refuses a vehicle before there is an order for it, such as one whose limit is used up;
-	// nil: it refuses none.
+	Budget time.Duration // of each command, as in Order
+	// Admit may refuse a vehicle before its order, for example when its rate limit is used up. A
+	// nil function, or a nil result, refuses nothing.
 	Admit func(context.Context, telematics.VehicleID) *telematics.Error
 }
 
-// Receipt is what an order has led to.
+// Receipt is the result of an order.
 type Receipt struct {
 	Command  *telematics.Command // nil: the order was refused
 	Replayed bool                // made by an earlier order under the same idempotency key
@@ -55,18 +55,18 @@ type KeyLookup struct {
 	Found  bool
 }
 
-// Claim is the answer to an attempt to take a lane.
+// Claim is the result of an attempt to claim a lane for a command.
 type Claim struct {
-	Seq      int64               // of the command, where the lane is ours; else zero
-	Occupant *telematics.Command // open in the lane, or awaiting its answer there
+	Seq      int64               // of the command, if it got the lane; else zero
+	Occupant *telematics.Command // the command that is open in the lane, or awaits its answer
 	KeyTaken bool                // the idempotency key was used already, and nothing was written
-	At       time.Time           // by the record's clock, where the lane is ours; zero: not known
+	At       time.Time           // by the clock of Postgres, if it got the lane; zero: unknown
 }
 
-// Taken reports whether the lane is ours.
+// Taken reports whether the command got the lane.
 func (c Claim) Taken() bool { return c.Seq != 0 && c.Occupant == nil }
 
-// Pending is a command that waits for its answer, and where it waits.
+// Pending is a pending entry: a command in flight, and the instance at which its caller waits.
 type Pending struct {
 	Command  telematics.CommandID
 	Vehicle  telematics.VehicleID
@@ -75,10 +75,10 @@ type Pending struct {
 	Deadline time.Time
 }
 
-// The steps of a command. Its trace (package tracing) has a span of that name for each, and an
-// execution trace (runtime/trace) a region, which show where a command's time goes.
+// The steps of a command. For each, its trace (package tracing) has a span of that name, and an
+// execution trace (runtime/trace) has a region, which show where the time is spent.
 const (
-	// StepHTTP is a request, from its headers to its answer.
+	// StepHTTP is a request, from its headers to its response.
 	StepHTTP = "http"
 	// StepAdmit authenticates the caller and checks roles, limits and the contract.
 	StepAdmit = "admit"
@@ -87,37 +87,37 @@ const (
 	// StepClaim takes the lane and writes the row: a commit of Postgres.
 	StepClaim = "claim"
 	StepSign  = "sign"
-	// StepRegister is the rest of the wait for the pending table (Redis): the round trip begins
-	// with the claim.
+	// StepRegister is the rest of the wait until the pending entry is in Redis: the round trip
+	// begins together with the claim.
 	StepRegister = "register"
-	// StepPublish lasts until the MQTT client has taken the message, each time.
+	// StepPublish lasts until the MQTT client has accepted the message; one for each attempt.
 	StepPublish = "publish"
-	// StepAwait follows, until the caller's goroutine has the result: MQTT, the unit, and the four
-	// below.
+	// StepAwait lasts from there until the caller's goroutine has the result: MQTT, the unit, and
+	// the next four steps.
 	StepAwait = "await answer"
-	// StepDecode decodes an answer, of which a command may have several.
+	// StepDecode decodes an answer; a command may have several.
 	StepDecode = "decode answer"
-	// StepMerge merges the report of an answer, and others, into the state in Redis.
+	// StepMerge merges the report of an answer, batched with others, into the state in Redis.
 	StepMerge = "merge report"
 	// StepSettle settles the command and writes its audit log entry: a commit of Postgres.
 	StepSettle = "settle"
 	// StepReport is the rest of the wait until the report of an answer is in Redis.
 	StepReport = "await report"
-	// StepAnswer answers the caller.
+	// StepAnswer writes the response to the caller.
 	StepAnswer = "answer"
 )
 
-// Spans of a trace that are no steps.
+// Names of spans other than steps.
 const (
 	// SpanCommand lasts from the order until the command is settled. Its traceparent is in the
 	// signed message.
 	SpanCommand = "command"
-	// SpanUnit, with the state that a unit answers, lasts from the publication until the answer has
-	// arrived.
+	// SpanUnit, followed by the state of a unit's answer, lasts from the publication until the
+	// answer has arrived.
 	SpanUnit = "unit "
 )
 
-// Steps lists them in the order in which they begin.
+// Steps lists the steps in the order in which they begin.
 var Steps = []string{
 	StepHTTP, StepAdmit, StepLookUp, StepClaim, StepSign, StepRegister, StepPublish, StepAwait, StepDecode, StepMerge, StepSettle, StepReport, StepAnswer,
 }

@@ -1,5 +1,5 @@
-// Package dialecttest holds what every telematics.Dialect promises, as a test suite. A new
-// dialect runs it over its messages.
+// Package dialecttest is the contract of telematics.Dialect as a test suite. A new
+// dialect runs it with sample messages.
 package dialecttest
 
 import (
@@ -28,7 +28,7 @@ type Line struct{ Topic, Payload string }
 
 var received = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
-// Contract runs what every dialect promises.
+// Contract tests that a dialect keeps the contract of telematics.Dialect, as subtests of t.
 func Contract(t *testing.T, d telematics.Dialect, samples Samples) {
 	for name, run := range map[string]func(*testing.T, telematics.Dialect, Samples){
 		"ItsNameFitsIntoARecord":                 nameFits,
@@ -56,7 +56,7 @@ func nameFits(t *testing.T, d telematics.Dialect, _ Samples) {
 	}
 }
 
-// lines returns the samples that there are.
+// lines returns the samples that are not zero.
 func lines(s Samples) []Line {
 	return slices.DeleteFunc([]Line{s.Answer, s.Report, s.Presence}, func(l Line) bool { return l == Line{} })
 }
@@ -98,7 +98,7 @@ func strangeTopic(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
-// message returns what a line is by its way through the broker.
+// message returns a line as the message that the broker passes to the dialect.
 func message(t *testing.T, d telematics.Dialect, line Line) telematics.Message {
 	t.Helper()
 	unit, subject, err := d.ParseTopic(line.Topic)
@@ -136,8 +136,8 @@ func reads(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
-// A report that says when it was made is dated so: never later, up to its arrival, or what happened
-// before a command left could confirm it. One that does not say when is undated.
+// A report with a time keeps it, whenever it arrives: with the time of its arrival, an earlier
+// reading could confirm a later command. A report without a time is undated.
 func datesReports(t *testing.T, d telematics.Dialect, s Samples) {
 	if len(d.Filters().Reports) == 0 {
 		return
@@ -198,7 +198,7 @@ func (s *signer) Sign(telematics.Claims) ([]byte, error) {
 	return []byte("signed"), nil
 }
 
-// actionsOf returns what the dialect carries to the unit of the samples.
+// actionsOf returns the actions that the dialect can encode for the unit of the samples.
 func actionsOf(t *testing.T, d telematics.Dialect, s Samples) []telematics.Action {
 	t.Helper()
 	actions, err := d.Actions(s.Installation)
@@ -208,7 +208,7 @@ func actionsOf(t *testing.T, d telematics.Dialect, s Samples) []telematics.Actio
 	return actions
 }
 
-// promisesOf returns what holds of each command to the unit of the samples.
+// promisesOf returns the promises that hold for every command to the unit of the samples.
 func promisesOf(d telematics.Dialect, s Samples) telematics.Promises {
 	promises, _ := telematics.Dialects{d}.Promises(here(d, s, "").Vehicle)
 	return promises
@@ -225,7 +225,8 @@ func command(s Samples, d telematics.Dialect, a telematics.Action) telematics.Co
 	return c
 }
 
-// latestStart bounds how long a command may leave to a unit that checks no expiry.
+// latestStart bounds how long after its request a command may be published to a unit that checks
+// no expiry.
 const latestStart = 5 * time.Second
 
 func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
@@ -262,7 +263,8 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
-// A command that is confirmed by a report says by which values, and no other command has any.
+// A command with a confirmation promises Confirmed, and its values fit the action and can be
+// reported by a vehicle.
 func confirmsWhatItPromises(t *testing.T, d telematics.Dialect, s Samples) {
 	for _, action := range actionsOf(t, d, s) {
 		confirmation := d.Confirmation(s.Installation, action)
@@ -310,10 +312,10 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
-// shortestWatch leaves room for a renewal that is lost.
+// shortestWatch allows for one lost renewal.
 const shortestWatch = 30 * time.Second
 
-// A dialect whose units can be watched says so to one unit, for one watcher.
+// A Watchable dialect addresses one unit, and keeps watchers apart.
 func watched(t *testing.T, d telematics.Dialect, s Samples) {
 	w, ok := d.(telematics.Watchable)
 	if !ok {
@@ -347,7 +349,7 @@ func watched(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
-// here is a vehicle that can do the action, and whose unit is online.
+// here returns a vehicle that supports the action and whose unit is online.
 func here(d telematics.Dialect, s Samples, a telematics.Action) telematics.Twin {
 	return telematics.Twin{
 		Vehicle: telematics.Vehicle{Unit: s.Unit, Protocol: d.Protocol(), Installation: s.Installation, Actions: []telematics.Action{a}},

@@ -23,13 +23,13 @@ const (
 	unlockFails = "Error: vehicle could not be unlocked"
 )
 
-// digits may be the PIN, which a shell that does not understand a line may repeat.
+// digits may be the PIN: a shell that does not understand a line may print it.
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// maxDetail is how much of a text that the codec does not know is passed on, in bytes.
+// maxDetail is how much of an unknown text is kept as detail, in bytes.
 const maxDetail = 120
 
-// meaning returns what a text of the module's shell says about its command.
+// meaning returns the answer that a text of the module's shell stands for.
 func meaning(text string) telematics.Answer {
 	switch text {
 	case locked, unlocked:
@@ -44,7 +44,7 @@ func meaning(text string) telematics.Answer {
 	return telematics.Answer{State: telematics.Failed, Detail: clean(digits.ReplaceAllString(text, "…"), maxDetail)}
 }
 
-// clean returns the beginning of a text as a field can hold it.
+// clean returns at most the first most bytes of a text, valid UTF-8 and without NUL.
 func clean(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "�")
 	if len(text) > most {

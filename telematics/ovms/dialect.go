@@ -17,10 +17,11 @@ import (
 // checks neither a signature nor an expiry.
 type Dialect struct{}
 
-// Protocol is the name of the dialect in a vehicle's record.
+// Protocol is the name of the dialect in a vehicle's row.
 const Protocol telematics.Protocol = "ovms"
 
-// leaveWithin is how long after its request a command may leave: the module checks no expiry.
+// leaveWithin is how long after its request a command may be published: the module checks no
+// expiry.
 const leaveWithin = 5 * time.Second
 
 // Protocol implements telematics.Dialect.
@@ -43,8 +44,8 @@ func (Dialect) Promises(i telematics.Installation, a telematics.Action) telemati
 	return telematics.Promises{Correlated: true, Confirmed: models[i[TypeKey]].confirms(a)}
 }
 
-// Confirmation implements telematics.Dialect: "Vehicle locked" says that the module has handed
-// frames to the vehicle's bus, and v.e.locked that the vehicle is locked.
+// Confirmation implements telematics.Dialect: "Vehicle locked" means only that the module has sent
+// frames on the vehicle's bus; v.e.locked means that the vehicle is locked.
 func (Dialect) Confirmation(i telematics.Installation, a telematics.Action) map[telematics.Field]any {
 	if !models[i[TypeKey]].confirms(a) {
 		return nil
@@ -83,8 +84,8 @@ func (Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Tr
 	return telematics.Transmission{Topic: topic(c.Unit, commands+c.ID.String()), Payload: []byte(line), LeaveBefore: leave, Once: true}, nil
 }
 
-// commandLine returns what the module's shell is to execute. The module takes all that follows a
-// blank for another argument, so the PIN has none.
+// commandLine returns the line for the module's shell. A blank separates arguments, so the PIN has
+// none.
 func commandLine(c *telematics.Command) (string, error) {
 	if err := check(c.Installation); err != nil {
 		return "", err
@@ -119,8 +120,8 @@ func (Dialect) DecodeAnswer(m telematics.Message, received time.Time) (telematic
 	return a, nil, nil
 }
 
-// DecodePresence implements telematics.Dialect. The module says neither when nor in which session;
-// its last will is "no".
+// DecodePresence implements telematics.Dialect. The message has neither a time nor a session; the
+// last will is "no".
 func (Dialect) DecodePresence(m telematics.Message, _ time.Time) (telematics.Presence, error) {
 	switch string(m.Payload) {
 	case yes:

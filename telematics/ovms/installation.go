@@ -17,11 +17,11 @@ const (
 	PINKey  = "pin"  // the module's PIN, a secret
 )
 
-// model is what the module's code for a vehicle type does about the locks.
+// model is how the module's code for a vehicle type handles the locks.
 type model struct {
 	offered bool // lock and unlock are implemented
-	// v.e.locked comes from the vehicle. Where it does not, the module sets the value itself as it
-	// executes the command, and it confirms nothing.
+	// v.e.locked comes from the vehicle. If not, the module sets the value itself as it executes
+	// the command, and the value confirms nothing.
 	confirmsLock, confirmsUnlock bool
 }
 
@@ -29,8 +29,8 @@ type model struct {
 // driving (vehicle_renaulttwizy.cpp: CommandLock).
 const Twizy = "RT"
 
-// models are the vehicle types that have lock and unlock in the firmware, and the Twizy. Each was
-// read in CommandLock, CommandUnlock and the writes of ms_v_env_locked of components/vehicle_*
+// models are the vehicle types that have lock and unlock in the firmware, and the Twizy. Their
+// source is CommandLock, CommandUnlock and the writes of ms_v_env_locked in components/vehicle_*
 // (docs/ovms.md).
 var models = map[string]model{
 	"CBOLT": {true, true, true},   // vehicle_boltev
@@ -55,12 +55,12 @@ func (m model) confirms(a telematics.Action) bool {
 	return a == telematics.Lock && m.confirmsLock || a == telematics.Unlock && m.confirmsUnlock
 }
 
-// pinPattern is what a PIN may be. A blank in it would begin another argument. A Twizy that was
-// recorded as another vehicle type refuses a limit of 1000 km/h and more, but not one of 0012
-// (rt_sevcon_tuning.cpp: CfgLock). A Tesla Roadster takes 8 digits at most.
+// pinPattern matches a valid PIN. A blank in it would begin another argument. A Twizy that was
+// recorded as another vehicle type refuses a speed limit of 1000 km/h and more, but not 0012
+// (rt_sevcon_tuning.cpp: CfgLock). A Tesla Roadster accepts 8 digits at most.
 var pinPattern = regexp.MustCompile(`^[1-9][0-9]{3,7}$`)
 
-// check says what is wrong with an installation, without its values that may be secret.
+// check returns what is wrong with an installation; the error does not contain the PIN.
 func check(i telematics.Installation) error {
 	for key := range i {
 		if key != TypeKey && key != PINKey {

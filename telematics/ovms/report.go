@@ -54,10 +54,10 @@ var alsoNotified = map[string]bool{"12v/on": true, "12v/off": true, "12v/shutdow
 // kind returns the module's name of an alert, such as flatbed.moved.
 func kind(name string) string { return clean(strings.ReplaceAll(name, "/", "."), maxDetail) }
 
-// reader takes a metric's text in as values of a report, or says what is wrong with it.
+// reader sets values of a report from a metric's text, or returns what is wrong with the text.
 type reader func(r *telematics.Report, text string) error
 
-// table holds the metrics that have a field. All others are a sign of life.
+// table holds the metrics that have a field. All others only count as contact.
 var table = map[string]reader{
 	"v/p/latitude":    coordinate(telematics.Latitude),
 	"v/p/longitude":   coordinate(telematics.Longitude),
@@ -84,7 +84,7 @@ var table = map[string]reader{
 }
 
 // Metrics returns the names of the metrics that the codec reads, for the setting metrics.include of
-// a module; without s.v3.connected it reads as offline.
+// a module. A module that does not send s.v3.connected counts as offline.
 func Metrics() []string {
 	names := []string{"s.v3.connected"}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
@@ -110,7 +110,7 @@ func number(f telematics.Field) reader {
 	return func(r *telematics.Report, text string) error { return set(r, f, text) }
 }
 
-// set sets a field from text that is JSON as it stands.
+// set sets a field from a text that is a JSON value.
 func set(r *telematics.Report, f telematics.Field, raw string) error {
 	value, err := telematics.ParseValue(f, json.RawMessage(raw))
 	if err == nil && value == nil {
@@ -123,7 +123,7 @@ func set(r *telematics.Report, f telematics.Field, raw string) error {
 	return nil
 }
 
-// noPosition is what a module without a fix since it was installed reports, in either coordinate.
+// noPosition is the text of both coordinates until the module has its first fix.
 const noPosition = "0.000000"
 
 func coordinate(f telematics.Field) reader {
@@ -138,8 +138,8 @@ func coordinate(f telematics.Field) reader {
 // gpsTime is the text of v.p.gpstime (ovms_metrics.cpp: OvmsMetricInt64::AsString, DateLocal).
 const gpsTime = "2006-01-02 15:04:05"
 
-// positionTime reads when the position was determined. The abbreviation of another time zone than
-// UTC is ambiguous.
+// positionTime reads the time of the position. It must be in UTC: the abbreviations of other time
+// zones are ambiguous.
 func positionTime(r *telematics.Report, text string) error {
 	clock, ok := strings.CutSuffix(text, " UTC")
 	if !ok {
@@ -189,8 +189,8 @@ func gear(r *telematics.Report, text string) error {
 	return nil
 }
 
-// charging reads the state of charging. A state for which there is no word is kept as it is: that
-// charging is done or has stopped does not mean that the plug was pulled.
+// charging reads the state of charging. A state for which the interface has no word is kept
+// unchanged: "done" or "stopped" does not mean that the plug was pulled.
 func charging(r *telematics.Report, text string) error {
 	switch text {
 	case "charging", "topoff":
@@ -204,7 +204,7 @@ func charging(r *telematics.Report, text string) error {
 	return nil
 }
 
-// vehicleType shows which vehicle type the module was given: the record has to have the same.
+// vehicleType shows the vehicle type set in the module, which must equal that of the installation.
 func vehicleType(r *telematics.Report, text string) error {
 	if text == "" || len(text) > maxDetail {
 		return errors.New("not a vehicle type")

@@ -7,10 +7,10 @@ import (
 	"motorpool/telematics"
 )
 
-// Client is the name of the service among the clients of a module. All instances have the same.
+// Client is the name by which a module knows the service. All instances use the same one.
 const Client = "motorpool"
 
-// What follows the unit in a topic (ovms_server_v3.cpp: Connect, TransmitMetric, RunCommand,
+// Parts of a topic after the unit (ovms_server_v3.cpp: Connect, TransmitMetric, RunCommand,
 // TransmitNotificationAlert, TransmitEvents).
 const (
 	metrics       = "metric/"
@@ -23,13 +23,13 @@ const (
 
 const root = "ovms/"
 
-// topic returns a topic of a unit. Its serial is both the module's user name, which the access
-// rules demand, and its vehicle id.
+// topic returns a topic of a unit. Its serial is both the module's user name, as the access rules
+// require, and its vehicle id.
 func topic(u telematics.Unit, last string) string {
 	return root + string(u) + "/" + string(u) + "/" + last
 }
 
-// ParseTopic implements telematics.Dialect. The subject is what follows the unit.
+// ParseTopic implements telematics.Dialect. The subject is the part after the unit.
 func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	rest, ok := strings.CutPrefix(topic, root)
 	user, rest, cut := strings.Cut(rest, "/")

@@ -6,8 +6,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Watch implements telematics.Watchable: while one client at least is active, a module sends what
-// has changed every 10 s (ovms_server_v3.cpp: IncomingMsg, AddClient, RemoveClient, Ticker1).
+// Watch implements telematics.Watchable: while at least one client is active, a module sends
+// changed metrics every 10 s (ovms_server_v3.cpp: IncomingMsg, AddClient, RemoveClient, Ticker1).
 func (Dialect) Watch(u telematics.Unit, watcher string, on bool) telematics.Transmission {
 	payload := "0"
 	if on {

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	stationsEvery = time.Minute     // a new station is known after
-	learnEvery    = 2 * time.Second // an address that another instance asked for is known after
-	reloadEvery   = time.Hour       // an address that was forgotten is gone after
+	stationsEvery = time.Minute     // between two loads of the stations
+	learnEvery    = 2 * time.Second // between two loads of new addresses, from any instance
+	reloadEvery   = time.Hour       // between two full loads, which drop deleted addresses
 	loadAgain     = time.Second     // after a failure
 
-	keepAtMost = 200_000 // addresses; in memory some 30 MB
+	keepAtMost = 200_000 // addresses; about 30 MB in memory
 )
 
 // BookConfig assembles a book. All but Geocoded is required.
 type BookConfig struct {
 	Record Record
-	// Geocoded says whether addresses from a geocoder count. Defaults to stations only.
+	// Geocoded also loads addresses from a geocoder. Defaults to stations only.
 	Geocoded bool
 	Log      *slog.Logger
 }
 
-// Book knows the addresses of places. Its zero knowledge is no address. It is safe for
-// concurrent use.
+// Book is an in-memory cache of the addresses of places, filled by Run; empty, it returns no
+// address. It is safe for concurrent use.
 type Book struct {
 	BookConfig
 
@@ -41,14 +41,15 @@ type Book struct {
 // NewBook returns a book that is empty until Run has filled it.
 func NewBook(config BookConfig) *Book { return &Book{BookConfig: config} }
 
-// Address returns the address of a vehicle of an agency that stands somewhere, or "".
+// Address returns the cached address of a position, for a vehicle of an agency, or "". It does
+// no I/O.
 func (b *Book) Address(agency telematics.AgencyID, p telematics.Position) string {
 	address, _ := b.look(agency, p)
 	return address
 }
 
-// Knows reports whether there is nothing to ask about a place: its address is known, or
-// that it has none.
+// Knows reports whether no geocoder request is needed for a position: its address is cached, or
+// the fact that it has none.
 func (b *Book) Knows(agency telematics.AgencyID, p telematics.Position) bool {
 	_, knows := b.look(agency, p)
 	return knows
@@ -64,14 +65,15 @@ func (b *Book) look(agency telematics.AgencyID, p telematics.Position) (string, 
 	return a.Text, knows
 }
 
-// ready reports whether the stations are there, which come first.
+// ready reports whether the stations, which take precedence over addresses, are loaded.
 func (b *Book) ready() bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.stations != nil
 }
 
-// Run keeps the book up to date until the context ends.
+// Run keeps the book up to date. It blocks until the context ends, then returns nil; failures are
+// logged and retried.
 func (b *Book) Run(ctx context.Context) error {
 	condition := condition{log: b.Log, source: "record"}
 	var stations, reload time.Time // when next
@@ -122,7 +124,7 @@ func (b *Book) loadStations(ctx context.Context) error {
 	return nil
 }
 
-// Learn adds the addresses that were kept since.
+// Learn loads the addresses that were stored since the last load.
 func (b *Book) Learn(ctx context.Context) error {
 	b.mu.RLock()
 	after := b.last
@@ -137,7 +139,7 @@ func (b *Book) Learn(ctx context.Context) error {
 		b.known = addressGrid{}
 	}
 	for _, a := range added {
-		if a.ID > b.last { // else another call has added it meanwhile
+		if a.ID > b.last { // else a concurrent call has added it
 			b.known.add(a)
 			b.last = a.ID
 		}
@@ -145,7 +147,7 @@ func (b *Book) Learn(ctx context.Context) error {
 	return nil
 }
 
-// reload drops what was forgotten.
+// reload loads all addresses, and so drops deleted ones.
 func (b *Book) reload(ctx context.Context) error {
 	all, err := b.Record.Addresses(ctx, 0, keepAtMost)
 	if err != nil {
@@ -162,7 +164,7 @@ func (b *Book) reload(ctx context.Context) error {
 	return nil
 }
 
-// sleep reports false where the context ended before.
+// sleep reports false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -174,9 +176,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// addressGrid finds the address of the place nearest to a position. It is a grid of cubes
-// around the globe, each as long as an address reaches, so that neither the poles nor the
-// date line are anything special.
+// addressGrid finds the address nearest to a position. It is a grid of cubes around the
+// globe with edges of MovedBy, so that the poles and the date line are no special cases.
 type addressGrid map[cube][]telematics.Address
 
 type cube struct{ x, y, z int32 }
@@ -192,8 +193,8 @@ func (k addressGrid) add(a telematics.Address) {
 	k[at] = append(k[at], a)
 }
 
-// nearest returns what is known of the place within reach that is nearest; of two that
-// are equally near, the later one.
+// nearest returns the nearest address that applies to a position; of two that are equally
+// near, the later one.
 func (k addressGrid) nearest(p telematics.Position) (telematics.Address, bool) {
 	var nearest telematics.Address
 	reach, found := float64(telematics.MovedBy), false
@@ -209,6 +210,6 @@ func (k addressGrid) nearest(p telematics.Position) (telematics.Address, bool) {
 			}
 		}
 	}
-	// Having moved by MovedBy is having moved away.
+	// At a distance of exactly MovedBy the address no longer applies.
 	return nearest, found && reach < telematics.MovedBy
 }

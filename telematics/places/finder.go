@@ -14,26 +14,26 @@ import (
 	"motorpool/telematics"
 )
 
-// FinderConfig assembles a finder. All of it is required.
+// FinderConfig assembles a finder. All but Metrics is required.
 type FinderConfig struct {
 	Geocoder Geocoder
 	Fleet    Fleet
 	Leases   Leases
 	Book     *Book
 	Log      *slog.Logger
-	Metrics  prometheus.Registerer // Defaults to none: requests are counted, and not published.
+	Metrics  prometheus.Registerer // Defaults to none: the counters are not exported.
 }
 
-// Finder asks the geocoder for the addresses that the book lacks.
+// Finder requests the addresses that the book lacks from the geocoder.
 type Finder struct {
 	FinderConfig
 	metrics *metrics
 
-	record, geocoder condition // as Run sees them
+	record, geocoder condition // owned by Run's goroutine
 	forget           time.Time // when next
 }
 
-// NewFinder returns a finder that asks nothing until it runs.
+// NewFinder returns a finder that sends no request before Run.
 func NewFinder(config FinderConfig) *Finder {
 	return &Finder{
 		FinderConfig: config,
@@ -43,7 +43,8 @@ func NewFinder(config FinderConfig) *Finder {
 	}
 }
 
-// Run asks until the context ends.
+// Run requests missing addresses. It blocks until the context ends, then returns nil; failures are
+// logged and retried.
 func (f *Finder) Run(ctx context.Context) error {
 	for {
 		err := f.work(ctx)
@@ -57,19 +58,19 @@ func (f *Finder) Run(ctx context.Context) error {
 	}
 }
 
-// lease is the right to ask.
+// lease is the right to send requests to the geocoder.
 type lease struct {
 	holder    uuid.UUID
-	confirmed time.Time // when it was taken or kept, at the latest: before the record was asked
+	confirmed time.Time // before the statement that acquired or extended it
 	failures  int
 }
 
-// isValid reports whether the lease still lasts for a whole request. A process that froze
-// may have lost it without knowing.
+// isValid reports whether the lease still lasts for a whole request. A process that was
+// suspended may have lost it unnoticed.
 func (t *lease) isValid() bool { return time.Since(t.confirmed) < hold-askFor }
 
-// work takes the lease, if it is free, requests some addresses, and releases it. Its
-// error is the record's.
+// work acquires the lease, if it is free, requests some addresses, and releases it. Its
+// error is that of Postgres.
 func (f *Finder) work(ctx context.Context) error {
 	t := lease{holder: uuid.New(), confirmed: time.Now()}
 	failures, taken, err := f.Leases.AcquireLease(ctx, t.holder, hold)
@@ -78,7 +79,7 @@ func (f *Finder) work(ctx context.Context) error {
 	}
 	t.failures = failures
 	next, err := f.ask(ctx, &t)
-	// At a shutdown too: else the others wait until the lease is over.
+	// At a shutdown too: else the other instances wait until the lease expires.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
 	if endErr := f.Leases.ReleaseLease(ending, t.holder, t.failures, next); err == nil {
@@ -87,8 +88,8 @@ func (f *Finder) work(ctx context.Context) error {
 	return err
 }
 
-// ask asks for the addresses that are missing, no more than a shift's worth, and returns
-// when any instance may make the next request.
+// ask requests missing addresses, at most shift of them, and returns how long no instance may
+// send the next request.
 func (f *Finder) ask(ctx context.Context, t *lease) (next time.Duration, err error) {
 	missing, err := f.missing(ctx)
 	if err != nil || len(missing) == 0 {
@@ -99,7 +100,7 @@ func (f *Finder) ask(ctx context.Context, t *lease) (next time.Duration, err err
 		if asked == shift {
 			break
 		}
-		if f.Book.Knows(place.Agency, place.Position) { // since the one before was asked for
+		if f.Book.Knows(place.Agency, place.Position) { // found by an earlier request of this loop
 			continue
 		}
 		if asked > 0 && !sleep(ctx, pace) || !t.isValid() {
@@ -128,8 +129,8 @@ func (f *Finder) ask(ctx context.Context, t *lease) (next time.Duration, err err
 	return pace, nil
 }
 
-// missing returns the places that nothing is known of: first where a vehicle stays, and
-// then at random, so that none that fails is always the first.
+// missing returns the positions without a cached address: first those of vehicles whose ignition
+// is off. Each group is shuffled, so that a position whose request fails is not always the first.
 func (f *Finder) missing(ctx context.Context) ([]telematics.Parked, error) {
 	if now := time.Now(); !now.Before(f.forget) {
 		if err := f.Leases.ForgetAddresses(ctx, keepFor, keepAtMost); err != nil {
@@ -178,7 +179,7 @@ func (f *Finder) say(ctx context.Context, p telematics.Position) (string, error)
 	return text, nil
 }
 
-// rounded leaves a metre: a geocoder needs no more.
+// rounded rounds to about a metre: a geocoder needs no more.
 func rounded(p telematics.Position) telematics.Position {
 	const perDegree = 1e5
 	return telematics.Position{
@@ -187,8 +188,8 @@ func rounded(p telematics.Position) telematics.Position {
 	}
 }
 
-// condition is that of a source of addresses. It is logged when it changes, not each time
-// that it is seen. One goroutine owns it.
+// condition is whether a source of addresses works. It is logged only when it changes. One
+// goroutine owns it.
 type condition struct {
 	log    *slog.Logger
 	source string

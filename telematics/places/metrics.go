@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are what a finder counts: requests to the geocoder, by their result.
+// metrics are the counters of a finder: requests to the geocoder, by result.
 type metrics struct{ found, none, failed prometheus.Counter }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {

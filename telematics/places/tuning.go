@@ -10,9 +10,9 @@ const (
 	askFor    = 10 * time.Second // the longest that an answer may take
 	slack     = 5 * time.Second  // for what an instance does between two requests
 	hold      = askFor + pace + slack
-	idle      = 5 * time.Second // until the next look after one that found nothing to request
-	shift     = 10              // requests, until the next instance may take the lease
-	takeEvery = time.Second     // between two attempts to take the lease
+	idle      = 5 * time.Second // until the next check for missing addresses, after one without any
+	shift     = 10              // requests with one lease, then another instance may acquire it
+	takeEvery = time.Second     // between two attempts to acquire the lease
 	endWithin = 2 * time.Second // the longest that releasing the lease may take
 
 	firstBackOff = 5 * time.Second
@@ -23,8 +23,8 @@ const (
 	forgetEvery = time.Hour
 )
 
-// putOff returns how long to send no request after a number of failures in a row, of which
-// this is the last.
+// putOff returns how long to send no request after a number of failures in a row, the last
+// with err.
 func putOff(failures int, err error) time.Duration {
 	wait := firstBackOff
 	for range failures - 1 {

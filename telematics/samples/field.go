@@ -23,16 +23,16 @@ const (
 	fields
 )
 
-// steps is the resolution of each field: of its value, how many make a unit.
+// steps is the resolution of each field: the number of steps in one percent, volt, degree.
 var steps = [fields]float64{Energy: 10, Voltage: 100, Speed: 10, Signal: 1, Latitude: 1e6, Longitude: 1e6, Locked: 1, Ignition: 1}
 
-// Step returns how many steps of the field's resolution make a unit: percent, volt, degree.
+// Step returns the number of steps of the field's resolution in one percent, volt or degree.
 func (f Field) Step() float64 { return steps[f] }
 
-// Sample is what a vehicle reported in an interval: the first value of each field.
+// Sample holds the first value of each field that a vehicle reported in an interval.
 type Sample struct {
 	Vehicle telematics.VehicleID
-	Agency  telematics.AgencyID // whose vehicle it was
+	Agency  telematics.AgencyID // that had the vehicle then
 	Begin   time.Time           // of the interval
 	At      time.Time           // of the first report in it
 
@@ -48,7 +48,7 @@ func (s *Sample) Value(f Field) any {
 	return int64(s.values[f])
 }
 
-// set takes a value of a field, unless there is one.
+// set sets a field, unless it has a value already.
 func (s *Sample) set(f Field, value int32) {
 	if s.has&(1<<f) == 0 {
 		s.has |= 1 << f
@@ -56,7 +56,7 @@ func (s *Sample) set(f Field, value int32) {
 	}
 }
 
-// join takes the fields of another sample of the same interval that this one has not.
+// join adds the fields that only the other sample, of the same interval, has.
 func (s *Sample) join(other *Sample) {
 	for f := range fields {
 		if other.has&(1<<f) != 0 {
@@ -65,7 +65,7 @@ func (s *Sample) join(other *Sample) {
 	}
 }
 
-// read takes the fields of a report. It reports false where it has none.
+// read sets the fields that a report has, and reports whether the sample has any.
 func (s *Sample) read(r *telematics.Report, p telematics.Powertrain) bool {
 	energy := telematics.FuelLevel
 	if p == telematics.Electric {

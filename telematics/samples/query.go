@@ -6,10 +6,10 @@ import (
 	"motorpool/telematics"
 )
 
-// Query selects samples of a vehicle, and the number of buckets that they are joined in.
+// Query selects samples of a vehicle, and the number of buckets to aggregate them in.
 type Query struct {
 	Vehicle  telematics.VehicleID
-	Agency   telematics.AgencyID // whose vehicle it was then; zero: any
+	Agency   telematics.AgencyID // that had the vehicle at the time; zero: any
 	From, To time.Time           // From is inclusive, To exclusive
 	Buckets  int                 // of equal length, at least one
 }
@@ -17,7 +17,7 @@ type Query struct {
 // Width returns the length of a bucket.
 func (q Query) Width() time.Duration { return q.To.Sub(q.From) / time.Duration(q.Buckets) }
 
-// Bucket is the samples of a part of the time, of which there is at least one.
+// Bucket aggregates the samples, at least one, of a part of the queried time.
 type Bucket struct {
 	Begin time.Time
 

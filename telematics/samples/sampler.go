@@ -12,16 +12,16 @@ type Reason string
 
 // The reasons.
 const (
-	TooOld Reason = "too_old" // it was made before what is kept
-	Full   Reason = "full"    // too many samples wait
+	TooOld Reason = "too_old" // it is older than the history that is kept
+	Full   Reason = "full"    // MaxBuffered samples wait
 	// The vehicle of its unit could not be looked up.
 	NoVehicle Reason = "no_vehicle"
-	// It was made before its unit came to the vehicle, or that to its agency.
+	// It was made before the unit was assigned to the vehicle, or the vehicle to its agency.
 	Moved   Reason = "moved"
 	Refused Reason = "refused" // by Postgres
 )
 
-// Sampler chooses samples of reports, and buffers them until they are drained. It is safe for
+// Sampler reduces reports to samples, and buffers these until they are drained. It is safe for
 // concurrent use.
 type Sampler struct {
 	keep time.Duration
@@ -29,8 +29,8 @@ type Sampler struct {
 
 	mu       sync.Mutex // guards what follows
 	buffered map[key]*Sample
-	// The latest sample of each vehicle, of those that reported in this generation, and in the one
-	// before: what is in neither is forgotten.
+	// The latest sample of each vehicle that reported in this generation, and in the one before;
+	// vehicles in neither are dropped.
 	latest, before map[telematics.VehicleID]latest
 	generation     time.Time
 }
@@ -40,7 +40,7 @@ type key struct {
 	begin   int64
 }
 
-// latest is what is remembered of a vehicle's latest sample.
+// latest is the cached state of a vehicle as of its latest sample.
 type latest struct {
 	begin    int64 // Unix time
 	has      uint8 // the fields
@@ -50,8 +50,8 @@ type latest struct {
 	moves    bool
 }
 
-// New returns a sampler of reports that are no older than keep. drop counts what is not sampled; it
-// must not block.
+// New returns a sampler of reports that are less old than keep. It calls drop, which must not
+// block, with the number of reports or samples that are dropped, and why.
 func New(keep time.Duration, drop func(Reason, int)) *Sampler {
 	return &Sampler{keep: keep, drop: drop, buffered: map[key]*Sample{}, latest: map[telematics.VehicleID]latest{}}
 }
@@ -116,8 +116,8 @@ func (l *latest) update(s *Sample) (changed bool) {
 	return changed
 }
 
-// interval returns the beginning of the interval of a report. A vehicle that stands has a sample of
-// its resting interval already where it moved in it.
+// interval returns the beginning of the interval of a report. If a vehicle that stands has moved in
+// the same resting interval, it is that of its latest sample.
 func (l *latest) interval(at time.Time, changed bool) int64 {
 	if l.moves || changed {
 		return at.Truncate(Driving).Unix()
@@ -125,15 +125,15 @@ func (l *latest) interval(at time.Time, changed bool) int64 {
 	return max(l.begin, at.Truncate(Resting).Unix())
 }
 
-// rotate forgets vehicles that have not reported for a while.
+// rotate drops the state of vehicles that have not reported for 2 to 4 resting intervals.
 func (s *Sampler) rotate(now time.Time) {
 	if now.Sub(s.generation) >= 2*Resting {
 		s.latest, s.before, s.generation = make(map[telematics.VehicleID]latest, len(s.latest)), s.latest, now
 	}
 }
 
-// buffer needs the lock. Of an interval in which a vehicle has changed its agency, the former one
-// keeps the sample.
+// buffer adds a sample; the caller holds the lock. If a vehicle changes its agency within an
+// interval, the first sample, of the former agency, is kept.
 func (s *Sampler) buffer(sample *Sample, begin int64) {
 	k := key{sample.Vehicle, begin}
 	if waiting, ok := s.buffered[k]; ok {
@@ -151,7 +151,7 @@ func (s *Sampler) buffer(sample *Sample, begin int64) {
 	s.buffered[k] = &buffered
 }
 
-// Drain returns what is buffered, and removes it.
+// Drain removes and returns all buffered samples, in no order.
 func (s *Sampler) Drain() []*Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Sampler) Drain() []*Sample {
 	return drained
 }
 
-// PutBack returns to the buffer what was drained and not stored.
+// PutBack puts drained samples that were not stored back into the buffer.
 func (s *Sampler) PutBack(drained []*Sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

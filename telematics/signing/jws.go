@@ -39,8 +39,8 @@ type wireParams struct {
 	DurationMS int64             `json:"duration_ms"`
 }
 
-// Sign returns the command as a JWS in compact form, EdDSA [CMD-1]. The same
-// message is sent again until the vehicle answers, so it is signed once.
+// Sign returns the command as a JWS in compact form, EdDSA [CMD-1]. A retransmission
+// is the same message, so each command is signed once.
 func (k Key) Sign(c telematics.Claims) ([]byte, error) {
 	if len(k.Private) != ed25519.PrivateKeySize {
 		return nil, errors.New("sign command: there is no key to sign with")
@@ -69,11 +69,11 @@ func (k Key) Sign(c telematics.Claims) ([]byte, error) {
 	return jwsbb.AppendSignature(message, signature, base64.RawURLEncoding), nil
 }
 
-// signedSize is about how long a signed command is.
+// signedSize is the approximate length of a signed command, in bytes.
 const signedSize = 640
 
-// wireHeader is the JSON of the protected header. Members are in the order of their names, which
-// any JWS library would give them.
+// wireHeader is the JSON of the protected header. Members are in alphabetical order, as JWS
+// libraries write them.
 type wireHeader struct {
 	Algorithm string `json:"alg"`
 	KeyID     string `json:"kid"`
@@ -83,8 +83,8 @@ type wireHeader struct {
 // ErrBadSignature means that a message is not a command signed by a known key.
 var ErrBadSignature = errors.New("not a command signed by a known key")
 
-// Verify returns the claims of a message that a key of the ring signed. Whether
-// they hold for this unit, now, is for the unit to check [CMD-4].
+// Verify returns the claims of a message that a key of the ring signed, or
+// ErrBadSignature. The unit must check whether they hold for it, now [CMD-4].
 func (r Keyring) Verify(message []byte) (telematics.Claims, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Claims{}, fmt.Errorf("%w: larger than %d bytes", ErrBadSignature, telematics.MaxMessage)
@@ -97,7 +97,7 @@ func (r Keyring) Verify(message []byte) (telematics.Claims, error) {
 	id, _ := header.KeyID()
 	typ, _ := header.Type()
 	alg, _ := header.Algorithm()
-	_, critical := header.Critical() // names what a reader must understand: we know of nothing
+	_, critical := header.Critical() // extensions that a reader must understand: we support none
 	public, known := r[id]
 	if !known || typ != commandType || alg != jwa.EdDSA() || critical {
 		return telematics.Claims{}, fmt.Errorf("%w: kid %.64q, typ %.64q, alg %.64q, crit %t", ErrBadSignature, id, typ, alg, critical)

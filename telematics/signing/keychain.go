@@ -25,15 +25,15 @@ import (
 // A keychain is never changed in place: each step returns a new one.
 type Keychain []FleetKey
 
-// FleetKey is a key of the keychain, and what happened to it as far as is known.
+// FleetKey is a key of the keychain, and when its state changed, as far as that is known.
 type FleetKey struct {
 	Key
 	Created   time.Time // zero: not known
-	Activated time.Time // when it was made the active key, last. Zero: never, or not known
-	// When another one was made so in its place. Zero: not since, or not known.
+	Activated time.Time // when it last became the active key. Zero: never, or not known
+	// When another key last replaced it as active. Zero: not since, or not known.
 	Deactivated time.Time
 
-	origin jwk.Key // as it was read, with members of others; nil: new
+	origin jwk.Key // as it was read, with members of other programs; nil: new
 }
 
 // RetireAfter is how long a key that signed is kept: its last command lives for 35 s
@@ -48,7 +48,7 @@ const (
 )
 
 // ParseKeychain reads private keys from a JWKS (RFC 7517, OKP Ed25519), with their
-// times where it has them.
+// times if it has them. A set without keys is an error.
 func ParseKeychain(jwks []byte) (Keychain, error) {
 	set, err := jwk.Parse(jwks)
 	if err != nil {
@@ -94,13 +94,13 @@ func parseFleetKey(source jwk.Key) (FleetKey, error) {
 	return key, nil
 }
 
-// times returns where the value of each member belongs.
+// times returns a pointer to the field of each member.
 func (k *FleetKey) times() map[string]*time.Time {
 	return map[string]*time.Time{createdMember: &k.Created, activatedMember: &k.Activated, deactivatedMember: &k.Deactivated}
 }
 
-// Encode returns the JWKS that ParseKeychain reads. Members that others have added to a
-// key are kept.
+// Encode returns the JWKS that ParseKeychain reads. It contains the private keys, and
+// members that other programs have added to a key.
 func (c Keychain) Encode() ([]byte, error) {
 	set := jwk.NewSet()
 	for _, k := range c {
@@ -142,7 +142,7 @@ func (k FleetKey) encode() (jwk.Key, error) {
 // Active returns the key that signs. The keychain must not be empty.
 func (c Keychain) Active() FleetKey { return c[0] }
 
-// Sign signs with the active key.
+// Sign signs with the active key. It fails for an empty keychain.
 func (c Keychain) Sign(claims telematics.Claims) ([]byte, error) {
 	if len(c) == 0 {
 		return nil, errors.New("sign command: there is no key to sign with")
@@ -150,7 +150,7 @@ func (c Keychain) Sign(claims telematics.Claims) ([]byte, error) {
 	return c.Active().Sign(claims)
 }
 
-// Keyring returns the public halves of all keys: what units must know.
+// Keyring returns the public keys of all keys, which units must know.
 func (c Keychain) Keyring() Keyring {
 	ring := Keyring{}
 	for _, k := range c {
@@ -173,8 +173,8 @@ func (c Keychain) Add(key Key, now time.Time) (Keychain, error) {
 	return append(slices.Clone(c), added), nil
 }
 
-// Activate makes a key the one that signs from now on. Units must know it by then, or
-// they reject its commands.
+// Activate makes a key the active one. Units must know it before that, or they reject
+// its commands.
 func (c Keychain) Activate(id string, now time.Time) (Keychain, error) {
 	i, err := c.find(id)
 	if err != nil || i == 0 {
@@ -201,8 +201,8 @@ func (c Keychain) Retire(id string, now time.Time) (Keychain, error) {
 	return next, nil
 }
 
-// Remove removes a key on standby, even where vehicles still have commands that it
-// signed: what they have not begun, they may then reject.
+// Remove removes a key on standby, even if commands that it signed are in flight: units
+// may then reject those that they have not begun.
 func (c Keychain) Remove(id string) (Keychain, error) {
 	i, err := c.find(id)
 	if err != nil {
@@ -214,7 +214,7 @@ func (c Keychain) Remove(id string) (Keychain, error) {
 	return slices.Delete(slices.Clone(c), i, i+1), nil
 }
 
-// idle says why the key may have signed a moment ago; nil: it has not.
+// idle returns why the key may have signed within RetireAfter; nil: it has not.
 func (k FleetKey) idle(now time.Time) error {
 	switch {
 	case k.Activated.IsZero() && k.Deactivated.IsZero() && !k.Created.IsZero():
@@ -245,7 +245,7 @@ func (c Keychain) find(id string) (int, error) {
 	return -1, fmt.Errorf("there is no key %q; the file has %s", id, strings.Join(known, ", "))
 }
 
-// State says what the i-th key is: active or standby.
+// State returns the state of the i-th key: active or standby.
 func (c Keychain) State(i int) string {
 	if i == 0 {
 		return "active"

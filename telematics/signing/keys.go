@@ -32,20 +32,20 @@ func NewKey() (Key, error) {
 	return Key{ID: strings.ToLower(rand.Text()[:12]), Private: private}, nil
 }
 
-// String hides the private half.
+// String hides the private key.
 func (k Key) String() string { return "signing key " + k.ID }
 
-// Format hides the private half from every verb.
+// Format hides the private key from every verb.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// MarshalText hides the private half from JSON and from structured logs:
-// Keychain.Encode is the only way to write it down.
+// MarshalText hides the private key from JSON and from structured logs:
+// only Keychain.Encode writes it.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Keyring holds the public keys whose signatures a unit accepts, by id [CMD-1].
 type Keyring map[string]ed25519.PublicKey
 
-// Keyring returns the ring that accepts this key alone.
+// Keyring returns a ring with the public key of k only.
 func (k Key) Keyring() Keyring {
 	return Keyring{k.ID: k.Private.Public().(ed25519.PublicKey)}
 }

@@ -34,7 +34,7 @@ func parse(m telematics.Message) (incoming, error) {
 	return in, nil
 }
 
-// Answers to setdigout, as in "DOUT1:ON Timeout:10s DOUT2:IGNORED". Older firmware says 1 for ON.
+// Answers to setdigout, as in "DOUT1:ON Timeout:10s DOUT2:IGNORED". Older firmware sends 1 for ON.
 var (
 	switchedOutput = regexp.MustCompile(`(?i)\bDOUT\s?([1-4])\s?:\s?(ON|OFF|0|1)\b`)
 	queuedOutput   = regexp.MustCompile(`(?i)\bqueued\b`)
@@ -43,8 +43,8 @@ var (
 	failedCommand  = regexp.MustCompile(`(?i)\b(error|fail(ed)?|wrong|invalid)\b`)
 )
 
-// DecodeAnswer implements telematics.Dialect. What the unit answered is known by its text alone; a
-// text that says neither yes nor no may be of a command that was executed.
+// DecodeAnswer implements telematics.Dialect. The text alone decides the state. A text that means
+// neither success nor failure is Received: the command may have been executed.
 func (Dialect) DecodeAnswer(m telematics.Message, received time.Time) (telematics.Answer, []telematics.Dropped, error) {
 	in, err := parse(m)
 	if err != nil {
@@ -67,8 +67,8 @@ func (Dialect) DecodeAnswer(m telematics.Message, received time.Time) (telematic
 	return a, nil, nil
 }
 
-// Recognises implements telematics.Recogniser: an answer that says how outputs were switched is to
-// no command that switches one otherwise, or one that it does not name.
+// Recognises implements telematics.Recogniser: an answer that names outputs and their states does
+// not belong to a command that switches one of them differently, or one that it does not name.
 func (Dialect) Recognises(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
 	said := switchedOutput.FindAllStringSubmatch(a.Detail, -1)
 	w, err := parseInstallation(i)
@@ -87,7 +87,8 @@ func (Dialect) Recognises(i telematics.Installation, c *telematics.Command, a te
 	return true
 }
 
-// shorten returns a text that can be stored.
+// shorten returns a text that can be stored: valid UTF-8, no NUL, single spaces, at most MaxText
+// bytes.
 func shorten(s string) string {
 	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "")
 	s = strings.Join(strings.Fields(s), " ")

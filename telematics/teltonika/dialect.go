@@ -1,6 +1,6 @@
 // Package teltonika is the codec of Teltonika's vehicle trackers (FMB, FMC, FMM and alike) that
 // send Codec JSON over MQTT: topics, records, commands and their answers. It keeps no state and
-// does no I/O. docs/teltonika.md says how such a unit is configured.
+// does no I/O. docs/teltonika.md describes how such a unit is configured.
 package teltonika
 
 import (
@@ -16,8 +16,8 @@ import (
 // Protocol is the name of this dialect in the fleet file.
 const Protocol telematics.Protocol = "teltonika"
 
-// Dialect is Codec JSON over MQTT. A unit executes what it hears as often as it hears it, whenever
-// that is, and its answers name no command.
+// Dialect is Codec JSON over MQTT. A unit executes every copy of a command, however late it
+// arrives, and its answers name no command.
 type Dialect struct{}
 
 const (
@@ -25,17 +25,19 @@ const (
 	dataLeaf  = "data"
 )
 
-// DataTopic is where a unit publishes its records and its answers. It is a setting of the unit.
+// DataTopic returns the topic on which a unit publishes its records and its answers, as it must be
+// set in the unit.
 func DataTopic(u telematics.Unit) string { return topicRoot + string(u) + "/" + dataLeaf }
 
-// CommandTopic is where a unit reads its commands. It is a setting of the unit.
+// CommandTopic returns the topic from which a unit reads its commands, as it must be set in the
+// unit.
 func CommandTopic(u telematics.Unit) string { return topicRoot + string(u) + "/commands" }
 
 // Protocol implements telematics.Dialect.
 func (Dialect) Protocol() telematics.Protocol { return Protocol }
 
-// Actions implements telematics.Dialect: what the installation has outputs for. There is no
-// report-state: getrecord, which makes a unit report, is never answered.
+// Actions implements telematics.Dialect: those for which the installation has outputs. There is no
+// report-state: a unit does not answer getrecord, which makes it report.
 func (Dialect) Actions(i telematics.Installation) ([]telematics.Action, error) {
 	w, err := parseInstallation(i)
 	if err != nil {
@@ -49,8 +51,8 @@ func (d Dialect) Promises(i telematics.Installation, a telematics.Action) telema
 	return telematics.Promises{Confirmed: len(d.Confirmation(i, a)) > 0}
 }
 
-// Confirmation implements telematics.Dialect: the lock state, where a CAN adapter reads it. It says
-// nothing of an immobilizer, so the combined actions are not confirmed.
+// Confirmation implements telematics.Dialect: the lock state, if a CAN adapter reads it. It does
+// not cover the immobilizer, so the combined actions are not confirmed.
 func (Dialect) Confirmation(i telematics.Installation, a telematics.Action) map[telematics.Field]any {
 	w, err := parseInstallation(i)
 	if err != nil || !w.readsLock {
@@ -65,7 +67,7 @@ func (Dialect) Confirmation(i telematics.Installation, a telematics.Action) map[
 	return nil
 }
 
-// Filters implements telematics.Dialect. Records and answers share a topic; nothing is said of
+// Filters implements telematics.Dialect. Records and answers share a topic; units publish no
 // presence.
 func (Dialect) Filters() telematics.Filters {
 	data := DataTopic("+")
@@ -89,21 +91,21 @@ func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	return unit, "", nil
 }
 
-// DecodePresence implements telematics.Dialect: no filter brings any.
+// DecodePresence implements telematics.Dialect. It always fails: there is no filter for presence.
 func (Dialect) DecodePresence(telematics.Message, time.Time) (telematics.Presence, error) {
 	return telematics.Presence{}, errors.New("a Teltonika unit publishes no presence")
 }
 
-// leaveWithin is how long after its request a command may leave: the unit checks no expiry, so what
-// comes late is executed late.
+// leaveWithin is how long after its request a command may be published: the unit checks no expiry,
+// so a late command is executed late.
 const leaveWithin = 3 * time.Second
 
 type commandMessage struct {
 	Command string `json:"CMD"`
 }
 
-// Encode implements telematics.Dialect. A QoS of 0, so that no MQTT broker keeps it for a unit
-// without a connection, and once, as the unit executes each copy.
+// Encode implements telematics.Dialect. QoS is 0, so that no MQTT broker keeps the message for a
+// unit without a connection; Once, because the unit executes each copy.
 func (d Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
 	w, err := parseInstallation(c.Installation)
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"motorpool/telematics"
 )
 
-// Settings of an installation that are no actions.
+// Settings of an installation other than actions.
 const (
 	hornSetting       = "horn"
 	lightsSetting     = "lights"
 	lockSignalSetting = "lock-signal"
 )
 
-// switched are the actions that a setting of their name has an output for.
+// switched are the actions with a setting of the same name, which assigns an output.
 var switched = []telematics.Action{
 	telematics.Lock, telematics.Unlock, telematics.EnableDriving, telematics.DisableDriving, telematics.OpenTopCase,
 }
 
-// combined are the actions that are two others in one command.
+// combined maps actions to the two others that they join in one command.
 var combined = map[telematics.Action][2]telematics.Action{
 	telematics.UnlockAndEnableDriving: {telematics.Unlock, telematics.EnableDriving},
 	telematics.LockAndDisableDriving:  {telematics.Lock, telematics.DisableDriving},
@@ -37,7 +37,7 @@ type switching struct {
 	seconds int  // until it changes back; zero: it stays
 }
 
-// wiring is an installation, understood.
+// wiring is a parsed installation.
 type wiring struct {
 	does         map[telematics.Action]switching
 	horn, lights int  // outputs; zero: none
@@ -54,8 +54,8 @@ var (
 	outputPattern    = regexp.MustCompile(`^output ([1-4])$`)
 )
 
-// parseInstallation names settings in its errors, and never their values: another protocol's may be
-// secret.
+// parseInstallation parses settings. Its errors name settings, but never values, which may be
+// secrets of another protocol.
 func parseInstallation(i telematics.Installation) (wiring, error) {
 	w := wiring{does: map[telematics.Action]switching{}}
 	for _, setting := range slices.Sorted(maps.Keys(i)) {
@@ -95,7 +95,7 @@ func (w *wiring) set(setting, value string) error {
 	return nil
 }
 
-// atoi returns a number that a pattern has matched; none is zero.
+// atoi converts digits matched by a pattern; an empty text is zero.
 func atoi(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n
@@ -120,7 +120,7 @@ func (w *wiring) check() error {
 	return nil
 }
 
-// actions lists what the installation can do.
+// actions lists the actions for which the installation has outputs.
 func (w *wiring) actions() []telematics.Action {
 	var can []telematics.Action
 	for _, a := range telematics.ControlActions {
@@ -131,7 +131,7 @@ func (w *wiring) actions() []telematics.Action {
 	return can
 }
 
-// switchings returns what the outputs do for an action; none: it cannot be done.
+// switchings returns the output changes for an action; none: it is not supported.
 func (w *wiring) switchings(a telematics.Action) []switching {
 	if s, ok := w.does[a]; ok {
 		return []switching{s}
@@ -145,7 +145,7 @@ func (w *wiring) switchings(a telematics.Action) []switching {
 	return []switching{one, other}
 }
 
-// command returns the line for the unit.
+// command returns the command line for the unit.
 func (w *wiring) command(c *telematics.Command) (string, error) {
 	if s := w.ordered(c); len(s) > 0 {
 		return setdigout(s), nil
@@ -153,7 +153,7 @@ func (w *wiring) command(c *telematics.Command) (string, error) {
 	return "", fmt.Errorf("the installation has no output for %s", c.Action)
 }
 
-// ordered returns what the outputs do for a command; none: it cannot be carried.
+// ordered returns the output changes for a command; none: it cannot be encoded.
 func (w *wiring) ordered(c *telematics.Command) []switching {
 	if c.Action != telematics.AttentionSignal {
 		return w.switchings(c.Action)
@@ -173,8 +173,8 @@ func (w *wiring) ordered(c *telematics.Command) []switching {
 	return []switching{horn, lights}
 }
 
-// setdigout returns the command that switches outputs and leaves the others alone: a state for each
-// output, then, where one is to change back, the seconds of each.
+// setdigout returns the command that switches outputs and leaves the others unchanged: a state for
+// each output, then, if any must change back, the seconds for each.
 func setdigout(switchings []switching) string {
 	last, timed := 0, false
 	for _, s := range switchings {

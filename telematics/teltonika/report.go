@@ -16,17 +16,16 @@ import (
 // lockElement is "SSF Car Is Closed", of a CAN adapter.
 const lockElement = "662"
 
-// element is how a field is read from an AVL element. Of several for one field, the first that is
-// there counts.
+// element maps an AVL element to a field. Of several for one field, the first with a value counts.
 type element struct {
 	id    string
 	field telematics.Field
-	read  func(float64) any // nil: the element says nothing
+	read  func(float64) any // returns nil: no value
 }
 
 func divideBy(by float64) func(float64) any { return func(n float64) any { return n / by } }
 
-// zeroOrOne reads 0 and 1.
+// zeroOrOne maps 0 and 1 to values; any other number is unsound.
 func zeroOrOne(zero, one any) func(float64) any {
 	return func(n float64) any {
 		switch n {
@@ -39,7 +38,7 @@ func zeroOrOne(zero, one any) func(float64) any {
 	}
 }
 
-// unsound is what no element can say.
+// unsound stands for a number that the element cannot have.
 type unsound struct{}
 
 // door reads a bit of element 90.
@@ -52,7 +51,7 @@ func door(bit int) func(float64) any {
 	}
 }
 
-// zeroIsUnknown reads no value from zero, which a CAN adapter sends until it knows the value.
+// zeroIsUnknown treats zero as no value: a CAN adapter sends zero until it has one.
 func zeroIsUnknown(read func(float64) any) func(float64) any {
 	return func(n float64) any {
 		if n == 0 {
@@ -62,13 +61,13 @@ func zeroIsUnknown(read func(float64) any) func(float64) any {
 	}
 }
 
-// elements are those with a field, by Teltonika's list of AVL ids.
+// elements are the elements with a field, by Teltonika's list of AVL ids.
 var elements = []element{
 	{"239", telematics.Ignition, zeroOrOne("off", "on")},
 	{"87", telematics.MileageKm, zeroIsUnknown(divideBy(1000))},  // CAN adapter, m
 	{"389", telematics.MileageKm, zeroIsUnknown(divideBy(1))},    // OBD, km
 	{"105", telematics.MileageKm, zeroIsUnknown(divideBy(1000))}, // CAN adapter, counted, m
-	{"16", telematics.MileageKm, divideBy(1000)},                 // the unit's own, m
+	{"16", telematics.MileageKm, divideBy(1000)},                 // counted by the unit, m
 	{"89", telematics.FuelLevel, divideBy(1)},                    // CAN adapter
 	{"48", telematics.FuelLevel, divideBy(1)},                    // OBD
 	{"152", telematics.Battery, divideBy(1)},                     // CAN adapter
@@ -100,20 +99,20 @@ var elements = []element{
 	{"914", telematics.Charging, zeroOrOne("disconnected", nil)},
 }
 
-// own are elements without a field, by their names in oem_data.
+// own are elements without a field, with their names in oem_data.
 var own = []struct{ id, name string }{{"21", "gsm_signal"}, {"240", "movement"}}
 
-// counts of trouble codes: OBD, CAN adapter; and their lists.
+// Elements with the number of trouble codes (OBD, CAN adapter), and with their lists.
 var (
 	codeCounts = []string{"30", "160"}
 	codeLists  = []string{"281", "282"}
 )
 
-// alarms are events of a unit, by the element that causes the record.
+// alarms are the kinds of alarms, by the element that caused the record.
 var alarms = map[string]string{"246": "towing", "247": "crash", "249": "jamming", "252": "unplugged"}
 
-// DecodeReport implements telematics.Dialect. A record bears its time, as a unit keeps what it
-// could not send. One whose time cannot be true has no values: they would replace what is newer.
+// DecodeReport implements telematics.Dialect. A record has a time, because a unit buffers records
+// while offline. If it is not plausible, the values are dropped: they could replace newer ones.
 func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematics.Report, []telematics.Dropped, error) {
 	in, err := parse(m)
 	if err != nil {
@@ -177,7 +176,7 @@ func number(raw json.RawMessage) (float64, error) {
 	return n, nil
 }
 
-// number returns an element's value, or false where it is not there or unsound, which is listed.
+// number returns an element's value, or false if it is missing or, which is listed, no number.
 func (d *recordDecoder) number(id string) (float64, bool) {
 	raw, ok := d.said[id]
 	if !ok {
@@ -203,7 +202,7 @@ func (d *recordDecoder) elements() {
 	}
 }
 
-// set sets a field, if the value is one of the field; nil: the element says nothing.
+// set sets a field, if the value is valid for it; nil is no value.
 func (d *recordDecoder) set(id string, f telematics.Field, value any) {
 	if value == nil {
 		return
@@ -225,7 +224,7 @@ func (d *recordDecoder) set(id string, f telematics.Field, value any) {
 	d.report.Values[f] = parsed
 }
 
-// position takes latlng, and reports whether the satellites gave one. Without them the unit repeats
+// position reads latlng, and reports whether it is a satellite fix. Without a fix the unit repeats
 // the last position, or 0,0.
 func (d *recordDecoder) position() (fixed bool) {
 	raw, ok := d.said["latlng"]
@@ -261,8 +260,8 @@ func (d *recordDecoder) position() (fixed bool) {
 	return true
 }
 
-// speed prefers the vehicle's own. That of the satellites is zero without a position: a unit that
-// then feels a movement does not know its speed.
+// speed prefers the vehicle's speed. That of the satellites is zero without a fix: if the unit then
+// senses movement, the speed is reported as unknown.
 func (d *recordDecoder) speed(fixed bool) {
 	ids := []string{"81", "37"} // CAN adapter, OBD; km/h
 	if fixed {
@@ -281,7 +280,7 @@ func (d *recordDecoder) speed(fixed bool) {
 	}
 }
 
-// charging says what the interface has no word for: plugged in, and not charging.
+// charging reports the state that the interface has no word for: plugged in, and not charging.
 func (d *recordDecoder) charging() {
 	if _, has := d.report.Values[telematics.Charging]; has {
 		d.report.Values[telematics.RawCharging] = nil
@@ -292,7 +291,7 @@ func (d *recordDecoder) charging() {
 	}
 }
 
-// troubleCodes takes the list of codes; a count of zero is an empty one.
+// troubleCodes reads the list of codes; without one, a count of zero is an empty list.
 func (d *recordDecoder) troubleCodes() {
 	for _, id := range codeLists {
 		raw, ok := d.said[id]
@@ -337,7 +336,7 @@ func (d *recordDecoder) codes(id, text string) {
 	}
 }
 
-// own takes what the interface has no field for.
+// own reads the elements that the interface has no field for.
 func (d *recordDecoder) own() {
 	data := map[string]any{}
 	for _, o := range own {
@@ -368,7 +367,7 @@ func (d *recordDecoder) alarm() {
 	}
 }
 
-// Elements lists the AVL ids that are read, in ascending order: what to enable in the unit.
+// Elements lists the AVL ids that are read, in ascending order. They must be enabled in the unit.
 func Elements() []int {
 	ids := map[int]bool{24: true, 37: true, 81: true}
 	add := func(id string) { ids[atoi(id)] = true }

@@ -25,7 +25,7 @@ type wireAnswer struct {
 // traceparent is for correlation only, so it never makes an answer malformed [ACK-5].
 type traceparent string
 
-// UnmarshalJSON reads a text that may be a traceparent, and takes anything else for none.
+// UnmarshalJSON reads a text of a valid length; anything else counts as none. It never fails.
 func (t *traceparent) UnmarshalJSON(raw []byte) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil || len(text) > maxTraceparent || !telematics.IsText(text) {
@@ -47,8 +47,8 @@ func EncodeAnswer(a telematics.Answer) []byte {
 	return encode(w)
 }
 
-// DecodeAnswer reads an answer that arrived at the instant received. What is
-// unsound in its report is left out and listed; the answer itself must be sound.
+// DecodeAnswer decodes an answer that arrived at received. Values of its report that
+// are not valid are left out and listed; the answer itself must be valid.
 func DecodeAnswer(message []byte, received time.Time) (telematics.Answer, []telematics.Dropped, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Answer{}, nil, errTooLarge
@@ -122,13 +122,13 @@ func (d *reportDecoder) answers(s *scan, received time.Time) {
 	}
 }
 
-// decodeRepeated reads a final answer that a report repeats.
+// decodeRepeated decodes a final answer that a report repeats.
 func decodeRepeated(raw json.RawMessage, received time.Time) (telematics.Answer, error) {
 	w, err := readAnswer(raw)
 	if err != nil {
 		return telematics.Answer{}, err
 	}
-	w.Report = nil // the report around it says what is true now
+	w.Report = nil // the report that contains the answer is newer
 	answer, _, err := w.answer(received)
 	if err == nil && answer.State == telematics.Received {
 		err = errors.New("decode answer: not a final one")

@@ -9,8 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Dialect is our own protocol, docs/protocol.md: signed commands that expire, and that a unit
-// executes once however often it hears them.
+// Dialect is Motorpool's protocol, docs/protocol.md: commands are signed, expire, and are executed
+// once, however often they arrive.
 type Dialect struct{}
 
 var everyAction = append([]telematics.Action{telematics.ReportState}, telematics.ControlActions...)
@@ -28,7 +28,7 @@ func (Dialect) Confirmation(telematics.Installation, telematics.Action) map[tele
 	return nil
 }
 
-// Actions implements telematics.Dialect [CMD-3]. All units are installed alike.
+// Actions implements telematics.Dialect [CMD-3]. The installation has no settings.
 func (Dialect) Actions(i telematics.Installation) ([]telematics.Action, error) {
 	if len(i) > 0 {
 		return nil, errors.New("protocol v1 has no settings of an installation")
@@ -52,7 +52,7 @@ func (Dialect) LastWill(p telematics.Presence) []byte {
 	return EncodePresence(telematics.Presence{Status: telematics.Offline, Session: p.Session})
 }
 
-// ParseTopic implements telematics.Dialect. A topic is about all that its payload says.
+// ParseTopic implements telematics.Dialect. Topics have no subject.
 func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	u, _, err := ParseTopic(topic)
 	return u, "", err
@@ -73,8 +73,8 @@ func (Dialect) DecodePresence(m telematics.Message, received time.Time) (telemat
 	return DecodePresence(m.Payload, received)
 }
 
-// Encode implements telematics.Dialect. QoS 1, and the same message again until the unit answers
-// [CMD-5].
+// Encode implements telematics.Dialect. The same message is published, with QoS 1, until the unit
+// answers [CMD-5].
 func (Dialect) Encode(c *telematics.Command, s telematics.Signer) (telematics.Transmission, error) {
 	message, err := s.Sign(c.Claims())
 	if err != nil {

@@ -22,7 +22,7 @@ type wirePresence struct {
 	Keys         json.RawMessage           `json:"keys,omitempty"`
 }
 
-// EncodePresence returns the message that a unit publishes, or leaves as its last will.
+// EncodePresence returns the message that a unit publishes, or registers as its last will.
 func EncodePresence(p telematics.Presence) []byte {
 	w := wirePresence{Status: p.Status, Session: p.Session, Firmware: p.Firmware}
 	if !p.At.IsZero() {
@@ -41,9 +41,8 @@ func EncodePresence(p telematics.Presence) []byte {
 	return encode(w)
 }
 
-// DecodePresence reads a presence message that arrived at the instant received.
-// Capabilities that this version does not know are left out, and so is an unsound list of keys
-// [PRE-4].
+// DecodePresence decodes a presence message that arrived at received. Capabilities that this
+// version does not know are left out, and so is a list of keys that is not valid [PRE-4].
 func DecodePresence(message []byte, received time.Time) (telematics.Presence, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Presence{}, errTooLarge
@@ -63,8 +62,8 @@ func DecodePresence(message []byte, received time.Time) (telematics.Presence, er
 		}
 	}
 	p := telematics.Presence{Status: w.Status, Session: w.Session, Firmware: w.Firmware}
-	// Where no true time is said, the receiver's would be a lie: a last will is written
-	// when the connection begins, and what was retained may be old.
+	// Without a plausible time, received would be wrong: a last will is written when the
+	// connection begins, and a retained message may be old.
 	if at := parseTime(w.At); telematics.IsPlausible(at, received) {
 		p.At = telematics.VehicleTime(at, received)
 	}
@@ -80,8 +79,8 @@ func DecodePresence(message []byte, received time.Time) (telematics.Presence, er
 	return p, nil
 }
 
-// parseKeys returns ids of keys, sorted, each once; nil for anything but a list of at most
-// telematics.MaxKeys of them.
+// parseKeys returns ids of keys, sorted, each once; nil unless raw is a list of at most
+// telematics.MaxKeys valid ids.
 func parseKeys(raw json.RawMessage) []string {
 	var ids []string
 	if json.Unmarshal(raw, &ids) != nil || len(ids) > telematics.MaxKeys {
@@ -96,7 +95,7 @@ func parseKeys(raw json.RawMessage) []string {
 	return slices.Compact(ids)
 }
 
-// parseTime returns the zero time for what is no time: VehicleTime replaces it.
+// parseTime returns the zero time, which VehicleTime replaces, for a text that is no time.
 func parseTime(s string) time.Time {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -105,7 +104,7 @@ func parseTime(s string) time.Time {
 	return t
 }
 
-// encode marshals what is built of strings, numbers and checked values only.
+// encode marshals a value made only of strings, numbers and checked values; it panics for others.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

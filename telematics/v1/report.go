@@ -8,13 +8,13 @@ import (
 	"motorpool/telematics"
 )
 
-// kept is how many fields a report may have more than it says: two in the raw, and when the
-// position was.
+// kept is how many fields decoding may add to a report: two raw values, and the time of the
+// position.
 const kept = 3
 
-// DecodeReport reads a report that arrived at the instant received. Fields that
-// are unsound are left out and listed; fields that this version does not know are
-// ignored. An error means that nothing of it can be used.
+// DecodeReport decodes a report that arrived at received. Fields that are not
+// valid are left out and listed; fields that this version does not know are
+// ignored. An error means that nothing of the report can be used.
 func DecodeReport(message []byte, received time.Time) (telematics.Report, []telematics.Dropped, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Report{}, nil, errTooLarge
@@ -22,8 +22,8 @@ func DecodeReport(message []byte, received time.Time) (telematics.Report, []tele
 	return RereadReport(message, received)
 }
 
-// RereadReport reads a stored report. It has no size limit: the store
-// may write numbers and spaces longer than the unit did.
+// RereadReport decodes a stored report, like DecodeReport but without its size limit:
+// the store may write numbers and spaces longer than the unit did.
 func RereadReport(message []byte, received time.Time) (telematics.Report, []telematics.Dropped, error) {
 	scan, err := newScan(message)
 	if err != nil {
@@ -47,7 +47,7 @@ func RereadReport(message []byte, received time.Time) (telematics.Report, []tele
 
 type reportDecoder struct {
 	report  telematics.Report
-	unsound map[telematics.Field]json.RawMessage // what its field does not take
+	unsound map[telematics.Field]json.RawMessage // values that their parsers refused
 	dropped []telematics.Dropped
 }
 
@@ -70,7 +70,7 @@ func (d *reportDecoder) time(raw []byte, received time.Time) {
 	d.report.At = telematics.VehicleTime(at, received)
 }
 
-// place takes what is said in a place that is a field, or where an object ought to be.
+// place reads the value found at a place: that of a field, or one where an object is expected.
 func (d *reportDecoder) place(p *place, raw []byte) {
 	switch {
 	case p.parse != nil:
@@ -92,7 +92,7 @@ func (d *reportDecoder) place(p *place, raw []byte) {
 	}
 }
 
-// reject drops a value that its field does not take.
+// reject drops a value that its parser refused.
 func (d *reportDecoder) reject(f telematics.Field, raw []byte, err error) {
 	d.dropped = append(d.dropped, telematics.Dropped{Field: string(f), Fault: telematics.FaultOf(err), Reason: err.Error()})
 	if d.unsound == nil {
@@ -101,14 +101,14 @@ func (d *reportDecoder) reject(f telematics.Field, raw []byte, err error) {
 	d.unsound[f] = raw
 }
 
-// foldGear reads every forward gear as D.
+// foldGear maps every forward gear to D.
 func (d *reportDecoder) foldGear() {
 	if gear, err := telematics.ParseText(d.unsound[telematics.Gear]); err == nil && forward(gear) {
 		d.restore(telematics.Gear, "D")
 	}
 }
 
-// foldCharging keeps in the raw a charging state that the interface has no word for.
+// foldCharging keeps a charging state that the interface has no word for in RawCharging.
 func (d *reportDecoder) foldCharging() {
 	if _, ok := d.report.Values[telematics.Charging]; ok {
 		d.report.Values[telematics.RawCharging] = nil
@@ -120,7 +120,7 @@ func (d *reportDecoder) foldCharging() {
 	}
 }
 
-// foldDTCs keeps in the raw the codes that are not of the standard's form.
+// foldDTCs keeps codes that do not have the standard's form in RawDTCs.
 func (d *reportDecoder) foldDTCs() {
 	if _, ok := d.report.Values[telematics.DTCs]; ok {
 		d.report.Values[telematics.RawDTCs] = nil
@@ -151,7 +151,7 @@ func (d *reportDecoder) foldDTCs() {
 	}
 }
 
-// restore sets a field that was dropped before for its vocabulary.
+// restore sets a field that was dropped before because of its vocabulary.
 func (d *reportDecoder) restore(f telematics.Field, value any) {
 	d.report.Values[f] = value
 	kept := d.dropped[:0]
@@ -163,7 +163,7 @@ func (d *reportDecoder) restore(f telematics.Field, value any) {
 	d.dropped = kept
 }
 
-// forward reports whether a gear drives forward in another word than D.
+// forward reports whether a word other than D means a forward gear.
 func forward(gear string) bool {
 	switch strings.ToUpper(gear) {
 	case "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "S", "L", "M", "B", "DRIVE":
@@ -172,7 +172,7 @@ func forward(gear string) bool {
 	return false
 }
 
-// pairPosition keeps latitude and longitude together: half a position is none.
+// pairPosition drops a position with only one coordinate, and completes or checks its time.
 func (d *reportDecoder) pairPosition() {
 	values := d.report.Values
 	lat, hasLat := values[telematics.Latitude]
@@ -185,7 +185,7 @@ func (d *reportDecoder) pairPosition() {
 		return
 	}
 	if hasLat && lat == nil {
-		// No position, so no time of one; a time alone says that the last one still stands.
+		// No position, so it has no time. A time without a position confirms the last one.
 		values[telematics.LocatedAt] = nil
 	}
 	if at, ok := values[telematics.LocatedAt].(time.Time); ok && at.After(d.report.At.Add(telematics.MaxAhead)) {

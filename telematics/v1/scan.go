@@ -17,22 +17,22 @@ import (
 	"motorpool/telematics"
 )
 
-// scan is one pass through the text of a report: it proves that the text is JSON, and notes
-// what is said at each place of the outline. Scans are pooled, so that a report costs what is
-// kept of it.
+// scan is one pass through the text of a report: it checks that the text is JSON, and records
+// the value at each place of the outline. Scans are pooled, so that decoding allocates only
+// what the report keeps.
 type scan struct {
 	text   bytes.Buffer
 	tokens *jsontext.Decoder
-	said   []json.RawMessage // by place; nil: nothing
-	count  int               // of what was said
+	said   []json.RawMessage // values by place; nil: none
+	count  int               // of values
 }
 
 var scans = sync.Pool{New: func() any {
 	return &scan{tokens: jsontext.NewDecoder(eof), said: make([]json.RawMessage, len(outline))}
 }}
 
-// newScan reads the whole text. The scan is of use until it is closed, and as long as the
-// text is not changed.
+// newScan reads the whole text. The scan is valid until it is closed, and must be closed. It
+// refers to the text, which must not change before.
 func newScan(text []byte) (*scan, error) {
 	s := scans.Get().(*scan)
 	s.begin(text)
@@ -45,14 +45,14 @@ func newScan(text []byte) (*scan, error) {
 
 func (s *scan) begin(text []byte) {
 	s.text = *bytes.NewBuffer(text)
-	// The last one of two members with one name counts, and what is not UTF-8 is no reason to lose
+	// Of two members with the same name the last one counts, and invalid UTF-8 does not invalidate
 	// the rest.
 	s.tokens.Reset(&s.text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 var eof = bytes.NewReader(nil)
 
-// close gives the scan back, without what it has seen.
+// close clears the scan and returns it to the pool.
 func (s *scan) close() {
 	clear(s.said)
 	s.count = 0
@@ -82,7 +82,7 @@ func (s *scan) whole(text []byte) error {
 	}
 }
 
-// more reports whether there is more than white space left.
+// more reports whether another token follows.
 func (s *scan) more() (bool, error) {
 	_, err := s.tokens.ReadToken()
 	if errors.Is(err, io.EOF) {
@@ -91,7 +91,7 @@ func (s *scan) more() (bool, error) {
 	return err == nil, err
 }
 
-// object notes what is said within an object.
+// object records the values within an object.
 func (s *scan) object(text []byte, p *place) error {
 	if _, err := s.tokens.ReadToken(); err != nil { // {
 		return err
@@ -108,7 +108,7 @@ func (s *scan) object(text []byte, p *place) error {
 			}
 			continue
 		}
-		clear(s.said[next.index:next.end]) // said before, with the same name
+		clear(s.said[next.index:next.end]) // an earlier member with the same name
 		if next.within != nil && s.tokens.PeekKind() == '{' {
 			if err := s.object(text, next); err != nil {
 				return err
@@ -136,7 +136,7 @@ func (p *place) member(name []byte) *place {
 	return p.within[string(plain)]
 }
 
-// value reads the next value, as a part of the text: what the decoder returns is its own.
+// value reads the next value, as a slice of the text: the decoder reuses what it returns.
 func (s *scan) value(text []byte) (json.RawMessage, error) {
 	value, err := s.tokens.ReadValue()
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *scan) value(text []byte) (json.RawMessage, error) {
 	return text[end-len(value) : end], nil
 }
 
-// within returns what a list or an object holds: elements, or names and values by turns, appended
-// to values. There is no error for a value that was read before.
+// within appends the content of a list or an object to values: elements, or names and values
+// alternately. It does not fail for a value that was scanned before.
 func (s *scan) within(values []json.RawMessage, text []byte) ([]json.RawMessage, error) {
 	s.begin(text)
 	if _, err := s.tokens.ReadToken(); err != nil { // [ or {
@@ -164,17 +164,17 @@ func (s *scan) within(values []json.RawMessage, text []byte) ([]json.RawMessage,
 	return values, err
 }
 
-// place is where a report may hold something: a field, or an object of more places.
+// place is a position in the JSON of a report: a field, or an object with more places.
 type place struct {
 	path   string
-	parse  func(json.RawMessage) (any, error) // of a field; nil: none
-	within map[string]*place                  // of an object; nil: none
+	parse  func(json.RawMessage) (any, error) // of a field; nil: not a field
+	within map[string]*place                  // of an object; nil: not an object
 	index  int                                // in outline
 	end    int                                // index after the last place within
 }
 
 // outline lists the places of a report in the order in which they are read: the time first,
-// the answers last, and each object before what is within.
+// the answers last, and each object before its members.
 var outline = func() (places []*place) {
 	root := &place{within: map[string]*place{"at": {path: "at"}, "commands": {path: "commands"}}}
 	for _, field := range telematics.Fields {

@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Channel is the last part of a topic: what is said there.
+// Channel is the last part of a topic: the kind of its messages.
 type Channel string
 
 const (
@@ -28,15 +28,15 @@ func (c Channel) Filter() string { return topicRoot + "+/" + string(c) }
 // probePrefix begins the serial of a unit that does not exist.
 const probePrefix = "probe-"
 
-// ProbeTopic returns a topic of that name which the service may read and write and no unit may: the
-// presence of a unit that does not exist. So it needs no right that the service does not have
-// anyway [PRE-1].
+// ProbeTopic returns a topic for probes of that name, which the service may read and write, but no
+// unit: the presence topic of a unit that does not exist. So the service needs no additional access
+// rights [PRE-1].
 func ProbeTopic(name string) string {
 	return PresenceChannel.Topic(telematics.Unit(probePrefix + name))
 }
 
-// ProbeName returns the name of a ProbeTopic, for a message on a topic of presence that an instance
-// sends itself or other instances, which is empty.
+// ProbeName returns the name of the ProbeTopic on which a presence message arrived, or false for
+// any other message. Instances send probes, with an empty payload, to themselves and each other.
 func ProbeName(m telematics.Message) (name string, ok bool) {
 	if len(m.Payload) > 0 {
 		return "", false

@@ -15,7 +15,8 @@ var update = flag.Bool("update", false, "write the golden messages anew from wha
 // Path returns the path of a golden message, or of a pattern of them.
 func Path(file string) string { return filepath.Join("..", "testdata", "wire", file) }
 
-// Golden returns a message and, where the codec writes it, checks that it writes these very bytes.
+// Golden returns a golden message. Unless written is nil, it fails the test if written differs, or,
+// with -update, replaces the golden message first.
 func Golden(t testing.TB, file string, written []byte) []byte {
 	t.Helper()
 	if *update && written != nil {
@@ -33,7 +34,7 @@ func Golden(t testing.TB, file string, written []byte) []byte {
 	return message
 }
 
-// Seed adds the golden messages that match a pattern to a fuzz test.
+// Seed adds the golden messages that match a pattern to the seed corpus of a fuzz test.
 func Seed(f *testing.F, pattern string) {
 	f.Helper()
 	paths, err := filepath.Glob(Path(pattern))

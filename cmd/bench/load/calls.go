@@ -42,8 +42,8 @@ type Called struct {
 	Quantiles
 }
 
-// CallConcurrently has a number of workers call for a while, one call after the other each. It
-// interrupts no call.
+// CallConcurrently runs workers for d, each of which makes one call after the other. It interrupts
+// no call, and returns when all have ended.
 func CallConcurrently(ctx context.Context, workers int, d time.Duration, worker func(n int) (call func() error)) Called {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -50,13 +50,13 @@ type UnitCounts struct {
 	Refused   int64 `json:"refused"`
 }
 
-// ReportsSent is a load of reports.
+// ReportsSent is the result of RequestReports.
 type ReportsSent struct {
 	Begin    time.Time `json:"begin"` // of the first report
 	End      time.Time `json:"end"`   // when the last one was acknowledged
 	Messages int64     `json:"messages"`
 	Units    int       `json:"units"` // that have reported
-	// Each of those units reported once at least from then on.
+	// From then on, each of those units reported at least once.
 	Latest time.Time `json:"latest"`
 }
 
@@ -151,8 +151,8 @@ func (c *ConnectedUnits) connectAll(ctx context.Context) error {
 	return errors.Join(all.Wait(), ctx.Err())
 }
 
-// connect connects the unit of the nth vehicle, and repeats that where the MQTT broker does not
-// accept it, as where too many connect.
+// connect connects the unit of the nth vehicle, and retries if the MQTT broker does not accept it,
+// as when too many connect concurrently.
 func (c *ConnectedUnits) connect(ctx context.Context, n int) (u *connectedUnit, err error) {
 	for range connectAttempts {
 		if u, err = c.dial(ctx, n); err == nil {
@@ -167,7 +167,7 @@ func (c *ConnectedUnits) connect(ctx context.Context, n int) (u *connectedUnit, 
 	return nil, err
 }
 
-// ping pings for each unit in turn, from before the last one is connected.
+// ping sends a ping for each connected unit in turn, already while others connect.
 func (c *ConnectedUnits) ping(ctx context.Context) {
 	tick := time.NewTicker(pingTick)
 	defer tick.Stop()
@@ -200,8 +200,8 @@ func (c *ConnectedUnits) serveReports(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(sent)
 }
 
-// report has the units report in turn, in an order that has nothing to do with that of the
-// vehicles, and waits until all reports are acknowledged.
+// report makes the units report in turn, in an order unrelated to that of the vehicles, and waits
+// until all reports are acknowledged.
 func (c *ConnectedUnits) report(ctx context.Context, wanted reportsWanted) (ReportsSent, error) {
 	units := c.all()
 	if len(units) == 0 {
@@ -232,7 +232,8 @@ func (c *ConnectedUnits) report(ctx context.Context, wanted reportsWanted) (Repo
 	return sent, nil
 }
 
-// RequestReports has connected units, at the address of their job, report for a while.
+// RequestReports makes connected units report for d, and waits until all reports are acknowledged.
+// address is that of their job.
 func RequestReports(ctx context.Context, address string, rate float64, d time.Duration) (sent ReportsSent, err error) {
 	body, err := json.Marshal(reportsWanted{rate, d})
 	if err != nil {

@@ -91,7 +91,7 @@ func (c *ConnectedUnits) dial(ctx context.Context, n int) (u *connectedUnit, err
 	return u, conn.SetReadDeadline(time.Time{})
 }
 
-// listen handles what comes, until the connection ends.
+// listen handles packets until the connection ends.
 func (c *ConnectedUnits) listen(ctx context.Context, u *connectedUnit) {
 	for {
 		packet, err := packets.ReadPacket(u.from)
@@ -105,7 +105,7 @@ func (c *ConnectedUnits) listen(ctx context.Context, u *connectedUnit) {
 	}
 }
 
-// handle answers a command, and counts the acknowledgement of a report. Where a write fails, the
+// handle answers a command, and counts the acknowledgement of a report. If a write fails, the
 // connection is lost, which listen notices.
 func (c *ConnectedUnits) handle(u *connectedUnit, packet packets.ControlPacket) {
 	switch p := packet.(type) {

@@ -25,7 +25,7 @@ var lossMetrics = []string{
 	`motorpool_dropped_total{kind="report"`, `motorpool_dropped_total{kind="observation"`, "motorpool_unknown_unit_messages_total", "motorpool_protocol_mismatches_total",
 }
 
-// counted are all these metrics. A process writes no others for it.
+// counted is a query for these metrics: the process then returns no others.
 var counted = func() string {
 	query := url.Values{}
 	for _, name := range append([]string{ReportsReceived, ReportsMerged}, lossMetrics...) {
@@ -51,7 +51,7 @@ func ReadCounts(ctx context.Context, urls ...string) (Counts, error) {
 	return sum, nil
 }
 
-// Since returns what was added to earlier counts.
+// Since returns the differences to earlier counts.
 func (c Counts) Since(before Counts) Counts {
 	added := Counts{}
 	for name, n := range c {
@@ -60,8 +60,8 @@ func (c Counts) Since(before Counts) Counts {
 	return added
 }
 
-// Lost returns what became of reports that were not merged, of a number that was published: the
-// metrics of those that were received, and how many were not.
+// Lost returns, for a number of published reports, how many were received and not merged, by
+// metric, and how many were not received.
 func (c Counts) Lost(published int64) Counts {
 	lost := c.dropped()
 	if missing := float64(published) - c[ReportsReceived]; missing != 0 {

@@ -22,7 +22,7 @@ import (
 // Job is the work of one process. Its exported fields are its settings.
 type Job interface {
 	// Do works until it is done, or until the context ends, and returns the result. A job that
-	// serves calls ready once with its address when it does.
+	// serves calls ready once, with its address, when it listens.
 	Do(ctx context.Context, ready func(address string)) (result any, err error)
 }
 
@@ -32,8 +32,8 @@ const Command = "job"
 
 func nameOf(job Job) string { return reflect.Indirect(reflect.ValueOf(job)).Type().Name() }
 
-// Run does one of some jobs in this process, until its standard input ends, which happens when the
-// process that started it ends.
+// Run runs the named one of some jobs in this process. The job's context ends with the standard
+// input, which Finish closes, as does the end of the process that started this one.
 func Run(ctx context.Context, name, settings string, jobs ...Job) error {
 	for _, job := range jobs {
 		if nameOf(job) == name {
@@ -93,7 +93,7 @@ func start(ctx context.Context, job Job) (*Process, error) {
 	return &Process{nameOf(job), cmd, in, json.NewDecoder(out)}, cmd.Start()
 }
 
-// Serve starts a job that serves, and returns its address when it does.
+// Serve starts a job that serves, and returns its address once it listens.
 func Serve(ctx context.Context, job Job) (p *Process, address string, err error) {
 	if p, err = start(ctx, job); err != nil {
 		return nil, "", err

@@ -37,9 +37,9 @@ type Received struct {
 }
 
 const (
-	// eventsPath leaves out presence, of which a fleet that only reports has none.
+	// eventsPath excludes presence events: a fleet that only reports has none.
 	eventsPath = "/api/v1/admin/events?event=status"
-	// lateSample is how many events of a subscriber come to one whose time is read.
+	// The vehicle's time is read in one of lateSample events of a subscriber.
 	lateSample = 50
 )
 

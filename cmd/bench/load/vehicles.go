@@ -47,7 +47,7 @@ func Spread(fleet, vehicles int) Vehicles {
 // ID returns the id of the nth vehicle, from 0.
 func (v Vehicles) ID(n int) int { return 1 + n*v.Every }
 
-// Index returns which one a vehicle is; false: it does not take part.
+// Index is the inverse of ID; false: the vehicle does not take part.
 func (v Vehicles) Index(id int) (int, bool) {
 	n := (id - 1) / v.Every
 	return n, id == v.ID(n) && n >= 0 && n < v.Count

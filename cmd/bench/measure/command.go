@@ -89,7 +89,7 @@ func (c *Command) Measure(ctx context.Context, s Setup, r *Results) (err error) 
 	return errors.Join(err, r.Command.check())
 }
 
-// check judges the service alone: the tables show what a floor has refused.
+// check returns the errors of the service only: the tables show what a floor has refused.
 func (r *CommandResult) check() error {
 	var failures []error
 	for _, at := range r.At {
@@ -158,7 +158,7 @@ func (t *traffic) close() error {
 	return err
 }
 
-// lock has the vehicles locked in turn, with a number of commands in flight at each instance.
+// lock locks the vehicles in turn, with a number of commands in flight at each instance.
 func (t *traffic) lock(ctx context.Context, inFlight int, d time.Duration) (Round, error) {
 	var urls []string
 	for _, n := range t.instances {

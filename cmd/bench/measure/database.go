@@ -54,7 +54,7 @@ func (db database) connectUnits(ctx context.Context) error {
 	return db.exec(ctx, `update units set status = 'online', session = 'bench', said_at = now(), changed_at = now(), last_seen = now(), announced = 'online'`)
 }
 
-// durability says with which settings Postgres keeps a commit.
+// durability returns the settings of Postgres for the durability of commits.
 func (db database) durability(ctx context.Context) (text string, err error) {
 	err = db.GetContext(ctx, &text, `select 'fsync ' || current_setting('fsync') || ', synchronous_commit ' || current_setting('synchronous_commit')`)
 	return text, err
@@ -120,7 +120,7 @@ type statement struct {
 	more []any // from $3 on
 }
 
-// addRows has several connections add rows, each step's in one transaction.
+// addRows adds rows over several connections, those of each step in one transaction.
 func (db database) addRows(ctx context.Context, first, last, step int, statements ...statement) error {
 	writers, writing := errgroup.WithContext(ctx)
 	writers.SetLimit(runtime.NumCPU())

@@ -34,7 +34,7 @@ type EventsResult struct {
 	Used   map[string]Usage `json:"used"`
 }
 
-// lull is how long no event comes when all have.
+// lull is the pause after which all events have arrived.
 const lull = 3 * time.Second
 
 // Measure implements Experiment.

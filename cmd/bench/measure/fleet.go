@@ -73,7 +73,7 @@ const (
 	publisherName = "publisher"
 	// warmReports of each vehicle come before a round, so that most instances have met most units.
 	warmReports = 2
-	// storedEvery is between two looks at what is stored: each reads all snapshots.
+	// storedEvery is the interval between two checks of what is stored: each reads all snapshots.
 	storedEvery   = 2 * time.Second
 	storedTimeout = 3 * time.Minute // beyond the state interval
 	profileFor    = 20 * time.Second
@@ -217,7 +217,7 @@ func (l *fleetLoad) awaitStored(ctx context.Context, db database, p load.Publish
 	return at, left, ctx.Err()
 }
 
-// memory is that of all instances.
+// memory returns the memory of all instances.
 func (l *fleetLoad) memory() (sum int64, err error) {
 	for _, n := range l.instances {
 		u, err := usageOf(n.PID())

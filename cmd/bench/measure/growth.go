@@ -21,7 +21,7 @@ type Growth struct {
 	Duration  time.Duration `default:"1s" placeholder:"DURATION" help:"Of one round: short, since the speed of a virtual machine changes within seconds (default ${default})."`
 }
 
-// growthRounds is how many short rounds come to one of the setup.
+// growthRounds is how many short rounds replace one round of the setup.
 const growthRounds = 3
 
 // GrowthResult is what Growth measured.

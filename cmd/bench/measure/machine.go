@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Machine says where and when a run was: only runs on the same machine compare.
+// Machine is where and when a run was made: only runs on the same machine are comparable.
 type Machine struct {
 	At       time.Time `json:"at"`
 	Cores    int       `json:"cores"`

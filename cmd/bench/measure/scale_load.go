@@ -25,7 +25,7 @@ const (
 	silentFor     = 11 * time.Minute // longer than a unit is online without a sign
 )
 
-// measureReports has all units report in turn, until Postgres has all of it.
+// measureReports makes all units report in turn, and waits until Postgres has all reports.
 func (w *scaleWorld) measureReports(ctx context.Context, rate float64, d time.Duration) error {
 	Say("%d vehicles, %d connected, %d instances: %.0f reports a second for %v", w.vehicles, w.connected, len(w.instances), rate, d)
 	before, err := load.ReadCounts(ctx, metricsURLs(w.instances)...)
@@ -65,7 +65,7 @@ func (w *scaleWorld) measureReports(ctx context.Context, rate float64, d time.Du
 	return errors.Join(w.countConnections(ctx), w.remember(ctx, fmt.Sprintf("%d reports, %d instances", sent.Messages, l.Instances), sent.Units))
 }
 
-// report has the units of all brokers report concurrently.
+// report makes the units of all brokers report concurrently.
 func (w *scaleWorld) report(ctx context.Context, rate float64, d time.Duration) (all load.ReportsSent, err error) {
 	sent := make([]load.ReportsSent, len(w.addresses))
 	reporting, ctx := errgroup.WithContext(ctx)
@@ -117,7 +117,7 @@ func (w *scaleWorld) awaitStored(ctx context.Context, before load.Counts, sent l
 	return nil, at, ctx.Err()
 }
 
-// countConnections notes connections that were lost.
+// countConnections counts connections that were lost.
 func (w *scaleWorld) countConnections(ctx context.Context) error {
 	w.result.Lost = 0
 	for _, address := range w.addresses {

@@ -34,7 +34,7 @@ func (db database) addVehicles(ctx context.Context, first, last int) error {
 		statement{`insert into snapshots (vehicle_id, fields) select n, $3::jsonb from generate_series($1::bigint, $2::bigint) n`, []any{string(fields)}})
 }
 
-// recordSize is bytes of the vehicles' tables, with their indexes.
+// recordSize returns the size of the vehicles' tables with their indexes, in bytes.
 func (db database) recordSize(ctx context.Context) (bytes float64, err error) {
 	err = db.GetContext(ctx, &bytes, `select pg_total_relation_size('vehicles') + pg_total_relation_size('units') + pg_total_relation_size('snapshots')`)
 	return bytes, err
@@ -94,7 +94,7 @@ func (r reader) start(m meters) (used func() (map[string]Usage, error), err erro
 	}, err
 }
 
-// walAt is what Postgres has written to its log.
+// walAt is how much Postgres has written to its log.
 type walAt struct {
 	Bytes     int64 `db:"bytes"`
 	FullPages int64 `db:"full_pages"`

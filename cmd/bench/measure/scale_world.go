@@ -38,7 +38,7 @@ const (
 	settleTime    = 5 * time.Second
 )
 
-// newScaleWorld starts the servers, and puts vehicles on record.
+// newScaleWorld starts the servers, and adds vehicles to Postgres.
 func (c *Scale) newScaleWorld(ctx context.Context, s Setup, r *Results, vehicles, connected int, result *ScaleWorld) (w *scaleWorld, err error) {
 	*result = ScaleWorld{Vehicles: vehicles, Connected: connected}
 	w = &scaleWorld{setup: s, vehicles: vehicles, connected: connected, result: result}
@@ -67,7 +67,7 @@ func (c *Scale) newScaleWorld(ctx context.Context, s Setup, r *Results, vehicles
 	return w, w.startBrokers(c.Shards)
 }
 
-// listening is the vehicles whose units are connected.
+// listening returns the vehicles whose units are connected.
 func (w *scaleWorld) listening() load.Vehicles { return load.Spread(w.vehicles, w.connected) }
 
 // startBrokers starts MQTT brokers, each with the accounts of its units.
@@ -98,7 +98,7 @@ func (w *scaleWorld) startBrokers(shards int) error {
 	return err
 }
 
-// meters are all processes but the units.
+// meters returns all processes but the units.
 func (w *scaleWorld) meters() meters {
 	m := w.processes(w.instances...)
 	delete(m, "mosquitto") // no unit of this world uses it
@@ -114,7 +114,7 @@ func (w *scaleWorld) fail(format string, args ...any) {
 	w.result.Failures = append(w.result.Failures, failure)
 }
 
-// serveSettings are those of an instance.
+// serveSettings returns the settings of an instance.
 func (w *scaleWorld) serveSettings() []string {
 	var urls []string
 	for _, broker := range w.brokers {
@@ -251,7 +251,7 @@ func (w *scaleWorld) remember(ctx context.Context, stage string, vehicles int) e
 	return nil
 }
 
-// heap is what the heap of an instance has in use after a collection.
+// heap returns how many bytes of an instance's heap are in use after a collection.
 func (w *scaleWorld) heap(ctx context.Context, n *world.Instance) (int64, error) {
 	if _, err := w.get(ctx, n.Internal+"/debug/pprof/heap?gc=1"); err != nil {
 		return 0, err
@@ -260,7 +260,7 @@ func (w *scaleWorld) heap(ctx context.Context, n *world.Instance) (int64, error)
 	return int64(values["go_memstats_heap_alloc_bytes"]), err
 }
 
-// lock has the vehicles locked in turn, with a number of commands in flight at each instance.
+// lock locks the vehicles in turn, with a number of commands in flight at each instance.
 func (w *scaleWorld) lock(ctx context.Context, inFlight int, d time.Duration) (Round, error) {
 	var urls []string
 	for _, n := range w.instances {

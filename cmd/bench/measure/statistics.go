@@ -14,7 +14,7 @@ func Of[R any](rounds []R, figure func(R) float64) []float64 {
 	return all
 }
 
-// Pairs returns one figure of each two rounds that took turns.
+// Pairs returns one figure for each pair of rounds with the same index.
 func Pairs[R any](ours, theirs []R, figure func(ours, theirs R) float64) []float64 {
 	all := make([]float64, min(len(ours), len(theirs)))
 	for i := range all {

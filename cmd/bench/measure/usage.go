@@ -78,7 +78,7 @@ func (m meters) read() (map[string]Usage, error) {
 	return all, nil
 }
 
-// residentOf is the resident memory of a process.
+// residentOf returns the resident memory of a process, in bytes.
 func residentOf(pid int) (int64, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

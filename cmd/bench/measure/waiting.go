@@ -70,7 +70,8 @@ func (c *Waiting) hold() time.Duration {
 	return max(c.Ramp+rampSlack-load.Network(c.Network).Least(), 0)
 }
 
-// longestRamp leaves the last unit time to answer within the budget of its command.
+// longestRamp returns the longest ramp after which the last unit can still answer within the budget
+// of its command.
 func (c *Waiting) longestRamp() time.Duration {
 	network := load.Network(c.Network)
 	return telematics.MaxBudget + network.Least() - network.Most() - rampSlack - answerSlack
@@ -143,7 +144,7 @@ func (c *Waiting) service(ctx context.Context, w *testWorld) (r WaitingRound, er
 	return r, errors.Join(err, n.Close())
 }
 
-// load starts units, warms up, and then has all vehicles locked concurrently.
+// load starts units, warms up, and then locks all vehicles concurrently.
 func (c *Waiting) load(ctx context.Context, w *testWorld, r *WaitingRound, root, url string, pid int, processes meters) (err error) {
 	units, err := w.startUnits(ctx, &load.Units{
 		Root: root, Vehicles: load.Spread(w.fleet, w.fleet), Connections: min(c.Connections, w.fleet), Keyring: w.Path(world.KeyringFile),

@@ -25,18 +25,18 @@ import (
 	"motorpool/telematics"
 )
 
-// Experiment measures one thing, and adds what it measured to the results, also where it returns an
+// Experiment measures one thing, and adds its measurements to the results, even if it returns an
 // error.
 type Experiment interface {
 	Measure(ctx context.Context, s Setup, r *Results) error
 }
 
-// Setup is what all experiments have in common.
+// Setup has the settings that all experiments share.
 type Setup struct {
 	Binary string `placeholder:"FILE" help:"The motorpool program to measure (default one that is built from here)."`
 	Rounds int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn; growth has three times as many, short ones (default ${default})."`
 	Keep   bool   `help:"Keep the logs of the servers."`
-	// Nothing is prepared for a measurement, and nothing rests: the figures are worth nothing.
+	// Tiny skips preparations and rests, for tests: the figures are meaningless.
 	Tiny bool `kong:"-"`
 }
 

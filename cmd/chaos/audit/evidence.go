@@ -94,7 +94,7 @@ type Row struct {
 	ReceivedAt time.Time
 	Completed  time.Time
 	Deadline   time.Time
-	// A report after the deadline says that the vehicle is not as the command would have it.
+	// A report after the deadline contradicts an execution of the command.
 	Contradicted bool
 }
 
@@ -117,7 +117,7 @@ type RedisKey struct {
 	TTL time.Duration // negative: none
 }
 
-// Interval is one of true time. If To is zero it has not ended.
+// Interval is an interval of true time. If To is zero, it has not ended.
 type Interval struct{ From, To time.Time }
 
 // LaneConflict is a lane with more than one open command.

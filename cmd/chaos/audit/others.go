@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// Installed is a vehicle whose unit does not speak protocol v1. Its units are judged by what their
+// Installed is a vehicle whose unit does not speak protocol v1. The laws demand of it what the
 // dialect promises.
 type Installed struct {
 	Unit             telematics.Unit
@@ -22,12 +22,12 @@ type Installed struct {
 	BestEffortUnlock bool // of its agency
 }
 
-// promises are those of a command to the vehicle's unit.
+// promises returns what the dialect promises for a command to the vehicle's unit.
 func (i Installed) promises(a telematics.Action) telematics.Promises {
 	return dialects.Spoken.Assurance(i.Protocol, i.Installation, a)
 }
 
-// confirmation is what the vehicle must report before a command counts as executed; empty:
+// confirmation returns what the vehicle must report before a command counts as executed; empty:
 // nothing.
 func (i Installed) confirmation(a telematics.Action) map[telematics.Field]any {
 	twin := telematics.Twin{Vehicle: telematics.Vehicle{Protocol: i.Protocol, Installation: i.Installation}}
@@ -43,7 +43,7 @@ type Intrusion struct {
 // Signal is the parameter of every attention signal.
 var Signal = telematics.Attention{Signal: telematics.Lights, Duration: 200 * time.Millisecond}
 
-// protocols are those of the evidence, other than v1.
+// protocols returns the protocols of the evidence, without v1.
 func (e Evidence) protocols() []telematics.Protocol {
 	spoken := map[telematics.Protocol]bool{}
 	for _, i := range e.Others {
@@ -89,7 +89,7 @@ type foreign struct {
 	exempted   map[telematics.CommandID]bool // by a law that would have been violated
 }
 
-// hearing is one copy of a command that a unit has heard, and what became of it.
+// hearing is one copy of a command that a unit has received, and the events that it caused.
 type hearing struct {
 	unit              telematics.Unit
 	command           telematics.CommandID // on record; zero: none
@@ -162,12 +162,12 @@ func (f *foreign) collect() {
 	}
 }
 
-// attributable is how long after a command left its message may be heard.
+// attributable is how long after the publication of a command a unit may receive its message.
 const attributable = telematics.AnswerWithin + time.Minute
 
-// attribute names the command of each message, and of what units did about it, where messages do
-// not: the one that left last before, with the same payload. A unit that names no command has one
-// at a time.
+// attribute assigns a command to each message that names none, and to the events that it caused:
+// the last one with the same payload that was published before. A unit whose messages name no
+// command has one command at a time.
 func (f *foreign) attribute(e *Evidence) {
 	rows, _, _ := e.corrected()
 	byUnit := groupBy(rows, func(r *Row) telematics.Unit { return r.Unit })
@@ -231,13 +231,13 @@ func (f *foreign) attribute(e *Evidence) {
 	}
 }
 
-// sent is the message of a line that a unit has heard.
+// sent returns the message with a line that a unit has received.
 func sent(line string) string {
 	text, _ := json.Marshal(map[string]string{"CMD": line}) // a string cannot fail
 	return string(text)
 }
 
-// left is when a command left, as far as that is on record; zero: it did not.
+// left returns when a command was published, as far as its row has that; zero: it was not.
 func (r *Row) left() time.Time {
 	switch {
 	case !r.SentAt.IsZero():
@@ -248,7 +248,7 @@ func (r *Row) left() time.Time {
 	return r.Requested
 }
 
-// intrusionCounts is how long an intruder's message may be on its way, and be answered.
+// intrusionCounts is how long an intruder's message may be in transit, and be answered.
 const intrusionCounts = 2 * time.Minute
 
 // intruded reports whether a message of an intruder could reach a unit within an interval: the unit
@@ -293,8 +293,8 @@ func (f *foreign) wasLocked(u telematics.Unit, locked bool, from, to time.Time) 
 	return was, became
 }
 
-// Tally is what became of the commands to the units of one protocol: numbers of which no law
-// demands anything, and how often something was exempt from one.
+// Tally counts the outcomes of commands to the units of one protocol: numbers that no law
+// restricts, and exemptions from laws.
 type Tally struct {
 	Protocol          telematics.Protocol
 	Vehicles, Ordered int
@@ -386,8 +386,8 @@ func (f *foreign) tally(p telematics.Protocol) Tally {
 	return t
 }
 
-// since is when a command left, where a clock that was ahead has not dated that later than its
-// end.
+// since returns when a command was published; or when it was requested, if its row has no such time
+// or a clock that was ahead has dated that after the settlement.
 func (r *Row) since() time.Time {
 	left := r.left()
 	if left.IsZero() || left.After(r.Completed) {
@@ -411,10 +411,10 @@ func (f *foreign) excused(r *Row, holds bool) bool {
 	return is
 }
 
-// remembered is how long before an answer is delivered again it was given.
+// remembered is how old an answer may be when it is delivered again.
 const remembered = 2 * time.Minute
 
-// repeatable reports whether a fault may have had an earlier answer of a unit delivered once more.
+// repeatable reports whether a fault may have caused another delivery of a unit's earlier answer.
 func (f *foreign) repeatable(u telematics.Unit, at time.Time) bool {
 	for _, h := range f.copies {
 		for _, e := range h.answered {

@@ -9,8 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// The laws of units that do not speak protocol v1. Each is as strict as the dialect promises of
-// that installation and action.
+// The laws of units that do not speak protocol v1. Each demands what the dialect promises for the
+// installation and action.
 var othersLaws = []struct {
 	name  string
 	check func(*checker, *foreign)
@@ -30,14 +30,13 @@ var othersLaws = []struct {
 	{"a halt holds", func(chk *checker, _ *foreign) { haltHolds(chk) }},
 }
 
-// lawOf is the name of a law in the report.
+// lawOf returns the name of a law in the report.
 func lawOf(p telematics.Protocol, law string) string { return string(p) + ": " + law }
 
-// succeededHappened checks what was answered or recorded as succeeded. Where a report confirms it,
-// the vehicle was in
-// that state at some time between the departure of the command and its settlement, whatever the
-// unit has answered; the numbers say how often it was before. Where the promise is that the unit
-// accepted it, the unit did answer that to this command.
+// succeededHappened checks commands that were answered or stored as succeeded. If a report confirms
+// the action, the vehicle must have been in that state at some time between the publication and the
+// settlement of the command, whatever the unit answered; Tally.Before counts those that were in it
+// before. If the promise is that the unit accepted the command, it must have answered so.
 func succeededHappened(chk *checker, f *foreign) {
 	for i := range chk.Calls {
 		if c := &chk.Calls[i]; c.Outcome == telematics.Executed {
@@ -65,8 +64,8 @@ func succeededHappened(chk *checker, f *foreign) {
 	}
 }
 
-// notExecutedDidNot checks that what was refused, has expired, or was rejected or failed by the
-// unit was never started, before or after.
+// notExecutedDidNot checks that commands that were refused, have expired, or were rejected or
+// failed by the unit never started, before or after.
 func notExecutedDidNot(chk *checker, f *foreign) {
 	for i := range chk.Calls {
 		if c := &chk.Calls[i]; c.Outcome == telematics.NotExecuted {
@@ -83,7 +82,7 @@ func notExecutedDidNot(chk *checker, f *foreign) {
 }
 
 // contradictedWasOtherwise checks that a command that a report has contradicted is unknown, and
-// that the vehicle was otherwise at some time after it must have been executed.
+// that the vehicle was in another state at some time after it must have been executed.
 func contradictedWasOtherwise(chk *checker, f *foreign) {
 	chk.must(true, subject{}, "") // the record itself
 	for i := range chk.Commands {
@@ -98,9 +97,9 @@ func contradictedWasOtherwise(chk *checker, f *foreign) {
 	}
 }
 
-// answersAreOwn checks that what is on record as answered was answered by the unit, to that
-// command, before. Exempt are commands during which an intruder reached the unit and, of units
-// whose answers name no command, an answer may have been delivered twice.
+// answersAreOwn checks that each answer in Postgres was given before, by that unit to that command.
+// Exempt are commands during which an intruder reached the unit, and, of units whose answers name
+// no command, those during which an answer may have been delivered twice.
 func answersAreOwn(chk *checker, f *foreign) {
 	for i := range chk.Commands {
 		r := &chk.Commands[i]
@@ -112,8 +111,8 @@ func answersAreOwn(chk *checker, f *foreign) {
 	}
 }
 
-// lateAsPromised checks when commands start: where the unit checks the expiry, as in protocol v1;
-// else at most telematics.WorstLateness after they left. Exempt is what an intruder sent again.
+// lateAsPromised checks when commands start: if the unit checks the expiry, as in protocol v1;
+// otherwise at most telematics.WorstLateness after publication. Replays by an intruder are exempt.
 func lateAsPromised(chk *checker, f *foreign) {
 	for _, h := range f.copies {
 		r := chk.rows[h.command]
@@ -131,8 +130,8 @@ func lateAsPromised(chk *checker, f *foreign) {
 	}
 }
 
-// onceWherePromised checks that a command starts once where units recognise a repetition. Where
-// they do not, the numbers say how often one did.
+// onceWherePromised checks that a command starts once if the unit recognises repetitions. Of other
+// units, Tally.Twice counts commands that started several times.
 func onceWherePromised(chk *checker, f *foreign) {
 	for id, copies := range f.of {
 		r, started := chk.rows[id], 0
@@ -181,7 +180,7 @@ func oneCommandAtATime(chk *checker, f *foreign) {
 	}
 }
 
-// answeredAt is when a command was answered, by the record; zero: it was not.
+// answeredAt returns when a command was answered, according to its row; zero: it was not.
 func (f *foreign) answeredAt(r *Row) time.Time {
 	byAnswer := r.State == telematics.Failed || r.State == telematics.Rejected ||
 		r.State == telematics.Succeeded && len(f.units[r.Unit].confirmation(r.Action)) == 0
@@ -191,8 +190,8 @@ func (f *foreign) answeredAt(r *Row) time.Time {
 	return r.ReceivedAt
 }
 
-// nothingForgotten checks that whatever is published or started is on record, or an intruder's,
-// and that no message is retained.
+// nothingForgotten checks that each published message and each start has a row, or is an
+// intruder's, and that no message is retained.
 func nothingForgotten(chk *checker, f *foreign) {
 	for i := range chk.Published {
 		m := &chk.Published[i]
@@ -207,8 +206,8 @@ func nothingForgotten(chk *checker, f *foreign) {
 	}
 }
 
-// deniedIsNotSent checks that a command that opens a vehicle whose unit checks no expiry never
-// becomes one, unless its agency allows that.
+// deniedIsNotSent checks that a request to open a vehicle whose unit checks no expiry never becomes
+// a command, unless its agency allows that.
 func deniedIsNotSent(chk *checker, f *foreign) {
 	denied := func(of Installed, a telematics.Action) bool {
 		return a.Opens() && !of.BestEffortUnlock && !of.promises(a).Expiring
@@ -230,7 +229,7 @@ func deniedIsNotSent(chk *checker, f *foreign) {
 	}
 }
 
-// noHarm checks that no command did what no command must, such as limiting the speed of a car.
+// noHarm checks that no command had a forbidden effect, such as limiting the speed of a car.
 func noHarm(chk *checker, f *foreign) {
 	chk.must(true, subject{}, "") // the flight recorder itself
 	for i := range chk.Flights {

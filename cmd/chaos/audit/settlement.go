@@ -117,14 +117,14 @@ func (v *view) settledAt(r *Row) time.Time {
 	return first
 }
 
-// maxTTL is that of a key of a command: the longest budget, the minute for late answers, and ten
-// more seconds.
+// maxTTL is the longest TTL of a command's key: the longest budget, the minute for late answers,
+// and ten more seconds.
 const maxTTL = 100 * time.Second
 
-// maxSnapshotTTL is that of the reported state of a vehicle.
+// maxSnapshotTTL is the longest TTL of the reported state of a vehicle.
 const maxSnapshotTTL = 24 * time.Hour
 
-// maxEventsTTL is that of a stream of the event log.
+// maxEventsTTL is the longest TTL of a stream of the event log.
 const maxEventsTTL = 24 * time.Hour
 
 // isEventLog reports whether a key is a stream of the event log.
@@ -136,7 +136,7 @@ func (e RedisKey) isEventLog() bool {
 func (e RedisKey) isSnapshot() bool { return strings.HasSuffix(e.Key, ":latest") }
 
 // isStateList reports whether a key lists vehicles whose reported state Postgres does not have yet.
-// It goes with its last entry: an expiry would lose some.
+// Redis deletes it with its last entry; an expiry would lose some.
 func (e RedisKey) isStateList() bool {
 	return strings.HasPrefix(e.Key, "motorpool:state-due") || strings.HasPrefix(e.Key, "motorpool:state-writing")
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// relatedShown is of how many commands of one call the others are shown.
+// relatedShown is the largest number of commands of one call for which all are shown.
 const relatedShown = 10
 
 // moment is one line of a timeline.
@@ -197,7 +197,7 @@ func event(e *simulator.Event) string {
 	return fmt.Sprintf("%s%s; the car's clock says %s, exp %s", e.Kind, words(string(e.Status), e.Reason, e.Detail), clock(e.Clock), clock(e.Expires))
 }
 
-// words joins those that are not empty, each after a space.
+// words joins the texts that are not empty, each after a space.
 func words(all ...string) string {
 	text := ""
 	for _, finalAnswer := range all {
@@ -215,7 +215,7 @@ func textIf(is bool, text string) string {
 	return ""
 }
 
-// short is the end of a command's id: ids of one time differ there.
+// short returns the end of a command's id: ids of the same time differ there.
 func short(id telematics.CommandID) string {
 	if id == telematics.NoCommand {
 		return ""

@@ -61,7 +61,7 @@ type Verdict struct {
 	After    int // executed after the failover
 }
 
-// check compares the flight recorders with the record.
+// check compares the flight recorders with what the promoted standby has stored.
 func check(events []simulator.Event, r record, failover time.Time) Verdict {
 	v := Verdict{Report: verdict.New(inOrder, grows, recorded, once)}
 	type lane struct {

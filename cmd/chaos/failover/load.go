@@ -10,8 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
-// pace is between two commands to one vehicle: while the standby is behind, fewer are executed than
-// a report repeats [TEL-3].
+// pace is the interval between two commands to one vehicle: while the standby is behind, fewer are
+// executed than a report repeats [TEL-3].
 const pace = 500 * time.Millisecond
 
 // sendCommands sends commands until a time. It returns the number of calls by answer when all are

@@ -94,7 +94,7 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	if err := r.Ready(ctx); err != nil {
 		return err
 	}
-	// Before other results push them out of the last eight.
+	// Reports repeat only the last eight results: wait before there are others.
 	r.Progress("waiting for the answers to lost commands")
 	if err := r.settle(ctx, result); err != nil {
 		return err

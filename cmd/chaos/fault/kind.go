@@ -23,7 +23,7 @@ type Kind struct {
 	unit    string                        // of the amount
 }
 
-// Names that others rely on. The other kinds are listed in Kinds only.
+// Names that other packages use. The other kinds are listed in Kinds only.
 const (
 	ClockAhead = "instance clock ahead"
 	FullDisk   = "disk of postgres full"
@@ -104,25 +104,25 @@ const (
 	Postgres  = "postgres"
 )
 
-// Agencies is how many the vehicles belong to: a halt of one must not affect those of the other.
+// Agencies is the number of agencies: a halt of one must not affect the vehicles of the other.
 const Agencies = 2
 
-// CarGroups is how many lines the cars share: each may break alone.
+// CarGroups is the number of lines between the cars and Mosquitto: each may break alone.
 const CarGroups = 4
 
-// Instance is the name of an instance as a target.
+// Instance returns the name of an instance as a target.
 func Instance(i int) string { return fmt.Sprintf("instance %d", i) }
 
-// ServerLine is the name of the line between an instance and a server.
+// ServerLine returns the name of the line between an instance and a server.
 func ServerLine(i int, server string) string { return Instance(i) + " – " + server }
 
-// CallersLine is the name of the line between the callers and an instance.
+// CallersLine returns the name of the line between the callers and an instance.
 func CallersLine(i int) string { return "callers – " + Instance(i) }
 
-// CarsLine is the name of the line between a group of cars and Mosquitto.
+// CarsLine returns the name of the line between a group of cars and Mosquitto.
 func CarsLine(group int) string { return fmt.Sprintf("cars %d – %s", group, Mosquitto) }
 
-// Halt is the name of a halt of an agency as a target; zero: of all.
+// Halt returns the name of a halt of an agency as a target; zero: of all.
 func Halt(agency int) string {
 	if agency == 0 {
 		return "all agencies"

@@ -114,7 +114,7 @@ func shuffled(rng *rand.Rand) []*Kind {
 	return deck
 }
 
-// length is mostly short.
+// length draws the length of a fault, mostly a short one.
 func length(rng *rand.Rand, k *Kind) time.Duration {
 	mean := 1200 * time.Millisecond
 	if k.mild {

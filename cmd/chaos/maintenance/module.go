@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// speed is how many seconds of a module pass in one: it waits for 30 s or 60 s before it connects
-// again.
+// speed is how many seconds pass for a module in one: it waits for 30 s or 60 s before it
+// reconnects.
 const speed = 40
 
 // module is a unit that may log in, and its simulated device.

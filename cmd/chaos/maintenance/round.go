@@ -32,7 +32,8 @@ type Config struct {
 // module's time, which is faster, on a busy machine.
 const backWithin = time.Minute
 
-// lastLook is longer than a module takes to connect again and be refused: a minute of its time.
+// lastLook is the wait before the last check: longer than a module takes to reconnect and be
+// refused, a minute of its time.
 const lastLook = 3 * time.Second
 
 // round is one run, and its world.

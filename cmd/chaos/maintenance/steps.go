@@ -86,7 +86,7 @@ func addByCertificate(r *round, ctx context.Context) error {
 	return nil
 }
 
-// nextCertificate has the operator rotate, which leaves valid what the module has.
+// nextCertificate gets a module another certificate by rotation. The present one stays valid.
 func (r *round) nextCertificate(ctx context.Context, m *module) (*tls.Certificate, error) {
 	printed, err := r.tool(ctx, "rotate", string(m.unit), "--protocol", "ovms", "--unit-authority", r.authority())
 	if err != nil {
@@ -159,7 +159,7 @@ func revokeEarly(r *round, ctx context.Context) error {
 	return nil
 }
 
-// supersede revokes the certificates of a module but the newest. The tool refuses while the module
+// supersede revokes all certificates of a module but the newest. The tool refuses while the module
 // is not connected.
 func (r *round) supersede(ctx context.Context, m *module, flags ...string) (err error) {
 	args := append(r.service("remove", "--superseded", "--unit-authority", r.authority(), string(m.unit)), flags...)
@@ -199,7 +199,7 @@ func moveToCertificate(r *round, ctx context.Context) error {
 	return nil
 }
 
-// checkLost checks what becomes of a module whose credential was removed before it has another one.
+// checkLost checks a module whose credential was removed before it has another one.
 func (r *round) checkLost(ctx context.Context, m *module) error {
 	if err := world.Eventually(ctx, backWithin, string(m.unit)+" is disconnected", func(context.Context) bool { return !m.Connected() }); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (r *round) checkLost(ctx context.Context, m *module) error {
 	return nil
 }
 
-// removeOne takes a module away whose car leaves the fleet. Some must be left.
+// removeOne removes a module whose car leaves the fleet, unless half of them are left.
 func removeOne(r *round, ctx context.Context) error {
 	if len(r.modules) <= r.Modules/2 {
 		return addByPassword(r, ctx)

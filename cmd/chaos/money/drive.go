@@ -41,7 +41,7 @@ func (r *round) runBookings(ctx context.Context) {
 	work.Wait()
 }
 
-// allOperations returns those of all bookings.
+// allOperations returns the operations of all bookings.
 func (r *round) allOperations() (all []Operation) {
 	for _, operations := range r.operations {
 		for _, o := range operations {
@@ -103,9 +103,9 @@ func (b booking) call(d *Operation) call {
 // inFlightFor is how long the service may still process a request whose caller has gone.
 const inFlightFor = 6 * time.Second
 
-// retryUnanswered repeats, after all faults, what was refused after attempts without an answer. A
-// refusal frees the key, so an instance that was frozen, or waited for a lock, could still perform
-// such an attempt: a refusal is final only when no attempt is in flight any more.
+// retryUnanswered repeats, after all faults, operations that were refused after attempts without an
+// answer. A refusal frees the key, so an instance that was frozen, or waited for a lock, could
+// still perform such an attempt: a refusal is final only when no attempt is in flight any more.
 func (r *round) retryUnanswered(ctx context.Context) {
 	r.healed.Store(true)
 	for i, b := range r.bookings {

@@ -12,7 +12,7 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-// fault is one of a process, which happens again and again.
+// fault is a fault of a process, which is injected repeatedly.
 type fault struct {
 	name  string
 	every time.Duration // about
@@ -48,8 +48,8 @@ func (s fault) howOften(length time.Duration) int {
 	return max(s.least, int(length/s.every))
 }
 
-// processorFaults are those of the processor during the load, in percent of the requests. It
-// repeats an answer that is a fault for the same key forever.
+// processorFaults are the faults of the processor during the load, in percent of the requests. For
+// the same key, the processor repeats a faulty answer forever.
 var processorFaults = []sandbox.Fault{
 	{Kind: sandbox.HangAfter, Percent: 2, For: time.Second},
 	{Kind: sandbox.HangBefore, Percent: 1, For: time.Second},

@@ -68,7 +68,7 @@ var refusals = map[OperationKind][]telematics.Code{
 	End:     {rental.BookingNotActive},
 }
 
-// drawOperations draws those of a booking, in order: the same for the same seed.
+// drawOperations draws the operations of a booking, in order: the same for the same seed.
 func (b booking) drawOperations(seed uint64) []*Operation {
 	d := &drawer{rng: rand.New(rand.NewPCG(seed, uint64(b.id))), booking: b, end: b.end}
 	if d.chance(5) {

@@ -1,6 +1,6 @@
 // Package money checks that each charge, deposit and refund is made exactly once. It runs instances
-// of the service as processes, with real servers and a simulated payment processor, and leads many
-// bookings through their lives by HTTP: started, extended, fined, refunded, captured from, ended.
+// of the service as processes, with real servers and a simulated payment processor. By HTTP, it
+// starts, extends, fines, refunds, captures from and ends many bookings.
 // Meanwhile it kills the instances, Postgres and the processor; and the processor fails, too:
 // it charges without an answer, and answers with errors that it repeats for the same key.
 //

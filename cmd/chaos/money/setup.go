@@ -19,7 +19,7 @@ import (
 	"motorpool/telematics"
 )
 
-// agencies are two, of which one has a currency without decimals.
+// agencies are the two agencies. One has a currency without decimals.
 var agencies = map[telematics.AgencyID]rental.Terms{
 	1: {Currency: "EUR", Tax: 190_000},
 	2: {Currency: "JPY", Tax: 100_000},
@@ -50,7 +50,7 @@ var wallets = []struct {
 	{cards: []string{"pm_card_jcb"}},
 }
 
-// booking is one that has not begun.
+// booking is a booking that has not begun.
 type booking struct {
 	id     rental.BookingID
 	client *client

@@ -26,7 +26,7 @@ type Line struct {
 	mu       sync.Mutex   // guards what follows
 	target   string       // where it connects to
 	listener net.Listener // nil: cut
-	toxic    toxics.Toxic // what the line does to those who use it
+	toxic    toxics.Toxic // the present fault of the line
 	links    map[*link]bool
 }
 
@@ -60,7 +60,7 @@ func (n Network) Close() error {
 	return nil
 }
 
-// Address is where the line listens, as host:port.
+// Address returns the address at which the line listens, as host:port.
 func (l *Line) Address() string { return l.address }
 
 // Cut closes every connection, and refuses new ones until Mend.
@@ -138,7 +138,7 @@ func (l *Line) join(listener net.Listener, near net.Conn) {
 	delete(l.links, link)
 }
 
-// Toxic is what a line does to the connections through it, in both directions.
+// Toxic is a fault of a line: it affects the connections through it, in both directions.
 type Toxic = toxics.Toxic
 
 // Silence keeps connections open, and discards all data.
@@ -156,7 +156,7 @@ func Reset(ms int64) Toxic { return &toxics.ResetToxic{Timeout: ms} }
 // Tear closes connections after a number of bytes.
 func Tear(bytes int64) Toxic { return &toxics.LimitDataToxic{Bytes: bytes} }
 
-// SetToxic changes what the line does, to open connections too.
+// SetToxic sets the fault of the line, also for open connections.
 func (l *Line) SetToxic(t Toxic) {
 	l.mu.Lock()
 	l.toxic = t

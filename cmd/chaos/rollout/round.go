@@ -130,8 +130,8 @@ func (r *round) startCars(ctx context.Context) error {
 	return r.fleet.StartCars(ctx, world.PlainCars{Seed: r.Seed, Latency: simulator.Between(50*time.Millisecond, 500*time.Millisecond)})
 }
 
-// client returns that of one caller. Every second one opens a connection for each call, the others
-// keep theirs.
+// client returns the HTTP client of a caller. Every second one opens a connection for each call,
+// the others use keep-alive.
 func (r *round) client(caller int) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: r.trusted, DisableKeepAlives: caller%2 == 0}}
 }

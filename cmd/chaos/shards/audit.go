@@ -68,7 +68,7 @@ func (r *round) settle(ctx context.Context, calls []world.PlainCall) (verdict.Re
 	}
 }
 
-// check compares what callers, the record and the flight recorders say.
+// check compares the callers' answers, Postgres and the flight recorders.
 func check(calls []world.PlainCall, states record, events []simulator.Event, moved map[telematics.Unit]bool) verdict.Report {
 	r := verdict.New(notLate, once, recorded, truth, undamaged)
 	started, ended := map[telematics.CommandID]int{}, map[telematics.CommandID]bool{}

@@ -1,6 +1,6 @@
 // Package shards kills one of three MQTT brokers that do not know of each other while commands run,
-// and starts it again. HAProxy, with its production configuration, leads its units to the others.
-// Then it checks the promise against the callers' answers, the record and the flight recorders.
+// and starts it again. HAProxy, with its production configuration, routes its units to the others.
+// Then it checks the service's promises by the callers' answers, Postgres and the flight recorders.
 //
 //	callers ─ instance 0, 1 ─┬─ Mosquitto 1 ─┐
 //	                         ├─ Mosquitto 2 ─┼─TLS─ HAProxy ─TLS─ cars
@@ -107,7 +107,7 @@ func (r *round) await(ctx context.Context, part float64) error {
 	})
 }
 
-// connected is what Mosquitto logs of a client that comes.
+// connected matches what Mosquitto logs when a client connects.
 var connected = regexp.MustCompile(`New client connected from \S+ as (car-\d+) `)
 
 // unitsAt returns the units that have connected to a shard so far. Without a fault, they stay.

@@ -29,7 +29,7 @@ type table struct {
 	laws  []string
 }
 
-// Violation is one of a law.
+// Violation is a violation of a law.
 type Violation struct {
 	Law      string
 	What     string

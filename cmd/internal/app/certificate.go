@@ -13,16 +13,16 @@ import (
 	"motorpool/cmd/internal/keyfile"
 )
 
-// certificate is a certificate, with its chain, and its private key, of two files, as they were
-// when they fitted each other last. watch follows the files. Safe for concurrent use.
+// certificate holds a certificate with its chain and its private key, from the last versions of two
+// files that matched each other. watch follows the files. Safe for concurrent use.
 type certificate struct {
 	setting string // that names the certificate's file
 	file    string
-	effect  string // of files that are of no use, for the log
+	effect  string // of unusable files, for the log
 	log     *slog.Logger
 	source  keyfile.Source[*tls.Certificate]
 	current atomic.Pointer[tls.Certificate]
-	failing atomic.Bool // the files that are there now are of no use
+	failing atomic.Bool // the present files are unusable
 }
 
 // loadCertificate returns nil where no file is named. keySetting is the setting of the private key.
@@ -75,7 +75,7 @@ func (c *certificate) ofClient(*tls.CertificateRequestInfo) (*tls.Certificate, e
 	return c.current.Load(), nil
 }
 
-// watch uses new files once they fit each other, until the context ends.
+// watch polls the files and uses new ones once they match each other, until the context ends.
 func (c *certificate) watch(ctx context.Context) error {
 	return c.source.Watch(ctx, func(pair *tls.Certificate) {
 		c.current.Store(pair)
@@ -92,7 +92,7 @@ func (c *certificate) report(err error) {
 	}
 }
 
-// certificates are those in use, for their metrics.
+// certificates exports metrics of the certificates in use.
 type certificates []*certificate
 
 var (
@@ -101,13 +101,13 @@ var (
 	certificateFailing = prometheus.NewDesc("motorpool_certificate_reload_failing", "1 while the files of the certificate cannot be used; else 0.", certificateLabels, nil)
 )
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (cs certificates) Describe(to chan<- *prometheus.Desc) {
 	to <- certificateExpiry
 	to <- certificateFailing
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (cs certificates) Collect(to chan<- prometheus.Metric) {
 	for _, c := range cs {
 		failing := 0.0

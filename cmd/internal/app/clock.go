@@ -4,7 +4,6 @@ package app
 
 import "time"
 
-// now is this instance's clock: it dates commands, requests and what comes from vehicles. Only a
-// program that is built for the fault harness has another one (clock_fault.go); no setting changes
-// it.
+// now is this instance's clock, for the times of commands, requests and messages of vehicles. Only
+// a build for the fault harness replaces it (clock_fault.go); no setting does.
 func now() time.Time { return time.Now() }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// clockFaultFile is the variable that names a file with the length of time by which the clock is
-// wrong.
+// clockFaultFile is the environment variable with the name of a file that contains the error of the
+// clock, a Go duration.
 const clockFaultFile = "MOTORPOOL_CLOCK_FAULT"
 
 var clockFault struct {

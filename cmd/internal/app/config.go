@@ -195,7 +195,7 @@ func (c Config) checkAgencySecretsKey() error {
 	return err
 }
 
-// sealer has no key where none is set.
+// sealer returns a sealer that has no key if none is set.
 func (c Config) sealer() (*agencykeys.Sealer, error) {
 	sealer, err := agencykeys.NewSealer(string(c.AgencySecretsKey))
 	if err != nil {
@@ -213,7 +213,7 @@ func address(flag, value string) error {
 	return nil
 }
 
-// serverURL names no more of a URL than its scheme: the rest may hold a password.
+// serverURL checks a URL. Its error does not quote the value, which may contain a password.
 func serverURL(flag, value string, schemes ...string) error {
 	u, err := url.Parse(value)
 	// Postgres may be named by a socket's folder in the query.
@@ -223,7 +223,7 @@ func serverURL(flag, value string, schemes ...string) error {
 	return nil
 }
 
-// publicKeys refuses a file that holds more than the service may know.
+// publicKeys returns an error for a JWKS file that contains private keys.
 func publicKeys(flag, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -241,7 +241,7 @@ func publicKeys(flag, file string) error {
 	return nil
 }
 
-// checkKeySource refuses keys that an attacker on the network could replace.
+// checkKeySource returns an error for a URL whose keys an attacker on the network could replace.
 func checkKeySource(flag, value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
@@ -261,8 +261,8 @@ func checkRange[T int | time.Duration](flag string, value, low, high T) error {
 	return nil
 }
 
-// checkBulkRate returns an error for a limit that an order to telematics.MaxBulk vehicles never
-// passes.
+// checkBulkRate returns an error for a limit below telematics.MaxBulk: an order to that many
+// vehicles would always exceed it.
 func checkBulkRate(rate int) error {
 	if rate == 0 {
 		return nil

@@ -17,19 +17,19 @@ import (
 	"motorpool/store/vehicles"
 )
 
-// How often the database is looked at: until it was seen once, also after it was found to be
-// another server, and then.
+// The intervals of databaseWatch: after a failed check, and for the detection of a restart or
+// failover; and after a successful check.
 const (
 	databaseRetry = time.Second
 	databaseEvery = 30 * time.Second
 )
 
-// databaseWatch finds a database that must not be used, and one that may lose what it has
-// acknowledged.
+// databaseWatch detects a database that must not be used, and one that may lose acknowledged
+// commits.
 type databaseWatch struct {
 	postgres *pg.DB
 	auditLog *activity.Log
-	changed  func() // what was read from it before may be there no more
+	changed  func() // called after a restart or failover: rows that were read may be gone
 	log      *slog.Logger
 
 	unsafe   string      // settings, as they were logged last
@@ -66,7 +66,8 @@ func (w *databaseWatch) run(ctx context.Context) error {
 	}
 }
 
-// awaitSuitable returns when the database was found to be suitable, or not, or the context ends.
+// awaitSuitable waits until Postgres answers. It returns pg.ErrUnsuitable if the database must not
+// be used, and nil otherwise or when the context ends.
 func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 	for {
 		err := w.postgres.Suitable(ctx)
@@ -130,10 +131,10 @@ func (w *databaseWatch) check(ctx context.Context) error {
 	return nil
 }
 
-// schemaEvery is between two checks of the schema.
+// schemaEvery is the interval between two checks of a schema that is not ready.
 const schemaEvery = 250 * time.Millisecond
 
-// postgresReady also compares the clocks [LAW-11].
+// postgresReady compares the clocks [LAW-11], and checks the schema.
 func postgresReady(p *pg.DB, commandBroker *broker.Broker) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := commandBroker.CompareClock(ctx); err != nil {
@@ -157,9 +158,9 @@ func schemaReady(ctx context.Context, p *pg.DB) error {
 	return p.Allowed(ctx)
 }
 
-// awaitSchema waits until what arrives can be stored, and reports false where the
-// context ended before. Answers and reports are shared out among all instances: one that
-// cannot write them takes them from those that can.
+// awaitSchema waits until the schema is ready, and returns false if the context ends first. The
+// MQTT broker shares answers and reports out among all subscribed instances: one that cannot store
+// them would take them from those that can.
 func awaitSchema(ctx context.Context, p *pg.DB, log *slog.Logger) bool {
 	for said := false; ; said = true {
 		err := schemaReady(ctx, p)
@@ -177,7 +178,7 @@ func awaitSchema(ctx context.Context, p *pg.DB, log *slog.Logger) bool {
 	}
 }
 
-// migrate brings the schema up to date, as soon as Postgres lets it.
+// migrate brings the schema up to date, if wanted. It retries until the context ends.
 func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error {
 	if !wanted {
 		return nil

@@ -14,8 +14,8 @@ import (
 // writeBudget is how long a halt, or a change of an agency's key, may take to be stored.
 const writeBudget = 5 * time.Second
 
-// finish completes a change even where its caller hangs up, and returns once it holds at every
-// instance.
+// finish completes a change even if its caller disconnects, and returns after holdsWithin, when
+// every instance applies it.
 func finish[T any](ctx context.Context, holdsWithin time.Duration, change func(context.Context) (T, bool, error)) (T, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
@@ -34,7 +34,7 @@ func (k waitingHalts) Halt(ctx context.Context, h telematics.Halt, by telematics
 	return finish(ctx, broker.HaltWithin, func(ctx context.Context) (telematics.Halt, bool, error) { return k.HaltStore.Halt(ctx, h, by) })
 }
 
-// Resume lifts a halt.
+// Resume lifts a halt. It does not wait for the instances.
 func (k waitingHalts) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
@@ -44,19 +44,19 @@ func (k waitingHalts) Resume(ctx context.Context, agency telematics.AgencyID, by
 // keyRegistry changes the keys of agencies.
 type keyRegistry struct{ *agencykeys.Keys }
 
-// Add makes a key.
+// Add makes a key, and returns once every instance applies it.
 func (r keyRegistry) Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return finish(ctx, agencykeys.Within, func(ctx context.Context) (rental.AgencyKey, bool, error) { return r.Keys.Add(ctx, agency, by) })
 }
 
-// Retire lets a key end at a time.
+// Retire sets the time at which a key ends, and returns once every instance applies it.
 func (r keyRegistry) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return finish(ctx, agencykeys.Within, func(ctx context.Context) (rental.AgencyKey, bool, error) {
 		return r.Keys.Retire(ctx, agency, id, until, by)
 	})
 }
 
-// Revoke ends a key.
+// Revoke ends a key, and returns once every instance applies it.
 func (r keyRegistry) Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error) {
 	return finish(ctx, agencykeys.Within, func(ctx context.Context) (rental.AgencyKey, bool, error) { return r.Keys.Revoke(ctx, agency, id, by) })
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// newRegistry returns a registry that has the metrics of the Go runtime, of the process, of its
-// signing key and of its certificates.
+// newRegistry returns a registry with the metrics of the Go runtime, the process, the signing key
+// and the certificates.
 func newRegistry(signing *signingKeys, inUse certificates) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing, inUse)
 	return registry
 }
 
-// registerInstance registers which instance this is.
+// registerInstance registers a metric whose labels name this instance.
 func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "motorpool_instance_info", Help: "Always 1; the labels name the instance, as the log and the database do, and the version of the program.",
@@ -32,7 +32,7 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 	}, func() float64 { return 1 }))
 }
 
-// databaseGauges are what is read of the database now and then. It is the same at every instance.
+// databaseGauges are values that databaseWatch reads from Postgres: the same at every instance.
 type databaseGauges struct{ asynchronous, stuckCharges, agencyKeysExpiry, unsealed prometheus.Gauge }
 
 func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
@@ -49,7 +49,7 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 	return g
 }
 
-// setExpiry takes zero for never.
+// setExpiry sets agencyKeysExpiry; the zero time means never.
 func (g databaseGauges) setExpiry(t time.Time) {
 	if t.IsZero() {
 		g.agencyKeysExpiry.Set(math.Inf(1))
@@ -75,7 +75,7 @@ func (c Config) internalHandler(ready *health.Readiness, registry *prometheus.Re
 
 // serveProfiles serves Go's profiles, without the command line: flags may be secrets.
 func serveProfiles(mux *http.ServeMux) {
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and those that runtime/pprof has by name
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and the named ones of runtime/pprof
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }

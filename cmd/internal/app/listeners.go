@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Listeners are where the service is reached.
+// Listeners are the open listeners of the service.
 type Listeners struct {
 	Public   net.Listener
 	Internal net.Listener
 	Health   net.Listener // nil: none
 }
 
-// Listen opens the addresses of the settings.
+// Listen opens the addresses of the settings: all, or none and an error.
 func (c Config) Listen() (Listeners, error) {
 	public, err := listen("http", c.HTTP)
 	if err != nil {
@@ -80,7 +80,7 @@ type httpServer struct {
 	listener net.Listener
 }
 
-// serveHTTP serves until the context ends, and then waits for open calls.
+// serveHTTP serves until the context ends, and then waits for open calls, at most for timeout.
 func serveHTTP(ctx context.Context, log *slog.Logger, timeout time.Duration, servers ...httpServer) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	for _, f := range servers {

@@ -47,7 +47,7 @@ func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, log *slog.Lo
 	return m, nil
 }
 
-// run carries out what is due until the context ends. Without a processor charges stay as they are.
+// run makes due charges until the context ends. Without a processor, charges stay as they are.
 func (m *money) run(ctx context.Context) error {
 	if _, none := m.processor.(noProcessor); none {
 		<-ctx.Done()
@@ -69,8 +69,8 @@ type processor interface {
 	Close()
 }
 
-// processor returns the one of the settings, and whether it moves real money. Without a key it is
-// one that is always unavailable.
+// processor returns the payment processor of the settings, and whether it moves real money. Without
+// a key it returns one that is always unavailable.
 func (c Config) processor(log *slog.Logger) (p processor, live bool, err error) {
 	if err := c.checkStripe(); err != nil {
 		return nil, false, err
@@ -101,13 +101,13 @@ func (c Config) checkStripe() error {
 	return stripeURL(c.StripeURL, stripe.IsLive(key))
 }
 
-// isWord refuses what was copied with a space or a line's end.
+// isWord reports whether s is printable ASCII without spaces, as a key that was copied whole is.
 func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// stripeURL refuses an address to which the key would go in the clear. Elsewhere than at Stripe
-// there is no real money.
+// stripeURL returns an error for an address that is no https://host. http:// is allowed to this
+// machine, with a test key: a live one must not be sent unencrypted.
 func stripeURL(value string, live bool) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -128,53 +128,53 @@ type noProcessor struct{}
 
 var errNoProcessor = errors.New("no payment processor is set up: --stripe-key")
 
-// errAway says that nothing happened, and that the request may be repeated.
-var errAway = &rental.ProcessorError{Kind: rental.NotDone, Cause: errNoProcessor}
+// errNotSetUp reports that nothing happened, and that the request may be repeated.
+var errNotSetUp = &rental.ProcessorError{Kind: rental.NotDone, Cause: errNoProcessor}
 
 func (noProcessor) CreateCustomer(context.Context, string, rental.Client) (string, error) {
-	return "", errAway
+	return "", errNotSetUp
 }
 
 func (noProcessor) Attach(context.Context, string, string) (rental.Card, error) {
-	return rental.Card{}, errAway
+	return rental.Card{}, errNotSetUp
 }
 
-func (noProcessor) Detach(context.Context, string) error { return errAway }
+func (noProcessor) Detach(context.Context, string) error { return errNotSetUp }
 
 func (noProcessor) Card(context.Context, string) (rental.Card, string, error) {
-	return rental.Card{}, "", errAway
+	return rental.Card{}, "", errNotSetUp
 }
 
 func (noProcessor) CreateIntent(context.Context, string, rental.IntentRequest) (rental.Intent, error) {
-	return rental.Intent{}, errAway
+	return rental.Intent{}, errNotSetUp
 }
 
 func (noProcessor) Confirm(context.Context, string, string, string) (rental.Intent, error) {
-	return rental.Intent{}, errAway
+	return rental.Intent{}, errNotSetUp
 }
 
 func (noProcessor) Intent(context.Context, string) (rental.Intent, error) {
-	return rental.Intent{}, errAway
+	return rental.Intent{}, errNotSetUp
 }
 
 func (noProcessor) Capture(context.Context, string, string, rental.Minor, rental.Currency) (rental.Intent, error) {
-	return rental.Intent{}, errAway
+	return rental.Intent{}, errNotSetUp
 }
 
 func (noProcessor) Cancel(context.Context, string, string) (rental.Intent, error) {
-	return rental.Intent{}, errAway
+	return rental.Intent{}, errNotSetUp
 }
 
 func (noProcessor) Refund(context.Context, string, rental.RefundRequest) (rental.Refund, error) {
-	return rental.Refund{}, errAway
+	return rental.Refund{}, errNotSetUp
 }
 
 func (noProcessor) RefundOf(context.Context, string, rental.ChargeID) (rental.Refund, bool, error) {
-	return rental.Refund{}, false, errAway
+	return rental.Refund{}, false, errNotSetUp
 }
 
 func (noProcessor) RefundByID(context.Context, string) (rental.Refund, error) {
-	return rental.Refund{}, errAway
+	return rental.Refund{}, errNotSetUp
 }
 
 func (noProcessor) Read(http.Header, []byte) (rental.Notice, error) {

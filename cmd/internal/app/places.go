@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics/places/nominatim"
 )
 
-// publicGeocoder is OpenStreetMap's own. Who uses it says who they are
+// publicGeocoder is OpenStreetMap's server. Its policy requires that clients identify themselves
 // (https://operations.osmfoundation.org/policies/nominatim/).
 const publicGeocoder = "nominatim.openstreetmap.org"
 

@@ -12,13 +12,13 @@ import (
 	"motorpool/store/pg"
 )
 
-// Between two batches of settled commands that are moved, while there are others, and else.
+// The pauses between two batches of settled commands: while more are due, and otherwise.
 const (
 	moveAgain = time.Second
 	moveEvery = 10 * time.Second
 )
 
-// newMovedGauge registers when this instance last moved settled commands.
+// newMovedGauge registers a gauge of the time at which this instance last moved settled commands.
 func newMovedGauge(registry *prometheus.Registry) prometheus.Gauge {
 	return promauto.With(registry).NewGauge(prometheus.GaugeOpts{
 		Name: "motorpool_settled_commands_moved_timestamp_seconds",

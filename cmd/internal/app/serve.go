@@ -38,13 +38,13 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// answerSlack is the time of a call in addition to the command's budget.
+// answerSlack is how long a call may take in addition to the command's budget.
 const answerSlack = 10 * time.Second
 
-// Serve runs the service until the context ends, continues until load balancers have noticed
-// (Config.Drain), and then ends what it has started in reverse order: no new calls, commands in
-// flight are settled and answered, then MQTT, then the stores. An unavailable server does not end
-// it: readiness says what is missing.
+// Serve runs the service until the context ends. It continues for Config.Drain, so that load
+// balancers take the instance out, and then stops its parts in reverse order: it accepts no new
+// calls, settles and answers commands in flight, then closes MQTT, then the stores. An unavailable
+// server does not end it: readiness reports what is missing.
 func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) (err error) {
 	signing, err := c.signingKeys(log)
 	if err != nil {
@@ -154,11 +154,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 
-	// An unsuitable database ends the service. What serves the calls outlives them: it ends last.
+	// An unsuitable database ends the service. The parts that calls use end after the calls.
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
 	defer log.Info("stopped")
-	// Ends after what takes the last reports.
+	// The recorder ends after the parts that receive and store the last reports.
 	keep, stopKeeping := background(ctx)
 	defer join(&err, stopKeeping)
 	keep(func(ctx context.Context) error {
@@ -248,7 +248,7 @@ func mqttReady(ready func() error) func(context.Context) error {
 	return withSettings(func(context.Context) error { return ready() }, "--mqtt-ca", "--mqtt-cert")
 }
 
-// shardChecks says which of several shards are connected. The instance works without some.
+// shardChecks report which of several shards are connected. The instance works without some.
 func shardChecks(mqtt *link.Shards) []health.Check {
 	links := mqtt.Links()
 	if len(links) == 1 {
@@ -276,17 +276,17 @@ func background(ctx context.Context) (run func(part func(context.Context) error)
 	return run, stop
 }
 
-// join adds the error of what ends with the service.
+// join calls end and adds its error to err.
 func join(err *error, end func() error) { *err = errors.Join(*err, end()) }
 
-// All signatures of a client within ten minutes may be fresh. Its limit of requests bounds them
-// while Redis counts; these bound them always.
+// All signatures of a client within ten minutes may be fresh. Its rate limit bounds their number
+// while Redis is available; these bound it always.
 const (
 	minSignatures    = 2000
 	signatureMinutes = 12
 )
 
-// fleet reads vehicles as they are now, and all else from the record.
+// fleet reads vehicles with their present reported state, and everything else from Postgres.
 type fleet struct {
 	*vehicles.Fleet
 	*commands.Store

@@ -10,13 +10,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Settings reads flags and the environment into a command line's struct, and
-// gathers what is wrong with values instead of stopping at the first.
+// Settings reads flags and the environment into a command line's struct, and collects the errors of
+// all values instead of stopping at the first.
 type Settings struct {
 	problems []error
 }
 
-// Options are the kong options by which a program of ours reads its settings.
+// Options returns the kong options of this project's programs. prefix begins the names of
+// environment variables.
 func (s *Settings) Options(prefix string) []kong.Option {
 	return []kong.Option{
 		kong.DefaultEnvars(prefix),
@@ -35,7 +36,7 @@ func (s *Settings) Options(prefix string) []kong.Option {
 	}
 }
 
-// gather returns a mapper that notes an unreadable value, and lets the next one be read.
+// gather returns a mapper that collects the error of an invalid value, so that parsing continues.
 func (s *Settings) gather(set func(string, reflect.Value) error, want string) kong.Mapper {
 	return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
@@ -44,11 +45,11 @@ func (s *Settings) gather(set func(string, reflect.Value) error, want string) ko
 		}
 		if err := set(text, target); err != nil {
 			s.problems = append(s.problems, fmt.Errorf("--%s: %q is not %s", ctx.Value.Name, text, want))
-			_ = set(ctx.Value.Default, target) // so that no other rule complains of it, too
+			_ = set(ctx.Value.Default, target) // so that no other check reports it, too
 		}
 		return nil
 	})
 }
 
-// Problems returns what was unreadable.
+// Problems returns the errors of all invalid values, joined, or nil.
 func (s *Settings) Problems() error { return errors.Join(s.problems...) }

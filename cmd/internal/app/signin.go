@@ -40,7 +40,7 @@ func (c Config) console() (httpapi.Pages, error) {
 	return console.New(httpapi.ConsolePath)
 }
 
-// streets returns nil where there is no file of them.
+// streets opens the file of --map, and returns nil if none is set.
 func (c Config) streets() (httpapi.Streets, error) {
 	if c.Map == "" {
 		return nil, nil

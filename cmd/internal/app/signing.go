@@ -19,11 +19,11 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// pollEvery is how soon an instance notices that the file of the signing keys changed.
+// pollEvery is the interval at which files of signing keys and certificates are read again.
 const pollEvery = time.Second
 
-// signingKeys are the private keys of a file, as it was when it could be read last. Run
-// follows the file. Safe for concurrent use.
+// signingKeys are the private keys of the last readable version of a file. Run follows the file.
+// Safe for concurrent use.
 type signingKeys struct {
 	current atomic.Pointer[signing.Keychain]
 	source  keyfile.Source[signing.Keychain]
@@ -51,8 +51,8 @@ func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
 // forOthers is what a file's mode grants to those that are neither its owner nor of its group.
 const forOthers = fs.FileMode(0o007)
 
-// Sign signs with the key that is active now. A command is signed once: those that were
-// signed before a switch are sent again as they are.
+// Sign signs with the active key. A command is signed once: after a switch of keys, earlier
+// commands are retransmitted with their first signature.
 func (k *signingKeys) Sign(c telematics.Claims) ([]byte, error) { return k.current.Load().Sign(c) }
 
 func (k *signingKeys) active() string { return k.current.Load().Active().ID }
@@ -61,13 +61,13 @@ var signingKeyInfo = prometheus.NewDesc("motorpool_signing_key_info", "Always 1;
 
 var signingKeyActivated = prometheus.NewDesc("motorpool_signing_key_activated_timestamp_seconds", "Time at which the key with which this instance signs commands was activated. Absent where its file does not say.", nil, nil)
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (k *signingKeys) Describe(to chan<- *prometheus.Desc) {
 	to <- signingKeyInfo
 	to <- signingKeyActivated
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (k *signingKeys) Collect(to chan<- prometheus.Metric) {
 	active := k.current.Load().Active()
 	to <- prometheus.MustNewConstMetric(signingKeyInfo, prometheus.GaugeValue, 1, active.ID)
@@ -76,7 +76,7 @@ func (k *signingKeys) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Run takes over what changes in the file, until the context ends.
+// Run polls the file and uses changed keys, until the context ends.
 func (k *signingKeys) Run(ctx context.Context) error {
 	return k.source.Watch(ctx, func(chain signing.Keychain) {
 		before := k.active()
@@ -89,7 +89,7 @@ func (k *signingKeys) Run(ctx context.Context) error {
 	})
 }
 
-// serveUnits answers with the public halves of all keys: what units must know.
+// serveUnits returns the public halves of all keys, with which units verify commands.
 func (k *signingKeys) serveUnits(w http.ResponseWriter, _ *http.Request) {
 	jwks, err := signing.EncodeKeyring(k.current.Load().Keyring())
 	if err != nil {
@@ -99,5 +99,5 @@ func (k *signingKeys) serveUnits(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/jwk-set+json")
 	w.Header().Set("Cache-Control", "no-cache") // they may change at any moment
-	_, _ = w.Write(jwks)                        // the caller may leave
+	_, _ = w.Write(jwks)                        // the caller may have disconnected
 }

@@ -24,8 +24,8 @@ func newStopping(drain time.Duration, log *slog.Logger) *stopping {
 	return &stopping{drain: drain, log: log}
 }
 
-// after returns a context that ends when the drain that the end of ctx begins is over. The returned
-// function ends it earlier.
+// after returns a context that ends after ctx, by the length of the drain. The returned function
+// ends it earlier.
 func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.Context, context.CancelFunc) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() {
@@ -42,8 +42,8 @@ func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.
 	return serving, func() { release(); stop() }
 }
 
-// closeConnections ends kept connections with their next response, in the second half of the drain:
-// who uses one later would meet a closed connection.
+// closeConnections closes keep-alive connections with their next response, in the second half of
+// the drain: otherwise a client may send its next request on a connection that is being closed.
 func (s *stopping) closeConnections(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.closing.Load() {

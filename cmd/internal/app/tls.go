@@ -15,7 +15,7 @@ import (
 	"motorpool/cmd/internal/keyfile"
 )
 
-// secured is how the service's own listener and its connections are secured.
+// secured has the TLS settings of the public listener and of the connections to servers.
 type secured struct {
 	public *tls.Config // nil: the public listener speaks plain HTTP
 	mqtt   *tls.Config // nil: the defaults of crypto/tls, where the URL asks for TLS
@@ -38,7 +38,7 @@ func (c Config) tls(log *slog.Logger) (secured, error) {
 	return s, errors.Join(errPublic, errMQTT, errRedis, s.postgres(string(c.DatabaseURL), log))
 }
 
-// client returns nil where nothing is set.
+// client returns the TLS settings of connections to a server, and nil if no file is set.
 func (s *secured) client(server, address, plain, scheme, caFile, certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	if caFile == "" && certFile == "" && keyFile == "" {
 		return nil, nil
@@ -86,7 +86,7 @@ func (s *secured) postgres(address string, log *slog.Logger) error {
 	return err
 }
 
-// watch uses what changes in the files of certificates, until the context ends.
+// watch follows the files of all certificates, until the context ends.
 func (s secured) watch(ctx context.Context) error {
 	var group errgroup.Group
 	for _, c := range s.inUse {
@@ -103,8 +103,7 @@ func (s secured) listener(plain net.Listener) net.Listener {
 	return tls.NewListener(plain, s.public)
 }
 
-// withSettings adds to what a server's check says the settings by which a rejected certificate is
-// corrected.
+// withSettings adds the settings that correct it to a check's error about a rejected certificate.
 func withSettings(ready func(context.Context) error, authorities, own string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := ready(ctx)
@@ -121,8 +120,8 @@ func withSettings(ready func(context.Context) error, authorities, own string) fu
 	}
 }
 
-// rejected reports whether a server says that it wants another certificate of ours, or one at all:
-// by an alert of TLS, whose values crypto/tls keeps to itself, or as Postgres says it.
+// rejected reports whether an error text means that a server rejects the service's certificate, or
+// requires one: a TLS alert, whose values crypto/tls does not export, or a message of Postgres.
 func rejected(said string) bool {
 	for _, words := range []string{
 		"tls: certificate required", "tls: bad certificate", "tls: unknown certificate", "tls: expired certificate", "tls: revoked certificate", "tls: handshake failure",

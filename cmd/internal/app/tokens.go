@@ -17,14 +17,14 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 )
 
-// tokens returns the verifier of the settings.
+// tokens returns the verifier of access tokens.
 func (c Config) tokens(keys *auth.Keys, now func() time.Time) *auth.Tokens {
 	return auth.NewTokens(auth.TokensConfig{
 		Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: keys, Types: list(c.TokenTyp), Claims: c.claims(), Now: now,
 	})
 }
 
-// claims has empty names where the defaults are meant.
+// claims returns the names of claims and roles. Empty names mean the defaults.
 func (c Config) claims() auth.Claims {
 	return auth.Claims{Role: c.ClaimRole, Agency: c.ClaimAgency, Scope: c.ClaimScope,
 		Admin: c.RoleAdmin, Operator: c.RoleOperator, Viewer: c.RoleViewer, Client: c.RoleClient}
@@ -63,7 +63,7 @@ func (c Config) checkRoles() error {
 	return nil
 }
 
-// checkOrigins wants origins as browsers send them: anything else would never match.
+// checkOrigins returns an error for origins that browsers do not send so: they would never match.
 func (c Config) checkOrigins() error {
 	var problems []error
 	for _, origin := range list(c.CORSOrigins) {
@@ -86,7 +86,7 @@ func list(setting string) []string {
 	return elements
 }
 
-// Grant is what a development token says.
+// Grant has the claims of a development token.
 type Grant struct {
 	Issuer   string
 	Audience string

@@ -34,8 +34,8 @@ func (c Config) checkOTLP() error {
 	return nil
 }
 
-// newTracer returns a tracer that sends spans to the collector of the settings, and what sends the
-// last ones. Without a collector both do nothing.
+// newTracer returns a tracer that sends spans to the collector of the settings, and a function that
+// sends the last ones. Without a collector both do nothing.
 func (c Config) newTracer(instance string, log *slog.Logger) (*tracing.Tracer, func(), error) {
 	if c.OTLPURL == "" {
 		return nil, func() {}, nil

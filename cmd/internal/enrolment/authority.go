@@ -42,9 +42,9 @@ type Authority struct {
 	index       codeIndex
 }
 
-// Create makes an authority in a folder: what is missing of key and certificate, record and
-// revocation list. A key and a certificate that are there stay, so that those of another
-// authority can be used.
+// Create creates the missing files of an authority: key and certificate, codes and certificates,
+// revocation list. It keeps an existing key and certificate, so that those of another authority can
+// be used.
 func Create(ctx context.Context, dir, crl string, lifetime time.Duration) (*Authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -79,7 +79,8 @@ func Create(ctx context.Context, dir, crl string, lifetime time.Duration) (*Auth
 	return a, err
 }
 
-// Open returns the authority of a folder, with its revocation list.
+// Open returns the authority of a folder. It fails if a file is missing or invalid, or if the
+// authority's certificate has expired.
 func Open(dir, crl string) (*Authority, error) {
 	a, err := load(dir, crl)
 	if err == nil {
@@ -131,14 +132,14 @@ func createKey(dir string, lifetime time.Duration) error {
 	if err != nil {
 		return err
 	}
-	// The key decides between two that make an authority at the same time.
+	// If two processes create an authority concurrently, the second one fails here.
 	if err := createFile(filepath.Join(dir, keyFile), encode("PRIVATE KEY", private), 0o600); err != nil {
 		return err
 	}
 	return createFile(filepath.Join(dir, certificateFile), encode("CERTIFICATE", der), 0o644)
 }
 
-// newSerial returns a random number of a certificate.
+// newSerial returns a random serial number for a certificate.
 func newSerial() (*big.Int, error) {
 	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
 }
@@ -147,7 +148,7 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// createFile makes a file with all of its content, or none. It fails where there is one.
+// createFile creates a file atomically. It returns fs.ErrExist if the file exists.
 func createFile(path string, content []byte, mode fs.FileMode) error {
 	path = filepath.Clean(path)
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
@@ -186,8 +187,8 @@ func (a *Authority) parseCRL(text []byte) (*x509.RevocationList, error) {
 }
 
 // signCRL returns a revocation list. It is valid as long as the authority: an expired one would
-// lock all units out, and it reaches the MQTT broker as a file, which no attacker on the way holds
-// back.
+// lock all units out. The MQTT broker reads it from a file, so no attacker on the network can
+// withhold a newer one.
 func (a *Authority) signCRL(revoked []Certificate, now time.Time, number int64) ([]byte, error) {
 	list := &x509.RevocationList{Number: big.NewInt(number), ThisUpdate: now, NextUpdate: a.certificate.NotAfter}
 	for _, c := range revoked {
@@ -202,8 +203,8 @@ func (a *Authority) signCRL(revoked []Certificate, now time.Time, number int64) 
 }
 
 // publishCRL replaces the revocation list by that of the certificates. The caller holds the
-// folder's lock. OpenSSL, and so Mosquitto, which keeps the lists that it has
-// read, may stay with the older of two lists of one second: so this waits for the next second.
+// folder's lock. It waits for the next second: of two lists of the same second, OpenSSL, and so
+// Mosquitto, which keeps the lists that it has read, may continue to use the older one.
 func (a *Authority) publishCRL(ctx context.Context, certificates []Certificate) error {
 	var revoked []Certificate
 	for _, c := range certificates {

@@ -11,8 +11,8 @@
 //	unit ─ certificate (TLS), CSR ─► Handler ─ Renew ─► the next certificate
 //	operator ─ Revoke ─► revocation list ─► MQTT broker
 //
-// Everything that changes the folder holds the lock of codes.json. A certificate is on record
-// before it is handed out, so that each one can be revoked. A code belongs to the first key that
-// uses it, and so does the renewal of a certificate: the same key gets the same certificate again,
-// since the answer may have been lost.
+// Every change of the folder holds the lock of codes.json. A certificate is stored before it is
+// returned, so that each one can be revoked. A code belongs to the first key that uses it, and so
+// does the renewal of a certificate: the same key gets the same certificate again, since the
+// response may have been lost.
 package enrolment

@@ -15,8 +15,8 @@ const (
 	maxRequest    = 16 << 10 // bytes; a request with an RSA key of 4096 bits has 2 KiB
 	maxConcurrent = 4        // each reads and writes the folder's files
 
-	// Requests a second from one address, and at one moment. A mobile network shows many units
-	// under one address. Double: more guesses of a code, which has far too many for either.
+	// Requests a second from one address, and the burst. A mobile network shows many units under
+	// one address. Double: more guesses of a code, which has far too many values for either.
 	addressRate, addressBurst = 5, 50
 )
 
@@ -25,7 +25,7 @@ const (
 //	POST /v1/enrol  a code as bearer token gets the first certificate
 //	POST /v1/renew  a certificate, as that of the TLS client, gets the next one
 //
-// It belongs behind TLS that requests the certificates of clients, and need not check them.
+// Serve it with TLS that requests client certificates. TLS need not verify them: Renew does.
 func Handler(a *Authority, log *slog.Logger) http.Handler {
 	s := server{log: log, places: make(chan struct{}, maxConcurrent), addresses: middleware.NewRateLimiterMemoryStoreWithConfig(
 		middleware.RateLimiterMemoryStoreConfig{Rate: addressRate, Burst: addressBurst},
@@ -53,17 +53,17 @@ func Handler(a *Authority, log *slog.Logger) http.Handler {
 
 type server struct {
 	log    *slog.Logger
-	places chan struct{} // of requests that are worked on
+	places chan struct{} // one element for each request in progress
 	// Requests of each address.
 	addresses middleware.RateLimiterStore
 }
 
-// statuses are those of errors that are the caller's.
+// statuses maps errors that the caller caused to HTTP statuses.
 var statuses = map[error]int{
 	ErrCode: http.StatusUnauthorized, ErrCertificate: http.StatusUnauthorized, ErrRequest: http.StatusBadRequest, ErrEarly: http.StatusConflict,
 }
 
-// answer sends the certificate that a request gets, or why it gets none.
+// answer sends the certificate that issue returns, or an error.
 func (s server) answer(w http.ResponseWriter, r *http.Request, issue func(request []byte) ([]byte, Certificate, error)) {
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if ok, err := s.addresses.Allow(address); !ok || err != nil {

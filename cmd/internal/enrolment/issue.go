@@ -22,8 +22,9 @@ import (
 
 const minRSABits = 2048
 
-// Issue returns the certificate, with the authority's after it, that a code and a request (CSR), as
-// PEM, are worth. The certificate names the unit of the code; of the request only the key counts.
+// Issue returns the certificate for a code and a request (CSR, PEM), with the authority's after it.
+// It names the unit of the code, and so must the request, if it has a name; all else of the request
+// but its key is ignored. issued has no serial if the same key had got the certificate before.
 func (a *Authority) Issue(ctx context.Context, text string, request []byte) (chain []byte, issued Certificate, err error) {
 	// Before the lock: a guess must not hold up an operator.
 	if err := a.checkCode(text); err != nil {
@@ -59,7 +60,7 @@ func (a *Authority) Issue(ctx context.Context, text string, request []byte) (cha
 	return chain, issued, nil
 }
 
-// codeIndex is the codes of the file, as it was read last: a guess costs no reading of the file.
+// codeIndex caches the codes of the file, so that a guess does not read the file.
 type codeIndex struct {
 	mu   sync.Mutex // guards what follows
 	file os.FileInfo
@@ -90,7 +91,7 @@ func (a *Authority) checkCode(text string) error {
 	return nil
 }
 
-// parseRequest returns a request whose sender has the key.
+// parseRequest parses a request, and verifies that its sender has the private key.
 func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST" {

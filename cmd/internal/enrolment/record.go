@@ -17,19 +17,18 @@ import (
 	"motorpool/telematics"
 )
 
-// Certificate is one that was issued.
+// Certificate is the stored entry of an issued certificate.
 type Certificate struct {
-	Unit    telematics.Unit `json:"unit"`
-	Serial  string          `json:"serial"` // hexadecimal
-	Issued  time.Time       `json:"issued"`
-	Expires time.Time       `json:"expires"`
-	Revoked *time.Time      `json:"revoked,omitempty"`
-	// Of one that another one was renewed with, and of that one.
-	Key       string `json:"key_sha256,omitempty"`
-	RenewedBy string `json:"renewed_by,omitempty"` // its serial
+	Unit      telematics.Unit `json:"unit"`
+	Serial    string          `json:"serial"` // hexadecimal
+	Issued    time.Time       `json:"issued"`
+	Expires   time.Time       `json:"expires"`
+	Revoked   *time.Time      `json:"revoked,omitempty"`
+	Key       string          `json:"key_sha256,omitempty"` // of its public key, if Renew issued it
+	RenewedBy string          `json:"renewed_by,omitempty"` // serial of the next certificate
 }
 
-// code lets a unit have one certificate.
+// code is the stored entry of a one-time code, with which a unit gets one certificate.
 type code struct {
 	Unit     telematics.Unit `json:"unit"`
 	Hash     string          `json:"sha256"` // of the code
@@ -39,7 +38,7 @@ type code struct {
 	Chain    string          `json:"certificate,omitempty"` // that was issued, with the authority's
 }
 
-// CodeConfig is a one-time code.
+// CodeConfig configures a one-time code.
 type CodeConfig struct {
 	Lifetime            time.Duration // in which it can be used
 	CertificateLifetime time.Duration
@@ -62,9 +61,9 @@ const (
 	Superseded                    // its certificates but the newest
 )
 
-// Revoke revokes certificates of units, and publishes the revocation list, which the MQTT broker
-// must read then. It returns how many certificates and codes of each unit are revoked now and were
-// not before. It may be repeated.
+// Revoke revokes certificates of units and writes the revocation list; make the MQTT broker read it
+// afterwards. It returns how many certificates and codes of each unit it has revoked, without those
+// that were revoked before. It may be repeated.
 func (a *Authority) Revoke(ctx context.Context, scope RevokeScope, units ...telematics.Unit) (map[telematics.Unit]int, error) {
 	revoked := map[telematics.Unit]int{}
 	now := time.Now().UTC().Truncate(time.Second)
@@ -101,8 +100,8 @@ func (a *Authority) Revoke(ctx context.Context, scope RevokeScope, units ...tele
 	})
 }
 
-// Restore makes revoked certificates valid again, by their serials, and publishes the revocation
-// list, which the MQTT broker must read then.
+// Restore makes revoked certificates valid again, by their serials, and writes the revocation list;
+// make the MQTT broker read it afterwards.
 func (a *Authority) Restore(ctx context.Context, serials ...string) error {
 	return a.locked(ctx, func(codes []code) ([]code, error) {
 		var all []Certificate
@@ -122,7 +121,8 @@ func (a *Authority) Restore(ctx context.Context, serials ...string) error {
 	})
 }
 
-// Certificates returns what was issued and has not expired, the oldest first.
+// Certificates returns the stored certificates, the oldest first, revoked ones included. Changes of
+// the folder remove those that have expired.
 func (a *Authority) Certificates() ([]Certificate, error) {
 	text, err := os.ReadFile(filepath.Join(a.dir, certificatesFile))
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *Authority) Certificates() ([]Certificate, error) {
 	return parse[Certificate](certificatesFile, text)
 }
 
-// Pending returns the units with codes that can still be used, and were not.
+// Pending returns the units of codes that were not used and have not expired.
 func (a *Authority) Pending() ([]telematics.Unit, error) {
 	codes, err := a.codes()
 	if err != nil {
@@ -155,8 +155,7 @@ func (a *Authority) codes() ([]code, error) {
 	return parse[code](codesFile, text)
 }
 
-// locked changes the codes, under the lock that all changes of the folder hold. Expired codes are
-// removed.
+// locked changes the codes under the lock of the folder, and removes expired ones.
 func (a *Authority) locked(ctx context.Context, change func([]code) ([]code, error)) error {
 	return edit(ctx, filepath.Join(a.dir, codesFile), func(codes []code) ([]code, error) {
 		now := time.Now()
@@ -164,7 +163,7 @@ func (a *Authority) locked(ctx context.Context, change func([]code) ([]code, err
 	})
 }
 
-// editCertificates changes the record of certificates. The caller holds the folder's lock. Expired
+// editCertificates changes the list of certificates. The caller holds the folder's lock. Expired
 // ones are removed: no broker accepts them, and the revocation list need not name them.
 func (a *Authority) editCertificates(ctx context.Context, change func([]Certificate) ([]Certificate, error)) error {
 	return edit(ctx, filepath.Join(a.dir, certificatesFile), func(certificates []Certificate) ([]Certificate, error) {
@@ -206,7 +205,7 @@ func hash(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Errors of Issue that are the caller's. Their texts are for the caller.
+// Errors of Issue that the caller caused. Their texts are for the caller.
 var (
 	ErrCode    = errors.New("the code is unknown, has expired, was used with another key, or was revoked")
 	ErrRequest = errors.New("certificate request")

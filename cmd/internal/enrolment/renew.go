@@ -12,19 +12,20 @@ import (
 	"motorpool/telematics"
 )
 
-// Errors of Renew that are the caller's. Their texts are for the caller.
+// Errors of Renew that the caller caused. Their texts are for the caller.
 var (
 	ErrCertificate = errors.New("the certificate is none of this authority, has expired, was revoked, or was renewed with another key: get a code")
 	ErrEarly       = errors.New("the certificate cannot be renewed yet")
 )
 
-// Renew returns the next certificate of a unit, with the authority's after it, for the one that the
-// unit has, and a request (CSR) as PEM. The caller has proven that it has the certificate's key. It
-// is valid as long as the one before, which stays valid.
+// Renew returns the certificate that follows a unit's current one, with the authority's after it,
+// for a request (CSR, PEM). TLS must have verified that the unit has the key of the current one.
+// The new certificate has the lifetime of the current one, which stays valid.
 //
-// A certificate is renewed once, by the first key that is requested, from half of its lifetime on:
-// so a stolen one that its owner has renewed is worth no other, and no unit can grow the record.
-// The same key gets the same certificate again, signed anew, since the answer may have been lost.
+// A certificate is renewed once, for the first key that is requested, from half of its lifetime on:
+// so a stolen one that its owner has renewed cannot be renewed, and no unit can make the list grow.
+// The same key gets the same certificate again, signed anew, since the response may have been lost;
+// issued has no serial then.
 func (a *Authority) Renew(ctx context.Context, current *x509.Certificate, request []byte) (chain []byte, issued Certificate, err error) {
 	// Before the lock: only units may hold up an operator.
 	if err := a.verify(current); err != nil {
@@ -51,7 +52,8 @@ func (a *Authority) Renew(ctx context.Context, current *x509.Certificate, reques
 	return chain, issued, nil
 }
 
-// verify accepts a certificate that this authority has signed for a unit, and that is valid now.
+// verify returns ErrCertificate unless this authority has signed the certificate for a unit, and it
+// has not expired.
 func (a *Authority) verify(c *x509.Certificate) error {
 	own := x509.NewCertPool()
 	own.AddCert(a.certificate)
@@ -61,8 +63,8 @@ func (a *Authority) verify(c *x509.Certificate) error {
 	return nil
 }
 
-// renewIn returns the record with the next certificate of a unit. Where that was issued before,
-// issued has no serial.
+// renewIn returns the list with a unit's next certificate added. If that was issued before, issued
+// has no serial.
 func (a *Authority) renewIn(
 	list []Certificate, unit telematics.Unit, serial *big.Int, csr *x509.CertificateRequest,
 ) ([]Certificate, []byte, Certificate, error) {

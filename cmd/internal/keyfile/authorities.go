@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Authorities reads the certificates by which a server's certificate is checked, as PEM; nil where
-// no file is named: the system's.
+// Authorities reads the PEM file of the certificates that a server's certificate is verified with.
+// Without a file it returns nil, which means the system's.
 func Authorities(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 const (
 	lockPatience = 10 * time.Second
 	lockEvery    = 20 * time.Millisecond
-	unfinished   = ".new" // how a file ends that was not put in its place yet
+	unfinished   = ".new" // suffix of a new file before it replaces the old one
 )
 
 // Read returns the keychain of a file.
@@ -32,7 +32,7 @@ func Read(file string) (signing.Keychain, error) {
 	return chain, nil
 }
 
-// Edit replaces the keychain of a file by what change makes of it, as EditContent does.
+// Edit replaces the keychain of a file by the one that change returns, as EditContent does.
 func Edit(ctx context.Context, file string, change func(signing.Keychain) (signing.Keychain, error)) error {
 	return EditContent(ctx, file, func(jwks []byte) ([]byte, error) {
 		chain, err := signing.ParseKeychain(jwks)
@@ -50,9 +50,9 @@ func Edit(ctx context.Context, file string, change func(signing.Keychain) (signi
 	})
 }
 
-// EditContent replaces the content of a file by what change makes of it, with the same mode and
-// owner, once check has accepted what was written. It waits for another edit to end, 10 s at most.
-// Where change, check or anything else fails, the file is as it was.
+// EditContent atomically replaces the content of a file by the one that change returns, with the
+// same mode and owner, after check has accepted the written file. It waits at most 10 s for another
+// edit to end, also of another process. On any error the file is unchanged.
 func EditContent(ctx context.Context, file string, change func([]byte) ([]byte, error), check func(written []byte) error) error {
 	file, err := filepath.EvalSymlinks(file) // a link stays one
 	if err != nil {
@@ -76,8 +76,8 @@ func EditContent(ctx context.Context, file string, change func([]byte) ([]byte, 
 	return nil
 }
 
-// lock returns the file, which no other process edits until it is closed. The lock is the file's:
-// a process that waited for it while the file was replaced waits again, for the new one.
+// lock opens and locks the file. No other process edits it until it is closed. The lock belongs to
+// the file that was opened: if that was replaced meanwhile, lock waits for the new one.
 func lock(ctx context.Context, path string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -142,8 +142,8 @@ func replace(old *os.File, path string, content []byte, check func([]byte) error
 	return syncFolder(dir)
 }
 
-// removeAbandoned removes what an edit that was killed has left, with its private keys. The
-// caller holds the lock, so no process is writing it.
+// removeAbandoned removes the unfinished files of edits that were killed: they have private keys.
+// The caller holds the lock, so no process is writing them.
 func removeAbandoned(dir, base string) error {
 	entries, err := os.ReadDir(filepath.Clean(dir)) // of a bare file name: the current one
 	if err != nil {
@@ -171,7 +171,7 @@ func fill(file *os.File, was os.FileInfo, content []byte) error {
 			return fmt.Errorf("keep the owner: %w", err)
 		}
 	}
-	// After the owner, whose change may take rights away.
+	// After the owner, whose change may clear bits of the mode.
 	if err := file.Chmod(was.Mode().Perm()); err != nil {
 		return err
 	}

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Source is keys that may change while they are used: a file, or what a URL answers. Load
-// it once, then Watch it. Not safe for concurrent use.
+// Source polls keys that may change while they are used, from a file or a URL. Call Load once, then
+// Watch. Not safe for concurrent use.
 type Source[K any] struct {
 	Name  string        // in logs
 	Every time.Duration // between two reads
 	Read  func(context.Context) ([]byte, error)
 	Parse func([]byte) (K, error)
 	Log   *slog.Logger
-	// Report is called with each problem once, and with nil when there is none any more.
-	// Defaults to a line of the log.
+	// Report is called once with each new error, and with nil when reading succeeds again.
+	// Defaults to a log message.
 	Report func(error)
 
 	inUse   [sha256.Size]byte // of the content that was read last
 	problem string            // with the present content; empty: none
 }
 
-// Load reads the keys.
+// Load reads the keys once.
 func (s *Source[K]) Load(ctx context.Context) (K, error) {
 	keys, _, err := s.poll(ctx)
 	return keys, err

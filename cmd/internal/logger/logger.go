@@ -14,8 +14,8 @@ import (
 )
 
 // New returns a logger with a level (debug, info, warn or error; info for anything else) and a
-// format: text, json, or auto, which is text on a terminal and else json. Each line whose context
-// is that of a request has its id, and the id of its trace.
+// format: text, json, or auto, which is text on a terminal and otherwise json. Messages that are
+// logged with a request's context have the ids of the request and of its trace.
 func New(w io.Writer, level, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: parseLevel(level)}
 	switch {

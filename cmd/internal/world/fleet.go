@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// storeTimeout is for a busy machine.
+// storeTimeout bounds a call to Postgres, generously, for a busy machine.
 const storeTimeout = time.Minute
 
 // Vehicle returns an available vehicle that can do everything.

@@ -22,15 +22,14 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// InstanceConfig is an instance of the service.
+// InstanceConfig configures an instance of the service.
 type InstanceConfig struct {
 	Name string // Defaults to "instance 0" for the first, and so on
 
-	// Where the instance connects to. Default to the servers.
+	// The servers that the instance connects to. Default to those of the world.
 	MQTTURL, RedisURL, DatabaseURL string
 
-	// Settings are further ones, as MOTORPOOL_NAME=value. They replace those that StartInstance
-	// makes.
+	// Settings are additional ones, as MOTORPOOL_NAME=value. They override those of StartInstance.
 	Settings []string
 }
 
@@ -45,13 +44,13 @@ type Instance struct {
 // InstanceName is the default name of the nth instance.
 func InstanceName(n int) string { return fmt.Sprintf("instance %d", n) }
 
-// portAttempts is how often other ports are tried, when another program took those that were free a
-// moment ago.
+// portAttempts is how many ports StartInstance tries: another program may take a free one before
+// the instance listens.
 const portAttempts = 5
 
 // StartInstance starts the program Binary on free ports, and returns when it listens; Ready waits
-// until it can work. Limits are off and unsafe Postgres settings are allowed, unless Settings say
-// otherwise.
+// until it is ready. Limits are off and unsafe Postgres settings are allowed, unless Settings
+// override that.
 func (w *World) StartInstance(ctx context.Context, c InstanceConfig) (n *Instance, err error) {
 	if c.Name == "" {
 		c.Name = InstanceName(len(w.Running))
@@ -117,9 +116,9 @@ func (w *World) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Callers is the HTTP client of callers. It opens a connection for each call: a client that keeps
-// them repeats a request with an Idempotency-Key when its connection breaks, and the caller would
-// not know of the first attempt.
+// Callers is the HTTP client of callers. It opens a connection for each call: with keep-alive,
+// net/http repeats a request with an Idempotency-Key when its connection breaks, and the caller
+// would not notice the first attempt.
 var Callers = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Probe is the HTTP client for an instance's internal listener.
@@ -138,8 +137,8 @@ func Post(ctx context.Context, url, token string, body []byte) (*http.Request, e
 	return request, nil
 }
 
-// Call makes a request, and decodes the JSON of its answer, whatever the status. Half an answer is
-// an error.
+// Call makes a request and decodes the JSON of its response, for every status. An incomplete
+// response is an error.
 func Call(client *http.Client, request *http.Request, answer any) (status int, header http.Header, err error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -174,7 +173,7 @@ func (n *Instance) Metrics(ctx context.Context) (metrics.Values, error) {
 	return metrics.Read(ctx, Probe, n.Internal+"/metrics")
 }
 
-// BuildProgram returns the absolute path of a program, or, if none is named, of one that it builds
+// BuildProgram returns the absolute path of the named program. Without a name it builds the service
 // into dir, with build tags.
 func BuildProgram(ctx context.Context, named, dir string, race bool, tags ...string) (string, error) {
 	if named != "" {

@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// InUse is the secrets that are in use: no log may have one. The zero value has none. It is safe
+// InUse is the set of secrets in use, which no log may contain. The zero value is empty. It is safe
 // for concurrent use.
 type InUse struct {
 	mu       sync.Mutex        // guards what follows
@@ -26,10 +26,10 @@ type InUse struct {
 	tooShort []string          // names of secrets that are too short to be searched for
 }
 
-// shortestSecret is how many characters a secret has: a shorter one would be found by chance.
+// shortestSecret is the minimum length of a secret: logs contain shorter texts by chance.
 const shortestSecret = 8
 
-// Add adds a secret. An empty one is none.
+// Add adds a secret. It ignores an empty one.
 func (u *InUse) Add(name, secret string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -45,15 +45,15 @@ func (u *InUse) Add(name, secret string) {
 	}
 }
 
-// AddBytes adds a secret that is no text, in each form in which programs print bytes.
+// AddBytes adds a binary secret, in each encoding in which programs print bytes.
 func (u *InUse) AddBytes(name string, secret []byte) {
 	u.Add(name+", hexadecimal", hex.EncodeToString(secret))
 	u.Add(name+", base64", base64.RawStdEncoding.EncodeToString(secret))
 	u.Add(name+", base64url", base64.RawURLEncoding.EncodeToString(secret))
 }
 
-// AddToken adds an access token: its signature, since a token without it is good for nothing, and
-// its claims, which name a person.
+// AddToken adds an access token: its signature, without which the token is useless, and its claims,
+// which name a person.
 func (u *InUse) AddToken(name, token string) {
 	if parts := strings.Split(token, "."); len(parts) == 3 {
 		u.Add("claims of the token of "+name, parts[1])
@@ -88,8 +88,8 @@ type Leak struct {
 // String names the secret, and does not show it.
 func (l Leak) String() string { return fmt.Sprintf("%s:%d has the %s", l.File, l.Line, l.Secret) }
 
-// Search returns the first line of a log with each secret. It fails where there is nothing to
-// search for, or a secret cannot be.
+// Search returns, for each secret, the first line of a log that contains it. It fails if there is
+// no secret, or one is too short.
 func (u *InUse) Search(file string, log []byte) ([]Leak, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -147,8 +147,8 @@ func (w *World) SearchLogs() (found LogSearch, err error) {
 	return found, nil
 }
 
-// AddSigningKeys adds private keys of commands to the secrets in use. Those that are in the
-// world's file at the end need not be added.
+// AddSigningKeys adds private keys that sign commands to the secrets in use. SearchLogs adds those
+// that are in the world's file by then.
 func (w *World) AddSigningKeys(chain signing.Keychain) {
 	for _, key := range chain {
 		w.InUse.AddKeys("signing key", key.Key)

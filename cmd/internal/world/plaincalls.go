@@ -62,8 +62,9 @@ func (f *PlainFleet) Call(ctx context.Context, client *http.Client, url string, 
 	return c
 }
 
-// LockAndUnlock has every vehicle locked and unlocked alternately, each by one caller: call is
-// called with the number of the call to that vehicle, until it returns false. It returns all calls.
+// LockAndUnlock runs one caller for each vehicle, concurrently. Each calls call alternately with
+// lock and unlock, and the number of the call to that vehicle, until it returns false.
+// LockAndUnlock returns all calls.
 func (f *PlainFleet) LockAndUnlock(ctx context.Context, call func(id telematics.VehicleID, action telematics.Action, n int) (PlainCall, bool)) []PlainCall {
 	var mu sync.Mutex
 	var all []PlainCall

@@ -114,7 +114,7 @@ func (w *World) Token(actor telematics.Actor, scopes ...string) (string, error) 
 	return w.TokenAt(0, actor, scopes...)
 }
 
-// TokenAt returns an access token of an administrator at a level; 0: the highest.
+// TokenAt returns an access token of an administrator with a level; 0 means the highest.
 func (w *World) TokenAt(level auth.Level, actor telematics.Actor, scopes ...string) (string, error) {
 	token, err := app.Grant{
 		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Level: level, Scope: strings.Join(scopes, " "), Lifetime: tokenLifetime,

@@ -30,7 +30,7 @@ import (
 )
 
 // World is servers, instances and cars with one folder. Its methods are not safe for concurrent
-// use, those of its parts are.
+// use; those of its parts are.
 type World struct {
 	Secrets
 	InUse  InUse // the secrets in use, those of Secrets included
@@ -64,8 +64,8 @@ func New(dir string, log *slog.Logger) (*World, error) {
 	return w, err
 }
 
-// Run opens the secrets of a folder as New does, lets do build and use the world, and closes it.
-// Fail cancels do's context, and is then the reason of its error.
+// Run opens the secrets of a folder as New does, calls do, which builds and uses the world, and
+// closes it. Fail cancels the context of do; its reason is then part of Run's error.
 func Run(ctx context.Context, dir, binary string, log *slog.Logger, do func(context.Context, *World) error) (err error) {
 	w, err := New(dir, log)
 	if err != nil {
@@ -90,7 +90,7 @@ type Step struct {
 	Do   func(context.Context) error
 }
 
-// Build takes steps until one fails.
+// Build executes the steps in order, until one fails.
 func (w *World) Build(ctx context.Context, steps ...Step) error {
 	for _, step := range steps {
 		if err := step.Do(ctx); err != nil {
@@ -100,7 +100,7 @@ func (w *World) Build(ctx context.Context, steps ...Step) error {
 	return nil
 }
 
-// TempDir creates an empty folder that Postgres can enter, which runs as another user.
+// TempDir creates an empty folder that other users can enter: Postgres runs as one.
 func TempDir(prefix string) (string, error) {
 	dir, err := os.MkdirTemp("", prefix)
 	if err != nil {
@@ -109,7 +109,7 @@ func TempDir(prefix string) (string, error) {
 	return dir, os.Chmod(dir, 0o711)
 }
 
-// ServersConfig says how the servers differ from those of production.
+// ServersConfig configures the servers of a world.
 type ServersConfig struct {
 	Units []telematics.Unit // that may connect to Mosquitto, with UnitPassword
 	// Mosquitto has the account devstack.WatcherUser, with ServicePassword.
@@ -157,7 +157,7 @@ func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 	return nil
 }
 
-// OnClose adds a function to those that Close calls, the last one first.
+// OnClose adds a function that Close calls. Close calls the last one first.
 func (w *World) OnClose(undo func() error) { w.undo = append(w.undo, undo) }
 
 // Close ends everything in reverse order, and returns all errors. A second Close does nothing.
@@ -170,7 +170,7 @@ func (w *World) Close() error {
 	return errors.Join(failures...)
 }
 
-// Path is that of a file in the folder.
+// Path returns the path of a file in the folder.
 func (w *World) Path(name string) string { return filepath.Join(w.Dir, name) }
 
 // LogFile returns a logger that writes the output of a server or an instance to a file in the
@@ -193,7 +193,7 @@ func openLog(path string) (*slog.Logger, io.Closer, error) {
 	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lineOnly})), file, nil
 }
 
-// lineOnly leaves of a record what the process wrote.
+// lineOnly reduces a log record to the line that the process wrote.
 func lineOnly(_ []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.TimeKey, slog.LevelKey, "server":

@@ -8,8 +8,8 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// Client is a shell over MQTT, as the project's own: client/ovms_v3shell.pl. It may hear everything
-// of its vehicle, and says anything to the module.
+// Client is a shell over MQTT, like the project's own: client/ovms_v3shell.pl. It may receive all
+// messages of its vehicle, and send any to the module.
 type Client struct {
 	mqtt   paho.Client
 	prefix string
@@ -20,7 +20,7 @@ type Client struct {
 	said    []Heard
 }
 
-// Heard is what the client prints: a metric, an answer, an event or a notification.
+// Heard is a received message: a metric, an answer, an event or a notification.
 type Heard struct{ Topic, Payload string }
 
 // Dial connects a client. The topics below prefix are ovms/<user>/<vehicle id>.
@@ -38,7 +38,7 @@ func Dial(broker, user, password, vehicleID, clientID string) (*Client, error) {
 	return c, nil
 }
 
-// SetActive says whether the client is in use: the module then reports more often, for two
+// SetActive publishes whether the client is in use: if so, the module reports more often, for two
 // minutes. The project's shell repeats it each minute.
 func (c *Client) SetActive(active bool) {
 	payload := "0"

@@ -1,7 +1,7 @@
-// Package firmware is a second opinion on OVMS v3: a module and a client's shell, written from the
-// firmware's source alone, and a recorder of what a module says. Tests hold the codec and the
-// simulated module against it. It imports nothing of ours, and nothing but tests imports it: who
-// repairs one side must not repair the other with the same thought.
+// Package firmware is an independent implementation of OVMS v3: a module and a client's shell,
+// written from the firmware's source alone, and a recorder of a module's messages. Tests compare
+// the codec and the simulated module with it. It imports no package of this project, and only tests
+// import it: an error must not be repeated, or corrected, on both sides in the same way.
 //
 // Where a comment names a file, it is below vehicle/OVMS.V3 of
 // github.com/openvehicles/Open-Vehicle-Monitoring-System-3 at commit 1aa1daff19c5 (22 August 2026);

@@ -40,7 +40,7 @@ const (
 	perCall        = 100 // metrics of a transmission of all in one second
 )
 
-// Module is an OVMS module with firmware 3. Run is its only task: everything else is handed to it.
+// Module is an OVMS module with firmware 3. Run executes the calls of all other methods, in order.
 type Module struct {
 	config Config
 	prefix string
@@ -76,8 +76,8 @@ func New(c Config) *Module {
 	return &Module{config: c, prefix: "ovms/" + c.User + "/" + c.VehicleID + "/", tasks: make(chan func(), 1024), clients: map[string]int{}, retryAt: stableWait}
 }
 
-// Run is the module with power. Without it the connection ends as the firmware ends every one:
-// without a word, so that the broker publishes the last will (server, Disconnect).
+// Run runs the module until ctx ends. Then the connection ends without DISCONNECT, as the firmware
+// ends every one, so that the broker publishes the last will (server, Disconnect).
 func (m *Module) Run(ctx context.Context) {
 	defer m.hangUp()
 	second := time.NewTicker(m.config.Second)

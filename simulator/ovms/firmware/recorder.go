@@ -10,8 +10,8 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// Recorder stands between a module and its broker, and keeps what passes. Only there retain flags
-// and QoS are visible as they were sent.
+// Recorder is a proxy between a module and its broker that keeps all packets: only there, retain
+// flags and QoS are visible as they were sent.
 type Recorder struct {
 	listener net.Listener
 	broker   string

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	maxBody    = 64 << 10 // an answer without details has one
+	maxBody    = 64 << 10 // bytes; an answer without details has about 1 KiB
 	maxAddress = 1000     // bytes
 	building   = "18"     // the API's zoom at which an address has a house number
 	askWithin  = 10 * time.Second
 	idleFor    = 30 * time.Second // until an unused connection is closed
 
-	// blockedFor is how long a server is left alone that wants nothing from us.
+	// blockedFor is the pause after 401 or 403 without Retry-After.
 	blockedFor = time.Hour
 )
 
-// Config says whom to ask, and who asks. URL is required.
+// Config identifies the server and the client. URL is required.
 type Config struct {
-	// URL is the server's, up to /reverse. A query, such as a key, is sent along.
+	// URL is the server's, without /reverse. Its query, such as a key, is part of each request.
 	URL string
-	// Contact is where the server's operator reaches ours: an e-mail address or a URL. Defaults to
-	// none.
+	// Contact is the e-mail address or URL of Motorpool's operator, for the server's operator.
+	// Defaults to none.
 	Contact string
 	// Version is the program's. Defaults to "dev".
 	Version string
@@ -42,14 +42,14 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Client asks one server. It is safe for concurrent use.
+// Client queries one server. It is safe for concurrent use.
 type Client struct {
 	reverse url.URL
 	agent   string
 	http    *http.Client
 }
 
-// New returns a client that touches nothing until it is asked.
+// New returns a client. It does no I/O. It fails for a URL or a contact that is not valid.
 func New(config Config) (*Client, error) {
 	base, err := url.Parse(config.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -69,21 +69,22 @@ func New(config Config) (*Client, error) {
 		reverse: *base.JoinPath("reverse"), agent: agent,
 		http: &http.Client{
 			Transport: transport, Timeout: cmp.Or(config.Timeout, askWithin),
-			// Positions go where the operator said, and nowhere else.
+			// Positions are sent to the configured server only.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
 func unprintable(r rune) bool {
-	return r > unicode.MaxASCII || !unicode.IsPrint(r) || r == '(' || r == ')' // which enclose it
+	return r > unicode.MaxASCII || !unicode.IsPrint(r) || r == '(' || r == ')' // these enclose it
 }
 
 // Close closes the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Address returns the address of a position, or "" where the server knows none. An error
-// is an *Unavailable; it tells neither the position nor the address of the server.
+// Address returns the address of a position, or "" if the server knows none. It blocks for
+// Config.Timeout at most. An error is an *Unavailable; its text contains neither the position
+// nor the URL of the server.
 func (c *Client) Address(ctx context.Context, p telematics.Position) (string, error) {
 	ask := c.reverse
 	query := ask.Query()
@@ -111,8 +112,8 @@ func (c *Client) Address(ctx context.Context, p telematics.Position) (string, er
 	return read(response, body)
 }
 
-// read tells an answer from what is none. "Unable to geocode" comes with 200 from
-// Nominatim itself, and with 404 from others that speak its API.
+// read returns the address in a response, or why there is none. "Unable to geocode" comes with
+// 200 from Nominatim itself, and with 404 from other servers with its API.
 func read(response *http.Response, body []byte) (string, error) {
 	status := response.StatusCode
 	var answer struct {
@@ -121,7 +122,7 @@ func read(response *http.Response, body []byte) (string, error) {
 	}
 	err := json.Unmarshal(body, &answer)
 	var said string
-	_ = json.Unmarshal(answer.Error, &said) // a text, or an object that is no answer
+	_ = json.Unmarshal(answer.Error, &said) // a text; or an object, which is handled below
 	switch {
 	case len(body) > maxBody:
 		return "", &Unavailable{Status: status, Cause: errors.New("the answer is too long")}
@@ -141,7 +142,7 @@ func read(response *http.Response, body []byte) (string, error) {
 	return address, nil
 }
 
-// retryAfter reads the header of that name (RFC 9110 §10.2.3): seconds, or a date.
+// retryAfter reads the Retry-After header (RFC 9110 §10.2.3): seconds, or a date.
 func retryAfter(response *http.Response) time.Duration {
 	said := response.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(said, 10, 31); err == nil {
@@ -157,7 +158,7 @@ func retryAfter(response *http.Response) time.Duration {
 	return 0
 }
 
-// withoutURL leaves out the URL, which holds where a vehicle is, and maybe a key.
+// withoutURL removes the URL from an error: it contains a vehicle's position, and maybe a key.
 func withoutURL(err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		return wrapped.Err
@@ -165,11 +166,11 @@ func withoutURL(err error) error {
 	return err
 }
 
-// Unavailable says that the server could not, or would not, tell.
+// Unavailable is the error of a request that the server did not answer, or refused.
 type Unavailable struct {
 	Status int           // of HTTP; 0: there was no answer
-	After  time.Duration // how long it wants to be left alone; 0: it did not say
-	Cause  error         // nil: the status says it
+	After  time.Duration // how long to send no request; 0: the server set no time
+	Cause  error         // nil: the status is the reason
 }
 
 func (u *Unavailable) Error() string {
@@ -184,5 +185,5 @@ func (u *Unavailable) Error() string {
 
 func (u *Unavailable) Unwrap() error { return u.Cause }
 
-// RetryAfter returns how long the server wants to be left alone.
+// RetryAfter returns how long to send no request, as the server demands; 0: no time set.
 func (u *Unavailable) RetryAfter() time.Duration { return u.After }
