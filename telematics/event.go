@@ -1,7 +1,9 @@
 package telematics
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -112,7 +114,16 @@ func SameValue(a, b any) bool {
 	case time.Time:
 		b, ok := b.(time.Time)
 		return ok && a.Equal(b)
-	default: // lists and objects
+	case []string:
+		b, ok := b.([]string)
+		return ok && slices.Equal(a, b)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, SameValue)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, SameValue)
+	default: // of no field
 		return reflect.DeepEqual(a, b)
 	}
 }

@@ -101,3 +101,26 @@ func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
 		t.Error("a new position is not in the event")
 	}
 }
+
+func TestSameValue_ListsAndObjects(t *testing.T) {
+	object := func(speed float64) map[string]any {
+		return map[string]any{"a": []any{1.0, "x", nil, map[string]any{"speed": speed}}, "b": true}
+	}
+	for name, c := range map[string]struct {
+		a, b any
+		same bool
+	}{
+		"lists":              {[]string{"P0420", "P0171"}, []string{"P0420", "P0171"}, true},
+		"lists in turn":      {[]string{"P0420", "P0171"}, []string{"P0171", "P0420"}, false},
+		"a list and none":    {[]string{}, nil, false},
+		"objects":            {object(1), object(1), true},
+		"deep in an object":  {object(1), object(2), false},
+		"a member less":      {object(1), map[string]any{"b": true}, false},
+		"a member of null":   {map[string]any{"a": nil}, map[string]any{"b": nil}, false},
+		"of different types": {map[string]any{}, []string{}, false},
+	} {
+		if SameValue(c.a, c.b) != c.same || SameValue(c.b, c.a) != c.same {
+			t.Errorf("%s: want %t", name, c.same)
+		}
+	}
+}
