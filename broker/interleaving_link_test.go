@@ -162,7 +162,7 @@ func (l *link) claim(ctx context.Context, c telematics.Command) (delivery.Claim,
 }
 
 func (l *link) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "Made", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.KeyResult], error) {
+	result, err := call(ctx, l, &l.postgres, "FindByKey", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.KeyResult], error) {
 		made, found, err := l.memory.FindByKey(ctx, k)
 		return maybe[delivery.KeyResult]{made, found}, err
 	})

@@ -199,9 +199,9 @@ func (c *call) readKey(wrong *contract.FieldErrors) {
 	request.Sum(c.key.Fingerprint[:0])
 }
 
-// made returns the result of an earlier request with the call's idempotency key, if there is one.
-// It queries the store only once per call.
-func (c *call) made(ctx context.Context, record Bulks) (delivery.KeyResult, bool, error) {
+// lookUpKey returns the result of an earlier request with the call's idempotency key, if there is
+// one. It queries the store only once per call.
+func (c *call) lookUpKey(ctx context.Context, record Bulks) (delivery.KeyResult, bool, error) {
 	if c.key == nil {
 		return delivery.KeyResult{}, false, nil
 	}

@@ -144,7 +144,7 @@ func (k clientControl) mayControl(c *call, d rental.BookingDetails, a telematics
 // it cannot be read. The controller cannot decide this: it would execute the command if the key
 // expired meanwhile.
 func (k clientControl) ordered(c *call) (telematics.Command, bool) {
-	made, found, err := c.made(c.ctx(), k.bulks)
+	made, found, err := c.lookUpKey(c.ctx(), k.bulks)
 	if err != nil || !found || made.Fingerprint != c.key.Fingerprint {
 		return telematics.Command{}, false
 	}

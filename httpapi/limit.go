@@ -178,7 +178,7 @@ func (l *limits) repeats(ctx context.Context, c *call) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	_, found, err := c.made(ctx, l.bulks)
+	_, found, err := c.lookUpKey(ctx, l.bulks)
 	return found && err == nil
 }
 

@@ -26,31 +26,31 @@ func (r CommandRecord) keyed(k *telematics.IdempotencyKey) telematics.Command {
 	return c
 }
 
-func (r CommandRecord) made(t *testing.T, k *telematics.IdempotencyKey) (delivery.KeyResult, bool) {
+func (r CommandRecord) findByKey(t *testing.T, k *telematics.IdempotencyKey) (delivery.KeyResult, bool) {
 	t.Helper()
 	made, found, err := r.There.FindByKey(t.Context(), *k)
 	if err != nil {
-		t.Fatalf("Made: %v", err)
+		t.Fatalf("FindByKey: %v", err)
 	}
 	return made, found
 }
 
 func keyNamesItsCommand(t *testing.T, r CommandRecord) {
 	k := NewKey()
-	if _, found := r.made(t, k); found {
+	if _, found := r.findByKey(t, k); found {
 		t.Fatal("a new key has made something")
 	}
 	c := r.claim(t, r.keyed(k))
-	made, found := r.made(t, k)
+	made, found := r.findByKey(t, k)
 	if !found || made.Command.ID != c.ID || made.Command.State != telematics.Accepted || made.Fingerprint != k.Fingerprint {
-		t.Errorf("Made = %+v, %v", made, found)
+		t.Errorf("FindByKey = %+v, %v", made, found)
 	}
 	r.settle(t, settlement(c, telematics.Unknown))
-	if made, found := r.made(t, k); !found || made.Command.State != telematics.Unknown {
+	if made, found := r.findByKey(t, k); !found || made.Command.State != telematics.Unknown {
 		t.Errorf("of an unknown command: %+v, %v; want it as it is now", made, found)
 	}
 	r.settle(t, settlement(c, telematics.Succeeded))
-	if made, found := r.made(t, k); !found || made.Command.State != telematics.Succeeded {
+	if made, found := r.findByKey(t, k); !found || made.Command.State != telematics.Succeeded {
 		t.Errorf("of a command that was executed late: %+v, %v", made, found)
 	}
 }
@@ -64,7 +64,7 @@ func keyMakesOneCommand(t *testing.T, r CommandRecord) {
 			t.Fatalf("Claim = %+v, %v; want the key to be taken", claim, err)
 		}
 	}
-	if made, _ := r.made(t, k); made.Command.ID != first.ID {
+	if made, _ := r.findByKey(t, k); made.Command.ID != first.ID {
 		t.Errorf("the key names %s, want the first command", made.Command.ID)
 	}
 }
@@ -76,7 +76,7 @@ func keyOfAnotherCallerIsAnotherKey(t *testing.T, r CommandRecord) {
 		{Agency: 2, Subject: k.Subject, Key: k.Key}, {Agency: k.Agency, Subject: "admin-8", Key: k.Key},
 		{Agency: k.Agency, Subject: k.Subject, Key: k.Key + "x"}, {Subject: k.Subject, Key: k.Key},
 	} {
-		if made, found := r.made(t, &other); found {
+		if made, found := r.findByKey(t, &other); found {
 			t.Errorf("%+v has made %+v", other, made)
 		}
 		r.claim(t, r.keyed(&other))
@@ -87,7 +87,7 @@ func refusalFreesItsKey(t *testing.T, r CommandRecord) {
 	for _, state := range []telematics.State{telematics.Rejected, telematics.Expired} {
 		k := NewKey()
 		r.settle(t, settlement(r.claim(t, r.keyed(k)), state))
-		if made, found := r.made(t, k); found {
+		if made, found := r.findByKey(t, k); found {
 			t.Errorf("%s: the key still names %+v", state, made)
 		}
 		r.claim(t, r.keyed(k))
@@ -95,7 +95,7 @@ func refusalFreesItsKey(t *testing.T, r CommandRecord) {
 	for _, state := range []telematics.State{telematics.Failed, telematics.Unknown, telematics.Succeeded} {
 		k := NewKey()
 		r.settle(t, settlement(r.claim(t, r.keyed(k)), state))
-		if _, found := r.made(t, k); !found {
+		if _, found := r.findByKey(t, k); !found {
 			t.Errorf("%s: the key is free, though something may have happened", state)
 		}
 	}
@@ -109,7 +109,7 @@ func takenLaneLeavesTheKeyFree(t *testing.T, r CommandRecord) {
 	if claim, err := r.Here.Claim(t.Context(), &c, nil); err != nil || claim.Occupant == nil {
 		t.Fatalf("Claim = %+v, %v; want an occupant", claim, err)
 	}
-	if made, found := r.made(t, k); found {
+	if made, found := r.findByKey(t, k); found {
 		t.Errorf("a command that was never made holds its key: %+v", made)
 	}
 }

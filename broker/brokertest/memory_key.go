@@ -38,7 +38,7 @@ func (m *Memory) use(k telematics.IdempotencyKey) (telematics.Command, bool) {
 
 // FindByKey implements broker.Commands.
 func (m *Memory) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
-	if err := m.enter(ctx, "Made"); err != nil {
+	if err := m.enter(ctx, "FindByKey"); err != nil {
 		return delivery.KeyResult{}, false, err
 	}
 	defer m.mu.Unlock()

@@ -127,7 +127,7 @@ func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
 				r.Fleet.Change(twin.ID, change.Change)
 			}
 			r.wantStale(t, c)
-			if made, found := r.made(t, k); found {
+			if made, found := r.findByKey(t, k); found {
 				t.Errorf("the key holds %+v", made)
 			}
 			if change.Change == nil {

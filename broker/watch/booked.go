@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-// followBookings watches the units of running bookings while it is this instance's turn.
+// followBookings watches the units of running bookings while this instance holds the lease.
 func (w *Watches) followBookings(ctx context.Context) {
 	protocols := w.Dialects.WatchableNames()
 	if w.Booked == nil || len(protocols) == 0 {
@@ -30,7 +30,7 @@ func (w *Watches) followBookings(ctx context.Context) {
 func (w *Watches) readBookings(ctx context.Context, round int) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	mine, err := w.Turn(ctx)
+	mine, err := w.TryLease(ctx)
 	var vehicles []telematics.Vehicle
 	if err == nil && mine {
 		vehicles, err = w.Booked(ctx, w.Dialects.WatchableNames())

@@ -27,8 +27,7 @@ const (
 	readEvery = 15 * time.Second
 	// readTimeout bounds one of these reads.
 	readTimeout = 10 * time.Second
-	// TurnFor is how long an instance has the turn to watch for bookings after it requested it.
-	// Below readEvery plus a read: the turn is lost in between. Double: a dead instance is replaced
-	// later.
-	TurnFor = 45 * time.Second
+	// LeaseFor is how long the lease for watching bookings lasts. Below readEvery plus a read: it
+	// is lost in between. Double: a dead instance is replaced later.
+	LeaseFor = 45 * time.Second
 )

@@ -6,7 +6,7 @@
 //
 //   - An instance renews and ends its own watches alone, so none ends another's.
 //   - What an instance watches ends by itself where the instance dies.
-//   - Streams are watched by the instance that serves them. One instance at a time has the turn to
+//   - Streams are watched by the instance that serves them. One instance at a time has the lease to
 //     watch for bookings. Two at the same time do no harm.
 package watch
 
@@ -34,9 +34,10 @@ type Config struct {
 	// Booked returns the vehicles with a running booking whose units speak one of the protocols,
 	// with their units and protocols; other fields are not used. Nil: bookings are not watched.
 	Booked func(context.Context, []telematics.Protocol) ([]telematics.Vehicle, error)
-	// Turn reports whether this instance watches for bookings, for TurnFor. Defaults to always.
-	Turn   func(context.Context) (bool, error)
-	Logger *slog.Logger // Defaults to slog.Default().
+	// TryLease takes or extends the lease for watching bookings, for LeaseFor, and reports whether
+	// this instance holds it. Defaults to true.
+	TryLease func(context.Context) (bool, error)
+	Logger   *slog.Logger // Defaults to slog.Default().
 }
 
 // Watches are the watched units of an instance. It is safe for concurrent use.
@@ -63,8 +64,8 @@ type watched struct {
 // New assembles watches. Nothing is published before Run.
 func New(c Config) *Watches {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	if c.Turn == nil {
-		c.Turn = func(context.Context) (bool, error) { return true, nil }
+	if c.TryLease == nil {
+		c.TryLease = func(context.Context) (bool, error) { return true, nil }
 	}
 	return &Watches{Config: c, wake: make(chan struct{}, 1), units: map[telematics.Unit]*watched{}}
 }

@@ -115,7 +115,7 @@ func (w *world) want(n int, unit telematics.Unit, when string) {
 func (w *world) instance(name string, turn bool) (watches *Watches, stop func()) {
 	watches = New(Config{
 		Dialects: telematics.Dialects{v1.Dialect{}, ovms.Dialect{}}, Publish: w.deliver, Watcher: name, Booked: w.read,
-		Turn: func(context.Context) (bool, error) { return turn, nil },
+		TryLease: func(context.Context) (bool, error) { return turn, nil },
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var running sync.WaitGroup

@@ -117,7 +117,7 @@ func (l *Listener) forget(c *connection) *connection {
 	if !c.gone {
 		c.gone = true
 		l.open--
-		l.removeUnproven(c)
+		l.removeUnauthenticated(c)
 		l.releaseShare(c)
 	}
 	return c
@@ -133,7 +133,7 @@ func (l *Listener) releaseShare(c *connection) {
 	}
 }
 
-func (l *Listener) removeUnproven(c *connection) {
+func (l *Listener) removeUnauthenticated(c *connection) {
 	if c.place != nil {
 		l.unauthenticated.Remove(c.place)
 		c.place = nil
@@ -178,7 +178,7 @@ func (c *connection) markAuthenticated(actor telematics.Actor) {
 	l.authenticated[actor]++
 	c.actor = actor
 	c.authenticated.Store(true)
-	l.removeUnproven(c)
+	l.removeUnauthenticated(c)
 }
 
 func (c *connection) Read(p []byte) (int, error) {

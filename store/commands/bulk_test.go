@@ -116,7 +116,7 @@ func TestAKeyStandsForABulkOrACommand(t *testing.T) {
 	}
 	made, found, err := p.FindByKey(t.Context(), *b.Key)
 	if err != nil || !found || made.Bulk != b.ID || made.Command.ID != telematics.NoCommand || made.Fingerprint != b.Key.Fingerprint {
-		t.Errorf("Made = %+v, %v, %v", made, found, err)
+		t.Errorf("FindByKey = %+v, %v, %v", made, found, err)
 	}
 }
 

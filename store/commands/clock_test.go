@@ -76,7 +76,7 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	exec(`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`, bulk)
 
 	if made, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || !found || made.Command.ID != c.ID {
-		t.Errorf("Made = %+v, %v, %v; want the first command", made, found, err)
+		t.Errorf("FindByKey = %+v, %v, %v; want the first command", made, found, err)
 	}
 	for _, what := range []struct {
 		name, rows string
@@ -111,6 +111,6 @@ func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
 	if _, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || found {
-		t.Errorf("Made = %v, %v; the key is outdated by Postgres's clock", found, err)
+		t.Errorf("FindByKey = %v, %v; the key is outdated by Postgres's clock", found, err)
 	}
 }

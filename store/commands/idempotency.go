@@ -42,11 +42,11 @@ func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
 // state. It finds none where the command was not executed and never will be, or after
 // telematics.KeptFor.
 func (s *Store) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
-	made, found, err := s.made(ctx, k)
+	made, found, err := s.selectByKey(ctx, k)
 	return made, found, unavailable.Wrap("look for an idempotency key", err)
 }
 
-func (s *Store) made(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
+func (s *Store) selectByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	if !pg.Searchable(k.Subject, k.Key) {
 		return delivery.KeyResult{}, false, nil
 	}

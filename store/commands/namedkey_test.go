@@ -40,7 +40,7 @@ func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
 		}
 		made, found, err := p.FindByKey(t.Context(), *command.Key)
 		if err != nil || !found || made.Fingerprint == command.Key.Fingerprint || made.Command.ID != telematics.NoCommand {
-			t.Errorf("Made = %+v, %v, %v", made, found, err)
+			t.Errorf("FindByKey = %+v, %v, %v", made, found, err)
 		}
 	}
 	command := brokertest.NewCommand(vehicle, telematics.Lock)

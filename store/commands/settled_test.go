@@ -121,7 +121,7 @@ func TestMoveSettled_MovesWhatIsOldAndSettled(t *testing.T) {
 		}
 	}
 	if made, found, err := p.FindByKey(t.Context(), *key); err != nil || !found || made.Command.ID != keyed.ID {
-		t.Errorf("Made = %+v, %v, %v", made, found, err)
+		t.Errorf("FindByKey = %+v, %v, %v", made, found, err)
 	}
 }
 

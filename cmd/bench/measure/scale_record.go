@@ -86,11 +86,14 @@ func (r reader) start(m meters) (used func() (map[string]Usage, error), err erro
 	end, err := m.start()
 	return func() (map[string]Usage, error) {
 		all, err := end()
+		if err != nil {
+			return nil, err
+		}
 		p := all["postgres"]
 		p.CPU -= all[readerName].CPU
 		all["postgres"] = p
 		delete(all, readerName)
-		return all, err
+		return all, nil
 	}, err
 }
 

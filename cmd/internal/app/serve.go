@@ -122,8 +122,8 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	watches := watch.New(watch.Config{
 		Dialects: dialects.Spoken, Publish: mqtt.Publish, Watcher: "motorpool-" + commandBroker.Instance, Booked: rentals.Bookings{DB: postgres}.Running,
-		Turn: func(ctx context.Context) (bool, error) {
-			return cache.TryLease(ctx, "watch", commandBroker.Instance, watch.TurnFor)
+		TryLease: func(ctx context.Context) (bool, error) {
+			return cache.TryLease(ctx, "watch", commandBroker.Instance, watch.LeaseFor)
 		},
 		Logger: log,
 	})
