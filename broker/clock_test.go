@@ -64,7 +64,7 @@ func TestSend_WrongClockPublishesNothing(t *testing.T) {
 	}
 }
 
-// Results must reach the record, also where that was unavailable at first.
+// Results must be stored, also where the database was unavailable at first.
 func TestSend_WrongClockKeepsItsFindingsForTheRecord(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@
 //
 //   - Written before sent: Claim returns before Publish is called [LAW-1].
 //   - The waiter exists before the message is published [LAW-2].
-//   - A settled command is what the record says, by the lifecycle table [LAW-3].
+//   - A settled command is what its row says, by the lifecycle table [LAW-3].
 //   - Nothing is published that could run late: not retained, and not within half a
 //     second of its expiry [LAW-4].
 //   - A callback of the MQTT client hands over to a bounded queue and returns; overflow is

@@ -72,7 +72,7 @@ func (t *eventPublisher) sent(c *telematics.Command, at time.Time) {
 }
 
 // start begins to append queued events to the log, and returns a function that stops that. The
-// function blocks until the events queued by then are appended, or dropped after a step.
+// function blocks until the events queued by then are appended or dropped, for three steps at most.
 func (t *eventPublisher) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -140,7 +140,7 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 		}
 		events = missing
 		if gap || ctx.Err() != nil || time.Now().After(giveUp) {
-			// With a gap, the log was unavailable before: no further attempt.
+			// With a gap, the log was unavailable or too slow before: no further attempt.
 			dropped := withoutResets(missing)
 			if dropped > 0 {
 				t.logger.Warn("events dropped, subscribers get a reset", "count", dropped, "err", err)
@@ -186,8 +186,8 @@ func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) ([]
 	return t.log.Publish(ctx, events)
 }
 
-// publishingCommands publishes an event for each settlement that the store accepts. Broker.claim
-// and Broker.publish publish the earlier events of a command.
+// publishingCommands publishes an event for each settlement that the store accepts. Broker.claim,
+// Broker.publish and Broker.markReceived publish the earlier events of a command.
 type publishingCommands struct {
 	Commands
 	events *eventPublisher

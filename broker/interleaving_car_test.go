@@ -89,7 +89,7 @@ func (m *motorcar) begin(j *job) {
 	}
 	life := m.life
 	m.calls.Go(func() {
-		time.Sleep(m.dice.within(0, 200*time.Millisecond)) // stored before anything moves
+		time.Sleep(m.dice.within(0, 200*time.Millisecond)) // it stores the command first
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.life != life {

@@ -98,9 +98,9 @@ func (b *Broker) lookUpKey(ctx context.Context, key telematics.IdempotencyKey) (
 	return &delivery.KeyLookup{Result: made, Found: found}, err
 }
 
-// checkPreconditions refuses all actions while the clock is wrong, or where the unit or the MQTT
-// broker is offline, and an action that an operator has halted, the vehicle does not support, or
-// recent telemetry forbids.
+// checkPreconditions refuses all actions while the clock is wrong, an operator has halted the
+// agency, the halts cannot be read, the unit is offline or the MQTT broker unavailable; and an
+// action that the vehicle does not support, or that recent telemetry forbids.
 func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, action telematics.Action, now time.Time) *telematics.Error {
 	if wrong := b.clock.err(); wrong != nil {
 		return telematics.Unavailable(theExactTime, wrong)

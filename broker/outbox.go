@@ -150,7 +150,8 @@ func (b *Broker) logLost(entry telematics.Activity, err error) {
 }
 
 // Record adds an entry to the audit log, and blocks for one step at most. An entry that is not
-// stored is retried for entryRetryFor, and then logged as lost.
+// stored is retried for entryRetryFor, and then logged as lost; immediately, where the outbox is
+// full.
 func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -172,8 +173,9 @@ func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
 		"code", entry.Code, "request_id", entry.RequestID)
 }
 
-// storeProgress queues the progress of a command to be stored. Only readers of the command depend
-// on it. Progress that is not stored is stored after the next publication.
+// storeProgress queues the progress of a command to be stored. Readers of the command depend on it,
+// and instances that settle or conclude it in place of its owner: without the time at which it was
+// sent, no report confirms it. Progress that is not stored is stored after the next publication.
 func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
 	if p := w.progress(); p.Attempts > 0 || !p.ReceivedAt.IsZero() {
 		b.outbox.progress.add(ctx, delivery.Note{Command: w.command.ID, Progress: p})

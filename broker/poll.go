@@ -15,7 +15,8 @@ func dueWaiters(waiting, from, to int) int {
 	return most*to/pollParts - most*from/pollParts
 }
 
-// hint notes that a command may have been settled. It queues that, and does not block.
+// hint notes that a command may have changed: its unit has received it, or it was settled. It
+// queues that, and does not block.
 func (b *Broker) hint(id telematics.CommandID) {
 	select {
 	case b.hints <- id:

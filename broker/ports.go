@@ -88,7 +88,8 @@ type Clock interface {
 	Time(context.Context) (time.Time, error)
 }
 
-// AuditLog adds audit log entries that belong to no command's row.
+// AuditLog adds the audit log entries that no settlement adds, such as those of refusals and of
+// repeated orders.
 type AuditLog interface {
 	Add(context.Context, telematics.Activity) error
 }
@@ -116,7 +117,7 @@ type PendingTable interface {
 // Unrecorded stores answers to commands that are not in the database.
 type Unrecorded interface {
 	// StoreUnrecorded stores an answer whose command is not in the database, once, with its audit
-	// log entry, and returns whether it did.
+	// log entry. It returns whether the command is missing, and whether the answer was stored.
 	StoreUnrecorded(context.Context, delivery.Unrecorded) (delivery.UnrecordedResult, error)
 }
 

@@ -93,8 +93,8 @@ func TestRetransmission_LaterToUnitsThatAreUsuallySlow(t *testing.T) {
 	})
 }
 
-// The first answer counts, and once: however often it is repeated, by any unit, and before any
-// other.
+// The first answer counts, and once: however often it is repeated, by any unit, and whatever
+// answers follow.
 func TestRoundTrip_OnlyTheFirstAnswerOfACommandIsMeasured(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.hears(14, 4*time.Second, 10) // 1.02^14 is 1.32

@@ -69,7 +69,7 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 	b.started.Go(func() {
 		defer span.End()
 		b.dispatch(ctx, w)
-		settled, err := b.await(ctx, w) // the record has the result
+		settled, err := b.await(ctx, w) // the row has the result
 		describe(span, order, settled, err)
 	})
 	return receipt, nil

@@ -27,7 +27,7 @@ type waiter struct {
 	span    tracing.Span // of the command, while it is in flight
 
 	// Of the goroutine that sends the command.
-	added    func(context.Context) error // waits for the pending entry; nil: was called
+	added    func(context.Context) error // waits for the pending entry; nil: it was called
 	message  *telematics.Transmission
 	timers   timers
 	received bool // the unit has it, so it is retransmitted less often

@@ -145,9 +145,9 @@ func (l *limits) second(c *call, g gate) limit {
 	return limit{}
 }
 
-// readsFirst reports whether to read first whether a vehicle's limit applies, so that one round
-// trip counts both limits. It is false for an actor that exceeds its limit: each request of a flood
-// then costs one round trip to Redis, and no reads from the store.
+// readsFirst reports whether the reads that decide about the vehicle's limit precede the count, so
+// that one round trip counts both limits. It is false for an actor that exceeds its limit: each
+// request of a flood then costs one round trip to Redis, and no reads from the store.
 func (l *limits) readsFirst(actor telematics.Actor, second limit) bool {
 	return second.vehicle != 0 && l.reads.take(actor, l.now(), l.of(actor))
 }
@@ -252,8 +252,8 @@ type actorBound struct {
 	next map[telematics.Actor]time.Time // when the actor has its whole bound again
 }
 
-// take counts one more, and reports whether the actor may do it. Unused allowance accumulates, up
-// to that of a minute. A perMinute of zero allows any number.
+// take reports whether the actor may do it once more, and counts only what it allows. Unused
+// allowance accumulates, up to that of a minute. A perMinute of zero allows any number.
 func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) bool {
 	if perMinute == 0 {
 		return true

@@ -45,9 +45,9 @@ var ServiceACL string
 // ServiceUser is the account in ServiceACL.
 const ServiceUser = "motorpool"
 
-// The broker hashes on its only thread, on every connect. A unit's password has 144 random bits or
-// more, which no dictionary contains, so more iterations would gain nothing and slow down a fleet's
-// reconnection. It is also mosquitto_passwd's default.
+// iterations is low, since the broker hashes on its only thread, on every connect. A unit's
+// password has 144 random bits or more, which no dictionary contains, so more iterations would gain
+// nothing and slow down a fleet's reconnection. It is also mosquitto_passwd's default.
 const iterations = 101
 
 const (

@@ -17,7 +17,8 @@ const (
 // Control returns why the client may not order a control action on the booking's vehicle; nil: it
 // may. Locking is allowed while the booking is active, so that a vehicle never has to stay
 // unlocked. Other actions also need a booking that is not overdue by more than the agency's grace,
-// and no owed payment for the rental; a fee does not count, since it can be disputed.
+// and no payment that is owed or waits for the card's owner; a fee does not count, since it can be
+// disputed.
 func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {

@@ -45,8 +45,8 @@ type Payment struct {
 //   - failed: a charge was refused and is owed, even if it will be retried automatically.
 //   - authorized: the deposit is held, and the charge of the start is the only open one.
 //   - not_charged: the booking was cancelled, and nothing was ever charged.
-//   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is not
-//     executed yet, or may have been. A requested capture is open, too.
+//   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is still
+//     to be executed, or its result is unknown. A requested capture is open, too.
 //   - refunded: the whole amount taken was refunded.
 //   - partially_refunded: a part of it was refunded.
 //   - paid.

@@ -72,8 +72,8 @@ type Ledger interface {
 	// lease has expired.
 	TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]Job, error)
 	// WriteCharge stores an intermediate result, and renews the lease for its initial length. It
-	// returns false if the lease was lost, or the charge has changed: then nothing was written, and
-	// the worker must do nothing more.
+	// returns false if the lease was lost, or the charge has changed: then the result was not
+	// stored, and the worker must do nothing more. A changed charge is due again immediately.
 	WriteCharge(ctx context.Context, job Job, r Result) (bool, error)
 	// SettleCharge stores the result, and ends the lease. It returns false if the lease was lost:
 	// then nothing was written.

@@ -215,8 +215,8 @@ func (r SignedRequest) mac(secret []byte, at time.Time, nonce string) []byte {
 	return h.Sum(nil)
 }
 
-// Verify reports whether the signature was made for the request with the secret. It takes constant
-// time.
+// Verify reports whether the signature was made for the request with the secret. Its time does not
+// depend on which bytes differ.
 func (s Signature) Verify(secret []byte, r SignedRequest) bool {
 	want := r.mac(secret, s.At, s.Nonce)
 	fits := false

@@ -69,7 +69,7 @@ func damaged(message []byte) ([]byte, bool) {
 }
 
 // settle draws the conditions anew after the faults have changed. Messages in transit keep their
-// delay; later reports do not have it.
+// delay; later reports have the new one.
 func (a *air) settle() { a.trip = a.latency(a.rng) + a.faults.Delay }
 
 func (a *air) drops(message []byte) bool {

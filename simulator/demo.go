@@ -8,7 +8,7 @@ import (
 
 var munich = Point{48.1374, 11.5755}
 
-// The ring road around the old town of Munich, clockwise.
+// altstadtring is the ring road around the old town of Munich, clockwise.
 var altstadtring = []Point{
 	{48.1392, 11.5660}, {48.1419, 11.5697}, {48.1427, 11.5775}, {48.1407, 11.5834},
 	{48.1362, 11.5843}, {48.1330, 11.5800}, {48.1319, 11.5717}, {48.1345, 11.5664},

@@ -73,8 +73,8 @@ func (f Field) Section() string {
 // reported in another field.
 func (f Field) IsRaw() bool { return f == RawCharging || f == RawDTCs }
 
-// The table of fields. Ranges are those of the physical quantity, or of the standard
-// named next to it; a value outside is a fault of the sender [TEL-4].
+// fields has the parser of each field. Ranges are those of the physical quantity, or of the
+// standard named next to it; a value outside is a fault of the sender [TEL-4].
 var fields = map[Field]parser{
 	Latitude:   number(-90, 90),
 	Longitude:  number(-180, 180),

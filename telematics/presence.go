@@ -65,7 +65,7 @@ const (
 // Reported returns the contact after a report.
 func (c Contact) Reported(at time.Time) Contact { return c.ReportedTimes(1, at) }
 
-// ReportedTimes returns the contact after n reports, the last of which arrived at at.
+// ReportedTimes returns the contact after n reports, the last of which arrived at the time at.
 func (c Contact) ReportedTimes(n int, at time.Time) Contact {
 	if n < 1 {
 		return c.Heard(at)
@@ -98,7 +98,7 @@ func (c Contact) RetryAfter(now time.Time) time.Duration {
 	return min(max(left, soonestLook), latestLook)
 }
 
-// Heard returns the contact after a message that the unit sent at at.
+// Heard returns the contact of a unit that was active at the time at. LastSeen never goes back.
 func (c Contact) Heard(at time.Time) Contact {
 	if at.After(c.LastSeen) {
 		c.LastSeen = at

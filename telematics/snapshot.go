@@ -22,7 +22,8 @@ type Reading struct {
 // Ever reports whether the field has ever had a value.
 func (r Reading) Ever() bool { return r.Value != nil || r.Once }
 
-// Snapshot is the latest known state of a vehicle. A snapshot without readings is always nil.
+// Snapshot is the latest known state of a vehicle. Merge and Join return nil instead of an empty
+// one.
 type Snapshot map[Field]Reading
 
 // Merge returns the snapshot after a report. Vehicle time decides, never

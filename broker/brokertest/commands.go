@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// CommandRecord is one record of commands, as two instances of Motorpool use it.
+// CommandRecord is one store of commands, as two instances of Motorpool use it.
 type CommandRecord struct {
 	Here, There broker.Commands
 	Vehicle     func() telematics.VehicleID // adds a vehicle
@@ -26,8 +26,7 @@ type CommandRecord struct {
 	Entries func(telematics.CommandID) []telematics.Activity
 }
 
-// CommandsContract runs what every record of commands promises. The record may be used
-// by others, too.
+// CommandsContract runs the contract of stores of commands. The store may have other users, too.
 func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 	for name, run := range map[string]func(*testing.T, CommandRecord){
 		"AClaimedCommandIsWrittenDown":                claimedIsWritten,
@@ -129,8 +128,7 @@ func (r CommandRecord) settle(t *testing.T, s delivery.Settlement) telematics.Co
 	return *c
 }
 
-// open returns an open command as the record has it, which is asked for what is overdue
-// at the end of time.
+// open returns an open command as it is stored: the store returns it as overdue at the end of time.
 func (r CommandRecord) open(t *testing.T, id telematics.CommandID) telematics.Command {
 	t.Helper()
 	overdue, err := r.There.Overdue(t.Context(), instant.AddDate(50, 0, 0), 1_000_000)

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// ContactRecord is one record of twins whose connectivity is announced, as two instances of
+// ContactRecord is one store of twins whose connectivity is announced, as two instances of
 // Motorpool use it.
 type ContactRecord struct {
 	Here, There interface {
@@ -20,7 +20,7 @@ type ContactRecord struct {
 	Vehicle func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
 }
 
-// ContactsContract checks what every record of connectivity promises.
+// ContactsContract runs the contract of stores of connectivity.
 func ContactsContract(t *testing.T, open func(*testing.T) ContactRecord) {
 	for name, run := range map[string]func(*testing.T, ContactRecord){
 		"WhatAUnitDoesIsAnnouncedOnce":        announcedOnce,

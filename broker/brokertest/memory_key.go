@@ -65,7 +65,7 @@ func (m *Memory) Halts(ctx context.Context) (telematics.Halts, error) {
 	return m.halts, nil
 }
 
-// SetClock lets the record's clock be ahead of the instances'.
+// SetClock lets the clock of the store be ahead of the instances'.
 func (m *Memory) SetClock(ahead time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

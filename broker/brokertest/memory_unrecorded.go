@@ -33,7 +33,7 @@ func (m *Memory) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (de
 	return delivery.UnrecordedResult{}, nil
 }
 
-// Unrecorded returns the answers to commands that are not on record.
+// Unrecorded returns the answers to commands that are not stored.
 func (m *Memory) Unrecorded() []delivery.Unrecorded {
 	m.mu.Lock()
 	defer m.mu.Unlock()

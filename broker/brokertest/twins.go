@@ -22,7 +22,7 @@ type Observer interface {
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
 }
 
-// TwinRecord is one record of twins, as two instances of Motorpool use it.
+// TwinRecord is one store of twins, as two instances of Motorpool use it.
 type TwinRecord struct {
 	Here, There Observer
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
@@ -32,7 +32,7 @@ type TwinRecord struct {
 	Published func() []telematics.Change
 }
 
-// TwinsContract runs what every record of twins promises.
+// TwinsContract runs the contract of stores of twins.
 func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 	for name, run := range map[string]func(*testing.T, TwinRecord){
 		"EveryFieldOfAReportSurvives":             everyFieldSurvives,
@@ -311,8 +311,8 @@ func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
 	}
 }
 
-// Reports of a few vehicles reach two instances in batches of any order, some of them
-// twice, some at the same vehicle time.
+// orderDoesNotMatter: reports of a few vehicles reach two instances in batches of any order, some
+// of them twice, some at the same vehicle time.
 func orderDoesNotMatter(t *testing.T, r TwinRecord) {
 	fields := []telematics.Field{telematics.SpeedKmh, telematics.MileageKm, telematics.OnboardV}
 	want := map[telematics.VehicleID]telematics.Snapshot{}

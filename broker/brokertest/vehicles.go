@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// VehicleRecord is a record of vehicles, and of their commands, as one instance of Motorpool uses
+// VehicleRecord is a store of vehicles, and of their commands, as one instance of Motorpool uses
 // it.
 type VehicleRecord struct {
 	broker.Vehicles
@@ -22,7 +22,7 @@ type VehicleRecord struct {
 	Fleet   Fleet
 }
 
-// VehiclesContract runs what a record of vehicles promises.
+// VehiclesContract runs the contract of stores of vehicles.
 func VehiclesContract(t *testing.T, open func(*testing.T) VehicleRecord) {
 	for name, run := range map[string]func(*testing.T, VehicleRecord){
 		"WhatWasReadIsResolved":                    readIsResolved,

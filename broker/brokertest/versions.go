@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Fleet is the record of vehicles, as another client changes it.
+// Fleet reads and changes the stored vehicles, as another client does.
 type Fleet struct {
 	// Reads it as it is now.
 	Record func(context.Context, telematics.VehicleID) (telematics.Twin, error)
@@ -82,7 +82,7 @@ func trueClaimIsTaken(t *testing.T, r CommandRecord) {
 	}
 }
 
-// wantStale claims a command that is not accepted by the record as it is now.
+// wantStale claims a command by an outdated version of its vehicle, and wants accept to be called.
 func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
 	t.Helper()
 	claim, err := r.Here.Claim(t.Context(), &c, refuse)
@@ -95,8 +95,8 @@ var errRefused = errors.New("refused by the record as it is now")
 
 func refuse() (*telematics.Command, error) { return nil, errRefused }
 
-// staleClaimIsAcceptedAnew claims a command by a record that changes, also while it is accepted
-// anew.
+// staleClaimIsAcceptedAnew claims a command for a vehicle that changes, also while the order is
+// accepted anew.
 func staleClaimIsAcceptedAnew(t *testing.T, r CommandRecord) {
 	twin := r.known(t)
 	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Unit += "-new" })

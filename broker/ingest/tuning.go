@@ -16,8 +16,8 @@ const (
 	// Time in which reports join a batch; a choice. Half: more batches, and so more CPU time for a
 	// report. Double: a report is seen 50 ms later.
 	reportDebounce = 50 * time.Millisecond
-	// Bytes of queued reports; a choice. It bounds the memory for large reports. Half: a burst of
-	// large reports is dropped. Double: 128 MB.
+	// Bytes of queued reports: a few large ones take as much memory as many small ones; a choice.
+	// Half: a burst of large reports is dropped. Double: 128 MB.
 	maxQueued = 64 << 20
 	// Units whose allowance is tracked, about 200 bytes each. The one that was silent for longest
 	// is dropped: a unit that floods never is. Half: 4,096 units that flood in turns escape.
@@ -31,8 +31,8 @@ const (
 	// Interval in which unknown units are stored: one that sends a hundred messages a second costs
 	// as much as one that sends one. Half: more statements. Double: a new unit appears 10 s late.
 	unknownUnitsEvery = 5 * time.Second
-	// Interval of queries for vehicles that have become silent; a choice. Half: more statements.
-	// Double: their events are up to 10 s late.
+	// Interval of queries for vehicles that have become silent, by which their events are late at
+	// most; a choice. Half: more statements. Double: the events are up to 10 s late.
 	agedEvery = 5 * time.Second
 	// Interval in which the health of units is stored, and units in a statement: at most 100 a
 	// second per instance. Half the interval: more statements; half the units: the clocks of

@@ -95,8 +95,8 @@ func (l *Link) maintain(ctx context.Context, ln *connection, take func(telematic
 	}
 }
 
-// runConnection connects once. It blocks until that connection is lost, and always returns an
-// error.
+// runConnection connects once. It blocks until that connection is lost or the context ends, and
+// always returns an error.
 func (l *Link) runConnection(ctx context.Context, ln *connection, node string, take func(telematics.Message) bool, up func()) error {
 	group, err := l.group(ctx)
 	if err != nil {

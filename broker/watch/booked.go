@@ -26,7 +26,8 @@ func (w *Watches) followBookings(ctx context.Context) {
 }
 
 // readBookings watches the units of the bookings that are running now, and ends the watches of the
-// others. Where the bookings cannot be read, the watches stay.
+// others; without the turn, of all. Where the turn or the bookings cannot be read, the watches
+// stay.
 func (w *Watches) readBookings(ctx context.Context, round int) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

@@ -41,7 +41,8 @@ var moduleTypes = []string{"NL", "KN", "NL", "SQ", "RZ", "NL", "KN", ovms.Twizy}
 
 const modulePIN = "4711"
 
-// wiring of the Teltonika units: every third has no CAN adapter, and no confirmation.
+// outputs is the wiring of the Teltonika units. Every third also has no CAN adapter, and no
+// confirmation.
 var outputs = telematics.Installation{
 	"lock": "output 1 pulse 1s", "unlock": "output 2 pulse 1s", "disable-driving": "output 3 on", "enable-driving": "output 3 off",
 	"horn": "output 4", "lights": "output 4",
@@ -235,8 +236,8 @@ func inGarage(c unit) bool {
 	return ok && garaged.Phase(context.Background()) == simulator.Away
 }
 
-// keyEvery is the interval at which some car is locked or unlocked with its key; keysOfADay is that
-// in a round of a day, in addition to the drivers of the day.
+// keyEvery is the mean interval at which some car is locked or unlocked with its key; keysOfADay is
+// that in a round of a day, in addition to the drivers of the day.
 const (
 	keyEvery   = 300 * time.Millisecond
 	keysOfADay = 2 * time.Second

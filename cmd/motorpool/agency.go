@@ -62,7 +62,7 @@ type keyCommand struct {
 	direct
 }
 
-// change sends a request to change a key to the service; with --direct it calls write instead.
+// change sends the service a request to change a key; with --direct it calls write instead.
 func (k keyCommand) change(
 	ctx context.Context, path string, body any, sealer *agencykeys.Sealer, write func(*agencykeys.Keys) (rental.AgencyKey, error),
 ) (key rental.AgencyKey, err error) {

@@ -163,8 +163,8 @@ func (c *connection) SetReadDeadline(t time.Time) error {
 }
 
 // markAuthenticated protects the connection, which has carried a valid token of the actor, from
-// eviction. Beyond the actor's share it does nothing. A later request of another actor may still
-// mark it, for example if a proxy's connection is shared by many actors.
+// eviction. Beyond the actor's share it does nothing. A later request, also of another actor, may
+// still mark it, for example if a proxy's connection is shared by many actors.
 func (c *connection) markAuthenticated(actor telematics.Actor) {
 	if c.authenticated.Load() {
 		return

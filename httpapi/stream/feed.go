@@ -102,8 +102,8 @@ func New(config Config) *Feed {
 	return f
 }
 
-// Run follows the log while there are subscribers. It blocks until the context ends, then returns
-// nil, or until the log fails, and ends all streams.
+// Run follows the log while there are subscribers. It blocks until the context ends, or until
+// Log.Follow fails, whose error it returns. Then it ends all streams.
 func (f *Feed) Run(ctx context.Context) error {
 	defer f.End()
 	for {

@@ -47,8 +47,8 @@ type Filter struct {
 	Nothing bool                   // no event at all, for an agency that the subscriber may not see
 }
 
-// matches reports whether a subscriber gets a frame. All get a reset; a halt of all agencies
-// matches any agency.
+// matches reports whether a subscriber gets a frame. All get a reset, even with Nothing; a halt of
+// all agencies matches any agency.
 func (f Filter) matches(e frame) bool {
 	if e.kind == telematics.ResetEvent {
 		return true

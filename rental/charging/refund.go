@@ -80,7 +80,7 @@ func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 		return w.findRefund(ctx)
 	case rental.BrokenThere:
 		r := w.retryLater()
-		r.CountAttempt = true // the next try needs another name
+		r.CountAttempt = true // the next try needs another key
 		return r, nil
 	default:
 		return w.retryLater(), nil

@@ -49,7 +49,7 @@ func CardsContract(t *testing.T, open func(*testing.T) CardRecord) {
 	}
 }
 
-// Added is when the cards of the contract are added.
+// added is when the cards of the contract are added.
 var added = time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
 
 // NewCard returns an unused card.

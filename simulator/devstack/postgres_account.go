@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// account is the unprivileged user that the server runs as if this process is root, since
-// PostgreSQL refuses to run as root. Nil is the user of this process.
+// account is the unprivileged user that runs the server if this process runs as root, since
+// PostgreSQL refuses to. Nil is the user of this process.
 type account struct {
 	name     string
 	uid, gid uint32

@@ -107,7 +107,7 @@ func decodeRetransmitted(offsets []int64, sentAt time.Time) []time.Time {
 	return times
 }
 
-// The change that a command caused is stored as a report of protocol v1.
+// encodeReported encodes the change that a command caused as a report of protocol v1.
 func encodeReported(r *telematics.Report) json.RawMessage {
 	if r == nil {
 		return nil

@@ -86,8 +86,9 @@ func (s *Store) selectByKey(ctx context.Context, k telematics.IdempotencyKey) (d
 	return made, true, nil
 }
 
-// free frees the key of a command that was not executed, where its settlement did not: an instance
-// of an older version settled it, or it was settled between our two reads.
+// free frees the key of a command that was not executed, in case its settlement has not: an
+// instance of an older version may have settled it. A settlement between our two reads has freed it
+// already.
 func (s *Store) free(ctx context.Context, id telematics.CommandID) error {
 	_, err := s.db.Pool.ExecContext(ctx, `delete from idempotency_keys where command_id = $1`, id)
 	return err

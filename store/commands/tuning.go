@@ -17,8 +17,9 @@ const (
 	maybeMovedAfter = movedAfter / 2
 	// Greatest difference between the time in a command's id and the time of its request. Both are
 	// by the instance's clock, which may be set in between; and an order that is accepted anew gets
-	// a later id. Half: a list by time may miss commands of an instance whose clock is wrong by a
-	// minute. Double: it reads a minute more.
+	// a later id with the time of its first request. Half: a list by time may miss a command where
+	// the clock was set by more than a minute between the two. Double: it reads 2 minutes more at
+	// each end.
 	idTolerance = 2 * time.Minute
 	// Commands that one statement moves: 43 million a day for an instance that moves a batch each
 	// second; a choice. Half: a fleet of a million vehicles needs several instances for it. Double:

@@ -21,7 +21,7 @@ import (
 // Config configures a Recorder.
 type Config struct {
 	DB   *pg.DB
-	Days int // 0: nothing is written, and what there is is removed
+	Days int // 0: nothing is written, and stored samples are removed
 
 	Logger  *slog.Logger          // Defaults to silence
 	Metrics prometheus.Registerer // Defaults to nowhere

@@ -19,7 +19,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// The serial in braces, the hash tag, keeps the keys of one unit on one node of a cluster.
+// pendingKey returns the key of an entry. The serial in braces, the hash tag, keeps the keys of one
+// unit on one node of a cluster.
 func pendingKey(unit telematics.Unit, id telematics.CommandID) string {
 	return "motorpool:{" + string(unit) + "}:pending:" + id.String()
 }

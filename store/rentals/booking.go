@@ -130,7 +130,9 @@ func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err err
 // changes of the same rows queue up.
 const changeAttempts = pg.LockShare
 
-// retryTransaction runs a transaction, and repeats it where it was aborted, which has no effect.
+// retryTransaction runs a transaction, up to changeAttempts times while the database aborts it: an
+// aborted one has changed nothing. After the last attempt the error counts as that of an
+// unavailable server.
 func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) error {
 	var err error
 	for range changeAttempts {

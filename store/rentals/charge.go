@@ -64,7 +64,7 @@ func (h heldCharge) changed(job rental.Job) bool {
 
 // WriteCharge stores an intermediate result, and extends the lease. It reports false, and stores
 // nothing, where the lease was lost, or the charge was changed meanwhile; in the latter case it
-// releases the lease.
+// releases the lease, and the charge is due again.
 func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		if r.Card != nil {
@@ -197,8 +197,8 @@ func refused(s rental.ChargeState) bool {
 	return s == rental.Declined || s == rental.Failed || s == rental.RequiresAction
 }
 
-// writeOutcome writes the result of a job. The charge is due again immediately where it got another
-// goal meanwhile, or the client set another default since the card was tried.
+// writeOutcome writes the result of a job. The charge is due again immediately where it was changed
+// meanwhile (its goal, or its card), or the client set another default since the card was tried.
 func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s defaultMethod) error {
 	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
 	_, err := tx.ExecContext(ctx, `

@@ -8,10 +8,10 @@ import (
 	"motorpool/rental"
 )
 
-// reviveCharges makes a client's unpaid charges due immediately, with this card: those that were
-// declined, have failed or wait for a confirmation with another card, or with this one if it was
-// renewed and the decline was not hard. Charges that bar the card are left out. A hard decline adds
-// the previous card to the cards that the charge bars.
+// reviveCharges makes a client's unpaid charges due immediately, with this card, as if none had
+// been declined: those that were declined, have failed or wait for a confirmation with another
+// card, or with this one if it was renewed and the decline was not hard. Charges that bar the card
+// are left out. A hard decline adds the previous card to the cards that the charge bars.
 func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID, renewed bool) error {
 	_, err := tx.ExecContext(ctx, `
 		with card as (

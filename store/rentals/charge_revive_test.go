@@ -223,7 +223,7 @@ func TestAForbiddenCardThatWasRemovedIsRemembered(t *testing.T) {
 	o.wantsDue("with another card", fee, first.ID)
 }
 
-// A worker stores that a charge is paid at the moment at which another card is chosen for it.
+// A worker records that a charge is paid at the moment at which another card is chosen for it.
 func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()

@@ -103,8 +103,8 @@ const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id"
 	v.plate_number as "vehicle.plate_number", v.brand as "vehicle.brand", v.model as "vehicle.model", v.year as "vehicle.year",
 	v.color as "vehicle.color", v.category as "vehicle.category", v.image as "vehicle.image", v.features as "vehicle.features"`
 
-// Bookings b with the rows that belong to them. The vehicle's other bookings o are the live ones;
-// $1 is now.
+// selectDetailsOf selects bookings b with the rows that belong to them. The vehicle's other
+// bookings o are the live ones; $1 is now.
 const selectDetailsOf = `
 	select b.id, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
@@ -138,7 +138,7 @@ const selectDetailsOf = `
 			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.state in ('upcoming', 'active')
 		) o`
 
-// detailsOf returns the bookings of a query that ends in selectDetailsOf and conditions.
+// detailsOf returns the bookings of a query that contains selectDetailsOf.
 func detailsOf(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]rental.BookingDetails, error) {
 	var rows []detailsRow
 	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {

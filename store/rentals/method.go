@@ -95,8 +95,9 @@ func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rent
 }
 
 // isInUse reports whether an active booking is to be paid with a method, or a worker has leased a
-// charge that may be tried with it. The method's row is locked first, so that a concurrent
-// transaction that chooses it for a charge comes before this one, or finds it removed.
+// charge that may be tried with it: that worker has the card in memory. The method's row is locked
+// first, so that a concurrent transaction that chooses it for a charge comes before this one, or
+// finds it removed.
 func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for update`, method); err != nil {
 		return false, err

@@ -45,7 +45,8 @@ func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, d
 	return unavailable.Wrap("keep a decline", err)
 }
 
-// AddMethod stores a card, or updates the payment method that the client has for it already.
+// AddMethod stores a card, or finds the payment method that the client has for it already, whose
+// token and expiry it updates where the card was renewed.
 func (p Cards) AddMethod(ctx context.Context, a rental.Addition) (rental.Added, error) {
 	var added rental.Added
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {

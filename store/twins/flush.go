@@ -17,8 +17,9 @@ import (
 )
 
 // Run flushes merged observations to Redis and to Postgres. It blocks until the context ends, and
-// then flushes the rest to Postgres, for no longer than one statement may take. It returns nil.
-// Changes of states are passed to publish: each once, by the instance that writes it to Redis.
+// then flushes the rest: to Redis for redis.ReadTimeout at most, and then to Postgres for no longer
+// than one statement may take. It returns nil. Changes of states are passed to publish: each once,
+// by the instance that writes it to Redis.
 func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { t.runPostgres(ctx) })

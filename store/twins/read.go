@@ -20,9 +20,9 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 	return twin, nil
 }
 
-// DurableTwin is Twin for a reader that may store the result: state that Postgres does not have yet
+// DurableTwin is Twin for a reader that may keep the result: state that Postgres does not have yet
 // is written there first, so that no later read returns an older state, whatever fails. Where that
-// takes longer than redis.ReadTimeout, the result is returned all the same.
+// fails, or takes longer than redis.ReadTimeout, the result is returned all the same.
 func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, stored, err := t.read(ctx, id)
 	if err != nil || stored == nil {

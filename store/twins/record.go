@@ -60,6 +60,6 @@ func (t *Twins) Confirm(id telematics.VehicleID, version int64) {
 	}
 }
 
-// Forget removes a vehicle's record from the cache, because a claim has found it to be out of date,
-// or has failed.
+// Forget removes a vehicle from the cache, because a claim has found it to be out of date, or has
+// failed.
 func (t *Twins) Forget(id telematics.VehicleID) { t.records.Remove(id) }

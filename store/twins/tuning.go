@@ -87,7 +87,7 @@ const (
 	ownerTTL = 10 * time.Minute
 	// unknownTTL is that expiry for an unknown unit.
 	unknownTTL = 2 * time.Second
-	// awaitedOwnerTTL is added for answers to what the vehicle was requested.
+	// awaitedOwnerTTL is added to ownerTTL for answers to requests to the vehicle.
 	awaitedOwnerTTL = telematics.MaxBudget
 	lookupTimeout   = time.Second
 	// movesEvery is the interval of queries for units that have moved to or from a vehicle, and

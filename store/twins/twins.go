@@ -168,7 +168,7 @@ func alarmsOf(o delivery.Observation) []telematics.Alarm {
 type lookedUp struct {
 	owner    owner
 	resolved bool
-	seen     delivery.Seen // the unit, where it has no vehicle, or has another protocol on record
+	seen     delivery.Seen // the unit, where it has no vehicle, or another protocol is stored
 	shared   chan bool     // of an awaited report: receives whether Redis has it
 }
 
@@ -214,8 +214,8 @@ func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	}
 }
 
-// record adds a report to the history of its vehicle and agency. A stored report from before the
-// unit or the vehicle was moved belongs to neither, and is only counted.
+// record adds a report to the history of its vehicle and agency. A report from before the unit or
+// the vehicle was moved, which the unit has sent late, belongs to neither, and is only counted.
 func (t *Twins) record(r *telematics.Report, owner owner) {
 	switch {
 	case r == nil:

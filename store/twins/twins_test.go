@@ -228,7 +228,7 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		redis    sharedAfter
 		uncached bool // the owner of the unit
-		// The unit answers what its vehicle was requested, and its owner was cached for some
+		// The unit answers a request to its vehicle, and its owner was cached for some
 		// seconds too long.
 		asked    bool
 		open     bool // Redis failed before

@@ -23,7 +23,7 @@ func newPart(place string, raw json.RawMessage, problems *[]error) *part {
 	p := &part{place: place, problems: problems}
 	if err := json.Unmarshal(raw, &p.fields); err != nil || p.fields == nil {
 		p.problem("", "want an object")
-		p.problems = new([]error) // its missing fields are not listed, too
+		p.problems = new([]error) // its missing fields are no further errors
 	}
 	return p
 }

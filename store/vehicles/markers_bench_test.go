@@ -33,7 +33,7 @@ func BenchmarkMarkers(b *testing.B) {
 			b.Fatal(n, err)
 		}
 	}
-	read() // stores which rows are visible
+	read() // Postgres notes in the pages which rows are visible
 	began := cpuTime(b, backend)
 	for b.Loop() {
 		read()

@@ -93,16 +93,17 @@ func nextCheck(lastSeen, onlineFor string) string {
 }
 
 // SQL of when to check a unit u next: immediately after a report of a unit that is announced as
-// offline or unknown, and at the end of OnlineFor for one that is announced as online.
+// offline or unknown, and at the end of OnlineFor at the latest for one that is announced as
+// online.
 var (
 	CheckAfterReport   = `case when u.announced in ('offline', 'unknown') then now() else u.check_at end`
 	CheckAfterPresence = `case when n.announced = 'online' then least(u.check_at, ` +
 		nextCheck("n.last_seen", fmt.Sprint(int64(telematics.OnlineFor.Seconds()))) + `) else u.check_at end`
 )
 
-// ForgetContacts clears the presence of all units. Call it after the MQTT broker has lost its
-// retained messages: it would never deliver that a unit has disconnected meanwhile. The actions,
-// keys and firmware that units declared stay.
+// ForgetContacts clears the presence, the sessions and the last sign of life of all units. Call it
+// after the MQTT broker has lost its retained messages: it would never deliver that a unit has
+// disconnected meanwhile. The actions, keys and firmware that units declared stay.
 func (f *Fleet) ForgetContacts(ctx context.Context) error {
 	_, err := f.db.Pool.ExecContext(ctx, `
 		with locked as (

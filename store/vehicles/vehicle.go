@@ -105,9 +105,9 @@ const (
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id`
 )
 
-// RecordVersion is the SQL of a vehicle's version: of all fields that are cached (twins.Twins) but
-// the last sign of life. It is compared only with versions that the same program has read on
-// connections with the same settings, and never stored.
+// RecordVersion is the SQL of a vehicle's version: of all fields that twins.Twins caches
+// (telematics.Twin.ForOrders) but the last sign of life. It is compared only with versions that the
+// same program has read on connections with the same settings, and never stored.
 const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
 		u.serial, u.protocol, u.installation, u.status, u.session, u.changed_at, u.actions, v.moved_at, u.moved_at)::text, 0)`
 
@@ -130,7 +130,7 @@ func formerSessions(sessions []string) []string {
 	return sessions
 }
 
-// Vehicle returns the record of the vehicle alone.
+// Vehicle returns the vehicle without its contact and its snapshot.
 func (r *Row) Vehicle() telematics.Vehicle {
 	return telematics.Vehicle{
 		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
@@ -150,8 +150,8 @@ func (r *Row) Twin() (telematics.Twin, error) {
 	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version, BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt)}, nil
 }
 
-// actions returns nil for null: the unit has declared none. It shares the texts, since thousands of
-// vehicles are cached.
+// actions returns nil for null: no actions were declared, which is not the empty list. It shares
+// the texts of control actions, since thousands of vehicles are cached.
 func actions(names []string) []telematics.Action {
 	if names == nil {
 		return nil

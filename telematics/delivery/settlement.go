@@ -54,9 +54,10 @@ type Unrecorded struct {
 
 // UnrecordedResult is the result of storing an answer whose command may be missing in Postgres.
 type UnrecordedResult struct {
-	// The command is missing, and the answer was not stored before.
+	// The command is missing, the unit has a vehicle, and the answer was not stored before.
 	Unknown bool
-	// It was stored now; false, with Unknown: the unit has reached MaxUnrecorded.
+	// It was stored now; false, with Unknown: the unit has reached MaxUnrecorded, or another
+	// instance has just stored it.
 	Noted   bool
 	Vehicle telematics.VehicleID // of the unit, where Unknown
 }

@@ -136,8 +136,8 @@ func reads(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
-// A report with a time keeps it, whenever it arrives: with the time of its arrival, an earlier
-// reading could confirm a later command. A report without a time is undated.
+// datesReports checks that a report with a time keeps it, whenever it arrives: with the time of its
+// arrival, an earlier reading could confirm a later command. A report without a time is undated.
 func datesReports(t *testing.T, d telematics.Dialect, s Samples) {
 	if len(d.Filters().Reports) == 0 {
 		return
@@ -263,8 +263,8 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 }
 
-// A command with a confirmation promises Confirmed, and its values fit the action and can be
-// reported by a vehicle.
+// confirmsWhatItPromises checks that a command with a confirmation promises Confirmed, and that the
+// values fit the action and can be reported by a vehicle.
 func confirmsWhatItPromises(t *testing.T, d telematics.Dialect, s Samples) {
 	for _, action := range actionsOf(t, d, s) {
 		confirmation := d.Confirmation(s.Installation, action)
@@ -315,7 +315,7 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 // shortestWatch allows for one lost renewal.
 const shortestWatch = 30 * time.Second
 
-// A Watchable dialect addresses one unit, and keeps watchers apart.
+// watched checks that a Watchable dialect addresses one unit, and keeps watchers apart.
 func watched(t *testing.T, d telematics.Dialect, s Samples) {
 	w, ok := d.(telematics.Watchable)
 	if !ok {

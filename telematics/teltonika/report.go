@@ -176,7 +176,7 @@ func number(raw json.RawMessage) (float64, error) {
 	return n, nil
 }
 
-// number returns an element's value, or false if it is missing or, which is listed, no number.
+// number returns an element's value, or false if it is missing, or no number, which is listed.
 func (d *recordDecoder) number(id string) (float64, bool) {
 	raw, ok := d.said[id]
 	if !ok {

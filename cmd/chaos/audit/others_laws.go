@@ -9,8 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// The laws of units that do not speak protocol v1. Each demands what the dialect promises for the
-// installation and action.
+// othersLaws are the laws of units that do not speak protocol v1. Each demands what the dialect
+// promises for the installation and action.
 var othersLaws = []struct {
 	name  string
 	check func(*checker, *foreign)

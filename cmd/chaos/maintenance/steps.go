@@ -208,7 +208,8 @@ func (r *round) checkLost(ctx context.Context, m *module) error {
 	return nil
 }
 
-// removeOne removes a module whose car leaves the fleet, unless half of them are left.
+// removeOne removes a module, whose car leaves the fleet. If only half of them are left, it adds
+// one instead.
 func removeOne(r *round, ctx context.Context) error {
 	if len(r.modules) <= r.Modules/2 {
 		return addByPassword(r, ctx)

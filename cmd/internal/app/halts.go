@@ -26,7 +26,7 @@ func finish[T any](ctx context.Context, holdsWithin time.Duration, change func(c
 	return made, exists, err
 }
 
-// waitingHalts changes halts in Postgres, and waits until they hold at every instance.
+// waitingHalts changes halts in Postgres, and waits until a new one holds at every instance.
 type waitingHalts struct{ commands.HaltStore }
 
 // Halt returns once the halt holds at every instance.

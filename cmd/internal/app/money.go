@@ -47,7 +47,8 @@ func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, log *slog.Lo
 	return m, nil
 }
 
-// run makes due charges until the context ends. Without a processor, charges stay as they are.
+// run executes due charges and handles notices until the context ends. Without a processor, charges
+// stay as they are.
 func (m *money) run(ctx context.Context) error {
 	if _, none := m.processor.(noProcessor); none {
 		<-ctx.Done()
@@ -106,8 +107,9 @@ func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// stripeURL returns an error for an address that is no https://host. http:// is allowed to this
-// machine, with a test key: a live one must not be sent unencrypted.
+// stripeURL returns an error for an address that is no https://host. http:// is allowed only to
+// this machine, with a test key: a key must not be readable on a network, and what listens here is
+// not Stripe.
 func stripeURL(value string, live bool) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" || u.Scheme != "https" && u.Scheme != "http" {

@@ -79,8 +79,8 @@ func Create(ctx context.Context, dir, crl string, lifetime time.Duration) (*Auth
 	return a, err
 }
 
-// Open returns the authority of a folder. It fails if a file is missing or invalid, or if the
-// authority's certificate has expired.
+// Open returns the authority of a folder. It fails if its key, its certificate or the revocation
+// list is missing or invalid, or if the certificate has expired. It does not read the other files.
 func Open(dir, crl string) (*Authority, error) {
 	a, err := load(dir, crl)
 	if err == nil {
