@@ -52,7 +52,7 @@ func (w *worker) process(ctx context.Context) (rental.Result, error) {
 func (w *worker) write(ctx context.Context, r rental.Result) error {
 	ok, err := w.Ledger.WriteCharge(ctx, w.job, r)
 	if err != nil {
-		return fmt.Errorf("write a charge down before it is carried out: %w", err)
+		return fmt.Errorf("store a charge before it is executed: %w", err)
 	}
 	if !ok {
 		return errLeaseLost

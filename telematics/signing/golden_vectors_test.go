@@ -128,7 +128,7 @@ func TestGoldenVectorsWithEmptyAndNullMembers(t *testing.T) {
 }
 
 // [CMD-5] A message that shares its id with another one would be answered as that one.
-func TestGoldenCommands_EachHasItsID(t *testing.T) {
+func TestGoldenCommands_IDsAreUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, file := range goldenCommands(t) {
 		id := goldenID(t, file)
