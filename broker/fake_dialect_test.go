@@ -3,7 +3,6 @@ package broker_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -56,12 +55,14 @@ var (
 	morseFields  = map[string]telematics.Field{"metric/locked": telematics.IsLocked, "metric/speed": telematics.SpeedKmh, "metric/soc": telematics.Battery}
 )
 
+var errTopic = errors.New("the topic is not of a unit")
+
 func (morse) ParseTopic(topic string) (telematics.Unit, string, error) {
 	rest, ok := strings.CutPrefix(topic, morseRoot)
 	user, rest, _ := strings.Cut(rest, "/")
 	serial, subject, cut := strings.Cut(rest, "/")
 	if !ok || !cut || user != serial { // the access rules bind the user
-		return "", "", fmt.Errorf("topic %q is not of a unit", topic)
+		return "", "", errTopic
 	}
 	u, err := telematics.ParseUnit(serial)
 	return u, subject, err

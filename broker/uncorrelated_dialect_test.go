@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,7 +57,7 @@ func (flag) ParseTopic(topic string) (telematics.Unit, string, error) {
 	rest, ok := strings.CutPrefix(topic, flagRoot)
 	serial, subject, cut := strings.Cut(rest, "/")
 	if !ok || !cut {
-		return "", "", fmt.Errorf("topic %q is not of a unit", topic)
+		return "", "", errTopic
 	}
 	u, err := telematics.ParseUnit(serial)
 	return u, subject, err

@@ -46,7 +46,8 @@ type Dialect interface {
 	// ParseTopic returns the unit that a topic of its filters names, and the subject, if the
 	// topic names one. The unit must be the level of the topic in which the MQTT broker's
 	// access rules require the sender's user name: nothing else identifies the sender
-	// [TOP-1]. It is called for each message, so it allocates nothing unless it fails.
+	// [TOP-1]. No two dialects have a topic in common. It is called for each message, so it
+	// allocates nothing, nor does it for a topic of another dialect.
 	ParseTopic(topic string) (u Unit, subject string, err error)
 	// DecodeAnswer, DecodeReport and DecodePresence decode a message that matched the filter of
 	// that kind and arrived at received. A message without a time gets that instant. Values that
@@ -151,6 +152,17 @@ func (ds Dialects) Find(p Protocol) (Dialect, bool) {
 		}
 	}
 	return nil, false
+}
+
+// ParseTopic returns the dialect that a topic belongs to, and what that dialect returns for it, or
+// false if it belongs to none.
+func (ds Dialects) ParseTopic(topic string) (d Dialect, u Unit, subject string, ok bool) {
+	for _, d := range ds {
+		if unit, subject, err := d.ParseTopic(topic); err == nil {
+			return d, unit, subject, true
+		}
+	}
+	return nil, "", "", false
 }
 
 // Names lists the protocols.

@@ -144,6 +144,9 @@ func oneOf(allowed ...string) parser {
 
 func texts(pattern *regexp.Regexp) parser {
 	return func(raw json.RawMessage) (any, error) {
+		if string(raw) == "[]" { // as most vehicles report
+			return []string{}, nil
+		}
 		var list []string
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, errors.New("not a list of strings")
@@ -172,7 +175,7 @@ func instant(raw json.RawMessage) (any, error) {
 }
 
 func object(raw json.RawMessage) (any, error) {
-	if string(raw) == "{}" { // as most cars send
+	if string(raw) == "{}" { // as most vehicles report
 		return map[string]any{}, nil
 	}
 	var m map[string]any

@@ -51,9 +51,9 @@ const (
 	doneProbe = "done-" // likewise: another instance is complete
 )
 
-func newCatchUp(l *Link, client mqtt.Client, to func(telematics.Message) bool) *catchUp {
+func newCatchUp(l *Link, to func(telematics.Message) bool) *catchUp {
 	return &catchUp{
-		Link: l, client: client, to: to, name: rand.Text(), asked: make(chan string, askQueue), covered: make(chan struct{}, 1),
+		Link: l, to: to, name: rand.Text(), asked: make(chan string, askQueue), covered: make(chan struct{}, 1),
 		missed: map[telematics.Unit]struct{}{}, some: make(chan struct{}, 1),
 	}
 }
@@ -89,7 +89,8 @@ func (c *catchUp) receiveProbe(name string) {
 }
 
 // run reads missed presence, and answers probes, until the context ends or a subscription fails.
-func (c *catchUp) run(ctx context.Context) error {
+func (c *catchUp) run(ctx context.Context, client mqtt.Client) error {
+	c.client = client
 	if c.config.Units == nil {
 		return nil
 	}

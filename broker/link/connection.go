@@ -103,20 +103,20 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 		return err
 	}
 	lost := make(chan error, 1)
-	client := mqtt.NewClient(l.options(node, lost))
-	defer client.Disconnect(0)
-	if err := l.await(ctx, client.Connect()); err != nil {
-		return fmt.Errorf("connect: %w%s", err, hint(err))
-	}
 	heard, probed := func(m telematics.Message) { take(m) }, func(string) {}
 	var missed *catchUp
 	if ln.own {
 		group = rand.Text()
-		missed = newCatchUp(l, client, take)
+		missed = newCatchUp(l, take)
 		heard, probed = missed.receive, missed.receiveProbe
 	}
+	client := mqtt.NewClient(l.options(node, lost).SetDefaultPublishHandler(l.receive(ln, heard, probed)))
+	defer client.Disconnect(0)
+	if err := l.await(ctx, client.Connect()); err != nil {
+		return fmt.Errorf("connect: %w%s", err, hint(err))
+	}
 	for _, dialect := range l.config.Dialects {
-		if err := l.subscribe(ctx, client, ln, group, dialect, heard, probed); err != nil {
+		if err := l.subscribe(ctx, client, ln, group, dialect); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 	if missed != nil {
 		var reading sync.WaitGroup
 		ctx, stop := context.WithCancel(ctx)
-		reading.Go(func() { failed <- missed.run(ctx) })
+		reading.Go(func() { failed <- missed.run(ctx, client) })
 		defer reading.Wait()
 		defer stop()
 	}
@@ -152,9 +152,27 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 	}
 }
 
-// subscribe subscribes to the connection's topics of one dialect. A message is in the dialect of
-// the subscription that delivers it.
-func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *connection, group string, d telematics.Dialect, take func(telematics.Message), probed func(string)) error {
+// receive returns the handler of the connection's messages. A message is in the dialect of its
+// topic. There is no handler for each filter: the library would compare each message with all of
+// the filters.
+func (l *Link) receive(ln *connection, take func(telematics.Message), probed func(string)) mqtt.MessageHandler {
+	return func(_ mqtt.Client, m mqtt.Message) {
+		dialect, unit, subject, ok := l.config.Dialects.ParseTopic(m.Topic())
+		if !ok {
+			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "topic", m.Topic())
+			return
+		}
+		message := telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained(), Repeated: m.Duplicate()}
+		if name, ok := v1.ProbeName(message); ok {
+			probed(name)
+		} else {
+			take(message)
+		}
+	}
+}
+
+// subscribe subscribes to the connection's topics of one dialect.
+func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *connection, group string, d telematics.Dialect) error {
 	filters, said := map[string]byte{}, d.Filters()
 	for _, filter := range ln.filters(said) {
 		members := group
@@ -167,19 +185,7 @@ func (l *Link) subscribe(ctx context.Context, client mqtt.Client, ln *connection
 	if len(filters) == 0 {
 		return nil
 	}
-	subscribed := client.SubscribeMultiple(filters, func(_ mqtt.Client, m mqtt.Message) {
-		unit, subject, err := d.ParseTopic(m.Topic())
-		if err != nil {
-			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "err", err)
-			return
-		}
-		message := telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained(), Repeated: m.Duplicate()}
-		if name, ok := v1.ProbeName(message); ok {
-			probed(name)
-		} else {
-			take(message)
-		}
-	})
+	subscribed := client.SubscribeMultiple(filters, nil)
 	if err := l.await(ctx, subscribed); err != nil {
 		return fmt.Errorf("subscribe to protocol %s: %w", d.Protocol(), err)
 	}

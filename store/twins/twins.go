@@ -128,7 +128,7 @@ func New(config Config) *Twins {
 func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	t.received.Add(int64(len(observations)))
 	var presence []observation
-	var reports []delivery.Observation
+	reports := make([]delivery.Observation, 0, len(observations))
 	for _, o := range observations {
 		if o.Presence != nil {
 			presence = append(presence, newObservation(o))
@@ -149,7 +149,7 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 				seen.Changes = append(seen.Changes, telematics.Change{Vehicle: found.owner.vehicle, Agency: found.owner.agency, LastSeen: o.At, Alarms: alarms})
 			}
 		default:
-			addSeen(&seen, found.seen)
+			addSeen(&seen, *found.ignored)
 		}
 	}
 	return seen, err
@@ -168,33 +168,40 @@ func alarmsOf(o delivery.Observation) []telematics.Alarm {
 type lookedUp struct {
 	owner    owner
 	resolved bool
-	seen     delivery.Seen // the unit, where it has no vehicle, or another protocol is stored
-	shared   chan bool     // of an awaited report: receives whether Redis has it
+	ignored  *delivery.Seen // the unit, where it has no vehicle, or another protocol is stored
+	shared   chan bool      // of an awaited report: receives whether Redis has it
 }
 
-func (l lookedUp) belongs() bool { return l.resolved && l.seen.Unknown == nil && l.seen.Foreign == nil }
+func (l lookedUp) belongs() bool { return l.resolved && l.ignored == nil }
 
 func newLookedUp(o delivery.Observation, owner owner) lookedUp {
 	found := lookedUp{owner: owner, resolved: true}
 	switch {
 	case owner.vehicle == 0:
-		found.seen.Unknown = []telematics.Unit{o.Unit}
+		found.ignored = &delivery.Seen{Unknown: []telematics.Unit{o.Unit}}
 	case !o.Protocol.Means(owner.protocol):
-		found.seen.Foreign = []telematics.Unit{o.Unit}
+		found.ignored = &delivery.Seen{Foreign: []telematics.Unit{o.Unit}}
 	}
 	return found
 }
 
 // resolve returns the owner of the unit of each observation.
 func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation) []lookedUp {
-	units := make([]telematics.Unit, len(observations))
-	for i, o := range observations {
-		units[i] = o.Unit
-	}
-	owners := t.owners.resolve(ctx, units)
 	found := make([]lookedUp, len(observations))
+	var missing []telematics.Unit
 	for i, o := range observations {
-		if owner, ok := owners[o.Unit]; ok {
+		if owner, ok := t.owners.find(o.Unit); ok {
+			found[i] = newLookedUp(o, owner)
+		} else {
+			missing = append(missing, o.Unit)
+		}
+	}
+	if len(missing) == 0 {
+		return found
+	}
+	owners := t.owners.resolve(ctx, missing)
+	for i, o := range observations {
+		if owner, ok := owners[o.Unit]; ok && !found[i].resolved {
 			found[i] = newLookedUp(o, owner)
 		}
 	}
@@ -266,8 +273,11 @@ func (t *Twins) share(o delivery.Observation, found lookedUp) lookedUp {
 }
 
 func (t *Twins) awaitReport(ctx context.Context, o delivery.Observation, found lookedUp, until time.Time) (delivery.Seen, error) {
-	if found.resolved && !found.belongs() || found.belongs() && t.isShared(ctx, found.shared, until) {
-		return found.seen, nil
+	switch {
+	case found.ignored != nil:
+		return *found.ignored, nil
+	case found.resolved && t.isShared(ctx, found.shared, until):
+		return delivery.Seen{}, nil
 	}
 	result, err := t.fallbacks.Do(ctx, o)
 	err = cmp.Or(err, result.err)

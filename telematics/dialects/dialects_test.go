@@ -18,6 +18,29 @@ func TestARecordThatNamesNoProtocolMeansTheDefault(t *testing.T) {
 	}
 }
 
+func TestParseTopic_EachTopicBelongsToOneDialect(t *testing.T) {
+	owners := map[telematics.Protocol]int{}
+	for _, d := range Spoken {
+		for _, filter := range append(d.Filters().Reports, d.Filters().Answers) {
+			topic := strings.NewReplacer("+", "353201350000001", "#", "v/b/soc").Replace(filter)
+			for _, other := range Spoken {
+				if _, _, err := other.ParseTopic(topic); (err == nil) != (other == d) {
+					t.Errorf("%s of protocol %s, as protocol %s: %v", topic, d.Protocol(), other.Protocol(), err)
+				}
+			}
+			if owner, _, _, ok := Spoken.ParseTopic(topic); ok {
+				owners[owner.Protocol()]++
+			}
+		}
+	}
+	if len(owners) != len(Spoken) {
+		t.Errorf("topics of the dialects %v were found", owners)
+	}
+	if _, _, _, ok := Spoken.ParseTopic("another/353201350000001/topic"); ok {
+		t.Error("a topic of no dialect has one")
+	}
+}
+
 func TestRefuse_VehicleWithoutUnit(t *testing.T) {
 	for _, a := range append([]telematics.Action{telematics.ReportState, "fly"}, telematics.ControlActions...) {
 		twin := telematics.Twin{Vehicle: telematics.Vehicle{Actions: telematics.ControlActions}}

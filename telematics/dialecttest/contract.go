@@ -96,6 +96,9 @@ func strangeTopic(t *testing.T, d telematics.Dialect, s Samples) {
 			t.Errorf("ParseTopic(%q) = %q, want an error", topic, unit)
 		}
 	}
+	if allocs := testing.AllocsPerRun(100, func() { _, _, _ = d.ParseTopic("another/dialect/topic") }); allocs > 0 {
+		t.Errorf("ParseTopic allocates %v times for a topic of another dialect", allocs)
+	}
 }
 
 // message returns a line as the message that the broker passes to the dialect.

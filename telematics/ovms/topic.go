@@ -1,6 +1,7 @@
 package ovms
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,13 +30,15 @@ func topic(u telematics.Unit, last string) string {
 	return root + string(u) + "/" + string(u) + "/" + last
 }
 
+var errOtherTopic = errors.New("the topic is not " + root + "{unit}/{unit}/..., with user name and vehicle id the same")
+
 // ParseTopic implements telematics.Dialect. The subject is the part after the unit.
 func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	rest, ok := strings.CutPrefix(topic, root)
 	user, rest, cut := strings.Cut(rest, "/")
 	vehicle, subject, more := strings.Cut(rest, "/")
 	if !ok || !cut || !more || subject == "" || user != vehicle {
-		return "", "", fmt.Errorf("topic %q: want %s{unit}/{unit}/..., with user name and vehicle id the same", topic, root)
+		return "", "", errOtherTopic
 	}
 	unit, err := telematics.ParseUnit(user)
 	if err != nil {

@@ -77,12 +77,14 @@ func (Dialect) Filters() telematics.Filters {
 // PresenceOf implements telematics.Dialect: there is none.
 func (Dialect) PresenceOf(telematics.Unit) string { return "" }
 
+var errOtherTopic = errors.New("the topic is not " + topicRoot + "{imei}/" + dataLeaf)
+
 // ParseTopic implements telematics.Dialect.
 func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	rest, ok := strings.CutPrefix(topic, topicRoot)
 	serial, leaf, cut := strings.Cut(rest, "/")
 	if !ok || !cut || leaf != dataLeaf {
-		return "", "", fmt.Errorf("topic %q: want %s{imei}/%s", topic, topicRoot, dataLeaf)
+		return "", "", errOtherTopic
 	}
 	unit, err := telematics.ParseUnit(serial)
 	if err != nil {

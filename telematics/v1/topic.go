@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -44,12 +45,14 @@ func ProbeName(m telematics.Message) (name string, ok bool) {
 	return strings.CutPrefix(string(m.Unit), probePrefix)
 }
 
+var errOtherTopic = errors.New("the topic is not " + topicRoot + "{unit}/{channel}")
+
 // ParseTopic returns the unit and the channel that a topic names.
 func ParseTopic(topic string) (telematics.Unit, Channel, error) {
 	rest, ok := strings.CutPrefix(topic, topicRoot)
 	serial, channel, cut := strings.Cut(rest, "/")
 	if !ok || !cut {
-		return "", "", fmt.Errorf("topic %q: want %s{unit}/{channel}", topic, topicRoot)
+		return "", "", errOtherTopic
 	}
 	unit, err := telematics.ParseUnit(serial)
 	if err != nil {
