@@ -28,7 +28,8 @@ func (l *Link) probe(ctx context.Context, client mqtt.Client, lost <-chan error)
 	topic := v1.ProbeTopic(own)
 	filter := telematics.SharedFilter(own, topic)
 	back := make(chan struct{}, 1)
-	subscribed := client.Subscribe(filter, 1, func(mqtt.Client, mqtt.Message) {
+	// Subscribe would add the handler under another name than that by which Unsubscribe removes it.
+	subscribed := client.SubscribeMultiple(map[string]byte{filter: 1}, func(mqtt.Client, mqtt.Message) {
 		select {
 		case back <- struct{}{}:
 		default:
