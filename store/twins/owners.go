@@ -80,21 +80,17 @@ func (o *owners) add(v *telematics.Twin) {
 	}
 }
 
-// resolve returns the owners of units that find did not find. While Postgres is unavailable it
-// returns expired owners, too; a unit that is not cached is absent.
+// resolve returns the owners of units. While Postgres is unavailable it returns expired owners,
+// too; a unit that is not cached is absent.
 func (o *owners) resolve(ctx context.Context, units []telematics.Unit) map[telematics.Unit]owner {
+	found := make(map[telematics.Unit]owner, len(units))
+	missing := o.findAll(units, found)
+	if len(missing) == 0 {
+		return found
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	found := make(map[telematics.Unit]owner, len(units))
-	var missing []telematics.Unit
-	for _, unit := range units {
-		if owner, ok := o.find(unit); ok { // another caller has looked it up
-			found[unit] = owner
-		} else {
-			missing = append(missing, unit)
-		}
-	}
-	if len(missing) == 0 {
+	if missing = o.findAll(missing, found); len(missing) == 0 { // another caller has looked them up
 		return found
 	}
 	fresh, err := o.lookUp(ctx, missing)
@@ -116,6 +112,18 @@ func (o *owners) resolve(ctx context.Context, units []telematics.Unit) map[telem
 		found[unit] = owner.owner
 	}
 	return found
+}
+
+// findAll adds the cached owners of units to found, and returns the other units.
+func (o *owners) findAll(units []telematics.Unit, found map[telematics.Unit]owner) (missing []telematics.Unit) {
+	for _, unit := range units {
+		if owner, ok := o.find(unit); ok {
+			found[unit] = owner
+		} else {
+			missing = append(missing, unit)
+		}
+	}
+	return missing
 }
 
 var errNotLookedUp = unavailable.Mark(errors.New("look up units: postgres did not answer a moment ago"))
