@@ -32,7 +32,7 @@ func TestAnswer_ReadByAnotherInstanceWakesTheCallerImmediately(t *testing.T) {
 func TestALostWakeUpCostsAtMostASecond(t *testing.T) {
 	tests := map[string]func(*world){
 		"wake-up lost":  func(w *world) { w.Break(errUnavailable, "Wake") },
-		"Redis emptied": func(w *world) { time.AfterFunc(100*time.Millisecond, w.Flush); w.Break(errUnavailable, "Wake") },
+		"Redis emptied": func(w *world) { time.AfterFunc(100*time.Millisecond, w.Pending.Flush); w.Break(errUnavailable, "Wake") },
 		"Redis away": func(w *world) {
 			time.AfterFunc(100*time.Millisecond, func() { w.Break(errUnavailable, "Lookup", "Wake", "Release") })
 		},
@@ -164,7 +164,9 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 
 func TestAFullQueueDropsAndCounts(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
-		b := broker.New(broker.Config{Vehicles: w.Memory, Commands: w.Memory, Pending: w.Memory, Twins: w.Memory, Publisher: w.mqtt, QueueSize: 4})
+		c := w.Config()
+		c.Publisher, c.QueueSize = w.mqtt, 4
+		b := broker.New(c)
 		w.brokers = append(w.brokers, b) // nothing runs: nothing is taken off the queues
 		for range 10 {
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})

@@ -8,14 +8,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
 
 // lateTwins is a record of twins that takes its time for reports that are awaited.
 type lateTwins struct {
-	*brokertest.Memory
+	ingest.Twins
+	broker.Commands
 	takes time.Duration
 	err   error // of reports that are awaited
 }
@@ -54,7 +57,11 @@ func TestAnAnswerWaitsUntilItsReportIsSeenByAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := &lateTwins{takes: c.shared, err: c.err}
-			inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { x.Memory = m; return x }}, func(w *world) {
+			wire := func(_ *brokertest.Memory, c *broker.Config) {
+				x.Twins, x.Commands = c.Twins, c.Commands
+				c.Twins, c.Commands = x, x
+			}
+			inWorldOf(t, []wiring{wire}, func(w *world) {
 				w.mqtt.car = func(p publication) {
 					time.Sleep(time.Second)
 					w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now(),

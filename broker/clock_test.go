@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -136,7 +137,7 @@ func TestSweep_WrongClockSweepsNothing(t *testing.T) {
 		time.Sleep(time.Second)
 		left := brokertest.NewCommand(car, telematics.Lock)
 		left.Requested, left.Deadline = time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
-		if claim, err := w.Claim(w.Context(), &left, nil); err != nil || !claim.Taken() {
+		if claim, err := w.Commands.Claim(w.Context(), &left, nil); err != nil || !claim.Taken() {
 			t.Fatalf("Claim = %+v, %v", claim, err)
 		}
 		time.Sleep(10 * time.Second)
@@ -153,12 +154,12 @@ func TestSweep_WrongClockSweepsNothing(t *testing.T) {
 
 // slowClock is a record that takes long to say the time.
 type slowClock struct {
-	stores
+	broker.Clock
 	takes time.Duration
 }
 
 func (s slowClock) Time(ctx context.Context) (time.Time, error) {
-	theirs, err := s.stores.Time(ctx) // as it was when the question came
+	theirs, err := s.Clock.Time(ctx) // as it was when the question came
 	time.Sleep(s.takes)
 	return theirs, err
 }
@@ -166,8 +167,8 @@ func (s slowClock) Time(ctx context.Context) (time.Time, error) {
 // A slow round trip to the record says little of the clock: it neither proves it wrong, nor right
 // again.
 func TestCompareClock_SlowTripDecidesNothing(t *testing.T) {
-	slow := func(m *brokertest.Memory) stores { return slowClock{m, 2500 * time.Millisecond} }
-	inWorldOf(t, []func(*brokertest.Memory) stores{slow}, func(w *world) {
+	slow := func(_ *brokertest.Memory, c *broker.Config) { c.Clock = slowClock{c.Clock, 2500 * time.Millisecond} }
+	inWorldOf(t, []wiring{slow}, func(w *world) {
 		b := w.brokers[0]
 		if err := b.CompareClock(w.Context()); err != nil {
 			t.Errorf("found wrong by a slow round trip: %v", err)
@@ -185,13 +186,13 @@ func TestCompareClock_SlowTripDecidesNothing(t *testing.T) {
 
 // stalledClaims is a record that stalls before it reads its clock for a claim, or after.
 type stalledClaims struct {
-	stores
+	broker.Commands
 	before, after time.Duration
 }
 
 func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	time.Sleep(s.before)
-	claim, err := s.stores.Claim(ctx, c, accept)
+	claim, err := s.Commands.Claim(ctx, c, accept)
 	time.Sleep(s.after)
 	return claim, err
 }
@@ -204,8 +205,11 @@ func TestSend_WrongClockAndAStallDateNothingInTheFuture(t *testing.T) {
 	} {
 		for way, ahead := range map[string]time.Duration{"ahead": 2 * time.Minute, "behind": -2 * time.Minute} {
 			t.Run(name+", "+way, func(t *testing.T) {
-				stalled := func(m *brokertest.Memory) stores { record.stores = m; return record }
-				inWorldOf(t, []func(*brokertest.Memory) stores{stalled}, func(w *world) {
+				stalled := func(_ *brokertest.Memory, c *broker.Config) {
+					record.Commands = c.Commands
+					c.Commands = record
+				}
+				inWorldOf(t, []wiring{stalled}, func(w *world) {
 					w.Break(errUnavailable, "Time")
 					w.SetClock(-ahead)
 					called := time.Now().Add(-ahead)

@@ -35,7 +35,7 @@ func (w *world) dated(installed telematics.Installation, said string) string {
 // eventsSince counts the events of a command, and returns the latest.
 func (w *world) eventsSince(n int, id telematics.CommandID) (count int, last telematics.Command) {
 	time.Sleep(time.Second) // they are published in batches
-	for _, e := range w.Published()[n:] {
+	for _, e := range w.Events.All()[n:] {
 		if e.Kind == telematics.CommandEvent && e.Command.ID == id {
 			count, last = count+1, *e.Command
 		}
@@ -48,7 +48,7 @@ func TestConclude_ALateReportSettlesAsALateAnswerDoes(t *testing.T) {
 		for _, after := range []time.Duration{2 * time.Second, 9 * time.Minute} {
 			inWorld(t, 3, func(w *world) {
 				c := w.truckEndsUnknown(installed, "answer taken")
-				before := len(w.Published())
+				before := len(w.Events.All())
 				time.Sleep(after)
 				w.truckSays(1, w.dated(installed, "locked yes"))
 				time.Sleep(5 * time.Second)
@@ -80,7 +80,7 @@ func TestConclude_AReportThatContradictsIsPublishedOnce(t *testing.T) {
 	} {
 		inWorld(t, 3, func(w *world) {
 			command := w.truckEndsUnknown(withClock, c.says...)
-			before := len(w.Published())
+			before := len(w.Events.All())
 			time.Sleep(time.Until(command.SentAt.Add(c.early)))
 			w.truckSays(1, w.dated(withClock, "locked no"))
 			time.Sleep(5 * time.Second)
@@ -130,7 +130,7 @@ func TestConclude_WhatSaysNothingOfTheCommandConcludesNothing(t *testing.T) {
 	} {
 		inWorld(t, 2, func(w *world) {
 			command := w.truckEndsUnknown(c.installed, "answer taken")
-			before := len(w.Published())
+			before := len(w.Events.All())
 			c.happens(w)
 			time.Sleep(20 * time.Second)
 			if n, event := w.eventsSince(before, command.ID); n > 0 || w.record(command.ID).State != telematics.Unknown {

@@ -129,7 +129,7 @@ func TestConfirm_OfWholeSecondsOnlyALaterOneConfirms(t *testing.T) {
 			}
 			w.truckSays(0, fmt.Sprintf("locked yes %d", asked.Unix())) // by hand, a moment before
 			time.Sleep(3 * time.Second)
-			if c, found, _ := w.AwaitingAnswer(t.Context(), truck); !found || c.State != telematics.Sent {
+			if c, found, _ := w.Commands.AwaitingAnswer(t.Context(), truck); !found || c.State != telematics.Sent {
 				t.Errorf("%+v", c)
 			}
 			w.truckSays(0, fmt.Sprintf("locked yes %d", time.Now().Unix()))

@@ -62,7 +62,7 @@ func TestCorrelate_AnAnswerWithoutACommandIsToTheOneThatIsOpen(t *testing.T) {
 			w.addTruck(nil)
 			w.truckAnswers(1, 3*time.Second, "answer done")
 			if flushed {
-				time.AfterFunc(time.Second, w.Flush)
+				time.AfterFunc(time.Second, w.Pending.Flush)
 			}
 			c, err := w.sendToTruck(0, telematics.Lock)
 			w.wantCode(err, "")
@@ -105,7 +105,7 @@ func TestCorrelate_NoLateAnswerIsToALaterCommand(t *testing.T) {
 		w.wantCode(err, telematics.CommandTimeout)
 		w.stops[0]() // the instance is gone, with what it remembers
 		w.stops = w.stops[1:]
-		w.Flush()
+		w.Pending.Flush()
 		over := lost.Deadline.Add(telematics.AnswerWithin)
 		for _, instance := range []int{1, 2} {
 			_, err := w.sendToTruck(instance, telematics.Unlock)

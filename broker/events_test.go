@@ -18,7 +18,7 @@ var droppedEvents = []string{`motorpool_dropped_total{kind="event", reason="queu
 // connectivity, and names of fields.
 func (w *world) publishedOf(id telematics.VehicleID) []string {
 	var said []string
-	for _, e := range w.Published() {
+	for _, e := range w.Events.All() {
 		switch {
 		case e.Kind == telematics.ResetEvent:
 			said = append(said, "reset")
@@ -55,7 +55,7 @@ func TestEvents_EveryStateOfACommandInItsOrder(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		w.wantEvents("accepted", "sent", "received", "succeeded")
-		for _, e := range w.Published() {
+		for _, e := range w.Events.All() {
 			if e.Agency != 1 || e.Command.ID != c.ID || e.Command.Action != telematics.Lock || e.At.IsZero() || e.Command.Seq != c.Seq {
 				t.Errorf("published %+v of %+v", e, e.Command)
 			}
@@ -115,11 +115,11 @@ func TestEvents_OfSilenceArePublishedOnceAmongAllInstances(t *testing.T) {
 func TestEvents_NoneIsLostWhereTheLogIsUnavailableForAMoment(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
-		w.Break(errUnavailable, "Publish")
+		w.Events.Break(errUnavailable)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		time.Sleep(3 * time.Second)
-		w.Break(nil, "Publish")
+		w.Events.Break(nil)
 		time.Sleep(time.Second)
 		w.wantEvents("accepted", "sent", "succeeded")
 	})
@@ -128,11 +128,11 @@ func TestEvents_NoneIsLostWhereTheLogIsUnavailableForAMoment(t *testing.T) {
 func TestEvents_DroppedEventsCauseAReset(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
-		w.Break(errors.New("connection refused"), "Publish")
+		w.Events.Break(errors.New("connection refused"))
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		time.Sleep(20 * time.Second)
-		w.Break(nil, "Publish")
+		w.Events.Break(nil)
 		if dropped := metric(t, w.brokers[0], droppedEvents...); dropped != 3 {
 			t.Errorf("%d events dropped", dropped)
 		}

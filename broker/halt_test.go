@@ -54,7 +54,7 @@ func TestAHaltIsPublishedWhenItIsPutInForceChangedAndLifted(t *testing.T) {
 		tell := func(halts ...telematics.Halt) {
 			w.Halt(halts...)
 			time.Sleep(time.Second)
-			for _, e := range w.Published()[len(told):] {
+			for _, e := range w.Events.All()[len(told):] {
 				told = append(told, fmt.Sprintf("%s of %d: %t %s", e.Kind, e.Agency, e.Halt.InForce, e.Halt.Why))
 			}
 		}

@@ -29,7 +29,7 @@ func invented() []byte {
 
 // lookups notes which units' answers are handled, in their order.
 type lookups struct {
-	*brokertest.Memory
+	broker.PendingTable
 	mu    sync.Mutex
 	units []telematics.Unit
 }
@@ -38,7 +38,7 @@ func (l *lookups) Lookup(ctx context.Context, unit telematics.Unit, id telematic
 	l.mu.Lock()
 	l.units = append(l.units, unit)
 	l.mu.Unlock()
-	return l.Memory.Lookup(ctx, unit, id)
+	return l.PendingTable.Lookup(ctx, unit, id)
 }
 
 // Fairness by count: however much one unit has queued, another one's answer waits for a bounded
@@ -46,11 +46,10 @@ func (l *lookups) Lookup(ctx context.Context, unit telematics.Unit, id telematic
 func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
 	const flood, bound = 50_000, 128
 	inWorld(t, 0, func(w *world) {
-		table := &lookups{Memory: w.Memory}
-		b := broker.New(broker.Config{
-			Vehicles: w.Memory, Commands: w.Memory, Halts: w.Memory, Clock: w.Memory, AuditLog: w.Memory, Pending: table, Twins: w.Memory, Contacts: w.Memory,
-			Events: w.Memory, Publisher: w.mqtt, Workers: 1, Logger: slog.New(slog.DiscardHandler),
-		})
+		c := w.Config()
+		table := &lookups{PendingTable: c.Pending}
+		c.Pending, c.Publisher, c.Workers, c.Logger = table, w.mqtt, 1, slog.New(slog.DiscardHandler)
+		b := broker.New(c)
 		for range flood {
 			b.Answer(brokertest.Said(flooding, invented(), false))
 		}
@@ -198,11 +197,10 @@ func TestTheLogNamesNoisyUnitsOnceInAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var log bytes.Buffer
-		m := brokertest.NewMemory()
-		b := broker.New(broker.Config{
-			Vehicles: m, Commands: m, Halts: m, Clock: m, AuditLog: m, Pending: m, Twins: m, Contacts: m, Events: m, Publisher: &publisher{},
-			Logger: slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil)),
-		})
+		c := brokertest.NewMemory().Config()
+		c.Publisher = &publisher{}
+		c.Logger = slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil))
+		b := broker.New(c)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = b.Run(ctx) })

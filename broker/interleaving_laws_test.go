@@ -210,7 +210,7 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 }
 
 func (w *interleaving) judgePending() {
-	for _, p := range w.memory.InFlight() {
+	for _, p := range w.memory.Pending.InFlight() {
 		if w.excused[p.Command] || w.instanceOf(p.Instance).link.dead.Load() {
 			continue // expires
 		}

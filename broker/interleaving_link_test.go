@@ -163,7 +163,7 @@ func (l *link) claim(ctx context.Context, c telematics.Command) (delivery.Claim,
 
 func (l *link) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	result, err := call(ctx, l, &l.postgres, "FindByKey", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.KeyResult], error) {
-		made, found, err := l.memory.FindByKey(ctx, k)
+		made, found, err := l.memory.Commands.FindByKey(ctx, k)
 		return maybe[delivery.KeyResult]{made, found}, err
 	})
 	return result.value, result.ok, err
@@ -186,25 +186,25 @@ func (l *link) Settle(ctx context.Context, s delivery.Settlement) (*telematics.C
 
 func (l *link) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
 	return call(ctx, l, &l.postgres, "Updates", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
-		return l.memory.Updates(ctx, unanswered, received)
+		return l.memory.Commands.Updates(ctx, unanswered, received)
 	})
 }
 
 func (l *link) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
 	return call(ctx, l, &l.postgres, "Overdue", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
-		return l.memory.Overdue(ctx, before, limit)
+		return l.memory.Commands.Overdue(ctx, before, limit)
 	})
 }
 
 func (l *link) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
 	return call(ctx, l, &l.postgres, "Unconfirmed", telematics.NoCommand, func(ctx context.Context) ([]telematics.Command, error) {
-		return l.memory.Unconfirmed(ctx, since, behind, limit)
+		return l.memory.Commands.Unconfirmed(ctx, since, behind, limit)
 	})
 }
 
 func (l *link) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	result, err := call(ctx, l, &l.postgres, "Conclude", s.Command, func(ctx context.Context) (maybe[*telematics.Command], error) {
-		c, ok, err := l.memory.Conclude(ctx, s)
+		c, ok, err := l.memory.Commands.Conclude(ctx, s)
 		return maybe[*telematics.Command]{c, ok}, err
 	})
 	return result.value, result.ok, err
@@ -212,7 +212,7 @@ func (l *link) Conclude(ctx context.Context, s delivery.Settlement) (*telematics
 
 func (l *link) AnsweredBefore(ctx context.Context, c telematics.Command) (telematics.Command, bool, error) {
 	result, err := call(ctx, l, &l.postgres, "AnsweredBefore", c.ID, func(ctx context.Context) (maybe[telematics.Command], error) {
-		before, found, err := l.memory.AnsweredBefore(ctx, c)
+		before, found, err := l.memory.Commands.AnsweredBefore(ctx, c)
 		return maybe[telematics.Command]{before, found}, err
 	})
 	return result.value, result.ok, err
@@ -220,7 +220,7 @@ func (l *link) AnsweredBefore(ctx context.Context, c telematics.Command) (telema
 
 func (l *link) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
 	result, err := call(ctx, l, &l.postgres, "AwaitingAnswer", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Command], error) {
-		c, found, err := l.memory.AwaitingAnswer(ctx, unit)
+		c, found, err := l.memory.Commands.AwaitingAnswer(ctx, unit)
 		return maybe[telematics.Command]{c, found}, err
 	})
 	return result.value, result.ok, err
@@ -265,7 +265,7 @@ func (l *link) Register(p delivery.Pending) func(context.Context) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // as the store has
 		defer cancel()
 		_, err := call(ctx, l, &l.redis, "Register", p.Command, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, l.memory.Register(p)(ctx)
+			return struct{}{}, l.memory.Pending.Register(p)(ctx)
 		})
 		return err
 	})
@@ -273,7 +273,7 @@ func (l *link) Register(p delivery.Pending) func(context.Context) error {
 
 func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
 	result, err := call(ctx, l, &l.redis, "Lookup", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.Pending], error) {
-		p, found, err := l.memory.Lookup(ctx, unit, id)
+		p, found, err := l.memory.Pending.Lookup(ctx, unit, id)
 		return maybe[delivery.Pending]{p, found}, err
 	})
 	return result.value, result.ok, err
@@ -281,13 +281,13 @@ func (l *link) Lookup(ctx context.Context, unit telematics.Unit, id telematics.C
 
 func (l *link) Contains(ctx context.Context, entries []delivery.Pending) ([]bool, error) {
 	return call(ctx, l, &l.redis, "Contains", telematics.NoCommand, func(ctx context.Context) ([]bool, error) {
-		return l.memory.Contains(ctx, entries)
+		return l.memory.Pending.Contains(ctx, entries)
 	})
 }
 
 func (l *link) Release(ctx context.Context, entries ...delivery.Pending) error {
 	_, err := call(ctx, l, &l.redis, "Release", entries[0].Command, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, l.memory.Release(ctx, entries...)
+		return struct{}{}, l.memory.Pending.Release(ctx, entries...)
 	})
 	if err != nil {
 		for _, entry := range entries {
@@ -303,13 +303,13 @@ func (l *link) Wake(ctx context.Context, instance string, id telematics.CommandI
 		return nil
 	}
 	_, err := call(ctx, l, &l.redis, "Wake", telematics.NoCommand, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, l.memory.Wake(ctx, instance, id)
+		return struct{}{}, l.memory.Pending.Wake(ctx, instance, id)
 	})
 	return err
 }
 
 func (l *link) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
-	return l.memory.Listen(ctx, instance, wake)
+	return l.memory.Pending.Listen(ctx, instance, wake)
 }
 
 // Aged and Publish touch no command: nothing is explored there.

@@ -174,7 +174,7 @@ func (w *interleaving) disturbance() func() {
 	m := w.cars[w.dice.below(len(w.cars))]
 	return oneOf(w.dice,
 		away(&w.postgres, "Postgres"), away(&w.redis, "Redis"), away(&w.mqtt, "MQTT"),
-		func() { w.note("Redis is emptied"); w.count("Redis emptied"); w.memory.Flush() },
+		func() { w.note("Redis is emptied"); w.count("Redis emptied"); w.memory.Pending.Flush() },
 		end(true), end(true), end(false),
 		func() { w.count("cars restarted"); m.restart(lasts / 4) },
 		halt,

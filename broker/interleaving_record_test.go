@@ -72,7 +72,7 @@ var errStale = errors.New("the vehicle's record has changed")
 func (l *ledger) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	claim, err := l.memory.Claim(ctx, &c, func() (*telematics.Command, error) { return nil, errStale })
+	claim, err := l.memory.Commands.Claim(ctx, &c, func() (*telematics.Command, error) { return nil, errStale })
 	where := lane{c.Vehicle, c.Lane}
 	switch {
 	case errors.Is(err, errStale):
@@ -120,7 +120,7 @@ func (l *ledger) sell(id telematics.VehicleID) {
 func (l *ledger) noteAll(ctx context.Context, notes []delivery.Note) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.memory.StoreProgress(ctx, notes)
+	err := l.memory.Commands.StoreProgress(ctx, notes)
 	for _, n := range notes {
 		l.followed(n.Command)
 	}
@@ -130,7 +130,7 @@ func (l *ledger) noteAll(ctx context.Context, notes []delivery.Note) error {
 func (l *ledger) settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c, ok, err := l.memory.Settle(ctx, s)
+	c, ok, err := l.memory.Commands.Settle(ctx, s)
 	l.followed(s.Command)
 	if e := l.entries[s.Command]; ok && e != nil && !s.State.IsOpen() {
 		e.settlements++
@@ -144,7 +144,7 @@ func (l *ledger) settle(ctx context.Context, s delivery.Settlement) (*telematics
 // followed notes which step of its life a command took.
 func (l *ledger) followed(id telematics.CommandID) {
 	e := l.entries[id]
-	now, err := l.memory.Command(context.Background(), id)
+	now, err := l.memory.Commands.Command(context.Background(), id)
 	if e == nil || err != nil || e.State == now.State {
 		return
 	}

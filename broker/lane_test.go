@@ -76,7 +76,7 @@ func (w *world) claimed(budget time.Duration) telematics.Command {
 		ID: uuid.New(), Vehicle: car, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
 		Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(budget),
 	}
-	if _, err := w.Claim(w.Context(), &c, nil); err != nil {
+	if _, err := w.Commands.Claim(w.Context(), &c, nil); err != nil {
 		w.Fatal(err)
 	}
 	return c
@@ -122,7 +122,7 @@ func TestNothingStaysInThePendingTable(t *testing.T) {
 		w.wantCode(err, telematics.CommandTimeout)
 		time.Sleep(time.Second) // they go a moment later, together
 		synctest.Wait()
-		if left := w.InFlight(); len(left) != 0 {
+		if left := w.Pending.InFlight(); len(left) != 0 {
 			t.Errorf("left over: %+v", left)
 		}
 	})

@@ -27,7 +27,7 @@ func (w *world) says(from telematics.Unit, answers map[time.Duration]telematics.
 // recorded returns what the record has of the command in flight.
 func (w *world) recorded() telematics.Command {
 	w.Helper()
-	open := w.InFlight()
+	open := w.Pending.InFlight()
 	if len(open) != 1 {
 		w.Fatalf("%d commands are in flight", len(open))
 	}

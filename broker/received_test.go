@@ -10,7 +10,7 @@ import (
 // received makes the unit say that it works on the one command in flight, which this
 // service believes never to have left.
 func (w *world) received() {
-	for _, p := range w.InFlight() {
+	for _, p := range w.Pending.InFlight() {
 		w.answer(0, p.Unit, telematics.Answer{Command: p.Command, State: telematics.Received, At: time.Now()})
 	}
 }

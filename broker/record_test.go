@@ -5,21 +5,23 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
 // overtaken is a record whose cache does not say yet that a vehicle is back.
-type overtaken struct{ *brokertest.Memory }
+type overtaken struct{ broker.Vehicles }
 
 func (o overtaken) Resolve(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
-	twin, err := o.Memory.Resolve(ctx, id)
+	twin, err := o.Vehicles.Resolve(ctx, id)
 	twin.Contact = telematics.Contact{Status: telematics.Offline, ChangedAt: time.Now().Add(-time.Hour)}
 	return twin, err
 }
 
 func TestSend_VehicleThatIsOnlineAgainGetsItBeforePostgresKnows(t *testing.T) {
-	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return overtaken{m} }}, func(w *world) {
+	behind := func(_ *brokertest.Memory, c *broker.Config) { c.Vehicles = overtaken{c.Vehicles} }
+	inWorldOf(t, []wiring{behind}, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		// One of the two is conditional.
 		for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {

@@ -16,11 +16,11 @@ func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
 	x := &tampering{}
 	x.register = func(p delivery.Pending) error {
 		time.Sleep(trip)
-		return x.Memory.Register(p)(context.Background())
+		return x.PendingTable.Register(p)(context.Background())
 	}
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		time.Sleep(trip)
-		return x.Memory.Claim(ctx, &c, nil)
+		return x.Commands.Claim(ctx, &c, nil)
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, 0, telematics.Succeeded)
@@ -39,7 +39,7 @@ func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
 	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Second)
 		registered = time.Now()
-		return x.Memory.Register(p)(context.Background())
+		return x.PendingTable.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, 0, telematics.Succeeded)
@@ -59,14 +59,14 @@ func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
 				w.claimed(telematics.MaxBudget) // has the lane
 				x.register = func(p delivery.Pending) error {
 					time.Sleep(slow)
-					return x.Memory.Register(p)(context.Background())
+					return x.PendingTable.Register(p)(context.Background())
 				}
-				before := len(w.InFlight())
+				before := len(w.Pending.InFlight())
 				_, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.CommandInProgress)
 				time.Sleep(slow + time.Second)
 				synctest.Wait()
-				if left := w.InFlight(); len(left) != before {
+				if left := w.Pending.InFlight(); len(left) != before {
 					t.Errorf("%d are registered, before it was %d", len(left), before)
 				}
 			})
@@ -78,16 +78,16 @@ func TestACommandThatCannotBeSignedIsNotLeftRegistered(t *testing.T) {
 	x := &tampering{}
 	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Second)
-		return x.Memory.Register(p)(context.Background())
+		return x.PendingTable.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		w.start(x, signing.Key{})
+		w.start(x.wire, signing.Key{})
 		synctest.Wait()
 		_, err := w.sendVia(1, w.order(telematics.Lock))
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if left := w.InFlight(); len(left) != 0 {
+		if left := w.Pending.InFlight(); len(left) != 0 {
 			t.Errorf("left over: %+v", left)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/broker/ingest"
 	mqttlink "motorpool/broker/link"
 	"motorpool/broker/link/linktest"
 	"motorpool/mosquitto"
@@ -22,7 +23,7 @@ import (
 
 // slowTwins notes which units were observed, and takes its time for it.
 type slowTwins struct {
-	*brokertest.Memory
+	ingest.Twins
 	mu    sync.Mutex
 	units map[telematics.Unit]bool
 }
@@ -87,7 +88,8 @@ func TestPresenceThatDoesNotFitIsReadAgainUntilAllIsTaken(t *testing.T) {
 				units[i] = telematics.Unit(fmt.Sprintf("unit-%d", i))
 				sayRetained(t, server.UnitsURL(), units[i])
 			}
-			m := &slowTwins{Memory: brokertest.NewMemory(), units: map[telematics.Unit]bool{}}
+			c := brokertest.NewMemory().Config()
+			m := &slowTwins{Twins: c.Twins, units: map[telematics.Unit]bool{}}
 			logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 			link := mqttlink.NewShards(mqttlink.Config{
 				Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
@@ -98,10 +100,8 @@ func TestPresenceThatDoesNotFitIsReadAgainUntilAllIsTaken(t *testing.T) {
 				},
 				CatchUpAfter: 50 * time.Millisecond, Logger: logger,
 			}, []string{server.ServiceURL()})
-			b := broker.New(broker.Config{
-				Vehicles: m, Commands: m, Halts: m, Clock: m, AuditLog: m, Pending: m, Twins: m, Contacts: m, Events: m, Publisher: link,
-				QueueSize: queue, Logger: logger,
-			})
+			c.Twins, c.Publisher, c.QueueSize, c.Logger = m, link, queue, logger
+			b := broker.New(c)
 			ctx, stop := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { _ = b.Run(ctx) })

@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/dialects"
@@ -22,7 +23,8 @@ import (
 // instant is a world in which nothing takes time: a record that remembers what is open and nothing
 // else, and cars that answer while they are asked.
 type instant struct {
-	*brokertest.Memory
+	broker.Commands
+	ingest.Twins
 	broker *broker.Broker
 	seq    atomic.Int64
 
@@ -40,11 +42,11 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 		twins[i].ID = telematics.VehicleID(i + 1)
 		twins[i].Unit = telematics.Unit(fmt.Sprintf("35824005%07d", i+1))
 	}
-	w.Memory = brokertest.NewMemory(twins...)
-	w.broker = broker.New(broker.Config{
-		Vehicles: w, Commands: w, Halts: w, Clock: w, AuditLog: w, Pending: w, Twins: w, Contacts: w, Events: w,
-		Publisher: instantMQTT{w}, Key: key, Dialects: dialects.Spoken, Logger: slog.New(slog.DiscardHandler),
-	})
+	c := brokertest.NewMemory(twins...).Config()
+	w.Commands, w.Twins = c.Commands, c.Twins
+	c.Commands, c.Twins, c.Events = w, w, w
+	c.Publisher, c.Key, c.Dialects, c.Logger = instantMQTT{w}, key, dialects.Spoken, slog.New(slog.DiscardHandler)
+	w.broker = broker.New(c)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

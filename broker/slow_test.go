@@ -10,15 +10,20 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
 )
 
-// tampering stands between an instance and the memory. What is nil goes through.
+// tampering is between an instance and the ports that it embeds. A nil function changes nothing.
 type tampering struct {
-	*brokertest.Memory
+	broker.Commands
+	broker.PendingTable
+	ingest.Twins
+	broker.Events
 	claim    func(context.Context, telematics.Command) (delivery.Claim, error)
 	register func(delivery.Pending) error
 	settle   func(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
@@ -31,44 +36,49 @@ func (x *tampering) Publish(ctx context.Context, events []telematics.Event) ([]t
 		<-ctx.Done()
 		return events, ctx.Err()
 	}
-	return x.Memory.Publish(ctx, events)
+	return x.Events.Publish(ctx, events)
 }
 
 func (x *tampering) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	if x.claim != nil {
 		return x.claim(ctx, *c)
 	}
-	return x.Memory.Claim(ctx, c, accept)
+	return x.Commands.Claim(ctx, c, accept)
 }
 
 func (x *tampering) Register(p delivery.Pending) func(context.Context) error {
 	if x.register != nil {
 		return brokertest.Begin(func() error { return x.register(p) })
 	}
-	return x.Memory.Register(p)
+	return x.PendingTable.Register(p)
 }
 
 func (x *tampering) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	if x.settle != nil {
 		return x.settle(ctx, s)
 	}
-	return x.Memory.Settle(ctx, s)
+	return x.Commands.Settle(ctx, s)
 }
 
 func (x *tampering) Observe(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 	if x.observe != nil {
 		return x.observe(ctx, seen)
 	}
-	return x.Memory.Observe(ctx, seen)
+	return x.Twins.Observe(ctx, seen)
 }
 
-// between lets tests stand between each instance and the memory.
-func between(tampers ...*tampering) []func(*brokertest.Memory) stores {
-	var list []func(*brokertest.Memory) stores
+func (x *tampering) wire(_ *brokertest.Memory, c *broker.Config) {
+	x.Commands, x.PendingTable, x.Twins, x.Events = c.Commands, c.Pending, c.Twins, c.Events
+	c.Commands, c.Pending, c.Twins, c.Events = x, x, x, x
+}
+
+// between returns the wiring of an instance for each tampering.
+func between(tampers ...*tampering) []wiring {
+	var wirings []wiring
 	for _, x := range tampers {
-		list = append(list, func(m *brokertest.Memory) stores { x.Memory = m; return x })
+		wirings = append(wirings, x.wire)
 	}
-	return list
+	return wirings
 }
 
 // wantOutcome compares the reply to a caller with the record and the audit log.
@@ -126,7 +136,7 @@ func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 			<-ctx.Done()
 			return nil, false, ctx.Err()
 		}
-		return x.Memory.Settle(ctx, s)
+		return x.Commands.Settle(ctx, s)
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)
@@ -140,7 +150,7 @@ func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 	x := &tampering{}
 	var lost telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-		claim, err := x.Memory.Claim(ctx, &c, nil)
+		claim, err := x.Commands.Claim(ctx, &c, nil)
 		if lost == telematics.NoCommand {
 			lost = c.ID
 			return delivery.Claim{}, errors.New("connection reset")
@@ -166,7 +176,7 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 	var slow telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		slow = c.ID
-		if _, err := x.Memory.Claim(ctx, &c, nil); err != nil {
+		if _, err := x.Commands.Claim(ctx, &c, nil); err != nil {
 			return delivery.Claim{}, err
 		}
 		<-ctx.Done()
@@ -204,7 +214,7 @@ func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testi
 func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
 	x := &tampering{}
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-		if claim, err := x.Memory.Claim(ctx, &c, nil); err != nil || claim.Occupant != nil {
+		if claim, err := x.Commands.Claim(ctx, &c, nil); err != nil || claim.Occupant != nil {
 			return claim, err
 		}
 		c.Seq = 1
@@ -231,7 +241,7 @@ func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
 	x := &tampering{}
 	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Until(p.Deadline) + 300*time.Millisecond)
-		return x.Memory.Register(p)(context.Background())
+		return x.PendingTable.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		// So that the expiry, in whole seconds, is long after the deadline.
@@ -288,7 +298,7 @@ func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
 		const n = 3000
 		for _, order := range w.others(n) {
 			now := time.Now()
-			if _, err := w.Claim(w.Context(), &telematics.Command{
+			if _, err := w.Commands.Claim(w.Context(), &telematics.Command{
 				ID: uuid.New(), Vehicle: order.Vehicle, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
 				Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
 			}, nil); err != nil {
@@ -296,7 +306,7 @@ func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
 			}
 		}
 		time.Sleep(15 * time.Second) // the budget plus 5 s [LAW-6]
-		open, err := w.Overdue(w.Context(), time.Now(), n)
+		open, err := w.Commands.Overdue(w.Context(), time.Now(), n)
 		if err != nil || len(open) > 0 {
 			t.Errorf("%d of %d commands are still open: %v", len(open), n, err)
 		}
@@ -312,7 +322,7 @@ func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 				return delivery.Seen{}, ctx.Err()
 			}
 		}
-		return x.Memory.Observe(ctx, seen)
+		return x.Twins.Observe(ctx, seen)
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		done := func(id telematics.CommandID) telematics.Answer {
@@ -350,7 +360,7 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 	stopping.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
-			return stopping.Memory.Settle(ctx, s)
+			return stopping.Commands.Settle(ctx, s)
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
 		}
@@ -375,7 +385,7 @@ func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 	x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
-			return x.Memory.Settle(ctx, s)
+			return x.Commands.Settle(ctx, s)
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
 		}
@@ -401,7 +411,7 @@ func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 	x.observe = func(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 		select {
 		case <-time.After(20 * time.Millisecond): // a commit
-			return x.Memory.Observe(ctx, seen)
+			return x.Twins.Observe(ctx, seen)
 		case <-ctx.Done():
 			return delivery.Seen{}, ctx.Err()
 		}
@@ -427,7 +437,7 @@ func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 	slow := func(x *tampering) *tampering {
 		x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 			time.Sleep(10 * time.Millisecond) // a commit, shared by those that come together
-			return x.Memory.Settle(ctx, s)
+			return x.Commands.Settle(ctx, s)
 		}
 		return x
 	}
@@ -436,7 +446,7 @@ func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			w.answer(1, p.claims.Unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
 		}
-		time.AfterFunc(time.Second, w.Flush)
+		time.AfterFunc(time.Second, w.Pending.Flush)
 		if codes, _ := w.sendAll(w.others(1000)); codes[""] != 1000 {
 			t.Errorf("1000 cars answer after 3 s: %v", codes)
 		}
@@ -444,7 +454,7 @@ func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 }
 
 // hangingTable is a pending table whose server takes questions and answers none.
-type hangingTable struct{ *brokertest.Memory }
+type hangingTable struct{ broker.PendingTable }
 
 func (hangingTable) Lookup(ctx context.Context, _ telematics.Unit, _ telematics.CommandID) (delivery.Pending, bool, error) {
 	<-ctx.Done()
@@ -457,9 +467,8 @@ func (hangingTable) Wake(ctx context.Context, _ string, _ telematics.CommandID) 
 }
 
 func TestAPendingTableThatHangsHoldsUpNoAnswers(t *testing.T) {
-	whole := func(m *brokertest.Memory) stores { return m }
-	hanging := func(m *brokertest.Memory) stores { return hangingTable{m} }
-	inWorldOf(t, []func(*brokertest.Memory) stores{whole, hanging}, func(w *world) {
+	hanging := func(_ *brokertest.Memory, c *broker.Config) { c.Pending = hangingTable{c.Pending} }
+	inWorldOf(t, []wiring{nil, hanging}, func(w *world) {
 		w.answers(1, 100*time.Millisecond, telematics.Succeeded)
 		start := time.Now()
 		_, err := w.send(telematics.Lock)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -177,16 +178,17 @@ func TestSend_CachedVehicleThatIsGoneIsNotFound(t *testing.T) {
 
 // restless is a record that changes each time before it is claimed by.
 type restless struct {
-	*brokertest.Memory
+	broker.Commands
+	memory   *brokertest.Memory
 	accepted *int // orders that were accepted anew
 }
 
 func (r restless) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	change := func() {
-		r.Change(car, func(twin *telematics.Twin) { twin.Contact.Session += "+" })
+		r.memory.Change(car, func(twin *telematics.Twin) { twin.Contact.Session += "+" })
 	}
 	change()
-	return r.Memory.Claim(ctx, c, func() (*telematics.Command, error) {
+	return r.Commands.Claim(ctx, c, func() (*telematics.Command, error) {
 		*r.accepted++
 		defer change()
 		return accept()
@@ -195,7 +197,8 @@ func (r restless) Claim(ctx context.Context, c *telematics.Command, accept func(
 
 func TestSend_RecordThatChangesAllTheTimeDelaysNothing(t *testing.T) {
 	var accepted int
-	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return restless{m, &accepted} }}, func(w *world) {
+	changing := func(m *brokertest.Memory, c *broker.Config) { c.Commands = restless{c.Commands, m, &accepted} }
+	inWorldOf(t, []wiring{changing}, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		for range 3 {
 			w.caches()
@@ -226,15 +229,19 @@ func TestSend_UnavailableRecordIsNotCached(t *testing.T) {
 }
 
 // late is a record that changes while an overdue occupant of a lane is settled.
-type late struct{ *brokertest.Memory }
+type late struct {
+	broker.Commands
+	memory *brokertest.Memory
+}
 
 func (l late) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
-	l.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
-	return l.Memory.Settle(ctx, s)
+	l.memory.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
+	return l.Commands.Settle(ctx, s)
 }
 
 func TestSend_RecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
-	inWorldOf(t, []func(*brokertest.Memory) stores{func(m *brokertest.Memory) stores { return late{m} }}, func(w *world) {
+	changing := func(m *brokertest.Memory, c *broker.Config) { c.Commands = late{c.Commands, m} }
+	inWorldOf(t, []wiring{changing}, func(w *world) {
 		w.caches()
 		w.claimed(2 * time.Second)
 		time.Sleep(2*time.Second + time.Millisecond)

@@ -17,7 +17,7 @@ func (w *world) fares() telematics.UnitHealth {
 	w.Helper()
 	time.Sleep(11 * time.Second)
 	synctest.Wait()
-	return w.Health(unit)
+	return w.Units.Health(unit)
 }
 
 func (w *world) report(payload string) {
@@ -63,7 +63,7 @@ func TestUnitHealth_CountsAFloodAndAForeignProtocol(t *testing.T) {
 		m := brokertest.Said(van, []byte(`{"at":"`+at+`"}`), false)
 		w.brokers[0].Report(m)
 		w.wantRejects(map[telematics.Reject]int{telematics.OverAllowance: 10})
-		if got := w.Health(van).Rejects[telematics.ForeignProtocol].Count; got != 1 {
+		if got := w.Units.Health(van).Rejects[telematics.ForeignProtocol].Count; got != 1 {
 			t.Errorf("%d messages in another protocol", got)
 		}
 	})
@@ -126,7 +126,7 @@ func TestUnitHealth_StoredLaterWhereTheStoreFailed(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(100 * time.Millisecond) // the queue lets others join
 		w.stops[0]()
-		if got := w.Health(unit).Rejects[telematics.Malformed].Count; got != 3 {
+		if got := w.Units.Health(unit).Rejects[telematics.Malformed].Count; got != 3 {
 			t.Errorf("%d after the end", got)
 		}
 	})

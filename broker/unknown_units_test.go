@@ -19,7 +19,7 @@ func (w *world) wantUnknownUnit(want telematics.UnknownUnit, stored int) {
 	w.Helper()
 	time.Sleep(6 * time.Second)
 	synctest.Wait()
-	got, n := w.UnknownUnits()
+	got, n := w.Units.UnknownUnits()
 	if n != stored || len(got) != 1 || got[want.Unit] != want {
 		w.Errorf("stored %d times: %+v; want %d times: %+v", n, got, stored, want)
 	}
@@ -50,7 +50,7 @@ func TestUnknownUnits_PresenceFromTheMQTTBrokerDoesNotCount(t *testing.T) {
 		w.brokers[0].Presence(brokertest.Said(unknownUnit, []byte(`{"status":"online","session":"a"}`), true))
 		w.brokers[0].Presence(brokertest.Said(unknownUnit, []byte(`{"status":"offline","session":"a"}`), false))
 		time.Sleep(11 * time.Second)
-		if got, n := w.UnknownUnits(); len(got) != 0 || n != 0 {
+		if got, n := w.Units.UnknownUnits(); len(got) != 0 || n != 0 {
 			w.Errorf("stored %d times: %+v", n, got)
 		}
 		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 2 {
@@ -78,7 +78,7 @@ func TestUnknownUnits_StoredBeforeTheEnd(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(unknownUnit, []byte(`{}`), false))
 		synctest.Wait()
 		w.stops[0]()
-		if got, _ := w.UnknownUnits(); got[unknownUnit] != (telematics.UnknownUnit{Unit: unknownUnit, FirstSeen: at, LastSeen: at, Messages: 1}) {
+		if got, _ := w.Units.UnknownUnits(); got[unknownUnit] != (telematics.UnknownUnit{Unit: unknownUnit, FirstSeen: at, LastSeen: at, Messages: 1}) {
 			w.Errorf("after the end: %+v", got)
 		}
 	})
@@ -91,7 +91,7 @@ func TestUnknownUnits_NumberIsBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(6 * time.Second)
-		if got, n := w.UnknownUnits(); len(got) != telematics.MaxUnknownUnits || n != 1 {
+		if got, n := w.Units.UnknownUnits(); len(got) != telematics.MaxUnknownUnits || n != 1 {
 			w.Errorf("%d unknown units, stored %d times", len(got), n)
 		}
 		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="unknown_unit", reason="queue_full"}`); n != 5 {

@@ -22,7 +22,7 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 			w.Break(nil, "StoreUnrecorded")
 		}
 		got := map[telematics.CommandID]telematics.State{}
-		for _, u := range w.Unrecorded() {
+		for _, u := range w.Commands.Unrecorded() {
 			got[u.Answer.Command] = u.Answer.State
 		}
 		if len(got) != 2 || got[succeeded.Command] != telematics.Succeeded || got[failed.Command] != telematics.Failed {
@@ -46,14 +46,14 @@ func TestUnrecorded_WhatARecordHasLostIsLookedIntoAgain(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		repeat()
-		w.Lose(c.ID)
+		w.Commands.Lose(c.ID)
 		repeat()
-		if got := w.Unrecorded(); len(got) != 0 {
+		if got := w.Commands.Unrecorded(); len(got) != 0 {
 			t.Fatalf("looked into, though nothing said that the record is another: %+v", got)
 		}
 		w.brokers[0].ForgetSettled()
 		repeat()
-		if got := w.Unrecorded(); len(got) != 1 || got[0].Answer.Command != c.ID {
+		if got := w.Commands.Unrecorded(); len(got) != 1 || got[0].Answer.Command != c.ID {
 			t.Errorf("stored: %+v", got)
 		}
 	})
@@ -68,7 +68,7 @@ func TestUnrecorded_ADirectAnswerIsWrittenDownToo(t *testing.T) {
 		w.wantCode(err, telematics.CommandTimeout)
 		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
 		time.Sleep(time.Second)
-		if got := w.Unrecorded(); len(got) != 1 || got[0].Answer.Command != lost.Command || got[0].Unit != unit {
+		if got := w.Commands.Unrecorded(); len(got) != 1 || got[0].Answer.Command != lost.Command || got[0].Unit != unit {
 			t.Errorf("stored: %+v", got)
 		}
 	})

@@ -16,7 +16,6 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
-	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/signing"
@@ -45,35 +44,17 @@ type world struct {
 	log     brokertest.Log
 }
 
-// stores is what an instance stands on.
-type stores interface {
-	broker.Vehicles
-	broker.Commands
-	broker.Halts
-	broker.Clock
-	broker.AuditLog
-	broker.PendingTable
-	ingest.Twins
-	ingest.UnknownUnits
-	ingest.Health
-	broker.Unrecorded
-	ingest.Contacts
-	broker.Events
-}
+// wiring replaces ports of one instance. Nil replaces none.
+type wiring func(*brokertest.Memory, *broker.Config)
 
 // inWorld runs a test in virtual time with a number of instances.
 func inWorld(t *testing.T, instances int, test func(w *world)) {
 	t.Helper()
-	between := make([]func(*brokertest.Memory) stores, instances)
-	for i := range between {
-		between[i] = func(m *brokertest.Memory) stores { return m }
-	}
-	inWorldOf(t, between, test)
+	inWorldOf(t, make([]wiring, instances), test)
 }
 
-// inWorldOf runs a test with an instance for each of the stores that it puts between
-// an instance and the memory that all share.
-func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test func(w *world)) {
+// inWorldOf runs a test with an instance for each wiring. All share one memory.
+func inWorldOf(t *testing.T, wirings []wiring, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		// Virtual time starts in 2000, which no unit is believed [TEL-5]
@@ -83,8 +64,8 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 			t.Fatal(err)
 		}
 		w := &world{T: t, Memory: brokertest.NewMemory(healthy()), mqtt: &publisher{ring: key.Keyring()}}
-		for _, between := range between {
-			w.start(between(w.Memory), key)
+		for _, replace := range wirings {
+			w.start(replace, key)
 		}
 		defer func() {
 			w.mqtt.cars.Wait()
@@ -98,11 +79,14 @@ func inWorldOf(t *testing.T, between []func(*brokertest.Memory) stores, test fun
 }
 
 // start runs one more instance.
-func (w *world) start(s stores, key telematics.Signer) {
-	b := broker.New(broker.Config{
-		Vehicles: s, Commands: s, Halts: s, Clock: s, AuditLog: s, Pending: s, Twins: s, UnknownUnits: s, Health: s, Unrecorded: s, Contacts: s, Events: s,
-		Publisher: w.mqtt, Key: key, Dialects: spoken, Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+func (w *world) start(replace wiring, key telematics.Signer) {
+	c := w.Config()
+	c.Publisher, c.Key, c.Dialects = w.mqtt, key, spoken
+	c.Logger = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if replace != nil {
+		replace(w.Memory, &c)
+	}
+	b := broker.New(c)
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -162,7 +146,7 @@ func (w *world) answer(instance int, from telematics.Unit, a telematics.Answer) 
 
 func (w *world) record(id telematics.CommandID) telematics.Command {
 	w.Helper()
-	c, err := w.Command(w.Context(), id)
+	c, err := w.Commands.Command(w.Context(), id)
 	if err != nil {
 		w.Fatal(err)
 	}

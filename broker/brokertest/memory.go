@@ -9,99 +9,93 @@ import (
 	"time"
 
 	"motorpool/broker"
-	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
 )
 
-var (
-	_ broker.Vehicles     = (*Memory)(nil)
-	_ broker.Commands     = (*Memory)(nil)
-	_ broker.Halts        = (*Memory)(nil)
-	_ broker.Clock        = (*Memory)(nil)
-	_ broker.AuditLog     = (*Memory)(nil)
-	_ broker.PendingTable = (*Memory)(nil)
-	_ ingest.Twins        = (*Memory)(nil)
-	_ ingest.UnknownUnits = (*Memory)(nil)
-	_ ingest.Health       = (*Memory)(nil)
-	_ broker.Unrecorded   = (*Memory)(nil)
-	_ ingest.Contacts     = (*Memory)(nil)
-	_ broker.Events       = (*Memory)(nil)
-)
-
-// Memory implements the stores that the broker needs. It is safe for concurrent
-// use, also by several brokers, and waits on channels and mutexes only, so
-// that it lives in the virtual time of testing/synctest.
+// Memory implements the stores that the broker needs: the vehicles, the audit log, the halts and the
+// clock itself, and the other ports by its parts. It is safe for concurrent use, also by several
+// brokers, and waits on channels and mutexes only, so that it works in the virtual time of
+// testing/synctest.
 type Memory struct {
-	*faults
-	*memoryPending
-	*memoryUnits
+	*tables
+	Commands *Commands
+	Pending  *PendingTable
+	Units    *Units
+	Events   *Events
 
-	twins     map[telematics.VehicleID]telematics.Twin
-	cached    map[telematics.VehicleID]telematics.Twin           // as they were last read
 	announced map[telematics.VehicleID]telematics.PresenceStatus // connectivity as last published
-	commands  map[telematics.CommandID]telematics.Command
-	seq       int64
-	lines     []telematics.Activity
-	made      map[callerKey]telematics.CommandID
 	halts     telematics.Halts
-	ahead     time.Duration // of the clock, to the instances'
-
-	unrecorded map[unitCommand]delivery.Unrecorded
-
-	events *Events
 }
 
-// faults locks a memory, and breaks its methods.
-type faults struct {
-	mu     sync.Mutex
-	broken map[string]error
+// tables is the state that the parts of a Memory share, and their lock.
+type tables struct {
+	mu       sync.Mutex
+	broken   map[string]error // by method
+	twins    map[telematics.VehicleID]telematics.Twin
+	cached   map[telematics.VehicleID]telematics.Twin // as they were last read
+	auditLog []telematics.Activity
+	ahead    time.Duration // how far the store's clock is ahead of the instances'
 }
 
-// Break makes methods of the ports, by name ("Claim", "Register"), return an error
-// and do nothing. A nil error mends them.
-func (f *faults) Break(err error, methods ...string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, method := range methods {
-		f.broken[method] = err
-	}
-}
-
-// enter locks the memory for a method, unless the method is broken or its caller gone.
-func (f *faults) enter(ctx context.Context, method string) error {
+// enter locks the tables for a method. It returns an error, and does not lock them, where the
+// method is broken or the caller's context has ended.
+func (t *tables) enter(ctx context.Context, method string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	f.mu.Lock()
-	if err := f.broken[method]; err != nil {
-		f.mu.Unlock()
+	t.mu.Lock()
+	if err := t.broken[method]; err != nil {
+		t.mu.Unlock()
 		return err
 	}
 	return nil
 }
 
-// NewMemory returns a memory that knows the vehicles.
+// NewMemory returns a memory with the given vehicles.
 func NewMemory(twins ...telematics.Twin) *Memory {
-	faults := &faults{broken: map[string]error{}}
+	t := &tables{
+		broken: map[string]error{},
+		twins:  map[telematics.VehicleID]telematics.Twin{},
+		cached: map[telematics.VehicleID]telematics.Twin{},
+	}
 	m := &Memory{
-		faults:        faults,
-		memoryPending: &memoryPending{faults, map[pendingKey]delivery.Pending{}, map[string][]chan telematics.CommandID{}},
-		memoryUnits:   &memoryUnits{faults: faults, units: map[telematics.Unit]telematics.UnknownUnit{}, health: map[telematics.Unit]telematics.UnitHealth{}},
-		twins:         map[telematics.VehicleID]telematics.Twin{},
-		cached:        map[telematics.VehicleID]telematics.Twin{},
-		commands:      map[telematics.CommandID]telematics.Command{},
-		made:          map[callerKey]telematics.CommandID{},
-
-		unrecorded: map[unitCommand]delivery.Unrecorded{},
-		announced:  map[telematics.VehicleID]telematics.PresenceStatus{},
-		events:     NewEvents(),
+		tables: t,
+		Commands: &Commands{
+			tables:     t,
+			commands:   map[telematics.CommandID]telematics.Command{},
+			made:       map[callerKey]telematics.CommandID{},
+			unrecorded: map[unitCommand]delivery.Unrecorded{},
+		},
+		Pending:   &PendingTable{t, map[unitCommand]delivery.Pending{}, map[string][]chan telematics.CommandID{}},
+		Units:     &Units{tables: t, unknown: map[telematics.Unit]telematics.UnknownUnit{}, health: map[telematics.Unit]telematics.UnitHealth{}},
+		Events:    NewEvents(),
+		announced: map[telematics.VehicleID]telematics.PresenceStatus{},
 	}
 	for _, twin := range twins {
 		m.Put(twin)
 	}
 	return m
+}
+
+// Config returns a configuration of a broker that stores everything in the memory. It lacks a
+// Publisher, a Key and Bulks.
+func (m *Memory) Config() broker.Config {
+	return broker.Config{
+		Vehicles: m, Commands: m.Commands, Halts: m, Clock: m, AuditLog: m, Pending: m.Pending, Twins: m, Contacts: m, Events: m.Events,
+		UnknownUnits: m.Units, Health: m.Units, Unrecorded: m.Commands,
+	}
+}
+
+// Break makes methods of the ports, by name ("Claim", "Register"), return an error and do nothing.
+// A nil error mends them. Events has its own Break.
+func (m *Memory) Break(err error, methods ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, method := range methods {
+		m.broken[method] = err
+	}
 }
 
 // Put adds a vehicle, or replaces what is known of it.
@@ -167,11 +161,13 @@ func (m *Memory) Cached(id telematics.VehicleID) (telematics.Twin, bool) {
 	return twin, ok
 }
 
-// Uncache has a vehicle read when it is resolved next.
-func (m *Memory) Uncache(id telematics.VehicleID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.cached, id)
+// Uncache removes a vehicle from the cache, so that the next Resolve reads it.
+func (m *Memory) Uncache(id telematics.VehicleID) { m.uncache(id) }
+
+func (t *tables) uncache(id telematics.VehicleID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.cached, id)
 }
 
 // version differs where anything does that an order depends on, but for signs of life.
@@ -193,30 +189,51 @@ func (m *Memory) Add(ctx context.Context, entry telematics.Activity) error {
 	return nil
 }
 
-func (m *Memory) add(entry telematics.Activity) {
-	entry.ID = int64(len(m.lines) + 1)
+// add needs the lock.
+func (t *tables) add(entry telematics.Activity) {
+	entry.ID = int64(len(t.auditLog) + 1)
 	entry.At, entry.Latency = storedTime(entry.At), entry.Latency.Truncate(storedResolution)
-	m.lines = append(m.lines, entry)
+	t.auditLog = append(t.auditLog, entry)
 }
 
 // Entries returns the audit log, oldest first.
 func (m *Memory) Entries() []telematics.Activity {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.lines)
+	return slices.Clone(m.auditLog)
 }
 
-// Publish implements broker.Events.
-func (m *Memory) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
-	if err := m.enter(ctx, "Publish"); err != nil {
-		return events, err
+// Halt replaces the halts in force.
+func (m *Memory) Halt(halts ...telematics.Halt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.halts = halts
+}
+
+// Halts implements broker.Halts.
+func (m *Memory) Halts(ctx context.Context) (telematics.Halts, error) {
+	if err := m.enter(ctx, "Halts"); err != nil {
+		return nil, err
 	}
-	m.mu.Unlock()
-	return m.events.Publish(ctx, events)
+	defer m.mu.Unlock()
+	return m.halts, nil
 }
 
-// Published returns the published events, oldest first.
-func (m *Memory) Published() []telematics.Event { return m.events.All() }
+// SetClock lets the clock of the store be ahead of the instances'.
+func (m *Memory) SetClock(ahead time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ahead = ahead
+}
+
+// Time implements broker.Clock.
+func (m *Memory) Time(ctx context.Context) (time.Time, error) {
+	if err := m.enter(ctx, "Time"); err != nil {
+		return time.Time{}, err
+	}
+	defer m.mu.Unlock()
+	return time.Now().Add(m.ahead), nil
+}
 
 // storedResolution is that of Postgres.
 const storedResolution = time.Microsecond

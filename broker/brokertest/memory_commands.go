@@ -13,11 +13,20 @@ import (
 	"motorpool/telematics/delivery"
 )
 
+// Commands implements broker.Commands and broker.Unrecorded.
+type Commands struct {
+	*tables
+	commands   map[telematics.CommandID]telematics.Command
+	seq        int64
+	made       map[callerKey]telematics.CommandID
+	unrecorded map[unitCommand]delivery.Unrecorded
+}
+
 // Claim implements broker.Commands.
-func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
+func (m *Commands) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := m.claim(ctx, *c)
 	if err != nil {
-		m.Uncache(c.Vehicle)
+		m.uncache(c.Vehicle)
 	}
 	if !errors.Is(err, errStale) {
 		return claim, err
@@ -33,7 +42,7 @@ func (m *Memory) Claim(ctx context.Context, c *telematics.Command, accept func()
 // errStale means that a vehicle's record has another version than a command.
 var errStale = errors.New("the vehicle's record has changed")
 
-func (m *Memory) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	if err := m.enter(ctx, "Claim"); err != nil {
 		return delivery.Claim{}, err
 	}
@@ -68,7 +77,7 @@ func (m *Memory) claim(ctx context.Context, c telematics.Command) (delivery.Clai
 }
 
 // AwaitingAnswer implements broker.Commands.
-func (m *Memory) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
+func (m *Commands) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
 	if err := m.enter(ctx, "AwaitingAnswer"); err != nil {
 		return telematics.Command{}, false, err
 	}
@@ -82,7 +91,7 @@ func (m *Memory) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (tele
 }
 
 // AnsweredBefore implements broker.Commands.
-func (m *Memory) AnsweredBefore(ctx context.Context, c telematics.Command) (before telematics.Command, found bool, err error) {
+func (m *Commands) AnsweredBefore(ctx context.Context, c telematics.Command) (before telematics.Command, found bool, err error) {
 	if err := m.enter(ctx, "AnsweredBefore"); err != nil {
 		return telematics.Command{}, false, err
 	}
@@ -97,7 +106,7 @@ func (m *Memory) AnsweredBefore(ctx context.Context, c telematics.Command) (befo
 }
 
 // StoreProgress implements broker.Commands.
-func (m *Memory) StoreProgress(ctx context.Context, notes []delivery.Note) error {
+func (m *Commands) StoreProgress(ctx context.Context, notes []delivery.Note) error {
 	if err := m.enter(ctx, "StoreProgress"); err != nil {
 		return err
 	}
@@ -118,7 +127,7 @@ func (m *Memory) StoreProgress(ctx context.Context, notes []delivery.Note) error
 }
 
 // Settle implements broker.Commands.
-func (m *Memory) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+func (m *Commands) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	if err := m.enter(ctx, "Settle"); err != nil {
 		return nil, false, err
 	}
@@ -163,7 +172,7 @@ func progressed(c telematics.Command, p delivery.Progress) telematics.Command {
 }
 
 // Updates implements broker.Commands.
-func (m *Memory) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
+func (m *Commands) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
 	if err := m.enter(ctx, "Updates"); err != nil {
 		return nil, err
 	}
@@ -179,7 +188,7 @@ func (m *Memory) Updates(ctx context.Context, unanswered, received []telematics.
 }
 
 // Overdue implements broker.Commands.
-func (m *Memory) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
+func (m *Commands) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
 	if err := m.enter(ctx, "Overdue"); err != nil {
 		return nil, err
 	}
@@ -198,7 +207,7 @@ func (m *Memory) Overdue(ctx context.Context, before time.Time, limit int) ([]te
 }
 
 // Unconfirmed implements broker.Commands.
-func (m *Memory) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
+func (m *Commands) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
 	if err := m.enter(ctx, "Unconfirmed"); err != nil {
 		return nil, err
 	}
@@ -216,7 +225,7 @@ func (m *Memory) Unconfirmed(ctx context.Context, since time.Time, behind telema
 	return found[:min(limit, len(found))], nil
 }
 
-func (m *Memory) isUnconfirmed(c *telematics.Command) bool {
+func (m *Commands) isUnconfirmed(c *telematics.Command) bool {
 	if c.State != telematics.Unknown || !c.ByReport || c.ReportedBefore || c.Contradicted || c.SentAt.IsZero() {
 		return false
 	}
@@ -229,7 +238,7 @@ func (m *Memory) isUnconfirmed(c *telematics.Command) bool {
 }
 
 // Conclude implements broker.Commands.
-func (m *Memory) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+func (m *Commands) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	if err := m.enter(ctx, "Conclude"); err != nil {
 		return nil, false, err
 	}
@@ -250,7 +259,7 @@ func (m *Memory) Conclude(ctx context.Context, s delivery.Settlement) (*telemati
 
 // Command returns a command as it is stored, or a *telematics.Error with
 // CommandNotFound.
-func (m *Memory) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
+func (m *Commands) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
 	if err := m.enter(ctx, "Command"); err != nil {
 		return telematics.Command{}, err
 	}

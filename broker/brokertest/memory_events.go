@@ -59,7 +59,10 @@ func (l *Events) wake() {
 }
 
 // Publish implements broker.Events.
-func (l *Events) Publish(_ context.Context, events []telematics.Event) ([]telematics.Event, error) {
+func (l *Events) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
+	if err := ctx.Err(); err != nil {
+		return events, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {

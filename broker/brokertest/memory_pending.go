@@ -10,30 +10,25 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-type pendingKey struct {
-	unit    telematics.Unit
-	command telematics.CommandID
-}
-
 // pendingFor is how long an entry outlives its deadline, for late answers.
 const pendingFor = time.Minute
 
-// memoryPending is the pending table in memory.
-type memoryPending struct {
-	*faults
-	entries   map[pendingKey]delivery.Pending
+// PendingTable implements broker.PendingTable.
+type PendingTable struct {
+	*tables
+	entries   map[unitCommand]delivery.Pending
 	listeners map[string][]chan telematics.CommandID
 }
 
 // Register implements broker.PendingTable.
-func (m *memoryPending) Register(p delivery.Pending) func(context.Context) error {
+func (m *PendingTable) Register(p delivery.Pending) func(context.Context) error {
 	return Begin(func() error {
 		if err := m.enter(context.Background(), "Register"); err != nil {
 			return err
 		}
 		defer m.mu.Unlock()
 		p.Deadline = p.Deadline.UTC().Truncate(time.Millisecond)
-		m.entries[pendingKey{p.Unit, p.Command}] = p
+		m.entries[unitCommand{p.Unit, p.Command}] = p
 		return nil
 	})
 }
@@ -53,12 +48,12 @@ func Begin(do func() error) func(context.Context) error {
 }
 
 // Lookup implements broker.PendingTable.
-func (m *memoryPending) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
+func (m *PendingTable) Lookup(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (delivery.Pending, bool, error) {
 	if err := m.enter(ctx, "Lookup"); err != nil {
 		return delivery.Pending{}, false, err
 	}
 	defer m.mu.Unlock()
-	key := pendingKey{unit, id}
+	key := unitCommand{unit, id}
 	p, ok := m.entries[key]
 	if ok && time.Since(p.Deadline) >= pendingFor {
 		delete(m.entries, key)
@@ -68,40 +63,40 @@ func (m *memoryPending) Lookup(ctx context.Context, unit telematics.Unit, id tel
 }
 
 // Contains implements broker.PendingTable.
-func (m *memoryPending) Contains(ctx context.Context, entries []delivery.Pending) ([]bool, error) {
+func (m *PendingTable) Contains(ctx context.Context, entries []delivery.Pending) ([]bool, error) {
 	if err := m.enter(ctx, "Contains"); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
 	found := make([]bool, len(entries))
 	for i, e := range entries {
-		p, ok := m.entries[pendingKey{e.Unit, e.Command}]
+		p, ok := m.entries[unitCommand{e.Unit, e.Command}]
 		found[i] = ok && time.Since(p.Deadline) < pendingFor
 	}
 	return found, nil
 }
 
 // Release implements broker.PendingTable.
-func (m *memoryPending) Release(ctx context.Context, entries ...delivery.Pending) error {
+func (m *PendingTable) Release(ctx context.Context, entries ...delivery.Pending) error {
 	if err := m.enter(ctx, "Release"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
 	for _, p := range entries {
-		delete(m.entries, pendingKey{p.Unit, p.Command})
+		delete(m.entries, unitCommand{p.Unit, p.Command})
 	}
 	return nil
 }
 
 // InFlight returns what the pending table holds.
-func (m *memoryPending) InFlight() []delivery.Pending {
+func (m *PendingTable) InFlight() []delivery.Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Values(m.entries))
 }
 
 // Flush empties the pending table, as a Redis that lost its memory.
-func (m *memoryPending) Flush() {
+func (m *PendingTable) Flush() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.entries)
@@ -111,7 +106,7 @@ func (m *memoryPending) Flush() {
 const maxHints = 1024
 
 // Wake implements broker.PendingTable.
-func (m *memoryPending) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
+func (m *PendingTable) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
 	if err := m.enter(ctx, "Wake"); err != nil {
 		return err
 	}
@@ -126,7 +121,7 @@ func (m *memoryPending) Wake(ctx context.Context, instance string, id telematics
 }
 
 // Listen implements broker.PendingTable.
-func (m *memoryPending) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
+func (m *PendingTable) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
 	hints := make(chan telematics.CommandID, maxHints)
 	m.mu.Lock()
 	m.listeners[instance] = append(m.listeners[instance], hints)
@@ -142,7 +137,7 @@ func (m *memoryPending) Listen(ctx context.Context, instance string, wake func(t
 	}
 }
 
-func (m *memoryPending) deafen(instance string, hints chan telematics.CommandID) {
+func (m *PendingTable) deafen(instance string, hints chan telematics.CommandID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listeners[instance] = slices.DeleteFunc(m.listeners[instance], func(c chan telematics.CommandID) bool { return c == hints })

@@ -33,7 +33,7 @@ func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
 		m := NewMemory()
 		add := vehicles(m)
 		return CommandRecord{
-			Here: m, There: m,
+			Here: m.Commands, There: m.Commands,
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
 			Fleet:   fleet(m),
 			Entries: func(id telematics.CommandID) []telematics.Activity {
@@ -55,14 +55,14 @@ func TestMemoryKeepsTheContractOfVehicles(t *testing.T) {
 	VehiclesContract(t, func(*testing.T) VehicleRecord {
 		m := NewMemory()
 		add := vehicles(m)
-		return VehicleRecord{Vehicles: m, Commands: m, Record: m.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleet(m)}
+		return VehicleRecord{Vehicles: m, Commands: m.Commands, Record: m.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleet(m)}
 	})
 }
 
 func TestMemoryKeepsTheContractOfThePendingTable(t *testing.T) {
 	PendingTableContract(t, func(*testing.T) PendingTables {
 		m := NewMemory()
-		return PendingTables{Here: m, There: m, Flush: m.Flush}
+		return PendingTables{Here: m.Pending, There: m.Pending, Flush: m.Pending.Flush}
 	})
 }
 
@@ -97,11 +97,11 @@ func TestABrokenMethodFailsUntilItIsMended(t *testing.T) {
 	m := NewMemory(telematics.Twin{Vehicle: telematics.Vehicle{ID: 1}})
 	away := errors.New("away")
 	m.Break(away, "Claim", "Twin")
-	if _, err := m.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); !errors.Is(err, away) {
+	if _, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); !errors.Is(err, away) {
 		t.Errorf("Claim = %v, want %v", err, away)
 	}
 	m.Break(nil, "Claim")
-	if claim, err := m.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); err != nil || claim.Seq != 1 {
+	if claim, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); err != nil || claim.Seq != 1 {
 		t.Errorf("Claim = %+v, %v; want seq 1, as nothing was claimed before", claim, err)
 	}
 	if _, err := m.Twin(t.Context(), 1); !errors.Is(err, away) {
@@ -114,19 +114,19 @@ func TestMemoryLivesInVirtualTime(t *testing.T) {
 		m := NewMemory()
 		ctx, cancel := context.WithCancel(t.Context())
 		woken := make(chan telematics.CommandID, 1)
-		go func() { _ = m.Listen(ctx, "a", func(id telematics.CommandID) { woken <- id }) }()
+		go func() { _ = m.Pending.Listen(ctx, "a", func(id telematics.CommandID) { woken <- id }) }()
 		synctest.Wait()
 		p := delivery.Pending{Command: uuid.New(), Unit: "u", Deadline: time.Now().Add(10 * time.Second)}
-		register(t, m, p)
-		if err := m.Wake(ctx, "a", p.Command); err != nil || <-woken != p.Command {
+		register(t, m.Pending, p)
+		if err := m.Pending.Wake(ctx, "a", p.Command); err != nil || <-woken != p.Command {
 			t.Errorf("Wake: %v", err)
 		}
 		time.Sleep(70*time.Second - time.Millisecond)
-		if _, ok, _ := m.Lookup(ctx, "u", p.Command); !ok {
+		if _, ok, _ := m.Pending.Lookup(ctx, "u", p.Command); !ok {
 			t.Error("the entry went too early")
 		}
 		time.Sleep(time.Millisecond)
-		wantNoPending(t, m, "u", p.Command)
+		wantNoPending(t, m.Pending, "u", p.Command)
 		cancel()
 		synctest.Wait()
 	})

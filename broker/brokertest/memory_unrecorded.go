@@ -13,7 +13,7 @@ type unitCommand struct {
 }
 
 // StoreUnrecorded implements broker.Unrecorded.
-func (m *Memory) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
+func (m *Commands) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (delivery.UnrecordedResult, error) {
 	if err := m.enter(ctx, "StoreUnrecorded"); err != nil {
 		return delivery.UnrecordedResult{}, err
 	}
@@ -34,7 +34,7 @@ func (m *Memory) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (de
 }
 
 // Unrecorded returns the answers to commands that are not stored.
-func (m *Memory) Unrecorded() []delivery.Unrecorded {
+func (m *Commands) Unrecorded() []delivery.Unrecorded {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []delivery.Unrecorded
@@ -45,7 +45,7 @@ func (m *Memory) Unrecorded() []delivery.Unrecorded {
 }
 
 // Lose removes a command, as a failover to a copy that was behind does.
-func (m *Memory) Lose(id telematics.CommandID) {
+func (m *Commands) Lose(id telematics.CommandID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.commands, id)
