@@ -31,7 +31,7 @@ check: go ## run what needs no server: format, vet, lint, architecture, language
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }
 	go vet ./...
 	$(GOLANGCI) run
-	go test -run 'Arrows|NotLinked|Language|Repository' .
+	go test -run 'Arrows|Methods|NotLinked|Language|Repository' .
 	@$(MAKE) --no-print-directory contract console
 
 contract: go ## check the HTTP contract with linters and client generators, and docs/signing with its vectors

@@ -3,7 +3,12 @@ package motorpool_test
 
 import (
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,7 +123,11 @@ var homes = map[string][]string{
 // maxFiles is how many files of a package, tests apart, a reader can know by name.
 const maxFiles = 25
 
+// maxMethods is how many exported methods of a type a reader can know by name.
+const maxMethods = 30
+
 type goPackage struct {
+	Dir        string
 	ImportPath string
 	GoFiles    []string
 	Imports    []string
@@ -149,6 +158,45 @@ func TestArrowsPointAtTheDomain(t *testing.T) {
 	}
 }
 
+// Methods that an embedded type of the same package adds count, too: such parts do not make a type
+// smaller. Without an importer, those of other packages are unknown; they count in their package.
+func TestMethods_NoTypeHasTooMany(t *testing.T) {
+	unresolved := types.Config{IgnoreFuncBodies: true, Error: func(error) {}}
+	for _, p := range list(t, "./...") {
+		set := token.NewFileSet()
+		var files []*ast.File
+		for _, name := range p.GoFiles {
+			file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, file)
+		}
+		checked, _ := unresolved.Check(p.ImportPath, set, files, nil) // reports the imports
+		for _, name := range checked.Scope().Names() {
+			named, ok := checked.Scope().Lookup(name).(*types.TypeName)
+			if !ok {
+				continue
+			}
+			if n := exportedMethods(named.Type()); n > maxMethods {
+				t.Errorf("%s.%s has %d exported methods, at most %d: divide it by port or by noun, or remove those without a caller", p.ImportPath, name, n, maxMethods)
+			}
+		}
+	}
+}
+
+func exportedMethods(of types.Type) (n int) {
+	if !types.IsInterface(of) {
+		of = types.NewPointer(of)
+	}
+	for method := range types.NewMethodSet(of).Methods() {
+		if method.Obj().Exported() {
+			n++
+		}
+	}
+	return n
+}
+
 func TestTheServiceIsNotLinkedWithTheDevelopmentWorld(t *testing.T) {
 	deps := list(t, "./cmd/motorpool")[0].Deps
 	linked := func(home string) bool {
@@ -174,7 +222,7 @@ func isIn(home, name string) bool {
 
 func list(t *testing.T, pattern string) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,GoFiles,Imports,Deps", pattern).Output()
+	out, err := exec.Command("go", "list", "-json=Dir,ImportPath,GoFiles,Imports,Deps", pattern).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
