@@ -21,7 +21,7 @@ import (
 type CommandRecord struct {
 	Here, There broker.Commands
 	Vehicle     func() telematics.VehicleID // adds a vehicle
-	Fleet       Fleet                       // where the vehicles are
+	Fleet       Fleet                       // the vehicles of the store
 	// A command's audit log entries, oldest first.
 	Entries func(telematics.CommandID) []telematics.Activity
 }
@@ -29,50 +29,50 @@ type CommandRecord struct {
 // CommandsContract runs the contract of stores of commands. The store may have other users, too.
 func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 	for name, run := range map[string]func(*testing.T, CommandRecord){
-		"AClaimedCommandIsWrittenDown":                claimedIsWritten,
-		"ALaneHasOneOpenCommand":                      laneHasOneCommand,
-		"LanesAndVehiclesAreIndependent":              lanesAreIndependent,
-		"ASettledCommandFreesItsLane":                 settledFreesLane,
-		"ACommandIsClaimedOnce":                       claimedOnce,
-		"AClaimForAnUnknownVehicleIsRefused":          claimForUnknownVehicle,
-		"OneOfManyClaimsWins":                         oneOfManyClaimsWins,
-		"ProgressIsNoted":                             progressIsNoted,
-		"ProgressUndoesNothing":                       progressUndoesNothing,
-		"SettlementsCarryProgress":                    settlementsCarryProgress,
-		"OnlyWhatTheLifecycleAllowsIsApplied":         lifecycleIsKept,
-		"AKnownCommandIsReturnedAsItIsRead":           knownCommandIsReturnedAsItIsRead,
-		"ASettlementLeavesOneLine":                    settlementLeavesOneLine,
-		"ReceivedLeavesNoLine":                        receivedLeavesNoLine,
-		"ALateAnswerSettlesAnUnknownCommand":          lateAnswerSettles,
-		"OnlyTheWordOfTheUnitThatWasAskedCounts":      onlyTheUnitsWord,
-		"ASettlementOfAnUnknownCommandChangesNothing": settleUnknownCommand,
-		"ASettlementTellsWhatTheSenderKnew":           settlementTellsOfSending,
-		"OneOfManyAnswersSettles":                     oneOfManyAnswersSettles,
-		"UpdatesAreWhatWasReceivedOrSettled":          updatesOfCommands,
-		"OverdueCommandsComeLongestOverdueFirst":      overdueCommands,
-		"AFastClockMakesNothingOverdue":               fastClock,
-		"AKeyNamesItsCommandAsItIsNow":                keyNamesItsCommand,
-		"AKeyMakesOneCommand":                         keyMakesOneCommand,
-		"AKeyIsItsCallersOwn":                         keyOfAnotherCallerIsAnotherKey,
-		"OnlyWhatWasNotExecutedFreesItsKey":           refusalFreesItsKey,
-		"ATakenLaneLeavesTheKeyFree":                  takenLaneLeavesTheKeyFree,
-		"OneOfManyRepetitionsWins":                    oneOfManyRepetitionsWins,
-		"AClaimByTheRecordsVersionIsTaken":            trueClaimIsTaken,
-		"AClaimByAnotherVersionWritesNothing":         staleClaimWritesNothing,
-		"AClaimByAnotherVersionIsAcceptedAnew":        staleClaimIsAcceptedAnew,
-		"SignsOfLifeMakeNoClaimStale":                 signsOfLifeMakeNothingStale,
-		"AStaleClaimIsNotATakenLane":                  staleIsNotOccupied,
-		"AStaleClaimSpoilsNoOther":                    staleClaimSpoilsNoOther,
-		"WhatHoldsOfACommandIsWrittenDown":            assuranceIsWritten,
-		"AUnitLaneHasOneOpenCommand":                  unitLaneHasOneCommand,
-		"AnUnansweredCommandKeepsItsUnitLane":         unansweredKeepsUnitLane,
-		"AUnitLaneIsFreeOnceNoAnswerCanCome":          unitLaneIsFreeInTime,
-		"AUnitsLastAnswerIsFound":                     answeredBefore,
-		"AUnitLaneFollowsItsUnit":                     unitLaneFollowsItsUnit,
-		"OneOfManyClaimsOfAUnitLaneWins":              oneOfManyUnitClaimsWins,
-		"AnUnconfirmedCommandIsConcludedOnce":         unconfirmedIsConcludedOnce,
-		"WhatNoReportCanTellIsNotUnconfirmed":         unconfirmedEnds,
-		"UnconfirmedCommandsComeByTheirDeadlines":     unconfirmedComeByTheirDeadlines,
+		"ClaimedCommandIsStored":                       claimedIsStored,
+		"ClaimOfOccupiedLaneReturnsTheOccupant":        laneHasOneCommand,
+		"ClaimOccupiesNoOtherLaneOrVehicle":            lanesAreIndependent,
+		"SettledCommandFreesItsLane":                   settledFreesLane,
+		"ClaimWithUsedIDFails":                         claimedOnce,
+		"ClaimForMissingVehicleReturnsNotFound":        claimForMissingVehicle,
+		"OneOfConcurrentClaimsWins":                    oneOfManyClaimsWins,
+		"ProgressIsStored":                             progressIsStored,
+		"ProgressMovesNoCommandBack":                   progressMovesNothingBack,
+		"SettlementStoresProgress":                     settlementStoresProgress,
+		"SettlementAgainstTheLifecycleIsNotApplied":    lifecycleIsKept,
+		"SettlementWithKnownCommandReturnsItAsStored":  knownCommandIsReturnedAsItIsRead,
+		"SettlementAddsOneAuditLogEntry":               settlementAddsOneEntry,
+		"ReceivedAddsNoAuditLogEntry":                  receivedAddsNoEntry,
+		"LateSuccessReplacesUnknownExpiredAndRejected": lateAnswerSettles,
+		"AnswerOfAnotherUnitIsNotApplied":              answerOfAnotherUnit,
+		"SettlementOfMissingCommandIsNotApplied":       settleMissingCommand,
+		"SettlementKeepsFirstSentTimeAndMostAttempts":  settlementKeepsSending,
+		"OneOfConcurrentAnswersSettles":                oneOfManyAnswersSettles,
+		"UpdatesAreReceivedAndSettledCommands":         updatesOfCommands,
+		"OverdueCommandsAreOrderedByDeadline":          overdueCommands,
+		"FastClockOfAnInstanceMakesNothingOverdue":     fastClock,
+		"KeyReturnsItsCommandInPresentState":           keyNamesItsCommand,
+		"SecondClaimWithAKeyIsRefused":                 keyMakesOneCommand,
+		"SameKeyOfAnotherCallerIsFree":                 keyOfAnotherCallerIsAnotherKey,
+		"OnlyNotExecutedCommandsFreeTheirKey":          refusalFreesItsKey,
+		"OccupiedLaneLeavesTheKeyFree":                 takenLaneLeavesTheKeyFree,
+		"OneOfConcurrentClaimsWithAKeyWins":            oneOfManyRepetitionsWins,
+		"ClaimWithCurrentVersionSucceeds":              currentClaimSucceeds,
+		"ClaimWithOutdatedVersionWritesNothing":        staleClaimWritesNothing,
+		"ClaimWithOutdatedVersionIsAcceptedAgain":      staleClaimIsAcceptedAgain,
+		"ChangeThatNoOrderDependsOnKeepsTheVersion":    otherChangesKeepTheVersion,
+		"StaleClaimOfOccupiedLaneIsAcceptedAgain":      staleClaimOfOccupiedLane,
+		"StaleClaimFailsNoConcurrentClaim":             staleClaimFailsNoOther,
+		"AssuranceIsStored":                            assuranceIsStored,
+		"ClaimOfOccupiedUnitLaneReturnsTheOccupant":    unitLaneHasOneCommand,
+		"UnansweredCommandKeepsItsUnitLane":            unansweredKeepsUnitLane,
+		"UnitLaneIsFreeAfterAnswerBy":                  unitLaneIsFreeAfterAnswerBy,
+		"AnsweredBeforeReturnsTheLastAnsweredCommand":  answeredBefore,
+		"UnitLaneStaysOccupiedWhenTheUnitMoves":        unitLaneOfMovedUnit,
+		"OneOfConcurrentClaimsOfAUnitLaneWins":         oneOfManyUnitClaimsWins,
+		"UnconfirmedCommandIsConcludedOnce":            unconfirmedIsConcludedOnce,
+		"CommandThatNoReportCanSettleIsNotUnconfirmed": notUnconfirmed,
+		"UnconfirmedCommandsAreOrderedByDeadline":      unconfirmedAreOrdered,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -114,7 +114,7 @@ func (r CommandRecord) claimLock(t *testing.T) telematics.Command {
 	return r.claim(t, NewCommand(r.Vehicle(), telematics.Lock))
 }
 
-// settlement returns one that is due a second after the request.
+// settlement returns a settlement of a command, a second after its request.
 func settlement(c telematics.Command, state telematics.State) delivery.Settlement {
 	return delivery.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Second)}
 }
@@ -128,7 +128,7 @@ func (r CommandRecord) settle(t *testing.T, s delivery.Settlement) telematics.Co
 	return *c
 }
 
-// open returns an open command as it is stored: the store returns it as overdue at the end of time.
+// open returns an open command as it is stored. Its deadline must be in the past.
 func (r CommandRecord) open(t *testing.T, id telematics.CommandID) telematics.Command {
 	t.Helper()
 	overdue, err := r.There.Overdue(t.Context(), instant.AddDate(50, 0, 0), 1_000_000)
@@ -149,7 +149,7 @@ func wantCommand(t *testing.T, got, want telematics.Command) {
 	}
 }
 
-func claimedIsWritten(t *testing.T, r CommandRecord) {
+func claimedIsStored(t *testing.T, r CommandRecord) {
 	for _, action := range append(slices.Clone(telematics.ControlActions), telematics.ReportState) {
 		c := r.claim(t, NewCommand(r.Vehicle(), action))
 		wantCommand(t, r.open(t, c.ID), c)
@@ -208,14 +208,14 @@ func claimedOnce(t *testing.T, r CommandRecord) {
 	again := NewCommand(r.Vehicle(), telematics.Lock)
 	again.ID = c.ID
 	if claim, err := r.Here.Claim(t.Context(), &again, nil); err == nil {
-		t.Errorf("Claim = %+v for an id that is taken", claim)
+		t.Errorf("Claim = %+v for an id that is in use", claim)
 	}
 }
 
-func claimForUnknownVehicle(t *testing.T, r CommandRecord) {
-	const nobodys = 1 << 40
-	_, err := r.Here.Claim(t.Context(), ref(NewCommand(nobodys, telematics.Lock)), nil)
-	if want := telematics.NoSuchVehicle(nobodys); !reflect.DeepEqual(err, error(want)) {
+func claimForMissingVehicle(t *testing.T, r CommandRecord) {
+	const missing = 1 << 40
+	_, err := r.Here.Claim(t.Context(), ref(NewCommand(missing, telematics.Lock)), nil)
+	if want := telematics.NoSuchVehicle(missing); !reflect.DeepEqual(err, error(want)) {
 		t.Errorf("Claim = %v, want %v", err, want)
 	}
 }
@@ -253,7 +253,7 @@ func oneOfManyClaimsWins(t *testing.T, r CommandRecord) {
 	}
 	for _, id := range occupants {
 		if id != won[0] {
-			t.Errorf("a loser was shown %s as the occupant, want %s", id, won[0])
+			t.Errorf("a claim returned the occupant %s, want %s", id, won[0])
 		}
 	}
 }
@@ -262,13 +262,13 @@ func updatesOfCommands(t *testing.T, r CommandRecord) {
 	var ids []telematics.CommandID
 	want := map[telematics.CommandID]telematics.State{}
 	for _, state := range telematics.States {
-		c := r.bring(t, state)
+		c := r.commandIn(t, state)
 		ids = append(ids, c.ID)
 		if state != telematics.Accepted && state != telematics.Sent {
 			want[c.ID] = state
 		}
 	}
-	r.bring(t, telematics.Succeeded) // not queried
+	r.commandIn(t, telematics.Succeeded) // not queried
 	ids = append(ids, uuid.New())
 	for _, known := range []bool{false, true} {
 		unanswered, received := ids, []telematics.CommandID(nil)
@@ -294,7 +294,7 @@ func updatesOfCommands(t *testing.T, r CommandRecord) {
 }
 
 func overdueCommands(t *testing.T, r CommandRecord) {
-	// A separate time: others' commands are not overdue then.
+	// Before the commands of the other tests, which are not overdue then.
 	age := time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC)
 	var want []telematics.CommandID
 	for _, seconds := range []int{3, 1, 2, 5, 4} {
@@ -317,7 +317,7 @@ func overdueCommands(t *testing.T, r CommandRecord) {
 			t.Fatalf("Overdue: %v", err)
 		}
 		if !slices.IsSortedFunc(commands, func(a, b telematics.Command) int { return a.Deadline.Compare(b.Deadline) }) {
-			t.Errorf("not by deadline: %+v", commands)
+			t.Errorf("not ordered by deadline: %+v", commands)
 		}
 		var ids []telematics.CommandID
 		for _, c := range commands {
@@ -329,7 +329,7 @@ func overdueCommands(t *testing.T, r CommandRecord) {
 	got := overdue(age.Add(5*time.Second), 100) // a deadline at that instant is not before it
 	first := overdue(age.Add(5*time.Second), 1)
 	if len(first) != 1 || len(got) == 0 || first[0] != got[0] {
-		t.Errorf("the first of %v is %v", got, first)
+		t.Errorf("Overdue with limit 1 = %v, want the first of %v", first, got)
 	}
 	slices.SortFunc(got, compareIDs)
 	if !slices.Equal(got, want) {
@@ -337,7 +337,7 @@ func overdueCommands(t *testing.T, r CommandRecord) {
 	}
 }
 
-// fastClock asks as a process does whose clock is an hour ahead.
+// fastClock queries as an instance does whose clock is an hour ahead.
 func fastClock(t *testing.T, r CommandRecord) {
 	c := NewCommand(r.Vehicle(), telematics.Lock)
 	c.Requested = time.Now()

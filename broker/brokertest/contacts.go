@@ -10,8 +10,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// ContactRecord is one store of twins whose connectivity is announced, as two instances of
-// Motorpool use it.
+// ContactRecord is one store of contacts, as two instances of Motorpool use it.
 type ContactRecord struct {
 	Here, There interface {
 		Observer
@@ -20,19 +19,19 @@ type ContactRecord struct {
 	Vehicle func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
 }
 
-// ContactsContract runs the contract of stores of connectivity.
+// ContactsContract runs the contract of stores of contacts.
 func ContactsContract(t *testing.T, open func(*testing.T) ContactRecord) {
 	for name, run := range map[string]func(*testing.T, ContactRecord){
-		"WhatAUnitDoesIsAnnouncedOnce":        announcedOnce,
-		"SilenceIsAnnouncedOnce":              silenceOnce,
-		"WhoNeverSpokeIsNothingNew":           neverSpoke,
-		"AnOldPresenceDoesNotChangeALiveUnit": oldPresence,
+		"ChangeOfConnectivityIsPublishedOnce": changePublishedOnce,
+		"SilenceIsPublishedOnce":              silencePublishedOnce,
+		"UnitWithoutMessagesIsNotPublished":   noMessages,
+		"OldRetainedPresenceIsNotPublished":   oldPresence,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
 }
 
-// presences returns what changes say of one vehicle's connectivity.
+// presences returns the changes of one vehicle's connectivity.
 func presences(id telematics.VehicleID, changes []telematics.Change) []telematics.PresenceStatus {
 	var published []telematics.PresenceStatus
 	for _, c := range changes {
@@ -47,34 +46,34 @@ func says(unit telematics.Unit, status telematics.PresenceStatus, at time.Time) 
 	return delivery.Observation{Unit: unit, At: at, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}
 }
 
-func announcedOnce(t *testing.T, r ContactRecord) {
+func changePublishedOnce(t *testing.T, r ContactRecord) {
 	id, unit := r.Vehicle()
 	now := time.Now()
 	var changes []telematics.Change
 	for _, step := range []struct {
-		says string
+		name string
 		by   Observer
 		seen []delivery.Observation
 		want []telematics.PresenceStatus
 	}{
 		{"online", r.Here, []delivery.Observation{says(unit, telematics.Online, now)}, []telematics.PresenceStatus{telematics.Online}},
-		{"online, through the other", r.There, []delivery.Observation{says(unit, telematics.Online, now)}, nil},
+		{"online again, through the other instance", r.There, []delivery.Observation{says(unit, telematics.Online, now)}, nil},
 		{"a sign of life", r.There, []delivery.Observation{{Unit: unit, At: now}}, nil},
 		{"standby", r.There, []delivery.Observation{says(unit, telematics.Standby, now.Add(time.Millisecond))}, []telematics.PresenceStatus{telematics.Standby}},
 		{"the last will", r.Here, []delivery.Observation{says(unit, telematics.Offline, now.Add(2*time.Millisecond))}, []telematics.PresenceStatus{telematics.Offline}},
-		{"the last will, through the other", r.There, []delivery.Observation{says(unit, telematics.Offline, now.Add(3*time.Millisecond))}, nil},
-		{"a sign of life after it", r.There, []delivery.Observation{{Unit: unit, At: now.Add(4 * time.Millisecond)}}, []telematics.PresenceStatus{telematics.Online}},
-		{"there and back", r.Here, []delivery.Observation{
+		{"the last will again, through the other instance", r.There, []delivery.Observation{says(unit, telematics.Offline, now.Add(3*time.Millisecond))}, nil},
+		{"a sign of life after the last will", r.There, []delivery.Observation{{Unit: unit, At: now.Add(4 * time.Millisecond)}}, []telematics.PresenceStatus{telematics.Online}},
+		{"standby and online again, in one batch", r.Here, []delivery.Observation{
 			says(unit, telematics.Standby, now.Add(5*time.Millisecond)), says(unit, telematics.Online, now.Add(6*time.Millisecond))}, nil},
 	} {
 		changes = observe(t, step.by, step.seen...)
-		Eventually(t, timeout, step.says, func() bool { // a report is published a moment later
+		Eventually(t, timeout, step.name, func() bool { // Aged may return a change a moment later
 			changes = append(changes, aged(t, r.Here)...)
 			changes = append(changes, aged(t, r.There)...)
 			return len(presences(id, changes)) >= len(step.want)
 		})
 		if got := presences(id, changes); !slices.Equal(got, step.want) {
-			t.Errorf("%s: published %v, want %v", step.says, got, step.want)
+			t.Errorf("%s: published %v, want %v", step.name, got, step.want)
 		}
 	}
 }
@@ -88,9 +87,9 @@ func aged(t *testing.T, contacts ingest.Contacts) []telematics.Change {
 	return changes
 }
 
-func silenceOnce(t *testing.T, r ContactRecord) {
+func silencePublishedOnce(t *testing.T, r ContactRecord) {
 	id, unit := r.Vehicle()
-	seen := time.Now().Add(2*time.Second - telematics.OnlineFor) // and then it is silent
+	seen := time.Now().Add(2*time.Second - telematics.OnlineFor) // 2 s later, it is absent
 	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, seen))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
 		t.Fatalf("published %v", got)
 	}
@@ -110,11 +109,11 @@ func silenceOnce(t *testing.T, r ContactRecord) {
 		}
 	}
 	if got := presences(id, observe(t, r.There, says(unit, telematics.Online, time.Now()))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
-		t.Errorf("back again: published %v", got)
+		t.Errorf("online again: published %v", got)
 	}
 }
 
-func neverSpoke(t *testing.T, r ContactRecord) {
+func noMessages(t *testing.T, r ContactRecord) {
 	id, _ := r.Vehicle()
 	if got := presences(id, aged(t, r.Here)); got != nil {
 		t.Errorf("published %v", got)

@@ -33,15 +33,15 @@ type EventLog interface {
 // EventLogs is one log, as two instances of Motorpool use it.
 type EventLogs struct {
 	Here, There EventLog
-	Empty       func() // makes the log forget everything
-	// The log is in several places: only the events of one vehicle are in order, and what is
-	// forgotten in one place after the other may be heard once more.
+	Empty       func() // removes all events
+	// The log has several streams: only the events of one vehicle are in order. While one stream
+	// after the other is emptied, followers may receive an event twice.
 	Spread bool
 }
 
-// heard reports whether a follower got the vehicles of the published events, once each and in their
+// complete reports whether a follower received the events of the wanted vehicles, once each and in
 // order, as far as the log promises it.
-func (l EventLogs) heard(got, want []telematics.VehicleID) bool {
+func (l EventLogs) complete(got, want []telematics.VehicleID) bool {
 	if l.Spread {
 		got = slices.Compact(slices.Sorted(slices.Values(got)))
 	}
@@ -51,37 +51,37 @@ func (l EventLogs) heard(got, want []telematics.VehicleID) bool {
 // EventsContract runs the contract of event logs.
 func EventsContract(t *testing.T, open func(*testing.T) EventLogs) {
 	for name, run := range map[string]func(*testing.T, EventLogs){
-		"EveryPartOfAnEventSurvives":             everyPartSurvives,
-		"EveryInstanceFollowsEventsInTheirOrder": followedEverywhere,
-		"WhoComesLaterBeginsWithTheLatest":       beginsWithLatest,
-		"WhatFollowsAnEventIsReadInPages":        readInPages,
-		"WhatIsReadEndsWhereItIsBounded":         readUntil,
-		"EventsOfAVehicleComeInTheirOrder":       inOrderOfVehicle,
-		"AnUnknownPlaceIsNotGuessed":             unknownPlace,
-		"AnEmptyLogHasAPlaceToBeginWith":         emptyHasPlace,
-		"WhoFollowsLearnsThatTheLogWasEmptied":   emptiedLog,
-		"WhoFollowsLearnsThatTheLogAnswers":      logAnswers,
+		"EveryFieldOfAnEventIsStored":             everyFieldOfAnEventIsStored,
+		"EveryInstanceReceivesEventsInOrder":      followedEverywhere,
+		"NewFollowerBeginsWithTheLatestEvents":    beginsWithLatest,
+		"EventsAfterAnEventAreReadInPages":        readInPages,
+		"ReadUntilAnEventEndsWithIt":              readUntil,
+		"EventsOfOneVehicleStayInOrder":           inOrderOfVehicle,
+		"ReadAfterUnknownIDIsIncomplete":          unknownID,
+		"FollowerOfEmptyLogBeginsWithAnEvent":     emptyLogBegins,
+		"FollowerBeginsAgainAfterTheLogIsEmptied": emptiedLog,
+		"FollowerIsCalledWhileTheLogReplies":      logReplies,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
 }
 
-// followed is what a follower has heard.
-type followed struct {
+// follower records what Follow passes to it.
+type follower struct {
 	mu     sync.Mutex
 	begins int
 	events []telematics.Event
 	nones  int // calls without an event
 }
 
-func (f *followed) begin(events []telematics.Event) {
+func (f *follower) begin(events []telematics.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begins++
 	f.events = append(f.events, events...)
 }
 
-func (f *followed) next(events []telematics.Event) {
+func (f *follower) next(events []telematics.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.events = append(f.events, events...)
@@ -90,13 +90,13 @@ func (f *followed) next(events []telematics.Event) {
 	}
 }
 
-func (f *followed) heard() ([]telematics.Event, int) {
+func (f *follower) received() ([]telematics.Event, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.events), f.begins
 }
 
-// vehiclesOf returns of which vehicles events tell, but for resets.
+// vehiclesOf returns the vehicles of events, without resets.
 func vehiclesOf(events []telematics.Event) []telematics.VehicleID {
 	var ids []telematics.VehicleID
 	for _, e := range events {
@@ -107,9 +107,9 @@ func vehiclesOf(events []telematics.Event) []telematics.VehicleID {
 	return ids
 }
 
-func follow(t *testing.T, log EventLog, recent int) *followed {
+func follow(t *testing.T, log EventLog, recent int) *follower {
 	t.Helper()
-	f := &followed{}
+	f := &follower{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -118,7 +118,7 @@ func follow(t *testing.T, log EventLog, recent int) *followed {
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	Eventually(t, timeout, "the follower begins", func() bool { _, begins := f.heard(); return begins > 0 })
+	Eventually(t, timeout, "the follower begins", func() bool { _, begins := f.received(); return begins > 0 })
 	return f
 }
 
@@ -148,7 +148,7 @@ func numbers(from, to int) []telematics.VehicleID {
 	return ids
 }
 
-func everyPartSurvives(t *testing.T, l EventLogs) {
+func everyFieldOfAnEventIsStored(t *testing.T, l EventLogs) {
 	report := wholeReportAt(t)
 	at := instant.Truncate(time.Millisecond)
 	command := telematics.Command{
@@ -161,7 +161,7 @@ func everyPartSurvives(t *testing.T, l EventLogs) {
 	}
 	accepted := telematics.Command{ID: uuid.New(), Vehicle: 42, Agency: 7, Action: telematics.Lock, State: telematics.Accepted, Requested: at, Deadline: at.Add(time.Second)}
 	snapshot := telematics.Merge(nil, report)
-	snapshot[telematics.Gear] = telematics.Reading{At: at} // no longer known
+	snapshot[telematics.Gear] = telematics.Reading{At: at} // null
 	want := []telematics.Event{
 		command.Event(at),
 		accepted.Event(at),
@@ -176,12 +176,12 @@ func everyPartSurvives(t *testing.T, l EventLogs) {
 	if missing, err := l.Here.Publish(t.Context(), want); err != nil || len(missing) > 0 {
 		t.Fatalf("%d missing, %v", len(missing), err)
 	}
-	Eventually(t, timeout, "all have come", func() bool {
-		got, _ := f.heard()
+	Eventually(t, timeout, "all events arrive", func() bool {
+		got, _ := f.received()
 		return len(vehiclesOf(got)) == len(want)-1 && slices.ContainsFunc(got, func(e telematics.Event) bool { return e.Kind == telematics.ResetEvent && e.At.Equal(at) })
 	})
-	got, _ := f.heard()
-	// Resets last, and before them what is of no vehicle: a log may have several streams.
+	got, _ := f.received()
+	// Resets last, and before them the events without a vehicle: a log may have several streams.
 	rank := func(e telematics.Event) int {
 		return slices.Index([]bool{e.Vehicle != 0, e.Kind != telematics.ResetEvent, true}, true)
 	}
@@ -211,15 +211,15 @@ func followedEverywhere(t *testing.T, l EventLogs) {
 		publishPresences(t, log, numbers(n*10, n*10+9)...)
 	}
 	want := numbers(0, 499)
-	for _, f := range []*followed{a, b} {
-		Eventually(t, timeout, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) >= len(want) })
-		got, begins := f.heard()
-		if !l.heard(vehiclesOf(got), want) || begins != 1 {
-			t.Errorf("heard %v in %d goes", vehiclesOf(got), begins)
+	for _, f := range []*follower{a, b} {
+		Eventually(t, timeout, "all events arrive", func() bool { got, _ := f.received(); return len(vehiclesOf(got)) >= len(want) })
+		got, begins := f.received()
+		if !l.complete(vehiclesOf(got), want) || begins != 1 {
+			t.Errorf("received %v, with %d calls of begin", vehiclesOf(got), begins)
 		}
 		ids := map[string]bool{}
 		for _, e := range got {
-			if e.Kind != telematics.ResetEvent { // a log in several places begins with one in each
+			if e.Kind != telematics.ResetEvent { // each stream of a log begins with one
 				ids[e.ID] = true
 			}
 		}
@@ -232,16 +232,16 @@ func followedEverywhere(t *testing.T, l EventLogs) {
 func beginsWithLatest(t *testing.T, l EventLogs) {
 	publishPresences(t, l.Here, numbers(1, 20)...)
 	f := follow(t, l.There, 5)
-	if got, _ := f.heard(); !slices.Equal(vehiclesOf(got), numbers(16, 20)) && (!l.Spread || len(got) != 5) {
-		t.Errorf("began with %v", vehiclesOf(got))
+	if got, _ := f.received(); !slices.Equal(vehiclesOf(got), numbers(16, 20)) && (!l.Spread || len(got) != 5) {
+		t.Errorf("begin was called with %v", vehiclesOf(got))
 	}
 }
 
 func readInPages(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 1)
 	publishPresences(t, l.Here, numbers(1, 25)...)
-	Eventually(t, timeout, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 25 })
-	all, _ := f.heard()
+	Eventually(t, timeout, "all events arrive", func() bool { got, _ := f.received(); return len(vehiclesOf(got)) == 25 })
+	all, _ := f.received()
 	var read []telematics.Event
 	for at := all[0].ID; ; at = read[len(read)-1].ID {
 		page, complete, err := l.There.After(t.Context(), at, "", 10)
@@ -253,24 +253,24 @@ func readInPages(t *testing.T, l EventLogs) {
 		}
 		read = append(read, page...)
 	}
-	if !l.heard(vehiclesOf(read), numbers(1, 25)) {
+	if !l.complete(vehiclesOf(read), numbers(1, 25)) {
 		t.Errorf("read %v", vehiclesOf(read))
 	}
 }
 
-// readUntil reads from where one follower is to where another one is, and on from there: no event
-// is missing.
+// readUntil reads from the last event of one follower to each later event of another one, and then
+// the rest: no event is missing.
 func readUntil(t *testing.T, l EventLogs) {
 	here, there := follow(t, l.Here, 1), follow(t, l.There, 1)
 	publishPresences(t, l.Here, numbers(1, 10)...)
-	Eventually(t, timeout, "ten have come", func() bool { got, _ := here.heard(); return len(vehiclesOf(got)) == 10 })
-	begun, _ := here.heard()
+	Eventually(t, timeout, "ten events arrive", func() bool { got, _ := here.received(); return len(vehiclesOf(got)) == 10 })
+	begun, _ := here.received()
 	from := begun[len(begun)-1].ID
 	publishPresences(t, l.Here, numbers(11, 30)...)
-	Eventually(t, timeout, "all have come", func() bool { got, _ := there.heard(); return len(vehiclesOf(got)) == 30 })
-	all, _ := there.heard()
-	for heard := 10; heard <= len(all); heard++ {
-		until := all[heard-1].ID
+	Eventually(t, timeout, "all events arrive", func() bool { got, _ := there.received(); return len(vehiclesOf(got)) == 30 })
+	all, _ := there.received()
+	for n := 10; n <= len(all); n++ {
+		until := all[n-1].ID
 		read, complete, err := l.Here.After(t.Context(), from, until, 100)
 		if err != nil || !complete {
 			t.Fatalf("After(%s, %s): %v, %v", from, until, complete, err)
@@ -279,16 +279,16 @@ func readUntil(t *testing.T, l EventLogs) {
 		if err != nil || !complete {
 			t.Fatalf("After(%s): %v, %v", until, complete, err)
 		}
-		if n := len(read); heard == len(all) && (n == 0 || read[n-1].ID != until) {
-			t.Errorf("%d events read until %s, and ended elsewhere", n, until)
+		if last := len(read) - 1; n == len(all) && (last < 0 || read[last].ID != until) {
+			t.Errorf("After(%s, %s) = %d events, want the last one to be %s", from, until, len(read), until)
 		}
 		got := append(vehiclesOf(begun), vehiclesOf(append(read, rest...))...)
 		if slices.Sort(got); !slices.Equal(slices.Compact(got), numbers(1, 30)) {
-			t.Errorf("until event %d: read %v", heard, got)
+			t.Errorf("until event %d: read %v", n, got)
 		}
 	}
 	if read, complete, err := l.Here.After(t.Context(), all[len(all)-1].ID, from, 100); err != nil || !complete || len(read) > 0 {
-		t.Errorf("after the last until one before: %v, %v, %v", vehiclesOf(read), complete, err)
+		t.Errorf("after the last event, until an earlier one: %v, %v, %v", vehiclesOf(read), complete, err)
 	}
 }
 
@@ -306,8 +306,8 @@ func inOrderOfVehicle(t *testing.T, l EventLogs) {
 			t.Fatalf("Publish: %d missing, %v", len(missing), err)
 		}
 	}
-	Eventually(t, timeout, "all have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == vehicles*each })
-	got, _ := f.heard()
+	Eventually(t, timeout, "all events arrive", func() bool { got, _ := f.received(); return len(vehiclesOf(got)) == vehicles*each })
+	got, _ := f.received()
 	last := map[telematics.VehicleID]time.Time{}
 	for _, e := range got {
 		if e.Kind == telematics.ResetEvent {
@@ -320,7 +320,7 @@ func inOrderOfVehicle(t *testing.T, l EventLogs) {
 	}
 }
 
-func unknownPlace(t *testing.T, l EventLogs) {
+func unknownID(t *testing.T, l EventLogs) {
 	publishPresences(t, l.Here, 1, 2)
 	for _, id := range []string{
 		"", "x", "0", "0-0", "-", "+", "$", "(1-1", "-1-0", "99999999999999-0", "1-x", "18446744073709551616-0", "1-2-3", "1767348000000-7",
@@ -331,46 +331,46 @@ func unknownPlace(t *testing.T, l EventLogs) {
 	}
 }
 
-func emptyHasPlace(t *testing.T, l EventLogs) {
+func emptyLogBegins(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 5)
-	begun, _ := f.heard()
+	begun, _ := f.received()
 	publishPresences(t, l.There, 1)
 	events, complete, err := l.There.After(t.Context(), begun[len(begun)-1].ID, "", 10)
 	if err != nil || !complete || !slices.Equal(vehiclesOf(events), numbers(1, 1)) {
-		t.Errorf("after the beginning: %v, %v, %v", vehiclesOf(events), complete, err)
+		t.Errorf("after the first event: %v, %v, %v", vehiclesOf(events), complete, err)
 	}
 }
 
 func emptiedLog(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 5)
 	publishPresences(t, l.Here, 1, 2)
-	Eventually(t, timeout, "both have come", func() bool { got, _ := f.heard(); return len(vehiclesOf(got)) == 2 })
-	heard, _ := f.heard()
+	Eventually(t, timeout, "both events arrive", func() bool { got, _ := f.received(); return len(vehiclesOf(got)) == 2 })
+	removed, _ := f.received()
 	l.Empty()
 	publishPresences(t, l.There, 3)
-	Eventually(t, timeout, "it begins again", func() bool { got, begins := f.heard(); return begins >= 2 && slices.Contains(vehiclesOf(got), 3) })
-	if _, complete, err := l.Here.After(t.Context(), heard[len(heard)-1].ID, "", 10); err != nil || complete {
-		t.Errorf("what was forgotten is complete: %v, %v", complete, err)
+	Eventually(t, timeout, "the follower begins again", func() bool { got, begins := f.received(); return begins >= 2 && slices.Contains(vehiclesOf(got), 3) })
+	if _, complete, err := l.Here.After(t.Context(), removed[len(removed)-1].ID, "", 10); err != nil || complete {
+		t.Errorf("after an event that was removed: complete %v, %v", complete, err)
 	}
 	publishPresences(t, l.Here, 4)
-	Eventually(t, timeout, "it goes on", func() bool { got, _ := f.heard(); return slices.Contains(vehiclesOf(got), 4) })
-	got, begins := f.heard()
-	if begins != 2 && !l.Spread || !l.heard(vehiclesOf(got), numbers(1, 4)) {
-		t.Errorf("%d goes: %s", begins, fmt.Sprint(vehiclesOf(got)))
+	Eventually(t, timeout, "the next event arrives", func() bool { got, _ := f.received(); return slices.Contains(vehiclesOf(got), 4) })
+	got, begins := f.received()
+	if begins != 2 && !l.Spread || !l.complete(vehiclesOf(got), numbers(1, 4)) {
+		t.Errorf("%d calls of begin, received %s", begins, fmt.Sprint(vehiclesOf(got)))
 	}
 }
 
-func logAnswers(t *testing.T, l EventLogs) {
+func logReplies(t *testing.T, l EventLogs) {
 	f := follow(t, l.Here, 5)
 	nones := func() int {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return f.nones
 	}
-	Eventually(t, timeout, "it answers while nothing comes", func() bool { return nones() >= 3 })
+	Eventually(t, timeout, "calls without events while none is published", func() bool { return nones() >= 3 })
 	before := nones()
 	id := telematics.VehicleID(1)
-	Eventually(t, timeout, "it answers while events come", func() bool {
+	Eventually(t, timeout, "calls without events while some are published", func() bool {
 		publishPresences(t, l.There, id)
 		id++
 		return nones() >= before+3

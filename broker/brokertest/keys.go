@@ -17,7 +17,7 @@ func NewKey() *telematics.IdempotencyKey {
 	return &telematics.IdempotencyKey{Agency: 1, Subject: "admin-7", Key: uuid.NewString(), Fingerprint: sha256.Sum256([]byte("lock"))}
 }
 
-// keyed returns a command that is asked for under a key.
+// keyed returns a command that is ordered with a key.
 func (r CommandRecord) keyed(k *telematics.IdempotencyKey) telematics.Command {
 	c := NewCommand(r.Vehicle(), telematics.Lock)
 	c.Requested = time.Now().UTC().Truncate(time.Millisecond)
@@ -38,7 +38,7 @@ func (r CommandRecord) findByKey(t *testing.T, k *telematics.IdempotencyKey) (de
 func keyNamesItsCommand(t *testing.T, r CommandRecord) {
 	k := NewKey()
 	if _, found := r.findByKey(t, k); found {
-		t.Fatal("a new key has made something")
+		t.Fatal("FindByKey found a command for a new key")
 	}
 	c := r.claim(t, r.keyed(k))
 	made, found := r.findByKey(t, k)
@@ -47,11 +47,11 @@ func keyNamesItsCommand(t *testing.T, r CommandRecord) {
 	}
 	r.settle(t, settlement(c, telematics.Unknown))
 	if made, found := r.findByKey(t, k); !found || made.Command.State != telematics.Unknown {
-		t.Errorf("of an unknown command: %+v, %v; want it as it is now", made, found)
+		t.Errorf("after unknown: FindByKey = %+v, %v; want the present state", made, found)
 	}
 	r.settle(t, settlement(c, telematics.Succeeded))
 	if made, found := r.findByKey(t, k); !found || made.Command.State != telematics.Succeeded {
-		t.Errorf("of a command that was executed late: %+v, %v", made, found)
+		t.Errorf("after a late success: FindByKey = %+v, %v; want the present state", made, found)
 	}
 }
 
@@ -59,13 +59,13 @@ func keyMakesOneCommand(t *testing.T, r CommandRecord) {
 	k := NewKey()
 	first := r.claim(t, r.keyed(k))
 	for range 2 {
-		claim, err := r.There.Claim(t.Context(), ref(r.keyed(k)), nil) // of another vehicle
+		claim, err := r.There.Claim(t.Context(), ref(r.keyed(k)), nil) // for another vehicle
 		if err != nil || !claim.KeyTaken || claim.Taken() {
-			t.Fatalf("Claim = %+v, %v; want the key to be taken", claim, err)
+			t.Fatalf("Claim = %+v, %v; want KeyTaken", claim, err)
 		}
 	}
 	if made, _ := r.findByKey(t, k); made.Command.ID != first.ID {
-		t.Errorf("the key names %s, want the first command", made.Command.ID)
+		t.Errorf("FindByKey = %s, want the first command", made.Command.ID)
 	}
 }
 
@@ -77,7 +77,7 @@ func keyOfAnotherCallerIsAnotherKey(t *testing.T, r CommandRecord) {
 		{Agency: k.Agency, Subject: k.Subject, Key: k.Key + "x"}, {Subject: k.Subject, Key: k.Key},
 	} {
 		if made, found := r.findByKey(t, &other); found {
-			t.Errorf("%+v has made %+v", other, made)
+			t.Errorf("FindByKey(%+v) = %+v, want none", other, made)
 		}
 		r.claim(t, r.keyed(&other))
 	}
@@ -88,7 +88,7 @@ func refusalFreesItsKey(t *testing.T, r CommandRecord) {
 		k := NewKey()
 		r.settle(t, settlement(r.claim(t, r.keyed(k)), state))
 		if made, found := r.findByKey(t, k); found {
-			t.Errorf("%s: the key still names %+v", state, made)
+			t.Errorf("%s: FindByKey = %+v, want none", state, made)
 		}
 		r.claim(t, r.keyed(k))
 	}
@@ -96,7 +96,7 @@ func refusalFreesItsKey(t *testing.T, r CommandRecord) {
 		k := NewKey()
 		r.settle(t, settlement(r.claim(t, r.keyed(k)), state))
 		if _, found := r.findByKey(t, k); !found {
-			t.Errorf("%s: the key is free, though something may have happened", state)
+			t.Errorf("%s: FindByKey found none, though the command may have been executed", state)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func takenLaneLeavesTheKeyFree(t *testing.T, r CommandRecord) {
 		t.Fatalf("Claim = %+v, %v; want an occupant", claim, err)
 	}
 	if made, found := r.findByKey(t, k); found {
-		t.Errorf("a command that was never made holds its key: %+v", made)
+		t.Errorf("FindByKey = %+v for a command that was not claimed", made)
 	}
 }
 
@@ -138,6 +138,6 @@ func oneOfManyRepetitionsWins(t *testing.T, r CommandRecord) {
 	}
 	group.Wait()
 	if won != 1 {
-		t.Errorf("%d of 16 claims under one key won, want 1", won)
+		t.Errorf("%d of 16 claims with one key won, want 1", won)
 	}
 }

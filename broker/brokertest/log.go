@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Log keeps what is logged. It is safe for concurrent use.
+// Log is a log writer that keeps all lines. It is safe for concurrent use.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -28,12 +28,12 @@ func (l *Log) String() string {
 // timeout bounds every wait of the contracts.
 const timeout = 10 * time.Second
 
-// Eventually polls until a condition holds, and fails the test where it does not in time.
+// Eventually polls until a condition holds, and fails the test after the given time.
 func Eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v still not: %s", within, what)
+			t.Fatalf("not within %v: %s", within, what)
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Memory implements the stores that the broker needs: the vehicles, the audit log, the halts and the
-// clock itself, and the other ports by its parts. It is safe for concurrent use, also by several
-// brokers, and waits on channels and mutexes only, so that it works in the virtual time of
-// testing/synctest.
+// Memory stores in memory what the broker stores. It implements the ports for vehicles, twins,
+// contacts, the audit log, halts and the clock; its fields implement the others, except Bulks. It
+// is safe for concurrent use, also by several brokers, and waits on channels and mutexes only, so
+// that it works in the virtual time of testing/synctest.
 type Memory struct {
 	*tables
 	Commands *Commands
@@ -34,7 +34,7 @@ type tables struct {
 	mu       sync.Mutex
 	broken   map[string]error // by method
 	twins    map[telematics.VehicleID]telematics.Twin
-	cached   map[telematics.VehicleID]telematics.Twin // as they were last read
+	cached   map[telematics.VehicleID]telematics.Twin // as last read
 	auditLog []telematics.Activity
 	ahead    time.Duration // how far the store's clock is ahead of the instances'
 }
@@ -79,8 +79,8 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 	return m
 }
 
-// Config returns a configuration of a broker that stores everything in the memory. It lacks a
-// Publisher, a Key and Bulks.
+// Config returns the configuration of a broker that stores everything in the memory. The caller
+// adds at least a Publisher and a Key.
 func (m *Memory) Config() broker.Config {
 	return broker.Config{
 		Vehicles: m, Commands: m.Commands, Halts: m, Clock: m, AuditLog: m, Pending: m.Pending, Twins: m, Contacts: m, Events: m.Events,
@@ -98,14 +98,14 @@ func (m *Memory) Break(err error, methods ...string) {
 	}
 }
 
-// Put adds a vehicle, or replaces what is known of it.
+// Put adds or replaces a vehicle. Its connectivity counts as published.
 func (m *Memory) Put(twin telematics.Twin) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.twins[twin.ID], m.announced[twin.ID] = twin, twin.Contact.At(time.Now())
 }
 
-// Change changes what is known of a vehicle.
+// Change changes a stored vehicle, and publishes nothing.
 func (m *Memory) Change(id telematics.VehicleID, change func(*telematics.Twin)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +114,7 @@ func (m *Memory) Change(id telematics.VehicleID, change func(*telematics.Twin)) 
 	m.twins[id] = twin
 }
 
-// Remove takes a vehicle out.
+// Remove removes a vehicle.
 func (m *Memory) Remove(id telematics.VehicleID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,7 +136,7 @@ func (m *Memory) Twin(ctx context.Context, id telematics.VehicleID) (telematics.
 	return twin, nil
 }
 
-// Record returns a vehicle as it is now, without its state.
+// Record reads a vehicle without its reported state.
 func (m *Memory) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, err := m.Twin(ctx, id)
 	twin.Snapshot = nil
@@ -153,7 +153,7 @@ func (m *Memory) Resolve(ctx context.Context, id telematics.VehicleID) (*telemat
 	return &twin, err
 }
 
-// Cached returns what Resolve returns without reading it.
+// Cached returns a vehicle from the cache, if it is there.
 func (m *Memory) Cached(id telematics.VehicleID) (telematics.Twin, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +170,7 @@ func (t *tables) uncache(id telematics.VehicleID) {
 	delete(t.cached, id)
 }
 
-// version differs where anything does that an order depends on, but for signs of life.
+// version is a hash of what an order depends on, without the time of the last message.
 func version(t telematics.Twin) int64 {
 	covered := t.ForOrders()
 	covered.Version, covered.Contact.LastSeen = 0, time.Time{}
@@ -219,7 +219,7 @@ func (m *Memory) Halts(ctx context.Context) (telematics.Halts, error) {
 	return m.halts, nil
 }
 
-// SetClock lets the clock of the store be ahead of the instances'.
+// SetClock sets how far the clock of the store is ahead of the instances' clocks.
 func (m *Memory) SetClock(ahead time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,12 +235,12 @@ func (m *Memory) Time(ctx context.Context) (time.Time, error) {
 	return time.Now().Add(m.ahead), nil
 }
 
-// storedResolution is that of Postgres.
+// storedResolution is the resolution of timestamps in Postgres.
 const storedResolution = time.Microsecond
 
 func storedTime(t time.Time) time.Time { return t.UTC().Truncate(storedResolution) }
 
-// Said returns what a unit of protocol v1 said, as it comes from the MQTT broker.
+// Said returns a message of a unit with protocol v1, as it comes from the MQTT broker.
 func Said(unit telematics.Unit, payload []byte, retained bool) telematics.Message {
 	return telematics.Message{Dialect: v1.Dialect{}, Unit: unit, Payload: payload, Retained: retained}
 }

@@ -39,7 +39,7 @@ func (m *Commands) Claim(ctx context.Context, c *telematics.Command, accept func
 	return m.claim(ctx, accepted)
 }
 
-// errStale means that a vehicle's record has another version than a command.
+// errStale means that the record of a vehicle has another version than the command.
 var errStale = errors.New("the vehicle's record has changed")
 
 func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
@@ -56,7 +56,7 @@ func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Cl
 	}
 	c.Version = 0
 	if _, ok := m.commands[c.ID]; ok {
-		return delivery.Claim{}, fmt.Errorf("claim: there is a command %s already", c.ID)
+		return delivery.Claim{}, fmt.Errorf("claim: command %s exists already", c.ID)
 	}
 	for _, other := range m.commands {
 		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() || c.Lane == telematics.UnitLane && other.Unit == c.Unit && other.AwaitsAnswer(time.Now().Add(m.ahead)) {
@@ -156,7 +156,8 @@ func (m *Commands) Settle(ctx context.Context, s delivery.Settlement) (*telemati
 	return &c, true, nil
 }
 
-// progressed returns a command that has come as far as is known: of each time the first stays.
+// progressed adds progress to a command. It keeps the first of each time, the longer list of
+// retransmissions and the higher number of attempts.
 func progressed(c telematics.Command, p delivery.Progress) telematics.Command {
 	if c.SentAt.IsZero() {
 		c.SentAt = storedTime(p.SentAt)
@@ -179,8 +180,8 @@ func (m *Commands) Updates(ctx context.Context, unanswered, received []telematic
 	defer m.mu.Unlock()
 	var updates []telematics.Command
 	for id, c := range m.commands {
-		heard := slices.Contains(received, id)
-		if (heard || slices.Contains(unanswered, id)) && (!c.State.IsOpen() || c.State == telematics.Received && !heard) {
+		isReceived := slices.Contains(received, id)
+		if (isReceived || slices.Contains(unanswered, id)) && (!c.State.IsOpen() || c.State == telematics.Received && !isReceived) {
 			updates = append(updates, c)
 		}
 	}
@@ -257,8 +258,7 @@ func (m *Commands) Conclude(ctx context.Context, s delivery.Settlement) (*telema
 	return m.Settle(ctx, s)
 }
 
-// Command returns a command as it is stored, or a *telematics.Error with
-// CommandNotFound.
+// Command returns a command as it is stored, or a *telematics.Error with CommandNotFound.
 func (m *Commands) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
 	if err := m.enter(ctx, "Command"); err != nil {
 		return telematics.Command{}, err

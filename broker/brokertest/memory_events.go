@@ -13,10 +13,10 @@ import (
 
 var _ EventLog = (*Events)(nil)
 
-// Events is a log of events in memory. It is safe for concurrent use, by any number of
-// followers, and lives in the virtual time of testing/synctest.
+// Events is an event log in memory. It is safe for concurrent use, by any number of followers, and
+// works in the virtual time of testing/synctest.
 type Events struct {
-	Kept int // how many events, about; zero: all
+	Kept int // maximum number of events; zero: unlimited
 
 	mu       sync.Mutex
 	broken   error
@@ -30,14 +30,15 @@ func NewEvents() *Events { return &Events{appended: make(chan struct{})} }
 
 var _ broker.Events = (*Events)(nil)
 
-// Break makes the log return an error, and do nothing. A nil error mends it.
+// Break makes Publish and After return an error and do nothing, and Follow wait. A nil error mends
+// the log.
 func (l *Events) Break(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = err
 }
 
-// Empty empties the log, as a Redis that lost its memory.
+// Empty removes all events, as a restart of Redis does.
 func (l *Events) Empty() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +46,7 @@ func (l *Events) Empty() {
 	l.wake()
 }
 
-// All returns what the log holds, oldest first.
+// All returns all events, oldest first.
 func (l *Events) All() []telematics.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +86,7 @@ func (l *Events) publish(events []telematics.Event) {
 	l.wake()
 }
 
-// After returns what follows an event, until another; false where that cannot be said.
+// After implements EventLog.
 func (l *Events) After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -107,10 +108,10 @@ func (l *Events) After(ctx context.Context, id, until string, limit int) ([]tele
 	return nil, false, nil
 }
 
-// looksEvery is between two looks at a log to which nothing is added.
-const looksEvery = 100 * time.Millisecond
+// pollEvery is the interval at which Follow reads a log to which nothing is added.
+const pollEvery = 100 * time.Millisecond
 
-// Follow calls begin with the latest events, and next with what follows, or with nothing.
+// Follow implements EventLog.
 func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
 	at := ""
 	for ctx.Err() == nil {
@@ -132,7 +133,7 @@ func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 			next(events)
 		}
 		if err == nil {
-			next(nil) // the log answers
+			next(nil) // the log replies
 		}
 		if len(events) > 0 {
 			at = events[len(events)-1].ID
@@ -140,7 +141,7 @@ func (l *Events) Follow(ctx context.Context, recent int, begin, next func([]tele
 		}
 		select {
 		case <-appended:
-		case <-time.After(looksEvery): // it may be mended
+		case <-time.After(pollEvery): // the log may be mended
 		case <-ctx.Done():
 		}
 	}

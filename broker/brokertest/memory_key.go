@@ -17,7 +17,7 @@ type callerKey struct {
 
 func scoped(k telematics.IdempotencyKey) callerKey { return callerKey{k.Agency, k.Subject, k.Key} }
 
-// keep notes what is made under a key, and reports false where something was.
+// keep stores the command of a key. It reports false where the key is in use.
 func (m *Commands) keep(k telematics.IdempotencyKey, id telematics.CommandID) bool {
 	if _, used := m.use(k); used {
 		return false
@@ -26,7 +26,7 @@ func (m *Commands) keep(k telematics.IdempotencyKey, id telematics.CommandID) bo
 	return true
 }
 
-// use returns the command that holds a key.
+// use returns the command that uses a key, if one does.
 func (m *Commands) use(k telematics.IdempotencyKey) (telematics.Command, bool) {
 	id, ok := m.made[scoped(k)]
 	c := m.commands[id]

@@ -33,7 +33,8 @@ func (m *PendingTable) Register(p delivery.Pending) func(context.Context) error 
 	})
 }
 
-// Begin begins to do something, and returns what waits for its end.
+// Begin calls a function concurrently. The function that it returns waits for the result, or for
+// the end of the context. Call that function once at most.
 func Begin(do func() error) func(context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -88,21 +89,21 @@ func (m *PendingTable) Release(ctx context.Context, entries ...delivery.Pending)
 	return nil
 }
 
-// InFlight returns what the pending table holds.
+// InFlight returns the entries, also expired ones that Lookup has not removed yet.
 func (m *PendingTable) InFlight() []delivery.Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Collect(maps.Values(m.entries))
 }
 
-// Flush empties the pending table, as a Redis that lost its memory.
+// Flush removes all entries, as a restart of Redis does.
 func (m *PendingTable) Flush() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.entries)
 }
 
-// maxHints is how many hints wait for a listener; more get lost.
+// maxHints is how many hints wait for a listener. Further hints get lost.
 const maxHints = 1024
 
 // Wake implements broker.PendingTable.
@@ -126,7 +127,7 @@ func (m *PendingTable) Listen(ctx context.Context, instance string, wake func(te
 	m.mu.Lock()
 	m.listeners[instance] = append(m.listeners[instance], hints)
 	m.mu.Unlock()
-	defer m.deafen(instance, hints)
+	defer m.removeListener(instance, hints)
 	for {
 		select {
 		case id := <-hints:
@@ -137,7 +138,7 @@ func (m *PendingTable) Listen(ctx context.Context, instance string, wake func(te
 	}
 }
 
-func (m *PendingTable) deafen(instance string, hints chan telematics.CommandID) {
+func (m *PendingTable) removeListener(instance string, hints chan telematics.CommandID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listeners[instance] = slices.DeleteFunc(m.listeners[instance], func(c chan telematics.CommandID) bool { return c == hints })

@@ -28,7 +28,7 @@ func vehicles(m *Memory) func() (telematics.VehicleID, telematics.Unit) {
 	}
 }
 
-func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
+func TestMemory_KeepsTheContractOfCommands(t *testing.T) {
 	CommandsContract(t, func(*testing.T) CommandRecord {
 		m := NewMemory()
 		add := vehicles(m)
@@ -37,13 +37,13 @@ func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
 			Fleet:   fleet(m),
 			Entries: func(id telematics.CommandID) []telematics.Activity {
-				var lines []telematics.Activity
-				for _, line := range m.Entries() {
-					if line.Command == id {
-						lines = append(lines, line)
+				var entries []telematics.Activity
+				for _, entry := range m.Entries() {
+					if entry.Command == id {
+						entries = append(entries, entry)
 					}
 				}
-				return lines
+				return entries
 			},
 		}
 	})
@@ -51,7 +51,7 @@ func TestMemoryKeepsTheContractOfCommands(t *testing.T) {
 
 func fleet(m *Memory) Fleet { return Fleet{Record: m.Record, Change: m.Change, Remove: m.Remove} }
 
-func TestMemoryKeepsTheContractOfVehicles(t *testing.T) {
+func TestMemory_KeepsTheContractOfVehicles(t *testing.T) {
 	VehiclesContract(t, func(*testing.T) VehicleRecord {
 		m := NewMemory()
 		add := vehicles(m)
@@ -59,14 +59,14 @@ func TestMemoryKeepsTheContractOfVehicles(t *testing.T) {
 	})
 }
 
-func TestMemoryKeepsTheContractOfThePendingTable(t *testing.T) {
+func TestMemory_KeepsTheContractOfPendingTables(t *testing.T) {
 	PendingTableContract(t, func(*testing.T) PendingTables {
 		m := NewMemory()
 		return PendingTables{Here: m.Pending, There: m.Pending, Flush: m.Pending.Flush}
 	})
 }
 
-func TestMemoryKeepsTheContractOfTwins(t *testing.T) {
+func TestMemory_KeepsTheContractOfTwins(t *testing.T) {
 	TwinsContract(t, func(t *testing.T) TwinRecord {
 		m := NewMemory()
 		return TwinRecord{Here: m, There: m, Vehicle: vehicles(m), Twin: func(id telematics.VehicleID) telematics.Twin {
@@ -79,37 +79,37 @@ func TestMemoryKeepsTheContractOfTwins(t *testing.T) {
 	})
 }
 
-func TestMemoryKeepsTheContractOfContacts(t *testing.T) {
+func TestMemory_KeepsTheContractOfContacts(t *testing.T) {
 	ContactsContract(t, func(*testing.T) ContactRecord {
 		m := NewMemory()
 		return ContactRecord{Here: m, There: m, Vehicle: vehicles(m)}
 	})
 }
 
-func TestMemoryKeepsTheContractOfEvents(t *testing.T) {
+func TestEvents_KeepsTheContractOfEvents(t *testing.T) {
 	EventsContract(t, func(*testing.T) EventLogs {
 		log := NewEvents()
 		return EventLogs{Here: log, There: log, Empty: log.Empty}
 	})
 }
 
-func TestABrokenMethodFailsUntilItIsMended(t *testing.T) {
+func TestMemory_BrokenMethodFailsUntilItIsMended(t *testing.T) {
 	m := NewMemory(telematics.Twin{Vehicle: telematics.Vehicle{ID: 1}})
-	away := errors.New("away")
-	m.Break(away, "Claim", "Twin")
-	if _, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); !errors.Is(err, away) {
-		t.Errorf("Claim = %v, want %v", err, away)
+	unavailable := errors.New("unavailable")
+	m.Break(unavailable, "Claim", "Twin")
+	if _, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); !errors.Is(err, unavailable) {
+		t.Errorf("Claim = %v, want %v", err, unavailable)
 	}
 	m.Break(nil, "Claim")
 	if claim, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); err != nil || claim.Seq != 1 {
 		t.Errorf("Claim = %+v, %v; want seq 1, as nothing was claimed before", claim, err)
 	}
-	if _, err := m.Twin(t.Context(), 1); !errors.Is(err, away) {
-		t.Errorf("Twin = %v, want %v", err, away)
+	if _, err := m.Twin(t.Context(), 1); !errors.Is(err, unavailable) {
+		t.Errorf("Twin = %v, want %v", err, unavailable)
 	}
 }
 
-func TestMemoryLivesInVirtualTime(t *testing.T) {
+func TestMemory_WorksInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +123,7 @@ func TestMemoryLivesInVirtualTime(t *testing.T) {
 		}
 		time.Sleep(70*time.Second - time.Millisecond)
 		if _, ok, _ := m.Pending.Lookup(ctx, "u", p.Command); !ok {
-			t.Error("the entry went too early")
+			t.Error("the entry expired too early")
 		}
 		time.Sleep(time.Millisecond)
 		wantNoPending(t, m.Pending, "u", p.Command)

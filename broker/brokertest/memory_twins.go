@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Run implements ingest.Twins. Observe has left it nothing to do.
+// Run implements ingest.Twins. It does nothing, as every instance sees what Observe stores.
 func (m *Memory) Run(ctx context.Context, _ func([]telematics.Change)) error {
 	<-ctx.Done()
 	return nil
@@ -21,7 +21,7 @@ func (m *Memory) Report(o delivery.Observation) func(context.Context) (delivery.
 	return Report(m, o)
 }
 
-// Report has a report observed concurrently, for 3 s at most, as the store does.
+// Report calls Observe with one report, concurrently, for 3 s at most.
 func Report(twins Observer, o delivery.Observation) func(context.Context) (delivery.Seen, error) {
 	var seen delivery.Seen
 	wait := Begin(func() (err error) {
@@ -90,7 +90,7 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 			seen.Changes = append(seen.Changes, change)
 		}
 	}
-	// Once all of a unit's are in, as its connectivity may come back.
+	// After all observations of a unit, as its connectivity may end as it began.
 	for _, unit := range observedUnits(observations) {
 		if id, ok := built[unit]; ok && unit != "" {
 			seen.Changes = append(seen.Changes, m.announce(id)...)
@@ -109,7 +109,8 @@ func observedUnits(observations []delivery.Observation) []telematics.Unit {
 	return units
 }
 
-// announce returns the change of a vehicle's connectivity, if there is one. It needs the lock.
+// announce returns the change of a vehicle's connectivity since it was last published, if there is
+// one. It needs the lock.
 func (m *Memory) announce(id telematics.VehicleID) []telematics.Change {
 	twin := m.twins[id]
 	is := twin.Contact.At(time.Now())

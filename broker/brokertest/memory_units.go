@@ -27,7 +27,7 @@ func (m *Units) StoreHealth(ctx context.Context, units []telematics.UnitHealth) 
 	return nil
 }
 
-// Health returns how a unit fares.
+// Health returns the findings about a unit.
 func (m *Units) Health(unit telematics.Unit) telematics.UnitHealth {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,19 +35,19 @@ func (m *Units) Health(unit telematics.Unit) telematics.UnitHealth {
 }
 
 // StoreUnknownUnits implements ingest.UnknownUnits.
-func (m *Units) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
+func (m *Units) StoreUnknownUnits(ctx context.Context, units []telematics.UnknownUnit) error {
 	if err := m.enter(ctx, "StoreUnknownUnits"); err != nil {
 		return err
 	}
 	defer m.mu.Unlock()
 	m.stored++
-	for _, s := range heard {
-		m.unknown[s.Unit] = m.unknown[s.Unit].Merge(s)
+	for _, u := range units {
+		m.unknown[u.Unit] = m.unknown[u.Unit].Merge(u)
 	}
 	return nil
 }
 
-// UnknownUnits returns the units without a vehicle, and how many times some were noted.
+// UnknownUnits returns the stored units, and the number of calls of StoreUnknownUnits.
 func (m *Units) UnknownUnits() (map[telematics.Unit]telematics.UnknownUnit, int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

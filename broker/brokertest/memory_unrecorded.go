@@ -7,6 +7,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
+// unitCommand names a command by the unit that it was sent to, and its id.
 type unitCommand struct {
 	unit    telematics.Unit
 	command telematics.CommandID
@@ -33,7 +34,7 @@ func (m *Commands) StoreUnrecorded(ctx context.Context, u delivery.Unrecorded) (
 	return delivery.UnrecordedResult{}, nil
 }
 
-// Unrecorded returns the answers to commands that are not stored.
+// Unrecorded returns the stored answers to commands that are missing.
 func (m *Commands) Unrecorded() []delivery.Unrecorded {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,7 +45,7 @@ func (m *Commands) Unrecorded() []delivery.Unrecorded {
 	return all
 }
 
-// Lose removes a command, as a failover to a copy that was behind does.
+// Lose removes a command, as a failover to a standby that lagged does.
 func (m *Commands) Lose(id telematics.CommandID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

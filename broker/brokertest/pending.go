@@ -18,22 +18,21 @@ import (
 // PendingTables is one pending table, as two instances of Motorpool use it.
 type PendingTables struct {
 	Here, There broker.PendingTable
-	Flush       func() // empties it, as a restart of its server would
+	Flush       func() // removes all entries, as a restart of Redis does
 }
 
-// PendingTableContract runs what every pending table promises. open returns an empty
-// table.
+// PendingTableContract runs the contract of pending tables. open returns an empty table.
 func PendingTableContract(t *testing.T, open func(*testing.T) PendingTables) {
 	for name, run := range map[string]func(*testing.T, PendingTables){
-		"ARegisteredCommandIsFoundByEveryInstance": registeredIsFound,
-		"ACommandIsFoundUnderItsOwnUnitOnly":       foundUnderItsUnit,
-		"AReleasedCommandIsGone":                   releasedIsGone,
-		"RegisteringAgainReplaces":                 registeringAgainReplaces,
-		"AnEntryOutlivesItsDeadlineForAMinute":     entryOutlivesDeadline,
-		"AnEmptiedTableWorksOn":                    emptiedTableWorksOn,
-		"AWakeUpReachesItsInstanceAlone":           wakeReachesItsInstance,
-		"WakingAnInstanceThatIsGoneIsNoError":      wakingNoInstance,
-		"ManyInstancesUseTheTable":                 manyUseTheTable,
+		"RegisteredCommandIsFoundByEveryInstance": registeredIsFound,
+		"CommandIsNotFoundUnderAnotherUnit":       foundUnderItsUnit,
+		"ReleasedCommandIsNotFound":               releasedIsGone,
+		"SecondRegistrationReplacesTheEntry":      registeringAgainReplaces,
+		"EntryExpiresAMinuteAfterItsDeadline":     entryOutlivesDeadline,
+		"EmptiedTableAcceptsEntries":              emptiedTableWorksOn,
+		"WakeReachesOnlyItsInstance":              wakeReachesItsInstance,
+		"WakeOfAbsentInstanceIsNoError":           wakingNoInstance,
+		"ConcurrentCallsFindTheirEntries":         concurrentCalls,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -46,7 +45,7 @@ func newPending() delivery.Pending {
 	}
 }
 
-// wantPending fails unless the table holds exactly p.
+// wantPending fails unless the table has exactly p.
 func wantPending(t *testing.T, table broker.PendingTable, p delivery.Pending) {
 	t.Helper()
 	wantFound(t, table, p)
@@ -62,21 +61,22 @@ func wantFound(t *testing.T, table broker.PendingTable, p delivery.Pending) {
 	}
 }
 
-// wantContained fails unless the table says so of a command, alone and among many others.
+// wantContained fails unless Contains reports want for a command, and false for 299 other commands
+// of the unit.
 func wantContained(t *testing.T, table broker.PendingTable, unit telematics.Unit, id telematics.CommandID, want bool) {
 	t.Helper()
-	asked := make([]delivery.Pending, 300)
-	for i := range asked {
-		asked[i] = delivery.Pending{Unit: unit, Command: uuid.New()}
+	queried := make([]delivery.Pending, 300)
+	for i := range queried {
+		queried[i] = delivery.Pending{Unit: unit, Command: uuid.New()}
 	}
-	asked[len(asked)-1].Command = id
-	got, err := table.Contains(t.Context(), asked)
-	if err != nil || len(got) != len(asked) || got[len(got)-1] != want || slices.Contains(got[:len(got)-1], true) {
-		t.Errorf("Contains = %v, %v; want %t at the end alone", got, err, want)
+	queried[len(queried)-1].Command = id
+	got, err := table.Contains(t.Context(), queried)
+	if err != nil || len(got) != len(queried) || got[len(got)-1] != want || slices.Contains(got[:len(got)-1], true) {
+		t.Errorf("Contains = %v, %v; want %t for the last one, and false for the others", got, err, want)
 	}
 }
 
-// wantNoPending fails if the table holds an entry.
+// wantNoPending fails if the table has an entry of the command.
 func wantNoPending(t *testing.T, table broker.PendingTable, unit telematics.Unit, id telematics.CommandID) {
 	t.Helper()
 	if got, ok, err := table.Lookup(t.Context(), unit, id); err != nil || ok || got != (delivery.Pending{}) {
@@ -109,7 +109,7 @@ func foundUnderItsUnit(t *testing.T, tables PendingTables) {
 func releasedIsGone(t *testing.T, tables PendingTables) {
 	p := newPending()
 	register(t, tables.Here, p)
-	for range 2 { // what is gone may be released again
+	for range 2 { // Release is idempotent
 		if err := tables.There.Release(t.Context(), p); err != nil {
 			t.Fatalf("Release: %v", err)
 		}
@@ -131,7 +131,7 @@ func entryOutlivesDeadline(t *testing.T, tables PendingTables) {
 	gone.Deadline = gone.Deadline.Add(-69 * time.Second)
 	register(t, tables.Here, late)
 	register(t, tables.Here, gone)
-	Eventually(t, timeout, "the entry goes", func() bool {
+	Eventually(t, timeout, "the entry expires", func() bool {
 		_, ok, err := tables.Here.Lookup(t.Context(), gone.Unit, gone.Command)
 		return err == nil && !ok
 	})
@@ -153,15 +153,15 @@ func emptiedTableWorksOn(t *testing.T, tables PendingTables) {
 func wakeReachesItsInstance(t *testing.T, tables PendingTables) {
 	a := listen(t, tables.Here, "a")
 	b := listen(t, tables.There, "b")
-	a.awaken(t, tables.There)
-	b.awaken(t, tables.Here)
+	a.await(t, tables.There)
+	b.await(t, tables.Here)
 	id := uuid.New()
 	if err := tables.There.Wake(t.Context(), "a", id); err != nil {
 		t.Fatalf("Wake: %v", err)
 	}
-	Eventually(t, timeout, "the hint arrives", func() bool { return a.heard(id) })
-	b.awaken(t, tables.Here) // whatever was sent before has arrived now
-	if b.heard(id) {
+	Eventually(t, timeout, "the hint arrives", func() bool { return a.received(id) })
+	b.await(t, tables.Here) // earlier hints have arrived now
+	if b.received(id) {
 		t.Error("the hint for a reached b too")
 	}
 }
@@ -172,7 +172,7 @@ func wakingNoInstance(t *testing.T, tables PendingTables) {
 	}
 }
 
-func manyUseTheTable(t *testing.T, tables PendingTables) {
+func concurrentCalls(t *testing.T, tables PendingTables) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		table := tables.Here
@@ -197,23 +197,23 @@ func manyUseTheTable(t *testing.T, tables PendingTables) {
 	wg.Wait()
 }
 
-// ear collects the hints that reach an instance.
-type ear struct {
+// listener collects the hints that reach an instance.
+type listener struct {
 	instance string
 	mu       sync.Mutex
 	ids      map[telematics.CommandID]bool
 }
 
-// listen starts an instance's Listen, which ends, without error, with the test.
-func listen(t *testing.T, table broker.PendingTable, instance string) *ear {
-	e := &ear{instance: instance, ids: map[telematics.CommandID]bool{}}
+// listen calls Listen for an instance, concurrently, until the test ends.
+func listen(t *testing.T, table broker.PendingTable, instance string) *listener {
+	l := &listener{instance: instance, ids: map[telematics.CommandID]bool{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- table.Listen(ctx, instance, func(id telematics.CommandID) {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.ids[id] = true
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.ids[id] = true
 		})
 	}()
 	t.Cleanup(func() {
@@ -227,25 +227,25 @@ func listen(t *testing.T, table broker.PendingTable, instance string) *ear {
 			t.Error("Listen does not end with its context")
 		}
 	})
-	return e
+	return l
 }
 
-func (e *ear) heard(id telematics.CommandID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ids[id]
+func (l *listener) received(id telematics.CommandID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ids[id]
 }
 
-// awaken wakes the instance until it hears: hints get lost before it listens.
-func (e *ear) awaken(t *testing.T, table broker.PendingTable) {
+// await sends hints until one arrives: those before the instance listens get lost.
+func (l *listener) await(t *testing.T, table broker.PendingTable) {
 	t.Helper()
-	Eventually(t, timeout, e.instance+" listens", func() bool {
+	Eventually(t, timeout, l.instance+" listens", func() bool {
 		id := uuid.New()
-		if err := table.Wake(t.Context(), e.instance, id); err != nil {
+		if err := table.Wake(t.Context(), l.instance, id); err != nil {
 			t.Fatalf("Wake: %v", err)
 		}
 		for range 20 {
-			if e.heard(id) {
+			if l.received(id) {
 				return true
 			}
 			time.Sleep(time.Millisecond)

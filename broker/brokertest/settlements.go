@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// note notes the same progress of some commands.
+// note stores the same progress of some commands.
 func (r CommandRecord) note(t *testing.T, p delivery.Progress, ids ...telematics.CommandID) {
 	t.Helper()
 	notes := make([]delivery.Note, len(ids))
@@ -22,19 +22,19 @@ func (r CommandRecord) note(t *testing.T, p delivery.Progress, ids ...telematics
 		notes[i] = delivery.Note{Command: id, Progress: p}
 	}
 	if err := r.Here.StoreProgress(t.Context(), notes); err != nil {
-		t.Fatalf("Note: %v", err)
+		t.Fatalf("StoreProgress: %v", err)
 	}
 }
 
-func progressIsNoted(t *testing.T, r CommandRecord) {
+func progressIsStored(t *testing.T, r CommandRecord) {
 	sent, received, both := r.claimLock(t), r.claimLock(t), r.claimLock(t)
 	at := func(seconds int) time.Time { return instant.Add(time.Duration(seconds) * time.Second) }
 	for attempt := range 3 {
 		r.note(t, delivery.Progress{SentAt: at(attempt + 1), Attempts: attempt + 1}, sent.ID, both.ID)
 	}
-	// An older one that was overtaken.
+	// Older progress that arrives later.
 	r.note(t, delivery.Progress{SentAt: at(60), Attempts: 2}, sent.ID)
-	// The MQTT client returned an error, but the message has left.
+	// The MQTT client returned an error, but the unit has the message.
 	r.note(t, delivery.Progress{ReceivedAt: at(4)}, received.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 3, ReceivedAt: at(5)}, both.ID, uuid.New(), both.ID)
 	r.note(t, delivery.Progress{SentAt: at(1), Attempts: 4, ReceivedAt: at(6), Retransmitted: []time.Time{at(2), at(4), at(8)}}, both.ID)
@@ -49,7 +49,7 @@ func progressIsNoted(t *testing.T, r CommandRecord) {
 	}
 }
 
-func progressUndoesNothing(t *testing.T, r CommandRecord) {
+func progressMovesNothingBack(t *testing.T, r CommandRecord) {
 	for _, state := range []telematics.State{telematics.Received, telematics.Succeeded, telematics.Unknown} {
 		c := r.claimLock(t)
 		was := r.settle(t, settlement(c, state))
@@ -62,13 +62,13 @@ func progressUndoesNothing(t *testing.T, r CommandRecord) {
 		if got := updates[0]; got.SentAt.IsZero() || got.Attempts != 1 || !was.ReceivedAt.IsZero() && !got.ReceivedAt.Equal(was.ReceivedAt) {
 			t.Errorf("%s: sent at %v, %d attempts, received at %v", state, got.SentAt, got.Attempts, got.ReceivedAt)
 		}
-		if lines := len(r.Entries(c.ID)); !state.IsOpen() && lines != 1 || state.IsOpen() && lines != 0 {
-			t.Errorf("%s: %d lines", state, lines)
+		if entries := len(r.Entries(c.ID)); !state.IsOpen() && entries != 1 || state.IsOpen() && entries != 0 {
+			t.Errorf("%s: %d audit log entries", state, entries)
 		}
 	}
 }
 
-func settlementsCarryProgress(t *testing.T, r CommandRecord) {
+func settlementStoresProgress(t *testing.T, r CommandRecord) {
 	for _, known := range []bool{false, true} {
 		fresh, noted := r.claimLock(t), r.claimLock(t)
 		first := delivery.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(2 * time.Second)}
@@ -98,8 +98,8 @@ func settlementsCarryProgress(t *testing.T, r CommandRecord) {
 	}
 }
 
-// bring leads a new command into a state.
-func (r CommandRecord) bring(t *testing.T, state telematics.State) telematics.Command {
+// commandIn returns a new command in a state.
+func (r CommandRecord) commandIn(t *testing.T, state telematics.State) telematics.Command {
 	t.Helper()
 	c := r.claimLock(t)
 	switch state {
@@ -115,7 +115,7 @@ func (r CommandRecord) bring(t *testing.T, state telematics.State) telematics.Co
 func lifecycleIsKept(t *testing.T, r CommandRecord) {
 	for _, state := range telematics.States {
 		for _, next := range telematics.States {
-			c := r.bring(t, state)
+			c := r.commandIn(t, state)
 			before := len(r.Entries(c.ID))
 			after, ok, err := r.There.Settle(t.Context(), settlement(c, next))
 			if err != nil || ok != state.MayBecome(next) {
@@ -124,14 +124,14 @@ func lifecycleIsKept(t *testing.T, r CommandRecord) {
 			}
 			if !ok {
 				if after != nil {
-					t.Errorf("%s to %s did nothing, and returned %+v", state, next, after)
+					t.Errorf("%s to %s was not applied, but returned %+v", state, next, after)
 				}
 			} else if after.State != next {
-				t.Errorf("%s to %s became %s", state, next, after.State)
+				t.Errorf("%s to %s: the command is %s", state, next, after.State)
 			}
 			added := len(r.Entries(c.ID)) - before
 			if want := ok && !next.IsOpen(); (added == 1) != want || added > 1 {
-				t.Errorf("%s to %s added %d lines", state, next, added)
+				t.Errorf("%s to %s added %d audit log entries", state, next, added)
 			}
 		}
 	}
@@ -142,8 +142,8 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 	for _, state := range telematics.States {
 		for _, next := range telematics.States {
 			for _, reported := range []*telematics.Report{nil, report} {
-				c := r.bring(t, state)
-				c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as its owner has it
+				c := r.commandIn(t, state)
+				c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as they were claimed
 				s := settlement(c, next)
 				s.Known, s.Reported, s.SentAt, s.Attempts = &c, reported, instant, 2
 				got, ok, err := r.Here.Settle(t.Context(), s)
@@ -165,7 +165,7 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 	}
 }
 
-func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
+func settlementAddsOneEntry(t *testing.T, r CommandRecord) {
 	refused := delivery.Settlement{State: telematics.Rejected, Reason: telematics.StateConflict, Detail: telematics.Moving}
 	failed := delivery.Settlement{State: telematics.Failed, Detail: "lock"}
 	done := delivery.Settlement{State: telematics.Succeeded, Reported: &telematics.Report{
@@ -173,7 +173,7 @@ func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
 	}}
 	for i, s := range []delivery.Settlement{refused, failed, done, {State: telematics.Expired}, {State: telematics.Unknown}} {
 		ordered := NewCommand(r.Vehicle(), telematics.AttentionSignal)
-		ordered.Booking = int64(i) // of the first one none
+		ordered.Booking = int64(i) // zero: the first one has none
 		c := r.claim(t, ordered)
 		s.Command, s.Unit, s.At = c.ID, c.Unit, instant.Add(1234567*time.Microsecond)
 		got := r.settle(t, s)
@@ -184,18 +184,18 @@ func settlementLeavesOneLine(t *testing.T, r CommandRecord) {
 	}
 }
 
-// values keeps of a report what was said in it: reading it again adds what follows.
+// values returns a report without null values: decoding a stored report may add some.
 func values(r *telematics.Report) *telematics.Report {
 	if r == nil {
 		return nil
 	}
-	said := telematics.Report{At: r.At, Values: map[telematics.Field]any{}}
+	kept := telematics.Report{At: r.At, Values: map[telematics.Field]any{}}
 	for field, value := range r.Values {
 		if value != nil {
-			said.Values[field] = value
+			kept.Values[field] = value
 		}
 	}
-	return &said
+	return &kept
 }
 
 func wantEntries(t *testing.T, r CommandRecord, id telematics.CommandID, want ...telematics.Activity) {
@@ -203,28 +203,28 @@ func wantEntries(t *testing.T, r CommandRecord, id telematics.CommandID, want ..
 	got := slices.Clone(r.Entries(id))
 	for i := range got {
 		if got[i].ID == 0 || i > 0 && got[i].ID <= r.Entries(id)[i-1].ID {
-			t.Errorf("line %d has the id %d", i, got[i].ID)
+			t.Errorf("audit log entry %d has the id %d", i, got[i].ID)
 		}
 		got[i].ID = 0
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("lines\n got %+v\nwant %+v", got, want)
+		t.Errorf("audit log entries\n got %+v\nwant %+v", got, want)
 	}
 }
 
-func receivedLeavesNoLine(t *testing.T, r CommandRecord) {
+func receivedAddsNoEntry(t *testing.T, r CommandRecord) {
 	c := r.claimLock(t)
 	got := r.settle(t, settlement(c, telematics.Received))
 	c.State, c.ReceivedAt = telematics.Received, instant.Add(time.Second)
 	wantCommand(t, got, c)
-	if lines := r.Entries(c.ID); len(lines) > 0 {
-		t.Errorf("lines %+v, want none", lines)
+	if entries := r.Entries(c.ID); len(entries) > 0 {
+		t.Errorf("audit log entries %+v, want none", entries)
 	}
 }
 
 func lateAnswerSettles(t *testing.T, r CommandRecord) {
 	for _, first := range []telematics.State{telematics.Unknown, telematics.Expired, telematics.Rejected} {
-		lost := r.bring(t, first)
+		lost := r.commandIn(t, first)
 		if lost.Late {
 			t.Errorf("%s is late", first)
 		}
@@ -238,7 +238,7 @@ func lateAnswerSettles(t *testing.T, r CommandRecord) {
 	}
 }
 
-func onlyTheUnitsWord(t *testing.T, r CommandRecord) {
+func answerOfAnotherUnit(t *testing.T, r CommandRecord) {
 	c := r.claimLock(t)
 	s := settlement(c, telematics.Succeeded)
 	s.Unit = "another"
@@ -249,14 +249,14 @@ func onlyTheUnitsWord(t *testing.T, r CommandRecord) {
 	r.settle(t, s)
 }
 
-func settleUnknownCommand(t *testing.T, r CommandRecord) {
+func settleMissingCommand(t *testing.T, r CommandRecord) {
 	c, ok, err := r.Here.Settle(t.Context(), delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: instant})
 	if err != nil || ok {
 		t.Errorf("Settle = %+v, %v, %v", c, ok, err)
 	}
 }
 
-func settlementTellsOfSending(t *testing.T, r CommandRecord) {
+func settlementKeepsSending(t *testing.T, r CommandRecord) {
 	c := r.claimLock(t)
 	s := settlement(c, telematics.Received)
 	s.SentAt, s.Attempts = instant.Add(10*time.Millisecond), 1
@@ -293,19 +293,20 @@ func oneOfManyAnswersSettles(t *testing.T, r CommandRecord) {
 		})
 	}
 	wg.Wait()
-	// One settles it; where that is a rejection, one that says that the vehicle did try overrules
-	// it, once.
+	// One answer settles the command. Where that is a rejection, one success or failure overrules
+	// it.
 	slices.SortFunc(applied, func(a, b telematics.Command) int { return cmp.Compare(rank(a.State), rank(b.State)) })
 	if n := len(applied); n != 1 && (n != 2 || applied[0].State != telematics.Rejected || applied[1].State == telematics.Rejected) {
 		t.Fatalf("%d answers settled one command: %+v", n, applied)
 	}
-	var lines []telematics.Activity
+	var entries []telematics.Activity
 	for _, c := range applied {
-		lines = append(lines, c.Activity())
+		entries = append(entries, c.Activity())
 	}
-	wantEntries(t, r, c.ID, lines...)
+	wantEntries(t, r, c.ID, entries...)
 }
 
+// rank orders rejections before the other states.
 func rank(s telematics.State) int {
 	if s == telematics.Rejected {
 		return 0

@@ -17,7 +17,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Observer is the part of ingest.Twins that takes things in.
+// Observer is the part of ingest.Twins that merges observations.
 type Observer interface {
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
 }
@@ -26,30 +26,31 @@ type Observer interface {
 type TwinRecord struct {
 	Here, There Observer
 	Vehicle     func() (telematics.VehicleID, telematics.Unit) // adds a vehicle with its unit
-	// Reads one, once all instances have stored their reports.
+	// Reads a vehicle, after all instances have flushed their observations.
 	Twin func(telematics.VehicleID) telematics.Twin
-	// The changes since the last call that Observe did not return; nil: none.
+	// Returns the changes since its last call that Observe has not returned. Nil: Observe returns
+	// all.
 	Published func() []telematics.Change
 }
 
 // TwinsContract runs the contract of stores of twins.
 func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 	for name, run := range map[string]func(*testing.T, TwinRecord){
-		"EveryFieldOfAReportSurvives":             everyFieldSurvives,
-		"AnOlderReportOverwritesNothing":          olderReportOverwritesNothing,
-		"AVehicleWithoutAReportHasNoSnapshot":     noReportNoSnapshot,
-		"NullMeansNoLongerKnown":                  nullMeansNoLongerKnown,
-		"APresenceMakesTheContact":                presenceMakesContact,
-		"AReconnectIsSeenByOneInstance":           reconnectIsSeenOnce,
-		"AFormerSessionIsRecognised":              formerSessionIsRecognised,
-		"AUnitThatSaysItCanDoNothingIsBelieved":   noActionsAreBelieved,
-		"UnitsWithoutAVehicleAreNamedOnce":        unknownUnitsAreNamed,
-		"WhateverTheOrderTheSnapshotIsTheSame":    orderDoesNotMatter,
-		"AnyDeliveryEndsInTheSameSnapshot":        deliveryDoesNotMatter,
-		"OneBatchMayHoldAUnitManyTimes":           unitManyTimes,
-		"OnlyWhatIsNewIsAChange":                  onlyNewValuesAreChanges,
-		"EachAlarmIsAChange":                      eachAlarmIsAChange,
-		"AnotherProtocolThanTheRecordsIsNotHeard": foreignersAreNamed,
+		"EveryFieldOfAReportIsStored":            everyFieldIsStored,
+		"OlderReportOverwritesNothing":           olderReportOverwritesNothing,
+		"VehicleWithoutValuesHasNoSnapshot":      noReportNoSnapshot,
+		"NullClearsTheValue":                     nullClearsValue,
+		"PresenceChangesTheContact":              presenceChangesContact,
+		"ReconnectIsReturnedToOneInstance":       reconnectIsReturnedOnce,
+		"PresenceOfAFormerSessionIsIgnored":      formerSessionIsIgnored,
+		"EmptyListOfActionsIsStored":             emptyActionsAreStored,
+		"UnknownUnitsAreReturnedOnce":            unknownUnitsAreReturned,
+		"OrderOfReportsDoesNotChangeTheSnapshot": orderDoesNotMatter,
+		"RepeatedReportsDoNotChangeTheSnapshot":  deliveryDoesNotMatter,
+		"BatchMayHaveManyReportsOfAUnit":         unitManyTimes,
+		"OnlyNewValuesAreChanges":                onlyNewValuesAreChanges,
+		"EveryAlarmIsAChange":                    eachAlarmIsAChange,
+		"MessageInAnotherProtocolIsIgnored":      otherProtocolIsIgnored,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -101,7 +102,7 @@ func speedReport(at time.Time, kmh any) *telematics.Report {
 	return &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: kmh}}
 }
 
-func everyFieldSurvives(t *testing.T, r TwinRecord) {
+func everyFieldIsStored(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	report := wholeReportAt(t)
 	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: &report})
@@ -112,19 +113,19 @@ func everyFieldSurvives(t *testing.T, r TwinRecord) {
 	}
 }
 
-func foreignersAreNamed(t *testing.T, r TwinRecord) {
+func otherProtocolIsIgnored(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	foreign := delivery.Observation{Unit: unit, Protocol: "morse", At: instant, Report: speedReport(instant, 50.0)}
 	seen, err := r.Here.Observe(t.Context(), []delivery.Observation{foreign, foreign})
 	if err != nil || len(seen.Unknown) > 0 || len(seen.Changes) > 0 || !slices.Equal(seen.Foreign, []telematics.Unit{unit}) {
-		t.Errorf("Observe = %+v, %v, want unit %s as foreign, once", seen, err, unit)
+		t.Errorf("Observe = %+v, %v, want the foreign unit %s once", seen, err, unit)
 	}
 	if twin := r.Twin(id); twin.Snapshot != nil || !twin.Contact.LastSeen.IsZero() {
 		t.Errorf("snapshot %v and contact %+v, want none", twin.Snapshot, twin.Contact)
 	}
 }
 
-// The same alarm again is another alarm.
+// The same alarm, sent again, is another alarm.
 func eachAlarmIsAChange(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	alarm := telematics.Alarm{Kind: "towing", Text: "moved by 20 m"}
@@ -151,9 +152,9 @@ func olderReportOverwritesNothing(t *testing.T, r TwinRecord) {
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: newer}})
 }
 
-// formerSessionIsRecognised: another instance hands in late what was said before a session that
-// began by a clock that went back [PRE-1].
-func formerSessionIsRecognised(t *testing.T, r TwinRecord) {
+// formerSessionIsIgnored: a unit's clock goes back with each session. Another instance observes
+// messages of the former sessions late [PRE-1].
+func formerSessionIsIgnored(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	presence := func(status telematics.PresenceStatus, session string, at time.Time) delivery.Observation {
 		return delivery.Observation{Unit: unit, At: instant, Presence: &telematics.Presence{Status: status, Session: session, At: at}}
@@ -162,7 +163,7 @@ func formerSessionIsRecognised(t *testing.T, r TwinRecord) {
 	observe(t, r.Here, presence(telematics.Online, "three", instant.Add(-2*time.Minute)))
 	observe(t, r.There, presence(telematics.Online, "one", instant), presence(telematics.Standby, "two", instant))
 	if c := r.Twin(id).Contact; c.Session != "three" || c.Status != telematics.Online || !slices.Equal(c.Former, []string{"two", "one"}) {
-		t.Errorf("contact %+v, want online in three after two and one", c)
+		t.Errorf("contact %+v, want session three, online, and the former sessions two and one", c)
 	}
 }
 
@@ -176,7 +177,7 @@ func noReportNoSnapshot(t *testing.T, r TwinRecord) {
 	}
 }
 
-func nullMeansNoLongerKnown(t *testing.T, r TwinRecord) {
+func nullClearsValue(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
 	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(at, 50.0)})
@@ -184,7 +185,7 @@ func nullMeansNoLongerKnown(t *testing.T, r TwinRecord) {
 	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {At: at.Add(time.Second), Once: true}})
 }
 
-func presenceMakesContact(t *testing.T, r TwinRecord) {
+func presenceChangesContact(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	says := func(status telematics.PresenceStatus, session string, seconds int, retained bool) delivery.Observation {
 		at := instant.Add(time.Duration(seconds) * time.Second)
@@ -197,8 +198,8 @@ func presenceMakesContact(t *testing.T, r TwinRecord) {
 	for _, o := range []delivery.Observation{
 		says(telematics.Online, "one", 0, true),
 		says(telematics.Online, "two", 10, false),
-		says(telematics.Offline, "one", 11, false), // a ghost
-		says(telematics.Standby, "one", 5, false),  // overtaken
+		says(telematics.Offline, "one", 11, false), // the last will of an older connection
+		says(telematics.Standby, "one", 5, false),  // older than the stored presence
 		says(telematics.Standby, "two", 20, false),
 		{Unit: unit, At: instant.Add(21 * time.Second)},
 		says(telematics.Offline, "two", 22, false),
@@ -211,7 +212,7 @@ func presenceMakesContact(t *testing.T, r TwinRecord) {
 	}
 }
 
-func reconnectIsSeenOnce(t *testing.T, r TwinRecord) {
+func reconnectIsReturnedOnce(t *testing.T, r TwinRecord) {
 	_, unit := r.Vehicle()
 	says := func(status telematics.PresenceStatus, session string, seconds int) delivery.Observation {
 		at := instant.Add(time.Duration(seconds) * time.Second).Truncate(time.Millisecond)
@@ -232,21 +233,21 @@ func reconnectIsSeenOnce(t *testing.T, r TwinRecord) {
 	}
 }
 
-func noActionsAreBelieved(t *testing.T, r TwinRecord) {
+func emptyActionsAreStored(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: instant}
 	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Presence: &presence})
 	if actions := r.Twin(id).Contact.Actions; actions != nil {
-		t.Errorf("actions %v, want nil: the unit did not say", actions)
+		t.Errorf("actions %v, want nil: the unit sent no list", actions)
 	}
 	presence.Actions = []telematics.Action{}
 	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Presence: &presence})
 	if actions := r.Twin(id).Contact.Actions; actions == nil || len(actions) > 0 {
-		t.Errorf("actions %#v, want an empty list: the unit said so", actions)
+		t.Errorf("actions %#v, want the empty list that the unit sent", actions)
 	}
 }
 
-func unknownUnitsAreNamed(t *testing.T, r TwinRecord) {
+func unknownUnitsAreReturned(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
 	seen, err := r.Here.Observe(t.Context(), []delivery.Observation{
@@ -281,7 +282,7 @@ func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
 	if r.Published != nil {
-		r.Published() // what was before
+		r.Published() // earlier changes
 	}
 	report := func(twins Observer, after time.Duration, kmh any) []telematics.Change {
 		changes := observe(t, twins, delivery.Observation{Unit: unit, At: instant.Add(after), Report: speedReport(at.Add(after), kmh)})
@@ -291,22 +292,22 @@ func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
 		return changes
 	}
 	for _, step := range []struct {
-		says string
+		name string
 		got  []telematics.Change
 		want any // the value of the one change; nil where there is none
 	}{
 		{"the first report", report(r.Here, 0, 50.0), 50.0},
 		{"the same again", report(r.There, 0, 50.0), nil},
 		{"the same value, later", report(r.There, time.Second, 50.0), nil},
-		{"another value through the other instance", report(r.There, 2*time.Second, 60.0), 60.0},
-		{"an older value through the first", report(r.Here, time.Second, 55.0), nil},
-		{"the first value again through the first", report(r.Here, 3*time.Second, 50.0), 50.0},
+		{"another value, through the other instance", report(r.There, 2*time.Second, 60.0), 60.0},
+		{"an older value, through the first instance", report(r.Here, time.Second, 55.0), nil},
+		{"the first value again, through the first instance", report(r.Here, 3*time.Second, 50.0), 50.0},
 	} {
 		switch {
 		case step.want == nil && len(step.got) == 0:
 		case step.want == nil || len(step.got) != 1 || step.got[0].Vehicle != id || step.got[0].Agency == 0 || step.got[0].Powertrain == "" ||
 			len(step.got[0].Fields) != 1 || step.got[0].Fields[telematics.SpeedKmh].Value != step.want:
-			t.Errorf("%s: changes %+v, want %v", step.says, step.got, step.want)
+			t.Errorf("%s: changes %+v, want %v", step.name, step.got, step.want)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Reports of one vehicle reach two instances in any order, number and batches. Unlike
-// orderDoesNotMatter this does one thing at a time, so that what fails is found again and
-// shrunk to the few deliveries that matter.
+// deliveryDoesNotMatter: reports of one vehicle reach two instances in any order, number and
+// batches. Unlike orderDoesNotMatter, it makes one call at a time, so that rapid can reproduce a
+// failure and shrink it.
 func deliveryDoesNotMatter(t *testing.T, r TwinRecord) {
 	rapid.Check(t, func(t *rapid.T) {
 		id, unit := r.Vehicle()
@@ -43,8 +43,8 @@ func deliveryDoesNotMatter(t *testing.T, r TwinRecord) {
 	})
 }
 
-// drawReport draws from few instants and values, so that many reports tie, with a null, a
-// list, an object and what is kept in the raw.
+// drawReport draws a report from few times and values, so that many reports have the same time. The
+// values include null, a list, an object and data of the manufacturer.
 func drawReport(t *rapid.T) telematics.Report {
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
 	message := fmt.Sprintf(`{"at":%q,"telemetry":{"speed_kmh":%s,"charging_status":%s},"diagnostics":{"dtcs":%s},"oem_data":%s}`,

@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// claimByReport claims a command that a report confirms.
+// claimByReport claims a command that a report can confirm.
 func (r CommandRecord) claimByReport(t *testing.T, vehicle telematics.VehicleID, deadline time.Time) telematics.Command {
 	t.Helper()
 	c := NewCommand(vehicle, telematics.Lock)
@@ -20,7 +20,7 @@ func (r CommandRecord) claimByReport(t *testing.T, vehicle telematics.VehicleID,
 	return r.claim(t, c)
 }
 
-// endUnknown settles a command that was sent, and not confirmed.
+// endUnknown settles a command as sent and not confirmed.
 func (r CommandRecord) endUnknown(t *testing.T, c telematics.Command) telematics.Command {
 	t.Helper()
 	s := settlement(c, telematics.Unknown)
@@ -28,7 +28,7 @@ func (r CommandRecord) endUnknown(t *testing.T, c telematics.Command) telematics
 	return r.settle(t, s)
 }
 
-// unconfirmed reads, in pages of one, which commands are unconfirmed.
+// unconfirmed returns the unconfirmed commands, which it reads in pages of one.
 func (r CommandRecord) unconfirmed(t *testing.T, since time.Time) (ids []telematics.CommandID) {
 	t.Helper()
 	for last := (telematics.Command{}); ; {
@@ -44,8 +44,8 @@ func (r CommandRecord) unconfirmed(t *testing.T, since time.Time) (ids []telemat
 	}
 }
 
-// conclude concludes a command through both at the same time, and returns it as it is then; nil: it
-// was not unconfirmed.
+// conclude concludes a command through both instances concurrently, and returns the result; nil:
+// the command was not unconfirmed.
 func (r CommandRecord) conclude(t *testing.T, id telematics.CommandID, state telematics.State) *telematics.Command {
 	t.Helper()
 	var concluded atomic.Pointer[telematics.Command]
@@ -72,7 +72,7 @@ func (r CommandRecord) conclude(t *testing.T, id telematics.CommandID, state tel
 	return concluded.Load()
 }
 
-// start is a deadline that no other test's commands have.
+// start returns a time at which no other test's commands have their deadline.
 func (r CommandRecord) start() time.Time {
 	return instant.AddDate(1, 0, 0).Add(time.Duration(r.Vehicle()) * time.Hour)
 }
@@ -93,9 +93,9 @@ func unconfirmedIsConcludedOnce(t *testing.T, r CommandRecord) {
 			t.Errorf("concluded as %s: %+v", state, got)
 		}
 		if found := r.unconfirmed(t, at.Add(-time.Second)); len(found) > 0 || r.conclude(t, c.ID, state) != nil {
-			t.Errorf("it is still unconfirmed: %v", found)
+			t.Errorf("unconfirmed after it was concluded: %v", found)
 		}
-		if state == telematics.Unknown { // the word of its unit counts for more
+		if state == telematics.Unknown { // the answer of its unit overrules the report
 			late := settlement(c, telematics.Succeeded)
 			late.Unit = c.Unit
 			if got := r.settle(t, late); got.State != telematics.Succeeded || !got.Late || !got.Contradicted {
@@ -105,7 +105,7 @@ func unconfirmedIsConcludedOnce(t *testing.T, r CommandRecord) {
 	}
 }
 
-func unconfirmedEnds(t *testing.T, r CommandRecord) {
+func notUnconfirmed(t *testing.T, r CommandRecord) {
 	at := r.start()
 	other := func(change func(*telematics.Command), sent bool) telematics.Command {
 		c := NewCommand(r.Vehicle(), telematics.Lock)
@@ -118,39 +118,39 @@ func unconfirmedEnds(t *testing.T, r CommandRecord) {
 		return r.endUnknown(t, c)
 	}
 	none := map[string]telematics.Command{
-		"its unit's answer is enough":          other(func(c *telematics.Command) { c.ByReport = false }, true),
-		"the value was there before":           other(func(c *telematics.Command) { c.ReportedBefore = true }, true),
-		"it never left, for all that is known": other(func(*telematics.Command) {}, false),
-		"its time is over":                     other(func(c *telematics.Command) { c.Deadline = at.Add(-time.Minute) }, true),
+		"confirmed by its unit's answer": other(func(c *telematics.Command) { c.ByReport = false }, true),
+		"the value was reported before":  other(func(c *telematics.Command) { c.ReportedBefore = true }, true),
+		"not sent":                       other(func(*telematics.Command) {}, false),
+		"its deadline is before since":   other(func(c *telematics.Command) { c.Deadline = at.Add(-time.Minute) }, true),
 	}
 	before := other(func(*telematics.Command) {}, true)
 	next := NewCommand(before.Vehicle, telematics.Unlock)
 	next.Deadline = at
 	r.settle(t, settlement(r.claim(t, next), telematics.Succeeded))
-	none["a later command may have caused it"] = before
+	none["a later command may have caused the value"] = before
 	if found := r.unconfirmed(t, at.Add(-time.Second)); len(found) > 0 {
 		t.Errorf("unconfirmed: %v of %v", found, none)
 	}
 	for why, c := range none {
-		if got := r.conclude(t, c.ID, telematics.Succeeded); got != nil && why != "its time is over" {
+		if got := r.conclude(t, c.ID, telematics.Succeeded); got != nil && why != "its deadline is before since" {
 			t.Errorf("%s: concluded as %+v", why, got)
 		}
 	}
 	waits := other(func(*telematics.Command) {}, true)
-	r.claim(t, NewCommand(waits.Vehicle, telematics.ReportState)) // of another lane
+	r.claim(t, NewCommand(waits.Vehicle, telematics.ReportState)) // in another lane
 	if got := r.conclude(t, waits.ID, telematics.Unknown); got == nil || !got.Contradicted {
-		t.Errorf("after a question for the state: %+v", got)
+		t.Errorf("after a ReportState command: %+v", got)
 	}
 }
 
-func unconfirmedComeByTheirDeadlines(t *testing.T, r CommandRecord) {
+func unconfirmedAreOrdered(t *testing.T, r CommandRecord) {
 	at := r.start()
 	var want []telematics.CommandID
 	for i := range 5 {
 		c := r.endUnknown(t, r.claimByReport(t, r.Vehicle(), at.Add(time.Duration(i/2)*time.Second)))
 		want = append(want, c.ID)
 	}
-	for i := 0; i < 4; i += 2 { // of the same deadline
+	for i := 0; i < 4; i += 2 { // with the same deadline, by id
 		if slices.Compare(want[i][:], want[i+1][:]) > 0 {
 			want[i], want[i+1] = want[i+1], want[i]
 		}

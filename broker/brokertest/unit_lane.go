@@ -10,13 +10,14 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// newUnitCommand returns a command to a unit whose answers name none.
+// newUnitCommand returns a command to a unit whose answers name no command.
 func newUnitCommand(vehicle telematics.VehicleID, action telematics.Action) telematics.Command {
 	c := NewCommand(vehicle, action)
 	c.Lane, c.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(time.Hour), telematics.Promises{Confirmed: true}
 	return c
 }
 
+// awaiting returns the command to a unit that awaits its answer, or NoCommand.
 func (r CommandRecord) awaiting(t *testing.T, unit telematics.Unit) telematics.CommandID {
 	t.Helper()
 	c, found, err := r.There.AwaitingAnswer(t.Context(), unit)
@@ -26,7 +27,7 @@ func (r CommandRecord) awaiting(t *testing.T, unit telematics.Unit) telematics.C
 	return c.ID
 }
 
-// wantOccupied fails unless a lane is occupied by a command.
+// wantOccupied claims a command, and fails unless another one occupies its lane.
 func (r CommandRecord) wantOccupied(t *testing.T, c telematics.Command, by telematics.CommandID) {
 	t.Helper()
 	claim, err := r.There.Claim(t.Context(), &c, nil)
@@ -35,7 +36,7 @@ func (r CommandRecord) wantOccupied(t *testing.T, c telematics.Command, by telem
 	}
 }
 
-func assuranceIsWritten(t *testing.T, r CommandRecord) {
+func assuranceIsStored(t *testing.T, r CommandRecord) {
 	for bits := range 1 << 8 {
 		has := func(bit int) bool { return bits&(1<<bit) != 0 }
 		c := NewCommand(r.Vehicle(), telematics.Lock)
@@ -57,26 +58,26 @@ func unitLaneHasOneCommand(t *testing.T, r CommandRecord) {
 		r.wantOccupied(t, newUnitCommand(vehicle, action), first.ID)
 	}
 	if id := r.awaiting(t, first.Unit); id != first.ID {
-		t.Errorf("the unit awaits %s, want %s", id, first.ID)
+		t.Errorf("AwaitingAnswer = %s, want %s", id, first.ID)
 	}
 	if id := r.awaiting(t, "another"); id != telematics.NoCommand {
-		t.Errorf("another unit awaits %s", id)
+		t.Errorf("AwaitingAnswer of another unit = %s, want none", id)
 	}
 }
 
 func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
-	done := func(s delivery.Settlement, c telematics.Command) delivery.Settlement { s.Unit = c.Unit; return s }
+	byUnit := func(s delivery.Settlement, c telematics.Command) delivery.Settlement { s.Unit = c.Unit; return s }
 	for name, end := range map[string]struct {
 		settle  func(telematics.Command) delivery.Settlement
 		awaited bool
 	}{
-		"no answer came":                 {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Unknown) }, true},
-		"a report showed it done":        {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Succeeded) }, true},
-		"it was never sent":              {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Expired) }, false},
-		"its unit said that it is done":  {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Succeeded), c) }, false},
-		"its unit refused it":            {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Rejected), c) }, false},
-		"its unit failed":                {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Failed), c) }, false},
-		"its unit refused this one copy": {func(c telematics.Command) delivery.Settlement { return done(settlement(c, telematics.Unknown), c) }, false},
+		"not answered":              {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Unknown) }, true},
+		"confirmed by a report":     {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Succeeded) }, true},
+		"never sent":                {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Expired) }, false},
+		"answered as succeeded":     {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Succeeded), c) }, false},
+		"answered as rejected":      {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Rejected), c) }, false},
+		"answered as failed":        {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Failed), c) }, false},
+		"answered, outcome unknown": {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Unknown), c) }, false},
 	} {
 		for _, known := range []bool{false, true} {
 			vehicle := r.Vehicle()
@@ -92,37 +93,37 @@ func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
 			next := newUnitCommand(vehicle, telematics.AttentionSignal)
 			if !end.awaited {
 				if id := r.awaiting(t, c.Unit); id != telematics.NoCommand {
-					t.Errorf("%s: the unit awaits %s", name, id)
+					t.Errorf("%s: AwaitingAnswer = %s, want none", name, id)
 				}
 				r.claim(t, next)
 				continue
 			}
 			r.wantOccupied(t, next, c.ID)
 			if id := r.awaiting(t, c.Unit); id != c.ID {
-				t.Errorf("%s: the unit awaits %s", name, id)
+				t.Errorf("%s: AwaitingAnswer = %s, want %s", name, id, c.ID)
 			}
-			// Its answer came late.
+			// The late answer is stored.
 			r.note(t, delivery.Progress{ReceivedAt: instant.Add(time.Minute)}, c.ID)
 			if id := r.awaiting(t, c.Unit); id != telematics.NoCommand {
-				t.Errorf("%s: after its answer the unit awaits %s", name, id)
+				t.Errorf("%s: after the answer, AwaitingAnswer = %s, want none", name, id)
 			}
 			r.claim(t, next)
 		}
 	}
 }
 
-func unitLaneIsFreeInTime(t *testing.T, r CommandRecord) {
+func unitLaneIsFreeAfterAnswerBy(t *testing.T, r CommandRecord) {
 	vehicle := r.Vehicle()
 	c := newUnitCommand(vehicle, telematics.Lock)
 	c.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
 	c = r.claim(t, c)
-	r.wantOccupied(t, newUnitCommand(vehicle, telematics.Lock), c.ID) // it is open
+	r.wantOccupied(t, newUnitCommand(vehicle, telematics.Lock), c.ID) // the command is open
 	r.settle(t, settlement(c, telematics.Unknown))
 	r.claim(t, newUnitCommand(vehicle, telematics.Lock))
 }
 
-// unitLaneFollowsItsUnit moves a unit to another vehicle while its answer is awaited.
-func unitLaneFollowsItsUnit(t *testing.T, r CommandRecord) {
+// unitLaneOfMovedUnit moves a unit to another vehicle while its answer is awaited.
+func unitLaneOfMovedUnit(t *testing.T, r CommandRecord) {
 	c := r.claim(t, newUnitCommand(r.Vehicle(), telematics.Lock))
 	r.settle(t, settlement(c, telematics.Unknown))
 	moved := newUnitCommand(r.Vehicle(), telematics.Lock)
@@ -147,7 +148,7 @@ func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
 				t.Errorf("Claim = %+v, %v", claim, err)
 			case claim.Occupant == nil:
 				won.Add(1)
-				// What it leaves behind keeps the others out, open or not.
+				// It keeps its lane after its settlement, too, as its answer is awaited.
 				if _, ok, err := commands.Settle(t.Context(), settlement(c, telematics.Unknown)); !ok || err != nil {
 					t.Errorf("Settle = %t, %v", ok, err)
 				}
@@ -167,12 +168,12 @@ func answeredBefore(t *testing.T, r CommandRecord) {
 		state    telematics.State
 		received time.Time
 	}{
-		"its unit said that it is done": {telematics.Succeeded, time.Time{}},
-		"its unit refused it":           {telematics.Rejected, time.Time{}},
-		"it failed":                     {telematics.Failed, time.Time{}},
-		"it was accepted, and no more":  {telematics.Unknown, instant},
-		"it was never answered":         {telematics.Unknown, time.Time{}},
-		"it was never sent":             {telematics.Expired, time.Time{}},
+		"answered as succeeded":     {telematics.Succeeded, time.Time{}},
+		"answered as rejected":      {telematics.Rejected, time.Time{}},
+		"answered as failed":        {telematics.Failed, time.Time{}},
+		"received, outcome unknown": {telematics.Unknown, instant},
+		"not answered":              {telematics.Unknown, time.Time{}},
+		"never sent":                {telematics.Expired, time.Time{}},
 	} {
 		n := newUnitCommand(vehicle, telematics.Lock)
 		n.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)

@@ -25,11 +25,11 @@ type VehicleRecord struct {
 // VehiclesContract runs the contract of stores of vehicles.
 func VehiclesContract(t *testing.T, open func(*testing.T) VehicleRecord) {
 	for name, run := range map[string]func(*testing.T, VehicleRecord){
-		"WhatWasReadIsResolved":                    readIsResolved,
-		"WhatIsResolvedDoesNotChangeWithTheRecord": resolvedDoesNotChange,
-		"AStaleClaimHasTheVehicleResolvedAnew":     staleClaimResolvesAnew,
-		"WhatIsNotThereIsNotResolved":              missingIsNotResolved,
-		"EveryDecisiveChangeIsAnotherVersion":      changesChangeTheVersion,
+		"ResolveReturnsAVehicleAsRead":              readIsResolved,
+		"ResolveReturnsAChangedVehicleOnceItIsRead": resolvedDoesNotChange,
+		"StaleClaimRemovesTheVehicleFromTheCache":   staleClaimResolvesAgain,
+		"MissingVehicleIsNotResolved":               missingIsNotResolved,
+		"DecisiveChangeChangesTheVersion":           changesChangeTheVersion,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}
@@ -74,12 +74,12 @@ func resolvedDoesNotChange(t *testing.T, r VehicleRecord) {
 	r.wantResolved(t, before)
 	after, err := r.Record(t.Context(), id)
 	if err != nil || after.AgencyID != 2 {
-		t.Fatalf("Record = %+v, %v; want it as it is now", after, err)
+		t.Fatalf("Record = %+v, %v; want the changed record", after, err)
 	}
 	r.wantResolved(t, after)
 }
 
-func staleClaimResolvesAnew(t *testing.T, r VehicleRecord) {
+func staleClaimResolvesAgain(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Change(id, online)
 	before, err := r.resolve(t.Context(), id)
@@ -87,12 +87,12 @@ func staleClaimResolvesAnew(t *testing.T, r VehicleRecord) {
 		t.Fatal(err)
 	}
 	r.Fleet.Change(id, func(t *telematics.Twin) { t.AgencyID = 2 })
-	claim, err := r.Commands.Claim(t.Context(), ref(by(before, telematics.Lock)), func() (*telematics.Command, error) {
+	claim, err := r.Commands.Claim(t.Context(), ref(madeFrom(before, telematics.Lock)), func() (*telematics.Command, error) {
 		twin, err := r.resolve(t.Context(), id)
 		if err != nil || twin.AgencyID != 2 {
-			t.Errorf("Resolve = %+v, %v; want it as it is now", twin, err)
+			t.Errorf("Resolve = %+v, %v; want the changed record", twin, err)
 		}
-		return ref(by(twin, telematics.Lock)), err
+		return ref(madeFrom(twin, telematics.Lock)), err
 	})
 	if err != nil || !claim.Taken() {
 		t.Errorf("Claim = %+v, %v", claim, err)
@@ -121,7 +121,7 @@ func changesChangeTheVersion(t *testing.T, r VehicleRecord) {
 		}
 		twin, err := r.Twin(t.Context(), id)
 		if err != nil || record.Version == before.Version || twin.Version != record.Version {
-			t.Errorf("%s: version %d, and then %d, and %d with its state, %v", change.Name, before.Version, record.Version, twin.Version, err)
+			t.Errorf("%s: version %d, then %d by Record and %d by Twin, %v", change.Name, before.Version, record.Version, twin.Version, err)
 		}
 	}
 }

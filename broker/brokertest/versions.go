@@ -12,9 +12,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Fleet reads and changes the stored vehicles, as another client does.
+// Fleet reads and changes the stored vehicles, as another client of the store does.
 type Fleet struct {
-	// Reads it as it is now.
+	// Reads the current record.
 	Record func(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	Change func(telematics.VehicleID, func(*telematics.Twin))
 	Remove func(telematics.VehicleID)
@@ -29,7 +29,7 @@ func (f Fleet) record(t *testing.T, id telematics.VehicleID) telematics.Twin {
 	return twin
 }
 
-// RecordChange is a change of a record, by its name.
+// RecordChange is a named change of a vehicle's record.
 type RecordChange struct {
 	Name   string
 	Change func(*telematics.Twin)
@@ -44,45 +44,46 @@ var Decisive = []RecordChange{
 	{"fewer actions", func(t *telematics.Twin) { t.Actions = []telematics.Action{telematics.Lock} }},
 	{"fewer declared actions", func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{telematics.Lock} }},
 	{"no declared actions", func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }},
-	{"an absent unit", func(t *telematics.Twin) { t.Contact.Status = telematics.Offline }},
-	{"a sleeping unit", func(t *telematics.Twin) { t.Contact.Status = telematics.Standby }},
+	{"an offline unit", func(t *telematics.Twin) { t.Contact.Status = telematics.Offline }},
+	{"a unit in standby", func(t *telematics.Twin) { t.Contact.Status = telematics.Standby }},
 	{"another session", func(t *telematics.Twin) { t.Contact.Session = "two" }},
 	{"a later presence", func(t *telematics.Twin) { t.Contact.ChangedAt = instant.Add(time.Microsecond) }},
 }
 
-// online is what a unit is before it changes.
+// online sets a contact that each of Decisive changes.
 func online(t *telematics.Twin) {
 	t.Contact.Status, t.Contact.Session, t.Contact.ChangedAt, t.Contact.LastSeen = telematics.Online, "one", instant, instant
 }
 
-// known returns a vehicle whose unit is online.
-func (r CommandRecord) known(t *testing.T) telematics.Twin {
+// onlineVehicle adds a vehicle whose unit is online.
+func (r CommandRecord) onlineVehicle(t *testing.T) telematics.Twin {
 	t.Helper()
 	id := r.Vehicle()
 	r.Fleet.Change(id, online)
 	return r.Fleet.record(t, id)
 }
 
-// by returns a command that was made by a record.
-func by(twin telematics.Twin, action telematics.Action) telematics.Command {
+// madeFrom returns a command that was accepted by a record.
+func madeFrom(twin telematics.Twin, action telematics.Action) telematics.Command {
 	c := NewCommand(twin.ID, action)
 	c.Agency, c.Unit, c.Version = twin.AgencyID, twin.Unit, twin.Version
 	return c
 }
 
-func trueClaimIsTaken(t *testing.T, r CommandRecord) {
-	twin := r.known(t)
+func currentClaimSucceeds(t *testing.T, r CommandRecord) {
+	twin := r.onlineVehicle(t)
 	for _, action := range []telematics.Action{telematics.Lock, telematics.OpenTopCase} {
-		c := r.claim(t, by(twin, action))
+		c := r.claim(t, madeFrom(twin, action))
 		c.Version = 0
 		wantCommand(t, r.open(t, c.ID), c)
 	}
 	if again := r.Fleet.record(t, twin.ID); again.Version != twin.Version {
-		t.Errorf("version %d, and then %d of the same", twin.Version, again.Version)
+		t.Errorf("version %d, and then %d without a change", twin.Version, again.Version)
 	}
 }
 
-// wantStale claims a command by an outdated version of its vehicle, and wants accept to be called.
+// wantStale claims a command with an outdated version of its vehicle, and fails unless accept is
+// called.
 func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
 	t.Helper()
 	claim, err := r.Here.Claim(t.Context(), &c, refuse)
@@ -91,33 +92,33 @@ func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
 	}
 }
 
-var errRefused = errors.New("refused by the record as it is now")
+var errRefused = errors.New("refused by the current record")
 
 func refuse() (*telematics.Command, error) { return nil, errRefused }
 
-// staleClaimIsAcceptedAnew claims a command for a vehicle that changes, also while the order is
-// accepted anew.
-func staleClaimIsAcceptedAnew(t *testing.T, r CommandRecord) {
-	twin := r.known(t)
+// staleClaimIsAcceptedAgain claims a command for a vehicle that changes, also while the order is
+// accepted again.
+func staleClaimIsAcceptedAgain(t *testing.T, r CommandRecord) {
+	twin := r.onlineVehicle(t)
 	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Unit += "-new" })
-	anew, accepted := by(r.Fleet.record(t, twin.ID), telematics.Lock), 0
-	claim, err := r.Here.Claim(t.Context(), ref(by(twin, telematics.Lock)), func() (*telematics.Command, error) {
+	current, accepted := madeFrom(r.Fleet.record(t, twin.ID), telematics.Lock), 0
+	claim, err := r.Here.Claim(t.Context(), ref(madeFrom(twin, telematics.Lock)), func() (*telematics.Command, error) {
 		accepted++
 		r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Contact.Session = "two" })
-		return &anew, nil
+		return &current, nil
 	})
 	if err != nil || !claim.Taken() || accepted != 1 {
 		t.Fatalf("Claim = %+v, %v, accepted %d times", claim, err, accepted)
 	}
-	anew.Seq, anew.Version = claim.Seq, 0
-	wantCommand(t, r.open(t, anew.ID), anew)
+	current.Seq, current.Version = claim.Seq, 0
+	wantCommand(t, r.open(t, current.ID), current)
 }
 
 func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
 	changes := append([]RecordChange{{"removed", nil}, {"without a unit", func(t *telematics.Twin) { t.Unit, t.Protocol, t.Contact = "", "", telematics.Contact{} }}}, Decisive...)
 	for _, change := range changes {
 		t.Run(change.Name, func(t *testing.T) {
-			twin := r.known(t)
+			twin := r.onlineVehicle(t)
 			k := NewKey()
 			c := r.keyed(k)
 			c.Vehicle, c.Unit, c.Version = twin.ID, twin.Unit, twin.Version
@@ -128,52 +129,52 @@ func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
 			}
 			r.wantStale(t, c)
 			if made, found := r.findByKey(t, k); found {
-				t.Errorf("the key holds %+v", made)
+				t.Errorf("FindByKey = %+v, want none", made)
 			}
 			if change.Change == nil {
 				return
 			}
 			now := r.Fleet.record(t, twin.ID)
 			if c.Unit, c.Version = now.Unit, now.Version; now.Unit == "" {
-				c.Version = 0 // no order is accepted by it
+				c.Version = 0 // no order for it is accepted
 			}
 			r.claim(t, c) // lane, key and id are free
 			r.settle(t, settlement(c, telematics.Expired))
-			c = by(twin, telematics.Lock)
+			c = madeFrom(twin, telematics.Lock)
 			c.Version = 0
-			r.claim(t, c) // without the version, no conflict is reported
+			r.claim(t, c) // without a version, the record is not checked
 		})
 	}
 }
 
-func signsOfLifeMakeNothingStale(t *testing.T, r CommandRecord) {
-	twin := r.known(t)
+func otherChangesKeepTheVersion(t *testing.T, r CommandRecord) {
+	twin := r.onlineVehicle(t)
 	r.Fleet.Change(twin.ID, func(t *telematics.Twin) {
 		t.Contact.LastSeen, t.Contact.SaidAt = instant.Add(time.Hour), instant.Add(time.Hour)
 		t.Contact.Gap, t.Contact.Firmware = time.Minute, "4.2.1"
 		t.Status, t.Plate = telematics.InUse, "M-IM 2"
 	})
-	r.claim(t, by(twin, telematics.Lock))
+	r.claim(t, madeFrom(twin, telematics.Lock))
 }
 
-func staleIsNotOccupied(t *testing.T, r CommandRecord) {
-	twin := r.known(t)
-	occupant := r.claim(t, by(twin, telematics.Lock))
-	claim, err := r.There.Claim(t.Context(), ref(by(twin, telematics.Unlock)), refuse)
+func staleClaimOfOccupiedLane(t *testing.T, r CommandRecord) {
+	twin := r.onlineVehicle(t)
+	occupant := r.claim(t, madeFrom(twin, telematics.Lock))
+	claim, err := r.There.Claim(t.Context(), ref(madeFrom(twin, telematics.Unlock)), refuse)
 	if err != nil || claim.Occupant == nil || claim.Occupant.ID != occupant.ID {
-		t.Errorf("by a true record: Claim = %+v, %v; want the occupant", claim, err)
+		t.Errorf("with the current version: Claim = %+v, %v; want the occupant", claim, err)
 	}
 	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.AgencyID = 2 })
-	r.wantStale(t, by(twin, telematics.Unlock))
-	r.wantStale(t, by(twin, telematics.OpenTopCase))
+	r.wantStale(t, madeFrom(twin, telematics.Unlock))
+	r.wantStale(t, madeFrom(twin, telematics.OpenTopCase))
 }
 
-// Claims of one moment may share a statement.
-func staleClaimSpoilsNoOther(t *testing.T, r CommandRecord) {
+// Concurrent claims may share a statement.
+func staleClaimFailsNoOther(t *testing.T, r CommandRecord) {
 	var claims sync.WaitGroup
 	for i := range 30 {
-		twin := r.known(t)
-		c, stale := by(twin, telematics.Lock), i%3 == 0
+		twin := r.onlineVehicle(t)
+		c, stale := madeFrom(twin, telematics.Lock), i%3 == 0
 		if stale {
 			r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.AgencyID = 2 })
 		}
