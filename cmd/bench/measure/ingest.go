@@ -15,7 +15,7 @@ import (
 // them.
 type Ingest struct {
 	Vehicles []int         `default:"1000,10000" placeholder:"N,…" help:"Sizes of the fleet (default ${default})."`
-	Duration time.Duration `default:"8s" placeholder:"DURATION" help:"Of one round (default ${default})."`
+	Duration time.Duration `default:"30s" placeholder:"DURATION" help:"Of one round (default ${default})."`
 	Soak     time.Duration `default:"2m" placeholder:"DURATION" help:"At 80 % of the limit, after the rounds; 0s: none (default ${default})."`
 	Window   int64         `default:"5000" placeholder:"N" help:"Reports between publisher and end, at most, to find the limit; Mosquitto queues 10,000 (default ${default})."`
 }
