@@ -56,8 +56,10 @@ func newLRU[K comparable, V any](size int) *lru.Cache[K, V] {
 	return cached
 }
 
+// find does not note the use of an owner, which would lock the cache: owners that are used are
+// added again after ownerTTL, so the one that was not is evicted first all the same.
 func (o *owners) find(unit telematics.Unit) (owner, bool) {
-	found, ok := o.cached.Get(unit)
+	found, ok := o.cached.Peek(unit)
 	return found.owner, ok && time.Now().Before(found.until)
 }
 
@@ -65,11 +67,11 @@ func (o *owners) find(unit telematics.Unit) (owner, bool) {
 // reports unasked. For an answer, an owner as old as the request is good enough: an answer of
 // another vehicle's unit does not count.
 func (o *owners) findAnswering(unit telematics.Unit, requested telematics.VehicleID) (owner, bool) {
-	if owner, ok := o.find(unit); ok {
-		return owner, true
-	}
 	found, ok := o.cached.Peek(unit)
-	return found.owner, ok && requested != 0 && found.vehicle == requested && time.Now().Before(found.until.Add(awaitedOwnerTTL))
+	if requested != 0 && found.vehicle == requested {
+		found.until = found.until.Add(awaitedOwnerTTL)
+	}
+	return found.owner, ok && time.Now().Before(found.until)
 }
 
 // add caches the owner of a unit, from a vehicle that was just read.
