@@ -24,16 +24,16 @@ func TestAnswer_ReadByAnotherInstanceWakesTheCallerImmediately(t *testing.T) {
 			t.Errorf("the caller waited %v, want 500 ms", took)
 		}
 		if c.SentAt.IsZero() || c.Attempts != 1 {
-			t.Errorf("settled elsewhere, the command lost what its owner knows: %+v", c)
+			t.Errorf("the command was settled by another instance: sent at %v, %d attempts; want the owner's values", c.SentAt, c.Attempts)
 		}
 	})
 }
 
-func TestALostWakeUpCostsAtMostASecond(t *testing.T) {
+func TestAnswer_LostWakeUpDelaysTheCallerByAtMostASecond(t *testing.T) {
 	tests := map[string]func(*world){
 		"wake-up lost":  func(w *world) { w.Break(errUnavailable, "Wake") },
 		"Redis emptied": func(w *world) { time.AfterFunc(100*time.Millisecond, w.Pending.Flush); w.Break(errUnavailable, "Wake") },
-		"Redis away": func(w *world) {
+		"Redis unavailable": func(w *world) {
 			time.AfterFunc(100*time.Millisecond, func() { w.Break(errUnavailable, "Lookup", "Wake", "Release") })
 		},
 	}
@@ -46,14 +46,14 @@ func TestALostWakeUpCostsAtMostASecond(t *testing.T) {
 				_, err := w.send(telematics.Lock)
 				w.wantCode(err, "")
 				if took := time.Since(start); took > 1500*time.Millisecond {
-					t.Errorf("the caller waited %v for an answer after 500 ms", took)
+					t.Errorf("the caller waited %v for an answer given after 500 ms, want at most 1.5 s", took)
 				}
 			})
 		})
 	}
 }
 
-func TestOnlyTheUnitThatWasAskedCanAnswer(t *testing.T) {
+func TestAnswer_FromAnotherUnitIsIgnored(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			w.answer(0, "another-unit", telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
@@ -63,7 +63,7 @@ func TestOnlyTheUnitThatWasAskedCanAnswer(t *testing.T) {
 	})
 }
 
-func TestRetainedAnswersAreDropped(t *testing.T) {
+func TestAnswer_RetainedIsDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			w.brokers[0].Answer(brokertest.Said(unit, v1.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true))
@@ -73,7 +73,7 @@ func TestRetainedAnswersAreDropped(t *testing.T) {
 	})
 }
 
-func TestDuplicateLateAndUnknownAnswersAreCountedAndChangeNothing(t *testing.T) {
+func TestAnswer_DuplicateOrUnknownIsCountedAndChangesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		c, err := w.send(telematics.Lock)
@@ -84,34 +84,34 @@ func TestDuplicateLateAndUnknownAnswersAreCountedAndChangeNothing(t *testing.T) 
 		w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 		synctest.Wait()
 		if got := w.record(c.ID); got.State != telematics.Succeeded || got.Late {
-			t.Errorf("the record became %s, late %v", got.State, got.Late)
+			t.Errorf("the record says %s, late %v; want succeeded, not late", got.State, got.Late)
 		}
 		w.wantEntries("")
 		w.wantCount("motorpool_answers_without_effect_total", 4)
 	})
 }
 
-// A unit that was asked more than once answers more than once.
+// A unit that receives a command more than once answers it more than once.
 func TestAnswer_RepeatedAfterSettlementIsNotSettledAgain(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		time.Sleep(time.Second) // until it is not pending any more
+		time.Sleep(time.Second) // until it is removed from the pending table
 		w.Break(errUnavailable, "Settle")
 		for _, state := range []telematics.State{telematics.Succeeded, telematics.Received} {
 			w.answer(0, unit, telematics.Answer{Command: c.ID, State: state, At: time.Now()})
 		}
 		synctest.Wait()
 		w.wantCount("motorpool_answers_without_effect_total", 2)
-		// A unit that is not on record.
+		// No vehicle has this unit.
 		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
 		synctest.Wait()
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, 1)
 	})
 }
 
-func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
+func TestAnswer_ReceivedAfterFinalChangesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
@@ -120,7 +120,7 @@ func TestReceivedAfterTheFinalAnswerChangesNothing(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if c.State != telematics.Succeeded {
-			t.Errorf("state %s", c.State)
+			t.Errorf("state %s, want succeeded", c.State)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestAnswer_ToACommandThatWasNotPublishedSettlesIt(t *testing.T) {
 	})
 }
 
-func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
+func TestMalformedMessagesAreCountedAndDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		huge := make([]byte, telematics.MaxMessage+1)
 		for _, garbage := range [][]byte{nil, {}, []byte("{"), []byte("null"), []byte("[]"), []byte(`{"status":"succeeded"}`), {0xff, 0xfe}, huge} {
@@ -149,9 +149,10 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="malformed"}`, 7)
-		// An object without fields is an empty report.
+		// An object without fields is an empty report, so `{"status":"succeeded"}` is not malformed
+		// here.
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="malformed"}`, 6)
-		// An empty message clears the broker's memory.
+		// An empty message is what the MQTT broker delivers when a retained presence is deleted.
 		w.wantCount(`motorpool_dropped_total{kind="presence", reason="malformed"}`, 5)
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="too_large"}`, 1)
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="too_large"}`, 1)
@@ -162,12 +163,12 @@ func TestGarbageIsCountedAndNeverFatal(t *testing.T) {
 	})
 }
 
-func TestAFullQueueDropsAndCounts(t *testing.T) {
+func TestFullQueueDropsAndCounts(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		c := w.Config()
 		c.Publisher, c.QueueSize = w.mqtt, 4
 		b := broker.New(c)
-		w.brokers = append(w.brokers, b) // nothing runs: nothing is taken off the queues
+		w.brokers = append(w.brokers, b) // Run is not called: nothing is read from the queues
 		for range 10 {
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 			b.Report(brokertest.Said(unit, []byte(`{"at":"2026-01-02T10:00:00Z"}`), false))
@@ -195,7 +196,7 @@ func TestReportsAndPresenceReachTheTwin(t *testing.T) {
 			t.Fatal(err)
 		}
 		if speed := twin.Snapshot.Number(telematics.SpeedKmh); speed == nil || *speed != 12 {
-			t.Errorf("speed is %v, want the newest not retained, 12", speed)
+			t.Errorf("speed is %v, want 12, the newest one that was not retained", speed)
 		}
 		if got := twin.Contact.At(time.Now()); got != telematics.Standby {
 			t.Errorf("connectivity is %s, want standby", got)
@@ -205,7 +206,7 @@ func TestReportsAndPresenceReachTheTwin(t *testing.T) {
 	})
 }
 
-// wantCount compares a count of the first instance.
+// wantCount compares a counter of the first instance.
 func (w *world) wantCount(name string, want int64) {
 	w.Helper()
 	if got := metric(w, w.brokers[0], name); got != want {

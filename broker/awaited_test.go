@@ -15,12 +15,12 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// lateTwins is a record of twins that takes its time for reports that are awaited.
+// lateTwins is a store of twins that delays the result of a report that a command's answer awaits.
 type lateTwins struct {
 	ingest.Twins
 	broker.Commands
 	takes time.Duration
-	err   error // of reports that are awaited
+	err   error // returned for such reports
 }
 
 func (x *lateTwins) Report(o delivery.Observation) func(context.Context) (delivery.Seen, error) {
@@ -36,24 +36,24 @@ func (x *lateTwins) Report(o delivery.Observation) func(context.Context) (delive
 	}
 }
 
-// Updates finds nothing: polling for missed wake-ups must not come first.
+// Updates finds nothing, so that the caller is not woken by polling.
 func (x *lateTwins) Updates(context.Context, []telematics.CommandID, []telematics.CommandID) ([]telematics.Command, error) {
 	return nil, nil
 }
 
-func TestAnAnswerWaitsUntilItsReportIsSeenByAll(t *testing.T) {
+func TestAnswer_WaitsUntilItsReportIsVisibleToAllInstances(t *testing.T) {
 	for name, c := range map[string]struct {
 		shared time.Duration
 		err    error
 		takes  time.Duration
 		lost   int64 // reports
 	}{
-		"immediately": {},
-		"in 20 ms":    {shared: 20 * time.Millisecond, takes: 20 * time.Millisecond},
-		"not at all":  {shared: 20 * time.Millisecond, err: errors.New("not stored"), takes: 20 * time.Millisecond, lost: 1},
-		// TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime: that takes 125 ms.
-		"in Postgres": {shared: 125 * time.Millisecond, takes: 125 * time.Millisecond},
-		"not in time": {shared: time.Hour, takes: 250 * time.Millisecond},
+		"stored immediately": {},
+		"stored in 20 ms":    {shared: 20 * time.Millisecond, takes: 20 * time.Millisecond},
+		"not stored":         {shared: 20 * time.Millisecond, err: errors.New("not stored"), takes: 20 * time.Millisecond, lost: 1},
+		// TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime shows that this takes 125 ms.
+		"stored in Postgres": {shared: 125 * time.Millisecond, takes: 125 * time.Millisecond},
+		"not stored in time": {shared: time.Hour, takes: 250 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := &lateTwins{takes: c.shared, err: c.err}
@@ -72,7 +72,7 @@ func TestAnAnswerWaitsUntilItsReportIsSeenByAll(t *testing.T) {
 				took := time.Since(before) - time.Second
 				w.wantCode(err, "")
 				if took != c.takes {
-					w.Errorf("it took %v beyond the vehicle's second, want %v", took, c.takes)
+					w.Errorf("the caller waited %v longer than the vehicle's second, want %v", took, c.takes)
 				}
 				synctest.Wait()
 				w.wantCount(`motorpool_dropped_total{kind="observation", reason="not_stored"}`, c.lost)

@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestEveryLineOfAClientsOrderNamesItsBooking(t *testing.T) {
+func TestEntries_OfAClientsOrderNameItsBooking(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		order := w.named(telematics.Unlock, "k")
@@ -24,7 +24,7 @@ func TestEveryLineOfAClientsOrderNamesItsBooking(t *testing.T) {
 		w.wantEntries("", telematics.IdempotencyReplayed, telematics.CommandNotSupported)
 		for _, line := range w.Entries() {
 			if line.Booking != 17 {
-				t.Errorf("line %+v", line)
+				t.Errorf("entry %+v, want booking 17", line)
 			}
 		}
 	})

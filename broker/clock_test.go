@@ -17,24 +17,24 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Each claim tells the record's time, so the first command after the clock was set wrong is not
-// signed either. [LAW-11]
+// Each claim returns the database's time, so a wrong clock is found before the first command is
+// signed. [LAW-11]
 func TestSend_WrongClockPublishesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
-		record time.Duration // its clock, to the instance's
+		record time.Duration // the database's clock minus the instance's
 		sent   bool
 	}{
-		"31 s ahead":           {-31 * time.Second, false},
-		"300 s ahead":          {-300 * time.Second, false},
-		"1.1 s ahead":          {-1100 * time.Millisecond, false},
-		"31 s behind":          {31 * time.Second, false},
-		"ahead, as is allowed": {-900 * time.Millisecond, true},
-		"behind as is allowed": {900 * time.Millisecond, true},
+		"31 s ahead":                     {-31 * time.Second, false},
+		"300 s ahead":                    {-300 * time.Second, false},
+		"1.1 s ahead":                    {-1100 * time.Millisecond, false},
+		"31 s behind":                    {31 * time.Second, false},
+		"0.9 s ahead, within the limit":  {-900 * time.Millisecond, true},
+		"0.9 s behind, within the limit": {900 * time.Millisecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
 				w.answers(0, time.Second, telematics.Succeeded)
-				w.Break(errUnavailable, "Time") // the claim alone tells
+				w.Break(errUnavailable, "Time") // only the claim returns the database's time
 				w.SetClock(c.record)
 				got, err := w.send(telematics.Lock)
 				if c.sent {
@@ -46,27 +46,27 @@ func TestSend_WrongClockPublishesNothing(t *testing.T) {
 					t.Errorf("error %+v, command %s; want it not executed, and expired", err, got.State)
 				}
 				if is := w.record(got.ID); is.State != telematics.Expired || is.Attempts != 0 {
-					t.Errorf("the record says %s after %d attempts", is.State, is.Attempts)
+					t.Errorf("the record says %s after %d attempts, want expired after none", is.State, is.Attempts)
 				} else if is.Completed.Sub(time.Now().Add(c.record)).Abs() > 2*time.Second {
-					t.Errorf("it was settled at %s, by the wrong clock", is.Completed)
+					t.Errorf("settled at %s, which is the wrong clock's time", is.Completed)
 				}
 				if refused, err := w.send(telematics.Unlock); err == nil || err.Code != telematics.TelematicsUnavailable || refused.ID != telematics.NoCommand {
-					t.Errorf("the next order: %+v, %v; want it refused before it is a command", refused, err)
+					t.Errorf("the next order: %+v, %v; want it refused without a command", refused, err)
 				}
 				w.wantEntries(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
 				if at := w.Entries()[1].At; at.Sub(time.Now().Add(c.record)).Abs() > 2*time.Second {
-					t.Errorf("the refusal is dated %s, by the wrong clock", at)
+					t.Errorf("the audit log dates the refusal %s, which is the wrong clock's time", at)
 				}
 				if sent := w.mqtt.published(); len(sent) != 0 {
-					t.Errorf("%d messages were published", len(sent))
+					t.Errorf("published %d messages, want none", len(sent))
 				}
 			})
 		})
 	}
 }
 
-// Results must be stored, also where the database was unavailable at first.
-func TestSend_WrongClockKeepsItsFindingsForTheRecord(t *testing.T) {
+// The settlement is stored once the database is available again.
+func TestSend_UnderAWrongClockIsSettledOnceTheDatabaseIsAvailable(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
@@ -75,18 +75,18 @@ func TestSend_WrongClockKeepsItsFindingsForTheRecord(t *testing.T) {
 				w.Break(errUnavailable, "Settle")
 				got, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.TelematicsUnavailable)
-				time.Sleep(10 * time.Second) // the finding is offered again and again
+				time.Sleep(10 * time.Second) // the outbox retries the settlement
 				w.Break(nil, "Settle")
 				time.Sleep(10 * time.Second)
 				if is := w.record(got.ID); is.State != telematics.Expired {
-					t.Errorf("the record says %s of a command that never left, want expired", is.State)
+					t.Errorf("the record says %s for a command that was not published, want expired", is.State)
 				}
 			})
 		})
 	}
 }
 
-func TestRefusal_UnderAWrongClockIsOwedToTheHistory(t *testing.T) {
+func TestSend_RefusalUnderAWrongClockIsInTheAuditLogOnceItIsAvailable(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": 20 * time.Minute, "behind": -20 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
@@ -95,7 +95,7 @@ func TestRefusal_UnderAWrongClockIsOwedToTheHistory(t *testing.T) {
 				_, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.TelematicsUnavailable)
 				w.Break(errUnavailable, "Add")
-				_, err = w.send(telematics.Unlock) // refused before it is a command
+				_, err = w.send(telematics.Unlock) // refused without a command
 				w.wantCode(err, telematics.TelematicsUnavailable)
 				time.Sleep(10 * time.Second)
 				w.Break(nil, "Add")
@@ -106,7 +106,7 @@ func TestRefusal_UnderAWrongClockIsOwedToTheHistory(t *testing.T) {
 	}
 }
 
-func TestSend_ClockThatIsRightAgainSendsAgain(t *testing.T) {
+func TestSend_PublishesAgainOnceTheClockIsRight(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		w.SetClock(-time.Minute)
@@ -120,13 +120,13 @@ func TestSend_ClockThatIsRightAgainSendsAgain(t *testing.T) {
 	})
 }
 
-func TestPublish_WrongClockStopsRepetitions(t *testing.T) {
+func TestPublish_WrongClockStopsRetransmission(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		time.AfterFunc(time.Second, func() { w.SetClock(-time.Minute) })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout) // it was published: its outcome is unknown
 		if c.Attempts != 1 || len(w.mqtt.published()) != 1 {
-			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.mqtt.published()))
+			t.Errorf("%d attempts, %d messages; want one of each", c.Attempts, len(w.mqtt.published()))
 		}
 	})
 }
@@ -142,49 +142,48 @@ func TestSweep_WrongClockSweepsNothing(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if is := w.record(left.ID); !is.State.IsOpen() {
-			t.Errorf("it was swept: %s", is.State)
+			t.Errorf("the overdue command was swept under a wrong clock: %s", is.State)
 		}
 		w.SetClock(0)
 		time.Sleep(10 * time.Second)
 		if is := w.record(left.ID); is.State != telematics.Unknown {
-			t.Errorf("it is %s, want unknown", is.State)
+			t.Errorf("the overdue command is %s once the clock is right, want unknown", is.State)
 		}
 	})
 }
 
-// slowClock is a record that takes long to say the time.
+// slowClock is a store that takes long to return its time.
 type slowClock struct {
 	broker.Clock
 	takes time.Duration
 }
 
 func (s slowClock) Time(ctx context.Context) (time.Time, error) {
-	theirs, err := s.Clock.Time(ctx) // as it was when the question came
+	theirs, err := s.Clock.Time(ctx) // as it was at the start of the query
 	time.Sleep(s.takes)
 	return theirs, err
 }
 
-// A slow round trip to the record says little of the clock: it neither proves it wrong, nor right
-// again.
-func TestCompareClock_SlowTripDecidesNothing(t *testing.T) {
+// After a slow round trip the offset is uncertain: it can neither make a clock wrong nor right.
+func TestCompareClock_SlowRoundTripChangesNothing(t *testing.T) {
 	slow := func(_ *brokertest.Memory, c *broker.Config) { c.Clock = slowClock{c.Clock, 2500 * time.Millisecond} }
 	inWorldOf(t, []wiring{slow}, func(w *world) {
 		b := w.brokers[0]
 		if err := b.CompareClock(w.Context()); err != nil {
-			t.Errorf("found wrong by a slow round trip: %v", err)
+			t.Errorf("a slow round trip made the clock wrong: %v", err)
 		}
 		w.SetClock(-time.Minute)
 		if err := b.CompareClock(w.Context()); err == nil {
-			t.Error("a minute is more than the round trip took, and was not found")
+			t.Error("the clock is a minute off, more than the round trip took, and counts as right")
 		}
 		w.SetClock(0)
 		if err := b.CompareClock(w.Context()); err == nil {
-			t.Error("found right by a slow round trip")
+			t.Error("a slow round trip made the clock right")
 		}
 	})
 }
 
-// stalledClaims is a record that stalls before it reads its clock for a claim, or after.
+// stalledClaims is a store that stalls before or after it reads its clock for a claim.
 type stalledClaims struct {
 	broker.Commands
 	before, after time.Duration
@@ -197,11 +196,11 @@ func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command, accept 
 	return claim, err
 }
 
-// Later entries may be dated by an instance whose clock is right.
-func TestSend_WrongClockAndAStallDateNothingInTheFuture(t *testing.T) {
+// The result is dated within the call, as an instance with a right clock would.
+func TestSend_WrongClockAndAStallDateTheResultWithinTheCall(t *testing.T) {
 	for name, record := range map[string]stalledClaims{
-		"before the clock is read": {before: 2400 * time.Millisecond},
-		"after it":                 {after: 2400 * time.Millisecond},
+		"stalls before the clock is read": {before: 2400 * time.Millisecond},
+		"stalls after the clock is read":  {after: 2400 * time.Millisecond},
 	} {
 		for way, ahead := range map[string]time.Duration{"ahead": 2 * time.Minute, "behind": -2 * time.Minute} {
 			t.Run(name+", "+way, func(t *testing.T) {
@@ -217,7 +216,7 @@ func TestSend_WrongClockAndAStallDateNothingInTheFuture(t *testing.T) {
 					ended := time.Now().Add(-ahead)
 					w.wantCode(err, telematics.TelematicsUnavailable)
 					if at := w.record(got.ID).Completed; at.Before(called) || at.After(ended) {
-						t.Errorf("it was settled at %s, and was called from %s to %s", at, called, ended)
+						t.Errorf("settled at %s, want a time between call and return, %s to %s", at, called, ended)
 					}
 				})
 			})
@@ -225,7 +224,7 @@ func TestSend_WrongClockAndAStallDateNothingInTheFuture(t *testing.T) {
 	}
 }
 
-func TestWhileClockRight_EndsAndBeginsAnew(t *testing.T) {
+func TestWhileClockRight_StopsAndRestartsTheFunction(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		var runs, running int
 		ctx, stop := context.WithCancel(w.Context())
@@ -246,12 +245,12 @@ func TestWhileClockRight_EndsAndBeginsAnew(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 			if runs != step.runs || running != step.running {
-				t.Errorf("step %d: run %d times, %d run; want %d and %d", i, runs, running, step.runs, step.running)
+				t.Errorf("step %d: started %d times, %d running; want %d and %d", i, runs, running, step.runs, step.running)
 			}
 		}
 		stop()
 		if err := <-ended; err != nil || running != 0 {
-			t.Errorf("ended with %v, %d run", err, running)
+			t.Errorf("ended with %v, %d running; want no error and none", err, running)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// truckEndsUnknown sends a lock to a truck that was reported unlocked, and that says things a
-// second after the command, and then nothing.
+// truckEndsUnknown sends a lock to a truck that was reported unlocked. A second apart, the truck
+// sends the payloads, and then nothing, so the command ends as unknown.
 func (w *world) truckEndsUnknown(installed telematics.Installation, says ...string) telematics.Command {
 	w.addTruck(installed)
 	w.truckSays(0, w.dated(installed, "locked no"))
@@ -24,7 +24,7 @@ func (w *world) truckEndsUnknown(installed telematics.Installation, says ...stri
 	return c
 }
 
-// dated adds the time to what a unit says that dates its reports.
+// dated appends the time to a payload where the unit dates its reports.
 func (w *world) dated(installed telematics.Installation, said string) string {
 	if installed["contact"] == withClock["contact"] {
 		return fmt.Sprintf("%s %d", said, time.Now().Unix())
@@ -43,7 +43,7 @@ func (w *world) eventsSince(n int, id telematics.CommandID) (count int, last tel
 	return count, last
 }
 
-func TestConclude_ALateReportSettlesAsALateAnswerDoes(t *testing.T) {
+func TestConclude_LateReportSettlesLikeALateAnswer(t *testing.T) {
 	for name, installed := range map[string]telematics.Installation{"dated": withClock, "undated": withContact} {
 		for _, after := range []time.Duration{2 * time.Second, 9 * time.Minute} {
 			inWorld(t, 3, func(w *world) {
@@ -55,25 +55,25 @@ func TestConclude_ALateReportSettlesAsALateAnswerDoes(t *testing.T) {
 				n, event := w.eventsSince(before, c.ID)
 				got := w.record(c.ID)
 				if n != 1 || event.State != telematics.Succeeded || !event.Late || got.State != telematics.Succeeded || !got.Late || got.Contradicted || got.Detail != "" {
-					t.Errorf("%s, after %v: %d events, %+v, recorded %+v", name, after, n, event, got)
+					t.Errorf("report %s, after %v: %d events, last %+v, recorded %+v; want one event and a late success", name, after, n, event, got)
 				}
 				if n := w.count("motorpool_commands_confirmed_late_total"); n != 1 {
-					t.Errorf("counted %d times", n)
+					t.Errorf("confirmed late: counted %d times, want once", n)
 				}
-				w.truckSays(2, w.dated(installed, "locked no")) // by hand, later
+				w.truckSays(2, w.dated(installed, "locked no")) // unlocked by hand, later
 				time.Sleep(5 * time.Minute)
 				if n, event := w.eventsSince(before, c.ID); n != 1 {
-					t.Errorf("%s: %d events, then %+v", name, n, event)
+					t.Errorf("report %s: %d events after the next report, last %+v; want no further one", name, n, event)
 				}
 			})
 		}
 	}
 }
 
-func TestConclude_AReportThatContradictsIsPublishedOnce(t *testing.T) {
+func TestConclude_ContradictionIsPublishedOnce(t *testing.T) {
 	for _, c := range []struct {
 		says  []string
-		early time.Duration // after the command; nothing is contradicted yet
+		early time.Duration // after the publication: a report this early contradicts nothing
 	}{
 		{[]string{"answer taken"}, 15 * time.Second},
 		{nil, 100 * time.Second}, // the command may still reach the unit
@@ -85,9 +85,9 @@ func TestConclude_AReportThatContradictsIsPublishedOnce(t *testing.T) {
 			w.truckSays(1, w.dated(withClock, "locked no"))
 			time.Sleep(5 * time.Second)
 			if n, event := w.eventsSince(before, command.ID); n != 0 {
-				t.Errorf("%q: contradicted too early: %+v", c.says, event)
+				t.Errorf("answers %q: an early report contradicted the command: %+v", c.says, event)
 			}
-			w.stops[0]() // the instance that has sent it
+			w.stops[0]() // the instance that sent the command
 			w.stops = w.stops[1:]
 			time.Sleep(10 * time.Second)
 			for range 3 {
@@ -97,34 +97,34 @@ func TestConclude_AReportThatContradictsIsPublishedOnce(t *testing.T) {
 			n, event := w.eventsSince(before, command.ID)
 			got := w.record(command.ID)
 			if n != 1 || event.State != telematics.Unknown || !event.Contradicted || got.State != telematics.Unknown || !got.Contradicted || got.Late {
-				t.Errorf("%q: %d events, %+v, recorded %+v", c.says, n, event, got)
+				t.Errorf("answers %q: %d events, last %+v, recorded %+v; want one, contradicted and unknown", c.says, n, event, got)
 			}
-			w.truckSays(1, w.dated(withClock, "locked yes")) // by hand
+			w.truckSays(1, w.dated(withClock, "locked yes")) // locked by hand
 			time.Sleep(10 * time.Second)
 			if got := w.record(command.ID); got.State != telematics.Unknown {
-				t.Errorf("%q: then %+v", c.says, got)
+				t.Errorf("answers %q: then recorded %+v, want still unknown", c.says, got)
 			}
 		})
 	}
 }
 
-func TestConclude_WhatSaysNothingOfTheCommandConcludesNothing(t *testing.T) {
+func TestConclude_ReportThatMayHaveAnotherCauseConcludesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		installed telematics.Installation
 		happens   func(w *world)
 	}{
-		"a repeated value without a time":      {withContact, func(w *world) { time.Sleep(3 * time.Minute); w.truckSays(0, "locked no") }},
-		"a record of before, kept by the unit": {withClock, func(w *world) { w.truckSays(0, fmt.Sprintf("locked yes %d", time.Now().Add(-time.Minute).Unix())) }},
-		"a report that comes after its time":   {withClock, func(w *world) { time.Sleep(11 * time.Minute); w.truckSays(0, w.dated(withClock, "locked yes")) }},
-		"a report after the unit left": {withClock, func(w *world) {
+		"a repeated value without a time":       {withContact, func(w *world) { time.Sleep(3 * time.Minute); w.truckSays(0, "locked no") }},
+		"a stored report of before the command": {withClock, func(w *world) { w.truckSays(0, fmt.Sprintf("locked yes %d", time.Now().Add(-time.Minute).Unix())) }},
+		"a report after the time for one":       {withClock, func(w *world) { time.Sleep(11 * time.Minute); w.truckSays(0, w.dated(withClock, "locked yes")) }},
+		"a report after the vehicle got another unit": {withClock, func(w *world) {
 			w.Change(truckID, func(twin *telematics.Twin) { twin.Unit = "another" })
 			w.truckSays(0, w.dated(withClock, "locked yes"))
 		}},
-		"what a later command may have caused": {withContact, func(w *world) {
+		"a report that a later command may have caused": {withContact, func(w *world) {
 			time.Sleep(2 * time.Second)
 			w.truckDoes(1, "answer taken", "locked yes")
 			if c, err := w.sendToTruck(1, telematics.Lock); c.State != telematics.Succeeded {
-				w.Errorf("%+v, %v", c, err)
+				w.Errorf("the later command: %+v, %v; want succeeded", c, err)
 			}
 		}},
 	} {
@@ -134,7 +134,7 @@ func TestConclude_WhatSaysNothingOfTheCommandConcludesNothing(t *testing.T) {
 			c.happens(w)
 			time.Sleep(20 * time.Second)
 			if n, event := w.eventsSince(before, command.ID); n > 0 || w.record(command.ID).State != telematics.Unknown {
-				t.Errorf("%s: %d events, %+v", name, n, event)
+				t.Errorf("%s: %d events, last %+v; want none, and the command unknown", name, n, event)
 			}
 		})
 	}

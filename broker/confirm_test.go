@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// truckReported is a truck with a contact at its lock, which has reported.
+// truckReported adds a truck with a contact at its lock, which has sent a report.
 func (w *world) truckReported(payload string) {
 	w.addTruck(withContact)
 	w.truckSays(0, payload)
@@ -17,7 +17,7 @@ func (w *world) truckReported(payload string) {
 	time.Sleep(time.Minute)
 }
 
-// truckDoes makes the truck say things through an instance, a second apart, after each command.
+// truckDoes makes the truck send payloads through an instance, a second apart, after each command.
 func (w *world) truckDoes(instance int, payloads ...string) {
 	w.mqtt.car = func(publication) {
 		for _, payload := range payloads {
@@ -35,7 +35,7 @@ func TestConfirm_AReportOfTheNewValueSettles(t *testing.T) {
 			c, err := w.sendToTruck(0, telematics.Lock)
 			w.wantCode(err, "")
 			if c.State != telematics.Succeeded || c.Latency() > 3*time.Second || c.Assurance != (telematics.Promises{Confirmed: true}) {
-				t.Errorf("%q: %+v", says, c)
+				t.Errorf("payloads %q: %+v, want it succeeded and confirmed", says, c)
 			}
 			w.mqtt.cars.Wait()
 			synctest.Wait()
@@ -46,17 +46,17 @@ func TestConfirm_AReportOfTheNewValueSettles(t *testing.T) {
 	}
 }
 
-func TestConfirm_AnAnswerAloneConfirmsNothing(t *testing.T) {
+func TestConfirm_AnswerWithoutANewValueConfirmsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, detail string
 		says           []string
 	}{
-		"nothing is reported":                {"locked no", telematics.AcceptedByUnit, []string{"answer done"}},
-		"the old value is reported":          {"locked no", telematics.AcceptedByUnit, []string{"answer taken", "locked no"}},
-		"the value was reported before":      {"locked yes", telematics.AcceptedByUnit, []string{"answer done", "locked yes"}},
-		"the value was never reported":       {"alarm tow", telematics.AcceptedByUnit, []string{"answer done", "locked yes"}},
-		"the unit says nothing":              {"locked no", "", nil},
-		"it says nothing, and had the value": {"locked yes", "", []string{"locked yes"}},
+		"nothing is reported":                          {"locked no", telematics.AcceptedByUnit, []string{"answer done"}},
+		"the old value is reported":                    {"locked no", telematics.AcceptedByUnit, []string{"answer taken", "locked no"}},
+		"the value was reported before":                {"locked yes", telematics.AcceptedByUnit, []string{"answer done", "locked yes"}},
+		"the value was never reported":                 {"alarm tow", telematics.AcceptedByUnit, []string{"answer done", "locked yes"}},
+		"the unit sends nothing":                       {"locked no", "", nil},
+		"no answer, and the value was reported before": {"locked yes", "", []string{"locked yes"}},
 	} {
 		inWorld(t, 2, func(w *world) {
 			w.truckReported(c.before)
@@ -64,13 +64,13 @@ func TestConfirm_AnAnswerAloneConfirmsNothing(t *testing.T) {
 			got, err := w.sendToTruck(0, telematics.Lock)
 			w.wantCode(err, telematics.CommandTimeout)
 			if got.State != telematics.Unknown || got.Detail != c.detail || err.Detail != c.detail || err.Outcome != telematics.MayHave {
-				t.Errorf("%s: %+v, %+v", name, got, err)
+				t.Errorf("%s: %+v, %+v; want unknown with detail %q", name, got, err, c.detail)
 			}
 		})
 	}
 }
 
-func TestConfirm_TheNextInstanceSettlesWhatWasReported(t *testing.T) {
+func TestConfirm_AnotherInstanceSettlesFromTheStoredReport(t *testing.T) {
 	for _, said := range []string{"locked yes", "locked no"} {
 		inWorld(t, 2, func(w *world) {
 			w.truckReported("locked no")
@@ -80,10 +80,10 @@ func TestConfirm_TheNextInstanceSettlesWhatWasReported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // its progress is recorded
+			time.Sleep(time.Second) // its progress is stored
 			w.truckSays(1, "answer taken")
 			synctest.Wait()
-			w.Break(errRefused, "Settle", "Updates") // as if the first had died
+			w.Break(errRefused, "Settle", "Updates") // as if the first instance had died
 			w.truckSays(1, said)
 			time.Sleep(20 * time.Second)
 			w.stops[0]()
@@ -95,29 +95,31 @@ func TestConfirm_TheNextInstanceSettlesWhatWasReported(t *testing.T) {
 				want, detail = telematics.Unknown, telematics.AcceptedByUnit
 			}
 			if c := w.record(receipt.Command.ID); c.State != want || c.Detail != detail {
-				t.Errorf("%s: %+v", said, c)
+				t.Errorf("%q: %+v, want %s with detail %q", said, c, want, detail)
 			}
 		})
 	}
 }
 
-func TestConfirm_WhatTheVehicleReportedBeforeTheCommandLeftConfirmsNothing(t *testing.T) {
+func TestConfirm_ReportBeforeThePublicationConfirmsNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.truckReported("locked no")
 		w.mqtt.fail(nil, errRefused)
-		time.AfterFunc(100*time.Millisecond, func() { w.truckSays(0, "locked yes") }) // by hand
+		// Locked by hand.
+		time.AfterFunc(100*time.Millisecond, func() { w.truckSays(0, "locked yes") })
 		time.AfterFunc(200*time.Millisecond, func() { w.mqtt.fail(nil, nil) })
 		w.truckDoes(0, "answer done", "locked yes")
 		c, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if c.State != telematics.Unknown || c.Detail != telematics.AcceptedByUnit {
-			t.Errorf("%+v", c)
+			t.Errorf("%+v, want unknown, accepted by the unit", c)
 		}
 	})
 }
 
-// Whole seconds: what is dated to the second in which a command leaves may have happened before.
-func TestConfirm_OfWholeSecondsOnlyALaterOneConfirms(t *testing.T) {
+// The unit dates in whole seconds: a report of the second in which a command is published may be
+// older than the command.
+func TestConfirm_ReportInWholeSecondsConfirmsOnlyFromTheNextSecond(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(withClock)
 		w.truckSays(0, fmt.Sprintf("locked no %d", time.Now().Unix()))
@@ -125,32 +127,33 @@ func TestConfirm_OfWholeSecondsOnlyALaterOneConfirms(t *testing.T) {
 		asked := time.Now()
 		w.mqtt.car = func(publication) {
 			if at := time.Now(); at.Sub(asked) != 260*time.Millisecond {
-				t.Errorf("it left after %v", at.Sub(asked))
+				t.Errorf("published after %v, want 260 ms: at the end of the second", at.Sub(asked))
 			}
-			w.truckSays(0, fmt.Sprintf("locked yes %d", asked.Unix())) // by hand, a moment before
+			// Locked by hand, just before the command.
+			w.truckSays(0, fmt.Sprintf("locked yes %d", asked.Unix()))
 			time.Sleep(3 * time.Second)
 			if c, found, _ := w.Commands.AwaitingAnswer(t.Context(), truck); !found || c.State != telematics.Sent {
-				t.Errorf("%+v", c)
+				t.Errorf("after a report of the same second: %+v, want sent", c)
 			}
 			w.truckSays(0, fmt.Sprintf("locked yes %d", time.Now().Unix()))
 		}
 		c, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, "")
 		if c.State != telematics.Succeeded || c.Latency() < 3*time.Second {
-			t.Errorf("%+v", c)
+			t.Errorf("%+v, want it to succeed with the second report", c)
 		}
 	})
 }
 
-func TestConfirm_ACommandLeavesAtTheEndOfASecondWhileThereIsTime(t *testing.T) {
+func TestConfirm_CommandIsPublishedAtTheEndOfASecondWhileThereIsTime(t *testing.T) {
 	for _, c := range []struct {
-		at, refused time.Duration // into a second; for how long the MQTT client refuses it
+		at, refused time.Duration // offset within a second; for how long the MQTT client refuses it
 		budget      time.Duration
 		want        time.Duration // after the request
 	}{
 		{100 * time.Millisecond, 0, 10 * time.Second, 800 * time.Millisecond},
 		{950 * time.Millisecond, 0, 10 * time.Second, 0},
-		// A moment later, the next second has begun.
+		// Refused until 1.15 s, a moment into the next second: it waits for the end of that one.
 		{950 * time.Millisecond, 200 * time.Millisecond, 10 * time.Second, 950 * time.Millisecond},
 		{950 * time.Millisecond, 1100 * time.Millisecond, 10 * time.Second, 1950 * time.Millisecond},
 		{950 * time.Millisecond, 2100 * time.Millisecond, 10 * time.Second, 2200 * time.Millisecond},
@@ -173,13 +176,13 @@ func TestConfirm_ACommandLeavesAtTheEndOfASecondWhileThereIsTime(t *testing.T) {
 			}
 			time.Sleep(20 * time.Second) // until the caller has its result
 			if got := w.record(receipt.Command.ID).SentAt.Sub(asked); got != c.want {
-				t.Errorf("%+v: it left after %v", c, got)
+				t.Errorf("%+v: published after %v", c, got)
 			}
 		})
 	}
 }
 
-func TestBestEffort_WhatOpensAVehicleNeedsItsAgencysConsent(t *testing.T) {
+func TestBestEffort_UnlockNeedsTheAgencysConsent(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
 		w.truckAnswers(0, time.Second, "answer done")
@@ -187,10 +190,10 @@ func TestBestEffort_WhatOpensAVehicleNeedsItsAgencysConsent(t *testing.T) {
 		c, err := w.sendToTruck(0, telematics.Unlock)
 		w.wantCode(err, telematics.BestEffortIsDenied)
 		if err.Outcome != telematics.NotExecuted || c.ID != telematics.NoCommand || len(w.mqtt.published()) > 0 {
-			t.Errorf("%+v, %+v", c, err)
+			t.Errorf("%+v, %+v; want it refused without a command", c, err)
 		}
 		w.wantEntries(telematics.BestEffortIsDenied)
-		_, err = w.sendToTruck(0, telematics.Lock) // late, it does no harm
+		_, err = w.sendToTruck(0, telematics.Lock) // executed late, it does no harm
 		w.wantCode(err, "")
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err = w.send(telematics.Unlock) // its unit checks the expiry

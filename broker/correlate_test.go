@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// The truck's unit speaks flag: its answers name no command.
+// The truck's unit speaks flag, the dialect in which answers name no command.
 const (
 	truckID = telematics.VehicleID(44)
 	truck   = telematics.Unit("truck-44")
@@ -25,7 +25,8 @@ func (w *world) addTruck(installed telematics.Installation) {
 	})
 }
 
-// truckSays has an instance hear the truck, by each connection that brings its topic.
+// truckSays delivers a message of the truck to an instance as a report and as an answer, since both
+// subscriptions match its topic.
 func (w *world) truckSays(instance int, payload string) {
 	m := telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte(payload)}
 	w.brokers[instance].Report(m)
@@ -56,7 +57,7 @@ func (w *world) count(name string) (sum int64) {
 	return sum
 }
 
-func TestCorrelate_AnAnswerWithoutACommandIsToTheOneThatIsOpen(t *testing.T) {
+func TestCorrelate_AnswerWithoutACommandSettlesTheOpenOne(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
 		inWorld(t, 2, func(w *world) {
 			w.addTruck(nil)
@@ -67,16 +68,16 @@ func TestCorrelate_AnAnswerWithoutACommandIsToTheOneThatIsOpen(t *testing.T) {
 			c, err := w.sendToTruck(0, telematics.Lock)
 			w.wantCode(err, "")
 			if c.State != telematics.Succeeded || c.Assurance != (telematics.Promises{}) || len(w.mqtt.published()) != 1 {
-				t.Errorf("%+v after %d publications", c, len(w.mqtt.published()))
+				t.Errorf("%+v after %d publications, want succeeded after one", c, len(w.mqtt.published()))
 			}
 			w.truckAnswers(1, 3*time.Second, "answer no such door")
 			c, err = w.sendToTruck(0, telematics.AttentionSignal)
 			w.wantCode(err, telematics.CommandFailed)
 			if c.Detail != "no such door" {
-				t.Errorf("%+v", c)
+				t.Errorf("%+v, want the detail %q", c, "no such door")
 			}
 			if n := w.count(`motorpool_dropped_total{kind="report", reason="malformed"}`) + w.count(`motorpool_dropped_total{kind="answer", reason="malformed"}`); n != 0 {
-				t.Errorf("%v messages of another kind count as malformed", n)
+				t.Errorf("%v messages of the other kind count as malformed, want none", n)
 			}
 		})
 	}
@@ -97,13 +98,13 @@ func TestCorrelate_AllActionsOfAUnitShareItsLane(t *testing.T) {
 	})
 }
 
-// After a command without an answer the unit gets no other, until no answer to it can come.
-func TestCorrelate_NoLateAnswerIsToALaterCommand(t *testing.T) {
+// A command without an answer occupies its unit until no answer to it can arrive any more.
+func TestCorrelate_LateAnswerDoesNotSettleALaterCommand(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.addTruck(nil)
 		lost, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		w.stops[0]() // the instance is gone, with what it remembers
+		w.stops[0]() // the instance's memory is lost with it
 		w.stops = w.stops[1:]
 		w.Pending.Flush()
 		over := lost.Deadline.Add(telematics.AnswerWithin)
@@ -111,7 +112,7 @@ func TestCorrelate_NoLateAnswerIsToALaterCommand(t *testing.T) {
 			_, err := w.sendToTruck(instance, telematics.Unlock)
 			w.wantCode(err, telematics.CommandInProgress)
 			if err.Command != lost.ID || !err.Retryable || err.RetryAfter != time.Until(over) {
-				t.Errorf("%+v, want the unanswered command, and %v", err, time.Until(over))
+				t.Errorf("%+v, want a refusal that names the unanswered command, retry after %v", err, time.Until(over))
 			}
 		}
 		time.Sleep(time.Until(over))
@@ -124,7 +125,7 @@ func TestCorrelate_NoLateAnswerIsToALaterCommand(t *testing.T) {
 	})
 }
 
-func TestCorrelate_ALateAnswerIsToNoneAndFreesTheUnit(t *testing.T) {
+func TestCorrelate_LateAnswerSettlesNothingAndFreesTheUnit(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addTruck(nil)
 		w.truckAnswers(1, 40*time.Second, "answer done")
@@ -135,9 +136,9 @@ func TestCorrelate_ALateAnswerIsToNoneAndFreesTheUnit(t *testing.T) {
 		w.mqtt.cars.Wait()
 		synctest.Wait()
 		if c := w.record(lost.ID); c.State != telematics.Unknown || c.ReceivedAt.IsZero() || w.count("motorpool_answers_to_none_total") != 1 {
-			t.Errorf("%+v, %v answers to none", c, w.count("motorpool_answers_to_none_total"))
+			t.Errorf("%+v, %v answers to none; want unknown, received, one answer to none", c, w.count("motorpool_answers_to_none_total"))
 		}
-		w.truckSays(0, "answer done") // once more, or unasked
+		w.truckSays(0, "answer done") // repeated, or without a command
 		synctest.Wait()
 		if n := w.count("motorpool_answers_to_none_total"); n != 2 {
 			t.Errorf("%v answers to none, want 2", n)
@@ -148,14 +149,14 @@ func TestCorrelate_ALateAnswerIsToNoneAndFreesTheUnit(t *testing.T) {
 	})
 }
 
-func TestCorrelate_WhatNeverLeftKeepsNoLane(t *testing.T) {
+func TestCorrelate_UnpublishedCommandFreesItsLane(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
 		w.mqtt.fail(nil, errRefused)
 		c, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if c.State != telematics.Expired {
-			t.Errorf("%+v", c)
+			t.Errorf("%+v, want expired", c)
 		}
 		w.mqtt.fail(nil, nil)
 		w.truckAnswers(0, time.Second, "answer done")
@@ -164,59 +165,61 @@ func TestCorrelate_WhatNeverLeftKeepsNoLane(t *testing.T) {
 	})
 }
 
-// A unit that did not hear that its answer was taken sends it again when it has connected anew.
-func TestCorrelate_AnAnswerThatComesTwiceSettlesOneCommand(t *testing.T) {
+// A unit that got no acknowledgement of its answer sends it again when it has reconnected.
+func TestCorrelate_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		first  string // answer to a lock
+		first  string // the answer to a lock
 		pause  time.Duration
 		action telematics.Action
-		says   []string // then; the first is the answer to the lock, again
+		says   []string // then; the first is the answer to the lock, repeated
 		want   telematics.Code
 	}{
-		{"the same action, and its command is lost", "answer done lock", time.Minute, telematics.Lock, []string{"answer done lock"}, telematics.CommandTimeout},
-		{"the answer does not say to what", "answer done", time.Minute, telematics.Unlock, []string{"answer done"}, telematics.CommandTimeout},
-		{"a refusal", "answer refused lock", time.Minute, telematics.Lock, []string{"answer refused lock"}, telematics.CommandTimeout},
-		{"the answer to another action", "answer done lock", time.Minute, telematics.Unlock, []string{"answer done lock", "answer done unlock"}, ""},
-		{"another answer", "answer refused lock", time.Minute, telematics.Lock, []string{"answer done lock"}, ""},
-		{"long after", "answer done lock", telematics.RepeatedWithin, telematics.Lock, []string{"answer done lock"}, ""},
+		{"the same action, whose command is lost", "answer done lock", time.Minute, telematics.Lock, []string{"answer done lock"}, telematics.CommandTimeout},
+		{"an answer without an action", "answer done", time.Minute, telematics.Unlock, []string{"answer done"}, telematics.CommandTimeout},
+		{"a repeated refusal", "answer refused lock", time.Minute, telematics.Lock, []string{"answer refused lock"}, telematics.CommandTimeout},
+		{"a command of another action", "answer done lock", time.Minute, telematics.Unlock, []string{"answer done lock", "answer done unlock"}, ""},
+		{"a different answer to the same action", "answer refused lock", time.Minute, telematics.Lock, []string{"answer done lock"}, ""},
+		{"later than a repetition can be", "answer done lock", telematics.RepeatedWithin, telematics.Lock, []string{"answer done lock"}, ""},
 	} {
 		inWorld(t, 2, func(w *world) {
 			w.addTruck(nil)
 			w.truckAnswers(1, time.Second, c.first)
 			first, _ := w.sendToTruck(0, telematics.Lock)
 			if !first.State.IsFinal() {
-				t.Fatalf("%s: %+v", c.name, first)
+				t.Fatalf("%s: %+v, want a final state", c.name, first)
 			}
 			w.mqtt.cars.Wait()
 			time.Sleep(c.pause)
-			w.truckSays(0, "locked no") // it is here
+			w.truckSays(0, "locked no") // the unit is connected
 			time.Sleep(time.Second)
 			w.truckDoes(1, c.says...)
 			second, err := w.sendToTruck(0, c.action)
 			if w.wantCode(err, c.want); c.want == telematics.CommandTimeout && (second.State != telematics.Unknown || err.Outcome != telematics.MayHave) {
-				t.Errorf("%s: %+v, %+v", c.name, second, err)
+				t.Errorf("%s: %+v, %+v; want unknown", c.name, second, err)
 			}
 		})
 	}
 }
 
-func TestCorrelate_WhatCameBeforeACommandOrAgainIsNotItsAnswer(t *testing.T) {
+func TestCorrelate_RedeliveredAnswerSettlesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
-		w.mqtt.car = func(publication) { // the MQTT broker delivers to a connection that was cut
+		// The MQTT broker repeats what a broken connection did not acknowledge.
+		w.mqtt.car = func(publication) {
 			w.brokers[0].Answer(telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte("answer done lock"), Repeated: true})
 		}
 		c, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if c.State != telematics.Unknown || !c.ReceivedAt.IsZero() || w.count("motorpool_answers_to_none_total") != 1 {
-			t.Errorf("%+v", c)
+			t.Errorf("%+v, want unknown, not received, and one answer to none", c)
 		}
 	})
 }
 
-// An answer is lost that the record cannot be asked about: so is its command, and no other gets it.
-func TestCorrelate_WithoutTheRecordAnAnswerIsToNone(t *testing.T) {
+// An answer that arrives while the record is unavailable is lost. So its command stays open, and
+// the unit gets no other.
+func TestCorrelate_AnswerWhileTheRecordIsUnavailableSettlesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
 		w.truckAnswers(0, time.Second, "answer done")
@@ -227,7 +230,7 @@ func TestCorrelate_WithoutTheRecordAnAnswerIsToNone(t *testing.T) {
 		_, err = w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.CommandInProgress)
 		if err.Command != c.ID {
-			t.Errorf("%+v", err)
+			t.Errorf("%+v, want a refusal that names the first command", err)
 		}
 	})
 }
@@ -242,7 +245,7 @@ func TestCorrelate_AUnitOfProtocolV1IsNotAffected(t *testing.T) {
 		w.wantCode(err, "")
 		w.wantCode(<-lock, "")
 		if lanes := w.lanes(); !slices.Equal(lanes, []telematics.Lane{telematics.AccessLane, telematics.RefreshLane}) {
-			t.Errorf("lanes %v", lanes)
+			t.Errorf("lanes %v, want access and refresh", lanes)
 		}
 	})
 }

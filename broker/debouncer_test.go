@@ -17,7 +17,7 @@ func TestDebouncer_FlushesInBatchesOneAfterAnother(t *testing.T) {
 		var background sync.WaitGroup
 		l := debouncer[int]{after: 50 * time.Millisecond, background: &background, flush: func(_ context.Context, list []int) {
 			if busy.Add(1) > 1 {
-				t.Error("two at a time")
+				t.Error("two flushes run concurrently")
 			}
 			time.Sleep(time.Second) // a slow server
 			done = append(done, list...)
@@ -32,12 +32,12 @@ func TestDebouncer_FlushesInBatchesOneAfterAnother(t *testing.T) {
 		}
 		background.Wait()
 		if !slices.Equal(done, asked) || lists.Load() > 4 {
-			t.Errorf("in %d lists: %v", lists.Load(), done)
+			t.Errorf("flushed in %d lists: %v; want at most 4 lists with all items in order", lists.Load(), done)
 		}
-		l.add(t.Context(), 100) // after a silence
+		l.add(t.Context(), 100) // after a pause
 		background.Wait()
 		if len(done) != 101 {
-			t.Errorf("%d are done", len(done))
+			t.Errorf("flushed %d items, want 101", len(done))
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (w *world) addVan() {
 	})
 }
 
-// fromVan is what the van says on a topic, as it comes from the MQTT broker.
+// fromVan is a message of the van on a topic, as the MQTT broker delivers it.
 func (w *world) fromVan(subject, payload string, retained bool) telematics.Message {
 	return telematics.Message{Dialect: morse{}, Unit: van, Subject: subject, Payload: []byte(payload), Retained: retained}
 }
@@ -48,7 +48,7 @@ func (w *world) sendToVan(action telematics.Action) (telematics.Command, *telema
 	return w.sendVia(0, order)
 }
 
-// toVan returns what was published to the van, and toCar what was to the car.
+// toVan returns the publications to the van, and toCar those to the car.
 func (a *publisher) toVan() (to []publication) { return a.publishedUnder(morseTopic(van)) }
 func (a *publisher) toCar() (to []publication) {
 	return a.publishedUnder(v1.CommandChannel.Topic(unit))
@@ -74,7 +74,7 @@ func (w *world) vanAnswers(instance int, after time.Duration, says string) {
 	}
 }
 
-func TestDialect_AUnitWithoutSignatureAndExpiryGetsItsOwnMessage(t *testing.T) {
+func TestDialect_UnitWithoutSignatureAndExpiryGetsTheMessageOfItsDialect(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addVan()
 		w.vanAnswers(1, 3*time.Second, "done")
@@ -83,18 +83,18 @@ func TestDialect_AUnitWithoutSignatureAndExpiryGetsItsOwnMessage(t *testing.T) {
 		sent := w.mqtt.toVan()
 		if c.State != telematics.Succeeded || len(sent) != 1 || string(sent[0].message) != "lock" || sent[0].qos != 0 ||
 			sent[0].topic != "morse/van-43/van-43/command/"+c.ID.String() {
-			t.Errorf("%s after %v", c.State, sent)
+			t.Errorf("%s after %v, want succeeded after one lock at QoS 0", c.State, sent)
 		}
 		w.vanAnswers(0, 3*time.Second, "no such door")
 		c, err = w.sendToVan(telematics.Unlock)
 		w.wantCode(err, telematics.CommandFailed)
 		if c.Detail != "no such door" || len(w.mqtt.toVan()) != 2 {
-			t.Errorf("%+v after %d publications", c, len(w.mqtt.toVan()))
+			t.Errorf("%+v after %d publications, want the detail %q after two", c, len(w.mqtt.toVan()), "no such door")
 		}
 	})
 }
 
-func TestDialect_AUnitThatKnowsNoRepetitionGetsOneMessageAndItsLateAnswerSettles(t *testing.T) {
+func TestDialect_UnitThatExecutesRepetitionsGetsOneMessageAndItsLateAnswerSettles(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addVan()
 		w.vanAnswers(0, 25*time.Second, "done")
@@ -107,7 +107,7 @@ func TestDialect_AUnitThatKnowsNoRepetitionGetsOneMessageAndItsLateAnswerSettles
 			t.Errorf("%s, %s after %d publications, want unknown after one", c.State, err.Outcome, len(w.mqtt.toVan()))
 		}
 		if len(w.mqtt.toCar()) < 3 {
-			t.Errorf("the car of protocol v1 got %d messages, want as many as ever", len(w.mqtt.toCar()))
+			t.Errorf("the car of protocol v1 got %d messages, want at least 3", len(w.mqtt.toCar()))
 		}
 		w.mqtt.cars.Wait()
 		synctest.Wait()
@@ -117,7 +117,7 @@ func TestDialect_AUnitThatKnowsNoRepetitionGetsOneMessageAndItsLateAnswerSettles
 	})
 }
 
-func TestARefusedPublicationIsTriedAgainOnlyWhileItIsNotLate(t *testing.T) {
+func TestDialect_RefusedPublicationIsRetriedOnlyUntilItIsTooLate(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addVan()
 		w.vanAnswers(0, time.Second, "done")
@@ -126,12 +126,13 @@ func TestARefusedPublicationIsTriedAgainOnlyWhileItIsNotLate(t *testing.T) {
 		_, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, "")
 		w.mqtt.fail(nil, errRefused)
-		// A unit that checks no expiry would still execute it.
+		// Published after its expiry, the command would still be executed: the unit does not check
+		// it.
 		time.AfterFunc(2*time.Second, func() { w.mqtt.fail(nil, nil) })
 		c, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || len(w.mqtt.toVan()) != 1 {
-			t.Errorf("%s, %s after %d publications, want expired and only the first", c.State, err.Outcome, len(w.mqtt.toVan()))
+			t.Errorf("%s, %s after %d publications, want expired, and only the first command published", c.State, err.Outcome, len(w.mqtt.toVan()))
 		}
 	})
 }
@@ -148,7 +149,7 @@ func TestSend_UnitThatChecksNoExpiryMustBeOnline(t *testing.T) {
 		synctest.Wait()
 		_, err = w.sendToVan(telematics.Lock)
 		w.wantCode(err, "")
-		// Its record grants it, its protocol has no word for it.
+		// Its record allows the action, but its protocol has no message for it.
 		_, err = w.sendToVan(telematics.DisableDriving)
 		w.wantCode(err, telematics.CommandNotSupported)
 		if sent := w.mqtt.toVan(); len(sent) != 1 {
@@ -157,7 +158,7 @@ func TestSend_UnitThatChecksNoExpiryMustBeOnline(t *testing.T) {
 	})
 }
 
-func TestDialect_AVehicleWithAnUnknownProtocolIsRefusedAndNotHeard(t *testing.T) {
+func TestDialect_VehicleWithAnUnknownProtocolIsRefusedAndItsReportsIgnored(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		tomorrow := healthy()
 		tomorrow.Protocol = "tomorrow"
@@ -170,20 +171,20 @@ func TestDialect_AVehicleWithAnUnknownProtocolIsRefusedAndNotHeard(t *testing.T)
 		time.Sleep(time.Second)
 		twin, _ := w.Twin(w.Context(), car)
 		if len(w.mqtt.published()) > 0 || twin.Snapshot != nil || metric(t, w.brokers[0], "motorpool_protocol_mismatches_total") != 1 {
-			t.Errorf("%d publications, snapshot %v, %d foreign", len(w.mqtt.published()), twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"))
+			t.Errorf("%d publications, snapshot %v, %d protocol mismatches; want none, none, 1", len(w.mqtt.published()), twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"))
 		}
 	})
 }
 
-func TestValuesThatComeOneByOneMakeOneSnapshot(t *testing.T) {
+func TestDialect_SingleValuesMakeOneSnapshot(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addVan()
 		for i, m := range []telematics.Message{
 			w.fromVan("metric/locked", "yes", false),
 			w.fromVan("metric/speed", "31.5", false),
 			w.fromVan("metric/speed", "fast", false), // dropped, counted
-			w.fromVan("metric/mood", "fine", false),  // not ours: a sign of life
-			w.fromVan("metric/speed", "99", true),    // memory has no time
+			w.fromVan("metric/mood", "fine", false),  // an unknown field: only a sign of life
+			w.fromVan("metric/speed", "99", true),    // retained: its time is unknown
 			w.fromVan("metric/soc", "81", false),
 		} {
 			w.brokers[i%2].Report(m)
@@ -192,10 +193,10 @@ func TestValuesThatComeOneByOneMakeOneSnapshot(t *testing.T) {
 		synctest.Wait()
 		twin, _ := w.Twin(w.Context(), vanID)
 		if s := twin.Snapshot; len(s) != 3 || s[telematics.IsLocked].Value != true || s[telematics.SpeedKmh].Value != 31.5 || s[telematics.Battery].Value != 81.0 {
-			t.Errorf("snapshot %v", s)
+			t.Errorf("snapshot %v, want locked, 31.5 km/h and 81 %%", s)
 		}
 		if at := twin.Snapshot[telematics.SpeedKmh].At; !at.Equal(today.Add(time.Second)) {
-			t.Errorf("speed of %v, want the time of its arrival", at)
+			t.Errorf("the speed is dated %v, want its time of arrival", at)
 		}
 		dropped := metric(t, w.brokers[0], `motorpool_report_fields_dropped_total{reason="other"}`) + metric(t, w.brokers[1], `motorpool_report_fields_dropped_total{reason="other"}`)
 		retained := metric(t, w.brokers[0], `motorpool_dropped_total{kind="report", reason="retained"}`) + metric(t, w.brokers[1], `motorpool_dropped_total{kind="report", reason="retained"}`)
@@ -205,22 +206,22 @@ func TestValuesThatComeOneByOneMakeOneSnapshot(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(van, v1.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}), false))
 		synctest.Wait()
 		if twin, _ := w.Twin(w.Context(), vanID); twin.Snapshot[telematics.SpeedKmh].Value != 31.5 {
-			t.Errorf("the van was heard in a protocol that is not its own: %v", twin.Snapshot)
+			t.Errorf("a report in another protocol changed the van's snapshot: %v", twin.Snapshot)
 		}
 	})
 }
 
-// hall keeps what a link hears.
-type hall struct {
+// messageRecorder records the messages of a link.
+type messageRecorder struct {
 	mu    sync.Mutex
 	heard map[string][]telematics.Message
 }
 
-func (h *hall) Answer(m telematics.Message)        { h.add("answer", m) }
-func (h *hall) Report(m telematics.Message)        { h.add("report", m) }
-func (h *hall) Presence(m telematics.Message) bool { h.add("presence", m); return true }
+func (h *messageRecorder) Answer(m telematics.Message)        { h.add("answer", m) }
+func (h *messageRecorder) Report(m telematics.Message)        { h.add("report", m) }
+func (h *messageRecorder) Presence(m telematics.Message) bool { h.add("presence", m); return true }
 
-func (h *hall) add(kind string, m telematics.Message) {
+func (h *messageRecorder) add(kind string, m telematics.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.heard == nil {
@@ -229,7 +230,7 @@ func (h *hall) add(kind string, m telematics.Message) {
 	h.heard[kind] = append(h.heard[kind], m)
 }
 
-func (h *hall) of(kind string) []telematics.Message {
+func (h *messageRecorder) of(kind string) []telematics.Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]telematics.Message(nil), h.heard[kind]...)
@@ -250,7 +251,7 @@ pattern write morse/%u/%u/metric/+
 pattern write morse/%u/%u/connected
 `
 
-func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
+func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{
 		ServiceAccess: mosquitto.ServiceACL + morseServiceAccess, ServicePassword: linktest.ServicePassword,
 		UnitsAccess: mosquitto.UnitsACL + morseUnitsAccess, UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
@@ -265,12 +266,12 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 		t.Helper()
 		linktest.Await(t, "publish "+topic, speaker.Publish(topic, 0, true, payload))
 	}
-	publish(root+"connected", "yes") // before the service is there
+	publish(root+"connected", "yes") // before the service subscribes
 	heard := make(chan string, 4)
 	subscribed := speaker.Subscribe(root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { heard <- m.Topic() + " " + string(m.Payload()) })
 	linktest.Await(t, "subscribe", subscribed)
 
-	var to hall
+	var to messageRecorder
 	l := mqttlink.New(mqttlink.Config{
 		Nodes: []string{server.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword, Dialects: spoken,
 		Group: func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
@@ -294,13 +295,13 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 
 	publish(root+"metric/soc", "81")
 	publish(root+"response/7", "done")
-	publish("morse/van-43/van-43/metric/soc", "1") // another's: the access rules swallow it
+	publish("morse/van-43/van-43/metric/soc", "1") // another unit's topic: the access rules drop it
 	linktest.Publish(t, speaker, v1.TelemetryChannel.Topic(unit), false, "{}")
 	brokertest.Eventually(t, 5*time.Second, "two reports, an answer and a presence", func() bool {
 		return len(to.of("report")) == 2 && len(to.of("answer")) == 1 && len(to.of("presence")) == 1
 	})
 	for _, m := range append(to.of("report"), to.of("answer")...) {
-		// Live, though it was retained.
+		// An ordinary message, though the unit retained it: the service was subscribed.
 		own := telematics.Message{Dialect: m.Dialect, Unit: unit, Payload: m.Payload}
 		switch string(m.Payload) {
 		case "81":
@@ -309,11 +310,11 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 			own.Dialect, own.Subject = morse{}, "response/7"
 		}
 		if m.Dialect != own.Dialect || m.Unit != own.Unit || m.Subject != own.Subject || m.Retained {
-			t.Errorf("heard %+v, want %+v", m, own)
+			t.Errorf("the link received %+v, want %+v", m, own)
 		}
 	}
 	if p := to.of("presence")[0]; p.Dialect != (morse{}) || !p.Retained || string(p.Payload) != "yes" {
-		t.Errorf("presence %+v, want the one that was retained", p)
+		t.Errorf("presence %+v, want the retained one", p)
 	}
 	if err := l.Publish(telematics.Transmission{Topic: root + "command/9", Payload: []byte("lock")}); err != nil {
 		t.Fatal(err)
@@ -321,21 +322,21 @@ func TestTwoDialectsShareTheLinkAndEachHearsItsOwn(t *testing.T) {
 	select {
 	case got := <-heard:
 		if got != root+"command/9 lock" {
-			t.Errorf("the unit got %q", got)
+			t.Errorf("the unit got %q, want the lock on its topic", got)
 		}
 	case <-time.After(5 * time.Second):
 		t.Error("the unit got nothing")
 	}
 }
 
-// What differs between protocols is asked of the dialect; naming one here is where an if
-// would begin.
+// Differences between protocols belong to the dialects: code of the broker that names one would
+// branch on it.
 func TestTheBrokerNamesNoDialect(t *testing.T) {
 	var files []string
 	for _, folder := range []string{".", "link"} {
 		in, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(in) == 0 {
-			t.Fatalf("no files: %v", err)
+			t.Fatalf("found no files: %v", err)
 		}
 		files = append(files, in...)
 	}

@@ -14,8 +14,8 @@ import (
 
 var droppedEvents = []string{`motorpool_dropped_total{kind="event", reason="queue_full"}`, `motorpool_dropped_total{kind="event", reason="not_stored"}`}
 
-// publishedOf returns what the events of one vehicle say, in their order: states of commands,
-// connectivity, and names of fields.
+// publishedOf returns a word for each event of one vehicle, in their order: the state of a command,
+// the connectivity, or a field and its value.
 func (w *world) publishedOf(id telematics.VehicleID) []string {
 	var said []string
 	for _, e := range w.Events.All() {
@@ -38,13 +38,13 @@ func (w *world) publishedOf(id telematics.VehicleID) []string {
 
 func (w *world) wantEvents(want ...string) {
 	w.Helper()
-	time.Sleep(100 * time.Millisecond) // virtual: all that was queued is published
+	time.Sleep(100 * time.Millisecond) // virtual time, in which the queue is published
 	if got := w.publishedOf(car); !slices.Equal(got, want) {
 		w.Errorf("published %q, want %q", got, want)
 	}
 }
 
-func TestEvents_EveryStateOfACommandInItsOrder(t *testing.T) {
+func TestEvents_EachStateOfACommandIsPublishedInOrder(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			time.Sleep(100 * time.Millisecond)
@@ -57,13 +57,13 @@ func TestEvents_EveryStateOfACommandInItsOrder(t *testing.T) {
 		w.wantEvents("accepted", "sent", "received", "succeeded")
 		for _, e := range w.Events.All() {
 			if e.Agency != 1 || e.Command.ID != c.ID || e.Command.Action != telematics.Lock || e.At.IsZero() || e.Command.Seq != c.Seq {
-				t.Errorf("published %+v of %+v", e, e.Command)
+				t.Errorf("published %+v with command %+v", e, e.Command)
 			}
 		}
 	})
 }
 
-func TestEvents_OfACommandThatItsUnitNeverGot(t *testing.T) {
+func TestEvents_OfACommandThatWasNotPublished(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)
 		_, err := w.send(telematics.Lock)
@@ -76,7 +76,7 @@ func TestEvents_OfALateAnswerComeFromTheInstanceThatGetsIt(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		time.Sleep(10 * time.Millisecond) // each instance has its own way to the log
+		time.Sleep(10 * time.Millisecond) // the two instances publish independently
 		w.answer(1, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
 		w.wantEvents("accepted", "sent", "unknown", "succeeded")
 	})
@@ -103,7 +103,7 @@ func TestEvents_OfSilenceArePublishedOnceAmongAllInstances(t *testing.T) {
 		w.wantEvents()
 		time.Sleep(6 * time.Second)
 		w.wantEvents("unknown")
-		for i := range w.brokers { // every instance hears presence
+		for i := range w.brokers { // every instance gets presence
 			w.brokers[i].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}), false))
 		}
 		w.wantEvents("unknown", "online")
@@ -112,7 +112,7 @@ func TestEvents_OfSilenceArePublishedOnceAmongAllInstances(t *testing.T) {
 	})
 }
 
-func TestEvents_NoneIsLostWhereTheLogIsUnavailableForAMoment(t *testing.T) {
+func TestEvents_NoneIsLostInAShortOutageOfTheLog(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
 		w.Events.Break(errUnavailable)
@@ -134,17 +134,17 @@ func TestEvents_DroppedEventsCauseAReset(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		w.Events.Break(nil)
 		if dropped := metric(t, w.brokers[0], droppedEvents...); dropped != 3 {
-			t.Errorf("%d events dropped", dropped)
+			t.Errorf("%d events dropped, want 3", dropped)
 		}
 		time.Sleep(2 * time.Second)
-		w.wantEvents("reset") // though nothing else has happened
+		w.wantEvents("reset") // without any further event
 		_, err = w.send(telematics.Unlock)
 		w.wantCode(err, "")
 		w.wantEvents("reset", "accepted", "sent", "succeeded")
 	})
 }
 
-func TestALogThatHangsDelaysNoCommand(t *testing.T) {
+func TestEvents_HangingLogDelaysNoCommand(t *testing.T) {
 	x := &tampering{}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
@@ -153,7 +153,7 @@ func TestALogThatHangsDelaysNoCommand(t *testing.T) {
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if took := time.Since(begin); took > 150*time.Millisecond {
-			t.Errorf("took %v", took)
+			t.Errorf("the command took %v, want at most 150 ms", took)
 		}
 		x.hang.Store(false)
 	})
@@ -175,20 +175,20 @@ func TestReports_OverflowIsCountedAndLogged(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		dropped, published := metric(t, w.brokers[0], droppedEvents...), metric(t, w.brokers[0], "motorpool_events_published_total")
 		if dropped == 0 || dropped+published != reports {
-			t.Errorf("%d dropped and %d published of %d", dropped, published, reports)
+			t.Errorf("%d dropped and %d published, want some dropped and %d in sum", dropped, published, reports)
 		}
 		got := w.publishedOf(car)
 		if !slices.Contains(got, "reset") {
-			t.Error("no event was published")
+			t.Error("no reset was published")
 		}
 		last := fmt.Sprintf("telemetry.mileage_km=%d", reports-1)
 		if end := got[len(got)-1]; end != "reset" && end != last {
-			t.Errorf("after the reset older events were published, up to %s", end)
+			t.Errorf("the last event published is %s, want a reset or the newest report", end)
 		}
 	})
 }
 
-func TestALogThatHangsDelaysTheEndByNoMoreThanItsTime(t *testing.T) {
+func TestEvents_HangingLogDelaysTheStopByAtMostItsTimeLimit(t *testing.T) {
 	x := &tampering{}
 	inWorldOf(t, between(x), func(w *world) {
 		x.hang.Store(true)
@@ -202,7 +202,7 @@ func TestALogThatHangsDelaysTheEndByNoMoreThanItsTime(t *testing.T) {
 		end := time.Now()
 		w.stops[0]()
 		if took := time.Since(end); took > 10*time.Second {
-			t.Errorf("the end took %v", took)
+			t.Errorf("the stop took %v, want at most 10 s", took)
 		}
 	})
 }

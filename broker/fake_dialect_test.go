@@ -14,14 +14,14 @@ import (
 	"motorpool/telematics/dialecttest"
 )
 
-// morse is a dialect of these tests alone, as far from protocol v1 as units are in the
-// field: separate topics with the user's name before the unit's, one retained value a
-// topic, commands as text without signature and expiry, and no memory of what was executed.
+// morse is a dialect of these tests only, as different from protocol v1 as units in the field are:
+// topics that begin with the user's name, one retained value per topic, commands as text without
+// signature and expiry, and a unit that does not remember what it executed.
 //
 //	morse/{unit}/{unit}/metric/{name}    from the unit, retained: "yes", "no", or a number
 //	morse/{unit}/{unit}/connected        from the unit, retained, and its last will: "yes" or "no"
 //	morse/{unit}/{unit}/command/{id}     to the unit: "lock" or "unlock"
-//	morse/{unit}/{unit}/response/{id}    from the unit: "done", or why not
+//	morse/{unit}/{unit}/response/{id}    from the unit: "done", or an error
 type morse struct{}
 
 const morseRoot = "morse/"

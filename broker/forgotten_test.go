@@ -9,42 +9,42 @@ import (
 	"motorpool/telematics"
 )
 
-// rejects is a rejection of a command by its unit.
-func rejects(p publication, reason string) telematics.Answer {
+// rejection is a unit's rejection of a command.
+func rejection(p publication, reason string) telematics.Answer {
 	return telematics.Answer{Command: p.claims.Command, State: telematics.Rejected, Reason: reason, At: time.Now()}
 }
 
-func TestRejection_ForgottenByTheUnitIsUnknown(t *testing.T) {
+func TestRejection_OfAnUnverifiedCommandLeavesTheOutcomeOpen(t *testing.T) {
 	for _, reason := range []string{telematics.BadSignature, telematics.WrongAudience} {
 		for name, by := range map[string]int{"to its owner": 0, "to another instance": 1} {
 			t.Run(reason+" "+name, func(t *testing.T) {
 				inWorld(t, 2, func(w *world) {
-					w.mqtt.car = func(p publication) { w.answer(by, unit, rejects(p, reason)) }
+					w.mqtt.car = func(p publication) { w.answer(by, unit, rejection(p, reason)) }
 					order := w.named(telematics.Lock, "k")
 					order.Budget = telematics.MaxBudget
 					start := time.Now()
 					r, err := w.repeat(0, order)
 					w.wantCode(err, telematics.CommandRejected)
 					if err.Outcome != telematics.MayHave || err.Retryable || err.Reason != reason || time.Since(start) > time.Second {
-						t.Errorf("after %v: %+v", time.Since(start), err)
+						t.Errorf("after %v: %+v; want within 1 s the outcome open, not retryable, reason %q", time.Since(start), err, reason)
 					}
-					again, err := w.repeat(1, order) // it is not carried out anew
+					again, err := w.repeat(1, order) // it is not published again
 					w.wantCode(err, telematics.CommandRejected)
 					if !again.Replayed || again.Command.ID != r.Command.ID || err.Outcome != telematics.MayHave {
-						t.Errorf("the repetition: %+v, %v", again, err)
+						t.Errorf("the repeated order: %+v, %v; want the first command's result", again, err)
 					}
 					time.Sleep(time.Minute)
 					if n := len(w.mqtt.published()); n != 1 {
-						t.Errorf("published %d times, want once: a further copy might be executed", n)
+						t.Errorf("published %d times, want once: another copy might be executed", n)
 					}
-					// Time alone proves nothing.
+					// Time alone does not prove that no copy was executed.
 					if got := w.record(r.Command.ID).State.Outcome(); got != telematics.MayHave {
-						t.Errorf("a minute later the outcome is %s", got)
+						t.Errorf("a minute later the outcome is %s, want it open", got)
 					}
 					w.answer(1, unit, telematics.Answer{Command: r.Command.ID, State: telematics.Succeeded, At: time.Now()})
 					time.Sleep(time.Second)
 					if c := w.record(r.Command.ID); c.State != telematics.Succeeded || !c.Late || c.Overruled || c.Reason != "" {
-						t.Errorf("after the other copy: %+v", c)
+						t.Errorf("after the success of another copy: %+v, want succeeded late", c)
 					}
 				})
 			})
@@ -52,12 +52,13 @@ func TestRejection_ForgottenByTheUnitIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
+func TestRejection_OfAnUnverifiedCommandIsSettledByALaterReport(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.BadSignature)) }
+		w.mqtt.car = func(p publication) { w.answer(0, unit, rejection(p, telematics.BadSignature)) }
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandRejected)
-		// Copies of it that are as bad, and a unit that repeats such answers, which it should not.
+		// Answers of other damaged copies, also in reports, where a correct unit does not repeat
+		// them.
 		for range 3 {
 			forgotten := telematics.Answer{Command: c.ID, State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
 			w.answer(0, unit, forgotten)
@@ -69,24 +70,24 @@ func TestAReportSettlesWhatWasRejectedAndForgotten(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(unit, reportWith(refused), false))
 		time.Sleep(time.Second)
 		if got := w.record(c.ID); got.State != telematics.Rejected || got.Reason != telematics.OutOfOrder || !got.Late {
-			t.Errorf("record %+v", got)
+			t.Errorf("recorded %+v, want a late rejection as out of order", got)
 		}
 		w.wantEntries(telematics.CommandRejected, telematics.CommandRejected)
 		if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != 1 {
-			t.Errorf("%d results of reports looked into, want only the new one", n)
+			t.Errorf("%d results of reports were looked up, want only the new one", n)
 		}
 	})
 }
 
-func TestACopyThatIsRejectedAndForgottenSilencesACommandThatTheRecordCannotTake(t *testing.T) {
+func TestRejection_OfAnUnverifiedCommandStopsRetransmissionWhileTheRecordIsUnavailable(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			w.Break(errUnavailable, "Settle", "Updates")
-			w.answer(0, unit, rejects(p, telematics.BadSignature))
+			w.answer(0, unit, rejection(p, telematics.BadSignature))
 		}
 		c, err := w.send(telematics.Lock)
 		if n := len(w.mqtt.published()); err == nil || err.Outcome != telematics.MayHave || n != 1 {
-			t.Errorf("%+v; published %d times, want once", err, n)
+			t.Errorf("%+v, published %d times; want the outcome open, published once", err, n)
 		}
 		w.Break(nil, "Settle", "Updates")
 		time.Sleep(5 * time.Second)
@@ -94,7 +95,7 @@ func TestACopyThatIsRejectedAndForgottenSilencesACommandThatTheRecordCannotTake(
 	})
 }
 
-func TestAUnitThatExecutesWhatItRejectedAlarmsAndIsBelieved(t *testing.T) {
+func TestRejection_ContradictedBySuccessIsOverruledAndLogged(t *testing.T) {
 	for name, say := range map[string]func(*world, telematics.Answer){
 		"in an answer": func(w *world, a telematics.Answer) { w.answer(0, unit, a) },
 		"in a report": func(w *world, a telematics.Answer) {
@@ -103,7 +104,7 @@ func TestAUnitThatExecutesWhatItRejectedAlarmsAndIsBelieved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
-				w.mqtt.car = func(p publication) { w.answer(0, unit, rejects(p, telematics.StateConflict)) }
+				w.mqtt.car = func(p publication) { w.answer(0, unit, rejection(p, telematics.StateConflict)) }
 				c, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.VehicleStateConflict)
 				for range 2 {
@@ -111,7 +112,7 @@ func TestAUnitThatExecutesWhatItRejectedAlarmsAndIsBelieved(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late || !got.Overruled {
-					t.Errorf("record %+v", got)
+					t.Errorf("recorded %+v, want a late success that overruled the rejection", got)
 				}
 				w.wantEntries(telematics.VehicleStateConflict, "")
 				if n := metric(t, w.brokers[0], "motorpool_answers_overruling_total"); n != 1 {

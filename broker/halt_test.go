@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAHaltKeepsCommandsFromLeaving(t *testing.T) {
+func TestHalt_RefusesCommands(t *testing.T) {
 	for name, test := range map[string]struct {
 		halt   telematics.Halt
 		halted bool
@@ -33,7 +33,7 @@ func TestAHaltKeepsCommandsFromLeaving(t *testing.T) {
 					}
 					w.wantCode(err, telematics.CommandsHalted)
 					if err.Outcome != telematics.NotExecuted || !err.Retryable || err.RetryAfter != time.Minute {
-						t.Errorf("error %+v", err)
+						t.Errorf("error %+v, want not executed, retry after a minute", err)
 					}
 				}
 				if test.halted {
@@ -48,47 +48,47 @@ func TestAHaltKeepsCommandsFromLeaving(t *testing.T) {
 	}
 }
 
-func TestAHaltIsPublishedWhenItIsPutInForceChangedAndLifted(t *testing.T) {
+func TestHalt_IsPublishedWhenItBeginsChangesAndEnds(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
-		var told []string
-		tell := func(halts ...telematics.Halt) {
+		var published []string
+		set := func(halts ...telematics.Halt) {
 			w.Halt(halts...)
 			time.Sleep(time.Second)
-			for _, e := range w.Events.All()[len(told):] {
-				told = append(told, fmt.Sprintf("%s of %d: %t %s", e.Kind, e.Agency, e.Halt.InForce, e.Halt.Why))
+			for _, e := range w.Events.All()[len(published):] {
+				published = append(published, fmt.Sprintf("%s of %d: %t %s", e.Kind, e.Agency, e.Halt.InForce, e.Halt.Why))
 			}
 		}
 		recall := telematics.Halt{Why: "recall", Since: today}
 		theft := telematics.Halt{Agency: 2, Why: "theft", Since: today}
-		tell(recall, theft)
+		set(recall, theft)
 		theft.Why = "strike"
-		tell(recall, theft)
-		tell(theft)
-		tell(theft)
+		set(recall, theft)
+		set(theft)
+		set(theft)
 		var want []string
 		for _, group := range [][]string{{"halt of 0: true recall", "halt of 2: true theft"}, {"halt of 2: true strike"}, {"halt of 0: false recall"}} {
 			want = append(append(want, group...), group...) // by each instance
 		}
-		slices.Sort(told)
+		slices.Sort(published)
 		slices.Sort(want)
-		if !slices.Equal(told, want) {
-			t.Errorf("published %q, want %q", told, want)
+		if !slices.Equal(published, want) {
+			t.Errorf("published %q, want %q", published, want)
 		}
 	})
 }
 
-func TestAHaltStopsRepublishing(t *testing.T) {
+func TestHalt_StopsRetransmission(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout) // it was published: its outcome is unknown
 		if c.Attempts != 1 || len(w.mqtt.published()) != 1 {
-			t.Errorf("%d attempts, %d messages", c.Attempts, len(w.mqtt.published()))
+			t.Errorf("%d attempts, %d messages; want one of each", c.Attempts, len(w.mqtt.published()))
 		}
 	})
 }
 
-func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
+func TestHalt_CommandNotYetPublishedIsNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
@@ -96,24 +96,24 @@ func TestACommandThatAHaltFindsBeforeItLeftIsNotExecuted(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandsHalted)
 		if took := time.Since(start); c.State != telematics.Expired || took > 2*time.Second || !strings.Contains(err.Message, "recall") {
-			t.Errorf("after %v: %+v", took, c)
+			t.Errorf("after %v: %+v; want expired within 2 s, with the halt's reason", took, c)
 		}
 		w.wantEntries(telematics.CommandsHalted)
 		if c := w.record(c.ID); c.State != telematics.Expired || c.Reason != telematics.ByHalt {
-			t.Errorf("record %+v", c)
+			t.Errorf("recorded %+v, want expired by the halt", c)
 		}
 	})
 }
 
-func TestHalts_NothingIsPublishedWhereTheyCannotBeRead(t *testing.T) {
+func TestHalt_NothingIsPublishedWhileHaltsCannotBeRead(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "Halts")
-		c, err := w.send(telematics.Lock) // published once, while the last reading was fresh
+		c, err := w.send(telematics.Lock) // published while the last reading is recent enough
 		w.wantCode(err, telematics.CommandTimeout)
 		published := w.mqtt.published()
 		for _, p := range published {
 			if p.at.Sub(c.Requested) > broker.HaltWithin {
-				t.Errorf("published %v after the halts could be read last", p.at.Sub(c.Requested))
+				t.Errorf("published %v after the last reading of the halts", p.at.Sub(c.Requested))
 			}
 		}
 		_, err = w.send(telematics.Lock)

@@ -9,9 +9,9 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// BenchmarkHearing is what the seam adds to each message: the topic read by the dialect of
-// its subscription, and the message handed on by value.
-func BenchmarkHearing(b *testing.B) {
+// BenchmarkReceive measures what dialects add to each message: the topic is parsed through the
+// interface, and the message passed by value.
+func BenchmarkReceive(b *testing.B) {
 	topics := make([]string, 1000)
 	for i := range topics {
 		topics[i] = v1.TelemetryChannel.Topic(telematics.Unit(fmt.Sprintf("35824005%07d", i)))
@@ -42,8 +42,8 @@ func BenchmarkHearing(b *testing.B) {
 	})
 }
 
-// BenchmarkReading is a report read directly, and by its dialect.
-func BenchmarkReading(b *testing.B) {
+// BenchmarkDecodeReport measures the decoding of a report, directly and through its dialect.
+func BenchmarkDecodeReport(b *testing.B) {
 	now := time.Now()
 	payload := v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{
 		telematics.Latitude: 48.1371, telematics.Longitude: 11.5754, telematics.SpeedKmh: 48.5, telematics.MileageKm: 15230.4,

@@ -22,12 +22,12 @@ import (
 
 const flooding = telematics.Unit("flooding")
 
-// invented is an answer to a command that does not exist.
-func invented() []byte {
+// unknownAnswer is an answer to a command that does not exist.
+func unknownAnswer() []byte {
 	return v1.EncodeAnswer(telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 }
 
-// lookups notes which units' answers are handled, in their order.
+// lookups records the units whose answers are handled, in their order.
 type lookups struct {
 	broker.PendingTable
 	mu    sync.Mutex
@@ -41,9 +41,9 @@ func (l *lookups) Lookup(ctx context.Context, unit telematics.Unit, id telematic
 	return l.PendingTable.Lookup(ctx, unit, id)
 }
 
-// Fairness by count: however much one unit has queued, another one's answer waits for a bounded
-// number of messages.
-func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
+// However many messages of one unit are queued, another unit's answer waits for a bounded number of
+// them.
+func TestFlood_DelaysAnotherUnitsAnswerByABoundedNumberOfMessages(t *testing.T) {
 	const flood, bound = 50_000, 128
 	inWorld(t, 0, func(w *world) {
 		c := w.Config()
@@ -51,9 +51,9 @@ func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
 		c.Pending, c.Publisher, c.Workers, c.Logger = table, w.mqtt, 1, slog.New(slog.DiscardHandler)
 		b := broker.New(c)
 		for range flood {
-			b.Answer(brokertest.Said(flooding, invented(), false))
+			b.Answer(brokertest.Said(flooding, unknownAnswer(), false))
 		}
-		b.Answer(brokertest.Said(unit, invented(), false))
+		b.Answer(brokertest.Said(unit, unknownAnswer(), false))
 		ctx, stop := context.WithCancel(w.Context())
 		var running sync.WaitGroup
 		running.Go(func() {
@@ -72,23 +72,23 @@ func TestAnAnswerWaitsForABoundedNumberOfMessagesOfAFloodingUnit(t *testing.T) {
 			t.Errorf("%d answers of the flooding unit were handled before that of another unit, want at most %d", before, bound)
 		}
 		if limited, dropped := metric(t, b, `motorpool_dropped_total{kind="answer", reason="over_allowance"}`), metric(t, b, `motorpool_dropped_total{kind="answer", reason="queue_full"}`); limited+dropped < flood-bound-1 || limited == 0 {
-			t.Errorf("%d limited and %d dropped, want the rest of %d", limited, dropped, flood)
+			t.Errorf("%d over the allowance and %d dropped, want some of the former, and in sum the rest of %d", limited, dropped, flood)
 		}
 	})
 }
 
-// The flooding unit's own login may be that of a vehicle in use.
-func TestTheAnswerOfAUnitPassesItsOwnFlood(t *testing.T) {
+// The flood may come from the login of a vehicle in use, whose commands must still work.
+func TestFlood_FirstAnswerOfTheFloodingUnitIsHandled(t *testing.T) {
 	for name, heardBy := range map[string]int{"at the instance where the caller waits": 0, "at another instance": 1} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 2, func(w *world) {
 				flood := func(n int) {
 					for range n {
-						w.brokers[heardBy].Answer(brokertest.Said(unit, invented(), false))
+						w.brokers[heardBy].Answer(brokertest.Said(unit, unknownAnswer(), false))
 					}
 				}
 				w.mqtt.car = func(p publication) {
-					for range 10 { // a second of it
+					for range 10 { // for a second
 						flood(300)
 						time.Sleep(100 * time.Millisecond)
 					}
@@ -101,17 +101,17 @@ func TestTheAnswerOfAUnitPassesItsOwnFlood(t *testing.T) {
 				_, err := w.send(telematics.Lock)
 				w.wantCode(err, "")
 				if took := time.Since(start); took != time.Second {
-					t.Errorf("the caller waited %v, want 1 s: the first answer passes", took)
+					t.Errorf("the caller waited %v, want 1 s: the first answer is not limited", took)
 				}
 				if metric(t, w.brokers[heardBy], `motorpool_dropped_total{kind="answer", reason="over_allowance"}`) == 0 {
-					t.Error("nothing was limited: there was no flood")
+					t.Error("no message was over the allowance: the flood was too small for this test")
 				}
 			})
 		})
 	}
 }
 
-func TestAFloodOfAnswersToItsOwnCommandDelaysOnlyTheUnitItself(t *testing.T) {
+func TestFlood_OfAnswersToAnOpenCommandDoesNotKeepItFromBeingSettled(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			for range 5000 {
@@ -122,13 +122,13 @@ func TestAFloodOfAnswersToItsOwnCommandDelaysOnlyTheUnitItself(t *testing.T) {
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="answer", reason="over_allowance"}`); n < 4000 {
-			t.Errorf("%d of 5000 answers were limited", n)
+			t.Errorf("%d of 5000 answers were over the allowance, want at least 4000", n)
 		}
 	})
 }
 
-// [CMD-5] [TEL-3] All that a unit could not send while it was offline comes at one moment.
-func TestNothingOfAUnitThatWasLongOfflineIsLimited(t *testing.T) {
+// [CMD-5] [TEL-3] When a unit reconnects, it sends everything that it stored while it was offline.
+func TestFlood_MessagesStoredWhileAUnitWasOfflineAreNotLimited(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		var late []telematics.CommandID
 		for range 64 {
@@ -146,13 +146,13 @@ func TestNothingOfAUnitThatWasLongOfflineIsLimited(t *testing.T) {
 			w.answer(0, unit, done(id))
 			last = append(last, done(id))
 		}
-		for range 20 { // reports that were kept, each with results
+		for range 20 { // stored reports, each with results
 			w.brokers[0].Report(brokertest.Said(unit, reportWith(last[len(last)-8:]...), false))
 		}
 		synctest.Wait()
 		for _, id := range late {
 			if c := w.record(id); c.State != telematics.Succeeded {
-				t.Errorf("the record says %s", c.State)
+				t.Errorf("the record says %s, want succeeded", c.State)
 			}
 		}
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="over_allowance"}`, 0)
@@ -160,7 +160,7 @@ func TestNothingOfAUnitThatWasLongOfflineIsLimited(t *testing.T) {
 	})
 }
 
-func TestAFloodOfReportsAndPresenceIsKeptToTheUnitsAllowance(t *testing.T) {
+func TestFlood_OfReportsAndPresenceIsLimitedToTheAllowance(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		const flood = 10_000
 		for i := range flood {
@@ -183,8 +183,8 @@ func TestAFloodOfReportsAndPresenceIsKeptToTheUnitsAllowance(t *testing.T) {
 	})
 }
 
-// The MQTT broker sends the presence that it retains once for each subscription.
-func TestRetainedPresenceIsNotLimited(t *testing.T) {
+// The MQTT broker delivers retained presence once for each subscription.
+func TestFlood_RetainedPresenceIsNotLimited(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		for range 500 {
 			w.brokers[0].Presence(brokertest.Said(unit, []byte(`{"status":"online","session":"a"}`), true))
@@ -193,7 +193,7 @@ func TestRetainedPresenceIsNotLimited(t *testing.T) {
 	})
 }
 
-func TestTheLogNamesNoisyUnitsOnceInAWhile(t *testing.T) {
+func TestFlood_IsLoggedOncePerInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var log bytes.Buffer
@@ -208,7 +208,7 @@ func TestTheLogNamesNoisyUnitsOnceInAWhile(t *testing.T) {
 		defer stop()
 		for range 40 { // 20 s
 			for range 1000 {
-				b.Answer(brokertest.Said(flooding, invented(), false))
+				b.Answer(brokertest.Said(flooding, unknownAnswer(), false))
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
@@ -225,10 +225,11 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// BenchmarkAFlood is what one message of a unit costs that is far beyond its allowance.
-func BenchmarkAFlood(b *testing.B) {
+// BenchmarkMessageOverAllowance measures the cost of one message of a unit that is far over its
+// allowance.
+func BenchmarkMessageOverAllowance(b *testing.B) {
 	flooded := broker.New(broker.Config{Logger: slog.New(slog.DiscardHandler)})
-	message := brokertest.Said(flooding, invented(), false)
+	message := brokertest.Said(flooding, unknownAnswer(), false)
 	b.ReportAllocs()
 	for b.Loop() {
 		flooded.Answer(message)

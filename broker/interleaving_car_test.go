@@ -10,53 +10,53 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// motorcar is a vehicle with a unit that keeps the protocol.
+// motorcar is a vehicle whose unit follows the protocol.
 type motorcar struct {
 	*interleaving
 	id   telematics.VehicleID
 	unit telematics.Unit
-	skew time.Duration // of its clock
+	skew time.Duration // of its clock, against the true time
 	dice *dice
 
 	mu    sync.Mutex
 	off   bool
-	life  int // counts restarts: what was running in another one is over
+	life  int // counts restarts: a restart ends the jobs that were running
 	seen  map[telematics.CommandID]*job
-	jobs  []*job // as they came
+	jobs  []*job // in the order of their arrival
 	last  map[telematics.Lane]int64
-	queue map[telematics.Lane][]*job // the first is at work
+	queue map[telematics.Lane][]*job // the first is running
 }
 
-// job is what a unit remembers of a command, and the flight recorder with it.
+// job is a command as its unit remembers it, and what the unit did for it.
 type job struct {
 	telematics.Claims
 	final  *telematics.Answer
-	starts []time.Time // true times at which something moved
-	done   bool        // it moved as it should
+	starts []time.Time // true times at which the execution began
+	done   bool        // it was executed successfully
 }
 
 func (m *motorcar) now() time.Time { return time.Now().Add(m.skew) }
 
-// hear judges a command [CMD-4] [CMD-5].
-func (m *motorcar) hear(c telematics.Claims) {
+// receive handles a command [CMD-4] [CMD-5].
+func (m *motorcar) receive(c telematics.Claims) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.off {
-		m.count("messages to a car that is off")
+		m.count("messages to a car without power")
 		return
 	}
 	j := m.seen[c.Command]
-	if !m.mended.Load() && m.dice.chance(m.temper.damaged) {
+	if !m.mended.Load() && m.dice.chance(m.faultRates.damaged) {
 		m.count("commands damaged")
-		if j == nil { // what is not verified is not remembered [CMD-4]
+		if j == nil { // an unverified command is not remembered [CMD-4]
 			m.note("car %d cannot verify %v", m.id, c.Command)
-			m.tell(telematics.Answer{Command: c.Command, State: telematics.Rejected, Reason: telematics.BadSignature, At: m.now()})
+			m.sendAnswer(telematics.Answer{Command: c.Command, State: telematics.Rejected, Reason: telematics.BadSignature, At: m.now()})
 		}
 		return
 	}
 	if j != nil {
-		m.count("commands heard again")
-		m.say(j)
+		m.count("commands received again")
+		m.answer(j)
 		return
 	}
 	j = &job{Claims: c}
@@ -73,14 +73,14 @@ func (m *motorcar) hear(c telematics.Claims) {
 	default:
 		m.last[c.Lane] = c.Seq
 		m.queue[c.Lane] = append(m.queue[c.Lane], j)
-		m.say(j)
+		m.answer(j)
 		if len(m.queue[c.Lane]) == 1 { // [CMD-8]
 			m.begin(j)
 		}
 	}
 }
 
-// begin moves what the command says, after a second look at the clock. The lock is held.
+// begin executes a command, after a second check of the expiry. m.mu is held.
 func (m *motorcar) begin(j *job) {
 	if !m.now().Before(j.Expires) {
 		m.end(j, telematics.Rejected, telematics.TooLate)
@@ -89,7 +89,7 @@ func (m *motorcar) begin(j *job) {
 	}
 	life := m.life
 	m.calls.Go(func() {
-		time.Sleep(m.dice.within(0, 200*time.Millisecond)) // it stores the command first
+		time.Sleep(m.dice.within(0, 200*time.Millisecond)) // the unit stores the command first
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.life != life {
@@ -127,7 +127,7 @@ func (m *motorcar) finish(j *job, life int, took time.Duration) {
 	m.next(j.Lane)
 }
 
-// next begins what waits in a lane. The lock is held.
+// next begins the next command of a lane. m.mu is held.
 func (m *motorcar) next(lane telematics.Lane) {
 	m.queue[lane] = m.queue[lane][1:]
 	if len(m.queue[lane]) > 0 {
@@ -138,27 +138,29 @@ func (m *motorcar) next(lane telematics.Lane) {
 func (m *motorcar) end(j *job, state telematics.State, reason string) {
 	m.note("car %d ends %v: %s %s", m.id, j.Command, state, reason)
 	j.final = &telematics.Answer{Command: j.Command, State: state, Reason: reason, At: m.now()}
-	m.say(j)
+	m.answer(j)
 }
 
-// say answers what there is to say of a command now.
-func (m *motorcar) say(j *job) {
+// answer sends the current state of a command.
+func (m *motorcar) answer(j *job) {
 	answer := telematics.Answer{Command: j.Command, State: telematics.Received, At: m.now()}
 	if j.final != nil {
 		answer = *j.final
 	} else if m.dice.chance(0.3) { // received is optional [ACK-1]
 		return
 	}
-	m.tell(answer)
+	m.sendAnswer(answer)
 }
 
-func (m *motorcar) tell(answer telematics.Answer) {
+func (m *motorcar) sendAnswer(answer telematics.Answer) {
 	m.count("answers")
 	message := v1.EncodeAnswer(answer)
-	m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Answer(brokertest.Said(m.unit, message, false)) }) })
+	m.transmit(func() {
+		m.deliverTo(m.unit, func(b *broker.Broker) { b.Answer(brokertest.Said(m.unit, message, false)) })
+	})
 }
 
-// contradict lets a car execute what it has rejected, against the protocol.
+// contradict makes the car report a result for commands that it has rejected, against the protocol.
 func (m *motorcar) contradict() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +169,7 @@ func (m *motorcar) contradict() {
 			continue
 		}
 		m.anomaly(j.Command)
-		m.count("rejections taken back")
+		m.count("rejections contradicted")
 		if m.dice.chance(0.5) {
 			j.done = true
 			m.end(j, telematics.Succeeded, "")
@@ -177,18 +179,18 @@ func (m *motorcar) contradict() {
 	}
 }
 
-// restart is a loss of power: what was not finished has failed [CMD-5].
-func (m *motorcar) restart(away time.Duration) {
+// restart simulates a loss of power: unfinished commands have failed [CMD-5].
+func (m *motorcar) restart(off time.Duration) {
 	m.mu.Lock()
 	m.off, m.life = true, m.life+1
 	life := m.life
 	m.note("car %d loses its power", m.id)
 	m.mu.Unlock()
-	time.Sleep(away)
+	time.Sleep(off)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.life != life {
-		return // it lost its power again
+		return // it lost power again
 	}
 	m.off = false
 	clear(m.queue)
@@ -199,7 +201,7 @@ func (m *motorcar) restart(away time.Duration) {
 	}
 }
 
-// report repeats the last results [TEL-3].
+// report is a report with the last results [TEL-3].
 func (m *motorcar) report() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +212,7 @@ func (m *motorcar) report() []byte {
 	return v1.EncodeReport(r)
 }
 
-// remembered returns the last eight finished commands. The lock is held.
+// remembered returns the last eight finished commands. m.mu is held.
 func (m *motorcar) remembered() []*job {
 	var finished []*job
 	for _, j := range m.jobs {
@@ -221,7 +223,7 @@ func (m *motorcar) remembered() []*job {
 	return finished[max(0, len(finished)-8):]
 }
 
-// reports sends a report now and then, until the end.
+// reports sends reports at random intervals until a time.
 func (m *motorcar) reports(until time.Time) {
 	for time.Now().Before(until) {
 		time.Sleep(m.dice.within(2*time.Second, 20*time.Second))
@@ -230,7 +232,9 @@ func (m *motorcar) reports(until time.Time) {
 		m.mu.Unlock()
 		if !off {
 			message := m.report()
-			m.carry(func() { m.heard(m.unit, func(b *broker.Broker) { b.Report(brokertest.Said(m.unit, message, false)) }) })
+			m.transmit(func() {
+				m.deliverTo(m.unit, func(b *broker.Broker) { b.Report(brokertest.Said(m.unit, message, false)) })
+			})
 		}
 	}
 }

@@ -17,9 +17,9 @@ type instance struct {
 	name    string
 	broker  *broker.Broker
 	link    *link
-	open    bool // takes orders; guarded by the interleaving's mutex
+	open    bool // accepts orders; guarded by the interleaving's mutex
 	listens atomic.Bool
-	early   bool // ended before everything was mended
+	early   bool // stopped before the faults ended
 	sends   sync.WaitGroup
 	end     context.CancelFunc
 	running sync.WaitGroup
@@ -55,7 +55,7 @@ func (w *interleaving) launch() {
 	}
 }
 
-// close ends what an instance takes, and reports whether it took any.
+// close stops accepting orders, and reports whether the instance did accept them.
 func (i *instance) close() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -66,7 +66,7 @@ func (i *instance) close() bool {
 	return true
 }
 
-// stop ends an instance as SIGTERM does: in order.
+// stop ends an instance in order, as on SIGTERM.
 func (i *instance) stop() {
 	if !i.close() {
 		return
@@ -89,8 +89,8 @@ func (i *instance) stop() {
 	})
 }
 
-// crash ends an instance as SIGKILL does. Its goroutines run on, cut off from everything,
-// until they have nothing to wait for.
+// crash ends an instance as SIGKILL does. Its goroutines keep running, without connections, until
+// they have nothing to wait for.
 func (i *instance) crash() {
 	if !i.close() {
 		return
@@ -107,7 +107,7 @@ func (i *instance) crash() {
 	})
 }
 
-// gone notes that no instance may be up.
+// gone records the time from which no instance is up.
 func (i *instance) gone() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -123,14 +123,14 @@ func (i *instance) gone() {
 
 func (i *instance) up() bool { return i.open }
 
-// anyInstance returns one of those that a condition holds for, or nil.
+// anyInstance returns a random instance for which a condition holds, or nil.
 func (w *interleaving) anyInstance(is func(*instance) bool) *instance {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pick(is)
 }
 
-// engage returns an instance that takes one more order, and will end after it; nil: none.
+// engage returns a random instance that accepts orders, and delays its end by one order; nil: none.
 func (w *interleaving) engage() *instance {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *interleaving) engage() *instance {
 	return i
 }
 
-// pick draws one of those that a condition holds for. The lock is held.
+// pick draws an instance for which a condition holds, or nil. w.mu is held.
 func (w *interleaving) pick(is func(*instance) bool) *instance {
 	var fit []*instance
 	for _, i := range w.instances {

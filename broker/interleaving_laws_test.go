@@ -11,31 +11,31 @@ import (
 	"motorpool/telematics"
 )
 
-// judge compares what the cars did, what the record and the history say, and what callers
-// got, when nothing can happen any more.
-func (w *interleaving) judge(earlier []telematics.Activity) {
+// check compares, once nothing can happen any more, what the cars did, what the record and the
+// audit log contain, and what callers got.
+func (w *interleaving) check(earlier []telematics.Activity) {
 	moved := w.cars.moved()
-	w.judgeCars(moved)
-	w.tracker.judge()
+	w.checkCars(moved)
+	w.tracker.check()
 	maps.Copy(moved, w.tracker.jobs)
 	for id, e := range w.ledger.entries {
-		w.judgeRecord(id, e, moved[id])
+		w.checkRecord(id, e, moved[id])
 	}
 	for _, t := range w.replies {
-		w.judgeReply(t, moved)
+		w.checkReply(t, moved)
 	}
-	w.judgeHistory(earlier)
-	w.judgePending()
+	w.checkAuditLog(earlier)
+	w.checkPending()
 }
 
 type garage []*motorcar
 
-// moved returns what the cars know of each command.
+// moved returns the jobs of all cars by command.
 func (g garage) moved() map[telematics.CommandID]*job {
 	all := map[telematics.CommandID]*job{}
 	for _, m := range g {
 		for _, j := range m.jobs {
-			if before := all[j.Command]; before != nil { // by a unit without a memory
+			if before := all[j.Command]; before != nil {
 				before.starts = append(before.starts, j.starts...)
 				continue
 			}
@@ -47,7 +47,7 @@ func (g garage) moved() map[telematics.CommandID]*job {
 
 func (j *job) started() bool { return j != nil && len(j.starts) > 0 }
 
-func (w *interleaving) judgeCars(moved map[telematics.CommandID]*job) {
+func (w *interleaving) checkCars(moved map[telematics.CommandID]*job) {
 	byKey := map[string]telematics.CommandID{}
 	for id, j := range moved {
 		if len(j.starts) > 1 {
@@ -60,7 +60,7 @@ func (w *interleaving) judgeCars(moved map[telematics.CommandID]*job) {
 		}
 		e, written := w.ledger.find(id)
 		if !written {
-			w.violated("written before sent", "a car heard %v, of which the record knows nothing", id)
+			w.violated("written before sent", "a car received %v, which is not in the record", id)
 			continue
 		}
 		if e.Key == nil || !j.started() || w.anomalies[id] {
@@ -81,23 +81,23 @@ func (w *interleaving) judgeCars(moved map[telematics.CommandID]*job) {
 				last[j.Lane] = j.Seq
 			}
 		}
-		for _, j := range m.remembered() { // which the last report repeated
+		for _, j := range m.remembered() { // the last report has these
 			if e, ok := w.ledger.find(j.Command); ok && e.State != j.final.State {
-				w.violated("a report settles what was lost", "car %d says that %v is %s, the record says %s", m.id, j.Command, j.final.State, e.State)
+				w.violated("a report settles lost answers", "car %d says that %v is %s, the record says %s", m.id, j.Command, j.final.State, e.State)
 			}
 		}
 	}
 }
 
-func (w *interleaving) judgeRecord(id telematics.CommandID, e *entry, j *job) {
+func (w *interleaving) checkRecord(id telematics.CommandID, e *entry, j *job) {
 	w.tallied("ended as " + string(e.State))
 	switch {
 	case e.State.IsOpen():
-		w.violated("never forgotten", "%v is still %s", id, e.State)
+		w.violated("each command is settled", "%v is still %s", id, e.State)
 		return
 	case e.State == telematics.Succeeded && (j == nil || !j.done),
 		e.State == telematics.Failed && (j == nil || j.final == nil || j.final.State != telematics.Failed):
-		w.violated("the record is true", "%v is %s, which its car did not say", id, e.State)
+		w.violated("the record is true", "%v is %s, which its car did not report", id, e.State)
 	case e.State.Outcome() == telematics.NotExecuted && j.started() && !w.anomalies[id]:
 		w.violated("the record is true", "%v is %s, but it began", id, e.State)
 	}
@@ -115,8 +115,9 @@ func (w *interleaving) judgeRecord(id telematics.CommandID, e *entry, j *job) {
 	}
 }
 
-func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) {
-	limit := max(t.order.Budget, 12*time.Second) + 7*time.Second // each call of a store has 3 s
+func (w *interleaving) checkReply(t reply, moved map[telematics.CommandID]*job) {
+	// Each call of a store may take 3 s.
+	limit := max(t.order.Budget, 12*time.Second) + 7*time.Second
 	if !during(w.troubles, t) && !during(w.others, t) {
 		limit = t.order.Budget + 5*time.Second
 	}
@@ -124,7 +125,7 @@ func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) 
 		w.violated("callers are answered", "%v was answered after %v, its budget is %v", t.order.RequestID, t.took, t.order.Budget)
 	}
 	if t.started && t.err == nil {
-		return // the reply says nothing of the vehicle
+		return // the reply does not contain a result
 	}
 	outcome := telematics.Executed
 	if t.err != nil {
@@ -135,7 +136,7 @@ func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) 
 	if c != telematics.NoCommand {
 		w.compare(t, outcome, c, moved[c])
 	}
-	if outcome == telematics.NotExecuted { // nor may anything else that this request made
+	if outcome == telematics.NotExecuted { // this holds for each command of the request
 		for id, e := range w.ledger.entries {
 			if e.RequestID == t.order.RequestID {
 				w.compare(t, outcome, id, moved[id])
@@ -144,24 +145,24 @@ func (w *interleaving) judgeReply(t reply, moved map[telematics.CommandID]*job) 
 	}
 }
 
-// compare holds the reply to a caller against the record and the car.
+// compare compares the reply to a caller with the record and the car.
 func (w *interleaving) compare(t reply, outcome telematics.Outcome, id telematics.CommandID, j *job) {
 	if w.anomalies[id] {
 		return
 	}
 	e, _ := w.ledger.find(id)
 	if outcome == telematics.Executed && (j == nil || !j.done) || outcome == telematics.NotExecuted && j.started() {
-		w.violated("replies are true", "%v got that %v is %q, its car: %+v", t.order.RequestID, id, outcome, j)
+		w.violated("replies are true", "the reply to %v says that %v is %q, its car: %+v", t.order.RequestID, id, outcome, j)
 	}
 	record := e.State.Outcome()
-	// Another instance that was first knew less.
+	// An instance that replied first may have known less than the one that settled later.
 	weaker := outcome == telematics.NotExecuted && record == telematics.MayHave && len(w.instances) > 1
 	if outcome != telematics.MayHave && outcome != telematics.Undecided && record != outcome && !weaker {
-		w.violated("replies stay true", "%v got that %v is %q, the record says %s", t.order.RequestID, id, outcome, e.State)
+		w.violated("replies stay true", "the reply to %v says that %v is %q, the record says %s", t.order.RequestID, id, outcome, e.State)
 	}
 }
 
-// during reports whether one of the intervals touches a call.
+// during reports whether a call overlaps one of the intervals.
 func during(intervals []interval, t reply) bool {
 	for _, i := range intervals {
 		if i.from.Before(t.at.Add(t.took)) && i.to.After(t.at) {
@@ -171,11 +172,11 @@ func during(intervals []interval, t reply) bool {
 	return false
 }
 
-func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
+func (w *interleaving) checkAuditLog(earlier []telematics.Activity) {
 	lines := w.memory.Entries()
 	for i, line := range earlier {
 		if i >= len(lines) || !reflect.DeepEqual(lines[i], line) {
-			w.violated("the history is append-only", "line %d is not what it was", i+1)
+			w.violated("the audit log is append-only", "entry %d has changed", i+1)
 			break
 		}
 	}
@@ -190,7 +191,7 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 	}
 	for id, e := range w.ledger.entries {
 		if settlements[id] != e.settlements || e.settlements > 2 && !w.anomalies[id] {
-			w.violated("a line for each settlement", "%v was settled %d times, the history has %d lines", id, e.settlements, settlements[id])
+			w.violated("an entry for each settlement", "%v was settled %d times, the audit log has %d entries", id, e.settlements, settlements[id])
 		}
 	}
 	for _, t := range w.replies {
@@ -199,7 +200,8 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 			want = 1 // refused, or answered from an earlier request
 		}
 		got := rest[t.order.RequestID]
-		faulty := w.excused[t.order.RequestID] // then there may be more, or it is owed still
+		// Then there may be more, or one may still be in the outbox.
+		faulty := w.excused[t.order.RequestID]
 		if t.by.link.dead.Load() || faulty && (t.by.early || got > want) {
 			continue
 		}
@@ -209,10 +211,10 @@ func (w *interleaving) judgeHistory(earlier []telematics.Activity) {
 	}
 }
 
-func (w *interleaving) judgePending() {
+func (w *interleaving) checkPending() {
 	for _, p := range w.memory.Pending.InFlight() {
 		if w.excused[p.Command] || w.instanceOf(p.Instance).link.dead.Load() {
-			continue // expires
+			continue // the entry expires
 		}
 		w.violated("nothing is left pending", "%v, at %s", p.Command, p.Instance)
 	}

@@ -13,37 +13,37 @@ import (
 
 var errDead = errors.New("this process is dead")
 
-// link is the way from one instance to the stores. It fails as networks and servers do:
-// before the work, after it, in the middle of it, or from then on.
+// link connects one instance to the stores. Calls fail as networks and servers do: before the work,
+// after it, during it, or permanently.
 type link struct {
 	*interleaving
 	dice *dice
 	dead atomic.Bool
 	of   *instance
-	own  server // this instance's way to Postgres alone
+	own  server // faults of Postgres for this instance only
 }
 
-// callFault is what goes wrong with a call of a store.
+// callFault is a fault of a store call.
 type callFault int
 
 const (
 	done       callFault = iota
-	refused              // immediately, and nothing was done
-	lost                 // the work was done, and the answer got lost
-	hung                 // nothing was done, and there is no answer
-	belated              // the work is done when the caller has given up
-	slowAnswer           // the work was done, and the answer takes long
+	refused              // an immediate error, nothing was done
+	lost                 // the work was done, the answer was lost
+	hung                 // nothing was done, no answer
+	belated              // the work is done after the caller has given up
+	slowAnswer           // the work was done, the answer is late
 )
 
 var callFaults = map[callFault]string{refused: "refused", lost: "answer lost", hung: "hung", belated: "belated", slowAnswer: "slow answer"}
 
-// maybe is what a call found, or changed, if it did.
+// maybe is the result of a call, and whether there is one.
 type maybe[T any] struct {
 	value T
 	ok    bool
 }
 
-// call makes one call of a server.
+// call makes one call to a server.
 func call[T any](ctx context.Context, l *link, s *server, method string, id telematics.CommandID, work func(context.Context) (T, error)) (T, error) {
 	var none T
 	if l.dead.Load() {
@@ -54,7 +54,7 @@ func call[T any](ctx context.Context, l *link, s *server, method string, id tele
 		l.trouble(s, method, id, how, l.of)
 	}
 	if err := l.wait(ctx, how); err != nil {
-		if l.dice.chance(0.5) { // the statement was on its way when its process died, or gave up
+		if l.dice.chance(0.5) { // the statement was sent before the process died or gave up
 			l.excuse(id)
 			_, _ = work(context.WithoutCancel(ctx))
 		}
@@ -92,22 +92,22 @@ func call[T any](ctx context.Context, l *link, s *server, method string, id tele
 }
 
 func (l *link) faultOf(s *server) callFault {
-	if how := s.away(); how != done {
+	if how := s.fault(); how != done {
 		return how
 	}
-	if s == &l.postgres && l.own.away() != done {
-		return l.own.away()
+	if s == &l.postgres && l.own.fault() != done {
+		return l.own.fault()
 	}
-	if !l.mended.Load() && l.dice.chance(l.temper.stores) {
+	if !l.mended.Load() && l.dice.chance(l.faultRates.stores) {
 		return oneOf(l.dice, refused, lost, hung, belated, slowAnswer)
 	}
 	return done
 }
 
-// wait takes the time of a call on the network.
+// wait waits for the duration of a network call.
 func (l *link) wait(ctx context.Context, how callFault) error {
 	took := l.dice.within(10*time.Microsecond, 3*time.Millisecond)
-	if how == done && l.dice.chance(l.temper.slow) {
+	if how == done && l.dice.chance(l.faultRates.slow) {
 		took = l.dice.within(0, 500*time.Millisecond)
 	}
 	select {
@@ -137,8 +137,7 @@ func (l *link) Resolve(ctx context.Context, id telematics.VehicleID) (*telematic
 	})
 }
 
-// Claim claims as the store does, so that everything may go wrong on the way to each of its
-// statements.
+// Claim claims in the same steps as the store, so that each of its statements may fail.
 func (l *link) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := l.claim(ctx, *c)
 	if err != nil {
@@ -230,7 +229,7 @@ func (l *link) Halts(ctx context.Context) (telematics.Halts, error) {
 	return call(ctx, l, &l.postgres, "Halts", telematics.NoCommand, l.memory.Halts)
 }
 
-// Time costs no throw of the dice.
+// Time draws no random number.
 func (l *link) Time(ctx context.Context) (time.Time, error) {
 	if l.dead.Load() {
 		return time.Time{}, errUnavailable
@@ -262,7 +261,8 @@ func (l *link) Report(o delivery.Observation) func(context.Context) (delivery.Se
 
 func (l *link) Register(p delivery.Pending) func(context.Context) error {
 	return brokertest.Begin(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second) // as the store has
+		// The limit of the store.
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		_, err := call(ctx, l, &l.redis, "Register", p.Command, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, l.memory.Pending.Register(p)(ctx)
@@ -298,7 +298,7 @@ func (l *link) Release(ctx context.Context, entries ...delivery.Pending) error {
 }
 
 func (l *link) Wake(ctx context.Context, instance string, id telematics.CommandID) error {
-	if l.dice.chance(l.temper.deaf) {
+	if l.dice.chance(l.faultRates.deaf) {
 		l.count("wake-ups lost")
 		return nil
 	}
@@ -312,7 +312,7 @@ func (l *link) Listen(ctx context.Context, instance string, wake func(telematics
 	return l.memory.Pending.Listen(ctx, instance, wake)
 }
 
-// Aged and Publish touch no command: nothing is explored there.
+// Aged and Publish concern no command: they have no faults.
 func (l *link) Aged(context.Context) ([]telematics.Change, error) { return nil, nil }
 
 func (l *link) Publish(context.Context, []telematics.Event) ([]telematics.Event, error) {

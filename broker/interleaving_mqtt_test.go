@@ -11,7 +11,7 @@ import (
 
 var errRefused = errors.New("the MQTT client did not take it")
 
-// radio is one instance's way to the air.
+// radio connects one instance to the MQTT broker.
 type radio struct {
 	*interleaving
 	from *instance
@@ -22,13 +22,13 @@ func (r *radio) Ready(telematics.Unit) error {
 	if r.from.link.dead.Load() {
 		return errDead
 	}
-	if r.mqtt.away() != done {
+	if r.mqtt.fault() != done {
 		return errRefused
 	}
 	return nil
 }
 
-// Publish takes its time, as a socket does, and hands over or does not.
+// Publish takes time, as a socket does, and either hands the message over or fails.
 func (r *radio) Publish(t telematics.Transmission) error {
 	if r.from.link.dead.Load() {
 		return errDead
@@ -38,21 +38,22 @@ func (r *radio) Publish(t telematics.Transmission) error {
 		return err
 	}
 	r.mayBePublished(claims)
-	// A tracker would execute each copy, so it has only clients that do what they say.
+	// A tracker would execute each copy, so its messages are not sent by a client that reports a
+	// failure.
 	if claims.Unit != r.tracker.unit && r.leaks(claims.Command) {
 		r.count("anomalies")
 		r.deliver(claims)
 		return errRefused
 	}
-	if !r.mended.Load() && r.dice.chance(r.temper.slow) {
+	if !r.mended.Load() && r.dice.chance(r.faultRates.slow) {
 		time.Sleep(r.dice.within(0, 400*time.Millisecond))
 	}
-	if r.mqtt.away() != done || !r.mended.Load() && r.dice.chance(r.temper.refused) {
+	if r.mqtt.fault() != done || !r.mended.Load() && r.dice.chance(r.faultRates.refused) {
 		r.count("publications refused")
 		return errRefused
 	}
 	if r.from.link.dead.Load() && r.dice.chance(0.5) {
-		return errDead // it died before the message left
+		return errDead // the process died before the message was sent
 	}
 	r.count("publications")
 	r.note("%s publishes %v", r.from.name, claims.Command)
@@ -75,7 +76,7 @@ func (r *radio) claimsOf(t telematics.Transmission) (telematics.Claims, error) {
 	return claims, nil
 }
 
-// mayBePublished checks the laws of what is handed to the MQTT client.
+// mayBePublished checks the laws for a message that is passed to the MQTT client.
 func (r *radio) mayBePublished(claims telematics.Claims) {
 	now := time.Now()
 	if left := claims.Expires.Sub(now); left <= 500*time.Millisecond {
@@ -91,49 +92,49 @@ func (r *radio) mayBePublished(claims telematics.Claims) {
 	}
 }
 
-// leaks reports whether the MQTT client fails and sends a command all the same.
+// leaks reports whether the MQTT client reports a failure and still sends a command.
 func (w *interleaving) leaks(id telematics.CommandID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	leaks, drawn := w.anomalies[id]
 	if !drawn {
-		leaks = !w.mended.Load() && w.dice.chance(w.temper.leaks)
+		leaks = !w.mended.Load() && w.dice.chance(w.faultRates.leaks)
 		w.anomalies[id] = leaks
 	}
 	return leaks
 }
 
-// anomaly notes that a car breaks the protocol for a command: replies to it need not be true.
+// anomaly records that a car breaks the protocol for a command: replies for it need not be true.
 func (w *interleaving) anomaly(id telematics.CommandID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.anomalies[id] = true
 }
 
-// deliver carries a command to its vehicle: not at all, late, or more than once.
+// deliver sends a command to its vehicle: not at all, late, or more than once.
 func (w *interleaving) deliver(claims telematics.Claims) {
 	if claims.Unit == w.tracker.unit {
-		w.tracker.carry(claims)
+		w.tracker.transmitOnce(claims)
 		return
 	}
 	car := w.carOf(claims.Unit)
-	w.carry(func() { car.hear(claims) })
+	w.transmit(func() { car.receive(claims) })
 }
 
-// carry does for one message what the air does: here is one that arrives.
-func (w *interleaving) carry(arrive func()) {
+// transmit loses, delays or repeats one message. arrive is called for each copy that arrives.
+func (w *interleaving) transmit(arrive func()) {
 	copies := 1
-	if w.dice.chance(w.temper.repeated) {
+	if w.dice.chance(w.faultRates.repeated) {
 		copies = 2
 		w.count("messages repeated")
 	}
 	for range copies {
-		if !w.mended.Load() && w.dice.chance(w.temper.lost) {
+		if !w.mended.Load() && w.dice.chance(w.faultRates.lost) {
 			w.count("messages lost")
 			continue
 		}
 		took := w.dice.within(20*time.Millisecond, 800*time.Millisecond)
-		if !w.mended.Load() && w.dice.chance(w.temper.held) {
+		if !w.mended.Load() && w.dice.chance(w.faultRates.held) {
 			took = w.dice.within(0, 20*time.Second)
 			w.count("messages held up")
 		}
@@ -144,8 +145,8 @@ func (w *interleaving) carry(arrive func()) {
 	}
 }
 
-// heard gives a message of a unit to any one instance that listens.
-func (w *interleaving) heard(unit telematics.Unit, give func(*broker.Broker)) {
+// deliverTo gives a message of a unit to a random instance that listens.
+func (w *interleaving) deliverTo(unit telematics.Unit, give func(*broker.Broker)) {
 	if i := w.anyInstance(func(i *instance) bool { return i.listens.Load() && !i.link.dead.Load() }); i != nil {
 		give(i.broker)
 		return

@@ -15,7 +15,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// reply is what one caller got.
+// reply is the reply to one caller.
 type reply struct {
 	by      *instance
 	order   delivery.Order
@@ -31,18 +31,18 @@ var plannedActions = []telematics.Action{
 	telematics.ReportState, telematics.OpenTopCase,
 }
 
-// plan draws what callers want, and what goes wrong, over a time.
+// plan draws the orders and the faults of a time span.
 func (w *interleaving) plan(span time.Duration) {
 	for range 8 + w.dice.below(20) {
 		at, order := w.dice.within(0, span), w.draw()
 		twins := 1
 		if w.dice.chance(0.2) {
-			twins += w.dice.below(3) // impatient callers, at the same moment
+			twins += w.dice.below(3) // further callers with the same order, at the same time
 		}
 		for range twins {
 			order := order
 			if order.Idempotency != nil && w.dice.chance(0.2) {
-				// Another request, under the same key by mistake.
+				// Another request with the same key, by mistake.
 				order = w.under(order.Idempotency.Key, order, oneOf(w.dice, w.cars...).id, oneOf(w.dice, plannedActions...))
 			}
 			order.RequestID = uuid.New()
@@ -55,10 +55,10 @@ func (w *interleaving) plan(span time.Duration) {
 		}
 	}
 	for range w.dice.below(8) {
-		at, strike := w.dice.within(0, span), w.disturbance()
+		at, disturb := w.dice.within(0, span), w.disturbance()
 		w.callers.Go(func() {
 			time.Sleep(at)
-			strike()
+			disturb()
 		})
 	}
 }
@@ -69,7 +69,8 @@ func (w *interleaving) draw() delivery.Order {
 		Budget: oneOf(w.dice, time.Second, 2*time.Second, 5*time.Second, 10*time.Second, 30*time.Second, w.dice.within(time.Second, 30*time.Second)),
 	}
 	if w.dice.chance(0.6) {
-		n := w.dice.below(6) // a key stands for one action at one vehicle, but for a few mistakes
+		// A key belongs to one action of one vehicle, apart from a few mistakes.
+		n := w.dice.below(6)
 		if w.dice.chance(0.9) {
 			order.Vehicle, order.Action = w.cars[n%len(w.cars)].id, plannedActions[n]
 		}
@@ -78,7 +79,7 @@ func (w *interleaving) draw() delivery.Order {
 	return order
 }
 
-// under returns an order under a key, for an action on a vehicle.
+// under returns an order with a key, for an action of a vehicle.
 func (w *interleaving) under(key string, order delivery.Order, vehicle telematics.VehicleID, action telematics.Action) delivery.Order {
 	order.Vehicle, order.Action = vehicle, action
 	order.Idempotency = &telematics.IdempotencyKey{
@@ -87,7 +88,7 @@ func (w *interleaving) under(key string, order delivery.Order, vehicle telematic
 	return order
 }
 
-// ask is a caller, who repeats under the same key where that is said to make sense.
+// ask is a caller, who repeats an order with a key where the error says that it is retryable.
 func (w *interleaving) ask(order delivery.Order, started bool, span time.Duration) {
 	for range 3 {
 		err := w.askOnce(order, started)
@@ -99,7 +100,7 @@ func (w *interleaving) ask(order delivery.Order, started bool, span time.Duratio
 	}
 }
 
-// errNoInstance is what a caller has who finds no instance, or whose instance dies.
+// errNoInstance is the error of a caller that finds no instance, or whose instance dies.
 var errNoInstance = &telematics.Error{Code: telematics.Internal, Retryable: true}
 
 func (w *interleaving) askOnce(order delivery.Order, started bool) *telematics.Error {
@@ -122,26 +123,26 @@ func (w *interleaving) askOnce(order delivery.Order, started bool) *telematics.E
 		w.count("callers whose instance died")
 		return errNoInstance
 	}
-	w.note("%s tells %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, commandOf(receipt).ID, commandOf(receipt).State, err)
+	w.note("%s replies to %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, commandOf(receipt).ID, commandOf(receipt).State, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replies = append(w.replies, reply{i, order, started, at, time.Since(at), receipt, refusal})
 	return refusal
 }
 
-// disturbance draws one thing that goes wrong.
+// disturbance draws one fault.
 func (w *interleaving) disturbance() func() {
 	lasts := w.dice.within(time.Second, 15*time.Second)
 	how := oneOf(w.dice, refused, hung)
-	away := func(s *server, name string) func() {
+	unavailable := func(s *server, name string) func() {
 		return func() {
 			if w.mended.Load() {
 				return
 			}
 			w.note("%s is unavailable for %v: %s", name, lasts, callFaults[how])
-			w.count(name + " away")
+			w.count(name + " unavailable")
 			w.mark(s, time.Now().Add(lasts))
-			s.leave(lasts, how)
+			s.setFault(lasts, how)
 		}
 	}
 	end := func(crash bool) func() {
@@ -173,7 +174,7 @@ func (w *interleaving) disturbance() func() {
 	soon := w.dice.within(0, 2*time.Second)
 	m := w.cars[w.dice.below(len(w.cars))]
 	return oneOf(w.dice,
-		away(&w.postgres, "Postgres"), away(&w.redis, "Redis"), away(&w.mqtt, "MQTT"),
+		unavailable(&w.postgres, "Postgres"), unavailable(&w.redis, "Redis"), unavailable(&w.mqtt, "MQTT"),
 		func() { w.note("Redis is emptied"); w.count("Redis emptied"); w.memory.Pending.Flush() },
 		end(true), end(true), end(false),
 		func() { w.count("cars restarted"); m.restart(lasts / 4) },
@@ -183,19 +184,19 @@ func (w *interleaving) disturbance() func() {
 				w.note("%s is cut off from Postgres: %s", i.name, callFaults[cut])
 				w.count("one instance without Postgres")
 				w.mark(&w.postgres, time.Now().Add(lasts+soon))
-				i.link.own.leave(lasts+soon, cut)
+				i.link.own.setFault(lasts+soon, cut)
 				time.Sleep(soon)
 				halt()
 			}
 		},
-		func() { w.lie(m) },
+		func() { w.answerForOthers(m) },
 		m.contradict,
 		func() { w.ledger.sell(m.id) },
 	)
 }
 
-// lie lets a car speak of the others' commands [ACK-4].
-func (w *interleaving) lie(m *motorcar) {
+// answerForOthers makes a car answer the other cars' commands [ACK-4].
+func (w *interleaving) answerForOthers(m *motorcar) {
 	for _, other := range w.cars {
 		other.mu.Lock()
 		jobs := append([]*job(nil), other.jobs...)
@@ -204,10 +205,10 @@ func (w *interleaving) lie(m *motorcar) {
 			if other == m {
 				continue
 			}
-			w.count("lies")
+			w.count("answers for other cars")
 			answer := telematics.Answer{Command: j.Command, State: oneOf(w.dice, telematics.Succeeded, telematics.Rejected), At: time.Now()}
 			report := v1.EncodeReport(telematics.Report{At: time.Now(), Answers: []telematics.Answer{answer}})
-			w.heard(m.unit, func(b *broker.Broker) {
+			w.deliverTo(m.unit, func(b *broker.Broker) {
 				b.Answer(brokertest.Said(m.unit, v1.EncodeAnswer(answer), false))
 				b.Report(brokertest.Said(m.unit, report, false))
 			})

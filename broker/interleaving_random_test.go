@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dice are what one part of an interleaving is drawn from. Each part has its own, so that
-// what happens in one draws nothing from another.
+// dice is the random source of one part of an interleaving. Each part has its own, so that the
+// events of one part do not change the draws of another.
 type dice struct {
 	mu sync.Mutex
 	r  *rand.Rand
@@ -21,8 +21,8 @@ func (d *dice) chance(p float64) bool {
 	return d.r.Float64() < p
 }
 
-// within returns a time from least to most, to the microsecond, so that few things happen
-// at one instant.
+// within returns a random duration from least to most, in microseconds, so that few events
+// coincide.
 func (d *dice) within(least, most time.Duration) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,21 +38,21 @@ func (d *dice) below(n int) int {
 // oneOf returns one of the choices.
 func oneOf[T any](d *dice, choices ...T) T { return choices[d.below(len(choices))] }
 
-// temper is how unkind an interleaving is: the chances of what may go wrong at any moment.
-type temper struct {
-	stores   float64 // a call of a store fails, in one of its ways
-	slow     float64 // a call of a store takes long
-	lost     float64 // a message on the air, either way
-	repeated float64 // a message on the air, either way
-	held     float64 // a message on the air comes long after
-	refused  float64 // a message by the MQTT client
-	deaf     float64 // a wake-up is lost, unnoticed
-	damaged  float64 // a command on the air, so that its car cannot verify it
-	leaks    float64 // a command is refused by an MQTT client that sent it all the same: a anomaly
+// faultRates are the probabilities of faults, drawn for each interleaving.
+type faultRates struct {
+	stores   float64 // a call of a store fails
+	slow     float64 // a call of a store is slow
+	lost     float64 // a message is lost, in either direction
+	repeated float64 // a message is repeated, in either direction
+	held     float64 // a message arrives much later
+	refused  float64 // a message is refused by the MQTT client
+	deaf     float64 // a wake-up is lost without an error
+	damaged  float64 // a command is damaged, so that its car cannot verify it
+	leaks    float64 // a command is refused by the MQTT client and still sent, which is an anomaly
 }
 
-func newTemper(d *dice) temper {
-	return temper{
+func newFaultRates(d *dice) faultRates {
+	return faultRates{
 		stores:   oneOf(d, 0, 0, 0.01, 0.05),
 		slow:     oneOf(d, 0, 0.02, 0.1),
 		lost:     oneOf(d, 0, 0.1, 0.3, 0.6),

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// ledger is the record of commands, with an account of all that it did.
+// ledger is the record of commands, and a log of its changes.
 type ledger struct {
 	*interleaving
 	memory *brokertest.Memory
@@ -20,7 +20,7 @@ type ledger struct {
 	entries map[telematics.CommandID]*entry
 	open    map[lane]telematics.CommandID
 	seqs    map[lane]int64
-	sold    map[telematics.VehicleID]telematics.AgencyID // to whom; absent: never was
+	sold    map[telematics.VehicleID]telematics.AgencyID // the new agency; absent: not sold
 }
 
 type lane struct {
@@ -28,12 +28,12 @@ type lane struct {
 	lane    telematics.Lane
 }
 
-// entry is what became of one command.
+// entry is the history of one command.
 type entry struct {
-	telematics.Command // as it is now
+	telematics.Command // its present state
 	claimed            time.Time
-	closed             time.Time // first not open; zero: still is
-	settlements        int       // that left a line
+	closed             time.Time // when it was first not open; zero: it is open
+	settlements        int       // with an entry in the audit log
 }
 
 func newLedger(w *interleaving, m *brokertest.Memory) *ledger {
@@ -53,7 +53,7 @@ func (l *ledger) find(id telematics.CommandID) (entry, bool) {
 	return entry{}, false
 }
 
-// openOf returns what an instance has taken and not settled.
+// openOf returns the open commands of an instance.
 func (l *ledger) openOf(instance string) []telematics.CommandID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *ledger) openOf(instance string) []telematics.CommandID {
 	return open
 }
 
-// errStale means that the record of a vehicle has changed since an order was accepted by it.
+// errStale means that the record of a vehicle has changed since an order was accepted with it.
 var errStale = errors.New("the vehicle's record has changed")
 
 func (l *ledger) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
@@ -86,9 +86,9 @@ func (l *ledger) claim(ctx context.Context, c telematics.Command) (delivery.Clai
 	default:
 		l.count("claims")
 		if c.Version != 0 {
-			l.count("claims by what was remembered")
+			l.count("claims with a cached record")
 			if agency, sold := l.sold[c.Vehicle]; sold && agency != c.Agency {
-				l.violated("what is remembered counts while it is true", "%v was claimed for agency %d, vehicle %d is of %d", c.ID, c.Agency, c.Vehicle, agency)
+				l.violated("a stale record is not used", "%v was claimed for agency %d, vehicle %d is of %d", c.ID, c.Agency, c.Vehicle, agency)
 			}
 		}
 		l.note("claimed %v (%s of vehicle %d, seq %d, until %s)", c.ID, c.Action, c.Vehicle, claim.Seq, l.clock(c.Deadline))
@@ -105,12 +105,12 @@ func (l *ledger) claim(ctx context.Context, c telematics.Command) (delivery.Clai
 	return claim, err
 }
 
-// sell lets a vehicle be another agency's.
+// sell transfers a vehicle to the other agency.
 func (l *ledger) sell(id telematics.VehicleID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.memory.Change(id, func(twin *telematics.Twin) {
-		twin.AgencyID = 3 - twin.AgencyID // there are two
+		twin.AgencyID = 3 - twin.AgencyID // the agencies are 1 and 2
 		l.sold[id] = twin.AgencyID
 	})
 	l.count("vehicles sold")
@@ -141,7 +141,7 @@ func (l *ledger) settle(ctx context.Context, s delivery.Settlement) (*telematics
 	return c, ok, err
 }
 
-// followed notes which step of its life a command took.
+// followed records a change of a command's state.
 func (l *ledger) followed(id telematics.CommandID) {
 	e := l.entries[id]
 	now, err := l.memory.Commands.Command(context.Background(), id)

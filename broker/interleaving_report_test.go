@@ -9,33 +9,34 @@ import (
 	"motorpool/telematics"
 )
 
-// story is the trace of a world, in its own time.
+// story is the trace of an interleaving, with times from its start.
 func (w *interleaving) story() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the story of seed %d: %+v\n", w.seed, w.temper)
+	fmt.Fprintf(&b, "trace of seed %d: %+v\n", w.seed, w.faultRates)
 	for _, e := range w.trace {
 		fmt.Fprintf(&b, "%12s  %s\n", w.clock(e.at), fmt.Sprintf(e.format, e.args...))
 	}
 	return ids.ReplaceAllStringFunc(b.String(), func(id string) string { return id[len(id)-6:] })
 }
 
-// ids are too long to read: their ends tell them apart.
+// ids are command IDs, of which the story shows the last six digits.
 var ids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func (w *interleaving) trouble(s *server, method string, id telematics.CommandID, how callFault, at *instance) {
-	if s.away() == done || id != telematics.NoCommand && method != "Add" { // the rest is noise
+	// Other faults are not worth a line.
+	if s.fault() == done || id != telematics.NoCommand && method != "Add" {
 		w.note("%s: %s of %v: %s", at.name, method, id, callFaults[how])
 	}
 	w.count("faults: " + callFaults[how])
 	to := time.Now()
 	if how != refused && how != lost {
-		to = to.Add(3 * time.Second) // the step's own limit
+		to = to.Add(3 * time.Second) // the time limit of a step
 	}
 	w.excuse(id)
 	w.mark(s, to)
 }
 
-// mark notes a trouble from now on.
+// mark records a fault of a server, until a time.
 func (w *interleaving) mark(s *server, to time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

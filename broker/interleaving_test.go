@@ -16,18 +16,18 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// How many interleavings are tried: INTERLEAVINGS says another number, INTERLEAVING the
-// one seed to try.
+// How many seeds are tried. INTERLEAVINGS sets another number, INTERLEAVING a single seed.
 const (
 	interleavings     = 2000
 	interleavingsRace = 200 // the race detector makes each several times slower
 	storiesShown      = 2
 )
 
-// TestInterleavings draws whole worlds and holds each against the laws: 1 to 3 instances
-// over one record, cars that keep the protocol, an air that loses, repeats and delays, and
-// faults of everything. A seed is the same plan and the same dice each time; what happens at
-// one instant is the scheduler's, so a rare story may need its seed more than once (-count).
+// TestInterleavings draws whole installations from seeds and checks each against the laws: 1 to 3
+// instances over one record, cars that follow the protocol, a network that loses, repeats and
+// delays messages, and faults of all servers. A seed always gives the same plan and the same random
+// numbers; the order of simultaneous events is up to the scheduler, so a rare failure may need
+// several runs of its seed (-count).
 func TestInterleavings(t *testing.T) {
 	key, err := signing.NewKey()
 	if err != nil {
@@ -74,7 +74,7 @@ func numberFrom(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// explored is what all worlds have seen together.
+// explored sums up all interleavings.
 type explored struct {
 	mu     sync.Mutex
 	worlds int
@@ -97,7 +97,7 @@ func (x *explored) add(w *interleaving) {
 		return
 	}
 	x.failed++
-	w.Errorf("seed %d broke:\n  %s\nagain: INTERLEAVING=%d go test ./broker -run TestInterleavings",
+	w.Errorf("seed %d violates:\n  %s\nto repeat: INTERLEAVING=%d go test ./broker -run TestInterleavings",
 		w.seed, strings.Join(w.violations, "\n  "), w.seed)
 	if x.failed <= storiesShown {
 		w.Log(w.story())
@@ -107,7 +107,7 @@ func (x *explored) add(w *interleaving) {
 func (x *explored) log(t *testing.T, took time.Duration) {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d worlds in %v, %d of them broke a law\n", x.worlds, took.Round(time.Millisecond), x.failed)
+	fmt.Fprintf(&b, "%d worlds in %v, %d of them violated a law\n", x.worlds, took.Round(time.Millisecond), x.failed)
 	for _, what := range slices.Sorted(maps.Keys(x.tally)) {
 		fmt.Fprintf(&b, "%9d %s\n", x.tally[what], what)
 	}
@@ -121,14 +121,14 @@ func (x *explored) log(t *testing.T, took time.Duration) {
 	t.Log(b.String())
 }
 
-// wantEveryStep fails where a step that the lifecycle allows was never seen: then the
-// worlds are too kind to say anything of it.
+// wantEveryStep fails where an allowed change of state never happened: then the faults are too rare
+// for the test to be useful.
 func (x *explored) wantEveryStep(t *testing.T) {
 	t.Helper()
 	for _, from := range telematics.States {
 		for _, to := range telematics.States {
 			if from.MayBecome(to) && x.steps[[2]telematics.State{from, to}] == 0 {
-				t.Errorf("no command went from %s to %s", from, to)
+				t.Errorf("no command changed from %s to %s", from, to)
 			}
 		}
 	}

@@ -12,9 +12,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// tracker is a vehicle whose unit speaks flag: it executes what it hears, whenever that is, and its
-// answers name an action, and no command. Its answers arrive in their order, or not at all, and
-// before the next one may arrive again: so does MQTT on a connection that breaks.
+// tracker is a vehicle whose unit speaks flag: it executes each command whenever it arrives, and
+// its answers name an action, but no command. Answers arrive in order or not at all, and one may
+// arrive a second time before the next, as with MQTT after a broken connection.
 type tracker struct {
 	*interleaving
 	id   telematics.VehicleID
@@ -22,8 +22,8 @@ type tracker struct {
 	dice *dice
 
 	mu   sync.Mutex
-	jobs map[telematics.CommandID]*job // by what the air knows, and the unit does not
-	said chan struct{}                 // closed when its last answer has arrived
+	jobs map[telematics.CommandID]*job // by command, which the unit does not know
+	said chan struct{}                 // closed when the last answer has arrived
 }
 
 func newTracker(w *interleaving) *tracker {
@@ -38,8 +38,8 @@ func newTracker(w *interleaving) *tracker {
 	return t
 }
 
-// isAsked draws what callers want of the tracker.
-func (t *tracker) isAsked(span time.Duration) {
+// plan draws the orders for the tracker.
+func (t *tracker) plan(span time.Duration) {
 	for range 4 + t.dice.below(10) {
 		at, started := t.dice.within(0, span), t.dice.chance(0.3)
 		order := delivery.Order{
@@ -53,14 +53,14 @@ func (t *tracker) isAsked(span time.Duration) {
 	}
 }
 
-// carry brings a command, once at most: it leaves at QoS 0.
-func (t *tracker) carry(c telematics.Claims) {
-	if !t.mended.Load() && t.dice.chance(t.temper.lost) {
+// transmitOnce sends a command, at most once since it is sent at QoS 0.
+func (t *tracker) transmitOnce(c telematics.Claims) {
+	if !t.mended.Load() && t.dice.chance(t.faultRates.lost) {
 		t.count("commands to a tracker lost")
 		return
 	}
 	took := t.dice.within(20*time.Millisecond, 800*time.Millisecond)
-	if !t.mended.Load() && t.dice.chance(t.temper.held) {
+	if !t.mended.Load() && t.dice.chance(t.faultRates.held) {
 		took = t.dice.within(0, 20*time.Second)
 	}
 	t.calls.Go(func() {
@@ -96,11 +96,11 @@ func (t *tracker) execute(c telematics.Claims) {
 	j.final = &telematics.Answer{State: state}
 	t.mu.Unlock()
 	t.note("tracker ends %v: %s", c.Command, state)
-	t.says("answer " + word + " " + string(c.Action))
+	t.sendAnswer("answer " + word + " " + string(c.Action))
 }
 
-// says sends an answer once the last one has arrived.
-func (t *tracker) says(text string) {
+// sendAnswer sends an answer after the previous one has arrived.
+func (t *tracker) sendAnswer(text string) {
 	t.mu.Lock()
 	before, arrived := t.said, make(chan struct{})
 	t.said = arrived
@@ -109,64 +109,64 @@ func (t *tracker) says(text string) {
 		defer close(arrived)
 		<-before
 		copies := 1
-		if t.dice.chance(t.temper.repeated) {
+		if t.dice.chance(t.faultRates.repeated) {
 			copies = 2
 			t.count("answers of a tracker repeated")
 		}
 		for n := range copies {
 			switch {
-			case !t.mended.Load() && t.dice.chance(t.temper.lost):
+			case !t.mended.Load() && t.dice.chance(t.faultRates.lost):
 				t.count("answers of a tracker lost")
 				continue
-			case n > 0: // it has connected again
+			case n > 0: // after a reconnection
 				time.Sleep(t.dice.within(0, 30*time.Second))
-			case t.dice.chance(t.temper.held):
+			case t.dice.chance(t.faultRates.held):
 				time.Sleep(t.dice.within(0, 20*time.Second))
 			default:
 				time.Sleep(t.dice.within(20*time.Millisecond, 800*time.Millisecond))
 			}
-			t.isHeard(text, false)
-			if t.dice.chance(t.temper.repeated) { // to an instance that did not acknowledge it
+			t.deliverAnswer(text, false)
+			if t.dice.chance(t.faultRates.repeated) { // the first instance did not acknowledge it
 				wait := t.dice.within(0, time.Minute)
 				t.calls.Go(func() {
 					time.Sleep(wait)
-					t.isHeard(text, true)
+					t.deliverAnswer(text, true)
 				})
 			}
 		}
 	})
 }
 
-func (t *tracker) isHeard(text string, again bool) {
-	t.note("tracker is heard: %q, again: %t", text, again)
-	m := telematics.Message{Dialect: flag{}, Unit: t.unit, Subject: "data", Payload: []byte(text), Repeated: again}
-	t.heard(t.unit, func(b *broker.Broker) { b.Answer(m) })
+func (t *tracker) deliverAnswer(text string, repeated bool) {
+	t.note("tracker's answer arrives: %q, repeated: %t", text, repeated)
+	m := telematics.Message{Dialect: flag{}, Unit: t.unit, Subject: "data", Payload: []byte(text), Repeated: repeated}
+	t.deliverTo(t.unit, func(b *broker.Broker) { b.Answer(m) })
 }
 
-// claimsOf returns what the air knows of a message to the tracker.
+// claimsOf returns the command of a message to the tracker.
 func (t *tracker) claimsOf(message telematics.Transmission) telematics.Claims {
 	_, text, _ := strings.Cut(string(message.Payload), " ")
 	id, err := uuid.Parse(text)
 	e, written := t.ledger.find(id)
 	if err != nil || !written {
-		t.violated("written before sent", "a tracker is sent %q", message.Payload)
+		t.violated("written before sent", "%q was sent to a tracker, which the record does not have", message.Payload)
 	}
 	if message.QoS > 0 || !message.Once {
-		t.violated("what executes repetitions gets none", "%v leaves with QoS %d, once: %t", id, message.QoS, message.Once)
+		t.violated("a unit that executes repetitions gets none", "%v is published with QoS %d, once: %t", id, message.QoS, message.Once)
 	}
 	return telematics.Claims{Command: id, Unit: message.Unit, Action: e.Action, Lane: e.Lane, Seq: e.Seq, Expires: e.Expires()}
 }
 
-// judge holds the record against what the tracker did: no answer may be credited to a command that
-// did not cause it.
-func (t *tracker) judge() {
+// check compares the record with what the tracker did: no command may have another command's
+// answer.
+func (t *tracker) check() {
 	for id, e := range t.ledger.entries {
 		if e.Unit != t.unit {
 			continue
 		}
 		j := t.jobs[id]
 		if j != nil && len(j.starts) > 1 && !t.anomalies[id] {
-			t.violated("a tracker gets a command once", "%v began %d times", id, len(j.starts))
+			t.violated("a tracker gets a command at most once", "%v began %d times", id, len(j.starts))
 		}
 		if !e.State.IsFinal() {
 			t.tallied("tracker: " + string(e.State))
@@ -174,7 +174,7 @@ func (t *tracker) judge() {
 		}
 		t.tallied("tracker: " + string(e.State))
 		if (j == nil || j.final == nil || j.final.State != e.State) && !t.anomalies[id] {
-			t.violated("no answer is to a command that did not cause it", "%v is %s, and the tracker did: %+v", id, e.State, j)
+			t.violated("an answer settles only its own command", "%v is %s, the tracker has %+v", id, e.State, j)
 		}
 	}
 }

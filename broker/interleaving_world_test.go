@@ -12,36 +12,36 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// interleaving is one fleet and its service, drawn from a seed, in which everything may go
-// wrong: instances over one record and one pending table, cars, and the air between.
+// interleaving is a fleet and its service, drawn from a seed: instances over one record and one
+// pending table, cars, and the network between them, all with faults.
 type interleaving struct {
 	*testing.T
-	seed     uint64
-	start    time.Time
-	temper   temper
-	dice     *dice
-	memory   *brokertest.Memory
-	ledger   *ledger
-	key      signing.Key
-	ring     signing.Keyring
-	cars     garage
-	tracker  *tracker
-	postgres server
-	redis    server
-	mqtt     server
-	mended   atomic.Bool
-	calls    sync.WaitGroup // what goes on in the air, in cars and on the network
-	callers  sync.WaitGroup
-	ends     sync.WaitGroup // of instances that were stopped or have crashed
+	seed       uint64
+	start      time.Time
+	faultRates faultRates
+	dice       *dice
+	memory     *brokertest.Memory
+	ledger     *ledger
+	key        signing.Key
+	ring       signing.Keyring
+	cars       garage
+	tracker    *tracker
+	postgres   server
+	redis      server
+	mqtt       server
+	mended     atomic.Bool
+	calls      sync.WaitGroup // messages, executions in cars, and belated calls
+	callers    sync.WaitGroup
+	ends       sync.WaitGroup // ends of instances
 
 	mu         sync.Mutex
 	instances  []*instance
-	downSince  time.Time // no instance is up; zero: one is
+	downSince  time.Time // since when no instance is up; zero: one is up
 	halts      []halting
 	anomalies  map[telematics.CommandID]bool
-	excused    map[telematics.CommandID]bool // commands and requests that a fault touched
-	troubles   []interval                    // of the record, or without an instance
-	others     []interval                    // of Redis
+	excused    map[telematics.CommandID]bool // commands and requests that a fault affected
+	troubles   []interval                    // times of faults of Postgres, or without an instance
+	others     []interval                    // times of other faults
 	replies    []reply
 	trace      []event
 	violations []string
@@ -56,21 +56,21 @@ type halting struct {
 	telematics.Halt
 }
 
-// event is a line of the story, formatted when it is read.
+// event is an entry of the trace, formatted when the trace is printed.
 type event struct {
 	at     time.Time
 	format string
 	args   []any
 }
 
-// server is one that may be unavailable for a while, and how.
+// server is a server that may be unavailable for a time, with a kind of fault.
 type server struct {
 	mu    sync.Mutex
 	until time.Time
 	how   callFault
 }
 
-func (s *server) away() callFault {
+func (s *server) fault() callFault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Now().Before(s.until) {
@@ -79,7 +79,7 @@ func (s *server) away() callFault {
 	return done
 }
 
-func (s *server) leave(d time.Duration, how callFault) {
+func (s *server) setFault(d time.Duration, how callFault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until, s.how = time.Now().Add(d), how
@@ -88,7 +88,7 @@ func (s *server) leave(d time.Duration, how callFault) {
 func newInterleaving(t *testing.T, seed uint64, key signing.Key) *interleaving {
 	d := newDice(seed, 0)
 	w := &interleaving{
-		T: t, seed: seed, start: time.Now(), temper: newTemper(d), dice: d, memory: brokertest.NewMemory(),
+		T: t, seed: seed, start: time.Now(), faultRates: newFaultRates(d), dice: d, memory: brokertest.NewMemory(),
 		key: key, ring: key.Keyring(), downSince: time.Now(),
 		anomalies: map[telematics.CommandID]bool{}, excused: map[telematics.CommandID]bool{},
 		tally: map[string]int{}, steps: map[[2]telematics.State]int{},
@@ -110,7 +110,7 @@ func newInterleaving(t *testing.T, seed uint64, key signing.Key) *interleaving {
 	return w
 }
 
-// maxSkew is how wrong the cars' clocks are.
+// maxSkew is the largest error of a car's clock.
 const maxSkew = 2 * time.Second
 
 func (w *interleaving) carOf(unit telematics.Unit) *motorcar {
@@ -122,7 +122,7 @@ func (w *interleaving) carOf(unit telematics.Unit) *motorcar {
 	return nil
 }
 
-// run lets it all happen, mends everything, and waits until all is said.
+// run runs the planned events, ends all faults, and checks the result when everything is settled.
 func (w *interleaving) run() {
 	span := w.dice.within(40*time.Second, 100*time.Second)
 	for range 1 + w.dice.below(3) {
@@ -132,12 +132,12 @@ func (w *interleaving) run() {
 		w.calls.Go(func() { m.reports(w.start.Add(span)) })
 	}
 	w.plan(span)
-	w.tracker.isAsked(span)
+	w.tracker.plan(span)
 	time.Sleep(span)
 
 	w.mend()
 	before := w.memory.Entries()
-	// The longest budget, and what a settlement may take.
+	// The longest budget, and the time limit of a settlement.
 	time.Sleep(telematics.MaxBudget + 8*time.Second)
 	w.callers.Wait()
 	w.lastReports()
@@ -145,25 +145,25 @@ func (w *interleaving) run() {
 	w.everyInstance((*instance).stop)
 	w.ends.Wait()
 	w.calls.Wait()
-	w.judge(before)
+	w.check(before)
 }
 
-// mend ends every trouble.
+// mend ends all faults.
 func (w *interleaving) mend() {
-	w.note("everything is mended")
+	w.note("all faults end")
 	w.mended.Store(true)
 	for _, s := range []*server{&w.postgres, &w.redis, &w.mqtt} {
-		s.leave(0, done)
+		s.setFault(0, done)
 	}
 	w.resume()
-	w.everyInstance(func(i *instance) { i.link.own.leave(0, done) })
+	w.everyInstance(func(i *instance) { i.link.own.setFault(0, done) })
 	if w.anyInstance((*instance).up) == nil {
 		w.launch()
 	}
-	time.Sleep(6 * time.Second) // cars come back, belated statements end
+	time.Sleep(6 * time.Second) // cars restart, belated statements end
 }
 
-// lastReports brings each car's results to the service.
+// lastReports delivers each car's results.
 func (w *interleaving) lastReports() {
 	for _, m := range w.cars {
 		message := m.report()
@@ -173,7 +173,7 @@ func (w *interleaving) lastReports() {
 	}
 }
 
-// halt replaces the halt that is in force.
+// halt replaces the active halt.
 func (w *interleaving) halt(agency telematics.AgencyID) {
 	w.resume()
 	w.mu.Lock()
@@ -194,7 +194,7 @@ func (w *interleaving) resume() {
 	}
 }
 
-// haltedFor returns the halt that stops an agency at an instant, and since when.
+// haltedFor returns the active halt of an agency, and its begin.
 func (w *interleaving) haltedFor(agency telematics.AgencyID, now time.Time) (telematics.Halt, time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestASecondCommandInALaneIsRefusedWhileTheFirstIsOpen(t *testing.T) {
+func TestLane_SecondCommandIsRefusedWhileTheFirstIsOpen(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		var first sync.WaitGroup
 		var occupant telematics.Command
@@ -21,24 +21,24 @@ func TestASecondCommandInALaneIsRefusedWhileTheFirstIsOpen(t *testing.T) {
 		_, err := w.sendVia(1, w.order(telematics.Unlock))
 		w.wantCode(err, telematics.CommandInProgress)
 		if err.RetryAfter != 6*time.Second || !err.Retryable {
-			t.Errorf("retry after %v, want what is left of the occupant, 6 s", err.RetryAfter)
+			t.Errorf("retry after %v, want the remaining 6 s of the occupant", err.RetryAfter)
 		}
 		w.answers(1, time.Second, telematics.Succeeded)
 		order := w.order(telematics.AttentionSignal)
 		order.Attention = &telematics.Attention{Signal: telematics.Horn, Duration: time.Second}
 		if _, err := w.sendVia(1, order); err != nil {
-			t.Errorf("another lane is taken, too: %v", err)
+			t.Errorf("an order in another lane is refused: %v", err)
 		}
 		first.Wait()
 		if err.Command != occupant.ID {
-			t.Errorf("the refusal names command %v, the occupant is %v", err.Command, occupant.ID)
+			t.Errorf("the refusal names command %v, want the occupant %v", err.Command, occupant.ID)
 		}
 		_, after := w.sendVia(1, w.order(telematics.Unlock))
 		w.wantCode(after, "")
 	})
 }
 
-func TestOfManyCallersForOneLaneExactlyOneIsSent(t *testing.T) {
+func TestLane_OfManyCallersExactlyOneIsSent(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		codes := make(chan telematics.Code, 100)
@@ -63,12 +63,12 @@ func TestOfManyCallersForOneLaneExactlyOneIsSent(t *testing.T) {
 			t.Errorf("outcomes %v with %d publications; want one success, 99 refusals, one publication", count, len(w.mqtt.published()))
 		}
 		if lines := len(w.Entries()); lines != 100 {
-			t.Errorf("%d lines in the history, want 100", lines)
+			t.Errorf("%d entries in the audit log, want 100", lines)
 		}
 	})
 }
 
-// claimed puts an open command into the record whose owner is gone.
+// claimed puts an open command into the record whose instance does not exist.
 func (w *world) claimed(budget time.Duration) telematics.Command {
 	w.Helper()
 	now := time.Now()
@@ -82,12 +82,12 @@ func (w *world) claimed(budget time.Duration) telematics.Command {
 	return c
 }
 
-func TestACommandWhoseOwnerDiedIsSettledByAnotherInstance(t *testing.T) {
+func TestLane_CommandOfADeadInstanceIsSettledByAnother(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		c := w.claimed(10 * time.Second)
 		time.Sleep(11 * time.Second)
 		if got := w.record(c.ID); got.State != telematics.Accepted {
-			t.Errorf("settled as %s within the owner's grace", got.State)
+			t.Errorf("settled as %s before the owner's time for it was over", got.State)
 		}
 		time.Sleep(2 * time.Second)
 		if got := w.record(c.ID); got.State != telematics.Unknown {
@@ -98,13 +98,13 @@ func TestACommandWhoseOwnerDiedIsSettledByAnotherInstance(t *testing.T) {
 	})
 }
 
-func TestAnOverdueOccupantIsSettledBeforeTheLaneIsRefused(t *testing.T) {
+func TestLane_OverdueOccupantIsSettledBeforeTheNextCommand(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Succeeded)
 		c := w.claimed(2 * time.Second)
 		time.Sleep(2*time.Second + time.Millisecond)
 		if _, err := w.send(telematics.Unlock); err != nil {
-			t.Errorf("the lane is held by a dead command: %v", err)
+			t.Errorf("the order is refused because of an overdue command: %v", err)
 		}
 		if got := w.record(c.ID); got.State != telematics.Unknown {
 			t.Errorf("the occupant is %s, want unknown", got.State)
@@ -112,7 +112,7 @@ func TestAnOverdueOccupantIsSettledBeforeTheLaneIsRefused(t *testing.T) {
 	})
 }
 
-func TestNothingStaysInThePendingTable(t *testing.T) {
+func TestPendingTable_IsEmptyAfterwards(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
@@ -120,10 +120,10 @@ func TestNothingStaysInThePendingTable(t *testing.T) {
 		w.mqtt.car = nil
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		time.Sleep(time.Second) // they go a moment later, together
+		time.Sleep(time.Second) // entries are removed in batches, a moment later
 		synctest.Wait()
 		if left := w.Pending.InFlight(); len(left) != 0 {
-			t.Errorf("left over: %+v", left)
+			t.Errorf("the pending table still has %+v, want it empty", left)
 		}
 	})
 }

@@ -9,7 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// The metrics of one command: it is published, received and answered.
+// BenchmarkMetrics_OfACommand measures the metrics of one command: it is published, received and
+// answered.
 func BenchmarkMetrics_OfACommand(b *testing.B) {
 	m := newMetrics(prometheus.NewRegistry(), func() int { return 0 })
 	c := &telematics.Command{Action: telematics.Lock, State: telematics.Succeeded}

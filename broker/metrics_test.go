@@ -52,16 +52,16 @@ func TestMetrics_OfTheOutboxAndTheClock(t *testing.T) {
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if n := metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`); n != 1 {
-			t.Errorf("%d settlements wait, want 1", n)
+			t.Errorf("%d settlements in the outbox, want 1", n)
 		}
 		w.Break(nil, "Settle")
 		time.Sleep(2 * time.Second)
 		if n := metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`); n != 0 {
-			t.Errorf("%d settlements wait, want none", n)
+			t.Errorf("%d settlements in the outbox, want none", n)
 		}
 		values, gatherErr := metrics.Gather(w.brokers[0].Metrics.(prometheus.Gatherer))
 		if offset := values["motorpool_clock_offset_seconds"]; gatherErr != nil || offset < 0.89 || offset > 0.91 {
-			t.Errorf("the clock is %v s ahead, %v; want 0.9", offset, gatherErr)
+			t.Errorf("the clock offset is %v s, error %v; want 0.9 s", offset, gatherErr)
 		}
 	})
 }

@@ -10,13 +10,13 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// awayForNow is the error of a server that may be back later.
-type awayForNow struct{ error }
+// temporaryOutage is the error of a server that is unavailable for a time.
+type temporaryOutage struct{ error }
 
-func (awayForNow) Unavailable() bool { return true }
+func (temporaryOutage) Unavailable() bool { return true }
 
-// [PRE-1] The last will of a session that never began would be a ghost: the unit would read online
-// for ten minutes, and each order wait for it.
+// [PRE-1] If the last will were dropped, the unit would count as online for ten minutes, and each
+// order would wait for it.
 func TestPresence_LastWillCountsWhereTheUnitsClockWentBack(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string, at time.Time) {
@@ -27,7 +27,7 @@ func TestPresence_LastWillCountsWhereTheUnitsClockWentBack(t *testing.T) {
 		says(telematics.Online, "before", time.Now())
 		says(telematics.Offline, "before", time.Time{})
 		says(telematics.Online, "after", time.Now().Add(-time.Minute))
-		_, err := w.send(telematics.AttentionSignal) // which it has not declared
+		_, err := w.send(telematics.AttentionSignal) // which the unit has not declared
 		w.wantCode(err, telematics.CommandNotSupported)
 		says(telematics.Offline, "after", time.Time{})
 		time.Sleep(telematics.UnreachableAfter)
@@ -36,8 +36,8 @@ func TestPresence_LastWillCountsWhereTheUnitsClockWentBack(t *testing.T) {
 	})
 }
 
-// A last will counts for the session that is known alone [PRE-1]: who misses the beginning of
-// one misses its end, too.
+// [PRE-1] A last will counts only for the recorded session: if the beginning of a session were not
+// stored, its end would be dropped, too.
 func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string) {
@@ -45,7 +45,7 @@ func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		says(telematics.Online, "one")
-		w.Break(awayForNow{errors.New("connection refused")}, "Observe")
+		w.Break(temporaryOutage{errors.New("connection refused")}, "Observe")
 		says(telematics.Online, "two")
 		says(telematics.Offline, "two")
 		time.Sleep(10 * time.Second)
@@ -59,7 +59,7 @@ func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 			t.Errorf("the contact is %s in session %q, want offline in two", c.Status, c.Session)
 		}
 		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="observation", reason="not_stored"}`); n != 0 {
-			t.Errorf("%d observations lost", n)
+			t.Errorf("%d observations dropped, want none", n)
 		}
 	})
 }

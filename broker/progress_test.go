@@ -8,8 +8,8 @@ import (
 	"motorpool/telematics"
 )
 
-// says lets the car answer the only publication of a command, at times after it.
-func (w *world) says(from telematics.Unit, answers map[time.Duration]telematics.State) {
+// answersAt makes the car answer the only publication of a command, at times after it.
+func (w *world) answersAt(from telematics.Unit, answers map[time.Duration]telematics.State) {
 	w.mqtt.car = func(p publication) {
 		begin := time.Now()
 		var times []time.Duration
@@ -24,20 +24,20 @@ func (w *world) says(from telematics.Unit, answers map[time.Duration]telematics.
 	}
 }
 
-// recorded returns what the record has of the command in flight.
+// recorded returns the record of the command in flight.
 func (w *world) recorded() telematics.Command {
 	w.Helper()
 	open := w.Pending.InFlight()
 	if len(open) != 1 {
-		w.Fatalf("%d commands are in flight", len(open))
+		w.Fatalf("%d commands are in flight, want 1", len(open))
 	}
 	return w.record(open[0].Command)
 }
 
-func TestHowFarACommandHasComeIsNotedAMomentLater(t *testing.T) {
+func TestProgress_IsStoredWithADelay(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		begin := time.Now()
-		w.says(unit, map[time.Duration]telematics.State{time.Second: telematics.Received, 3 * time.Second: telematics.Succeeded})
+		w.answersAt(unit, map[time.Duration]telematics.State{time.Second: telematics.Received, 3 * time.Second: telematics.Succeeded})
 		for at, want := range map[time.Duration]telematics.State{
 			200 * time.Millisecond: telematics.Accepted, 400 * time.Millisecond: telematics.Sent,
 			1200 * time.Millisecond: telematics.Sent, 1400 * time.Millisecond: telematics.Received,
@@ -51,7 +51,7 @@ func TestHowFarACommandHasComeIsNotedAMomentLater(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if sent, received := c.SentAt.Sub(begin), c.ReceivedAt.Sub(begin); sent != 0 || received != time.Second {
-			t.Errorf("sent after %v, received after %v", sent, received)
+			t.Errorf("sent after %v, received after %v; want 0 and 1 s", sent, received)
 		}
 		w.wantEvents("accepted", "sent", "received", "succeeded")
 	})
@@ -60,13 +60,13 @@ func TestHowFarACommandHasComeIsNotedAMomentLater(t *testing.T) {
 func TestProgress_CommandAnsweredSoonIsStoredOnce(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		begin := time.Now()
-		w.Break(errUnavailable, "StoreProgress") // nothing needs it
-		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received, 200 * time.Millisecond: telematics.Succeeded})
+		w.Break(errUnavailable, "StoreProgress") // no progress is to be stored
+		w.answersAt(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received, 200 * time.Millisecond: telematics.Succeeded})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		for _, c := range []telematics.Command{c, w.record(c.ID)} {
 			if received := c.ReceivedAt.Sub(begin); received != 100*time.Millisecond || c.Attempts != 1 || c.State != telematics.Succeeded {
-				t.Errorf("received after %v, %d attempts, %s", received, c.Attempts, c.State)
+				t.Errorf("received after %v, %d attempts, %s; want 100 ms, 1, succeeded", received, c.Attempts, c.State)
 			}
 		}
 		w.wantEvents("accepted", "sent", "received", "succeeded")
@@ -75,33 +75,33 @@ func TestProgress_CommandAnsweredSoonIsStoredOnce(t *testing.T) {
 
 func TestProgress_OnlyTheUnitOfACommandReceivesIt(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.says("another", map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
+		w.answersAt("another", map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if got := w.record(c.ID); !got.ReceivedAt.IsZero() || len(w.mqtt.published()) < 3 {
-			t.Errorf("received at %v, asked %d times", got.ReceivedAt, len(w.mqtt.published()))
+			t.Errorf("received at %v, published %d times; want not received, at least 3 times", got.ReceivedAt, len(w.mqtt.published()))
 		}
 		w.wantEvents("accepted", "sent", "unknown")
 	})
 }
 
-func TestAReceivedCommandThatIsNotNotedIsUnknownAtItsEnd(t *testing.T) {
+func TestProgress_NotStoredIsStoredWithTheResult(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "StoreProgress")
-		w.says(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
+		w.answersAt(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if got := w.record(c.ID); got.State != telematics.Unknown || got.ReceivedAt.IsZero() || got.Attempts != len(w.mqtt.published()) {
-			t.Errorf("the record has %s, received at %v, %d attempts of %d", got.State, got.ReceivedAt, got.Attempts, len(w.mqtt.published()))
+			t.Errorf("recorded as %s, received at %v, %d attempts; want unknown, received, %d attempts", got.State, got.ReceivedAt, got.Attempts, len(w.mqtt.published()))
 		}
 	})
 }
 
-func TestANoteThatTheRecordMissedIsMadeUpFor(t *testing.T) {
+func TestProgress_FailedStoreIsMadeUpByTheNext(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "StoreProgress")
 		time.AfterFunc(time.Second, func() { w.Break(nil, "StoreProgress") })
-		// After the second attempt.
+		// After the second publication.
 		for at, want := range map[time.Duration]telematics.State{1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent} {
 			time.AfterFunc(at, func() {
 				if got := w.recorded(); got.State != want {
@@ -117,10 +117,10 @@ func TestANoteThatTheRecordMissedIsMadeUpFor(t *testing.T) {
 
 func TestProgress_EarlyReceivedAnswerIsStoredWithoutDelay(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.says(unit, map[time.Duration]telematics.State{240 * time.Millisecond: telematics.Received, time.Second: telematics.Succeeded})
+		w.answersAt(unit, map[time.Duration]telematics.State{240 * time.Millisecond: telematics.Received, time.Second: telematics.Succeeded})
 		time.AfterFunc(310*time.Millisecond, func() {
 			if got := w.recorded(); got.State != telematics.Received || got.Attempts != 1 {
-				w.Errorf("the record says %s, %d attempts", got.State, got.Attempts)
+				w.Errorf("the record says %s, %d attempts; want received, 1", got.State, got.Attempts)
 			}
 		})
 		_, err := w.send(telematics.Lock)

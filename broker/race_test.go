@@ -2,5 +2,5 @@
 
 package broker_test
 
-// raceDetector says that the tests run under the race detector.
+// raceDetector reports that the tests run with the race detector.
 const raceDetector = true

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
+func TestRegister_RunsConcurrentlyWithTheClaim(t *testing.T) {
 	const trip = time.Second
 	x := &tampering{}
 	x.register = func(p delivery.Pending) error {
@@ -28,12 +28,12 @@ func TestACommandIsRegisteredWhileItsRowIsWritten(t *testing.T) {
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if took := time.Since(asked); took >= 2*trip {
-			t.Errorf("took %v: one after the other", took)
+			t.Errorf("took %v, want less than both steps one after the other", took)
 		}
 	})
 }
 
-func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
+func TestRegister_NothingIsPublishedBefore(t *testing.T) {
 	x := &tampering{}
 	var registered time.Time
 	x.register = func(p delivery.Pending) error {
@@ -46,17 +46,17 @@ func TestNothingLeavesBeforeItIsRegistered(t *testing.T) {
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if sent := w.mqtt.published(); len(sent) != 1 || registered.IsZero() || sent[0].at.Before(registered) {
-			t.Errorf("published %v, registered at %v", sent, registered)
+			t.Errorf("published %v, registered at %v; want one message after the registration", sent, registered)
 		}
 	})
 }
 
-func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
+func TestRegister_IsUndoneForARefusedCommand(t *testing.T) {
 	for name, slow := range map[string]time.Duration{"immediately": 0, "long after the refusal": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			x := &tampering{}
 			inWorldOf(t, between(x), func(w *world) {
-				w.claimed(telematics.MaxBudget) // has the lane
+				w.claimed(telematics.MaxBudget) // occupies the lane
 				x.register = func(p delivery.Pending) error {
 					time.Sleep(slow)
 					return x.PendingTable.Register(p)(context.Background())
@@ -67,14 +67,14 @@ func TestARefusedCommandIsNotLeftRegistered(t *testing.T) {
 				time.Sleep(slow + time.Second)
 				synctest.Wait()
 				if left := w.Pending.InFlight(); len(left) != before {
-					t.Errorf("%d are registered, before it was %d", len(left), before)
+					t.Errorf("%d commands are registered, want %d as before", len(left), before)
 				}
 			})
 		})
 	}
 }
 
-func TestACommandThatCannotBeSignedIsNotLeftRegistered(t *testing.T) {
+func TestRegister_IsUndoneForACommandThatCannotBeSigned(t *testing.T) {
 	x := &tampering{}
 	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Second)
@@ -88,7 +88,7 @@ func TestACommandThatCannotBeSignedIsNotLeftRegistered(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if left := w.Pending.InFlight(); len(left) != 0 {
-			t.Errorf("left over: %+v", left)
+			t.Errorf("still registered: %+v", left)
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// named returns an order under a key of the caller's.
+// named returns an order with an idempotency key.
 func (w *world) named(action telematics.Action, key string) delivery.Order {
 	order := w.order(action)
 	order.Idempotency = &telematics.IdempotencyKey{Subject: admin.Subject, Key: key, Fingerprint: sha256.Sum256([]byte(action))}
@@ -29,7 +29,7 @@ func (w *world) repeat(instance int, order delivery.Order) (delivery.Receipt, *t
 	return r, refused
 }
 
-func TestARepeatedOrderIsNotCarriedOutAgain(t *testing.T) {
+func TestRepeat_ReturnsTheFirstCommand(t *testing.T) {
 	for state, code := range map[telematics.State]telematics.Code{
 		telematics.Succeeded: "", telematics.Failed: telematics.CommandFailed,
 	} {
@@ -42,23 +42,23 @@ func TestARepeatedOrderIsNotCarriedOutAgain(t *testing.T) {
 				again, err := w.repeat(instance, w.named(telematics.Lock, "k"))
 				w.wantCode(err, code)
 				if !again.Replayed || again.Command.ID != first.Command.ID || again.Command.State != state || time.Since(start) != 0 {
-					t.Errorf("%s: repeated: %+v", state, again)
+					t.Errorf("%s: the repeated order: %+v, want the first command immediately", state, again)
 				}
 			}
 			if n := len(w.mqtt.published()); n != 1 {
-				t.Errorf("%d messages, want 1", n)
+				t.Errorf("published %d messages, want 1", n)
 			}
 			w.wantEntries(code, telematics.IdempotencyReplayed, telematics.IdempotencyReplayed)
 			for _, line := range w.Entries()[1:] {
 				if line.Command != first.Command.ID || line.Outcome != telematics.Undecided {
-					t.Errorf("line %+v", line)
+					t.Errorf("entry %+v, want the first command, undecided", line)
 				}
 			}
 		})
 	}
 }
 
-func TestARepeatedOrderHearsOfALateAnswer(t *testing.T) {
+func TestRepeat_ReturnsALateAnswer(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		first, err := w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.CommandTimeout)
@@ -69,7 +69,7 @@ func TestARepeatedOrderHearsOfALateAnswer(t *testing.T) {
 		again, err := w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, "")
 		if !again.Command.Late {
-			t.Errorf("command %+v", again.Command)
+			t.Errorf("command %+v, want it late", again.Command)
 		}
 	})
 }
@@ -83,22 +83,22 @@ func TestRepeat_ReturnsThatTheFirstOrderIsOpen(t *testing.T) {
 		again, err := w.repeat(1, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.IdempotencyInProgress)
 		if again.Replayed || err.Command == telematics.NoCommand || err.RetryAfter != time.Second || !err.Retryable {
-			t.Errorf("error %+v", err)
+			t.Errorf("error %+v, want the open command, retry after 1 s", err)
 		}
 		callers.Wait()
 		w.wantEntries(telematics.IdempotencyInProgress, "")
 		if line := w.Entries()[0]; line.Latency != 0 || line.Outcome != telematics.Undecided || line.Command != err.Command {
-			t.Errorf("line %+v, want nothing of the first request's", line)
+			t.Errorf("entry %+v, want the command without its latency and outcome", line)
 		}
 	})
 }
 
-func TestARefusalFreesTheKey(t *testing.T) {
+func TestRepeat_RefusalFreesTheKey(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(errUnavailable, nil)
 		_, err := w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.mqtt.fail(nil, errUnavailable) // it is taken, and never leaves
+		w.mqtt.fail(nil, errUnavailable) // accepted, and not published
 		_, err = w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.mqtt.fail(nil, nil)
@@ -106,12 +106,12 @@ func TestARefusalFreesTheKey(t *testing.T) {
 		r, err := w.repeat(0, w.named(telematics.Lock, "k"))
 		w.wantCode(err, "")
 		if r.Replayed {
-			t.Error("the order was not carried out")
+			t.Error("the order returned an earlier result, want it published")
 		}
 	})
 }
 
-func TestAKeyStandsForOneRequest(t *testing.T) {
+func TestRepeat_KeyWithAnotherRequestIsRefused(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 0, telematics.Succeeded)
 		_, err := w.repeat(0, w.named(telematics.Lock, "k"))
@@ -121,7 +121,7 @@ func TestAKeyStandsForOneRequest(t *testing.T) {
 	})
 }
 
-func TestOfManyOrdersUnderOneKeyOneIsCarriedOut(t *testing.T) {
+func TestRepeat_OfManyConcurrentOrdersOneIsPublished(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.answers(0, 3*time.Second, telematics.Succeeded)
 		var mu sync.Mutex
@@ -140,7 +140,7 @@ func TestOfManyOrdersUnderOneKeyOneIsCarriedOut(t *testing.T) {
 		}
 		callers.Wait()
 		if codes[""] != 1 || codes[telematics.IdempotencyInProgress] != 19 || len(w.mqtt.published()) != 2 {
-			t.Errorf("codes %v, %d messages", codes, len(w.mqtt.published()))
+			t.Errorf("codes %v, %d messages; want one success, 19 in progress, 2 messages", codes, len(w.mqtt.published()))
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestOfManyOrdersUnderOneKeyOneIsCarriedOut(t *testing.T) {
 func TestRepeat_KeyOfADeadInstanceIsFound(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		order := w.named(telematics.Lock, "k")
-		c := brokertest.NewCommand(car, telematics.Lock) // accepted by an instance that died
+		c := brokertest.NewCommand(car, telematics.Lock) // accepted by an instance that has died
 		c.Unit, c.Key, c.Requested = unit, order.Idempotency, time.Now()
 		c.Deadline = c.Requested.Add(telematics.DefaultBudget)
 		if _, err := w.Commands.Claim(w.Context(), &c, nil); err != nil {
@@ -156,11 +156,11 @@ func TestRepeat_KeyOfADeadInstanceIsFound(t *testing.T) {
 		}
 		_, err := w.repeat(1, order)
 		w.wantCode(err, telematics.IdempotencyInProgress)
-		time.Sleep(telematics.DefaultBudget + 3*time.Second) // the sweeper
+		time.Sleep(telematics.DefaultBudget + 3*time.Second) // the sweeper settles it
 		_, err = w.repeat(1, order)
 		w.wantCode(err, telematics.CommandTimeout)
 		if err.Command != c.ID || len(w.mqtt.published()) != 0 {
-			t.Errorf("error %+v, %d messages", err, len(w.mqtt.published()))
+			t.Errorf("error %+v, %d messages; want the dead instance's command, none", err, len(w.mqtt.published()))
 		}
 	})
 }
@@ -178,18 +178,18 @@ func TestStart_TheCommandRunsConcurrently(t *testing.T) {
 		}
 		again, err := w.brokers[0].Start(w.Context(), &order)
 		if err != nil || !again.Replayed || again.Command.ID != r.Command.ID {
-			t.Errorf("repeated: %+v, %v", again, err)
+			t.Errorf("the repeated order: %+v, %v; want the first command", again, err)
 		}
 		if err := w.brokers[0].Drain(w.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if c := w.record(r.Command.ID); c.State != telematics.Succeeded || time.Since(start) != 2*time.Second {
-			t.Errorf("after %v: %+v", time.Since(start), c)
+			t.Errorf("after %v: %+v; want succeeded after 2 s", time.Since(start), c)
 		}
 	})
 }
 
-func TestDrainingEndsWithItsContext(t *testing.T) {
+func TestDrain_EndsWithItsContext(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		if _, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock))); err != nil {
 			t.Fatal(err)
@@ -205,7 +205,7 @@ func TestDrainingEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestARefusedStartIsInTheHistory(t *testing.T) {
+func TestStart_RefusalIsInTheAuditLog(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Halt(telematics.Halt{Why: "recall"})
 		time.Sleep(broker.HaltWithin)
@@ -216,8 +216,9 @@ func TestARefusedStartIsInTheHistory(t *testing.T) {
 	})
 }
 
-// A bulk may name a thousand vehicles that do not exist: its caller adds one line for all of them.
-func TestBulk_AVehicleThatDoesNotExistHasNoSeparateEntry(t *testing.T) {
+// A bulk order may name a thousand vehicles that do not exist: its caller adds one entry for all of
+// them.
+func TestBulk_UnknownVehicleHasNoSeparateEntry(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		order := w.order(telematics.Lock)
 		order.Vehicle, order.Bulk = 7, uuid.New()
@@ -228,7 +229,7 @@ func TestBulk_AVehicleThatDoesNotExistHasNoSeparateEntry(t *testing.T) {
 		w.brokers[0].Omit(w.Context(), telematics.Activity{})
 		w.wantEntries()
 		if n := metric(t, w.brokers[0], "motorpool_refusals_not_recorded_total"); n != 1 {
-			t.Errorf("%d refusals counted as not recorded", n)
+			t.Errorf("%d refusals counted as not recorded, want 1", n)
 		}
 	})
 }
@@ -243,11 +244,11 @@ func TestSend_KeyUsedSinceItsLookupIsFoundByTheClaim(t *testing.T) {
 		again, err := w.repeat(1, order)
 		w.wantCode(err, "")
 		if first.Replayed || !again.Replayed || again.Command.ID != first.Command.ID || len(w.mqtt.published()) != 1 {
-			t.Errorf("first %+v, again %+v, %d messages", first, again, len(w.mqtt.published()))
+			t.Errorf("first %+v, repeated %+v, %d messages; want the first command repeated, 1 message", first, again, len(w.mqtt.published()))
 		}
 		order.Lookup = &delivery.KeyLookup{Found: true, Result: delivery.KeyResult{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
 		if again, err := w.repeat(1, order); err != nil || !again.Replayed || again.Command.ID != first.Command.ID {
-			t.Errorf("by the lookup: %+v %v", again, err)
+			t.Errorf("found by the lookup: %+v, %v; want the first command", again, err)
 		}
 		order.Lookup.Result.Fingerprint[0]++
 		_, err = w.repeat(1, order)

@@ -12,12 +12,12 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// reportWith is a report that repeats results.
+// reportWith is a report with the results of commands.
 func reportWith(answers ...telematics.Answer) []byte {
 	return v1.EncodeReport(telematics.Report{At: time.Now(), Answers: answers})
 }
 
-func TestALostAnswerIsSettledByTheNextReport(t *testing.T) {
+func TestReportedResult_SettlesACommandWhoseAnswerWasLost(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			time.Sleep(3 * time.Second)
@@ -27,12 +27,12 @@ func TestALostAnswerIsSettledByTheNextReport(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if took := time.Since(start); c.Late || took < 3*time.Second || took > 3100*time.Millisecond {
-			t.Errorf("after %v: %+v", time.Since(start), c)
+			t.Errorf("after %v: %+v; want a success after 3 s that is not late", time.Since(start), c)
 		}
 	})
 }
 
-func TestAReportSettlesAnUnknownCommand(t *testing.T) {
+func TestReportedResult_SettlesAnUnknownCommand(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -42,16 +42,16 @@ func TestAReportSettlesAnUnknownCommand(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if c := w.record(c.ID); c.State != telematics.Failed || !c.Late || c.Reason != "interrupted" {
-			t.Errorf("record %+v", c)
+			t.Errorf("recorded %+v, want a late failure", c)
 		}
 		w.wantEntries(telematics.CommandTimeout, telematics.CommandFailed)
 		if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != 1 {
-			t.Errorf("looked into %d times, want once", n)
+			t.Errorf("looked up %d times, want once", n)
 		}
 	})
 }
 
-func TestAReportSpeaksOnlyForItsOwnUnit(t *testing.T) {
+func TestReportedResult_OfAnotherUnitIsIgnored(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -59,17 +59,18 @@ func TestAReportSpeaksOnlyForItsOwnUnit(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said("another-unit", forged, false))
 		time.Sleep(time.Second)
 		if c := w.record(c.ID); c.State != telematics.Unknown {
-			t.Errorf("record %+v", c)
+			t.Errorf("recorded %+v, want unknown", c)
 		}
-		w.brokers[0].Report(brokertest.Said(unit, forged, false)) // its own word still counts
+		// From its own unit, the same report counts.
+		w.brokers[0].Report(brokertest.Said(unit, forged, false))
 		time.Sleep(time.Second)
 		if c := w.record(c.ID); c.State != telematics.Succeeded {
-			t.Errorf("record %+v", c)
+			t.Errorf("recorded %+v, want succeeded", c)
 		}
 	})
 }
 
-func TestARefusalIsInTheHistoryOnceItCanBe(t *testing.T) {
+func TestRefusal_IsInTheAuditLogOnceItIsAvailable(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "Claim", "Add")
 		_, err := w.send(telematics.Lock)
@@ -81,7 +82,7 @@ func TestARefusalIsInTheHistoryOnceItCanBe(t *testing.T) {
 	})
 }
 
-func TestAStoppingInstancePaysWhatItOwesTheHistory(t *testing.T) {
+func TestRefusal_IsInTheAuditLogBeforeTheInstanceStops(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "Twin", "Add")
 		_, err := w.send(telematics.Lock)
@@ -92,7 +93,7 @@ func TestAStoppingInstancePaysWhatItOwesTheHistory(t *testing.T) {
 	})
 }
 
-func TestTheResultsOfAWholeFleetAreLookedIntoOnce(t *testing.T) {
+func TestReportedResult_OfAWholeFleetIsLookedUpOnce(t *testing.T) {
 	const fleet, results = 10_000, 8
 	reports := make([][]byte, fleet)
 	for i := range reports {
@@ -106,19 +107,19 @@ func TestTheResultsOfAWholeFleetAreLookedIntoOnce(t *testing.T) {
 		for round := range 2 {
 			for i, r := range reports {
 				w.brokers[0].Report(brokertest.Said(telematics.Unit(fmt.Sprintf("car-%d", i)), r, false))
-				if i%8 == 0 { // no faster than they are settled
+				if i%8 == 0 { // not faster than they can be settled
 					time.Sleep(10 * time.Millisecond)
 				}
 			}
 			time.Sleep(time.Second)
 			if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != fleet*results {
-				t.Errorf("after round %d: looked into %d results of %d", round+1, n, fleet*results)
+				t.Errorf("after round %d: looked up %d results, want %d", round+1, n, fleet*results)
 			}
 		}
 	})
 }
 
-func TestAUnitThatInventsResultsKeepsNoOthersFromBeingRead(t *testing.T) {
+func TestReportedResult_InventedOnesDoNotDisplaceOtherUnits(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -132,10 +133,10 @@ func TestAUnitThatInventsResultsKeepsNoOthersFromBeingRead(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false))
 		time.Sleep(time.Second)
 		if c := w.record(c.ID); c.State != telematics.Succeeded {
-			t.Errorf("record %+v", c)
+			t.Errorf("recorded %+v, want succeeded", c)
 		}
 		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="recalled_answer", reason="queue_full"}`); n == 0 {
-			t.Error("nothing was dropped")
+			t.Error("nothing was dropped: the queue did not overflow")
 		}
 	})
 }

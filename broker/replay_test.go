@@ -21,7 +21,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// slowTwins notes which units were observed, and takes its time for it.
+// slowTwins is a slow store that records which units were observed.
 type slowTwins struct {
 	ingest.Twins
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func (s *slowTwins) count() int {
 	return len(s.units)
 }
 
-// mqttServer is an MQTT broker with the rules of production.
+// mqttServer is an MQTT broker with the access rules of production.
 type mqttServer interface {
 	UnitsURL() string
 	ServiceURL() string
@@ -76,7 +76,7 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 	return server
 }
 
-func TestPresenceThatDoesNotFitIsReadAgainUntilAllIsTaken(t *testing.T) {
+func TestPresence_DroppedByAFullQueueIsReadAgain(t *testing.T) {
 	t.Parallel()
 	const fleet, queue = 120, 8
 	for name, real := range map[string]bool{"embedded": false, "mosquitto": true} {
@@ -86,7 +86,7 @@ func TestPresenceThatDoesNotFitIsReadAgainUntilAllIsTaken(t *testing.T) {
 			units := make([]telematics.Unit, fleet)
 			for i := range units {
 				units[i] = telematics.Unit(fmt.Sprintf("unit-%d", i))
-				sayRetained(t, server.UnitsURL(), units[i])
+				publishRetained(t, server.UnitsURL(), units[i])
 			}
 			c := brokertest.NewMemory().Config()
 			m := &slowTwins{Twins: c.Twins, units: map[telematics.Unit]bool{}}
@@ -110,13 +110,13 @@ func TestPresenceThatDoesNotFitIsReadAgainUntilAllIsTaken(t *testing.T) {
 			defer stop()
 			brokertest.Eventually(t, time.Minute, "the presence of the whole fleet is taken", func() bool { return m.count() == fleet })
 			if n := metric(t, b, `motorpool_dropped_total{kind="presence", reason="queue_full"}`); n == 0 {
-				t.Error("all fitted: nothing was tried")
+				t.Error("no presence was dropped: the queue did not overflow")
 			}
 		})
 	}
 }
 
-func sayRetained(t *testing.T, url string, of telematics.Unit) {
+func publishRetained(t *testing.T, url string, of telematics.Unit) {
 	t.Helper()
 	client := linktest.Connect(t, url, of)
 	online := v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "0123456789abcdef", At: time.Now()})

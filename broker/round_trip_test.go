@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cellular is what units on a cellular network take: log-normal with a median of 5 s, from 2 to 10
-// s.
+// cellular is a random round trip on a cellular network: log-normal with a median of 5 s, from 2 to
+// 10 s.
 func cellular(dice *rand.Rand) time.Duration {
 	return time.Duration(min(max(5*math.Exp(0.5*dice.NormFloat64()), 2), 10) * float64(time.Second))
 }
@@ -17,39 +17,39 @@ func TestRoundTrip_EstimateFollowsTheNetwork(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	var u roundTrip
 	if u.estimate() != minRoundTrip {
-		t.Errorf("at first %v, want %v", u.estimate(), minRoundTrip)
+		t.Errorf("estimate %v before any measurement, want %v", u.estimate(), minRoundTrip)
 	}
 	for range 300 {
 		u.observe(cellular(dice))
 	}
 	if w := u.estimate(); w < 4*time.Second || w > 6500*time.Millisecond {
-		t.Errorf("of a cellular network %v, want about 5 s", w)
+		t.Errorf("estimate %v on a cellular network, want about 5 s", w)
 	}
 	for range 1000 {
 		u.observe(50 * time.Millisecond)
 	}
 	if u.estimate() != minRoundTrip {
-		t.Errorf("of a fast network %v, want %v", u.estimate(), minRoundTrip)
+		t.Errorf("estimate %v on a fast network, want %v", u.estimate(), minRoundTrip)
 	}
 }
 
-func TestLossesDoNotMakeUsPatient(t *testing.T) {
+func TestFirstRetransmit_IsNotDelayedByLosses(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	const budget = 30 * time.Second
 	var u roundTrip
-	for range 2000 { // three of ten messages are lost, and heard of when they were repeated
+	for range 2000 { // three of ten messages are lost, and answered when retransmitted
 		took := 300 * time.Millisecond
 		for attempt := 1; dice.Float64() < 0.3; attempt++ {
 			took += retransmitAfter(firstRetransmit(u.estimate(), budget), attempt, false, dice.Float64())
 		}
 		u.observe(took)
 		if first := firstRetransmit(u.estimate(), budget); first > 3*time.Second {
-			t.Fatalf("retransmitted after %v", first)
+			t.Fatalf("with losses, retransmitted after %v, want at most 3 s", first)
 		}
 	}
 }
 
-func TestTheFirstRepetitionComesAfterTwiceWhatIsUsualButInTimeForAnother(t *testing.T) {
+func TestFirstRetransmit_IsTwoRoundTripsButEarlyEnoughForASecond(t *testing.T) {
 	for _, c := range []struct{ usual, budget, want time.Duration }{
 		{time.Second, 10 * time.Second, 2 * time.Second},
 		{1200 * time.Millisecond, 10 * time.Second, 2400 * time.Millisecond},
@@ -58,7 +58,7 @@ func TestTheFirstRepetitionComesAfterTwiceWhatIsUsualButInTimeForAnother(t *test
 		{5 * time.Second, time.Second, 2 * time.Second},
 	} {
 		if got := firstRetransmit(c.usual, c.budget); got != c.want {
-			t.Errorf("usual %v, budget %v: %v, want %v", c.usual, c.budget, got, c.want)
+			t.Errorf("round trip %v, budget %v: retransmitted after %v, want %v", c.usual, c.budget, got, c.want)
 		}
 	}
 	const latest = 0.999999 // jitter
@@ -67,7 +67,7 @@ func TestTheFirstRepetitionComesAfterTwiceWhatIsUsualButInTimeForAnother(t *test
 			first := firstRetransmit(usual, budget)
 			second := retransmitAfter(first, 1, false, latest) + retransmitAfter(first, 2, false, latest)
 			if first > minRetransmit && second+usual > budget+time.Millisecond {
-				t.Errorf("usual %v, budget %v: repeated after %v, the second time after %v", usual, budget, first, second)
+				t.Errorf("round trip %v, budget %v: retransmitted after %v, then after %v, too late for an answer within the budget", usual, budget, first, second)
 			}
 		}
 	}

@@ -20,22 +20,22 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// instant is a world in which nothing takes time: a record that remembers what is open and nothing
-// else, and cars that answer while they are asked.
+// instant is a set of stores and an MQTT publisher that take no time: the record has only open
+// commands, and cars answer while the command is published.
 type instant struct {
 	broker.Commands
 	ingest.Twins
 	broker *broker.Broker
 	seq    atomic.Int64
 
-	mu      sync.Mutex
-	open    map[telematics.CommandID]telematics.Command
-	carried map[string]telematics.Command // by topic: a vehicle has one at a time
+	mu       sync.Mutex
+	open     map[telematics.CommandID]telematics.Command
+	inFlight map[string]telematics.Command // by topic: a vehicle has one at a time
 }
 
 func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 	b.Helper()
-	w := &instant{open: map[telematics.CommandID]telematics.Command{}, carried: map[string]telematics.Command{}}
+	w := &instant{open: map[telematics.CommandID]telematics.Command{}, inFlight: map[string]telematics.Command{}}
 	twins := make([]telematics.Twin, vehicles)
 	for i := range twins {
 		twins[i] = healthy()
@@ -64,7 +64,7 @@ func (w *instant) Claim(_ context.Context, accepted *telematics.Command, _ func(
 	topic := v1.CommandChannel.Topic(c.Unit)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.open[c.ID], w.carried[topic] = c, c
+	w.open[c.ID], w.inFlight[topic] = c, c
 	return delivery.Claim{Seq: c.Seq}, nil
 }
 
@@ -87,14 +87,14 @@ func (w *instant) Publish(context.Context, []telematics.Event) ([]telematics.Eve
 	return nil, nil
 }
 
-// instantMQTT answers each command immediately.
+// instantMQTT answers each command during its publication.
 type instantMQTT struct{ *instant }
 
 func (instantMQTT) Ready(telematics.Unit) error { return nil }
 
 func (w instantMQTT) Publish(t telematics.Transmission) error {
 	w.mu.Lock()
-	c := w.carried[t.Topic]
+	c := w.inFlight[t.Topic]
 	w.mu.Unlock()
 	answer := `{"command_id":"` + c.ID.String() + `","status":"succeeded","at":"2026-01-02T10:00:02.310Z"}`
 	w.broker.Answer(brokertest.Said(c.Unit, []byte(answer), false))
@@ -108,13 +108,13 @@ func (w *instant) lock(b *testing.B, vehicle telematics.VehicleID) {
 	}
 }
 
-// unsigned signs nothing, so that what is left is the broker's own.
+// unsigned does not sign, so that only the broker's work is measured.
 type unsigned struct{}
 
 func (unsigned) Sign(telematics.Claims) ([]byte, error) { return []byte("unsigned"), nil }
 
-// BenchmarkSend is a command's whole way through the broker and back to its caller, in a world that
-// costs nothing.
+// BenchmarkSend measures a command from the caller through the broker and back, with stores and a
+// network that take no time.
 func BenchmarkSend(b *testing.B) {
 	key, err := signing.NewKey()
 	if err != nil {

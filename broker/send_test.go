@@ -14,21 +14,21 @@ import (
 
 var errUnavailable = errors.New("server is unavailable")
 
-func TestAnAnswerSettlesTheCommandAndWakesItsCaller(t *testing.T) {
+func TestSend_AnswerSettlesTheCommandAndWakesTheCaller(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 1500*time.Millisecond, telematics.Succeeded)
 		start := time.Now()
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if took := time.Since(start); took != 1500*time.Millisecond {
-			t.Errorf("the caller waited %v, want exactly the car's 1.5 s", took)
+			t.Errorf("the caller waited %v, want exactly 1.5 s", took)
 		}
 		if c.State != telematics.Succeeded || c.Attempts != 1 || c.SentAt.IsZero() || c.Latency() != 1500*time.Millisecond {
-			t.Errorf("settled command is %+v", c)
+			t.Errorf("settled command %+v, want a success at the first attempt after 1.5 s", c)
 		}
 		p := w.mqtt.published()[0]
 		if p.topic != "motorpool/v1/358240051111110/command" || p.claims.Action != telematics.Lock || p.claims.Unit != unit || p.claims.Seq == 0 {
-			t.Errorf("published %+v", p)
+			t.Errorf("published %+v, want a signed lock on the unit's topic", p)
 		}
 		w.wantEntries("")
 	})
@@ -62,7 +62,7 @@ func TestSend_RetransmitsTheSameMessageToASilentVehicleUntilTheDeadline(t *testi
 			t.Errorf("the caller waited %v, want the budget of %v", took, telematics.DefaultBudget)
 		}
 		if err.Outcome != telematics.MayHave || err.Command != c.ID || err.Retryable || err.RetryAfter != 10*time.Second {
-			t.Errorf("error is %+v", err)
+			t.Errorf("error %+v, want the command, the outcome open, retry after 10 s", err)
 		}
 		sent := w.mqtt.published()
 		if len(sent) < 3 || len(sent) > 5 {
@@ -86,21 +86,21 @@ func TestSend_RetransmitsTheSameMessageToASilentVehicleUntilTheDeadline(t *testi
 	})
 }
 
-func TestReceivedStretchesTheInterval(t *testing.T) {
+func TestSend_ReceivedAnswerDelaysRetransmission(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 100*time.Millisecond, telematics.Received)
 		c, err := w.send(telematics.Unlock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if n := len(w.mqtt.published()); n > 3 {
-			t.Errorf("a unit that said received was asked %d times in 10 s, want at most 3", n)
+			t.Errorf("published %d times in 10 s after a received answer, want at most 3", n)
 		}
 		if c.ReceivedAt.IsZero() {
-			t.Error("the record does not say when the unit received the command")
+			t.Error("the command has no time of reception")
 		}
 	})
 }
 
-func TestALateAnswerSettlesAnUnknownCommand(t *testing.T) {
+func TestSend_LateAnswerSettlesAnUnknownCommand(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		c, err := w.send(telematics.Unlock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -114,19 +114,19 @@ func TestALateAnswerSettlesAnUnknownCommand(t *testing.T) {
 	})
 }
 
-func TestAnUnsentCommandExpiresAndWasCertainlyNotExecuted(t *testing.T) {
+func TestSend_UnpublishedCommandExpiresAndIsNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errUnavailable) // the connection is lost right after the check
+		w.mqtt.fail(nil, errUnavailable) // the connection is lost after the check for it
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || !err.Retryable {
-			t.Errorf("state %s, error %+v", c.State, err)
+			t.Errorf("state %s, error %+v; want expired, not executed, retryable", c.State, err)
 		}
 		w.wantEntries(telematics.TelematicsUnavailable)
 	})
 }
 
-func TestAShortGapOfTheConnectionIsBridged(t *testing.T) {
+func TestSend_PublishesOnceAShortDisconnectionEnds(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		w.mqtt.fail(nil, errUnavailable)
@@ -139,11 +139,11 @@ func TestAShortGapOfTheConnectionIsBridged(t *testing.T) {
 	})
 }
 
-func TestNothingIsPublishedWithinHalfASecondOfTheExpiry(t *testing.T) {
+func TestSend_PublishesNothingInTheLastHalfSecondBeforeTheExpiry(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		order := w.order(telematics.Lock)
 		order.Budget = telematics.MinBudget
-		for range 20 { // the expiry is rounded up to whole seconds: try several phases
+		for range 20 { // the expiry is rounded up to whole seconds: try several offsets
 			time.Sleep(time.Second + 50*time.Millisecond)
 			_, err := w.sendVia(0, order)
 			w.wantCode(err, telematics.CommandTimeout)
@@ -156,7 +156,7 @@ func TestNothingIsPublishedWithinHalfASecondOfTheExpiry(t *testing.T) {
 	})
 }
 
-func TestAnEndedCallerDoesNotTakeItsCommandBack(t *testing.T) {
+func TestSend_ContinuesAfterTheCallersContextEnds(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 4*time.Second, telematics.Succeeded)
 		ctx, hangUp := context.WithCancel(w.Context())
@@ -168,7 +168,7 @@ func TestAnEndedCallerDoesNotTakeItsCommandBack(t *testing.T) {
 	})
 }
 
-func TestEachRefusalOfTheUnitHasItsOwnMeaning(t *testing.T) {
+func TestSend_UnitsRefusalMapsToCodeAndOutcome(t *testing.T) {
 	for _, test := range []struct {
 		state          telematics.State
 		reason, detail string
@@ -190,7 +190,7 @@ func TestEachRefusalOfTheUnitHasItsOwnMeaning(t *testing.T) {
 				c, err := w.send(telematics.Lock)
 				w.wantCode(err, test.code)
 				if err.Outcome != test.outcome || err.Reason != test.reason || err.Detail != test.detail || err.Command != c.ID {
-					t.Errorf("error is %+v", err)
+					t.Errorf("error %+v, want outcome %q, reason %q and detail %q", err, test.outcome, test.reason, test.detail)
 				}
 				w.wantEntries(test.code)
 			})
@@ -207,10 +207,10 @@ func TestSend_RefusedOrderIsRecorded(t *testing.T) {
 	}{
 		{"unknown vehicle", nil, func(o *delivery.Order) { o.Vehicle = 7 }, telematics.VehicleNotFound},
 		{"another agency's vehicle", nil, func(o *delivery.Order) { o.Actor.Agency = 2 }, telematics.VehicleNotFound},
-		{"no unit built in", func(v *telematics.Twin) { v.Unit = "" }, nil, telematics.VehicleHasNoUnit},
-		{"not on record", func(v *telematics.Twin) { v.Actions = []telematics.Action{telematics.Unlock} }, nil, telematics.CommandNotSupported},
-		{"not declared by the unit", func(v *telematics.Twin) { v.Contact.Actions = []telematics.Action{} }, nil, telematics.CommandNotSupported},
-		{"away since long", func(v *telematics.Twin) {
+		{"no unit", func(v *telematics.Twin) { v.Unit = "" }, nil, telematics.VehicleHasNoUnit},
+		{"action not on record", func(v *telematics.Twin) { v.Actions = []telematics.Action{telematics.Unlock} }, nil, telematics.CommandNotSupported},
+		{"action not declared by the unit", func(v *telematics.Twin) { v.Contact.Actions = []telematics.Action{} }, nil, telematics.CommandNotSupported},
+		{"offline for an hour", func(v *telematics.Twin) {
 			v.Contact = telematics.Contact{Status: telematics.Offline, LastSeen: time.Now().Add(-time.Hour), ChangedAt: time.Now()}
 		}, nil, telematics.VehicleOffline},
 		{"driving", func(v *telematics.Twin) {
@@ -231,26 +231,26 @@ func TestSend_RefusedOrderIsRecorded(t *testing.T) {
 				c, err := w.sendVia(0, order)
 				w.wantCode(err, test.code)
 				if c.ID != telematics.NoCommand || len(w.mqtt.published()) != 0 {
-					t.Errorf("a refused order made command %v and %d publications", c.ID, len(w.mqtt.published()))
+					t.Errorf("a refused order has command %v and %d publications, want none", c.ID, len(w.mqtt.published()))
 				}
 				w.wantEntries(test.code)
 				line := w.Entries()[0]
 				if line.Vehicle != order.Vehicle || line.Actor != order.Actor || line.RequestID != order.RequestID || line.Outcome != telematics.NotExecuted {
-					t.Errorf("the line is %+v", line)
+					t.Errorf("entry %+v, want the order's vehicle, actor and request ID, not executed", line)
 				}
 			})
 		})
 	}
 }
 
-func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
+func TestSend_UnavailableServerRefusesWithoutPublishing(t *testing.T) {
 	tests := map[string]func(*world){
-		"MQTT broker":                 func(w *world) { w.mqtt.fail(errUnavailable, errUnavailable) },
-		"Postgres, reading":           func(w *world) { w.Break(errUnavailable, "Twin") },
-		"Postgres, claiming":          func(w *world) { w.Break(errUnavailable, "Claim") },
-		"Redis":                       func(w *world) { w.Break(errUnavailable, "Register", "Lookup", "Release", "Wake") },
-		"Postgres, also the history":  func(w *world) { w.Break(errUnavailable, "Twin", "Claim", "Add", "Settle", "Updates") },
-		"Redis, and Postgres with it": func(w *world) { w.Break(errUnavailable, "Register", "Settle", "Updates") },
+		"MQTT broker":                         func(w *world) { w.mqtt.fail(errUnavailable, errUnavailable) },
+		"Postgres, for reads":                 func(w *world) { w.Break(errUnavailable, "Twin") },
+		"Postgres, for claims":                func(w *world) { w.Break(errUnavailable, "Claim") },
+		"Redis":                               func(w *world) { w.Break(errUnavailable, "Register", "Lookup", "Release", "Wake") },
+		"Postgres":                            func(w *world) { w.Break(errUnavailable, "Twin", "Claim", "Add", "Settle", "Updates") },
+		"Redis, and Postgres for settlements": func(w *world) { w.Break(errUnavailable, "Register", "Settle", "Updates") },
 	}
 	for name, breakIt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
 				_, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.TelematicsUnavailable)
 				if err.Outcome != telematics.NotExecuted || !err.Retryable || err.RetryAfter != 5*time.Second {
-					t.Errorf("error is %+v", err)
+					t.Errorf("error %+v, want not executed, retry after 5 s", err)
 				}
 				if len(w.mqtt.published()) != 0 || time.Since(start) > time.Second {
 					t.Errorf("%d publications, answered after %v; want none, immediately", len(w.mqtt.published()), time.Since(start))
@@ -270,7 +270,7 @@ func TestAnAwayServerRefusesWithoutSending(t *testing.T) {
 	}
 }
 
-func TestSend_TheReplyIsTrueWhereTheRecordIsUnavailableAtTheDeadline(t *testing.T) {
+func TestSend_ReplyAgreesWithTheRecordThatWasUnavailableAtTheDeadline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		time.AfterFunc(5*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
 		c, err := w.send(telematics.Lock)
@@ -294,7 +294,7 @@ func TestSend_MessageHasSequenceNumberOfCommand(t *testing.T) {
 			w.wantCode(err, "")
 			sent := w.mqtt.published()
 			if len(sent) != i+1 || sent[i].claims.Command != c.ID || sent[i].claims.Seq != c.Seq || c.Seq != int64(i+1) {
-				t.Errorf("command %d has the number %d, and was sent as %+v", i+1, c.Seq, sent[len(sent)-1].claims)
+				t.Errorf("command %d has the sequence number %d and was published as %+v", i+1, c.Seq, sent[len(sent)-1].claims)
 			}
 		}
 	})

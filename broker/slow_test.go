@@ -18,7 +18,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// tampering is between an instance and the ports that it embeds. A nil function changes nothing.
+// tampering replaces calls of an instance to its ports. A nil function leaves the call as it is.
 type tampering struct {
 	broker.Commands
 	broker.PendingTable
@@ -28,7 +28,7 @@ type tampering struct {
 	register func(delivery.Pending) error
 	settle   func(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
 	observe  func(context.Context, []delivery.Observation) (delivery.Seen, error)
-	hang     atomic.Bool // the log of events
+	hang     atomic.Bool // makes Publish of events hang
 }
 
 func (x *tampering) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
@@ -85,16 +85,16 @@ func between(tampers ...*tampering) []wiring {
 func (w *world) wantOutcome(id telematics.CommandID, reply telematics.Outcome) {
 	w.Helper()
 	if got := w.record(id).State; got.Outcome() != reply {
-		w.Errorf("the caller got %s, the record says %s", reply, got)
+		w.Errorf("the reply says %s, the record says %s", reply, got)
 	}
 	for _, line := range w.Entries() {
 		if line.Command == id && line.Outcome != reply {
-			w.Errorf("the caller got %s, the audit log says %s", reply, line.Outcome)
+			w.Errorf("the reply says %s, the audit log says %s", reply, line.Outcome)
 		}
 	}
 }
 
-func TestSlow_TheRecordAgreesWithTheReplyThoughItWasUnavailableAtTheDeadline(t *testing.T) {
+func TestSlow_RecordAgreesWithTheReplyAfterAnOutageAtTheDeadline(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)
 		time.AfterFunc(9*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
@@ -106,7 +106,7 @@ func TestSlow_TheRecordAgreesWithTheReplyThoughItWasUnavailableAtTheDeadline(t *
 	})
 }
 
-func TestSlow_AStartedCommandIsReadableThoughItEndsConcurrently(t *testing.T) {
+func TestSlow_ReceiptOfStartDoesNotChange(t *testing.T) {
 	away := &tampering{settle: func(context.Context, delivery.Settlement) (*telematics.Command, bool, error) {
 		return nil, false, errors.New("the record is unavailable")
 	}}
@@ -119,12 +119,12 @@ func TestSlow_AStartedCommandIsReadableThoughItEndsConcurrently(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Command.State != telematics.Accepted || !r.Command.Completed.IsZero() {
-			t.Errorf("the caller's command has become %+v", r.Command)
+			t.Errorf("the receipt has %+v, want the command as accepted", r.Command)
 		}
 	})
 }
 
-func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
+func TestSlow_SettlementIsNotOvertakenByTheSweeper(t *testing.T) {
 	x := &tampering{}
 	var once sync.Once
 	x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
@@ -146,7 +146,7 @@ func TestASlowOwnerIsNotOvertakenByItsOwnSweeper(t *testing.T) {
 	})
 }
 
-func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
+func TestSlow_ClaimWithALostResultIsUndone(t *testing.T) {
 	x := &tampering{}
 	var lost telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
@@ -171,7 +171,7 @@ func TestAClaimWhoseAnswerWasLostIsTakenBack(t *testing.T) {
 	})
 }
 
-func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
+func TestSlow_ClaimBeyondTheDeadlineIsNotSweptByItsInstance(t *testing.T) {
 	x := &tampering{}
 	var slow telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
@@ -183,7 +183,7 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 		return delivery.Claim{}, ctx.Err()
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		// The sweep comes between the deadline and the end of the step.
+		// The sweep runs between the deadline and the end of the step.
 		time.Sleep(500 * time.Millisecond)
 		order := w.order(telematics.Lock)
 		order.Budget = telematics.MinBudget
@@ -194,8 +194,8 @@ func TestAClaimThatOutlastsItsDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
 	})
 }
 
-func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testing.T) {
-	const hangs = 10 * time.Second // longer than each caller waits
+func TestSlow_RegistrationBeyondTheDeadlineIsNotSweptByItsInstance(t *testing.T) {
+	const hangs = 10 * time.Second // longer than any caller waits
 	x := &tampering{register: func(delivery.Pending) error {
 		time.Sleep(hangs)
 		return nil
@@ -211,14 +211,14 @@ func TestARegistrationThatOutlastsTheDeadlineIsNotSweptByItsOwnInstance(t *testi
 	})
 }
 
-func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
+func TestSlow_ClaimThatFindsItselfAsOccupantSucceeds(t *testing.T) {
 	x := &tampering{}
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		if claim, err := x.Commands.Claim(ctx, &c, nil); err != nil || claim.Occupant != nil {
 			return claim, err
 		}
 		c.Seq = 1
-		return delivery.Claim{Occupant: &c}, nil // as a driver that tried again would see it
+		return delivery.Claim{Occupant: &c}, nil // as a driver sees it that retried the claim
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
@@ -227,7 +227,7 @@ func TestAClaimThatWasMadeTwiceIsOurs(t *testing.T) {
 	})
 }
 
-func TestAVehicleThatWentMeanwhileIsNotFound(t *testing.T) {
+func TestSlow_VehicleDeletedBeforeTheClaimIsNotFound(t *testing.T) {
 	x := &tampering{claim: func(_ context.Context, c telematics.Command) (delivery.Claim, error) {
 		return delivery.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
 	}}
@@ -237,26 +237,26 @@ func TestAVehicleThatWentMeanwhileIsNotFound(t *testing.T) {
 	})
 }
 
-func TestNothingIsPublishedAfterItsDeadline(t *testing.T) {
+func TestSlow_NothingIsPublishedAfterTheDeadline(t *testing.T) {
 	x := &tampering{}
 	x.register = func(p delivery.Pending) error {
 		time.Sleep(time.Until(p.Deadline) + 300*time.Millisecond)
 		return x.PendingTable.Register(p)(context.Background())
 	}
 	inWorldOf(t, between(x), func(w *world) {
-		// So that the expiry, in whole seconds, is long after the deadline.
+		// Then the expiry, in whole seconds, is long after the deadline.
 		time.Sleep(50 * time.Millisecond)
 		order := w.order(telematics.Lock)
 		order.Budget = telematics.MinBudget
 		_, err := w.sendVia(0, order)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if n := len(w.mqtt.published()); n != 0 {
-			t.Errorf("%d messages were published after the deadline", n)
+			t.Errorf("published %d messages after the deadline, want none", n)
 		}
 	})
 }
 
-// others adds vehicles, and returns orders for each.
+// others adds vehicles, and returns an order for each.
 func (w *world) others(n int) []delivery.Order {
 	var orders []delivery.Order
 	for i := range n {
@@ -270,7 +270,8 @@ func (w *world) others(n int) []delivery.Order {
 	return orders
 }
 
-// sendAll sends orders concurrently, and returns how often each code came, and the longest wait.
+// sendAll sends orders concurrently, and returns how often each code was returned, and the longest
+// wait.
 func (w *world) sendAll(orders []delivery.Order) (codes map[telematics.Code]int, worst time.Duration) {
 	codes = map[telematics.Code]int{}
 	var mu sync.Mutex
@@ -293,7 +294,7 @@ func (w *world) sendAll(orders []delivery.Order) (codes map[telematics.Code]int,
 	return codes, worst
 }
 
-func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
+func TestSlow_ManyCommandsOfADeadInstanceAreSettledInTime(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		const n = 3000
 		for _, order := range w.others(n) {
@@ -305,19 +306,19 @@ func TestABacklogOfDeadOwnersIsSettledInTime(t *testing.T) {
 				w.Fatal(err)
 			}
 		}
-		time.Sleep(15 * time.Second) // the budget plus 5 s [LAW-6]
+		time.Sleep(15 * time.Second) // the budget and 5 s [LAW-6]
 		open, err := w.Commands.Overdue(w.Context(), time.Now(), n)
 		if err != nil || len(open) > 0 {
-			t.Errorf("%d of %d commands are still open: %v", len(open), n, err)
+			t.Errorf("%d of %d commands are open, error %v; want none", len(open), n, err)
 		}
 	})
 }
 
-func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
+func TestSlow_LockedRowOfAVehicleDelaysNoOtherAnswers(t *testing.T) {
 	x := &tampering{}
 	x.observe = func(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 		for _, o := range seen {
-			if o.Unit == unit { // whose row another transaction has locked
+			if o.Unit == unit { // its row is locked by another transaction
 				<-ctx.Done()
 				return delivery.Seen{}, ctx.Err()
 			}
@@ -350,16 +351,16 @@ func TestOneVehiclesStuckRowHoldsUpNoOthersAnswers(t *testing.T) {
 		close(enough)
 		flood.Wait()
 		if codes[""] != 50 || worst > 2*time.Second {
-			t.Errorf("50 other cars answer after 1 s: %v, the longest wait %v", codes, worst)
+			t.Errorf("50 other cars that answer after 1 s: codes %v, longest wait %v; want 50 successes within 2 s", codes, worst)
 		}
 	})
 }
 
-func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
+func TestStop_SettlesReceivedAnswers(t *testing.T) {
 	stopping := &tampering{}
 	stopping.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		select {
-		case <-time.After(20 * time.Millisecond): // a commit
+		case <-time.After(20 * time.Millisecond): // the time of a commit
 			return stopping.Commands.Settle(ctx, s)
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
@@ -369,7 +370,7 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 		var caller sync.WaitGroup
 		caller.Go(func() {
 			if c, err := w.send(telematics.Lock); err != nil {
-				t.Errorf("the answer that a stopping instance had taken was lost: %s %v", c.State, err)
+				t.Errorf("the answer that a stopping instance had received was lost: %s %v", c.State, err)
 			}
 		})
 		time.Sleep(9 * time.Second)
@@ -380,11 +381,11 @@ func TestAStoppingInstanceSettlesTheAnswersInItsHands(t *testing.T) {
 	})
 }
 
-func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
+func TestStop_SettlesReceivedLateAnswers(t *testing.T) {
 	x := &tampering{}
 	x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		select {
-		case <-time.After(20 * time.Millisecond): // a commit
+		case <-time.After(20 * time.Millisecond): // the time of a commit
 			return x.Commands.Settle(ctx, s)
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
@@ -393,7 +394,7 @@ func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 	inWorldOf(t, between(x), func(w *world) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		for range 30 { // more than can be settled concurrently, the one that counts last
+		for range 30 { // more than can be settled concurrently, before the one that counts
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 		}
 		time.Sleep(time.Millisecond)
@@ -401,16 +402,16 @@ func TestAStoppingInstanceSettlesTheLateAnswersInItsHands(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		w.stops[0]()
 		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
-			t.Errorf("a late answer that a stopping instance had taken was lost: %s", got.State)
+			t.Errorf("the late answer that a stopping instance had received was lost: state %s", got.State)
 		}
 	})
 }
 
-func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
+func TestStop_StoresReceivedReports(t *testing.T) {
 	x := &tampering{}
 	x.observe = func(ctx context.Context, seen []delivery.Observation) (delivery.Seen, error) {
 		select {
-		case <-time.After(20 * time.Millisecond): // a commit
+		case <-time.After(20 * time.Millisecond): // the time of a commit
 			return x.Twins.Observe(ctx, seen)
 		case <-ctx.Done():
 			return delivery.Seen{}, ctx.Err()
@@ -428,15 +429,15 @@ func TestAStoppingInstanceWritesTheReportsInItsHands(t *testing.T) {
 			w.Fatal(err)
 		}
 		if speed := twin.Snapshot.Number(telematics.SpeedKmh); speed == nil || *speed != 2 {
-			t.Errorf("the last speed that was taken is lost: %v", speed)
+			t.Errorf("the last speed is %v, want 2: a report that was received is lost", speed)
 		}
 	})
 }
 
-func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
+func TestPendingTable_EmptiedOnlyDelaysAnswers(t *testing.T) {
 	slow := func(x *tampering) *tampering {
 		x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
-			time.Sleep(10 * time.Millisecond) // a commit, shared by those that come together
+			time.Sleep(10 * time.Millisecond) // the time of a commit
 			return x.Commands.Settle(ctx, s)
 		}
 		return x
@@ -448,12 +449,12 @@ func TestAnEmptiedPendingTableCostsOnlyWaitingTime(t *testing.T) {
 		}
 		time.AfterFunc(time.Second, w.Pending.Flush)
 		if codes, _ := w.sendAll(w.others(1000)); codes[""] != 1000 {
-			t.Errorf("1000 cars answer after 3 s: %v", codes)
+			t.Errorf("1000 cars that answer after 3 s: codes %v, want 1000 successes", codes)
 		}
 	})
 }
 
-// hangingTable is a pending table whose server takes questions and answers none.
+// hangingTable is a pending table whose server accepts requests and does not answer.
 type hangingTable struct{ broker.PendingTable }
 
 func (hangingTable) Lookup(ctx context.Context, _ telematics.Unit, _ telematics.CommandID) (delivery.Pending, bool, error) {
@@ -466,17 +467,17 @@ func (hangingTable) Wake(ctx context.Context, _ string, _ telematics.CommandID) 
 	return ctx.Err()
 }
 
-func TestAPendingTableThatHangsHoldsUpNoAnswers(t *testing.T) {
+func TestPendingTable_HangingDelaysAnswersOnlyBriefly(t *testing.T) {
 	hanging := func(_ *brokertest.Memory, c *broker.Config) { c.Pending = hangingTable{c.Pending} }
 	inWorldOf(t, []wiring{nil, hanging}, func(w *world) {
 		w.answers(1, 100*time.Millisecond, telematics.Succeeded)
 		start := time.Now()
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		// A patience for the question, and, without a wake-up, a look at the record.
+		// The time limit of the lookup, and the poll of the record, since there is no wake-up.
 		if took := time.Since(start); took > 1500*time.Millisecond {
-			t.Errorf("the answer took %v", took)
+			t.Errorf("the answer took %v, want at most 1.5 s", took)
 		}
-		time.Sleep(5 * time.Second) // the wake-up that hangs ends
+		time.Sleep(5 * time.Second) // until the hanging wake-up ends
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// caches has the record of the car read, and cached.
-func (w *world) caches() {
+// cacheRecord reads the car's record, so that it is cached.
+func (w *world) cacheRecord() {
 	w.Helper()
 	if _, err := w.Record(w.Context(), car); err != nil {
 		w.Fatal(err)
@@ -30,25 +30,26 @@ func TestSend_CachedVehicleIsNotRead(t *testing.T) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		w.Break(errors.New("not to be read"), "Twin") // which a record is part of
+		w.Break(errors.New("not to be read"), "Twin") // which also reads the record
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if c.Unit != unit || c.Agency != 1 {
-			t.Errorf("carried %+v", c)
+			t.Errorf("command %+v, want the cached unit and agency", c)
 		}
-		_, err = w.send(telematics.Unlock) // which the vehicle's state can forbid
+		_, err = w.send(telematics.Unlock) // which depends on the vehicle's state
 		w.wantCode(err, telematics.TelematicsUnavailable)
 	})
 }
 
-// away is a contact of a unit that has been silent for long.
-func away(status telematics.PresenceStatus) telematics.Contact {
+// silentContact is the contact of a unit that has been silent for an hour.
+func silentContact(status telematics.PresenceStatus) telematics.Contact {
 	long := time.Now().Add(-time.Hour)
 	return telematics.Contact{Status: status, ChangedAt: long, LastSeen: long}
 }
 
-// Whatever has changed since the record was cached, an order ends as if nothing was cached.
-func TestSend_StaleRecordChangesNothing(t *testing.T) {
+// Whatever has changed since the record was cached, an order ends as if the record had not been
+// cached.
+func TestSend_StaleRecordGivesTheSameResult(t *testing.T) {
 	type ending struct {
 		refused *telematics.Error
 		unit    telematics.Unit
@@ -60,36 +61,36 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 	theirs := telematics.Actor{Subject: "admin-8", Role: telematics.Admin, Agency: 2}
 	key := brokertest.NewKey()
 	for name, c := range map[string]struct {
-		change  func(*telematics.Twin)
-		actor   telematics.Actor
-		key     *telematics.IdempotencyKey
-		long    bool                // it was so when it was cached
-		carried bool                // an order under the key, before
-		halted  telematics.AgencyID // once the record has changed
-		code    telematics.Code
-		unit    telematics.Unit
-		agency  telematics.AgencyID
+		change   func(*telematics.Twin)
+		actor    telematics.Actor
+		key      *telematics.IdempotencyKey
+		long     bool                // the change is older than the cached record
+		repeated bool                // an order with the key was sent before
+		halted   telematics.AgencyID // the agency that is halted after the change
+		code     telematics.Code
+		unit     telematics.Unit
+		agency   telematics.AgencyID
 	}{
-		"its unit has left":                       {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, code: telematics.VehicleOffline},
-		"its unit sleeps":                         {change: func(t *telematics.Twin) { t.Contact = away(telematics.Standby) }, code: telematics.VehicleOffline},
-		"it has another unit":                     {change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1},
-		"it has no unit":                          {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit},
-		"its unit speaks otherwise":               {change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1},
-		"no dialect has the protocol of its unit": {change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable},
-		"it cannot do it any more":                {change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported},
-		"its unit cannot do it any more":          {change: func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }, code: telematics.CommandNotSupported},
-		"it was sold, and is asked by all":        {change: sold, unit: unit, agency: 2},
-		"it was sold, and is asked before":        {change: sold, actor: mine, code: telematics.VehicleNotFound},
-		"it was sold, and is asked after":         {change: sold, actor: theirs, unit: unit, agency: 2},
-		"it is another agency's":                  {change: func(*telematics.Twin) {}, actor: theirs, code: telematics.VehicleNotFound},
-		"its unit has long left":                  {change: func(t *telematics.Twin) { t.Contact = away(telematics.Offline) }, long: true, code: telematics.VehicleOffline},
-		"it could never do it":                    {change: func(t *telematics.Twin) { t.Actions = nil }, long: true, code: telematics.CommandNotSupported},
-		"it is halted":                            {change: func(*telematics.Twin) {}, halted: 1, code: telematics.CommandsHalted},
-		"it was sold to whom is halted":           {change: sold, halted: 2, code: telematics.CommandsHalted},
-		"it was sold from whom is halted":         {change: sold, halted: 1, unit: unit, agency: 2},
-		"it was sold after such an order":         {change: sold, actor: mine, key: key, carried: true, code: telematics.VehicleNotFound},
-		"it was sold before such an order":        {change: sold, actor: theirs, key: key, unit: unit, agency: 2},
-		"such an order was carried out":           {change: func(*telematics.Twin) {}, actor: mine, key: key, carried: true, unit: unit, agency: 1},
+		"unit offline":                                     {change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Offline) }, code: telematics.VehicleOffline},
+		"unit in standby for long":                         {change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Standby) }, code: telematics.VehicleOffline},
+		"another unit":                                     {change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1},
+		"no unit":                                          {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit},
+		"another protocol":                                 {change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1},
+		"a protocol without a dialect":                     {change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable},
+		"action removed from the record":                   {change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported},
+		"action no longer declared by the unit":            {change: func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }, code: telematics.CommandNotSupported},
+		"sold, order of the service":                       {change: sold, unit: unit, agency: 2},
+		"sold, order of the old agency":                    {change: sold, actor: mine, code: telematics.VehicleNotFound},
+		"sold, order of the new agency":                    {change: sold, actor: theirs, unit: unit, agency: 2},
+		"unchanged, order of another agency":               {change: func(*telematics.Twin) {}, actor: theirs, code: telematics.VehicleNotFound},
+		"unit offline before it was cached":                {change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Offline) }, long: true, code: telematics.VehicleOffline},
+		"action missing before it was cached":              {change: func(t *telematics.Twin) { t.Actions = nil }, long: true, code: telematics.CommandNotSupported},
+		"agency halted":                                    {change: func(*telematics.Twin) {}, halted: 1, code: telematics.CommandsHalted},
+		"sold, new agency halted":                          {change: sold, halted: 2, code: telematics.CommandsHalted},
+		"sold, old agency halted":                          {change: sold, halted: 1, unit: unit, agency: 2},
+		"sold, repeated order of the old agency":           {change: sold, actor: mine, key: key, repeated: true, code: telematics.VehicleNotFound},
+		"sold, first order with the key of the new agency": {change: sold, actor: theirs, key: key, unit: unit, agency: 2},
+		"unchanged, repeated order":                        {change: func(*telematics.Twin) {}, actor: mine, key: key, repeated: true, unit: unit, agency: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var endings []ending
@@ -101,11 +102,11 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 						order.Actor = c.actor
 					}
 					w.answers(0, time.Second, telematics.Succeeded)
-					if c.carried {
+					if c.repeated {
 						_, refused := w.sendVia(0, order)
 						w.wantCode(refused, "")
 					}
-					w.mqtt.car = func(p publication) { // any unit
+					w.mqtt.car = func(p publication) { // whichever unit gets the command
 						time.Sleep(time.Second)
 						twin, _ := w.Twin(w.Context(), car)
 						if twin.Protocol == "morse" {
@@ -115,11 +116,11 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 						}
 					}
 					if !c.long {
-						w.caches()
+						w.cacheRecord()
 					}
 					w.Change(car, c.change)
 					if c.long {
-						w.caches()
+						w.cacheRecord()
 					}
 					if c.halted != 0 {
 						w.Halt(telematics.Halt{Agency: c.halted, Why: "trial", Since: time.Now()})
@@ -127,11 +128,11 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 					if !cached {
 						w.Uncache(car)
 					}
-					time.Sleep(5 * time.Second) // until a halt is known
+					time.Sleep(5 * time.Second) // until the instance has read the halt
 					got, refused := w.sendVia(0, order)
 					end := ending{refused: refused, unit: got.Unit, agency: got.Agency, lines: w.Entries()}
 					for _, p := range w.mqtt.published() {
-						end.topics = append(end.topics, aCommand.ReplaceAllString(p.topic, "<id>"))
+						end.topics = append(end.topics, commandID.ReplaceAllString(p.topic, "<id>"))
 					}
 					for i := range end.lines {
 						end.lines[i].Command = telematics.NoCommand
@@ -139,27 +140,27 @@ func TestSend_StaleRecordChangesNothing(t *testing.T) {
 					endings = append(endings, end)
 					w.wantCode(refused, c.code)
 					if refused == nil && (got.Unit != c.unit || got.Agency != c.agency) {
-						t.Errorf("asked %s of agency %d, want %s of %d", got.Unit, got.Agency, c.unit, c.agency)
+						t.Errorf("sent to %s of agency %d, want %s of %d", got.Unit, got.Agency, c.unit, c.agency)
 					}
 				})
 			}
 			if len(endings) == 2 && !reflect.DeepEqual(endings[0], endings[1]) {
-				t.Errorf("cached\n %+v\nread\n %+v", endings[0], endings[1])
+				t.Errorf("with a cached record\n %+v\nwith one that is read\n %+v", endings[0], endings[1])
 			}
 		})
 	}
 }
 
-// aCommand is the id of one, which differs from run to run.
-var aCommand = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+// commandID matches the IDs of commands, which differ from run to run.
+var commandID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func sold(t *telematics.Twin) { t.AgencyID = 2 }
 
 func TestSend_VehicleCachedAsOfflineGetsCommandWhenItIsBack(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
-		w.Change(car, func(twin *telematics.Twin) { twin.Contact = away(telematics.Offline) })
-		w.caches()
+		w.Change(car, func(twin *telematics.Twin) { twin.Contact = silentContact(telematics.Offline) })
+		w.cacheRecord()
 		w.Change(car, func(twin *telematics.Twin) { twin.Contact = healthy().Contact })
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
@@ -168,7 +169,7 @@ func TestSend_VehicleCachedAsOfflineGetsCommandWhenItIsBack(t *testing.T) {
 
 func TestSend_CachedVehicleThatIsGoneIsNotFound(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.caches()
+		w.cacheRecord()
 		w.Remove(car)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.VehicleNotFound)
@@ -176,11 +177,11 @@ func TestSend_CachedVehicleThatIsGoneIsNotFound(t *testing.T) {
 	})
 }
 
-// restless is a record that changes each time before it is claimed by.
+// restless is a record that changes before each claim.
 type restless struct {
 	broker.Commands
 	memory   *brokertest.Memory
-	accepted *int // orders that were accepted anew
+	accepted *int // how often an order was accepted again
 }
 
 func (r restless) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
@@ -195,54 +196,54 @@ func (r restless) Claim(ctx context.Context, c *telematics.Command, accept func(
 	})
 }
 
-func TestSend_RecordThatChangesAllTheTimeDelaysNothing(t *testing.T) {
+func TestSend_RecordThatChangesBeforeEachClaimIsReadOnceAgain(t *testing.T) {
 	var accepted int
 	changing := func(m *brokertest.Memory, c *broker.Config) { c.Commands = restless{c.Commands, m, &accepted} }
 	inWorldOf(t, []wiring{changing}, func(w *world) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		for range 3 {
-			w.caches()
+			w.cacheRecord()
 			_, err := w.send(telematics.Lock)
 			w.wantCode(err, "")
 		}
 		if accepted != 3 {
-			t.Errorf("%d orders were accepted anew, want each once", accepted)
+			t.Errorf("orders were accepted again %d times, want 3", accepted)
 		}
 	})
 }
 
-// While the record is unavailable, nothing confirms the cached one, so the audit log does not
-// repeat what it says.
+// While the record is unavailable, the cached one may be stale, so the audit log does not use its
+// agency.
 func TestSend_UnavailableRecordIsNotCached(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.caches()
-		w.Break(awayForNow{errors.New("connection refused")}, "Claim", "Twin")
+		w.cacheRecord()
+		w.Break(temporaryOutage{errors.New("connection refused")}, "Claim", "Twin")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if twin, ok := w.Cached(car); ok {
-			t.Errorf("cached %+v", twin)
+			t.Errorf("cached %+v, want none", twin)
 		}
 		if lines := w.Entries(); len(lines) != 1 || lines[0].Agency != 0 || lines[0].Code != telematics.TelematicsUnavailable {
-			t.Errorf("lines %+v", lines)
+			t.Errorf("entries %+v, want one without an agency", lines)
 		}
 	})
 }
 
-// late is a record that changes while an overdue occupant of a lane is settled.
-type late struct {
+// changesOnSettle is a record that changes while an overdue occupant of a lane is settled.
+type changesOnSettle struct {
 	broker.Commands
 	memory *brokertest.Memory
 }
 
-func (l late) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+func (l changesOnSettle) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	l.memory.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
 	return l.Commands.Settle(ctx, s)
 }
 
 func TestSend_RecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
-	changing := func(m *brokertest.Memory, c *broker.Config) { c.Commands = late{c.Commands, m} }
+	changing := func(m *brokertest.Memory, c *broker.Config) { c.Commands = changesOnSettle{c.Commands, m} }
 	inWorldOf(t, []wiring{changing}, func(w *world) {
-		w.caches()
+		w.cacheRecord()
 		w.claimed(2 * time.Second)
 		time.Sleep(2*time.Second + time.Millisecond)
 		order := w.order(telematics.Lock)
@@ -250,7 +251,7 @@ func TestSend_RecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
 		_, err := w.sendVia(0, order)
 		w.wantCode(err, telematics.VehicleNotFound)
 		if n := len(w.mqtt.published()); n != 0 {
-			t.Errorf("%d publications", n)
+			t.Errorf("%d publications, want none", n)
 		}
 	})
 }

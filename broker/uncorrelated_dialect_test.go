@@ -12,9 +12,9 @@ import (
 	"motorpool/telematics/dialecttest"
 )
 
-// flag is a dialect of these tests alone, with less than morse: answers name no command and share
-// their topic with reports, and nothing is said of presence. What was installed decides whether a
-// report confirms a command.
+// flag is a dialect of these tests only, with less than morse: answers name no command and share
+// their topic with reports, and there is no presence. The installation determines whether a report
+// confirms a command.
 //
 //	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", each with the action, or none; or "locked yes", "locked no",
 //	                    and with the unit's time, in whole seconds, "locked yes 1767348000"
@@ -26,7 +26,7 @@ const flagRoot = "flag/"
 // withClock is an installation in which the unit dates its reports.
 var withClock = telematics.Installation{"contact": "dated"}
 
-// withContact is an installation in which the lock reports what it does.
+// withContact is an installation in which the lock reports its position.
 var withContact = telematics.Installation{"contact": "yes"}
 
 func (flag) Protocol() telematics.Protocol     { return "flag" }
@@ -114,7 +114,7 @@ func (flag) DecodePresence(telematics.Message, time.Time) (telematics.Presence, 
 	return telematics.Presence{}, telematics.ErrOtherKind
 }
 
-// cutLast cuts a time from the end of what was said.
+// cutLast splits the time from the end of a payload.
 func cutLast(said string) (what string, seconds int64, ok bool) {
 	at := strings.LastIndex(said, " ")
 	if at < 0 {

@@ -12,8 +12,8 @@ import (
 	"motorpool/telematics"
 )
 
-// fares returns how the car's unit fares, once that is stored.
-func (w *world) fares() telematics.UnitHealth {
+// storedHealth returns the health of the car's unit after the next flush.
+func (w *world) storedHealth() telematics.UnitHealth {
 	w.Helper()
 	time.Sleep(11 * time.Second)
 	synctest.Wait()
@@ -27,7 +27,7 @@ func (w *world) report(payload string) {
 func (w *world) wantRejects(want map[telematics.Reject]int) {
 	w.Helper()
 	got := map[telematics.Reject]int{}
-	for why, tally := range w.fares().Rejects {
+	for why, tally := range w.storedHealth().Rejects {
 		got[why] = tally.Count
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -35,7 +35,7 @@ func (w *world) wantRejects(want map[telematics.Reject]int) {
 	}
 }
 
-func TestUnitHealth_CountsWhatIsRejected(t *testing.T) {
+func TestUnitHealth_CountsRejectedMessages(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		b := w.brokers[0]
 		w.report(`{`)
@@ -53,7 +53,7 @@ func TestUnitHealth_CountsWhatIsRejected(t *testing.T) {
 	})
 }
 
-func TestUnitHealth_CountsAFloodAndAForeignProtocol(t *testing.T) {
+func TestUnitHealth_CountsMessagesOverAllowanceAndInAnotherProtocol(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addVan()
 		at := telematics.FormatTime(time.Now())
@@ -64,7 +64,7 @@ func TestUnitHealth_CountsAFloodAndAForeignProtocol(t *testing.T) {
 		w.brokers[0].Report(m)
 		w.wantRejects(map[telematics.Reject]int{telematics.OverAllowance: 10})
 		if got := w.Units.Health(van).Rejects[telematics.ForeignProtocol].Count; got != 1 {
-			t.Errorf("%d messages in another protocol", got)
+			t.Errorf("%d messages in another protocol, want 1", got)
 		}
 	})
 }
@@ -72,43 +72,44 @@ func TestUnitHealth_CountsAFloodAndAForeignProtocol(t *testing.T) {
 func TestUnitHealth_CountsReconnects(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		for n := range 4 {
-			for _, b := range w.brokers { // each hears all of presence
+			for _, b := range w.brokers { // each instance gets all presence
 				b.Presence(brokertest.Said(unit, fmt.Appendf(nil, `{"status":"online","session":"s-%d","at":"%s"}`, n, telematics.FormatTime(time.Now())), false))
 			}
 			time.Sleep(time.Minute)
 		}
-		// The record begins online, in a session without a name.
-		if got := w.fares().Reconnects.Count; got != 4 {
-			t.Errorf("%d reconnects", got)
+		// The recorded contact is online in a session without a name, so the first session counts,
+		// too.
+		if got := w.storedHealth().Reconnects.Count; got != 4 {
+			t.Errorf("%d reconnects, want 4", got)
 		}
 	})
 }
 
-func TestUnitHealth_KnowsHowFarTheClockIsOff(t *testing.T) {
+func TestUnitHealth_HasTheClockOffset(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		say := func(ahead time.Duration) {
 			w.report(`{"at":"` + telematics.FormatTime(time.Now().Add(ahead)) + `"}`)
 		}
 		want := func(what string, ahead time.Duration) {
 			t.Helper()
-			if clock := w.fares().Clock; clock == nil || (clock.Ahead-ahead).Abs() > time.Millisecond {
-				t.Errorf("%s: clock %+v, want %v ahead", what, clock, ahead)
+			if clock := w.storedHealth().Clock; clock == nil || (clock.Ahead-ahead).Abs() > time.Millisecond {
+				t.Errorf("after %s: clock %+v, want %v ahead", what, clock, ahead)
 			}
 		}
 		w.report(`{}`)
-		if clock := w.fares().Clock; clock != nil {
-			t.Errorf("a report without a time says %+v", clock)
+		if clock := w.storedHealth().Clock; clock != nil {
+			t.Errorf("after a report without a time: clock %+v, want none", clock)
 		}
 		say(-2 * time.Second)
-		want("a report", -2*time.Second)
+		want("a report that is 2 s old", -2*time.Second)
 		say(90 * time.Second)
-		want("ahead", 90*time.Second)
-		say(3 * time.Hour) // which is not taken as the report's time
-		want("far ahead", 3*time.Hour)
+		want("a report 90 s ahead", 90*time.Second)
+		say(3 * time.Hour) // too far ahead to be used as the report's time
+		want("a report 3 h ahead", 3*time.Hour)
 		repeated := brokertest.Said(unit, []byte(`{"at":"`+telematics.FormatTime(time.Now().Add(5*time.Hour))+`"}`), false)
 		repeated.Repeated = true
 		w.brokers[0].Report(repeated)
-		want("after a repetition", 3*time.Hour)
+		want("a repeated message", 3*time.Hour)
 	})
 }
 
@@ -116,18 +117,18 @@ func TestUnitHealth_StoredLaterWhereTheStoreFailed(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errors.New("unavailable"), "StoreHealth")
 		w.report(`{`)
-		if got := w.fares(); got.Unit != "" {
-			t.Fatalf("stored %+v", got)
+		if got := w.storedHealth(); got.Unit != "" {
+			t.Fatalf("stored %+v, want nothing", got)
 		}
 		w.report(`{`)
 		w.Break(nil, "StoreHealth")
 		w.wantRejects(map[telematics.Reject]int{telematics.Malformed: 2})
 		w.report(`{`)
 		synctest.Wait()
-		time.Sleep(100 * time.Millisecond) // the queue lets others join
+		time.Sleep(100 * time.Millisecond) // the queue waits to fill a batch
 		w.stops[0]()
 		if got := w.Units.Health(unit).Rejects[telematics.Malformed].Count; got != 3 {
-			t.Errorf("%d after the end", got)
+			t.Errorf("%d malformed after the stop, want 3", got)
 		}
 	})
 }

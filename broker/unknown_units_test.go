@@ -14,7 +14,7 @@ import (
 
 const unknownUnit = telematics.Unit("unknown")
 
-// wantUnknownUnit waits for the next time that unknown units are stored.
+// wantUnknownUnit waits for the next flush of unknown units.
 func (w *world) wantUnknownUnit(want telematics.UnknownUnit, stored int) {
 	w.Helper()
 	time.Sleep(6 * time.Second)
@@ -25,18 +25,18 @@ func (w *world) wantUnknownUnit(want telematics.UnknownUnit, stored int) {
 	}
 }
 
-func TestUnknownUnits_ANoisyOneIsStoredOnceAnInterval(t *testing.T) {
+func TestUnknownUnits_AreStoredOncePerInterval(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		first := time.Now().UTC()
 		var last time.Time
-		for range 400 { // for four seconds
+		for range 400 { // 4 s
 			last = time.Now().UTC()
 			w.brokers[0].Report(brokertest.Said(unknownUnit, []byte(`{}`), false))
 			time.Sleep(10 * time.Millisecond)
 		}
 		w.wantUnknownUnit(telematics.UnknownUnit{Unit: unknownUnit, FirstSeen: first, LastSeen: last, Messages: 400}, 1)
 		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 400 {
-			w.Errorf("unknown_unit_messages_total is %d", n)
+			w.Errorf("unknown_unit_messages_total is %d, want 400", n)
 		}
 		w.brokers[0].Answer(brokertest.Said(unknownUnit, v1.EncodeAnswer(telematics.Answer{State: telematics.Received, At: time.Now()}), false))
 		w.brokers[0].Presence(brokertest.Said(unknownUnit, []byte(`{"status":"online","session":"a"}`), false))
@@ -51,10 +51,10 @@ func TestUnknownUnits_PresenceFromTheMQTTBrokerDoesNotCount(t *testing.T) {
 		w.brokers[0].Presence(brokertest.Said(unknownUnit, []byte(`{"status":"offline","session":"a"}`), false))
 		time.Sleep(11 * time.Second)
 		if got, n := w.Units.UnknownUnits(); len(got) != 0 || n != 0 {
-			w.Errorf("stored %d times: %+v", n, got)
+			w.Errorf("stored %d times: %+v; want nothing", n, got)
 		}
 		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 2 {
-			w.Errorf("unknown_unit_messages_total is %d", n)
+			w.Errorf("unknown_unit_messages_total is %d, want 2", n)
 		}
 	})
 }
@@ -72,14 +72,14 @@ func TestUnknownUnits_StoredLaterWhereTheStoreFailed(t *testing.T) {
 	})
 }
 
-func TestUnknownUnits_StoredBeforeTheEnd(t *testing.T) {
+func TestUnknownUnits_StoredBeforeTheInstanceStops(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		at := time.Now().UTC()
 		w.brokers[0].Report(brokertest.Said(unknownUnit, []byte(`{}`), false))
 		synctest.Wait()
 		w.stops[0]()
 		if got, _ := w.Units.UnknownUnits(); got[unknownUnit] != (telematics.UnknownUnit{Unit: unknownUnit, FirstSeen: at, LastSeen: at, Messages: 1}) {
-			w.Errorf("after the end: %+v", got)
+			w.Errorf("after the stop: %+v, want one message", got)
 		}
 	})
 }
@@ -92,10 +92,10 @@ func TestUnknownUnits_NumberIsBounded(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		if got, n := w.Units.UnknownUnits(); len(got) != telematics.MaxUnknownUnits || n != 1 {
-			w.Errorf("%d unknown units, stored %d times", len(got), n)
+			w.Errorf("%d unknown units, stored %d times; want the maximum, once", len(got), n)
 		}
 		if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="unknown_unit", reason="queue_full"}`); n != 5 {
-			w.Errorf("dropped_total is %d", n)
+			w.Errorf("dropped_total is %d, want 5", n)
 		}
 	})
 }

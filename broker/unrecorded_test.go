@@ -16,7 +16,7 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 		failed := telematics.Answer{Command: uuid.New(), State: telematics.Failed, Reason: "interrupted", At: time.Now()}
 		rejected := telematics.Answer{Command: uuid.New(), State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
 		w.Break(errUnavailable, "StoreUnrecorded")
-		for range 3 { // each report repeats them
+		for range 3 { // each report has all answers
 			w.brokers[0].Report(brokertest.Said(unit, reportWith(succeeded, failed, rejected), false))
 			time.Sleep(time.Second)
 			w.Break(nil, "StoreUnrecorded")
@@ -26,15 +26,15 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 			got[u.Answer.Command] = u.Answer.State
 		}
 		if len(got) != 2 || got[succeeded.Command] != telematics.Succeeded || got[failed.Command] != telematics.Failed {
-			t.Errorf("stored: %v", got)
+			t.Errorf("stored %v, want the success and the failure", got)
 		}
 		if n := metric(t, w.brokers[0], "motorpool_answers_unrecorded_total"); n != 2 {
-			t.Errorf("counted %d, want 2", n)
+			t.Errorf("counted %d unrecorded answers, want 2", n)
 		}
 	})
 }
 
-func TestUnrecorded_WhatARecordHasLostIsLookedIntoAgain(t *testing.T) {
+func TestUnrecorded_LostCommandIsFoundAfterSettledOnesAreForgotten(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
@@ -49,27 +49,27 @@ func TestUnrecorded_WhatARecordHasLostIsLookedIntoAgain(t *testing.T) {
 		w.Commands.Lose(c.ID)
 		repeat()
 		if got := w.Commands.Unrecorded(); len(got) != 0 {
-			t.Fatalf("looked into, though nothing said that the record is another: %+v", got)
+			t.Fatalf("looked up again without a reason: %+v", got)
 		}
 		w.brokers[0].ForgetSettled()
 		repeat()
 		if got := w.Commands.Unrecorded(); len(got) != 1 || got[0].Answer.Command != c.ID {
-			t.Errorf("stored: %+v", got)
+			t.Errorf("stored %+v, want the lost command", got)
 		}
 	})
 }
 
-func TestUnrecorded_ADirectAnswerIsWrittenDownToo(t *testing.T) {
+func TestUnrecorded_DirectAnswerToALostCommandIsStored(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		lost := telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()}
 		w.answer(0, unit, lost)
 		time.Sleep(time.Second)
-		c, err := w.send(telematics.Lock) // one on record is not
+		c, err := w.send(telematics.Lock) // the answer to a recorded command is not stored
 		w.wantCode(err, telematics.CommandTimeout)
 		w.answer(0, "another-unit", telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
 		time.Sleep(time.Second)
 		if got := w.Commands.Unrecorded(); len(got) != 1 || got[0].Answer.Command != lost.Command || got[0].Unit != unit {
-			t.Errorf("stored: %+v", got)
+			t.Errorf("stored %+v, want only the answer to the lost command", got)
 		}
 	})
 }

@@ -9,35 +9,35 @@ import (
 	"motorpool/tracing"
 )
 
-func TestWaiters_EachIsPolledInASecondAndInItsOrder(t *testing.T) {
+func TestWaiters_EachIsPolledOncePerSecondInOrder(t *testing.T) {
 	for _, waiting := range []int{1, 5, 17, 1000, pollMost, 3 * pollMost} {
-		// In sixteenths of a second.
+		// Steps in sixteenths of a second.
 		for _, steps := range [][]int{{1}, {3, 1, 9, 2}, {16}, {40, 1, 5}} {
 			var ws waiters
 			for range waiting {
 				ws.add(&telematics.Command{ID: uuid.Must(uuid.NewV7())}, tracing.Span{})
 			}
-			asked := map[telematics.CommandID]int{}
+			polls := map[telematics.CommandID]int{}
 			from, total := 0, 0
 			for i := 0; from < 30*pollParts; i++ {
 				to := min(from+steps[i%len(steps)], 30*pollParts)
 				found := ws.next(dueWaiters(ws.count(), from, to))
 				n := len(found.unanswered)
 				if len(found.received) > 0 || n > min(waiting, pollMost) {
-					t.Fatalf("%d parts of a second: %d of %d in one poll", to-from, n, waiting)
+					t.Fatalf("step of %d sixteenths: %d of %d waiters in one poll, or some as received", to-from, n, waiting)
 				}
 				total += n
 				for _, id := range found.unanswered {
-					asked[id]++
+					polls[id]++
 				}
 				from = to
 			}
 			if want := 30 * min(waiting, pollMost); total > want || steps[0] <= pollParts && total != want || total < want/3 {
-				t.Errorf("steps %v: %d of %d were asked about in 30 seconds, want %d", steps, total, waiting, want)
+				t.Errorf("steps %v: %d polls of %d waiters in 30 s, want %d", steps, total, waiting, want)
 			}
 			for id := range ws.byID {
-				if n := asked[id]; n < total/waiting || n > total/waiting+1 {
-					t.Fatalf("steps %v: of %d, %s was asked about %d times, the others %d", steps, waiting, id, n, total/waiting)
+				if n := polls[id]; n < total/waiting || n > total/waiting+1 {
+					t.Fatalf("steps %v: of %d waiters, %s was polled %d times, the average is %d", steps, waiting, id, n, total/waiting)
 				}
 			}
 		}
@@ -52,6 +52,6 @@ func TestWaiters_RemovedOneIsNotPolled(t *testing.T) {
 	ws.remove(gone)
 	ws.remove(gone)
 	if found := ws.next(10).unanswered; len(found) != 1 || found[0] != stays {
-		t.Errorf("asked about %v, want %v", found, stays)
+		t.Errorf("polled %v, want %v", found, stays)
 	}
 }

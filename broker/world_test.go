@@ -33,14 +33,13 @@ var today = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
 var admin = telematics.Actor{Subject: "admin-7", Role: telematics.Admin}
 
-// world is one fleet, with as many instances of the broker as a test needs, in
-// virtual time.
+// world is a fleet, in virtual time, with as many instances of the broker as a test needs.
 type world struct {
 	*testing.T
 	*brokertest.Memory
 	mqtt    *publisher
 	brokers []*broker.Broker
-	stops   []func() // of each instance; returns when it has ended
+	stops   []func() // of each instance; returns when it has stopped
 	log     brokertest.Log
 }
 
@@ -57,7 +56,7 @@ func inWorld(t *testing.T, instances int, test func(w *world)) {
 func inWorldOf(t *testing.T, wirings []wiring, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		// Virtual time starts in 2000, which no unit is believed [TEL-5]
+		// Virtual time starts in 2000, a year that is not accepted from a unit [TEL-5].
 		time.Sleep(time.Until(today))
 		key, err := signing.NewKey()
 		if err != nil {
@@ -163,7 +162,7 @@ func (w *world) wantCode(got *telematics.Error, want telematics.Code) {
 	}
 }
 
-// wantEntries compares the codes of the history, oldest first; success has none.
+// wantEntries compares the codes of the audit log, oldest first; a success has none.
 func (w *world) wantEntries(want ...telematics.Code) {
 	w.Helper()
 	var got []telematics.Code
@@ -171,19 +170,19 @@ func (w *world) wantEntries(want ...telematics.Code) {
 		got = append(got, line.Code)
 	}
 	if len(got) != len(want) {
-		w.Fatalf("history has the codes %q, want %q", got, want)
+		w.Fatalf("the audit log has the codes %q, want %q", got, want)
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			w.Fatalf("history has the codes %q, want %q", got, want)
+			w.Fatalf("the audit log has the codes %q, want %q", got, want)
 		}
 	}
 }
 
-// publisher records what is published, and lets a car hear it.
+// publisher records publications, and delivers them to a car.
 type publisher struct {
 	ring signing.Keyring
-	car  func(publication) // runs concurrently; nil: no car listens
+	car  func(publication) // runs concurrently; nil: no car receives
 
 	cars     sync.WaitGroup
 	mu       sync.Mutex
