@@ -11,15 +11,15 @@ import (
 func TestInBatches_WaitsForMoreWhileFewAreQueued(t *testing.T) {
 	const wait = 50 * time.Millisecond
 	for name, c := range map[string]struct {
-		queued int             // before it begins
-		then   []time.Duration // between the next ones
-		want   []int           // sizes of batches
-		took   time.Duration   // until the first one
+		queued int             // items queued at first
+		then   []time.Duration // pauses before further items
+		want   []int           // sizes of the batches
+		took   time.Duration   // until the first batch
 	}{
-		"one":                       {queued: 1, want: []int{1}, took: wait},
-		"those that come meanwhile": {queued: 1, then: []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}, want: []int{3}, took: wait},
-		"one that comes later":      {queued: 1, then: []time.Duration{60 * time.Millisecond}, want: []int{1, 1}, took: wait},
-		"many":                      {queued: 2 * MaxBatch, want: []int{MaxBatch, MaxBatch}, took: 0},
+		"one item":               {queued: 1, want: []int{1}, took: wait},
+		"items within the wait":  {queued: 1, then: []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}, want: []int{3}, took: wait},
+		"an item after the wait": {queued: 1, then: []time.Duration{60 * time.Millisecond}, want: []int{1, 1}, took: wait},
+		"two full batches":       {queued: 2 * MaxBatch, want: []int{MaxBatch, MaxBatch}, took: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestInBatches_WaitsForMoreWhileFewAreQueued(t *testing.T) {
 	}
 }
 
-func TestInBatches_HandlesWhatIsLeftWithoutWaiting(t *testing.T) {
+func TestInBatches_HandlesRemainingItemsWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := make(chan int, 10)
 		ctx, stop := context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ func TestInBatches_HandlesWhatIsLeftWithoutWaiting(t *testing.T) {
 		began, handled := time.Now(), 0
 		InBatches(ctx, queue, time.Minute, time.Second, func(batch []int) { handled += len(batch) })
 		if took := time.Since(began); handled != 1 || took != 10*time.Millisecond {
-			t.Errorf("%d handled after %v, want 1 after 10ms", handled, took)
+			t.Errorf("%d items handled after %v, want 1 after 10 ms", handled, took)
 		}
 	})
 }

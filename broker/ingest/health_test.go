@@ -12,10 +12,10 @@ import (
 	"motorpool/telematics"
 )
 
-// reading is how far a report shows a clock to be ahead, at a time since the first one.
+// reading is a clock offset that a report shows, and the report's time since the first one.
 type reading struct{ at, ahead time.Duration }
 
-func TestClock_IsJudgedByTheReportsThatWereNotLate(t *testing.T) {
+func TestClock_IsMeasuredByReportsThatWereNotLate(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	every := func(interval, until time.Duration, ahead func(at time.Duration) time.Duration) (readings []reading) {
 		for at := time.Duration(0); at <= until; at += interval {
@@ -30,15 +30,15 @@ func TestClock_IsJudgedByTheReportsThatWereNotLate(t *testing.T) {
 		readings []reading
 		want     []reading
 	}{
-		"a right clock, once an hour":                    {every(m, 2*h, constant(-s)), []reading{{0, -s}, {h, -s}, {2 * h, -s}}},
-		"a clock that runs ahead, at the first":          {[]reading{{0, 0}, {m, 7 * s}}, []reading{{0, 0}, {m, 7 * s}}},
-		"far ahead, which the receiver does not believe": {[]reading{{0, 10 * h}}, []reading{{0, 10 * h}}},
-		"a late report among others":                     {[]reading{{0, -s}, {m, -2 * m}, {2 * m, -s}, {6 * m, -s}}, []reading{{0, -s}}},
-		"a clock that falls behind, after a while":       {[]reading{{0, -s}, {m, -3 * m}, {4 * m, -3 * m}, {6 * m, -3 * m}, {9 * m, -3 * m}, {12 * m, -3 * m}}, []reading{{0, -s}, {12 * m, -3 * m}}},
-		"a clock that is years behind":                   {every(m, 5*m, constant(-40000*h)), []reading{{5 * m, -40000 * h}}},
-		"what a unit could not send before":              {every(10*s, 30*m, func(at time.Duration) time.Duration { return -8*h + 10*at }), nil},
-		"and then what is new":                           {append(every(s, 2*m, func(at time.Duration) time.Duration { return -8*h + 100*at }), reading{3 * m, -s}), []reading{{3 * m, -s}}},
-		"a clock that was set":                           {append(every(m, 5*m, constant(-2*h)), reading{6 * m, -s}), []reading{{5 * m, -2 * h}, {6 * m, -s}}},
+		"a right clock, once an hour":            {every(m, 2*h, constant(-s)), []reading{{0, -s}, {h, -s}, {2 * h, -s}}},
+		"a clock that gets ahead":                {[]reading{{0, 0}, {m, 7 * s}}, []reading{{0, 0}, {m, 7 * s}}},
+		"a clock that is far ahead":              {[]reading{{0, 10 * h}}, []reading{{0, 10 * h}}},
+		"a late report among others":             {[]reading{{0, -s}, {m, -2 * m}, {2 * m, -s}, {6 * m, -s}}, []reading{{0, -s}}},
+		"a clock that falls behind":              {[]reading{{0, -s}, {m, -3 * m}, {4 * m, -3 * m}, {6 * m, -3 * m}, {9 * m, -3 * m}, {12 * m, -3 * m}}, []reading{{0, -s}, {12 * m, -3 * m}}},
+		"a clock that is years behind":           {every(m, 5*m, constant(-40000*h)), []reading{{5 * m, -40000 * h}}},
+		"reports that were stored while offline": {every(10*s, 30*m, func(at time.Duration) time.Duration { return -8*h + 10*at }), nil},
+		"stored reports, then a new one":         {append(every(s, 2*m, func(at time.Duration) time.Duration { return -8*h + 100*at }), reading{3 * m, -s}), []reading{{3 * m, -s}}},
+		"a clock that is set":                    {append(every(m, 5*m, constant(-2*h)), reading{6 * m, -s}), []reading{{5 * m, -2 * h}, {6 * m, -s}}},
 	} {
 		begin, is := time.Now(), &clock{}
 		var got []reading
@@ -53,7 +53,7 @@ func TestClock_IsJudgedByTheReportsThatWereNotLate(t *testing.T) {
 	}
 }
 
-func TestHealth_IsTakenInBatchesAndBounded(t *testing.T) {
+func TestHealth_IsDrainedInBatchesAndBounded(t *testing.T) {
 	overflow := prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})
 	h, now := newHealth(true, overflow), time.Now()
 	for n := range maxHealth + 3 {
@@ -66,35 +66,35 @@ func TestHealth_IsTakenInBatchesAndBounded(t *testing.T) {
 	found := map[telematics.Unit]int{}
 	for drained := h.drain(); len(drained) > 0; drained = h.drain() {
 		if len(drained) > healthBatch {
-			t.Fatalf("%d units drained", len(drained))
+			t.Fatalf("%d units in one batch, want at most %d", len(drained), healthBatch)
 		}
 		for i, u := range drained {
 			if i > 0 && drained[i-1].Unit >= u.Unit {
-				t.Fatalf("%s after %s", u.Unit, drained[i-1].Unit)
+				t.Fatalf("unit %s comes after %s, want them sorted", u.Unit, drained[i-1].Unit)
 			}
 			found[u.Unit] += u.Rejects[telematics.Malformed].Count
 		}
 	}
 	if len(found) != maxHealth || found["0"] != 2 || found["1"] != 1 {
-		t.Errorf("%d units, %d and %d rejects", len(found), found["0"], found["1"])
+		t.Errorf("%d units with %d and %d rejects, want the maximum, 2 and 1", len(found), found["0"], found["1"])
 	}
 }
 
-func TestHealth_OffGathersNothing(t *testing.T) {
+func TestHealth_DisabledCollectsNothing(t *testing.T) {
 	h := newHealth(false, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"}))
 	h.reject("u", telematics.Malformed, time.Now())
 	h.readClock("u", time.Hour, time.Now())
 	if drained := h.drain(); len(drained) > 0 {
-		t.Errorf("gathered %+v", drained)
+		t.Errorf("collected %+v, want nothing", drained)
 	}
 }
 
-func TestReadClock_AnEndlessErrorIsStoredOnce(t *testing.T) {
+func TestReadClock_UnboundedOffsetIsStoredOnce(t *testing.T) {
 	h, now := newHealth(true, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})), time.Now()
 	for n := range 10 {
 		h.readClock("u", math.MaxInt64, now.Add(time.Duration(n)*time.Second))
 		if drained := h.drain(); len(drained) != max(0, 1-n) || n == 0 && drained[0].Clock.Ahead != furthest {
-			t.Errorf("after %d s: %+v", n, drained)
+			t.Errorf("after %d s: stored %+v, want only the first", n, drained)
 		}
 	}
 }

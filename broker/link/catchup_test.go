@@ -16,7 +16,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// startInstance runs a link until stop is called, and returns when it is connected.
+// startInstance runs a link until stop is called. It returns when the link is ready.
 func startInstance(t *testing.T, url string, to link.Receiver) (stop func()) {
 	t.Helper()
 	l := link.New(link.Config{
@@ -37,64 +37,64 @@ func startInstance(t *testing.T, url string, to link.Receiver) (stop func()) {
 	return stop
 }
 
-func TestRetainedPresenceIsReadWhereNoInstanceHasHeardIt(t *testing.T) {
+func TestCatchUp_ReadsRetainedPresenceOnceForAllInstances(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		car := linktest.Connect(t, server.UnitsURL(), unit)
-		say := func() {
+		publish := func() {
 			t.Helper()
 			linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, presence(telematics.Online, "session"))
 		}
-		say()
-		var first, second, third ears
+		publish()
+		var first, second, third receiver
 		stopFirst := startInstance(t, server.ServiceURL(), &first)
 		brokertest.Eventually(t, 10*time.Second, "the first instance reads it", func() bool { return first.retained.Load() == 1 })
-		time.Sleep(500 * time.Millisecond) // it is complete then
+		time.Sleep(500 * time.Millisecond) // then it has read all retained presence
 
 		stopSecond := startInstance(t, server.ServiceURL(), &second)
-		time.Sleep(2 * time.Second) // it would have asked in vain
+		time.Sleep(2 * time.Second) // enough for a second reading
 		if n := second.presence.Load(); n != 0 {
-			t.Errorf("%d messages were read, though another instance has heard all", n)
+			t.Errorf("the second instance read %d messages, want none: the first one has read all", n)
 		}
-		say()
-		brokertest.Eventually(t, 10*time.Second, "both hear what is said", func() bool { return first.presence.Load() == 2 && second.presence.Load() == 1 })
+		publish()
+		brokertest.Eventually(t, 10*time.Second, "both instances get live presence", func() bool { return first.presence.Load() == 2 && second.presence.Load() == 1 })
 
 		stopFirst()
 		stopSecond()
-		say() // while no instance is connected
+		publish() // while no instance is connected
 		startInstance(t, server.ServiceURL(), &third)
 		brokertest.Eventually(t, 10*time.Second, "the third instance reads it", func() bool { return third.retained.Load() == 1 })
 	})
 }
 
-// fullEars takes no presence until there is room.
-type fullEars struct {
-	ears
+// fullReceiver refuses presence until there is room.
+type fullReceiver struct {
+	receiver
 	room    atomic.Bool
 	refused atomic.Int64
 }
 
-func (e *fullEars) Presence(m telematics.Message) bool {
+func (e *fullReceiver) Presence(m telematics.Message) bool {
 	if !e.room.Load() {
 		e.refused.Add(1)
 		return false
 	}
-	return e.ears.Presence(m)
+	return e.receiver.Presence(m)
 }
 
-// A live presence that did not fit, as while Postgres is unavailable, is retained by the MQTT
+// A live presence that is refused, as while Postgres is unavailable, is still retained by the MQTT
 // broker.
-func TestPresenceThatDidNotFitIsReadAgain(t *testing.T) {
+func TestCatchUp_RefusedPresenceIsReadAgain(t *testing.T) {
 	server := embeddedMQTT(t, "")
-	var to fullEars
+	var to fullReceiver
 	startInstance(t, server.ServiceURL(), &to)
-	time.Sleep(1500 * time.Millisecond) // nothing is retained
+	time.Sleep(1500 * time.Millisecond) // nothing is retained yet
 	car := linktest.Connect(t, server.UnitsURL(), unit)
 	linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, presence(telematics.Online, "session"))
-	brokertest.Eventually(t, 10*time.Second, "read again and again", func() bool { return to.refused.Load() > 2 })
+	brokertest.Eventually(t, 10*time.Second, "the presence is read repeatedly", func() bool { return to.refused.Load() > 2 })
 	to.room.Store(true)
-	brokertest.Eventually(t, 10*time.Second, "taken", func() bool { return to.retained.Load() == 1 })
+	brokertest.Eventually(t, 10*time.Second, "the presence is accepted", func() bool { return to.retained.Load() == 1 })
 	time.Sleep(300 * time.Millisecond)
 	if n := to.presence.Load(); n != 1 {
-		t.Errorf("taken %d times", n)
+		t.Errorf("accepted %d times, want once", n)
 	}
 }

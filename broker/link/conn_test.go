@@ -17,12 +17,12 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// wire is a connection whose other end is a list of what was written, and what there is to be read.
+// wire is a connection that records what is written, and reads from a given reader.
 type wire struct {
 	net.Conn
 	from  io.Reader
 	reads int
-	err   error // of writing
+	err   error // of Write
 
 	mu     sync.Mutex
 	wrote  [][]byte
@@ -78,7 +78,7 @@ func messageOf(id uint16) []byte {
 	return b.Bytes()
 }
 
-func TestPacketsThatCameTogetherAreReadTogether(t *testing.T) {
+func TestBatchingConn_ReadsPacketsTogether(t *testing.T) {
 	var sent bytes.Buffer
 	for id := range uint16(10) {
 		sent.Write(messageOf(id + 1))
@@ -92,11 +92,11 @@ func TestPacketsThatCameTogetherAreReadTogether(t *testing.T) {
 		}
 	}
 	if w.reads != 1 {
-		t.Errorf("%d reads for what came together", w.reads)
+		t.Errorf("%d reads for packets that arrived together, want 1", w.reads)
 	}
 }
 
-func TestNothingIsReadOfAConnectionThatWasClosed(t *testing.T) {
+func TestBatchingConn_ReadsNothingAfterClose(t *testing.T) {
 	conn := batching(&wire{from: bytes.NewReader(append(messageOf(1), messageOf(2)...))}, time.Second, time.Minute)
 	if _, err := packets.ReadPacket(conn); err != nil {
 		t.Fatal(err)
@@ -105,11 +105,11 @@ func TestNothingIsReadOfAConnectionThatWasClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if packet, err := packets.ReadPacket(conn); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("read %v, %v", packet, err)
+		t.Errorf("read %v, %v; want net.ErrClosed", packet, err)
 	}
 }
 
-func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
+func TestBatchingConn_WritesAcknowledgementsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
 		conn := batching(w, time.Second, time.Minute)
@@ -124,18 +124,18 @@ func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
 			many = append(many, ackOf(id+1)...)
 		}
 
-		write(message) // immediately
+		write(message) // written immediately
 		write(ackOf(1))
 		write(ackOf(2))
-		write(message) // with what waits, behind it
+		write(message) // written after the waiting acknowledgements, in the same write
 		for id := range uint16(acksTogether) {
 			write(ackOf(id + 1))
 		}
-		time.Sleep(10 * ackAfter) // nothing is left
+		time.Sleep(10 * ackAfter) // no acknowledgement is waiting any more
 		write(ackOf(3))
 		write(ackOf(4))
 		if n := len(w.written()); n != 3 {
-			t.Errorf("%d writes before the time of the last", n)
+			t.Errorf("%d writes before the last acknowledgements are due, want 3", n)
 		}
 		time.Sleep(2 * ackAfter)
 		write(ackOf(5))
@@ -147,29 +147,29 @@ func TestAcknowledgementsAreWrittenTogether(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatTakesNoAcknowledgementsIsClosed(t *testing.T) {
+func TestBatchingConn_ClosesAfterAFailedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{err: errors.New("broken"), from: bytes.NewReader(nil)}
 		conn := batching(w, time.Second, time.Minute)
 		if _, err := conn.Write(ackOf(1)); err != nil {
-			t.Errorf("it is not known yet: %v", err)
+			t.Errorf("the first acknowledgement, which is only queued: %v", err)
 		}
 		time.Sleep(2 * ackAfter)
 		if !w.isClosed() {
-			t.Error("it is still open")
+			t.Error("the connection is open after a write failed")
 		}
 		for _, packet := range [][]byte{messageOf(1), ackOf(2)} {
 			if _, err := conn.Write(packet); !errors.Is(err, w.err) {
-				t.Errorf("another packet: %v", err)
+				t.Errorf("another packet: %v, want the error of the write", err)
 			}
 		}
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, w.err) {
-			t.Errorf("who reads learns %v", err)
+			t.Errorf("Read returned %v, want the error of the write", err)
 		}
 	})
 }
 
-// scripted is a socket whose reads and writes end as a test says, one after the other.
+// scripted is a socket whose reads and writes fail with given errors, one after the other.
 type scripted struct {
 	wire
 	readErrs  []error
@@ -204,26 +204,26 @@ func (s *scripted) Write(p []byte) (int, error) {
 	return 0, err
 }
 
-func TestBatchingConn_AProcessThatRunsLateLosesNoConnection(t *testing.T) {
+func TestBatchingConn_ToleratesOneDeadlineMissedByALateProcess(t *testing.T) {
 	expired := os.ErrDeadlineExceeded
 	for name, c := range map[string]struct {
 		readErrs []error
 		pings    int
 		lost     bool
 	}{
-		"a message":                            {nil, 0, false},
-		"silence, and an answer to the ping":   {[]error{expired}, 1, false},
-		"an answer that only a last look sees": {[]error{expired, expired}, 1, false},
-		"an empty socket at the last look":     {[]error{expired, expired, expired}, 1, true},
-		"a closed connection":                  {[]error{io.EOF}, 0, true},
+		"a message":                                     {nil, 0, false},
+		"no message until the ping is answered":         {[]error{expired}, 1, false},
+		"a message at the last read after the deadline": {[]error{expired, expired}, 1, false},
+		"no message at the last read":                   {[]error{expired, expired, expired}, 1, true},
+		"a closed connection":                           {[]error{io.EOF}, 0, true},
 	} {
 		t.Run("read: "+name, func(t *testing.T) {
 			w := &scripted{wire: wire{from: bytes.NewReader(messageOf(1))}, readErrs: c.readErrs}
 			conn := batching(w, time.Second, time.Second)
-			_ = conn.SetDeadline(time.Time{}) // as the library does once it is connected
+			_ = conn.SetDeadline(time.Time{}) // as the library does after connecting
 			packet, err := packets.ReadPacket(conn)
 			if (err != nil) != c.lost {
-				t.Errorf("read %v, %v; lost: %t", packet, err, c.lost)
+				t.Errorf("read %v, %v; want the connection lost: %t", packet, err, c.lost)
 			}
 			if n := len(w.written()); n != c.pings {
 				t.Errorf("%d pings, want %d", n, c.pings)
@@ -246,7 +246,7 @@ func TestBatchingConn_AProcessThatRunsLateLosesNoConnection(t *testing.T) {
 				conn := batching(w, time.Second, time.Second)
 				_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 				if _, err := conn.Write(messageOf(1)); (err != nil) != c.lost {
-					t.Errorf("write: %v; lost: %t", err, c.lost)
+					t.Errorf("Write: %v; want the connection lost: %t", err, c.lost)
 				}
 			})
 		})
@@ -278,7 +278,7 @@ func TestBatchingConn_MessagesAndAcknowledgementsStayWhole(t *testing.T) {
 	}
 }
 
-// piped is a pipe that says of its end what a socket says.
+// piped is a pipe that returns the errors of a socket when it is closed.
 type piped struct{ net.Conn }
 
 func (p piped) Read(b []byte) (int, error) {
@@ -298,15 +298,14 @@ func ended(err error) error {
 	return err
 }
 
-// The library believes that it has closed a connection itself where it gets that error, and then
-// calls no handler.
-func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
+// For that error the library assumes that it closed the connection itself, and calls no handler.
+func TestLink_NoticesAServerThatReadsNoAcknowledgements(t *testing.T) {
 	for name, publishes := range map[string]bool{"while a message is written": true, "while nothing is written": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			near, far := net.Pipe()
 			t.Cleanup(func() { _ = far.Close() })
-			go func() { // greets, says something, and reads nothing any more
+			go func() { // accepts the connection, sends a message, and reads nothing more
 				_, _ = packets.ReadPacket(far)
 				_ = packets.NewControlPacket(packets.Connack).Write(far)
 				_, _ = far.Write(messageOf(1))
@@ -332,7 +331,7 @@ func TestTheLibraryLearnsOfAServerThatTakesNoAcknowledgements(t *testing.T) {
 			case err := <-lost:
 				t.Log(err)
 			case <-time.After(10 * time.Second):
-				t.Error("it is not known that the connection is lost")
+				t.Error("the lost connection was not reported")
 			}
 		})
 	}

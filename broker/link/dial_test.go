@@ -15,9 +15,9 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 )
 
-func TestAConnectionIsSecuredWhereTheAddressSaysSo(t *testing.T) {
+func TestDial_UsesTLSForItsScheme(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who is not trusted is left
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // failed handshakes are not logged
 	server.StartTLS()
 	defer server.Close()
 	trusted := x509.NewCertPool()
@@ -30,26 +30,26 @@ func TestAConnectionIsSecuredWhereTheAddressSaysSo(t *testing.T) {
 		{"ssl", &tls.Config{RootCAs: trusted}, true},
 		{"ssl", &tls.Config{RootCAs: x509.NewCertPool()}, false},
 		{"ssl", &tls.Config{RootCAs: trusted, ServerName: "elsewhere"}, false},
-		{"ssl", nil, false}, // the system does not know it
+		{"ssl", nil, false}, // not trusted by the system
 		{"tcp", nil, true},
 		{"ws", nil, false},
 	} {
 		o := mqtt.ClientOptions{ConnectTimeout: 5 * time.Second, WriteTimeout: time.Second, TLSConfig: c.tls}
 		conn, err := dial(&url.URL{Scheme: c.scheme, Host: server.Listener.Addr().String()}, o)
 		if (err == nil) != c.ok {
-			t.Errorf("%s with %+v: %v", c.scheme, c.tls, err)
+			t.Errorf("%s with %+v: %v, want success: %t", c.scheme, c.tls, err, c.ok)
 		}
 		if err != nil {
 			continue
 		}
 		if _, secured := conn.(*batchingConn).Conn.(*tls.Conn); secured != (c.scheme == "ssl") {
-			t.Errorf("%s: secured %v", c.scheme, secured)
+			t.Errorf("%s: TLS %v", c.scheme, secured)
 		}
 		_ = conn.Close()
 	}
 }
 
-func TestAServerThatNeverGreetsIsNotWaitedForLongerThanForConnecting(t *testing.T) {
+func TestDial_TLSHandshakeHasTheTimeLimitOfConnecting(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +63,9 @@ func TestAServerThatNeverGreetsIsNotWaitedForLongerThanForConnecting(t *testing.
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("it is secured")
+			t.Error("a TLS connection without a handshake")
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("it is still waited for")
+		t.Error("the connection attempt has no time limit")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// retainedAt returns what the broker retains, by topic, as the service sees it.
+// retainedAt returns what the MQTT broker retains, by topic, as far as the service may read it.
 func retainedAt(t *testing.T, url string) map[string]string {
 	t.Helper()
 	var mu sync.Mutex
@@ -30,13 +30,13 @@ func retainedAt(t *testing.T, url string) map[string]string {
 	linktest.Await(t, "connect", client.Connect())
 	defer client.Disconnect(0)
 	linktest.Await(t, "subscribe", client.SubscribeMultiple(map[string]byte{"ovms/+/+/metric/#": 1, "motorpool/v1/+/presence": 1}, nil))
-	time.Sleep(100 * time.Millisecond) // what is retained follows the SUBACK
+	time.Sleep(100 * time.Millisecond) // retained messages follow the SUBACK
 	mu.Lock()
 	defer mu.Unlock()
 	return found
 }
 
-func TestDisplace_ARemovedUnitIsOfflineAndLeavesNothing(t *testing.T) {
+func TestDisplace_RemovedUnitIsOfflineAndRetainsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		says map[string]string
 		left map[string]string
@@ -49,7 +49,7 @@ func TestDisplace_ARemovedUnitIsOfflineAndLeavesNothing(t *testing.T) {
 			says: map[string]string{"motorpool/v1/$/presence": `{"status":"online","session":"a"}`},
 			left: map[string]string{"motorpool/v1/$/presence": string(v1.EncodePresence(telematics.Presence{Status: telematics.Offline, Session: "a"}))},
 		},
-		"silent": {},
+		"without retained messages": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,17 +72,17 @@ func TestDisplace_ARemovedUnitIsOfflineAndLeavesNothing(t *testing.T) {
 				var topics []string
 				for topic, payload := range want {
 					if topics = append(topics, own(topic)); after[own(topic)] != payload {
-						t.Errorf("removed %t: %s is %q, want %q", removed, own(topic), after[own(topic)], payload)
+						t.Errorf("removed %t: %s retains %q, want %q", removed, own(topic), after[own(topic)], payload)
 					}
 				}
 				for topic := range after {
 					if !slices.Contains(topics, topic) {
-						t.Errorf("removed %t: %s is left of %v", removed, topic, before)
+						t.Errorf("removed %t: %s is still retained, of %v", removed, topic, before)
 					}
 				}
 			}
 			if client.IsConnectionOpen() {
-				t.Error("the unit's connection is open")
+				t.Error("the unit's connection is still open")
 			}
 		})
 	}

@@ -25,7 +25,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// balanced is three Mosquittos behind HAProxy, with units and the service.
+// balanced is three Mosquittos behind HAProxy, with units and the service connected.
 type balanced struct {
 	*testing.T
 	shards  [3]*devstack.Mosquitto
@@ -85,7 +85,7 @@ func (b *balanced) must(err error) {
 	}
 }
 
-// balancedUnit is a unit that connects through the load balancer, and again when it loses the
+// balancedUnit is a unit that connects through the load balancer, and reconnects after a lost
 // connection.
 type balancedUnit struct {
 	*balanced
@@ -95,7 +95,7 @@ type balancedUnit struct {
 	commands atomic.Int64
 }
 
-// connect returns when the unit is subscribed and has said that it is online.
+// connect returns when the unit is subscribed and has published that it is online.
 func (u *balancedUnit) connect() error {
 	topic := v1.PresenceChannel.Topic(u.unit)
 	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(u.url).SetTLSConfig(u.trusted).SetClientID(string(u.unit)).
@@ -111,7 +111,7 @@ func (u *balancedUnit) connect() error {
 	} {
 		token := step()
 		if !token.WaitTimeout(5 * time.Second) {
-			return fmt.Errorf("%s: no answer", u.unit)
+			return fmt.Errorf("%s: no acknowledgement", u.unit)
 		}
 		if err := token.Error(); err != nil {
 			return err
@@ -127,14 +127,14 @@ func (u *balancedUnit) stayConnected() {
 	}
 }
 
-func TestHAProxy_LeadsEachUnitToOneShardAndToAnotherOneWhileThatIsDown(t *testing.T) {
+func TestHAProxy_RoutesEachUnitToOneShardAndToAnotherWhileThatIsDown(t *testing.T) {
 	const fleet = 24
 	units := make([]*balancedUnit, fleet)
 	serials := make([]telematics.Unit, fleet)
 	for i := range units {
 		serials[i] = telematics.Unit(fmt.Sprintf("35824005111%04d", i))
 	}
-	var to ears
+	var to receiver
 	b := startBalanced(t, serials, &to)
 	for i, serial := range serials {
 		units[i] = &balancedUnit{balanced: b, unit: serial}
@@ -145,7 +145,7 @@ func TestHAProxy_LeadsEachUnitToOneShardAndToAnotherOneWhileThatIsDown(t *testin
 			(*u.client.Load()).Disconnect(0)
 		}
 	})
-	brokertest.Eventually(t, 10*time.Second, "all units heard", func() bool { return to.presence.Load() == fleet })
+	brokertest.Eventually(t, 10*time.Second, "the service has all units' presence", func() bool { return to.presence.Load() == fleet })
 	var want int64
 	commandAll := func() {
 		t.Helper()
@@ -168,8 +168,8 @@ func TestHAProxy_LeadsEachUnitToOneShardAndToAnotherOneWhileThatIsDown(t *testin
 	commandAll()
 
 	b.must(b.shards[0].Kill())
-	// Each unit that was there connects once more at least, and is heard.
-	brokertest.Eventually(t, 20*time.Second, "the units of the shard come to others", func() bool {
+	// Each unit of the shard reconnects at least once, and publishes its presence.
+	brokertest.Eventually(t, 20*time.Second, "the units of the killed shard connect to others", func() bool {
 		for _, u := range units {
 			if !(*u.client.Load()).IsConnectionOpen() {
 				return false
@@ -178,13 +178,13 @@ func TestHAProxy_LeadsEachUnitToOneShardAndToAnotherOneWhileThatIsDown(t *testin
 		return moved() > 0 && to.presence.Load() >= int64(fleet+moved())
 	})
 	if n := moved(); n == fleet {
-		t.Errorf("all %d units have moved; those of other shards should have stayed", n)
+		t.Errorf("all %d units have moved, want those of other shards to stay", n)
 	} else {
 		t.Logf("%d of %d units have moved", n, fleet)
 	}
 	commandAll()
 
-	// The other two are units' shards, too.
+	// The other two shards have units, too.
 	b.must(b.shards[0].Restart())
 	awaitReady(t, b.service.Links()[0])
 	before := moved()
@@ -192,8 +192,8 @@ func TestHAProxy_LeadsEachUnitToOneShardAndToAnotherOneWhileThatIsDown(t *testin
 	brokertest.Eventually(t, 20*time.Second, "the units of the second shard move", func() bool { return moved() > before })
 }
 
-func TestHAProxy_LetsNothingButAConnectWithAUserNameThrough(t *testing.T) {
-	var to ears
+func TestHAProxy_ForwardsOnlyAConnectWithAUserName(t *testing.T) {
+	var to receiver
 	b := startBalanced(t, []telematics.Unit{unit}, &to)
 	var clients sync.WaitGroup
 	for name, packet := range map[string]string{
@@ -204,13 +204,13 @@ func TestHAProxy_LetsNothingButAConnectWithAUserNameThrough(t *testing.T) {
 		clients.Go(func() {
 			conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", strings.TrimPrefix(b.url, "ssl://"), b.trusted)
 			if err != nil {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: connect: %v", name, err)
 				return
 			}
 			defer conn.Close()
 			_, err = conn.Write([]byte(packet))
 			if err = errors.Join(err, conn.SetReadDeadline(time.Now().Add(15*time.Second))); err != nil {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: write: %v", name, err)
 			}
 			if answer, err := io.ReadAll(conn); len(answer) > 0 || os.IsTimeout(err) {
 				t.Errorf("%s: answered %q, %v; want a closed connection", name, answer, err)

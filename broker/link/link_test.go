@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const unit = telematics.Unit("358240051111110")
 
-// mqttServer is an MQTT broker with the rules of production.
+// mqttServer is an MQTT broker with the access rules of production.
 type mqttServer interface {
 	UnitsURL() string
 	ServiceURL() string
@@ -43,7 +43,7 @@ func overBothBrokers(t *testing.T, test func(t *testing.T, server mqttServer)) {
 	t.Run("mosquitto", func(t *testing.T) { test(t, realMosquitto(t)) })
 }
 
-// embeddedMQTT starts the embedded broker; access rules other than production's are for traps.
+// embeddedMQTT starts the embedded broker. A test may give other access rules for the service.
 func embeddedMQTT(t *testing.T, serviceAccess string) *devstack.MQTT {
 	t.Helper()
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{
@@ -70,15 +70,15 @@ func realMosquitto(t *testing.T) *devstack.Mosquitto {
 	return server
 }
 
-// ears takes what a link hears.
-type ears struct {
+// receiver counts the messages of a link.
+type receiver struct {
 	answers, reports, presence, retained atomic.Int64
-	slow                                 time.Duration // that a report takes
+	slow                                 time.Duration // how long a report takes
 }
 
-func (e *ears) Answer(telematics.Message) { e.answers.Add(1) }
-func (e *ears) Report(telematics.Message) { time.Sleep(e.slow); e.reports.Add(1) }
-func (e *ears) Presence(m telematics.Message) bool {
+func (e *receiver) Answer(telematics.Message) { e.answers.Add(1) }
+func (e *receiver) Report(telematics.Message) { time.Sleep(e.slow); e.reports.Add(1) }
+func (e *receiver) Presence(m telematics.Message) bool {
 	e.presence.Add(1)
 	if m.Retained {
 		e.retained.Add(1)
@@ -86,12 +86,12 @@ func (e *ears) Presence(m telematics.Message) bool {
 	return true
 }
 
-// command is a message to the unit, as a dialect would hand it over.
+// command is a message to the unit, as a dialect encodes it.
 func command(payload []byte) telematics.Transmission {
 	return telematics.Transmission{Topic: v1.CommandChannel.Topic(unit), Payload: payload, QoS: 1}
 }
 
-// only returns units on record.
+// only returns the units on record.
 func only(units ...telematics.Unit) func(context.Context, telematics.Unit, int) ([]telematics.Unit, error) {
 	return func(_ context.Context, after telematics.Unit, limit int) ([]telematics.Unit, error) {
 		rest := units[slices.Index(units, after)+1:]
@@ -119,7 +119,7 @@ func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 	return link
 }
 
-// unitClient is a unit that counts the commands that it hears.
+// unitClient is a unit that counts the commands that it gets.
 func unitClient(t *testing.T, url string, commands *atomic.Int64) mqtt.Client {
 	t.Helper()
 	client := linktest.Connect(t, url, unit)
@@ -132,12 +132,12 @@ func awaitReady(t *testing.T, link *link.Link) {
 	brokertest.Eventually(t, 10*time.Second, "ready", func() bool { return link.AllReady() == nil })
 }
 
-func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
+func TestLink_SendsCommandsAndReceivesAnswersReportsAndPresence(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		var to ears
+		var to receiver
 		var commands atomic.Int64
 		car := unitClient(t, server.UnitsURL(), &commands)
-		// Before the service is there.
+		// Published before the service subscribes.
 		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
 		link := startLink(t, server.ServiceURL(), &to)
 		awaitReady(t, link)
@@ -146,16 +146,16 @@ func TestCommandsGoOutAndAnswersReportsAndPresenceComeIn(t *testing.T) {
 		}
 		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
 		linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
-		brokertest.Eventually(t, 5*time.Second, "one of each", func() bool {
+		brokertest.Eventually(t, 5*time.Second, "an answer, a report and a presence", func() bool {
 			return commands.Load() == 1 && to.answers.Load() == 1 && to.reports.Load() == 1 && to.retained.Load() == 1
 		})
 	})
 }
 
-// In a dialect whose answers and reports share a topic, each message is read as both, once.
-func TestLink_MessageOfASharedTopicIsAnAnswerAndAReport(t *testing.T) {
+// In a dialect whose answers and reports share a topic, each message is delivered as both, once.
+func TestLink_MessageOfASharedTopicIsDeliveredAsAnswerAndReport(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		var one, two ears
+		var one, two receiver
 		awaitReady(t, startLink(t, server.ServiceURL(), &one))
 		awaitReady(t, startLink(t, server.ServiceURL(), &two))
 		car := linktest.Connect(t, server.UnitsURL(), unit)
@@ -163,20 +163,20 @@ func TestLink_MessageOfASharedTopicIsAnAnswerAndAReport(t *testing.T) {
 		for range n {
 			linktest.Publish(t, car, teltonika.DataTopic(unit), false, "either")
 		}
-		brokertest.Eventually(t, 5*time.Second, "all of both", func() bool {
+		brokertest.Eventually(t, 5*time.Second, "all answers and reports", func() bool {
 			return one.answers.Load()+two.answers.Load() >= n && one.reports.Load()+two.reports.Load() >= n
 		})
 		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
-		brokertest.Eventually(t, 5*time.Second, "an answer after them", func() bool { return one.answers.Load()+two.answers.Load() > n })
+		brokertest.Eventually(t, 5*time.Second, "a later answer", func() bool { return one.answers.Load()+two.answers.Load() > n })
 		if answers, reports := one.answers.Load()+two.answers.Load(), one.reports.Load()+two.reports.Load(); answers != n+1 || reports != n {
-			t.Errorf("%d answers, %d reports", answers, reports)
+			t.Errorf("%d answers and %d reports, want %d and %d", answers, reports, n+1, n)
 		}
 	})
 }
 
-func TestTwoInstancesShareAnswersAndBothHearPresence(t *testing.T) {
+func TestLink_InstancesShareAnswersAndEachGetsPresence(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		var one, two ears
+		var one, two receiver
 		awaitReady(t, startLink(t, server.ServiceURL(), &one))
 		awaitReady(t, startLink(t, server.ServiceURL(), &two))
 		car := linktest.Connect(t, server.UnitsURL(), unit)
@@ -186,20 +186,20 @@ func TestTwoInstancesShareAnswersAndBothHearPresence(t *testing.T) {
 			linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
 		}
 		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
-		brokertest.Eventually(t, 5*time.Second, "everything heard", func() bool {
+		brokertest.Eventually(t, 5*time.Second, "all messages received", func() bool {
 			return one.answers.Load()+two.answers.Load() == n && one.reports.Load()+two.reports.Load() == n &&
 				one.presence.Load() == 1 && two.presence.Load() == 1
 		})
 		if one.answers.Load() == 0 || two.answers.Load() == 0 {
-			t.Errorf("answers were read %d and %d times, want both instances to read some", one.answers.Load(), two.answers.Load())
+			t.Errorf("the instances got %d and %d answers, want some at each", one.answers.Load(), two.answers.Load())
 		}
 	})
 }
 
-// The library gives no error for a subscription that the broker denied.
-func TestADeniedSubscriptionIsNotReady(t *testing.T) {
+// The library returns no error for a subscription that the MQTT broker denied.
+func TestLink_DeniedSubscriptionIsNotReady(t *testing.T) {
 	server := embeddedMQTT(t, strings.ReplaceAll(mosquitto.ServiceACL, "topic read motorpool/v1/+/ack", ""))
-	var to ears
+	var to receiver
 	link := startLink(t, server.ServiceURL(), &to)
 	brokertest.Eventually(t, 10*time.Second, "telemetry and presence up", func() bool {
 		err := link.AllReady()
@@ -210,25 +210,25 @@ func TestADeniedSubscriptionIsNotReady(t *testing.T) {
 			t.Fatal("ready without the right to read answers")
 		}
 		if err := link.Publish(command([]byte("lock"))); err == nil {
-			t.Fatal("published though no answer could be received")
+			t.Fatal("published a command though no answer could be received")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// With the library's own reconnection a command would be stored, and delivered after the outage.
-func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
+// With the library's own reconnection a command would be stored and delivered after the outage.
+func TestLink_CommandDuringAnOutageIsNotDeliveredAfterwards(t *testing.T) {
 	server := realMosquitto(t)
-	var to ears
+	var to receiver
 	link := startLink(t, server.ServiceURL(), &to)
 	awaitReady(t, link)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	brokertest.Eventually(t, 10*time.Second, "outage noticed", func() bool { return link.Ready() != nil })
+	brokertest.Eventually(t, 10*time.Second, "the outage is noticed", func() bool { return link.Ready() != nil })
 	for range 10 {
 		if err := link.Publish(command([]byte("late"))); err == nil {
-			t.Fatal("a command was taken during the outage")
+			t.Fatal("a command was accepted during the outage")
 		}
 	}
 	if err := server.Restart(); err != nil {
@@ -237,7 +237,7 @@ func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
 	var commands atomic.Int64
 	unitClient(t, server.UnitsURL(), &commands)
 	awaitReady(t, link)
-	// A stored message would go out on the same connection, before or between these two.
+	// A stored message would be sent on the same connection, before or between these two.
 	for n := range int64(2) {
 		if err := link.Publish(command([]byte("now"))); err != nil {
 			t.Fatal(err)
@@ -245,15 +245,15 @@ func TestACommandOfAnOutageIsNotDeliveredAfterIt(t *testing.T) {
 		brokertest.Eventually(t, 5*time.Second, "a command after the outage", func() bool { return commands.Load() > n })
 	}
 	if n := commands.Load(); n != 2 {
-		t.Errorf("%d commands were delivered, want only the two after the outage", n)
+		t.Errorf("%d commands were delivered, want the two after the outage", n)
 	}
 }
 
-// A write into a full socket would wait, and be delivered seconds late.
-func TestAStuckConnectionIsDroppedInsteadOfFilled(t *testing.T) {
+// A write to a full socket would block, and the message be delivered seconds late.
+func TestLink_DropsAConnectionThatIsNotRead(t *testing.T) {
 	server := embeddedMQTT(t, "")
 	cut := newCuttable(t, server.ServiceURL())
-	var to ears
+	var to receiver
 	link := startLink(t, cut.url(), &to)
 	awaitReady(t, link)
 	cut.stop()
@@ -263,21 +263,21 @@ func TestAStuckConnectionIsDroppedInsteadOfFilled(t *testing.T) {
 		start := time.Now()
 		err := link.Publish(command(big))
 		if took := time.Since(start); took > 10*time.Second {
-			t.Errorf("a publication blocked for %v, want about the write timeout at most", took)
+			t.Errorf("a publication blocked for %v, want at most about the write timeout", took)
 		}
 		if err == nil {
 			taken++
 		}
 		return err != nil && link.Ready() != nil
 	})
-	t.Logf("%d messages of 60 KiB were taken before", taken)
+	t.Logf("%d messages of 60 KiB were accepted before", taken)
 	cut.resume()
 	awaitReady(t, link)
 }
 
 func TestLink_NoticesASilentBroker(t *testing.T) {
 	cut := newCuttable(t, embeddedMQTT(t, "").ServiceURL())
-	var to ears
+	var to receiver
 	link := startLink(t, cut.url(), &to)
 	awaitReady(t, link)
 	cut.stop()
@@ -286,10 +286,10 @@ func TestLink_NoticesASilentBroker(t *testing.T) {
 	awaitReady(t, link)
 }
 
-// On one shared connection, a flood of reports was seen to delay every answer.
+// On one shared connection, a flood of reports delayed every answer.
 func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		to := ears{slow: 10 * time.Millisecond}
+		to := receiver{slow: 10 * time.Millisecond}
 		awaitReady(t, startLink(t, server.ServiceURL(), &to))
 		car := linktest.Connect(t, server.UnitsURL(), unit)
 		for i := range 2000 { // 20 s of work for the receiver
@@ -299,9 +299,9 @@ func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
 		for range 50 {
 			linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
 		}
-		brokertest.Eventually(t, 10*time.Second, "all answers heard", func() bool { return to.answers.Load() == 50 })
+		brokertest.Eventually(t, 10*time.Second, "all answers received", func() bool { return to.answers.Load() == 50 })
 		if to.reports.Load() >= 2000 {
-			t.Errorf("all reports were handled within %v: there was no flood", time.Since(start))
+			t.Errorf("all reports were handled within %v: the flood was too small for this test", time.Since(start))
 		}
 	})
 }
@@ -311,7 +311,7 @@ func TestLink_ConnectsAfterTheBrokerWasUnavailableAtStart(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	var to ears
+	var to receiver
 	link := startLink(t, server.ServiceURL(), &to)
 	time.Sleep(500 * time.Millisecond) // several attempts
 	if link.Ready() == nil {
@@ -323,12 +323,12 @@ func TestLink_ConnectsAfterTheBrokerWasUnavailableAtStart(t *testing.T) {
 	awaitReady(t, link)
 }
 
-// cuttable forwards connections to a server, and can stop reading what they bring.
+// cuttable forwards connections to a server, and can stop reading from them.
 type cuttable struct {
 	listener net.Listener
 	target   string
 	mu       sync.Mutex
-	open     chan struct{} // closed: forwarding
+	open     chan struct{} // closed while it forwards
 	conns    []net.Conn
 	copies   sync.WaitGroup
 }

@@ -16,8 +16,8 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// RabbitMQ, NATS and aedes grant a shared subscription as if it were a topic of that name.
-func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
+// RabbitMQ, NATS and aedes accept a shared subscription as if it were an ordinary topic.
+func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
 	var deaf atomic.Bool
 	deaf.Store(true)
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{ServicePassword: linktest.ServicePassword, NothingShared: deaf.Load})
@@ -34,7 +34,7 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := link.Run(ctx, &ears{}); err != nil {
+		if err := link.Run(ctx, &receiver{}); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -49,14 +49,14 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 		}
 		return n
 	}
-	brokertest.Eventually(t, 30*time.Second, "the log names the cause on each line, again and again", func() bool {
+	brokertest.Eventually(t, 30*time.Second, "the log repeats the cause for each connection", func() bool {
 		if link.Ready() == nil {
-			t.Fatal("ready, though no answer would be received")
+			t.Fatal("ready, although answers would not be received")
 		}
 		return cause("answers") > 1 && cause("telemetry") > 1 && cause("presence") > 1
 	})
 	if err := link.Publish(command([]byte("lock"))); err == nil {
-		t.Error("published, though no answer would be received")
+		t.Error("published a command, although its answer would not be received")
 	}
 	if err := link.AllReady(); err == nil || !strings.Contains(err.Error(), "(answers): the MQTT broker granted a shared subscription") || !strings.Contains(err.Error(), "(presence)") {
 		t.Errorf("AllReady: %v; want the cause for answers, telemetry and presence", err)
@@ -65,18 +65,18 @@ func TestABrokerThatDeliversNothingSharedIsNotReady(t *testing.T) {
 	brokertest.Eventually(t, 30*time.Second, "ready", func() bool { return link.AllReady() == nil })
 }
 
-// Each instance's probe is its own: members of the group, and those who hear all of presence,
-// neither get nor see it.
-func TestProbesOfManyInstancesDoNotDisturbEachOther(t *testing.T) {
+// Probes are separate for each instance: other members of the group and subscribers of all presence
+// do not get them.
+func TestProbe_ManyInstancesDoNotDisturbEachOther(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		heard := make([]ears, 6)
+		heard := make([]receiver, 6)
 		var ready sync.WaitGroup
 		for i := range heard {
 			link := startLink(t, server.ServiceURL(), &heard[i])
 			ready.Go(func() {
 				for deadline := time.Now().Add(20 * time.Second); link.AllReady() != nil; time.Sleep(2 * time.Millisecond) {
 					if time.Now().After(deadline) {
-						t.Error("an instance is not ready")
+						t.Error("an instance did not become ready")
 						return
 					}
 				}
@@ -85,7 +85,7 @@ func TestProbesOfManyInstancesDoNotDisturbEachOther(t *testing.T) {
 		ready.Wait()
 		for i := range heard {
 			if n := heard[i].presence.Load() + heard[i].answers.Load() + heard[i].reports.Load(); n != 0 {
-				t.Errorf("instance %d was given %d probes as messages of units", i, n)
+				t.Errorf("instance %d got %d probes as messages of units, want none", i, n)
 			}
 		}
 	})

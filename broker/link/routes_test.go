@@ -17,31 +17,31 @@ func TestShards_UnitOfALostShardIsRefusedOnceItCouldHaveMoved(t *testing.T) {
 	for since, ok := range map[time.Duration]bool{0: true, moveWithin / 2: true, moveWithin + time.Second: false} {
 		s.links[0].air[0].lost.Store(time.Now().Add(-since).UnixNano())
 		if err := s.Ready("car"); (err == nil) != ok {
-			t.Errorf("%v after its shard was lost: %v", since, err)
+			t.Errorf("Ready %v after the unit's shard was lost: %v, want success: %t", since, err, ok)
 		}
 		if err := s.Ready("another"); err != nil {
-			t.Errorf("a unit that may be at the other shard: %v", err)
+			t.Errorf("Ready of a unit that may be at the other shard: %v", err)
 		}
 	}
 }
 
-func TestRoutes_WhatIsRetainedOverridesNothingNewer(t *testing.T) {
+func TestRoutes_RetainedMessageDoesNotOverrideANewerOne(t *testing.T) {
 	for name, c := range map[string]struct {
-		said []route
+		seen []route
 		want int
 	}{
-		"heard later elsewhere":            {[]route{{0, 0}, {1, 0}}, 1},
-		"retained elsewhere":               {[]route{{0, 0}, {1, 5}}, 0},
-		"heard, though retained elsewhere": {[]route{{0, 5}, {1, 0}}, 1},
-		"retained, and earlier elsewhere":  {[]route{{0, 5}, {1, 4}}, 0},
-		"retained, and later elsewhere":    {[]route{{0, 5}, {1, 6}}, 1},
+		"live, then live at the other shard":               {[]route{{0, 0}, {1, 0}}, 1},
+		"live, then retained at the other shard":           {[]route{{0, 0}, {1, 5}}, 0},
+		"retained, then live at the other shard":           {[]route{{0, 5}, {1, 0}}, 1},
+		"retained, then older retained at the other shard": {[]route{{0, 5}, {1, 4}}, 0},
+		"retained, then newer retained at the other shard": {[]route{{0, 5}, {1, 6}}, 1},
 	} {
 		r := routes{known: map[telematics.Unit]route{}}
-		for _, to := range c.said {
+		for _, to := range c.seen {
 			r.set("car", to)
 		}
 		if shard, ok := r.find("car"); !ok || shard != c.want {
-			t.Errorf("%s: %d %v", name, shard, ok)
+			t.Errorf("%s: shard %d, found %v; want shard %d", name, shard, ok, c.want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func startShards(t *testing.T, to link.Receiver, shards ...[]string) *link.Shard
 	return s
 }
 
-// shardedUnit is a unit with a connection to each of two shards that counts what it hears there.
+// shardedUnit is a unit with a connection to each of two shards that counts the commands at each.
 type shardedUnit struct {
 	*testing.T
 	shards   *link.Shards
@@ -50,7 +50,7 @@ type shardedUnit struct {
 	heard    [2]int64
 }
 
-// publish publishes a command, and checks at which shards the unit hears it.
+// publish publishes a command, and checks at which shards the unit gets it.
 func (u *shardedUnit) publish(repeated bool, at ...int) {
 	u.Helper()
 	c := command([]byte("lock"))
@@ -62,19 +62,19 @@ func (u *shardedUnit) publish(repeated bool, at ...int) {
 		u.heard[shard]++
 	}
 	heard := func() [2]int64 { return [2]int64{u.commands[0].Load(), u.commands[1].Load()} }
-	brokertest.Eventually(u.T, 5*time.Second, "the unit has heard the command", func() bool { return heard() == u.heard })
-	time.Sleep(20 * time.Millisecond) // what should not come
+	brokertest.Eventually(u.T, 5*time.Second, "the unit has the command", func() bool { return heard() == u.heard })
+	time.Sleep(20 * time.Millisecond) // time for further copies
 	if heard() != u.heard {
-		u.Errorf("heard %v commands, want %v", heard(), u.heard)
+		u.Errorf("the unit got %v commands at the shards, want %v", heard(), u.heard)
 	}
 }
 
-// say publishes what the unit says, and waits until the service has heard it.
-func (u *shardedUnit) say(to *ears, shard int, channel v1.Channel, payload string) {
+// say publishes a message of the unit, and waits until the service has it.
+func (u *shardedUnit) say(to *receiver, shard int, channel v1.Channel, payload string) {
 	u.Helper()
 	before := to.presence.Load() + to.reports.Load() + to.answers.Load()
 	linktest.Publish(u.T, u.clients[shard], channel.Topic(unit), channel == v1.PresenceChannel, payload)
-	brokertest.Eventually(u.T, 5*time.Second, "the service has heard the unit", func() bool {
+	brokertest.Eventually(u.T, 5*time.Second, "the service has the unit's message", func() bool {
 		return to.presence.Load()+to.reports.Load()+to.answers.Load() > before
 	})
 }
@@ -83,20 +83,20 @@ func presence(status telematics.PresenceStatus, session string) string {
 	return string(v1.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}))
 }
 
-func TestShards_CommandGoesWhereItsUnitWasHeardLast(t *testing.T) {
+func TestShards_CommandGoesToTheShardOfTheUnitsLastMessage(t *testing.T) {
 	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
-	var to ears
+	var to receiver
 	u := &shardedUnit{T: t, shards: startShards(t, &to, []string{servers[0].ServiceURL()}, []string{servers[1].ServiceURL()})}
 	for i, server := range servers {
 		brokertest.Eventually(t, 10*time.Second, "ready", func() bool { return u.shards.Links()[i].AllReady() == nil })
 		u.clients[i] = unitClient(t, server.UnitsURL(), &u.commands[i])
 	}
-	u.publish(false, 0, 1) // it was not heard yet
+	u.publish(false, 0, 1) // no message of it yet: through all shards
 	u.say(&to, 1, v1.PresenceChannel, presence(telematics.Online, "session-b"))
 	u.publish(false, 1)
-	u.publish(true, 0, 1) // it did not answer: it may have moved
+	u.publish(true, 0, 1) // retransmitted: the unit may have moved
 	u.say(&to, 0, v1.PresenceChannel, presence(telematics.Offline, "session-a"))
-	u.publish(false, 1) // the last will of a former connection
+	u.publish(false, 1) // the last will of an earlier session moves nothing
 	u.say(&to, 0, v1.TelemetryChannel, "{}")
 	u.publish(false, 0)
 	u.say(&to, 1, v1.AckChannel, "done")
@@ -109,16 +109,16 @@ func TestShards_CommandGoesWhereItsUnitWasHeardLast(t *testing.T) {
 	c := command([]byte("lock"))
 	c.Unit = unit
 	if err := u.shards.Publish(c); err == nil {
-		t.Error("published to another shard than the unit's, where it cannot be")
+		t.Error("published to a shard where the unit cannot be")
 	}
 	if err := u.shards.Ready(unit); err != nil {
-		t.Errorf("refused, though the unit may come to the other shard: %v", err)
+		t.Errorf("refused, although the unit may move to the other shard: %v", err)
 	}
 	if err := u.shards.Ready("another"); err != nil {
 		t.Errorf("refused for a unit that may be at the other shard: %v", err)
 	}
 	if err := u.shards.AllReady(); err != nil {
-		t.Errorf("not ready, though one shard works: %v", err)
+		t.Errorf("not ready, although one shard works: %v", err)
 	}
 	u.publish(true, 0)
 	u.say(&to, 0, v1.PresenceChannel, presence(telematics.Online, "session-c"))
@@ -132,33 +132,33 @@ func TestShards_CommandGoesWhereItsUnitWasHeardLast(t *testing.T) {
 	})
 }
 
-// A restart learns from what the shards retain where units are.
-func TestShards_RetainedPresenceSaysWhereUnitsAre(t *testing.T) {
+// After a restart the retained presence of the shards shows where units are.
+func TestShards_RetainedPresenceSetsTheRoutes(t *testing.T) {
 	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
 	u := &shardedUnit{T: t}
 	for i, server := range servers {
 		u.clients[i] = unitClient(t, server.UnitsURL(), &u.commands[i])
 		linktest.Publish(t, u.clients[i], v1.PresenceChannel.Topic(unit), true, presence(telematics.Online, "session"))
-		time.Sleep(2 * time.Millisecond) // the second is the later one
+		time.Sleep(2 * time.Millisecond) // then the second is the newer one
 	}
-	var to ears
+	var to receiver
 	u.shards = startShards(t, &to, []string{servers[0].ServiceURL()}, []string{servers[1].ServiceURL()})
-	brokertest.Eventually(t, 10*time.Second, "both heard", func() bool { return to.retained.Load() == 2 && u.shards.Links()[1].Ready() == nil })
+	brokertest.Eventually(t, 10*time.Second, "the presence of both shards", func() bool { return to.retained.Load() == 2 && u.shards.Links()[1].Ready() == nil })
 	u.publish(false, 1)
 }
 
-func TestLink_ANodeOfItsClusterMayDie(t *testing.T) {
+func TestLink_WorksWhileANodeOfTheClusterIsDown(t *testing.T) {
 	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
-	var to ears
+	var to receiver
 	s := startShards(t, &to, []string{servers[0].ServiceURL(), servers[1].ServiceURL()})
 	ready := func() bool { return s.AllReady() == nil }
-	// The two know nothing of each other: what is heard at each shows a connection with it.
+	// The two nodes are not connected: a message received from each shows a connection with it.
 	hears := func(node int) {
 		t.Helper()
 		client := linktest.Connect(t, servers[node].UnitsURL(), unit)
 		defer client.Disconnect(0)
 		before := [2]int64{to.answers.Load(), to.reports.Load()}
-		brokertest.Eventually(t, 15*time.Second, fmt.Sprintf("answers and reports are heard at node %d", node), func() bool {
+		brokertest.Eventually(t, 15*time.Second, fmt.Sprintf("answers and reports are received from node %d", node), func() bool {
 			linktest.Publish(t, client, v1.AckChannel.Topic(unit), false, "done")
 			linktest.Publish(t, client, v1.TelemetryChannel.Topic(unit), false, "{}")
 			return to.answers.Load() > before[0] && to.reports.Load() > before[1]
@@ -192,7 +192,7 @@ func TestLink_RetransmitsThroughAllNodes(t *testing.T) {
 		nodes = append(nodes, server.ServiceURL())
 		u.clients[i] = unitClient(t, server.UnitsURL(), &u.commands[i])
 	}
-	var to ears
+	var to receiver
 	u.shards = startShards(t, &to, nodes)
 	for i, client := range u.clients {
 		brokertest.Eventually(t, 10*time.Second, fmt.Sprintf("connected to node %d", i), func() bool {

@@ -16,15 +16,15 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// module has what the firmware keeps of its watchers: until when each is active.
+// module is the firmware's state: until when each watcher is active.
 type module struct {
 	until  map[string]time.Time
 	begun  int
 	ended  int
-	latest time.Time // message
+	latest time.Time // time of the last message
 }
 
-// world is modules, and instances that watch them, in virtual time.
+// world is a set of modules and of instances that watch them, in virtual time.
 type world struct {
 	t *testing.T
 
@@ -32,7 +32,7 @@ type world struct {
 	modules map[telematics.Unit]*module
 	booked  []telematics.Vehicle
 	failing bool
-	busiest int // messages in one second
+	busiest int // the most messages in one second
 	second  time.Time
 	count   int
 }
@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, modules: map[telematics.Unit]*module{}}
 }
 
-// deliver is the MQTT broker and the firmware (IncomingMsg, AddClient, RemoveClient).
+// deliver simulates the MQTT broker and the firmware (IncomingMsg, AddClient, RemoveClient).
 func (w *world) deliver(m telematics.Transmission) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,7 @@ func (w *world) deliver(m telematics.Transmission) error {
 	rest, ok := strings.CutPrefix(m.Topic, fmt.Sprintf("ovms/%s/%s/client/", m.Unit, m.Unit))
 	client, last, _ := strings.Cut(rest, "/")
 	if !ok || last != "active" || m.QoS != 0 {
-		w.t.Errorf("published to %q with QoS %d", m.Topic, m.QoS)
+		w.t.Errorf("published to %q with QoS %d, want a watcher's topic and QoS 0", m.Topic, m.QoS)
 	}
 	unit := w.modules[m.Unit]
 	if unit == nil {
@@ -90,7 +90,7 @@ func (w *world) set(change func()) {
 	change()
 }
 
-// watchers returns how many watch a module.
+// watchers returns how many watchers of a module are active.
 func (w *world) watchers(unit telematics.Unit) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,11 +107,11 @@ func (w *world) watchers(unit telematics.Unit) (n int) {
 func (w *world) want(n int, unit telematics.Unit, when string) {
 	w.t.Helper()
 	if got := w.watchers(unit); got != n {
-		w.t.Errorf("%s: %d watch %s, want %d", when, got, unit, n)
+		w.t.Errorf("%s: %d watchers of %s, want %d", when, got, unit, n)
 	}
 }
 
-// instance runs an instance until stop.
+// instance runs an instance until stop is called.
 func (w *world) instance(name string, turn bool) (watches *Watches, stop func()) {
 	watches = New(Config{
 		Dialects: telematics.Dialects{v1.Dialect{}, ovms.Dialect{}}, Publish: w.deliver, Watcher: name, Booked: w.read,
@@ -127,7 +127,7 @@ func leaf(unit telematics.Unit) telematics.Vehicle {
 	return telematics.Vehicle{Unit: unit, Protocol: ovms.Protocol}
 }
 
-func TestWatches_AStreamIsWatchedUntilItEnds(t *testing.T) {
+func TestWatches_LastUntilTheStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		watches, stop := w.instance("a", true)
@@ -135,12 +135,12 @@ func TestWatches_AStreamIsWatchedUntilItEnds(t *testing.T) {
 		first, second := watches.Begin(leaf("OV-1")), watches.Begin(leaf("OV-1"))
 		time.Sleep(time.Second)
 		w.want(1, "OV-1", "after a second")
-		for range 30 { // the lease never lapses
+		for range 30 { // it is renewed in time
 			time.Sleep(time.Minute)
 			w.want(1, "OV-1", "while it is watched")
 		}
 		if m := w.modules["OV-1"]; m.begun > 40 || m.ended > 0 {
-			t.Errorf("%d renewals and %d ends in half an hour", m.begun, m.ended)
+			t.Errorf("%d renewals and %d ends in half an hour, want at most 40 and none", m.begun, m.ended)
 		}
 		first()
 		first() // again
@@ -154,7 +154,7 @@ func TestWatches_AStreamIsWatchedUntilItEnds(t *testing.T) {
 		time.Sleep(linger + time.Second)
 		w.want(0, "OV-1", "all streams have ended")
 		if m := w.modules["OV-1"]; m.ended != 1 {
-			t.Errorf("ended %d times, want once", m.ended)
+			t.Errorf("the watch ended %d times, want once", m.ended)
 		}
 		watches.Briefly(leaf("OV-1"))
 		time.Sleep(briefly - time.Second)
@@ -164,12 +164,12 @@ func TestWatches_AStreamIsWatchedUntilItEnds(t *testing.T) {
 		quiet := w.modules["OV-1"].latest
 		time.Sleep(time.Hour)
 		if w.modules["OV-1"].latest != quiet {
-			t.Error("a unit that is not watched was addressed")
+			t.Error("a message was sent to a unit that is not watched")
 		}
 	})
 }
 
-func TestWatches_AnInstanceEndsNoneOfAnother(t *testing.T) {
+func TestWatches_OfAnotherInstanceAreNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		here, stopHere := w.instance("a", true)
@@ -184,9 +184,9 @@ func TestWatches_AnInstanceEndsNoneOfAnother(t *testing.T) {
 		here.Begin(leaf("OV-1"))
 		time.Sleep(time.Second)
 		w.want(2, "OV-1", "it watches again")
-		stopHere() // it dies
+		stopHere() // it stops without ending its watch
 		time.Sleep(121 * time.Second)
-		w.want(1, "OV-1", "what a dead instance watched has ended by itself")
+		w.want(1, "OV-1", "the watch of the stopped instance has expired")
 		endThere()
 		time.Sleep(10 * time.Second)
 		w.want(0, "OV-1", "both have ended")
@@ -216,12 +216,12 @@ func TestWatches_RunningBookingsAreWatchedByOneInstance(t *testing.T) {
 		time.Sleep(readEvery + linger + time.Second)
 		w.want(0, "OV-1", "the booking has ended")
 		if len(w.modules) != 1 || w.modules["OV-1"].ended != 1 {
-			t.Errorf("addressed: %v", w.modules)
+			t.Errorf("messages were sent to %v, want only OV-1, ended once", w.modules)
 		}
 	})
 }
 
-func TestWatches_UnitsThatCannotBeWatchedAreNotAddressed(t *testing.T) {
+func TestWatches_SendNothingToUnitsThatCannotBeWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		watches, stop := w.instance("a", true)
@@ -231,13 +231,13 @@ func TestWatches_UnitsThatCannotBeWatchedAreNotAddressed(t *testing.T) {
 		watches.Begin(telematics.Vehicle{Unit: "CAR-2", Protocol: "morse"})
 		time.Sleep(time.Hour)
 		if len(w.modules) > 0 {
-			t.Errorf("addressed: %v", w.modules)
+			t.Errorf("messages were sent to %v, want none", w.modules)
 		}
 	})
 }
 
 // A hundred thousand running bookings are watched without gaps, at a bounded rate.
-func TestWatches_OfALargeFleetKeepWithinTheirRate(t *testing.T) {
+func TestWatches_OfALargeFleetStayWithinTheRate(t *testing.T) {
 	const fleet, second = 100_000, int(time.Second / pace)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -254,7 +254,7 @@ func TestWatches_OfALargeFleetKeepWithinTheirRate(t *testing.T) {
 			}
 		}
 		if w.busiest > burst*(second+1) {
-			t.Errorf("%d messages in a second, want %d at most", w.busiest, burst*second)
+			t.Errorf("%d messages in a second, want at most %d", w.busiest, burst*(second+1))
 		}
 	})
 }

@@ -22,15 +22,15 @@ var _ broker.Events = (*Log)(nil)
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func TestMiniredisKeepsTheContractOfEvents(t *testing.T) {
+func TestEvents_ContractOverMiniredis(t *testing.T) {
 	eventsContract(t, storetest.StartMiniredis(t).URL())
 }
 
-func TestRedisKeepsTheContractOfEvents(t *testing.T) {
+func TestEvents_ContractOverRedis(t *testing.T) {
 	eventsContract(t, storetest.StartRedis(t).URL())
 }
 
-func TestARedisClusterKeepsTheContractOfEvents(t *testing.T) {
+func TestEvents_ContractOverARedisCluster(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
 	if err != nil {
@@ -62,7 +62,7 @@ func eventsContract(t *testing.T, address string) {
 	})
 }
 
-// losesMaster kills a master: what is published meanwhile is missing of its vehicles alone.
+// losesMaster kills a master: only events of its vehicles are missing until it is replaced.
 func losesMaster(t *testing.T, cluster *devstack.RedisCluster) {
 	db := openRedis(t, cluster.URL())
 	l := New(db)
@@ -92,29 +92,29 @@ func losesMaster(t *testing.T, cluster *devstack.RedisCluster) {
 	}
 	missing, err := l.Publish(t.Context(), events)
 	if err == nil || len(missing) == 0 || len(missing) > len(events)/2 {
-		t.Fatalf("%d of %d are missing without one of three masters: %v", len(missing), len(events), err)
+		t.Fatalf("%d of %d events are missing without one of three masters, error %v", len(missing), len(events), err)
 	}
 	all := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(heard) == len(events)-len(missing)
 	}
-	storetest.Eventually(t, "what the other masters have is heard", all)
+	storetest.Eventually(t, "the events of the other masters are read", all)
 	published := len(events)
 	events, missing = missing, nil
 	storetest.Eventually(t, "the rest is published once the master is replaced", func() bool {
 		events, err = l.Publish(t.Context(), events)
 		return err == nil
 	})
-	storetest.Eventually(t, "all are heard", func() bool {
+	storetest.Eventually(t, "all events are read", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(heard) == published
 	})
 }
 
-// What is older than an hour goes, but for the newest of it: a follower may stand there.
-func TestPublish_RemovesWhatIsTooOld(t *testing.T) {
+// Events older than an hour are removed, except for the newest of them: a follower may be there.
+func TestPublish_RemovesOldEntries(t *testing.T) {
 	server := storetest.StartRedis(t)
 	db := openRedis(t, server.URL())
 	hourAgo := time.Now().Add(-keptFor).UnixMilli()
@@ -131,13 +131,13 @@ func TestPublish_RemovesWhatIsTooOld(t *testing.T) {
 	}
 	left, err := db.Client.XRange(t.Context(), eventsKey, "-", "+").Result()
 	if err != nil || len(left) > old/2 || !slices.ContainsFunc(left, func(m goredis.XMessage) bool { return m.ID == last }) {
-		t.Errorf("%d are left of %d, %v", len(left), old, err)
+		t.Errorf("%d of %d old entries are left, error %v; want at most half, and the newest", len(left), old, err)
 	}
 	if events, complete, err := New(db).After(t.Context(), last, "", 10); err != nil || !complete || len(events) != 1 {
-		t.Errorf("after the last of the old ones: %d events, %v, %v", len(events), complete, err)
+		t.Errorf("after the newest old entry: %d events, complete %v, error %v; want 1, complete", len(events), complete, err)
 	}
 	if ttl := db.Client.TTL(t.Context(), eventsKey).Val(); ttl <= 0 || ttl > unusedFor {
-		t.Errorf("the stream expires in %v", ttl)
+		t.Errorf("the stream expires in %v, want at most %v", ttl, unusedFor)
 	}
 }
 

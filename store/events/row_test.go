@@ -13,27 +13,27 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAnEntryThatCannotBeReadIsAReset(t *testing.T) {
+func TestDecodeEvent_UnreadableEntryIsAReset(t *testing.T) {
 	for _, text := range []any{
 		nil, 7, "", "{", `{"k":"command"}`, `{"k":"of a newer version"}`, `{"k":"command","c":{"id":"x"}}`, `{"k":"status","v":"x"}`,
 	} {
 		events := decodeEvents([]redis.XMessage{{ID: "1-0", Values: map[string]any{"e": text}}})
 		if len(events) != 1 || events[0].Kind != telematics.ResetEvent || events[0].ID != "1-0" {
-			t.Errorf("%v is read as %+v", text, events)
+			t.Errorf("%v is decoded as %+v, want a reset", text, events)
 		}
 	}
 }
 
-func TestAFieldOfANewerVersionIsLeftOut(t *testing.T) {
+func TestDecodeEvent_UnknownFieldIsLeftOut(t *testing.T) {
 	events := decodeEvents([]redis.XMessage{{ID: "1-0", Values: map[string]any{
 		"e": `{"k":"status","v":42,"a":1,"t":1767348000000,"f":{"telemetry.speed_kmh":{"v":50,"at":1767348000000},"telemetry.warp":{"v":9,"at":1767348000000}}}`,
 	}}})
 	if fields := events[0].Change.Fields; events[0].Kind != telematics.StatusEvent || len(fields) != 1 || *fields.Number(telematics.SpeedKmh) != 50 {
-		t.Errorf("read as %+v", events[0])
+		t.Errorf("decoded as %+v, want only the speed", events[0])
 	}
 }
 
-func TestAnEventIsSmallWhateverTheVehicleSays(t *testing.T) {
+func TestEncodeEvent_LargeValuesAreOnlyNamed(t *testing.T) {
 	at := time.Now().UTC().Truncate(time.Millisecond)
 	fields := telematics.Snapshot{
 		telematics.SpeedKmh: {Value: 50.0, At: at},
@@ -41,14 +41,14 @@ func TestAnEventIsSmallWhateverTheVehicleSays(t *testing.T) {
 	}
 	text, err := encodeEvent(&telematics.Event{Kind: telematics.StatusEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Fields: fields}})
 	if err != nil || len(text) > 4<<10 {
-		t.Fatalf("%d bytes, %v", len(text), err)
+		t.Fatalf("%d bytes, error %v; want at most 4 KiB", len(text), err)
 	}
 	event, err := decodeEvent(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if *event.Change.Fields.Number(telematics.SpeedKmh) != 50 || !reflect.DeepEqual(event.Change.Large, []telematics.Field{telematics.OEMData}) {
-		t.Errorf("read as %+v", event.Change)
+		t.Errorf("decoded as %+v, want the speed, and the OEM data only named", event.Change)
 	}
 }
 
@@ -61,11 +61,11 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 		Requested: at, SentAt: at, ReceivedAt: at, Completed: at, Retransmitted: []time.Time{at.Add(2 * time.Second)}, Deadline: at.Add(time.Second),
 	}
 	for name, e := range map[string]telematics.Event{
-		"a command":                  {Kind: telematics.CommandEvent, Vehicle: 42, Agency: 7, At: at, Command: &command},
-		"one that has just begun":    {Kind: telematics.CommandEvent, Vehicle: 42, At: at, Command: &telematics.Command{ID: uuid.New(), Action: telematics.Lock, State: telematics.Accepted, Requested: at, Deadline: at}},
-		"a change":                   {Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{Fields: telematics.Snapshot{telematics.SpeedKmh: {Value: 50.5, At: at}}, LastSeen: at}},
-		"a presence":                 {Kind: telematics.PresenceEvent, Vehicle: 42, At: at, Change: &telematics.Change{Presence: telematics.Online}},
-		"that something was dropped": {Kind: telematics.ResetEvent, At: at},
+		"a command":               {Kind: telematics.CommandEvent, Vehicle: 42, Agency: 7, At: at, Command: &command},
+		"a command just accepted": {Kind: telematics.CommandEvent, Vehicle: 42, At: at, Command: &telematics.Command{ID: uuid.New(), Action: telematics.Lock, State: telematics.Accepted, Requested: at, Deadline: at}},
+		"a status":                {Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{Fields: telematics.Snapshot{telematics.SpeedKmh: {Value: 50.5, At: at}}, LastSeen: at}},
+		"a presence":              {Kind: telematics.PresenceEvent, Vehicle: 42, At: at, Change: &telematics.Change{Presence: telematics.Online}},
+		"a reset":                 {Kind: telematics.ResetEvent, At: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := encodeEvent(&e)
@@ -74,11 +74,11 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 			}
 			decoded, err := decodeEvent(string(text))
 			if err != nil || decoded.Kind != e.Kind || decoded.Vehicle != e.Vehicle || !decoded.At.Equal(e.At) {
-				t.Errorf("read as %+v, %v", decoded, err)
+				t.Errorf("decoded as %+v, %v", decoded, err)
 			}
 			if e.Command != nil && (decoded.Command.Actor != e.Command.Actor || decoded.Command.Detail != e.Command.Detail || decoded.Command.Booking != e.Command.Booking || !decoded.Command.Deadline.Equal(e.Command.Deadline) ||
 				!slices.EqualFunc(decoded.Command.Retransmitted, e.Command.Retransmitted, time.Time.Equal)) {
-				t.Errorf("the command is read as %+v", decoded.Command)
+				t.Errorf("the command is decoded as %+v", decoded.Command)
 			}
 		})
 	}
