@@ -15,7 +15,7 @@ import (
 
 var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 
-func TestTheHistoryCannotBeChanged(t *testing.T) {
+func TestActivity_IsAppendOnly(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	if err := p.Add(t.Context(), telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.Admin}, Action: "x"}); err != nil {
 		t.Fatal(err)
@@ -26,20 +26,20 @@ func TestTheHistoryCannotBeChanged(t *testing.T) {
 	} {
 		_, err := p.Pool.ExecContext(t.Context(), statement)
 		if err == nil || !strings.Contains(err.Error(), "activity is append-only") {
-			t.Errorf("%s: %v", statement, err)
+			t.Errorf("%s: %v, want it refused as append-only", statement, err)
 		}
 	}
 	if lines, err := p.Activities(t.Context(), telematics.ActivityQuery{}); err != nil || len(lines) != 1 {
-		t.Errorf("%v, %v; want the one line", lines, err)
+		t.Errorf("%v, %v; want the one entry", lines, err)
 	}
 }
 
-func TestEveryPartOfALineSurvives(t *testing.T) {
+func TestActivity_IsReadBackAsWritten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	full := telematics.Activity{
-		At:     morning.Add(999 * time.Nanosecond), // cut, not rounded
+		At:     morning.Add(999 * time.Nanosecond), // truncated, not rounded
 		Actor:  telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 2},
-		Agency: 3, Vehicle: 4711, // no such vehicle: a refused command is a line too
+		Agency: 3, Vehicle: 4711, // does not exist: a refused command has an entry, too
 		Action:    telematics.CommandActivity(telematics.AttentionSignal),
 		Attention: &telematics.Attention{Signal: telematics.Both, Duration: 1234 * time.Millisecond},
 		Outcome:   telematics.NotExecuted, Code: telematics.VehicleNotFound,
@@ -61,16 +61,16 @@ func TestEveryPartOfALineSurvives(t *testing.T) {
 	}
 	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
 	if err != nil || len(lines) != 4 {
-		t.Fatalf("%v, %v", lines, err)
+		t.Fatalf("%v, %v; want 4 entries", lines, err)
 	}
 	full.At = morning
 	full.ID, bare.ID, read.ID, listed.ID = 1, 2, 3, 4
 	if want := []telematics.Activity{listed, read, bare, full}; !reflect.DeepEqual(lines, want) {
-		t.Errorf("lines\n got %+v\nwant %+v", lines, want)
+		t.Errorf("entries\n got %+v\nwant %+v", lines, want)
 	}
 }
 
-func TestTheHistoryIsFilteredAndPaged(t *testing.T) {
+func TestActivities_AreFilteredAndPaged(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for i := range int64(12) {
 		line := telematics.Activity{
@@ -88,21 +88,21 @@ func TestTheHistoryIsFilteredAndPaged(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		query telematics.ActivityQuery
-		want  []int64 // ids, which are i+1
+		want  []int64 // IDs, which are numbered from 1
 	}{
-		"everything":    {telematics.ActivityQuery{}, []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
-		"agency":        {telematics.ActivityQuery{Agency: 2}, []int64{12, 9, 6, 3}},
-		"vehicle":       {telematics.ActivityQuery{Vehicle: 1}, []int64{10, 6, 2}},
-		"actor":         {telematics.ActivityQuery{Actor: "b"}, []int64{12, 10, 8, 6, 4, 2}},
-		"action":        {telematics.ActivityQuery{Action: "command.lock"}, []int64{12, 11, 10, 9, 8, 7}},
-		"outcome":       {telematics.ActivityQuery{Outcome: telematics.Executed}, []int64{12, 11, 10, 9, 8, 7}},
-		"from":          {telematics.ActivityQuery{From: morning.Add(9 * time.Second)}, []int64{12, 11, 10}},
-		"to":            {telematics.ActivityQuery{To: morning.Add(2 * time.Second)}, []int64{2, 1}},
-		"from and to":   {telematics.ActivityQuery{From: morning.Add(3 * time.Second), To: morning.Add(6 * time.Second), Page: telematics.Page{Limit: 2}}, []int64{6, 5}},
-		"page":          {telematics.ActivityQuery{Page: telematics.Page{Limit: 3, Before: 6}}, []int64{5, 4, 3}},
-		"all together":  {telematics.ActivityQuery{Agency: 1, Vehicle: 3, Actor: "b", Action: "command.lock"}, []int64{8}},
-		"not even text": {telematics.ActivityQuery{Actor: "\x00"}, nil},
-		"not UTF-8":     {telematics.ActivityQuery{Action: "\xff"}, nil},
+		"everything":   {telematics.ActivityQuery{}, []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
+		"agency":       {telematics.ActivityQuery{Agency: 2}, []int64{12, 9, 6, 3}},
+		"vehicle":      {telematics.ActivityQuery{Vehicle: 1}, []int64{10, 6, 2}},
+		"actor":        {telematics.ActivityQuery{Actor: "b"}, []int64{12, 10, 8, 6, 4, 2}},
+		"action":       {telematics.ActivityQuery{Action: "command.lock"}, []int64{12, 11, 10, 9, 8, 7}},
+		"outcome":      {telematics.ActivityQuery{Outcome: telematics.Executed}, []int64{12, 11, 10, 9, 8, 7}},
+		"from":         {telematics.ActivityQuery{From: morning.Add(9 * time.Second)}, []int64{12, 11, 10}},
+		"to":           {telematics.ActivityQuery{To: morning.Add(2 * time.Second)}, []int64{2, 1}},
+		"from and to":  {telematics.ActivityQuery{From: morning.Add(3 * time.Second), To: morning.Add(6 * time.Second), Page: telematics.Page{Limit: 2}}, []int64{6, 5}},
+		"page":         {telematics.ActivityQuery{Page: telematics.Page{Limit: 3, Before: 6}}, []int64{5, 4, 3}},
+		"all together": {telematics.ActivityQuery{Agency: 1, Vehicle: 3, Actor: "b", Action: "command.lock"}, []int64{8}},
+		"NUL byte":     {telematics.ActivityQuery{Actor: "\x00"}, nil},
+		"not UTF-8":    {telematics.ActivityQuery{Action: "\xff"}, nil},
 	} {
 		lines, err := p.Activities(t.Context(), c.query)
 		var ids []int64

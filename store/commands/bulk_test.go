@@ -41,7 +41,7 @@ func TestABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 	refused := []telematics.BulkItem{
 		{Vehicle: asked, Command: &c}, {Vehicle: away, Refusal: offline}, {Vehicle: 4711, Refusal: telematics.NoSuchVehicle(4711)},
 	}
-	for range 2 { // again changes nothing
+	for range 2 { // the second call changes nothing
 		if err := p.RefuseBulk(t.Context(), b.ID, refused); err != nil {
 			t.Fatal(err)
 		}
@@ -56,27 +56,28 @@ func TestABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 		t.Errorf("bulk\n got %+v\nwant %+v", got, b)
 	}
 	if len(items) != 4 || items[0].Command == nil || items[0].Command.ID != c.ID || items[0].Command.Bulk != b.ID || items[0].Refusal != nil {
-		t.Fatalf("items %+v", items)
+		t.Fatalf("items %+v, want 4, the first one with its command", items)
 	}
 	if !reflect.DeepEqual(items[1], refused[1]) || !reflect.DeepEqual(items[2], refused[2]) {
-		t.Errorf("refusals %+v, %+v", items[1].Refusal, items[2].Refusal)
+		t.Errorf("refusals %+v, %+v; want them as stored", items[1].Refusal, items[2].Refusal)
 	}
 	if items[3].Command != nil || items[3].Refusal != nil {
-		t.Errorf("a vehicle that may still be turned to: %+v", items[3])
+		t.Errorf("an item that is not handled yet: %+v, want neither a command nor a refusal", items[3])
 	}
 	var unknown *telematics.Error
 	if _, err := p.Bulk(t.Context(), uuid.New()); !errors.As(err, &unknown) || unknown.Code != telematics.BulkNotFound {
-		t.Errorf("an unknown bulk: %v", err)
+		t.Errorf("an unknown bulk: %v, want BulkNotFound", err)
 	}
 }
 
-func TestAVehicleThatADeadInstanceForgotIsRefusedInItsBulk(t *testing.T) {
+func TestBulk_VehicleNotHandledByADeadInstanceIsRefused(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for _, test := range []struct {
-		age       time.Duration
-		forgotten bool
+		age     time.Duration
+		refused bool
 	}{
-		// The last command may still be made, with three calls of the record, by another clock.
+		// The instance may still create the last command: three calls of the record, and another
+		// clock.
 		{telematics.BulkFor + 10*time.Second, false},
 		{telematics.BulkFor + 20*time.Second, true},
 	} {
@@ -86,11 +87,11 @@ func TestAVehicleThatADeadInstanceForgotIsRefusedInItsBulk(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := p.Bulk(t.Context(), b.ID)
-		if err != nil || (got.Items[0].Refusal != nil) != test.forgotten {
-			t.Fatalf("after %v: %+v, %v", test.age, got.Items, err)
+		if err != nil || (got.Items[0].Refusal != nil) != test.refused {
+			t.Fatalf("after %v: %+v, %v; want it refused: %t", test.age, got.Items, err, test.refused)
 		}
 		if r := got.Items[0].Refusal; r != nil && r.Outcome != telematics.NotExecuted {
-			t.Errorf("%+v", r)
+			t.Errorf("refusal %+v, want not executed", r)
 		}
 	}
 }
@@ -107,20 +108,20 @@ func TestAKeyStandsForABulkOrACommand(t *testing.T) {
 	again := newBulk(vehicle)
 	again.Key = b.Key
 	if taken, err := p.OpenBulk(t.Context(), again); !taken || err != nil {
-		t.Errorf("again: OpenBulk = %v, %v", taken, err)
+		t.Errorf("OpenBulk with the same key = %v, %v; want the key taken", taken, err)
 	}
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = b.Key
 	if claim, err := p.Claim(t.Context(), c); !claim.KeyTaken || err != nil {
-		t.Errorf("Claim = %+v, %v", claim, err)
+		t.Errorf("Claim with the same key = %+v, %v; want the key taken", claim, err)
 	}
 	made, found, err := p.FindByKey(t.Context(), *b.Key)
 	if err != nil || !found || made.Bulk != b.ID || made.Command.ID != telematics.NoCommand || made.Fingerprint != b.Key.Fingerprint {
-		t.Errorf("FindByKey = %+v, %v, %v", made, found, err)
+		t.Errorf("FindByKey = %+v, %v, %v; want the bulk", made, found, err)
 	}
 }
 
-func TestAKeyIsForgottenAfterADay(t *testing.T) {
+func TestKey_ExpiresAfterADay(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	var keys []*telematics.IdempotencyKey
 	for range 3 {
@@ -137,25 +138,25 @@ func TestAKeyIsForgottenAfterADay(t *testing.T) {
 		}
 	}
 	if made, found, err := p.FindByKey(t.Context(), *keys[0]); found || err != nil {
-		t.Errorf("a day later: %+v, %v", made, err)
+		t.Errorf("a day later the key is found: %+v, %v", made, err)
 	}
 	again := newBulk(1)
 	again.Key = keys[0]
 	if taken, err := p.OpenBulk(t.Context(), again); taken || err != nil {
-		t.Errorf("the key is not free: %v, %v", taken, err)
+		t.Errorf("OpenBulk with the key a day later = %v, %v; want it free", taken, err)
 	}
 	if more, err := idempotency.Forget(t.Context(), p.DB, 1); !more || err != nil {
-		t.Errorf("Forget = %v, %v; want keys[1] gone", more, err)
+		t.Errorf("Forget = %v, %v; want keys[1] removed, and more to try", more, err)
 	}
 	if more, err := idempotency.Forget(t.Context(), p.DB, 1); more || err != nil {
-		t.Errorf("Forget = %v, %v; want nothing left to forget", more, err)
+		t.Errorf("Forget = %v, %v; want nothing left to remove", more, err)
 	}
 	if _, found, err := p.FindByKey(t.Context(), *keys[2]); !found || err != nil {
-		t.Errorf("a young key is gone: %v", err)
+		t.Errorf("a recent key is not found: %v", err)
 	}
 	for _, strange := range []string{"\x00", "\xff"} {
 		if _, found, err := p.FindByKey(t.Context(), telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}); found || err != nil {
-			t.Errorf("%q: %v, %v", strange, found, err)
+			t.Errorf("the invalid key %q: found %v, %v", strange, found, err)
 		}
 	}
 }

@@ -12,14 +12,15 @@ import (
 	"motorpool/telematics"
 )
 
-// Deleting a vehicle waits for a claim of its row, and then finds the command.
-func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
+// The deletion of a vehicle waits for a claim that has locked its row, and then fails because of
+// the command.
+func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	wantKept := func(err error) {
 		t.Helper()
 		if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_vehicle_exists" {
-			t.Errorf("deleting a vehicle that has commands: %v", err)
+			t.Errorf("deleting a vehicle with commands: %v, want a violation of commands_vehicle_exists", err)
 		}
 	}
 	claim := func(vehicle telematics.VehicleID) {
@@ -30,20 +31,20 @@ func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	}
 	unused, _ := add()
 	vehicle, _ := add()
-	takeOut := func(vehicle telematics.VehicleID) error {
+	deleteVehicle := func(vehicle telematics.VehicleID) error {
 		_, err := p.Pool.Exec(`with unit as (update units set vehicle_id = null where vehicle_id = $1) select`, vehicle)
 		if err == nil {
 			_, err = p.Pool.Exec(`delete from vehicles where id = $1`, vehicle)
 		}
 		return err
 	}
-	if err := takeOut(unused); err != nil {
+	if err := deleteVehicle(unused); err != nil {
 		t.Errorf("deleting a vehicle without commands: %v", err)
 	}
 	claim(vehicle)
-	wantKept(takeOut(vehicle))
+	wantKept(deleteVehicle(vehicle))
 
-	// The claim of another command is open.
+	// The transaction that claims another command is still open.
 	raced, _ := add()
 	claiming, err := p.Pool.BeginTxx(t.Context(), nil)
 	if err != nil {
@@ -56,7 +57,7 @@ func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	deleted := make(chan error, 1)
-	go func() { deleted <- takeOut(raced) }()
+	go func() { deleted <- deleteVehicle(raced) }()
 	storetest.WaitForLock(t, p.DB)
 	if err := claiming.Commit(); err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestAVehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	wantKept(<-deleted)
 }
 
-func TestOneVehicleCannotHaveANumberTwice(t *testing.T) {
+func TestClaim_NumberIsUniqueForAVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	vehicle, _ := add()
@@ -75,12 +76,12 @@ func TestOneVehicleCannotHaveANumberTwice(t *testing.T) {
 	}
 	_, err := p.Pool.Exec(`update commands set seq = (select max(seq) from commands)`)
 	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_vehicle_seq" {
-		t.Errorf("one number twice: %v", err)
+		t.Errorf("a second command with the same number: %v, want a violation of commands_vehicle_seq", err)
 	}
 }
 
-// Of a batch, what is for no vehicle spoils no other.
-func TestAClaimForNoVehicleSpoilsNoOther(t *testing.T) {
+// In a batch, a claim for a vehicle that does not exist fails alone.
+func TestClaim_ForAnUnknownVehicleFailsAlone(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	vehicle, _ := add()
@@ -89,14 +90,14 @@ func TestAClaimForNoVehicleSpoilsNoOther(t *testing.T) {
 	stale.Version = 1
 	claims, err := p.claim(t.Context(), []*telematics.Command{&absent, &there, &stale})
 	if err != nil || len(claims) != 3 {
-		t.Fatalf("%+v, %v", claims, err)
+		t.Fatalf("claims %+v, %v; want 3", claims, err)
 	}
 	if claims[0].err == nil || claims[0].Seq != 0 || !claims[1].Taken() || claims[1].err != nil || !claims[2].stale {
-		t.Errorf("%+v", claims)
+		t.Errorf("claims %+v, want an error, a taken one, and a stale one", claims)
 	}
 }
 
-// The database knows the actions and lanes, too: see "Add a control action" in
+// The database has constraints on actions and lanes, too: see "Add a control action" in
 // docs/architecture.md.
 func TestConstraints_AcceptEveryAction(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))

@@ -16,8 +16,9 @@ import (
 	"motorpool/telematics"
 )
 
-// shiftPostgres returns the address of a database by which its clock differs from that of this
-// process by so much: now() and clock_timestamp() are found in a schema before Postgres's own.
+// shiftPostgres returns the address of a database whose clock differs from this process's by a
+// duration: a schema that is searched before Postgres's own has its own now() and
+// clock_timestamp().
 func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 	t.Helper()
 	for _, statement := range []string{
@@ -41,10 +42,10 @@ func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 
 func quoted(d time.Duration) string { return fmt.Sprintf("interval ''%d seconds''", int(d.Seconds())) }
 
-// An instance whose clock is a day, or a month, ahead of Postgres's must remove nothing that is not
-// outdated by Postgres's own.
 const unknownUnitsTable = `strangers`
 
+// An instance whose clock is 40 days ahead of Postgres's must remove nothing that is not outdated
+// by Postgres's clock.
 func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	p := open(t, shiftPostgres(t, storetest.NewDatabase(t), -40*24*time.Hour))
 	for id := range telematics.VehicleID(3) {
@@ -70,7 +71,7 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	exec(`insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
 		select 'BK-1', 'upcoming', 1, id, 2, 1, 1, now() + interval '1 hour', now() + interval '2 hours', 'EUR', 1500, 100000, 100, 1500, 150, 0, now()
-		from clients`) // in Postgres's future, and in this process's past
+		from clients`) // later than Postgres's clock, earlier than this process's
 	exec(`update vehicles set status = 'booked' where id = 2`)
 	bulk := uuid.New()
 	exec(`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`, bulk)
@@ -92,16 +93,17 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 		}
 		var left int
 		if err := p.Pool.Get(&left, what.rows); err != nil || left != 1 {
-			t.Errorf("%s: %d left, want 1 (%v)", what.name, left, err)
+			t.Errorf("%s: %d rows left, want 1 (%v)", what.name, left, err)
 		}
 	}
 	order, err := p.Bulk(t.Context(), bulk)
 	if err != nil || len(order.Items) != 1 || order.Items[0].Refusal != nil {
-		t.Errorf("Bulk = %+v, %v; the order has just begun", order, err)
+		t.Errorf("Bulk = %+v, %v; want no refusal, since the order is new", order, err)
 	}
 }
 
-// And one whose clock is behind must still remove what is outdated.
+// An instance whose clock is behind Postgres's must still remove what is outdated by Postgres's
+// clock.
 func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
 	p := open(t, shiftPostgres(t, storetest.NewDatabase(t), 40*24*time.Hour))
 	storetest.AddVehicle(t, p.DB, 1)
@@ -111,6 +113,6 @@ func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
 	if _, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || found {
-		t.Errorf("FindByKey = %v, %v; the key is outdated by Postgres's clock", found, err)
+		t.Errorf("FindByKey = %v, %v; want none, since the key is outdated by Postgres's clock", found, err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// commandRecord is a record that waits for the disk at each commit, and a fleet with a free lane
-// for each call of a round.
+// commandRecord is a record on a server that waits for the disk at each commit, and a fleet with a
+// free lane for each call.
 type commandRecord struct {
 	*instance
 	b     *testing.B
@@ -31,7 +31,7 @@ func newCommandRecord(b *testing.B) *commandRecord {
 	return r
 }
 
-// fresh settles what is open and returns new commands, each with a separate lane.
+// fresh settles the open commands, and returns new ones, each for a separate lane.
 func (r *commandRecord) fresh(n int) []telematics.Command {
 	r.b.Helper()
 	r.settleAll()
@@ -43,7 +43,7 @@ func (r *commandRecord) fresh(n int) []telematics.Command {
 	return commands
 }
 
-// claimed returns commands that have their lanes.
+// claimed returns commands that were claimed.
 func (r *commandRecord) claimed(n int) []telematics.Command {
 	r.b.Helper()
 	commands := r.fresh(n)
@@ -77,7 +77,7 @@ func pointers[T any](items []T) []*T {
 	return list
 }
 
-// success is what a unit's answer with a small report makes of a command.
+// success is the settlement by a unit's answer with a small report.
 func success(c telematics.Command) delivery.Settlement {
 	at := c.Requested.Add(time.Second)
 	return delivery.Settlement{
@@ -104,7 +104,8 @@ func (r *commandRecord) end(c telematics.Command) error {
 	return err
 }
 
-// run measures calls of the record by each number of callers, and how many share a commit.
+// run measures calls of the record with different numbers of callers, and how many calls share a
+// commit.
 func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, call func(telematics.Command) error, calls int, batches ...*atomic.Int64) {
 	r.b.Run(name, func(b *testing.B) {
 		storetest.Concurrently(b, func(b *testing.B, callers int) {
@@ -121,9 +122,9 @@ func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, c
 	})
 }
 
-// BenchmarkCommandRecord is what writing a command down takes, on a disk that is waited for: each
-// step alone, and both one after the other, as each command makes them, while others' steps share
-// the disk.
+// BenchmarkCommandRecord measures the writes of a command, on a disk that is waited for: each step
+// alone, and both one after the other, as each command makes them, while steps of other commands
+// share the disk.
 func BenchmarkCommandRecord(b *testing.B) {
 	r := newCommandRecord(b)
 	claims, settlements := countBatches(r.DB, &r.claims, r.claim), countBatches(r.DB, &r.settlements, r.settle)

@@ -22,7 +22,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestACommandIsReadBack(t *testing.T) {
+func TestCommand_IsReadBackAsWritten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	mine, _ := add()
@@ -50,7 +50,7 @@ func TestACommandIsReadBack(t *testing.T) {
 	}
 	unknown := uuid.New()
 	if _, err := p.Command(t.Context(), unknown); !reflect.DeepEqual(err, error(telematics.NoSuchCommand(unknown))) {
-		t.Errorf("Command = %v", err)
+		t.Errorf("Command of an unknown ID = %v, want NoSuchCommand", err)
 	}
 	slices.Reverse(want)
 	all, err := p.VehicleCommands(t.Context(), mine, 0, telematics.Page{})
@@ -59,13 +59,13 @@ func TestACommandIsReadBack(t *testing.T) {
 	}
 	page, err := p.VehicleCommands(t.Context(), mine, 0, telematics.Page{Limit: 2, Before: want[1].Seq})
 	if err != nil || !reflect.DeepEqual(page, want[2:4]) {
-		t.Errorf("VehicleCommands, a page\n got %+v, %v\nwant %+v", page, err, want[2:4])
+		t.Errorf("VehicleCommands, one page\n got %+v, %v\nwant %+v", page, err, want[2:4])
 	}
 }
 
-// The command that holds a lane notes its number, so the notes are in the order in which the
-// lane was held.
-func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
+// The command that holds a lane swaps in its number, so the numbers are compared in the order in
+// which the lane was held.
+func TestClaim_LaneHasOneOwnerAndGrowingNumbers(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	instances := []*instance{open(t, address), open(t, address)}
 	add := storetest.Vehicles(t, instances[0].DB)
@@ -80,7 +80,7 @@ func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
 		id, _ := add()
 		lanes[id], ids = &lane{}, append(ids, id)
 	}
-	const enough = 10 // times that each lane is held
+	const enough = 10 // how often each lane must be held
 	ctx := storetest.ForAtLeast(t, 2*time.Second, func() bool {
 		return !slices.ContainsFunc(ids, func(id telematics.VehicleID) bool { return lanes[id].held.Load() < enough })
 	})
@@ -100,16 +100,16 @@ func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
 				}
 				l := lanes[c.Vehicle]
 				if n := l.owners.Add(1); n != 1 {
-					t.Errorf("lane of vehicle %d has %d owners", c.Vehicle, n)
+					t.Errorf("the lane of vehicle %d has %d owners, want 1", c.Vehicle, n)
 				}
 				if last := l.last.Swap(claim.Seq); last >= claim.Seq {
-					t.Errorf("lane of vehicle %d: %d follows %d", c.Vehicle, claim.Seq, last)
+					t.Errorf("in the lane of vehicle %d, number %d follows %d", c.Vehicle, claim.Seq, last)
 				}
 				l.held.Add(1)
 				l.owners.Add(-1)
 				s := delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}
 				if _, ok, err := p.Settle(context.Background(), s); err != nil || !ok {
-					t.Errorf("Settle = %v, %v", ok, err)
+					t.Errorf("Settle = %v, %v; want it applied", ok, err)
 				}
 			}
 		})
@@ -117,12 +117,12 @@ func TestALaneHasOneOwnerAndItsNumbersGrow(t *testing.T) {
 	wg.Wait()
 	for id, l := range lanes {
 		if l.held.Load() < enough {
-			t.Errorf("lane of vehicle %d was held %d times only: this proves little", id, l.held.Load())
+			t.Errorf("lane of vehicle %d was held %d times, too rarely for this test", id, l.held.Load())
 		}
 	}
 }
 
-func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
+func TestClaim_DrawsItsNumberAfterLockingItsVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	drawn := func() (n int64) {
@@ -149,19 +149,19 @@ func TestAClaimDrawsItsNumberOnlyWhenItHoldsItsVehicle(t *testing.T) {
 	}()
 	storetest.WaitForLock(t, p.DB)
 	if n := drawn(); n != 0 {
-		t.Errorf("number %d was drawn before the vehicle was held", n)
+		t.Errorf("number %d was drawn before the vehicle was locked", n)
 	}
 	if err := other.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if claim := <-claimed; !claim.Taken() {
-		t.Errorf("claim %+v", claim)
+		t.Errorf("claim %+v, want it taken", claim)
 	}
 }
 
-// A claim that begins to insert before it holds all vehicles would give a lane to whom the plan of
-// the day has first.
-func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
+// A claim that inserted rows before it has locked all vehicles would give a lane to the command
+// that the query plan has first.
+func TestClaim_BatchLocksAllVehiclesAndTheFirstCommandGetsTheLane(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for id := range telematics.VehicleID(3) {
 		storetest.AddVehicle(t, p.DB, id+1)
@@ -192,7 +192,7 @@ func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
 	storetest.WaitForLock(t, p.DB)
 	var drawn int64
 	if err := holder.Get(&drawn, `select case when is_called then last_value else 0 end from commands_seq`); err != nil || drawn != 0 {
-		t.Errorf("number %d was drawn before all vehicles were held, %v", drawn, err)
+		t.Errorf("number %d was drawn before all vehicles were locked, %v", drawn, err)
 	}
 	if err := holder.Commit(); err != nil {
 		t.Fatal(err)
@@ -203,12 +203,12 @@ func TestOfABatchTheFirstHasTheLaneAndAllVehiclesAreHeldBefore(t *testing.T) {
 	}
 	for i, c := range got.claims {
 		if c.Taken() != (i < 3) || i >= 3 && c.Occupant.ID != batch[i%3].ID {
-			t.Errorf("place %d: %+v", i, c)
+			t.Errorf("claim %d: %+v, want the first one of each lane taken", i, c)
 		}
 	}
 }
 
-func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
+func TestSettle_RepeatedCommandInABatchIsSettledInOrder(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(id, telematics.Lock)
@@ -232,12 +232,12 @@ func TestACommandThatComesTwiceInABatchIsSettledInOrder(t *testing.T) {
 	if want := []bool{true, false, true, true, false}; !slices.Equal(applied, want) {
 		t.Errorf("applied %v, want %v", applied, want)
 	}
-	if lines := linesOf(t, p, c.ID); len(lines) != 2 || lines[0].Outcome != telematics.MayHave || !lines[1].Late {
-		t.Errorf("lines %+v", lines)
+	if lines := entriesOf(t, p, c.ID); len(lines) != 2 || lines[0].Outcome != telematics.MayHave || !lines[1].Late {
+		t.Errorf("entries %+v, want an unknown one and a late one", lines)
 	}
 }
 
-func TestABatchThatFailsHasSettledNothing(t *testing.T) {
+func TestSettle_FailedBatchSettlesNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(id, telematics.Lock)
@@ -247,16 +247,16 @@ func TestABatchThatFailsHasSettledNothing(t *testing.T) {
 	s := delivery.Settlement{Command: c.ID, State: telematics.Received, At: morning}
 	bad := delivery.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
 	if _, err := p.settle(t.Context(), []*delivery.Settlement{&s, &bad}); !pg.Splits(err) {
-		t.Fatalf("settle = %v, want an error of the value", err)
+		t.Fatalf("settle = %v, want an error that splits the batch", err)
 	}
 	if got, err := p.Command(t.Context(), c.ID); err != nil || got.State != telematics.Accepted {
-		t.Errorf("after a batch that failed: %+v, %v", got, err)
+		t.Errorf("after a failed batch: %+v, %v; want still accepted", got, err)
 	}
 }
 
-// What a unit says is checked before it comes here. Should it get through
-// nevertheless, it is alone.
-func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
+// Values of units are checked before they get here. If an invalid one does get here, it fails
+// alone.
+func TestBatches_InvalidValueFailsAlone(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	var wg sync.WaitGroup
@@ -274,17 +274,17 @@ func TestABadValueFailsItsOwnCallAlone(t *testing.T) {
 				s.Reason, line.Action = "\x00", "\x00"
 			}
 			if _, ok, err := p.Settle(t.Context(), s); ok == bad || (err != nil) != bad || unavailable.Is(err) {
-				t.Errorf("Settle = %v, %v; bad: %v", ok, err, bad)
+				t.Errorf("Settle = %v, %v; invalid value: %v", ok, err, bad)
 			}
 			if err := p.Add(t.Context(), line); (err != nil) != bad {
-				t.Errorf("Add = %v; bad: %v", err, bad)
+				t.Errorf("Add = %v; invalid value: %v", err, bad)
 			}
 			twin := brokertest.NewCommand(id, telematics.AttentionSignal)
 			if bad {
 				twin.Vehicle = 4711 // does not exist
 			}
 			if _, err := p.Claim(t.Context(), twin); (err != nil) != bad {
-				t.Errorf("Claim = %v; bad: %v", err, bad)
+				t.Errorf("Claim = %v; unknown vehicle: %v", err, bad)
 			}
 		})
 	}
@@ -329,7 +329,7 @@ func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 	}
 	var written int
 	if err := p.Pool.GetContext(t.Context(), &written, `select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
-		t.Errorf("%d rows written, %v", written, err)
+		t.Errorf("%d rows written, error %v; want none", written, err)
 	}
 }
 

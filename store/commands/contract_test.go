@@ -39,12 +39,12 @@ func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
 			Here: commandsOf(here), There: commandsOf(there),
 			Vehicle: func() telematics.VehicleID { id, _ := add(); return id },
 			Fleet:   fleetIn(t, there),
-			Entries: func(id telematics.CommandID) []telematics.Activity { return linesOf(t, here, id) },
+			Entries: func(id telematics.CommandID) []telematics.Activity { return entriesOf(t, here, id) },
 		}
 	})
 }
 
-// twinsOf returns the twins of an instance, which flush until the test ends.
+// twinsOf returns the reported states of an instance, which are flushed until the test ends.
 func twinsOf(t *testing.T, p *instance) *twins.Twins {
 	t.Helper()
 	reported := twins.New(twins.Config{
@@ -54,12 +54,12 @@ func twinsOf(t *testing.T, p *instance) *twins.Twins {
 	return reported
 }
 
-// commandsOf returns the record of commands of an instance without Redis.
+// commandsOf returns the store of commands of an instance without Redis.
 func commandsOf(p *instance) *Store {
 	return New(p.DB, twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}))
 }
 
-// fleetIn changes the record of vehicles as imports and units do.
+// fleetIn changes records of vehicles, as imports and units do.
 func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 	t.Helper()
 	exec := func(query string, args ...any) {
@@ -69,7 +69,7 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 		}
 	}
 	exec(`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility'), (2, 'HAM', 'Alster Mobility') on conflict do nothing`)
-	takeOut := func(id telematics.VehicleID) { exec(`update units set vehicle_id = null where vehicle_id = $1`, id) }
+	removeUnit := func(id telematics.VehicleID) { exec(`update units set vehicle_id = null where vehicle_id = $1`, id) }
 	return brokertest.Fleet{
 		Record: func(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 			twin, err := p.Record(ctx, id)
@@ -83,7 +83,7 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 			}
 			before := twin.Unit
 			if change(twin); twin.Unit != before {
-				takeOut(id)
+				removeUnit(id)
 			}
 			exec(`update vehicles set agency_id = $2, status = $3, powertrain = $4, plate_number = $5, capabilities = $6 where id = $1`,
 				id, twin.AgencyID, twin.Status, twin.Powertrain, twin.Plate, pq.Array(twin.Actions))
@@ -100,7 +100,7 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 		},
 		Remove: func(id telematics.VehicleID) {
 			t.Helper()
-			takeOut(id)
+			removeUnit(id)
 			exec(`delete from vehicles where id = $1`, id)
 		},
 	}
@@ -117,8 +117,8 @@ func TestTwinsKeepTheContractOfVehicles(t *testing.T) {
 	})
 }
 
-// linesOf returns the audit log entries of a command, oldest first.
-func linesOf(t *testing.T, p *instance, id telematics.CommandID) []telematics.Activity {
+// entriesOf returns the audit log entries of a command, oldest first.
+func entriesOf(t *testing.T, p *instance, id telematics.CommandID) []telematics.Activity {
 	t.Helper()
 	all, err := p.Activities(context.Background(), telematics.ActivityQuery{})
 	if err != nil {

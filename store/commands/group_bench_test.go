@@ -10,7 +10,7 @@ import (
 	"motorpool/store/storetest"
 )
 
-// BenchmarkGroup is what sharing costs where the batch itself costs nothing.
+// BenchmarkGroup measures the cost of sharing a batch where the batch itself costs nothing.
 func BenchmarkGroup(b *testing.B) {
 	storetest.Concurrently(b, func(b *testing.B, callers int) {
 		var shared atomic.Int64

@@ -13,9 +13,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
+func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	storetest.Vehicles(t, p.DB)() // with its agency
+	storetest.Vehicles(t, p.DB)() // adds agency 1
 	inForce := func() telematics.Halts {
 		t.Helper()
 		halts, err := p.Halts(t.Context())
@@ -33,10 +33,10 @@ func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
 	}
 	halts := inForce()
 	if len(halts) != 2 || halts[0].Why != "recall" || halts[1].By != "tom" || halts[0].Since.IsZero() {
-		t.Errorf("in force: %+v", halts)
+		t.Errorf("active halts %+v, want eva's recall and tom's strike", halts)
 	}
 	if _, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 4711, Why: "typo", By: "eva"}, telematics.OperatorAt("eva")); done || err != nil {
-		t.Errorf("of an agency that does not exist: %v, %v", done, err)
+		t.Errorf("Halt of an unknown agency: %v, %v; want neither", done, err)
 	}
 	for _, want := range []bool{true, false} {
 		if lifted, err := p.Resume(t.Context(), 0, telematics.OperatorAt("eva")); lifted != want || err != nil {
@@ -44,17 +44,17 @@ func TestAHaltIsInForceUntilItIsLifted(t *testing.T) {
 		}
 	}
 	if halts := inForce(); len(halts) != 1 || halts[0].Agency != 1 {
-		t.Errorf("in force: %+v", halts)
+		t.Errorf("active halts %+v, want that of agency 1", halts)
 	}
 	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
-	if err != nil || len(lines) != 3 { // the same halt again adds none
-		t.Fatalf("%d lines, %v", len(lines), err)
+	if err != nil || len(lines) != 3 { // a repeated halt adds none
+		t.Fatalf("%d entries, %v; want 3", len(lines), err)
 	}
 	if l := lines[0]; l.Action != telematics.CommandsResume || l.Actor.Subject != "eva" || l.Actor.Role != telematics.System || l.At.IsZero() {
-		t.Errorf("line %+v", l)
+		t.Errorf("entry %+v, want a resume by eva", l)
 	}
 	if l := lines[2]; l.Action != telematics.CommandsHalt || l.Agency != 1 || l.Note != "strike" {
-		t.Errorf("line %+v", l)
+		t.Errorf("entry %+v, want a halt of agency 1", l)
 	}
 }
 
@@ -82,31 +82,31 @@ func TestEffects_CountVehiclesAndOpenCommands(t *testing.T) {
 	effects, err := p.Effects(t.Context(), telematics.Halts{{Agency: 2}, {}, {Agency: 1}})
 	all := telematics.HaltEffect{Vehicles: 6, Withheld: 2, InFlight: 3}
 	if want := []telematics.HaltEffect{{}, all, all}; err != nil || !slices.Equal(effects, want) {
-		t.Errorf("%+v, %v, want %+v", effects, err, want)
+		t.Errorf("effects %+v, %v; want %+v", effects, err, want)
 	}
 }
 
-func TestHalt_EntryNamesWhoDidItThroughTheService(t *testing.T) {
+func TestHalt_EntryNamesTheCallerOfTheService(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.Vehicles(t, p.DB)()
 	by := telematics.Author{Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin, Agency: 1}, RequestID: uuid.New()}
 	first, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "recall"}, by)
 	if !done || err != nil || first.By != "eva" || first.Why != "recall" || first.Agency != 1 || first.Since.IsZero() {
-		t.Fatalf("%+v %v %v", first, done, err)
+		t.Fatalf("Halt = %+v, %v, %v", first, done, err)
 	}
 	again, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("tom"))
 	if err != nil || again != first {
-		t.Errorf("the same halt again: %+v, %v, want %+v", again, err, first)
+		t.Errorf("Halt repeated = %+v, %v; want %+v", again, err, first)
 	}
 	other, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "theft"}, telematics.OperatorAt("tom"))
 	if err != nil || other.Why != "theft" || other.By != "tom" || !other.Since.After(first.Since) {
-		t.Errorf("for another reason: %+v, %v", other, err)
+		t.Errorf("Halt for another reason = %+v, %v", other, err)
 	}
 	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
 	if err != nil || len(lines) != 2 {
-		t.Fatalf("%d entries, %v", len(lines), err)
+		t.Fatalf("%d entries, %v; want 2", len(lines), err)
 	}
 	if l := lines[1]; l.Actor != by.Actor || l.RequestID != by.RequestID || l.Agency != 1 || l.Note != "recall" {
-		t.Errorf("entry %+v", l)
+		t.Errorf("entry %+v, want the caller's actor and request ID", l)
 	}
 }

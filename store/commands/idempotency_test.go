@@ -11,9 +11,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// During an upgrade an instance of the version before settles commands whose keys it knows
-// nothing of.
-func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
+// During an upgrade, an instance of the previous version settles commands without knowledge of
+// their keys.
+func TestKey_IsFreedByARejectionOfThePreviousVersion(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
@@ -25,17 +25,17 @@ func TestARefusalByAnOlderInstanceFreesTheKeyToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if made, found, err := p.FindByKey(t.Context(), *c.Key); found || err != nil {
-		t.Fatalf("the key still names %s, which did nothing (%v)", made.Command.State, err)
+		t.Fatalf("the key is found with a command that is %s, want it freed (%v)", made.Command.State, err)
 	}
 	again := brokertest.NewCommand(vehicle, telematics.Lock)
 	again.Key = c.Key
 	if claim, err := p.Claim(t.Context(), again); err != nil || !claim.Taken() {
-		t.Errorf("under the freed key: %+v, %v", claim, err)
+		t.Errorf("Claim with the freed key = %+v, %v; want it taken", claim, err)
 	}
 }
 
-// A request under a key frees it, too, so the table itself is read.
-func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
+// FindByKey would free the key, too, so the test reads the table itself.
+func TestSettle_FreesTheKeyOfACommandThatWasNotExecuted(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	next := storetest.Vehicles(t, p.DB)
 	states := []telematics.State{telematics.Rejected, telematics.Expired, telematics.Failed, telematics.Unknown, telematics.Succeeded}
@@ -43,7 +43,7 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 		for name, batches := range map[string][][]telematics.State{
 			"one by one": {states[:1], states[1:2], states[2:3], states[3:4], states[4:]}, "together": {states},
 		} {
-			t.Run(fmt.Sprintf("%s, known %v", name, known), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, command given: %v", name, known), func(t *testing.T) {
 				for _, batch := range batches {
 					var settlements []*delivery.Settlement
 					for _, state := range batch {
@@ -60,7 +60,7 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 							t.Fatal(err)
 						}
 						if want := s.State.Outcome() != telematics.NotExecuted; results[i] == nil || kept != want {
-							t.Errorf("%s: took effect: %v; the key is kept: %v, want %v", s.State, results[i] != nil, kept, want)
+							t.Errorf("%s: settled: %v; key kept: %v, want %v", s.State, results[i] != nil, kept, want)
 						}
 					}
 				}
@@ -69,7 +69,7 @@ func TestASettlementFreesTheKeysOfWhatDidNothing(t *testing.T) {
 	}
 }
 
-// settlementOfKeyed settles a new command that has a key.
+// settlementOfKeyed is the settlement of a new command that has a key.
 func settlementOfKeyed(t *testing.T, p *instance, next func() (telematics.VehicleID, telematics.Unit), state telematics.State, known bool) delivery.Settlement {
 	t.Helper()
 	vehicle, _ := next()

@@ -15,9 +15,10 @@ import (
 	"motorpool/telematics"
 )
 
-// listed is a history of commands: most succeeded, some went wrong. Those of the newest 26 hours
-// are in the table commands, and all others in partitions of three months. Agencies 1 and 2 have a
-// half each, and agency 3 a hundred; the actors are bot-0 to bot-9, and eva, who gave twenty.
+// listed is a record of commands, of which one in twenty did not succeed. Commands of the last 26
+// hours are in the table commands, all others in partitions of three months. Agencies 1 and 2 have
+// half of them each, agency 3 has a hundred. The actors are bot-0 to bot-9, and eva, who sent
+// twenty.
 type listed struct {
 	*instance
 	now              time.Time
@@ -42,7 +43,7 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 			l.rows(1, history, "26 hours", "90 days", `case when n % 20 <> 0 then 'succeeded' when n % 40 <> 0 then 'rejected' when n % 80 <> 0 then 'failed' when n % 400 <> 0 then 'expired' else 'unknown' end`),
 		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, state, reason, detail, late, overruled, attempts, requested_at, completed_at, deadline) ` +
 			l.rows(history+1, current, "0 hours", "26 hours", `case when n % 20 <> 0 then 'succeeded' when n % 40 <> 0 then 'rejected' else 'unknown' end`),
-		// An open one, of every fifth vehicle.
+		// One open command for each fifth vehicle.
 		`update commands set state = 'sent', completed_at = null where id in (select id from (select distinct on (vehicle_id) id, vehicle_id from commands order by vehicle_id, seq desc) as latest where vehicle_id % 5 = 0)`,
 		`vacuum analyze`,
 	} {
@@ -53,7 +54,8 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 	return l
 }
 
-// rows selects n commands from a number on, between two ages, the youngest last.
+// rows selects n commands with numbers from a given one and ages between two limits, the youngest
+// last.
 func (l *listed) rows(from, n int, youngest, oldest, state string) string {
 	at := fmt.Sprintf(`(timestamptz '%s' - interval '%s' - (interval '%s' - interval '%s') * ((%d - n)::float8 / %d))`, l.now.Format(time.RFC3339), youngest, oldest, youngest, from+n-1, n)
 	return fmt.Sprintf(`select listed_id(%[1]s, n), n %% %[2]d + 1, case when n %% (%[3]d / 100) = 0 then 3 else n %% 2 + 1 end, 'u', 'lock', 'access', n, 'i',
@@ -61,7 +63,7 @@ func (l *listed) rows(from, n int, youngest, oldest, state string) string {
 		from generate_series(%[4]d, %[5]d) as n`, at, l.vehicles, l.history+l.current, from, from+n-1, state)
 }
 
-// queries are the combinations of filters, and pages far behind.
+// queries returns the combinations of filters, also with late pages.
 func (l *listed) queries() map[string]telematics.CommandQuery {
 	month := telematics.CommandQuery{From: l.now.AddDate(0, 0, -60), To: l.now.AddDate(0, 0, -30)}
 	queries := map[string]telematics.CommandQuery{}
@@ -78,7 +80,7 @@ func (l *listed) queries() map[string]telematics.CommandQuery {
 			q.From, q.To = month.From, month.To
 			queries[who+" "+states+" a month"] = q
 			q.From, q.To, q.Before = time.Time{}, time.Time{}, leastID(l.now.AddDate(0, 0, -45))
-			queries[who+" "+states+" far behind"] = q
+			queries[who+" "+states+" late page"] = q
 		}
 	}
 	for name, q := range queries {
@@ -88,7 +90,7 @@ func (l *listed) queries() map[string]telematics.CommandQuery {
 	return queries
 }
 
-// plan is a node of a plan that has run.
+// plan is a node of an executed query plan.
 type plan struct {
 	Type     string  `json:"Node Type"`
 	Relation string  `json:"Relation Name"`
@@ -98,7 +100,7 @@ type plan struct {
 	Plans    []plan  `json:"Plans"`
 }
 
-// read returns how many rows of tables a plan has read.
+// read returns how many table rows a plan has read.
 func (p plan) read() float64 {
 	rows := 0.0
 	if p.Relation != "" {
@@ -110,15 +112,15 @@ func (p plan) read() float64 {
 	return rows
 }
 
-// Whatever the filter, the rows that are read are those of some pages, or of the vehicle: not those
-// of the history.
-func TestList_ReadsNoMoreThanItReturnsOfAnyFilter(t *testing.T) {
+// With any filter, the number of rows read is that of some pages or of one vehicle, not that of all
+// commands.
+func TestList_ReadsFewRowsWithAnyFilter(t *testing.T) {
 	l := newListed(t, 45_000, 5_000, 500)
 	ofVehicle := float64((l.history + l.current) / l.vehicles)
 	for name, q := range l.queries() {
 		statement, args := listStatement(q)
 		if statement == "" {
-			t.Fatalf("%s: no statement", name)
+			t.Fatalf("%s: no statement was built", name)
 		}
 		var text string
 		if err := l.Lists.GetContext(t.Context(), &text, `explain (analyze, format json) `+statement, args...); err != nil {
@@ -128,25 +130,25 @@ func TestList_ReadsNoMoreThanItReturnsOfAnyFilter(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &plans); err != nil {
 			t.Fatal(err)
 		}
-		// Of a state after the other, in two tables; open ones have one index for all filters.
+		// One state after the other, in two tables. Open commands have one index for all filters.
 		most := 15.0 * float64(q.Limit)
 		if q.Vehicle != 0 {
 			most += ofVehicle
 		}
 		if q.Actor != "" {
-			most += float64(l.current) // by the time alone
+			most += float64(l.current) // commands of the hot table are found by time only
 		}
 		if read := plans[0].Plan.read(); read > most {
-			t.Errorf("%s: %v rows read, at most %v wanted", name, read, most)
+			t.Errorf("%s: %v rows read, want at most %v", name, read, most)
 		}
 	}
 }
 
-func TestList_ReturnsWhatMatchesNewestFirst(t *testing.T) {
+func TestList_ReturnsMatchesNewestFirst(t *testing.T) {
 	l := newListed(t, 4000, 1000, 50)
 	all, err := l.List(t.Context(), telematics.CommandQuery{})
 	if err != nil || len(all) != l.history+l.current {
-		t.Fatalf("%d commands, %v", len(all), err)
+		t.Fatalf("%d commands, error %v; want all", len(all), err)
 	}
 	for name, q := range l.queries() {
 		var want []telematics.CommandID
@@ -164,15 +166,15 @@ func TestList_ReturnsWhatMatchesNewestFirst(t *testing.T) {
 		}
 	}
 	if got, err := l.List(t.Context(), telematics.CommandQuery{States: []telematics.State{}}); len(got) > 0 || err != nil {
-		t.Errorf("of no state: %d, %v", len(got), err)
+		t.Errorf("an empty list of states: %d commands, %v; want none", len(got), err)
 	}
 	if got, err := l.List(t.Context(), telematics.CommandQuery{Actor: "a\x00"}); len(got) > 0 || err != nil {
-		t.Errorf("of an actor that cannot be: %d, %v", len(got), err)
+		t.Errorf("an invalid actor: %d commands, %v; want none", len(got), err)
 	}
 }
 
-// A partition that was there before its table had the indexes gets them by the next Migrate, and a
-// later one has them.
+// A partition that is older than the indexes gets them by the next Migrate, a later one when it is
+// added.
 func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
 	if err := p.MigrateTo(t.Context(), 54); err != nil {
@@ -180,7 +182,7 @@ func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 	}
 	for _, statement := range []string{
 		`select add_settled_commands_partition('2026-01-01')`,
-		// As one whose building was broken off.
+		// An index whose creation was interrupted.
 		`create index settled_commands_2026_01_agency on settled_commands_2026_01 (agency_id)`,
 	} {
 		if _, err := p.Pool.ExecContext(t.Context(), statement); err != nil {
@@ -207,12 +209,12 @@ func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 			valid++
 		}
 	}
-	if len(indexes) != 12 || valid != 12 { // of the table, and of three partitions
-		t.Errorf("indexes %q", indexes)
+	if len(indexes) != 12 || valid != 12 { // three each for the table and three partitions
+		t.Errorf("indexes %q, want 12 valid ones", indexes)
 	}
 }
 
-// BenchmarkList is what a page of each combination of filters takes. MOTORPOOL_LISTED is how many
+// BenchmarkList measures a page with each combination of filters. MOTORPOOL_LISTED sets how many
 // commands there are.
 func BenchmarkList(b *testing.B) {
 	history, err := strconv.Atoi(os.Getenv("MOTORPOOL_LISTED"))

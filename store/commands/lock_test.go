@@ -21,8 +21,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Everything that takes locks, on the same few rows, in any order, by two instances.
-func TestNothingDeadlocks(t *testing.T) {
+// All operations that take locks, on the same few rows, in random order, by two instances.
+func TestLocks_NoOperationsDeadlock(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	instances := []*instance{open(t, address), open(t, address)}
 	watch := open(t, address)
@@ -39,7 +39,7 @@ func TestNothingDeadlocks(t *testing.T) {
 			ID: telematics.VehicleID(i + 1), AgencyID: 1, Unit: unit, Status: telematics.Available, Powertrain: telematics.Electric,
 		})
 	}
-	keys := []*telematics.IdempotencyKey{nil, nil} // of commands without one
+	keys := []*telematics.IdempotencyKey{nil, nil} // keys of commands without one
 	for range 400 {
 		keys = append(keys, brokertest.NewKey())
 	}
@@ -62,7 +62,7 @@ func TestNothingDeadlocks(t *testing.T) {
 						c = *claim.Occupant
 					}
 					if err := p.StoreProgress(context.Background(), []delivery.Note{noteOf(c.ID)}); err != nil {
-						t.Errorf("Note: %v", err)
+						t.Errorf("StoreProgress: %v", err)
 					}
 					s := delivery.Settlement{Command: c.ID, State: []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)], At: time.Now()}
 					if _, _, err := p.Settle(context.Background(), s); err != nil {
@@ -76,14 +76,14 @@ func TestNothingDeadlocks(t *testing.T) {
 			for ctx.Err() == nil {
 				some := keys[2+rand.IntN(100)].Key
 				if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '2 days' where key = $1`, some); err != nil {
-					t.Errorf("age a key: %v", err)
+					t.Errorf("making a key older: %v", err)
 				}
 				if _, err := idempotency.Forget(context.Background(), p.DB, 10); err != nil {
 					t.Errorf("Forget: %v", err)
 				}
 			}
 		})
-		// Settlements in batches of an order that no group would make.
+		// Batches in an order that the batcher would not use.
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				open, err := p.Overdue(context.Background(), time.Now().AddDate(1, 0, 0), 100)
@@ -112,7 +112,7 @@ func TestNothingDeadlocks(t *testing.T) {
 						seen[i] = delivery.Observation{Unit: units[at], At: time.Now(), Report: &report}
 					}
 					if _, err := twins.Store(context.Background(), p.DB, seen); err != nil {
-						t.Errorf("observe: %v", err)
+						t.Errorf("Store: %v", err)
 					}
 					observations.Add(1)
 				}
@@ -134,10 +134,10 @@ func TestNothingDeadlocks(t *testing.T) {
 	}
 	wg.Wait()
 	if !enough() {
-		t.Errorf("%d settlements, %d observations, %d imports: this proves little", settlements.Load(), observations.Load(), imports.Load())
+		t.Errorf("%d settlements, %d observations, %d imports: too few for this test", settlements.Load(), observations.Load(), imports.Load())
 	}
-	// A group would hide a deadlock by trying again: ask the server, which counts them
-	// when a connection ends.
+	// The batcher would hide a deadlock by a retry, so the test reads the server's counter, which
+	// is updated when a connection ends.
 	for _, p := range instances {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -152,16 +152,15 @@ func TestNothingDeadlocks(t *testing.T) {
 		return others == 0
 	})
 	if err := watch.Pool.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil || deadlocks > 0 {
-		t.Errorf("%d deadlocks, %v", deadlocks, err)
+		t.Errorf("%d deadlocks, error %v; want none", deadlocks, err)
 	}
 }
 
-// The note that a command was sent may be written while its settlement waits for the row: the
-// settlement must use what the row says then, or the answer would be lost until the vehicle repeats
-// it.
+// The progress of a command may be stored while its settlement waits for the row. The settlement
+// must use the state that it then reads, or the answer would be lost until the vehicle repeats it.
 func TestSettle_UsesTheStateThatItLocks(t *testing.T) {
 	for _, with := range []int{0, 1} {
-		t.Run(fmt.Sprintf("with %d others", with), func(t *testing.T) { settleDuringNote(t, with) })
+		t.Run(fmt.Sprintf("with %d other settlements", with), func(t *testing.T) { settleDuringNote(t, with) })
 	}
 }
 
@@ -198,6 +197,6 @@ func settleDuringNote(t *testing.T, others int) {
 		t.Fatal(err)
 	}
 	if !<-settled {
-		t.Error("the settlement was dropped")
+		t.Error("the settlement was not applied")
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// instance is what an instance of Motorpool has in Postgres.
+// instance is what an instance of Motorpool uses in Postgres.
 type instance struct {
 	*pg.DB
 	*activity.Log
@@ -25,12 +25,12 @@ type instance struct {
 	Numbers
 }
 
-// Claim claims a command whose order is not accepted anew.
+// Claim claims a command whose order is not accepted again.
 func (p *instance) Claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	return p.claimVersion(ctx, &c)
 }
 
-// noCache is the cache of a store whose orders were accepted by fresh records.
+// noCache is the cache of a store without cached records.
 type noCache struct{}
 
 func (noCache) Confirm(telematics.VehicleID, int64) {}

@@ -26,7 +26,7 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 			version, err := p.Migrate(context.Background())
 			has, needs, errVersion := p.Version(context.Background())
 			if err != nil || errVersion != nil || version == 0 || has != version || needs != version {
-				t.Errorf("Migrate = %d, %v; Version = %d, %d, %v", version, err, has, needs, errVersion)
+				t.Errorf("Migrate = %d, %v; Version = %d of %d, %v; want the newest version", version, err, has, needs, errVersion)
 			}
 		})
 	}
@@ -41,17 +41,17 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 	}
 }
 
-func TestAnEmptyDatabaseSaysThatItNeedsMigrations(t *testing.T) {
+func TestVersion_OfAnEmptyDatabaseIsZero(t *testing.T) {
 	has, needs, err := open(t, storetest.NewEmptyDatabase(t)).Version(t.Context())
 	if err != nil || has != 0 || needs == 0 {
-		t.Errorf("Version = %d, %d, %v", has, needs, err)
+		t.Errorf("Version = %d of %d, %v; want 0", has, needs, err)
 	}
 }
 
-func TestMigrationsGoForwardOnly(t *testing.T) {
+func TestMigrations_HaveNoDownSection(t *testing.T) {
 	files, err := fs.Glob(migrations.Files, "*.sql")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%v, %v", files, err)
+		t.Fatalf("migrations %v, %v", files, err)
 	}
 	for _, file := range files {
 		text, err := fs.ReadFile(migrations.Files, file)
@@ -64,8 +64,8 @@ func TestMigrationsGoForwardOnly(t *testing.T) {
 	}
 }
 
-// Numbers of commands that there are already come under their new index while commands are written,
-// and where an earlier attempt was broken off.
+// The index is built for existing commands while commands are written, and also where an
+// interrupted attempt has left an invalid one.
 func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
 	const before = 17
@@ -78,7 +78,8 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 			values (1, 1, 'available', 'electric', 'M-IM 1', '', '', 2026, '', '', '', '{}', '{}')`,
 		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline, completed_at, state)
 			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), now(), 'expired' from generate_series(1, 100)`,
-		`create index commands_vehicle_seq on commands (vehicle_id)`, // left over
+		// Left by an interrupted attempt.
+		`create index commands_vehicle_seq on commands (vehicle_id)`,
 	} {
 		if _, err := p.Pool.Exec(statement); err != nil {
 			t.Fatal(err)
@@ -100,9 +101,9 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 		_, err := p.Migrate(context.Background())
 		migrated <- err
 	}()
-	storetest.WaitForLock(t, p.DB) // behind the reading
+	storetest.WaitForLock(t, p.DB) // the migration waits for the reader
 	if _, err := p.Pool.Exec(`update commands set attempts = attempts + 1`); err != nil {
-		t.Errorf("while the index is built: %v", err)
+		t.Errorf("a write while the index is built: %v", err)
 	}
 	if err := reading.Commit(); err != nil {
 		t.Fatal(err)
@@ -112,15 +113,15 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	}
 	var valid bool
 	if err := p.Pool.Get(&valid, `select indisvalid and indisunique from pg_index where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
-		t.Errorf("the index is valid and unique: %t, %v", valid, err)
+		t.Errorf("the index is valid and unique: %t, %v; want true", valid, err)
 	}
 }
 
-// A backup reads every table for hours. Who waits for its end with the strongest of locks
-// makes all later statements wait for it.
+// A backup reads every table for hours. A migration that waited for it in the queue of an exclusive
+// lock would delay all later statements.
 func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
-	const before = 5 // the next one changes a table that is in use
+	const before = 5 // the next migration alters a table that is in use
 	if err := p.MigrateTo(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +140,15 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 	}()
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if _, err := p.Pool.Exec(`update commands set attempts = attempts`); err != nil {
-			t.Fatalf("while a migration waits: %v", err)
+			t.Fatalf("a write while a migration waits: %v", err)
 		}
-		if _, err := backup.Exec(`select 1`); err != nil { // else it has ended for its idleness
+		// Keeps the transaction from its idle timeout.
+		if _, err := backup.Exec(`select 1`); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if has, _, err := p.Version(t.Context()); err != nil || has != before {
-		t.Errorf("during the backup the schema has version %d, %v", has, err)
+		t.Errorf("during the backup the schema has version %d, %v; want it unchanged", has, err)
 	}
 	if err := backup.Commit(); err != nil {
 		t.Fatal(err)
@@ -157,7 +159,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(storetest.Patience):
-		t.Error("not migrated after the backup")
+		t.Error("the migration did not end after the backup")
 	}
 }
 
@@ -171,7 +173,7 @@ func atVersion(t *testing.T, version int64) *instance {
 	return p
 }
 
-// beforeInvariants is the last version without the constraints of commands and activity.
+// beforeInvariants is the last version without the constraints on commands and activity.
 const beforeInvariants = 29
 
 func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
@@ -190,21 +192,21 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	}
 	var unchecked []string
 	if err := p.Pool.Select(&unchecked, `select conname from pg_constraint where not convalidated`); err != nil || len(unchecked) > 0 {
-		t.Errorf("not validated: %v, %v", unchecked, err)
+		t.Errorf("constraints not validated: %v, %v", unchecked, err)
 	}
-	// This version settles what the previous one has claimed.
+	// This version settles a command that the previous one claimed.
 	c, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: open.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()})
 	if want := brokertest.NewCommand(id, telematics.Lock).Assurance; err != nil || !ok || c.Assurance != want {
-		t.Errorf("Settle = %+v, %t, %v", c, ok, err)
+		t.Errorf("Settle = %+v, %t, %v; want the assurance of this version", c, ok, err)
 	}
 	if claim, err := p.Claim(t.Context(), brokertest.NewCommand(id, telematics.Lock)); err != nil || !claim.Taken() {
 		t.Errorf("Claim = %+v, %v", claim, err)
 	}
 }
 
-// A row that no version writes, but an operator may have by hand, stops the migration and nothing
-// else.
-func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
+// A row that no version writes, but an operator may have written by hand, stops the migration and
+// nothing else.
+func TestMigrate_InvalidRowIsNamedAndCommandsStillWork(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	spoiled := brokertest.NewCommand(id, telematics.Lock)
@@ -216,20 +218,20 @@ func TestMigrate_InvalidRowIsNamedAndCommandsGoOn(t *testing.T) {
 	}
 	_, err := p.Migrate(t.Context())
 	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_actor_role_known" {
-		t.Fatalf("Migrate: %v", err)
+		t.Fatalf("Migrate: %v, want a violation of commands_actor_role_known", err)
 	}
 	if err := writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)); err != nil {
-		t.Errorf("after the refusal: %v", err)
+		t.Errorf("a command after the failed migration: %v", err)
 	}
 	if _, err := p.Pool.Exec(`update commands set actor_role = 'admin' where id = $1`, spoiled.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Migrate(t.Context()); err != nil {
-		t.Errorf("after the repair: %v", err)
+		t.Errorf("Migrate after the repair: %v", err)
 	}
 }
 
-// writeSettled writes a settled command and its audit log entry as a version before this one did.
+// writeSettled writes a settled command and its audit log entry as an earlier version did.
 func writeSettled(t *testing.T, p *instance, c telematics.Command) error {
 	t.Helper()
 	if err := writeOpen(t, p, c); err != nil {

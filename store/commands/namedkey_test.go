@@ -13,8 +13,8 @@ import (
 	"motorpool/telematics"
 )
 
-// What a command has named, a card has not, and the other way round.
-func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
+// A key that was used for a command cannot be used for a card, and the reverse.
+func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	cards := rentals.Cards{DB: p.DB}
@@ -36,11 +36,11 @@ func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
 		command.Key = new(*used)
 		command.Key.Fingerprint[0]++
 		if claim, err := p.Claim(t.Context(), command); err != nil || !claim.KeyTaken {
-			t.Fatalf("Claim = %+v, %v", claim, err)
+			t.Fatalf("Claim with a card's key = %+v, %v; want the key taken", claim, err)
 		}
 		made, found, err := p.FindByKey(t.Context(), *command.Key)
 		if err != nil || !found || made.Fingerprint == command.Key.Fingerprint || made.Command.ID != telematics.NoCommand {
-			t.Errorf("FindByKey = %+v, %v, %v", made, found, err)
+			t.Errorf("FindByKey = %+v, %v, %v; want the fingerprint of the card", made, found, err)
 		}
 	}
 	command := brokertest.NewCommand(vehicle, telematics.Lock)
@@ -53,9 +53,9 @@ func TestAKeyOfACardIsNoKeyOfACommand(t *testing.T) {
 	_, err = cards.AddMethod(t.Context(), rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: &ofOther, Activity: line, Now: time.Now()})
 	var refusal *telematics.Error
 	if !errors.As(err, &refusal) || refusal.Code != telematics.IdempotencyMismatch {
-		t.Errorf("AddMethod = %v", err)
+		t.Errorf("AddMethod with a command's key = %v, want IdempotencyMismatch", err)
 	}
 	if methods, err := cards.Methods(t.Context(), client.ID); err != nil || len(methods) != 1 {
-		t.Errorf("%d methods, %v", len(methods), err)
+		t.Errorf("%d methods, %v; want 1", len(methods), err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/lib/pq"
 )
 
-func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
+func TestPrepared_StatementIsPreparedOncePerConnection(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	p.Prepared.Pool.SetMaxOpenConns(1)
@@ -41,8 +41,8 @@ func TestAStatementIsPlannedOnceForEachConnection(t *testing.T) {
 	}
 }
 
-// A plan that reads a table, or an index, from end to end is right for an empty one only.
-func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
+// A plan with a scan of a whole table or index is acceptable only while the table is empty.
+func TestPrepared_StatementsUseIndexes(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	p.Prepared.Pool.SetMaxOpenConns(1)
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
@@ -70,7 +70,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
 	report := []delivery.Observation{{Unit: unit, At: time.Now(), Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}}}
-	// Looks the unit up.
+	// This one looks up the unit's vehicle.
 	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}).Observe(t.Context(), report)
 	_, reported := twins.Store(t.Context(), p.DB, report)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
@@ -90,7 +90,7 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(prepared) < 10 {
-		t.Errorf("%d statements were prepared", len(prepared))
+		t.Errorf("%d statements were prepared, want at least 10", len(prepared))
 	}
 	for _, text := range slices.AppendSeq(slices.Collect(maps.Values(settleStatements)), maps.Values(claimStatements)) {
 		if !slices.ContainsFunc(prepared, func(s preparedStatement) bool { return s.Statement == text }) {
@@ -106,14 +106,15 @@ func TestAPlannedStatementFindsItsRowsByKeys(t *testing.T) {
 			scans := strings.Contains(line, "Index Scan") || strings.Contains(line, "Index Only Scan")
 			keyed := i+1 < len(plan) && strings.Contains(plan[i+1], "Index Cond")
 			if strings.Contains(line, "Seq Scan") || scans && !keyed {
-				t.Errorf("%s\n%s\n%s", s.Statement, line, strings.Join(plan, "\n"))
+				t.Errorf("%s\nscans a whole table or index: %s\n%s", s.Statement, line, strings.Join(plan, "\n"))
 			}
 		}
 	}
 }
 
-// What a connection had prepared goes with it, and a column more must not end what others run.
-func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
+// Prepared statements end with their connection, and an added column must not break running
+// instances.
+func TestPrepared_SurvivesLostConnectionsAndMigrations(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	read := func(when string) {
@@ -131,7 +132,7 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 			t.Errorf("%s, in a transaction: %v", when, err)
 		}
 	}
-	read("at first")
+	read("the first time")
 	read("again")
 	if _, err := p.Pool.ExecContext(context.Background(), `
 		select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
@@ -144,7 +145,7 @@ func TestPlannedStatementsOutliveTheirConnectionsAndMigrations(t *testing.T) {
 	read("after a migration")
 }
 
-// A pool that is held up must not hold up those who have no time.
+// When all connections are in use, a call must fail at its time limit.
 func TestCalls_WaitForAConnectionNoLongerThanTheirTimeLimit(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
@@ -156,15 +157,15 @@ func TestCalls_WaitForAConnectionNoLongerThanTheirTimeLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := p.Updates(ctx, []telematics.CommandID{telematics.NoCommand}, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a read: %v", err)
+		t.Errorf("a read: %v, want its time limit exceeded", err)
 	}
 	if _, err := twins.Store(ctx, p.DB, []delivery.Observation{{}}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a transaction: %v", err)
+		t.Errorf("a transaction: %v, want its time limit exceeded", err)
 	}
 	for range p.Prepared.Pool.Stats().MaxOpenConnections {
 		p.Prepared.Release()
 	}
 	if _, err := p.Updates(t.Context(), []telematics.CommandID{telematics.NoCommand}, nil); err != nil {
-		t.Errorf("afterwards: %v", err)
+		t.Errorf("after the connections are free: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// ownServer starts a Postgres for the test to ill-treat, with one vehicle.
+// ownServer starts a Postgres server that the test may kill or pause, with one vehicle.
 func ownServer(t *testing.T, timeout time.Duration) (*devstack.Postgres, *instance) {
 	t.Helper()
 	server := storetest.StartPostgres(t, false)
@@ -34,7 +34,7 @@ func ownServer(t *testing.T, timeout time.Duration) (*devstack.Postgres, *instan
 	return server.Postgres, p
 }
 
-// calls is every call that the service makes while it runs.
+// calls returns every call that the running service makes.
 func calls(p *instance) map[string]func(context.Context) error {
 	c := brokertest.NewCommand(1, telematics.Lock)
 	return map[string]func(context.Context) error{
@@ -73,12 +73,12 @@ func calls(p *instance) map[string]func(context.Context) error {
 	}
 }
 
-// noteOf is of a command that was sent once.
+// noteOf is the progress of a command that was published once.
 func noteOf(id telematics.CommandID) delivery.Note {
 	return delivery.Note{Command: id, Progress: delivery.Progress{SentAt: morning, Attempts: 1}}
 }
 
-func wantAway(t *testing.T, p *instance, within time.Duration) {
+func wantUnavailable(t *testing.T, p *instance, within time.Duration) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for name, do := range calls(p) {
@@ -88,7 +88,7 @@ func wantAway(t *testing.T, p *instance, within time.Duration) {
 				t.Errorf("%s = %v, want the error of a server that is unavailable", name, err)
 			}
 			if took := time.Since(start); took > within {
-				t.Errorf("%s took %v to notice", name, took)
+				t.Errorf("%s failed after %v, want within %v", name, took, within)
 			}
 		})
 	}
@@ -102,18 +102,18 @@ func wantServing(t *testing.T, p *instance) {
 	}
 }
 
-func TestAKilledPostgresIsNoticedAndFoundAgain(t *testing.T) {
+func TestCalls_FailWhilePostgresIsDownAndWorkAfterwards(t *testing.T) {
 	server, p := ownServer(t, 2*time.Second)
 	wantServing(t, p)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	wantAway(t, p, 10*time.Second)
+	wantUnavailable(t, p, 10*time.Second)
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	wantServing(t, p)
-	// The row that Claim confirmed is there, and the lane is still taken.
+	// The row that Claim confirmed is still there, and its lane is taken.
 	claim, err := p.Claim(t.Context(), brokertest.NewCommand(1, telematics.Unlock))
 	if err != nil || claim.Occupant == nil {
 		t.Errorf("Claim = %+v, %v; want the command from before", claim, err)
@@ -126,14 +126,14 @@ func TestCalls_EndWhenPostgresIsFrozen(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	wantAway(t, p, 20*time.Second)
+	wantUnavailable(t, p, 20*time.Second)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
 	wantServing(t, p)
 }
 
-func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
+func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
 	server, p := ownServer(t, storetest.Patience)
 	for name, do := range map[string]func(context.Context) error{
 		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
@@ -157,7 +157,7 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 		select {
 		case err := <-ended:
 			if err == nil {
-				t.Errorf("%s went through", name)
+				t.Errorf("%s succeeded while Postgres was paused", name)
 			}
 		case <-time.After(storetest.Patience):
 			t.Errorf("%s did not end with its context", name)
@@ -169,42 +169,42 @@ func TestAFrozenPostgresDoesNotHoldAMigrationBeyondItsContext(t *testing.T) {
 	}
 }
 
-func TestTheTimeIsThatOfPostgres(t *testing.T) {
+func TestTime_IsThatOfPostgres(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	before := time.Now()
 	theirs, err := p.Time(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two readings of one clock may contradict each other by that much.
+	// Two readings of one clock may differ by this much.
 	const reading = 10 * time.Millisecond
 	if after := time.Now(); theirs.Before(before.Add(-reading)) || theirs.After(after.Add(reading)) {
-		t.Errorf("Time = %s, asked from %s to %s; on one machine there is one clock", theirs, before, after)
+		t.Errorf("Time = %s, queried from %s to %s on the same machine", theirs, before, after)
 	}
 }
 
-func TestAddressesKeepTheirPasswordsFromTheLog(t *testing.T) {
+func TestAddresses_DoNotLogTheirPasswords(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("open",
 		"postgres", pg.Config{URL: "postgres://motorpool:hunter2@db/motorpool"},
 		"redis", redis.Config{URL: "redis://:hunter2@cache:6379"},
 		"broken", redis.Config{URL: "redis://:hunter2@cache:port"})
 	if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "db/motorpool") {
-		t.Errorf("the log says %s", log.String())
+		t.Errorf("the log has %s, want the address without its password", log.String())
 	}
 	_, err := pg.New(pg.Config{URL: "postgres://motorpool:hunter2@db:port/motorpool"})
 	if err == nil || strings.Contains(err.Error(), "hunter2") || unavailable.Is(err) {
-		t.Errorf("New = %v", err)
+		t.Errorf("New = %v, want an error without the password", err)
 	}
 	_, err = redis.New(redis.Config{URL: "redis://:hunter2@cache:port"})
 	if err == nil || strings.Contains(err.Error(), "hunter2") || unavailable.Is(err) {
-		t.Errorf("redis.New = %v", err)
+		t.Errorf("redis.New = %v, want an error without the password", err)
 	}
 }
 
-// All callers may read lists, as often as their limit lets them; a halt must be seen within
-// its 3 s all the same.
-func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
+// All callers may read lists as often as their limit allows. A halt must still be read within its 3
+// s.
+func TestLists_DelayNeitherHaltsNorCommands(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
@@ -213,7 +213,7 @@ func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer locking.Rollback() //nolint:errcheck // nothing was written
-	// A list takes long.
+	// Lists take long.
 	if _, err := locking.Exec(`lock table activity in access exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
@@ -224,11 +224,11 @@ func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
 	for range 40 {
 		readers.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = p.Activities(ctx, telematics.ActivityQuery{}) // fails, late
+				_, _ = p.Activities(ctx, telematics.ActivityQuery{}) // ends at its time limit
 			}
 		})
 	}
-	storetest.Eventually(t, "the lists have used up their connections", func() bool { return p.Lists.Stats().WaitCount > 0 })
+	storetest.Eventually(t, "the lists use all of their connections", func() bool { return p.Lists.Stats().WaitCount > 0 })
 	if _, err := p.Halts(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -236,6 +236,6 @@ func TestReadersOfListsHoldUpNeitherHaltsNorCommands(t *testing.T) {
 		t.Errorf("Claim = %+v, %v", claim, err)
 	}
 	if waited := p.Pool.Stats().WaitDuration; waited > 0 {
-		t.Errorf("waited %v for a connection", waited)
+		t.Errorf("calls waited %v for a connection, want 0", waited)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestPrune_RemovesWholeMonthsBeforeThoseThatAreKept(t *testing.T) {
+func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	thisMonth := time.Now().UTC()
@@ -41,39 +41,39 @@ func TestPrune_RemovesWholeMonthsBeforeThoseThatAreKept(t *testing.T) {
 
 	would, err := Prune(t.Context(), p.DB, 6, true)
 	if err != nil || len(would.Months) != 2 || would.Months[0].Name != partitionOf(older) || would.Months[1].Name != partitionOf(outdated) || !would.Before.Equal(since) {
-		t.Errorf("dry run: %+v, %v", would, err)
+		t.Errorf("dry run: %+v, %v; want the two months, not removed", would, err)
 	}
 	wantAt(t, p, outdated.ID, partitionOf(outdated))
 	pruned, err := Prune(t.Context(), p.DB, 6, false)
 	if err != nil || len(pruned.Months) != 2 || pruned.Months[0].Bytes == 0 || pruned.Bulks != 1 {
-		t.Errorf("Prune = %+v, %v", pruned, err)
+		t.Errorf("Prune = %+v, %v; want two months and one bulk", pruned, err)
 	}
 	wantAt(t, p, outdated.ID, "")
 	wantAt(t, p, older.ID, "")
 	wantAt(t, p, kept.ID, partitionOf(kept))
 	wantAt(t, p, opened.ID, "commands")
 	if _, err := p.Bulk(t.Context(), oldBulk.ID); err == nil {
-		t.Error("an order to many vehicles without commands is kept")
+		t.Error("a bulk without commands is still there")
 	}
 	if b, err := p.Bulk(t.Context(), bulkInUse.ID); err != nil || b.Items[0].Command == nil {
-		t.Errorf("Bulk = %+v, %v", b, err)
+		t.Errorf("Bulk = %+v, %v; want the one whose command is kept", b, err)
 	}
 
-	// Units repeat their results after any time: a pruned command was not lost.
+	// Units may repeat a result at any time later: a pruned command is not a lost one.
 	for _, c := range []telematics.Command{outdated, older} {
 		if result := noteUnrecorded(t, p, unrecorded(unit, c.ID)); result.Unknown || result.Noted {
-			t.Errorf("a pruned command is taken for one that was lost: %+v", result)
+			t.Errorf("a pruned command is stored as lost: %+v", result)
 		}
 	}
 	lost := madeAt(vehicle, since.Add(time.Hour))
 	if result := noteUnrecorded(t, p, unrecorded(unit, lost.ID)); !result.Noted {
-		t.Errorf("a lost command: %+v", result)
+		t.Errorf("a lost command: %+v, want it stored", result)
 	}
 	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: kept.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
-		t.Errorf("a late answer to an unknown command that is kept: %v, %v", ok, err)
+		t.Errorf("a late answer to a kept, unknown command: %v, %v", ok, err)
 	}
 	if again, err := Prune(t.Context(), p.DB, 6, false); err != nil || len(again.Months) != 0 || again.Bulks != 0 {
-		t.Errorf("Prune again = %+v, %v", again, err)
+		t.Errorf("Prune repeated = %+v, %v; want nothing removed", again, err)
 	}
 }
 
@@ -83,13 +83,13 @@ func TestPrune_KeepsAtLeastThreeMonths(t *testing.T) {
 	c := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, 0, -89)), telematics.Unknown)
 	moveSettled(t, p)
 	if pruned, err := Prune(t.Context(), p.DB, 0, false); err != nil || len(pruned.Months) != 0 {
-		t.Errorf("Prune = %+v, %v", pruned, err)
+		t.Errorf("Prune = %+v, %v; want nothing removed", pruned, err)
 	}
 	wantAt(t, p, c.ID, partitionOf(c))
 }
 
-// The previous version looks for a command in the table commands alone.
-func TestUnrecordedAnswers_ThePreviousVersionWritesNoMovedCommandDown(t *testing.T) {
+// The previous version looks up commands only in the table commands.
+func TestUnrecordedAnswers_ThePreviousVersionStoresNoMovedCommand(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	c := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, 0, -2)), telematics.Succeeded)

@@ -16,9 +16,9 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Postgres may write what a unit said in fewer bytes with many more: what was taken
-// must be readable all the same, and must not spoil what is read with it.
-func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
+// Postgres may return a stored value in many more bytes than it was sent in. What was accepted must
+// be readable, and must not spoil rows that are read with it.
+func TestSettle_AcceptedReportCanBeReadBack(t *testing.T) {
 	for name, oem := range map[string]string{
 		"long numbers": `[` + strings.Repeat("1e300,", 299) + `1]`,
 		"many commas":  `[` + strings.Repeat("1,", 24_999) + `1]`,
@@ -37,27 +37,27 @@ func TestAnAnswerThatWasTakenCanBeReadBack(t *testing.T) {
 			}
 			report, dropped, err := v1.DecodeReport([]byte(`{"at":"2026-01-02T10:00:00Z","oem_data":{"a":`+oem+`}}`), time.Now())
 			if err != nil || len(dropped) > 0 {
-				t.Fatalf("the report itself: %v %v", dropped, err)
+				t.Fatalf("decoding the report: dropped %v, %v", dropped, err)
 			}
 			for _, s := range []delivery.Settlement{
 				{Command: large.ID, Unit: unit, State: telematics.Succeeded, At: time.Now(), Reported: &report},
 				{Command: small.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()},
 			} {
 				if _, ok, err := p.Settle(t.Context(), s); err != nil || !ok {
-					t.Errorf("Settle: %v %v", ok, err)
+					t.Errorf("Settle = %v, %v; want it applied", ok, err)
 				}
 			}
 			if c, err := p.Command(t.Context(), large.ID); err != nil || c.Reported == nil || len(c.Reported.Values) == 0 {
-				t.Errorf("Command: %v", err)
+				t.Errorf("Command: %v, want it with its report", err)
 			}
 			if updates, err := p.Updates(t.Context(), []uuid.UUID{large.ID, small.ID}, nil); err != nil || len(updates) != 2 {
-				t.Errorf("Updates: %d, %v", len(updates), err)
+				t.Errorf("%d updates, %v; want both commands", len(updates), err)
 			}
 		})
 	}
 }
 
-func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
+func TestClaim_LockedVehicleDelaysNoOther(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	q := openWith(t, pg.Config{URL: address, MaxConns: 8})
@@ -65,7 +65,7 @@ func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
 	locked, _ := add()
 	other, _ := add()
 	tx := p.Pool.MustBegin()
-	defer tx.Rollback() //nolint:errcheck // the test is over then
+	defer tx.Rollback() //nolint:errcheck // at the end of the test
 	tx.MustExec(`select 1 from vehicles where id = $1 for update`, locked)
 
 	refused := make(chan error, 1)
@@ -76,9 +76,9 @@ func TestALockedVehicleHoldsUpNoOthersClaims(t *testing.T) {
 	storetest.WaitForLock(t, p.DB)
 	start := time.Now()
 	if _, err := q.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil || time.Since(start) > storetest.Patience {
-		t.Errorf("another vehicle's claim took %v: %v", time.Since(start), err)
+		t.Errorf("the claim of another vehicle took %v, error %v", time.Since(start), err)
 	}
 	if err := <-refused; !unavailable.Is(err) {
-		t.Errorf("the locked vehicle's claim: %v, want an error that a later attempt may not meet", err)
+		t.Errorf("the locked vehicle's claim: %v, want the error of an unavailable server", err)
 	}
 }

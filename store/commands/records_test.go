@@ -14,8 +14,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Claims that share a statement are each decided for themselves.
-func TestAStaleClaimSharesItsStatement(t *testing.T) {
+// Claims that share a statement are decided separately.
+func TestClaim_StaleOneInABatchIsDecidedSeparately(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	fleet, add := fleetIn(t, p), storetest.Vehicles(t, p.DB)
 	by := func(twin telematics.Twin, action telematics.Action) telematics.Command {
@@ -54,20 +54,20 @@ func TestAStaleClaimSharesItsStatement(t *testing.T) {
 		claim := claims[i]
 		occupied := claim.Occupant != nil && claim.Occupant.ID == occupant.ID
 		if claim.Taken() != (want == "taken") || claim.stale != (want == "stale") || occupied != (want == "occupied") {
-			t.Errorf("claim %d: %+v, want it %s", i, claim, want)
+			t.Errorf("claim %d: %+v, want %s", i, claim, want)
 		}
 	}
 	var written []telematics.CommandID
 	if err := p.Pool.Select(&written, `select id from commands order by seq`); err != nil || len(written) != 4 {
-		t.Errorf("written %v, %v; want those that were taken", written, err)
+		t.Errorf("written %v, %v; want the taken ones", written, err)
 	}
 	if made, found, err := p.FindByKey(t.Context(), *keyed.Key); err != nil || found {
-		t.Errorf("the key of a stale claim holds %+v, %v", made, err)
+		t.Errorf("the key of a stale claim is found: %+v, %v", made, err)
 	}
 }
 
-// A claim that waits for the lock of a vehicle reads what was committed meanwhile.
-func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
+// A claim that waits for the lock of its vehicle reads what was committed meanwhile.
+func TestClaim_IsCheckedAfterLockingItsVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	fleetIn(t, p)
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
@@ -95,17 +95,17 @@ func TestAClaimIsCheckedWhenItHoldsItsVehicle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-claimed; !errors.Is(err, errStale) {
-		t.Errorf("Claim = %v, want it stale", err)
+		t.Errorf("Claim = %v, want errStale", err)
 	}
 }
 
-// What a unit says of its connection makes the cached record out of date.
-func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
+// Changes of presence make a cached record stale.
+func TestClaim_PresenceChangeMakesItStale(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	twins := twinsOf(t, p)
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	begin := time.Now().Add(-time.Hour)
-	says := func(status telematics.PresenceStatus, after time.Duration) {
+	observe := func(status telematics.PresenceStatus, after time.Duration) {
 		t.Helper()
 		at := begin.Add(after)
 		presence := telematics.Presence{Status: status, Session: "one", At: at}
@@ -133,11 +133,11 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 		}
 		return false
 	}
-	says(telematics.Online, 0)
+	observe(telematics.Online, 0)
 	if _, err := twins.Record(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	says(telematics.Online, time.Minute) // again, in the same session
+	observe(telematics.Online, time.Minute) // repeated, in the same session
 	report := telematics.Report{At: begin, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
 	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
 		t.Fatal(err)
@@ -147,9 +147,9 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 		return err == nil && twin.Snapshot != nil
 	})
 	if isStale() {
-		t.Error("stale after signs of life alone")
+		t.Error("stale after repeated presence and a report")
 	}
-	says(telematics.Offline, 2*time.Minute)
+	observe(telematics.Offline, 2*time.Minute)
 	if !isStale() {
 		t.Error("not stale after a last will")
 	}
@@ -157,7 +157,7 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	if twin, _ := twins.Resolve(t.Context(), id); twin.Contact.Status != telematics.Offline {
-		t.Errorf("read, and cached as %+v", twin.Contact)
+		t.Errorf("after a read, the cached contact is %+v, want offline", twin.Contact)
 	}
 	if err := p.ForgetContacts(t.Context()); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestWhatAUnitSaysOfItsConnectionMakesAClaimStale(t *testing.T) {
 	}
 }
 
-// A claim that fails has not confirmed the record by which its order was accepted.
+// A failed claim does not confirm the cached record that it was accepted with.
 func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	twins := twinsOf(t, p)
@@ -181,14 +181,14 @@ func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := New(p.DB, twins).Claim(ended, &c, nil); err == nil {
-		t.Fatal("claimed in a context that has ended")
+		t.Fatal("a claim with an ended context succeeded")
 	}
 	if _, err := twins.Resolve(ended, id); err == nil {
 		t.Error("the record is still cached")
 	}
 }
 
-// confirmations are the calls of a cache.
+// confirmations records the calls of a cache.
 type confirmations []string
 
 func (c *confirmations) Confirm(id telematics.VehicleID, version int64) {
@@ -196,7 +196,7 @@ func (c *confirmations) Confirm(id telematics.VehicleID, version int64) {
 }
 func (c *confirmations) Forget(id telematics.VehicleID) { *c = append(*c, fmt.Sprint("forget ", id)) }
 
-func TestClaim_ConfirmsTheRecordThatItFoundTrueAndForgetsTheOther(t *testing.T) {
+func TestClaim_ConfirmsACurrentRecordAndForgetsAStaleOne(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	twin, err := p.Record(t.Context(), id)
@@ -219,6 +219,6 @@ func TestClaim_ConfirmsTheRecordThatItFoundTrueAndForgetsTheOther(t *testing.T) 
 	}
 	want := confirmations{fmt.Sprint("confirm ", id, " ", twin.Version), fmt.Sprint("forget ", id)}
 	if !slices.Equal(cache, want) {
-		t.Errorf("the cache was called %v, want %v", cache, want)
+		t.Errorf("calls of the cache %v, want %v", cache, want)
 	}
 }

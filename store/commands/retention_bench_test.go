@@ -11,16 +11,15 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// A year of commands that BenchmarkRetention prunes, by month.
+// BenchmarkRetention prunes a year of commands, by month.
 const (
 	monthsOfYear     = 12
 	commandsPerMonth = 100_000
 )
 
-// BenchmarkRetention reports what commands cost on disk and in WAL: as long as they are in the
-// table commands, what moving them adds, and where they are then; and with a year on record, how
-// long reads take, how long it takes to prune nine months, and what that frees. docs/operating.md
-// has the figures.
+// BenchmarkRetention reports what commands cost on disk and in WAL: in the table commands, for the
+// move, and after it. With a year on record, it also reports how long reads take, how long it takes
+// to prune nine months, and how much space that frees. docs/operating.md has the figures.
 //
 //	go test ./store/commands -run '^$' -bench Retention -benchtime 20000x
 func BenchmarkRetention(b *testing.B) {
@@ -29,7 +28,7 @@ func BenchmarkRetention(b *testing.B) {
 }
 
 func benchmarkRetention(b *testing.B, batchSize int) {
-	if b.N == 1 { // tried by the testing package
+	if b.N == 1 { // the testing package's trial run
 		return
 	}
 	p := open(b, storetest.StartPostgres(b, true).Database(storetest.Template))
@@ -96,7 +95,7 @@ func benchmarkRetention(b *testing.B, batchSize int) {
 	perCommand("move-WAL", wal()-began)
 	perCommand("settled", number(`select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = 'settled_commands'::regclass`))
 	if left := number(`select count(*) from commands`); left != 0 {
-		b.Errorf("%v commands did not move", left)
+		b.Errorf("%v commands were not moved", left)
 	}
 	began = wal()
 	do(`vacuum commands`)
@@ -107,7 +106,7 @@ func benchmarkRetention(b *testing.B, batchSize int) {
 	}
 }
 
-// pruneYear fills a year before this month, and prunes all but the last three.
+// pruneYear adds a year of commands before this month, and prunes all but the last three months.
 func pruneYear(b *testing.B, p *instance, do func(string), number func(string, ...any) float64) {
 	for month := 1; month <= monthsOfYear; month++ {
 		do(fmt.Sprintf(`select add_settled_commands_partition(date_trunc('month', now() at time zone 'UTC') - interval '%d month')`, month))

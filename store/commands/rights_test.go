@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// asRole returns the record as seen by a new role, with the rights that grants give it.
+// asRole opens the record with a new role that has the rights of the grants.
 func asRole(t *testing.T, address, name string, grants ...string) *instance {
 	t.Helper()
 	owner := open(t, address)
@@ -38,19 +38,19 @@ func asRole(t *testing.T, address, name string, grants ...string) *instance {
 	return open(t, of.String())
 }
 
-// The service's own role has no rights on the tables that a migration adds.
-func TestWhatTheRoleMayNotDoIsSaid(t *testing.T) {
+// The service's role has no rights on tables that a migration adds.
+func TestAllowed_NamesTheMissingRights(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := asRole(t, address, "before_keys",
 		`grant select, insert, update on all tables in schema public to before_keys`, `grant usage on all sequences in schema public to before_keys`,
 		`revoke all on idempotency_keys, halts from before_keys`, `grant delete on addresses, payment_methods, processor_notices to before_keys`)
 	err := p.Allowed(t.Context())
 	if err == nil || !strings.HasSuffix(err.Error(), `lacks select on halts, insert on halts, update on halts, delete on halts, select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, delete on `+unknownUnitsTable+`, delete on unit_clocks, delete on unit_counts, delete on used_signatures`) {
-		t.Errorf("Allowed = %v", err)
+		t.Errorf("Allowed = %v, want an error with the missing rights", err)
 	}
 }
 
-// What Allowed asks for is all that a command needs.
+// The rights that Allowed checks suffice for a command.
 func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	vehicle, unit := storetest.Vehicles(t, open(t, address).DB)()
@@ -67,7 +67,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 		err = p.RefuseBulk(t.Context(), b.ID, []telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}})
 	}
 	if err != nil {
-		t.Errorf("a bulk: %v", err)
+		t.Errorf("OpenBulk: %v", err)
 	}
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
@@ -75,7 +75,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
 	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()}); err != nil || !ok {
-		t.Errorf("Settle = %v, %v", ok, err)
+		t.Errorf("Settle = %v, %v; want it applied", ok, err)
 	}
 	if _, err := p.Halts(t.Context()); err != nil {
 		t.Error(err)
@@ -103,7 +103,7 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 	moveSettled(t, p)
 	wantAt(t, p, settled.ID, partitionOf(settled))
 	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: settled.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
-		t.Errorf("a late answer to a command that has moved: %v, %v", ok, err)
+		t.Errorf("a late answer to a moved command: %v, %v", ok, err)
 	}
 	moveSettled(t, p)
 	wantAt(t, p, settled.ID, partitionOf(settled))
@@ -116,10 +116,10 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 		`delete from bulks`, `delete from bulk_refusals`, `insert into history_pruned values ('commands', now())`,
 	} {
 		if _, err := p.Pool.Exec(change); err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
-			t.Errorf("%s: %v", change, err)
+			t.Errorf("%s: %v, want it denied", change, err)
 		}
 	}
 	if _, err := Prune(t.Context(), p.DB, MinMonths, false); err == nil || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("Prune: %v", err)
+		t.Errorf("Prune: %v, want it denied", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"motorpool/store/storetest"
 )
 
-// What a statement is given must be the same to Postgres, whether it comes as one row or with
-// others.
-func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
+// The values of a statement must be the same for Postgres whether they are passed as one row or as
+// one of many.
+func TestRowSet_OneRowEqualsOneOfMany(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	row := pg.RowSet{Name: "row", Columns: []string{"id uuid", "number bigint", "small integer", "flag boolean", "text text", "json json", "jsonb jsonb", "at timestamptz"}}
 	at := time.Date(2026, 11, 22, 10, 0, 0, 123456000, time.UTC)
@@ -40,7 +40,7 @@ func TestOneRowAndManyAreTheSameToPostgres(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(together) != len(rows) || len(alone) != 1 || alone[0] != together[i] {
-			t.Errorf("row %d is %q alone, %q among %d", i, alone, together[i], len(together))
+			t.Errorf("row %d is %q as one row, %q as one of %d", i, alone, together[i], len(together))
 		}
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// maxExact is the greatest number that a unit's JSON parser may read as a float without losing a
+// maxExact is the greatest number that a JSON parser of a unit may read as a float without losing a
 // digit.
 const maxExact = 1 << 53
 
-// claimSettled claims and settles a command of a vehicle, and returns its number.
+// claimSettled claims and settles a command of a vehicle, and returns the command's number.
 func claimSettled(t *testing.T, p *instance, vehicle telematics.VehicleID) int64 {
 	t.Helper()
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
@@ -29,7 +29,7 @@ func claimSettled(t *testing.T, p *instance, vehicle telematics.VehicleID) int64
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
 	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
-		t.Fatalf("Settle = %v, %v", ok, err)
+		t.Fatalf("Settle = %v, %v; want it applied", ok, err)
 	}
 	return claim.Seq
 }
@@ -39,24 +39,24 @@ func TestCommandNumbers_GrowByOneWhileTheServerRuns(t *testing.T) {
 	storetest.AddVehicle(t, p.DB, 1)
 	first := claimSettled(t, p, 1)
 	if now := time.Now().UnixMicro(); first > now || first < now-int64(time.Minute/time.Microsecond) || first >= maxExact {
-		t.Errorf("the first number is %d, now is %d", first, now)
+		t.Errorf("the first number is %d, want about the time in microseconds, %d", first, now)
 	}
 	for i := range int64(3) {
 		if seq := claimSettled(t, p, 1); seq != first+i+1 {
-			t.Errorf("number %d follows %d", seq, first+i)
+			t.Errorf("number %d follows %d, want it one greater", seq, first+i)
 		}
 	}
 }
 
-// A restored copy, or a promoted standby that was behind, begins with an earlier value of the
-// sequence.
-func TestCommandNumbers_GoOnlyUpWhereTheServerLostSome(t *testing.T) {
+// A restored copy, or a promoted standby that was behind, has an earlier value of the sequence.
+func TestCommandNumbers_GrowAfterTheServerLostSome(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartPostgres(t, false)
 	p := open(t, server.Database(storetest.Template))
 	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
-	// What happens on a clock that is behind: the sequence is ahead of it, and jumps all the same.
+	// The second value is as after a time on a clock that is now behind: the sequence is ahead of
+	// it, and is raised all the same.
 	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq', last_value - 1000) from commands_seq`} {
 		if _, err := p.Pool.Exec(`select ` + lost); err != nil {
 			t.Fatal(err)
@@ -64,14 +64,14 @@ func TestCommandNumbers_GoOnlyUpWhereTheServerLostSome(t *testing.T) {
 		restart(t, p, server.Postgres)
 		seq := claimSettled(t, p, 1)
 		if seq <= last || seq >= maxExact {
-			t.Errorf("after %s number %d follows %d", lost, seq, last)
+			t.Errorf("after %s, number %d follows %d", lost, seq, last)
 		}
 		last = seq
 	}
 }
 
-// A sequence that a dump has brought in is another one, on the same server.
-func TestCommandNumbers_GoOnlyUpWhereADumpWasRestored(t *testing.T) {
+// A sequence created by the restore of a dump is a new one, on the same server.
+func TestCommandNumbers_GrowAfterTheRestoreOfADump(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
@@ -79,7 +79,7 @@ func TestCommandNumbers_GoOnlyUpWhereADumpWasRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seq := claimSettled(t, p, 1); seq <= last {
-		t.Errorf("number %d follows %d", seq, last)
+		t.Errorf("after the restore, number %d follows %d", seq, last)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestCommandNumbers_AreRaisedOnceByConcurrentClaims(t *testing.T) {
 	seqs := make([]int64, vehicles)
 	var claims sync.WaitGroup
 	for i := range seqs {
-		claims.Go(func() { // past the batching, so that they are concurrent statements
+		claims.Go(func() { // without the batcher, so that the statements are concurrent
 			c := brokertest.NewCommand(telematics.VehicleID(i+1), telematics.Lock)
 			if claim, err := p.claim(context.Background(), []*telematics.Command{&c}); err != nil || len(claim) != 1 {
 				t.Errorf("claim = %+v, %v", claim, err)
@@ -111,38 +111,38 @@ func TestCommandNumbers_AreRaisedOnceByConcurrentClaims(t *testing.T) {
 		}
 	}
 	if len(given) != vehicles {
-		t.Errorf("numbers %v", seqs)
+		t.Errorf("numbers %v, want each once", seqs)
 	}
 }
 
-func TestRaiseNumbers(t *testing.T) {
+func TestCommandNumbers_RaiseIsIdempotentWithoutForce(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	if n, err := p.Read(t.Context()); err != nil || n.Last != 0 || n.Current || !n.RaisedAt.IsZero() {
-		t.Errorf("Numbering of a new database = %+v, %v", n, err)
+		t.Errorf("Read of a new database = %+v, %v; want no number", n, err)
 	}
 	if _, after, err := p.Raise(t.Context(), false); err != nil || after == 0 {
-		t.Errorf("RaiseNumbers = %d, %v", after, err)
+		t.Errorf("Raise = %d, %v; want it raised", after, err)
 	}
 	if _, after, err := p.Raise(t.Context(), false); err != nil || after != 0 {
-		t.Errorf("RaiseNumbers again = %d, %v", after, err)
+		t.Errorf("Raise repeated = %d, %v; want it not raised", after, err)
 	}
 	last := claimSettled(t, p, 1)
 	planned, err := p.Read(t.Context())
 	if err != nil || planned.Last != last || !planned.Current || planned.RaisedAt.IsZero() || planned.Next <= last {
-		t.Errorf("Numbering = %+v, %v; the last number was %d", planned, err, last)
+		t.Errorf("Read = %+v, %v; the last number was %d", planned, err, last)
 	}
 	_, after, err := p.Raise(t.Context(), true)
 	if err != nil || after < planned.Next {
-		t.Errorf("RaiseNumbers always = %d, %v, planned was %d", after, err, planned.Next)
+		t.Errorf("Raise with force = %d, %v; want at least %d", after, err, planned.Next)
 	}
 	if seq := claimSettled(t, p, 1); seq != after+1 {
 		t.Errorf("number %d follows the raise to %d", seq, after)
 	}
 }
 
-// Commands of a version that knows nothing of the jump, and of a role that may do no more than its
-// work.
+// The numbers are also raised for commands of a version without the raise, and for a role with only
+// the rights of the service.
 func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
@@ -162,11 +162,11 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	if err := tx.Get(&seq, `
 		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline)
 		values (gen_random_uuid(), 1, 1, 'unit-1', 'lock', 'access', 'i', 's', 'admin', now(), now()) returning seq`); err != nil || seq < 1_000_000_000_000_000 {
-		t.Errorf("number %d, %v", seq, err)
+		t.Errorf("number %d, %v; want a raised one", seq, err)
 	}
 }
 
-// restart kills Postgres, starts it again, and returns when it answers.
+// restart kills Postgres, starts it again, and returns when it accepts connections.
 func restart(t *testing.T, p *instance, server *devstack.Postgres) {
 	t.Helper()
 	if err := errors.Join(server.Kill(), server.Restart()); err != nil {
@@ -174,7 +174,7 @@ func restart(t *testing.T, p *instance, server *devstack.Postgres) {
 	}
 	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
 		if time.Now().After(end) {
-			t.Fatal("postgres does not answer after its restart")
+			t.Fatal("Postgres accepts no connections after its restart")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

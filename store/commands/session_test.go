@@ -15,7 +15,7 @@ import (
 	"motorpool/store/storetest"
 )
 
-func TestConnections_CommitDurablyWhateverTheRoleOrTheDatabaseSays(t *testing.T) {
+func TestConnections_CommitDurablyDespiteSettingsOfRoleAndDatabase(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	admin := open(t, address)
 	var name, user string
@@ -30,19 +30,19 @@ func TestConnections_CommitDurablyWhateverTheRoleOrTheDatabaseSays(t *testing.T)
 			t.Fatal(err)
 		}
 	}
-	for named, address := range map[string]string{"as it is": address, "off in the address": address + "&synchronous_commit=off"} {
+	for named, address := range map[string]string{"unchanged": address, "off in the address": address + "&synchronous_commit=off"} {
 		p := open(t, address)
 		for pool, get := range map[string]func(any, string, ...any) error{"db": p.Pool.Get, "lists": p.Lists.Get, "commands": p.Prepared.Pool.Get} {
 			var got string
 			if err := get(&got, `show synchronous_commit`); err != nil || got != "on" {
-				t.Errorf("%s, %s: synchronous_commit is %q, %v", named, pool, got, err)
+				t.Errorf("address %s, pool %s: synchronous_commit is %q, %v; want on", named, pool, got, err)
 			}
 		}
 	}
 }
 
 func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
-	address := storetest.NewDatabase(t) // on a server that waits for no disk
+	address := storetest.NewDatabase(t) // on a server without fsync
 	p, err := pg.New(pg.Config{URL: address, Durable: true})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 		"Ping": p.Ping(t.Context()), "Suitable": p.Suitable(t.Context()), "Migrate": func() error { _, err := p.Migrate(t.Context()); return err }(),
 	} {
 		if !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off, full_page_writes=off") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want it refused as unsuitable", name, err)
 		}
 	}
 	if unsafe, err := open(t, address).Unsafe(t.Context()); err != nil || unsafe != "fsync=off, full_page_writes=off" {
@@ -60,7 +60,7 @@ func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 	}
 }
 
-func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
+func TestSuitable_RefusesAPoolerInTransactionMode(t *testing.T) {
 	devstack.NeedServer(t, devstack.PgBouncerServer)
 	address, err := url.Parse(storetest.NewDatabase(t))
 	if err != nil {
@@ -81,7 +81,7 @@ func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
 			p := open(t, pooler.URL(database))
 			err = p.Suitable(t.Context())
 			if suitable && err != nil || !suitable && (!errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction")) {
-				t.Errorf("Suitable = %v", err)
+				t.Errorf("Suitable = %v, want no error: %t", err, suitable)
 			}
 			if !suitable {
 				return
@@ -94,7 +94,7 @@ func TestSuitable_FindsAPoolerThatSharesConnections(t *testing.T) {
 		})
 	}
 	if err := open(t, address.String()).Suitable(t.Context()); err != nil {
-		t.Errorf("without a pooler: %v", err)
+		t.Errorf("Suitable without a pooler: %v", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 	for end := time.Now().Add(storetest.Patience); ; {
 		s, err := p.Standbys(t.Context())
 		if err != nil || time.Now().After(end) {
-			t.Fatalf("Standbys = %+v, %v", s, err)
+			t.Fatalf("Standbys = %+v, %v after the time limit", s, err)
 		}
 		if s == (pg.Standbys{Asynchronous: 1}) {
 			break
@@ -126,7 +126,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := p.Lives(); n != 1 {
-		t.Errorf("before the failover %d servers were met", n)
+		t.Errorf("before the failover: %d servers seen, want 1", n)
 	}
 	if err := primary.Kill(); err != nil {
 		t.Fatal(err)
@@ -136,21 +136,21 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 	}
 	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
 		if time.Now().After(end) {
-			t.Fatal("the promoted standby is not found")
+			t.Fatal("the promoted standby was not found")
 		}
 	}
 	if seq := claimSettled(t, p, 1); seq < last+1000 {
-		t.Errorf("after the failover number %d follows %d: it did not jump", seq, last)
+		t.Errorf("after the failover, number %d follows %d: it was not raised", seq, last)
 	}
 	if n := p.Lives(); n != 2 {
-		t.Errorf("after the failover %d servers were met", n)
+		t.Errorf("after the failover: %d servers seen, want 2", n)
 	}
 	if s, err := p.Standbys(t.Context()); err != nil || s != (pg.Standbys{}) {
-		t.Errorf("Standbys = %+v, %v", s, err)
+		t.Errorf("Standbys after the failover = %+v, %v; want none", s, err)
 	}
 }
 
-// severalAddresses is postgres://user:password@host:port,host:port/database.
+// severalAddresses returns postgres://user:password@host:port,host:port/database.
 func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgres) string {
 	t.Helper()
 	var hosts []string
@@ -165,9 +165,9 @@ func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgr
 	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", user, strings.Join(hosts, ","), database)
 }
 
-// A commit that waits for the synchronous standby, and is interrupted, counts at the primary, and
+// A commit that waits for the synchronous standby and is interrupted is visible at the primary, and
 // is lost with it: it must not be reported as done.
-func TestExec_ConfirmsNothingThatTheSynchronousStandbyMayNotHave(t *testing.T) {
+func TestExec_DoesNotConfirmWhatTheSynchronousStandbyMayNotHave(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	primary, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(dir, "primary")})
@@ -196,7 +196,7 @@ func TestExec_ConfirmsNothingThatTheSynchronousStandbyMayNotHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := write(t.Context(), 2); err == nil {
-		t.Error("confirmed without the standby")
+		t.Error("a commit was confirmed without the standby")
 	} else {
 		t.Log(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// madeAt returns a command that was made at an instant, with an id of then.
+// madeAt returns a command that was requested at a time, with an ID of that time.
 func madeAt(vehicle telematics.VehicleID, at time.Time) telematics.Command {
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.ID = uuid.Must(uuid.NewV7())
@@ -52,7 +52,7 @@ func moveSettled(t *testing.T, p *instance) {
 	}
 }
 
-// whereIs returns the table or partition of a command.
+// whereIs returns the table or partition that has a command.
 func whereIs(t *testing.T, p *instance, id telematics.CommandID) string {
 	t.Helper()
 	var places []string
@@ -75,7 +75,7 @@ func partitionOf(c telematics.Command) string {
 	return "settled_commands_" + c.Requested.UTC().Format("2006_01")
 }
 
-func TestMoveSettled_MovesWhatIsOldAndSettled(t *testing.T) {
+func TestMoveSettled_MovesOldSettledCommands(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.AddVehicle(t, p.DB, 1)
 	now := time.Now()
@@ -94,7 +94,7 @@ func TestMoveSettled_MovesWhatIsOldAndSettled(t *testing.T) {
 	}
 	before, err := p.VehicleCommands(t.Context(), vehicle, 0, telematics.Page{})
 	if err != nil || len(before) != 7 {
-		t.Fatalf("%d commands, %v", len(before), err)
+		t.Fatalf("%d commands, %v; want 7", len(before), err)
 	}
 	moveSettled(t, p)
 	for _, c := range []telematics.Command{old, lastYear, firstOfMonth, lastOfMonth} {
@@ -103,7 +103,7 @@ func TestMoveSettled_MovesWhatIsOldAndSettled(t *testing.T) {
 	for _, c := range []telematics.Command{young, keyed, opened} {
 		wantAt(t, p, c.ID, "commands")
 	}
-	// They read as before.
+	// Reads return the same as before.
 	after, err := p.VehicleCommands(t.Context(), vehicle, 0, telematics.Page{})
 	if err != nil || fmt.Sprintf("%+v", after) != fmt.Sprintf("%+v", before) {
 		t.Errorf("after: %+v, %v\nbefore: %+v", after, err, before)
@@ -121,7 +121,7 @@ func TestMoveSettled_MovesWhatIsOldAndSettled(t *testing.T) {
 		}
 	}
 	if made, found, err := p.FindByKey(t.Context(), *key); err != nil || !found || made.Command.ID != keyed.ID {
-		t.Errorf("FindByKey = %+v, %v, %v", made, found, err)
+		t.Errorf("FindByKey = %+v, %v, %v; want the moved command", made, found, err)
 	}
 }
 
@@ -141,11 +141,11 @@ func TestMoveSettled_BulksKeepTheirResults(t *testing.T) {
 	wantAt(t, p, first.ID, partitionOf(first))
 	got, err := p.Bulk(t.Context(), b.ID)
 	if err != nil || len(got.Items) != 2 || got.Items[0].Command == nil || got.Items[0].Command.ID != first.ID || got.Items[1].Command == nil || got.Items[1].Command.ID != second.ID {
-		t.Errorf("Bulk = %+v, %v", got, err)
+		t.Errorf("Bulk = %+v, %v; want both commands", got, err)
 	}
 }
 
-// Two instances move concurrently; each command ends in one place.
+// Two instances move concurrently: each command is moved once.
 func TestMoveSettled_ConcurrentInstances(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := open(t, address)
@@ -164,7 +164,7 @@ func TestMoveSettled_ConcurrentInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		moving.Go(func() {
-			<-begin // all of them need the new partitions at the same moment
+			<-begin // all need the new partitions at the same time
 			for range 5 {
 				if _, err := other.MoveSettled(t.Context()); err != nil {
 					t.Error(err)
@@ -176,12 +176,12 @@ func TestMoveSettled_ConcurrentInstances(t *testing.T) {
 	moving.Wait()
 	var left, moved int
 	if err := p.Pool.QueryRow(`select (select count(*) from commands), (select count(*) from settled_commands)`).Scan(&left, &moved); err != nil || left != 0 || moved != len(ids) {
-		t.Errorf("%d are left and %d moved of %d, %v", left, moved, len(ids), err)
+		t.Errorf("%d commands left and %d moved of %d, %v", left, moved, len(ids), err)
 	}
 }
 
-// A unit may repeat its result after any time. The command is settled where the lifecycle allows,
-// as if it had not moved.
+// A unit may repeat a result at any time later. A moved command is settled where the lifecycle
+// allows it, as if it had not been moved.
 func TestSettle_LateAnswerToAMovedCommand(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	next := storetest.Vehicles(t, p.DB)
@@ -197,7 +197,7 @@ func TestSettle_LateAnswerToAMovedCommand(t *testing.T) {
 				wantAt(t, p, c.ID, partitionOf(c))
 				answer := delivery.Settlement{Command: c.ID, Unit: "another", State: to, At: time.Now()}
 				if _, ok, err := p.Settle(t.Context(), answer); ok || err != nil {
-					t.Errorf("answer of another unit: %v, %v", ok, err)
+					t.Errorf("an answer of another unit: %v, %v; want it ignored", ok, err)
 				}
 				wantAt(t, p, c.ID, partitionOf(c))
 				answer.Unit = unit
@@ -206,30 +206,30 @@ func TestSettle_LateAnswerToAMovedCommand(t *testing.T) {
 					t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
 				}
 				if result := noteUnrecorded(t, p, unrecorded(unit, c.ID)); result.Unknown || result.Noted {
-					t.Errorf("taken for a command that was lost: %+v", result)
+					t.Errorf("a moved command is stored as lost: %+v", result)
 				}
 				if !ok {
 					wantAt(t, p, c.ID, partitionOf(c))
 					return
 				}
 				if settled.State != to || !settled.Late || settled.Overruled != (from == telematics.Rejected) {
-					t.Errorf("settled %+v", settled)
+					t.Errorf("settled %+v, want %s, late", settled, to)
 				}
 				entries, err := p.Activities(t.Context(), telematics.ActivityQuery{Agency: 1, Vehicle: vehicle})
 				if err != nil || len(entries) != 2 || entries[0].Command != c.ID || !entries[0].Late || entries[0].Outcome != to.Outcome() {
-					t.Errorf("audit log %+v, %v", entries, err)
+					t.Errorf("audit log %+v, %v; want a late entry", entries, err)
 				}
 				moveSettled(t, p)
 				wantAt(t, p, c.ID, partitionOf(c))
 				if again, ok, err := p.Settle(t.Context(), answer); ok || err != nil {
-					t.Errorf("the same answer again: %+v, %v", again, err)
+					t.Errorf("the repeated answer: %+v, %v; want it ignored", again, err)
 				}
 			})
 		}
 	}
 }
 
-// A column that a migration adds to commands belongs to those that have moved, too.
+// A column that a migration adds to commands must be added to settled_commands, too.
 func TestSettledCommands_HaveTheColumnsOfCommands(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	columns := func(table string) (names []string) {
@@ -243,17 +243,17 @@ func TestSettledCommands_HaveTheColumnsOfCommands(t *testing.T) {
 	}
 	hot, settled := columns("commands"), columns("settled_commands")
 	if !slices.Equal(hot, settled) {
-		t.Errorf("commands has %v\nsettled_commands has %v", hot, settled)
+		t.Errorf("columns of commands: %v\nof settled_commands: %v", hot, settled)
 	}
 	var moves []string
 	if err := p.Pool.Select(&moves, `select prosrc from pg_proc where proname in ('move_settled_commands', 'return_settled_commands')`); err != nil || len(moves) != 2 {
-		t.Fatalf("%v, %v", moves, err)
+		t.Fatalf("functions %v, %v; want 2", moves, err)
 	}
 	for _, column := range hot {
 		name, _, _ := strings.Cut(column, " ")
 		for _, body := range moves {
 			if into := body[strings.Index(body, "insert into"):]; strings.Count(strings.NewReplacer("\n", " ", ",", " ", "(", " ", ")", " ").Replace(into), " "+name+" ") < 2 {
-				t.Errorf("not moved: %s", name)
+				t.Errorf("a move does not copy the column %s", name)
 			}
 		}
 	}
