@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestTwinsKeepTheirContractWithAStateInterval(t *testing.T) {
+func TestTwins_ContractWithAStateInterval(t *testing.T) {
 	t.Parallel()
 	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTwinsKeepTheirContractWithAStateInterval(t *testing.T) {
 					Published: func() []telematics.Change { settled(); return published.take() },
 					Twin: func(id telematics.VehicleID) telematics.Twin {
 						settled()
-						// As Postgres alone has it.
+						// Read from Postgres only.
 						twin, err := there.vehicles.Twin(context.Background(), id)
 						if err != nil {
 							t.Fatal(err)
@@ -51,7 +51,7 @@ func TestTwinsKeepTheirContractWithAStateInterval(t *testing.T) {
 	}
 }
 
-// dueTwins are instances whose flushes the test makes, with one vehicle.
+// dueTwins is a set of instances with one vehicle. The test calls their flushes.
 type dueTwins struct {
 	*testing.T
 	instances []*Twins
@@ -79,7 +79,7 @@ func (d *dueTwins) report(twins *Twins, n int, more ...telematics.Field) {
 	}
 	observed(d.T, twins, d.unit, report)
 	if !twins.flushRedis(d.Context(), nil) {
-		d.Fatal("redis was not reached")
+		d.Fatal("redis was not available")
 	}
 }
 
@@ -92,7 +92,7 @@ func (d *dueTwins) writeDue(twins *Twins) {
 	}
 }
 
-// stored is the mileage in Postgres.
+// stored returns the mileage in Postgres.
 func (d *dueTwins) stored() float64 {
 	d.Helper()
 	twin, err := d.instances[0].vehicles.Twin(d.Context(), d.id)
@@ -104,30 +104,30 @@ func TestWriteDue_WritesAReportAfterTheInterval(t *testing.T) {
 	d := newDueTwins(t, 2, interval)
 	here, there := d.instances[0], d.instances[1]
 	d.report(here, 1)
-	d.writeDue(there) // the first one of a vehicle is urgent
+	d.writeDue(there) // the first report of a vehicle is due immediately
 	if got := d.stored(); got != 1 {
-		t.Fatalf("postgres has %v after the first report", got)
+		t.Fatalf("postgres has %v after the first report, want 1", got)
 	}
 	began := time.Now()
 	d.report(here, 2)
 	d.report(there, 3)
 	d.writeDue(here)
 	if got := d.stored(); got != 1 && time.Since(began) < interval*9/10 {
-		t.Errorf("postgres has %v before the interval is over", got)
+		t.Errorf("postgres has %v before the interval is over, want 1", got)
 	}
 	for _, twins := range d.instances {
 		twin, err := twins.Twin(t.Context(), d.id)
 		if got := mileage(t, twin, err); got != 3 {
-			t.Errorf("an instance reads %v meanwhile", got)
+			t.Errorf("an instance reads %v meanwhile, want 3", got)
 		}
 	}
-	storetest.Eventually(t, "it is due", func() bool { d.writeDue(there); return d.stored() == 3 })
+	storetest.Eventually(t, "the report is written", func() bool { d.writeDue(there); return d.stored() == 3 })
 	if took := time.Since(began); took < interval*9/10 || here.unwritten() > 0 {
-		t.Errorf("it was written after %v, and %d are unwritten", took, here.unwritten())
+		t.Errorf("written after %v, %d unwritten; want after about the interval, and none", took, here.unwritten())
 	}
 }
 
-// dueWithin returns the time from the call until the vehicle is due; none where it is.
+// dueWithin returns the time until the vehicle is due; zero if it is due now.
 func (d *dueTwins) dueWithin(twins *Twins) time.Duration {
 	d.Helper()
 	due, err := twins.redis.db.Client.ZScore(d.Context(), twins.dues.due[0], fmt.Sprint(d.id)).Result()
@@ -137,7 +137,7 @@ func (d *dueTwins) dueWithin(twins *Twins) time.Duration {
 	return max(0, time.Until(time.UnixMilli(int64(due))))
 }
 
-func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
+func TestWriteDue_IsSoonerForUrgentReports(t *testing.T) {
 	presence := func(status telematics.PresenceStatus) func(d *dueTwins, twins *Twins) {
 		return func(d *dueTwins, twins *Twins) {
 			d.Helper()
@@ -154,19 +154,19 @@ func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
 		await  bool
 		within time.Duration
 	}{
-		"nothing":               {within: interval},
-		"the lock":              {fields: []telematics.Field{telematics.IsLocked}, within: urgentWithin},
-		"a command":             {await: true, within: urgentWithin},
-		"a unit that is asleep": {before: presence(telematics.Standby)},
-		"a unit that is gone":   {before: presence(telematics.Offline)},
-		"a unit that is online": {before: presence(telematics.Online), within: interval},
-		"after silence": {before: func(d *dueTwins, twins *Twins) {
+		"no urgent field":               {within: interval},
+		"a change of the lock":          {fields: []telematics.Field{telematics.IsLocked}, within: urgentWithin},
+		"a report awaited by a command": {await: true, within: urgentWithin},
+		"a unit in standby":             {before: presence(telematics.Standby)},
+		"an offline unit":               {before: presence(telematics.Offline)},
+		"an online unit":                {before: presence(telematics.Online), within: interval},
+		"half of OnlineFor after the last report": {before: func(d *dueTwins, twins *Twins) {
 			long := time.Now().Add(-telematics.OnlineFor / 2).UnixMicro()
 			if err := twins.redis.db.Client.HSet(d.Context(), stateKey(d.id), "seen", long).Err(); err != nil {
 				d.Fatal(err)
 			}
 		}},
-		"redis was emptied, postgres saw it a moment ago": {before: func(d *dueTwins, twins *Twins) {
+		"redis emptied, postgres up to date": {before: func(d *dueTwins, twins *Twins) {
 			if err := twins.redis.db.Client.FlushAll(d.Context()).Err(); err != nil {
 				d.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
 			twins := d.instances[1]
 			if test.await {
 				wait := twins.Report(delivery.Observation{Unit: d.unit, At: time.Now(), Report: statusAt(d.start, 2)})
-				storetest.Eventually(t, "it is being shared", func() bool { return twins.toRedis.size() > 0 })
+				storetest.Eventually(t, "the report waits for the flush to redis", func() bool { return twins.toRedis.size() > 0 })
 				twins.flushRedis(t.Context(), nil)
 				if _, err := wait(t.Context()); err != nil {
 					t.Fatal(err)
@@ -193,33 +193,33 @@ func TestWriteDue_IsSoonWhereWhatIsUrgentIsReported(t *testing.T) {
 				d.report(twins, 2, test.fields...)
 			}
 			if within := d.dueWithin(twins); within > test.within || within < test.within/2 {
-				t.Errorf("due within %v, want %v", within, test.within)
+				t.Errorf("due in %v, want about %v", within, test.within)
 			}
 			d.writeDue(twins)
 			if got := d.stored(); (got == 2) != (test.within == 0) {
-				t.Errorf("postgres has %v of a report that is due within %v", got, test.within)
+				t.Errorf("postgres has report %v, where report 2 is due in %v", got, test.within)
 			}
 		})
 	}
 }
 
-func TestWriteDue_AnotherInstanceWritesWhatOneThatDiedHadTaken(t *testing.T) {
+func TestWriteDue_AnotherInstanceTakesOverAfterTheLease(t *testing.T) {
 	d := newDueTwins(t, 2, time.Minute)
 	here, there := d.instances[0], d.instances[1]
 	d.report(here, 1)
 	if taken, err := here.dues.lease(t.Context(), 0, dueBatch); err != nil || !slices.Equal(taken, []telematics.VehicleID{d.id}) {
-		t.Fatalf("took %v, %v", taken, err)
+		t.Fatalf("leased %v, %v; want the vehicle", taken, err)
 	}
 	if taken, err := there.dues.lease(t.Context(), 0, dueBatch); err != nil || len(taken) > 0 {
-		t.Errorf("two instances took %v, %v", taken, err)
+		t.Errorf("the other instance leased %v, %v; want none", taken, err)
 	}
-	// The lease ends.
+	// The lease expires.
 	if err := here.redis.db.Client.ZIncrBy(t.Context(), here.dues.writing[0], -float64(2*dueLease.Milliseconds()), fmt.Sprint(int64(d.id))).Err(); err != nil {
 		t.Fatal(err)
 	}
 	d.writeDue(there)
 	if got := d.stored(); got != 1 || there.unwritten() > 0 {
-		t.Errorf("postgres has %v, unwritten %d", got, there.unwritten())
+		t.Errorf("postgres has report %v, %d unwritten; want report 1, and none", got, there.unwritten())
 	}
 }
 
@@ -233,12 +233,12 @@ func TestWriteDue_IsRepeatedWhenPostgresIsAvailableAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := twins.writeDue(t.Context(), 0); err == nil {
-		t.Error("a postgres that is not there has written")
+		t.Error("a write succeeded while postgres was down")
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, "postgres has it", func() bool {
+	storetest.Eventually(t, "postgres has the report", func() bool {
 		_ = twins.writeDue(t.Context(), 0)
 		twin, err := postgres.Twin(t.Context(), id)
 		return err == nil && mileage(t, twin, err) == 1
@@ -255,16 +255,16 @@ func TestObserve_GoesToPostgresWhileRedisIsUnavailable(t *testing.T) {
 	}
 	for n := range 3 {
 		observed(t, twins, unit, statusAt(time.Now().Add(-time.Minute).Truncate(time.Millisecond), n))
-		storetest.Eventually(t, "postgres has it", func() bool {
+		storetest.Eventually(t, "postgres has the report", func() bool {
 			twin, err := postgres.Twin(t.Context(), id)
 			return mileage(t, twin, err) == float64(n)
 		})
 	}
 }
 
-// Whatever instances, readers and other writers of Postgres do meanwhile, no report is lost, and
-// Postgres never has less than before.
-func TestWriteDue_LosesNothingThatOthersWrite(t *testing.T) {
+// Whatever instances, readers and other writers of Postgres do concurrently, no report is lost, and
+// Postgres never loses a reading.
+func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 	fields := []telematics.Field{telematics.MileageKm, telematics.SpeedKmh, telematics.OnboardV, telematics.ServiceDueKm, telematics.Latitude}
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestWriteDue_LosesNothingThatOthersWrite(t *testing.T) {
 						t.Fatal(err)
 					}
 				case 7:
-					twins.cache.mu.Lock() // as another fleet would
+					twins.cache.mu.Lock() // as a larger fleet would
 					for id, s := range twins.cache.states {
 						if !twins.cache.dirty(s) {
 							delete(twins.cache.states, id)
@@ -309,7 +309,7 @@ func TestWriteDue_LosesNothingThatOthersWrite(t *testing.T) {
 					t.Fatal(err)
 				}
 				if joined := telematics.Join(before, twin.Snapshot); len(joined) != len(twin.Snapshot) || !sameReadings(joined, twin.Snapshot) {
-					t.Fatalf("step %d: postgres has %v, and had %v", n, twin.Snapshot, before)
+					t.Fatalf("step %d: postgres has %v, and had %v before", n, twin.Snapshot, before)
 				}
 				before = twin.Snapshot
 			}
@@ -322,7 +322,7 @@ func TestWriteDue_LosesNothingThatOthersWrite(t *testing.T) {
 			}
 			twin, err := d.instances[0].vehicles.Twin(t.Context(), d.id)
 			if err != nil || !sameReadings(want, twin.Snapshot) {
-				t.Errorf("postgres has\n%v, want\n%v; %v", twin.Snapshot, want, err)
+				t.Errorf("postgres has\n%v, want\n%v; error %v", twin.Snapshot, want, err)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 	"motorpool/telematics/samples"
 )
 
-// recordedFleet is two vehicles of agency 1, whose reports an instance adds to the telemetry
-// history.
+// recordedFleet is a fleet of two vehicles of agency 1, whose reports an instance adds to the
+// telemetry history.
 type recordedFleet struct {
 	*testing.T
 	db       *pg.DB
@@ -49,7 +49,7 @@ func (f *recordedFleet) exec(statement string) {
 	}
 }
 
-// report has the unit send, now, where it was.
+// report makes the unit send, now, a position of a given time.
 func (f *recordedFleet) report(at time.Time) {
 	f.Helper()
 	_, err := f.twins.Observe(f.Context(), []delivery.Observation{{Unit: f.unit, Protocol: telematics.DefaultProtocol, At: at, Report: &telematics.Report{
@@ -61,7 +61,7 @@ func (f *recordedFleet) report(at time.Time) {
 	f.recorder.Flush(f.Context())
 }
 
-// want checks how many samples an agency, or any for zero, has of a vehicle, and how many reports
+// want checks how many samples of a vehicle an agency has (0: all agencies), and how many reports
 // were dropped.
 func (f *recordedFleet) want(vehicle telematics.VehicleID, agency telematics.AgencyID, want int, dropped float64) {
 	f.Helper()
@@ -71,7 +71,7 @@ func (f *recordedFleet) want(vehicle telematics.VehicleID, agency telematics.Age
 		f.Errorf("agency %d has %d samples of vehicle %d, %v; want %d", agency, len(got), vehicle, err, want)
 	}
 	if n := f.dropped(); n != dropped {
-		f.Errorf("%v reports are counted as made before a move, want %v", n, dropped)
+		f.Errorf("%v reports were dropped as older than a move, want %v", n, dropped)
 	}
 }
 
@@ -93,7 +93,7 @@ func (f *recordedFleet) dropped() (n float64) {
 	return n
 }
 
-// notices are the ways in which an instance notices that a unit, or its vehicle, was moved.
+// notices are the ways in which an instance notices that a unit or a vehicle was moved.
 var notices = map[string]func(*recordedFleet) error{
 	"the owner expires": func(f *recordedFleet) error { f.twins.owners.cached.Purge(); return nil },
 	"moves are read":    func(f *recordedFleet) error { return f.twins.owners.updateMoved(f.Context()) },
@@ -108,9 +108,9 @@ var notices = map[string]func(*recordedFleet) error{
 	},
 }
 
-// A unit stores what it cannot send. What it stored before its vehicle came to another agency, a
-// client of the former one did.
-func TestHistory_ReportMadeBeforeItsVehicleCameToTheAgencyIsDropped(t *testing.T) {
+// A unit stores reports that it cannot send. Those of before its vehicle came to another agency
+// belong to the former agency.
+func TestHistory_ReportOlderThanTheMoveOfItsVehicleIsDropped(t *testing.T) {
 	for name, notice := range notices {
 		t.Run(name, func(t *testing.T) {
 			f, now := newRecordedFleet(t), time.Now()
@@ -128,9 +128,9 @@ func TestHistory_ReportMadeBeforeItsVehicleCameToTheAgencyIsDropped(t *testing.T
 	}
 }
 
-// Likewise of a unit: it measured what another vehicle did. That holds, too, where the unit was in
-// no vehicle for a while.
-func TestHistory_ReportMadeBeforeItsUnitCameToTheVehicleIsDropped(t *testing.T) {
+// Reports of before the unit came to the vehicle belong to another vehicle, also where the unit was
+// without a vehicle for a time.
+func TestHistory_ReportOlderThanTheMoveOfItsUnitIsDropped(t *testing.T) {
 	for name, notice := range notices {
 		t.Run(name, func(t *testing.T) {
 			f, now := newRecordedFleet(t), time.Now()
@@ -151,9 +151,9 @@ func TestHistory_ReportMadeBeforeItsUnitCameToTheVehicleIsDropped(t *testing.T) 
 	}
 }
 
-// An instance whose cached record is of before two moves must not take it for current: it would
-// assign what the agency between them did.
-func TestConfirm_RecordOfBeforeTwoMovesIsOutdated(t *testing.T) {
+// An instance whose cached record is older than two moves must not take it for current: it would
+// assign reports of the agency between them.
+func TestRecord_VersionChangesWithTwoMoves(t *testing.T) {
 	f := newRecordedFleet(t)
 	before, err := f.twins.Record(t.Context(), 1)
 	if err != nil {
@@ -162,6 +162,6 @@ func TestConfirm_RecordOfBeforeTwoMovesIsOutdated(t *testing.T) {
 	f.exec(`update vehicles set agency_id = 2 where id = 1`)
 	f.exec(`update vehicles set agency_id = 1 where id = 1`)
 	if after, err := f.twins.Record(t.Context(), 1); err != nil || after.Version == before.Version {
-		t.Errorf("the version is still %d, %v", after.Version, err)
+		t.Errorf("the version is still %d, error %v", after.Version, err)
 	}
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 
-// record is what Postgres has, without Redis and the cache.
+// record is the state in Postgres, without Redis and the cache.
 type record struct {
 	*vehicles.Fleet
 	stored
@@ -56,7 +56,7 @@ func openRedis(t testing.TB, address string) *redis.DB {
 	return db
 }
 
-// ownServer starts a Postgres that the test may kill, with the vehicle 1.
+// ownServer starts a Postgres server that the test may kill, with vehicle 1.
 func ownServer(t *testing.T, timeout time.Duration) (storetest.Postgres, *record) {
 	t.Helper()
 	server := storetest.StartPostgres(t, false)
@@ -72,7 +72,7 @@ func withInterval(p *record, db *redis.DB, interval time.Duration) *Twins {
 	return New(Config{DB: p.DB, Vehicles: p.Fleet, Redis: db, FlushEvery: 50 * time.Millisecond, StateInterval: interval})
 }
 
-// unwritten returns of how many vehicles Redis or Postgres do not have the newest state yet.
+// unwritten returns how many vehicles have a state that Redis or Postgres does not have.
 func (t *Twins) unwritten() int {
 	n := t.toRedis.size() + t.toPostgres.size() + t.unresolved.size()
 	for _, key := range append(t.dues.due, t.dues.writing...) {
@@ -81,7 +81,7 @@ func (t *Twins) unwritten() int {
 	return n
 }
 
-func TestRecord_KeepsTheContractOfContacts(t *testing.T) {
+func TestRecord_ContractOfContacts(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	add := storetest.Vehicles(t, here.DB)

@@ -27,7 +27,7 @@ func demoFleet(t *testing.T) vehicles.FleetFile {
 	return file
 }
 
-func TestAUnitMovesWithoutItsContact(t *testing.T) {
+func TestImport_MovedUnitHasNoContact(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	if _, err := p.Import(t.Context(), file); err != nil {
@@ -41,10 +41,11 @@ func TestAUnitMovesWithoutItsContact(t *testing.T) {
 	}
 	known, err := p.Twin(t.Context(), 4)
 	if err != nil || known.Contact.Status != telematics.Online {
-		t.Fatalf("%+v, %v", known, err)
+		t.Fatalf("twin %+v, %v; want online", known, err)
 	}
 	fleet := file.Vehicles
-	fleet[0].Unit, fleet[1].Unit = fleet[1].Unit, fleet[0].Unit // change places
+	// Exchange the units of two vehicles.
+	fleet[0].Unit, fleet[1].Unit = fleet[1].Unit, fleet[0].Unit
 	retired := fleet[2].Unit
 	fleet[2].Unit = "new-unit"
 	got, err := p.Import(t.Context(), file)
@@ -59,14 +60,14 @@ func TestAUnitMovesWithoutItsContact(t *testing.T) {
 	}
 	seen, err := p.Observe(t.Context(), []delivery.Observation{{Unit: retired, At: morning}})
 	if err != nil || len(seen.Unknown) != 1 {
-		t.Errorf("Observe of a unit that is built in nowhere = %v, %v", seen.Unknown, err)
+		t.Errorf("Observe of a unit without a vehicle = %v, %v; want it unknown", seen.Unknown, err)
 	}
 }
 
-func TestAUnitHasTheProtocolOfItsRecord(t *testing.T) {
+func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
-	file.Vehicles[3].Protocol = "tomorrow" // a newer version's
+	file.Vehicles[3].Protocol = "tomorrow" // a protocol of a newer version
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +88,10 @@ func TestAUnitHasTheProtocolOfItsRecord(t *testing.T) {
 	}
 	twin, err := p.Twin(t.Context(), file.Vehicles[3].ID)
 	if err != nil || twin.Unit != unit || twin.Protocol != "v1" || twin.Contact.Status != "" {
-		t.Errorf("%+v, %v; want protocol v1, and nothing known of the unit's contact", twin, err)
+		t.Errorf("%+v, %v; want protocol v1 without a contact", twin, err)
 	}
 	file.Vehicles[3].Protocol = "Smoke Signals"
 	if _, err := p.Import(t.Context(), file); err == nil || !strings.Contains(err.Error(), "units_protocol_form") {
-		t.Errorf("Import of what is no name: %v", err)
+		t.Errorf("Import of an invalid protocol name: %v, want a violation of units_protocol_form", err)
 	}
 }

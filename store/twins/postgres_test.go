@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
+func TestObserve_InvalidObservationFailsAlone(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	report := telematics.Report{At: morning.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
@@ -22,33 +22,33 @@ func TestABadObservationDoesNotLoseTheOthers(t *testing.T) {
 		_, unit := add()
 		seen = append(seen, delivery.Observation{Unit: unit, At: morning, Report: &report})
 	}
-	_, poisonous := add()
+	_, invalid := add()
 	bad := telematics.Presence{Status: telematics.Online, Session: "\x00", At: morning}
-	seen = slices.Insert(seen, 1, delivery.Observation{Unit: poisonous, At: morning, Presence: &bad},
+	seen = slices.Insert(seen, 1, delivery.Observation{Unit: invalid, At: morning, Presence: &bad},
 		delivery.Observation{Unit: "unknown-unit", At: morning})
 	got, err := p.Observe(t.Context(), seen)
-	if err == nil || !strings.Contains(err.Error(), string(poisonous)) || unavailable.Is(err) {
-		t.Errorf("error %v, want one that names %s", err, poisonous)
+	if err == nil || !strings.Contains(err.Error(), string(invalid)) || unavailable.Is(err) {
+		t.Errorf("error %v, want one that names %s", err, invalid)
 	}
 	if !slices.Equal(got.Unknown, []telematics.Unit{"unknown-unit"}) {
-		t.Errorf("unknown %v", got.Unknown)
+		t.Errorf("unknown units %v, want only unknown-unit", got.Unknown)
 	}
 	for id := range telematics.VehicleID(4) {
 		twin, err := p.Twin(t.Context(), id+1)
-		if err != nil || (twin.Snapshot != nil) != (twin.Unit != poisonous) {
-			t.Errorf("%s: %v, %v", twin.Unit, twin.Snapshot, err)
+		if err != nil || (twin.Snapshot != nil) != (twin.Unit != invalid) {
+			t.Errorf("unit %s: snapshot %v, %v; want one except for the invalid report", twin.Unit, twin.Snapshot, err)
 		}
 		twin.Snapshot = nil
 		if record, err := p.Record(t.Context(), id+1); err != nil || !reflect.DeepEqual(*record, twin) {
-			t.Errorf("record %+v, %v; want %+v", record, err, twin)
+			t.Errorf("Record = %+v, %v; want %+v", record, err, twin)
 		}
 	}
-	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: poisonous, At: morning, Presence: &bad}}); err == nil || unavailable.Is(err) {
-		t.Errorf("alone: %v", err)
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: invalid, At: morning, Presence: &bad}}); err == nil || unavailable.Is(err) {
+		t.Errorf("the invalid observation alone: %v, want an error of its value", err)
 	}
 }
 
-func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
+func TestObserve_StoresEachFieldWithItsTime(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	at := time.UnixMilli(1767348000250).UTC()
@@ -66,9 +66,8 @@ func TestSnapshotsAreKeptByFieldWithTheirTime(t *testing.T) {
 	}
 }
 
-// One transaction has a unit that speaks of its connection, one that only reports, and one that
-// does both.
-func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
+// In one transaction, one unit sends presence, one a report, and one both.
+func TestObserve_ReportChangesOnlyLastSeenOfTheContact(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{telematics.Lock}, Keys: []string{"k1", "k\"2"}}
@@ -98,15 +97,15 @@ func TestAReportChangesOnlyWhenAUnitWasSeen(t *testing.T) {
 	for i, want := range []telematics.Contact{moved, first.Reported(later.At), moved.Reported(later.At.Add(time.Minute))} {
 		twin, err := p.Twin(t.Context(), ids[i])
 		if err != nil || !reflect.DeepEqual(twin.Contact, want) {
-			t.Errorf("unit %d: %v\n got %+v\nwant %+v", i, err, twin.Contact, want)
+			t.Errorf("unit %d: error %v, contact\n got %+v\nwant %+v", i, err, twin.Contact, want)
 		}
 		if i > 0 && len(twin.Snapshot) != 1 {
-			t.Errorf("unit %d: snapshot %v", i, twin.Snapshot)
+			t.Errorf("unit %d: snapshot %v, want one reading", i, twin.Snapshot)
 		}
 	}
 }
 
-func TestAllContactsCanBeForgotten(t *testing.T) {
+func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}, Keys: []string{}}
@@ -119,7 +118,7 @@ func TestAllContactsCanBeForgotten(t *testing.T) {
 	twin, err := p.Twin(t.Context(), id)
 	declared := telematics.Contact{Actions: presence.Actions, Keys: presence.Keys, Firmware: "4.2"}
 	if err != nil || !reflect.DeepEqual(twin.Contact, declared) {
-		t.Errorf("contact %+v, %v", twin.Contact, err)
+		t.Errorf("contact %+v, %v; want only the declared parts", twin.Contact, err)
 	}
 }
 
@@ -134,13 +133,13 @@ func TestForgetContacts_IsPublishedAsAbsent(t *testing.T) {
 	}
 	aged, err := p.Aged(t.Context())
 	if err != nil || len(aged) != 1 || aged[0].Vehicle != id || aged[0].Presence != telematics.Absent || !aged[0].LastSeen.IsZero() {
-		t.Errorf("published %+v, %v", aged, err)
+		t.Errorf("published %+v, %v; want the vehicle as absent", aged, err)
 	}
 }
 
-// What is published and what a list finds follow from one expression, but a contact is judged by
-// telematics.Contact.At where it is observed: the two must not contradict each other.
-func TestAged_ContradictsNoObservation(t *testing.T) {
+// Published presence and list filters use one SQL expression, while observations use
+// telematics.Contact.At: both must agree.
+func TestAged_AgreesWithObservations(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	now := time.Now()
@@ -162,11 +161,11 @@ func TestAged_ContradictsNoObservation(t *testing.T) {
 		}
 	}
 	if aged, err := p.Aged(t.Context()); err != nil || len(aged) > 0 {
-		t.Errorf("taken back: %+v, %v", aged, err)
+		t.Errorf("published again: %+v, %v; want nothing", aged, err)
 	}
 }
 
-func TestSnapshot_RecordsThatThereWasAValue(t *testing.T) {
+func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
@@ -187,10 +186,10 @@ func TestSnapshot_RecordsThatThereWasAValue(t *testing.T) {
 	}
 	for field, want := range map[telematics.Field]bool{telematics.SpeedKmh: true, telematics.KeyStatus: false, telematics.OilLife: true, telematics.Gear: false} {
 		if got := twin.Snapshot[field].Ever(); got != want {
-			t.Errorf("%s: ever a value %v, want %v", field, got, want)
+			t.Errorf("%s: had a value %v, want %v", field, got, want)
 		}
 	}
 	if twin.Snapshot.Number(telematics.SpeedKmh) != nil {
-		t.Error("a speed that is no longer known is returned")
+		t.Error("a speed is returned, although its newest value is null")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestUpdate_LosesNothingThatWasWrittenSinceTheRead(t *testing.T) {
+func TestUpdate_LosesNoWriteSinceTheRead(t *testing.T) {
 	ctx := t.Context()
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
@@ -35,7 +35,7 @@ func TestUpdate_LosesNothingThatWasWrittenSinceTheRead(t *testing.T) {
 		return of
 	}
 	for name, meanwhile := range map[string]func(){
-		"nothing":  func() {},
+		"no write": func() {},
 		"a report": func() { report(morning.Add(2*time.Minute), telematics.Ignition, "on") },
 	} {
 		id, unit = add()
@@ -48,13 +48,13 @@ func TestUpdate_LosesNothingThatWasWrittenSinceTheRead(t *testing.T) {
 		}
 		got := twin()
 		if locked := got.Snapshot.Flag(telematics.IsLocked); locked == nil || !*locked {
-			t.Errorf("%s meanwhile: the update is not stored", name)
+			t.Errorf("%s meanwhile: the update was not stored", name)
 		}
 		if *got.Snapshot.Text(telematics.Ignition) != *want.Text(telematics.Ignition) {
 			t.Errorf("%s meanwhile: ignition %s, want %s", name, *got.Snapshot.Text(telematics.Ignition), *want.Text(telematics.Ignition))
 		}
 		if got.Contact.LastSeen.Before(morning.Add(time.Minute)) {
-			t.Errorf("%s meanwhile: last seen %v", name, got.Contact.LastSeen)
+			t.Errorf("%s meanwhile: last seen %v, want not before the update", name, got.Contact.LastSeen)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics"
 )
 
-// sectionsIn lists the sections of which a snapshot has readings.
+// sectionsIn returns the sections with readings in a snapshot.
 func sectionsIn(s telematics.Snapshot) (places []int) {
 	has := &state{snapshot: s}
 	for place := range telematics.Sections {
@@ -24,7 +24,7 @@ func sectionsIn(s telematics.Snapshot) (places []int) {
 	return places
 }
 
-// withoutRun opens twins of one vehicle, whose flushes the test makes.
+// withoutRun opens the twins of one vehicle. The test calls their flushes.
 func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.VehicleID, unit telematics.Unit) {
 	t.Helper()
 	twins = newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, redis), 0)
@@ -32,7 +32,7 @@ func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.Vehicle
 	return twins, id, unit
 }
 
-func TestFlushRedis_PublishesWhatRedisTookThoughItsReplyWasLost(t *testing.T) {
+func TestFlushRedis_PublishesAStoredChangeWhoseReplyWasLost(t *testing.T) {
 	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			twins, id, unit := withoutRun(t, redis)
@@ -51,11 +51,11 @@ func TestFlushRedis_PublishesWhatRedisTookThoughItsReplyWasLost(t *testing.T) {
 			if _, err := twins.redis.update(t.Context(), []update{lost}); err != nil {
 				t.Fatal(err)
 			}
-			twins.toRedis.add(unheard...) // as where the connection broke before the answer came
+			twins.toRedis.add(unheard...) // as after a connection that broke before the reply
 			twins.flushRedis(t.Context(), published.publish)
 			changes := published.take()
 			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 2.0 {
-				t.Errorf("published %+v", changes)
+				t.Errorf("published %+v, want the vehicle's mileage", changes)
 			}
 			twins.flushRedis(t.Context(), published.publish)
 			if again := published.take(); len(again) > 0 || twins.toRedis.size() > 0 {
@@ -76,20 +76,20 @@ func TestFlushRedis_RetriesWhereRedisIsFull(t *testing.T) {
 			observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 		}
 		if reached := twins.flushRedis(t.Context(), published.publish); reached != (limit == "0") {
-			t.Errorf("with a maxmemory of %s it is reached: %v", limit, reached)
+			t.Errorf("with a maxmemory of %s: flushed %v", limit, reached)
 		}
 	}
 	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id {
-		t.Errorf("published %+v", changes)
+		t.Errorf("published %+v, want one change of the vehicle", changes)
 	}
 }
 
-func TestFlushRedis_LostStateIsNoticedOnceAndWrittenAsAWhole(t *testing.T) {
+func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	twins.flushRedis(t.Context(), nil)
-	// Or an hour of silence.
+	// As after an hour without reports.
 	if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenAsAWhole(t *testing.T) {
 		}
 	}
 	if flushedEarly != 1 {
-		t.Errorf("postgres was flushed %d times", flushedEarly)
+		t.Errorf("postgres was flushed %d times, want 1", flushedEarly)
 	}
 	observed(t, twins, unit, &telematics.Report{At: start.Add(time.Minute), Values: map[telematics.Field]any{telematics.MileageKm: 2.0}})
 	twins.flushRedis(t.Context(), nil)
@@ -118,9 +118,9 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenAsAWhole(t *testing.T) {
 	}
 }
 
-func TestFlushRedis_PublishesToTheAgencyOfNow(t *testing.T) {
+func TestFlushRedis_PublishesToThePresentAgency(t *testing.T) {
 	twins, _, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
-	// Redis is unavailable.
+	// As while Redis is unavailable.
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
 		if _, err := twins.stored.Pool.Exec(change); err != nil {
@@ -131,7 +131,7 @@ func TestFlushRedis_PublishesToTheAgencyOfNow(t *testing.T) {
 	var published publishedChanges
 	twins.flushRedis(t.Context(), published.publish)
 	if changes := published.take(); len(changes) != 1 || changes[0].Agency != 2 {
-		t.Errorf("published %+v", changes)
+		t.Errorf("published %+v, want one change of agency 2", changes)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 	}
 	var published publishedChanges
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	if err := server.Kill(); err != nil { // before anything of the vehicles was ever read
+	if err := server.Kill(); err != nil { // before any state of the vehicles was read
 		t.Fatal(err)
 	}
 	for n := range 2 {
@@ -153,43 +153,43 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 			observed(t, twins, unit, statusAt(start, n))
 		}
 		if twins.flushRedis(t.Context(), published.publish) {
-			t.Error("a redis that is not there was reached")
+			t.Error("a flush succeeded while redis was down")
 		}
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Eventually(t, "redis is reached", func() bool { return twins.redis.db.Ready(t.Context()) == nil })
+	storetest.Eventually(t, "redis is available", func() bool { return twins.redis.db.Ready(t.Context()) == nil })
 	if !twins.flushRedis(t.Context(), published.publish) {
-		t.Error("redis was not reached")
+		t.Error("the flush failed although redis is available")
 	}
 	if changes := published.take(); len(changes) != len(units) {
 		t.Errorf("%d vehicles were published, want %d", len(changes), len(units))
 	}
 }
 
-func TestFlushRedis_PublishesWhatPostgresHadFirst(t *testing.T) {
+func TestFlushRedis_PublishesAChangeThatPostgresHasAlready(t *testing.T) {
 	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	var published publishedChanges
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
-	twins.flushPostgres(t.Context(), 1) // Redis is slow, or away
+	twins.flushPostgres(t.Context(), 1) // Redis is slow or unavailable
 	twins.flushRedis(t.Context(), published.publish)
 	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
-		t.Errorf("published %+v", changes)
+		t.Errorf("published %+v, want the vehicle's mileage", changes)
 	}
 }
 
-func TestFlushRedis_OneOfTwoInstancesPublishesWhatPostgresHadFirst(t *testing.T) {
+func TestFlushRedis_OneOfTwoInstancesPublishesAChangeThatPostgresHasAlready(t *testing.T) {
 	start := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
 	for name, test := range map[string]struct {
-		before []*telematics.Report // that Redis has
+		before []*telematics.Report // reports that Redis has
 		order  func(here, there *Twins) []*Twins
 	}{
-		"nothing before, who wrote it first":     {nil, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
-		"nothing before, who wrote it last":      {nil, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
-		"something before, who wrote it first":   {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
-		"something before, who wrote it last":    {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
-		"who wrote it ends before Redis had any": {nil, func(_, there *Twins) []*Twins { return []*Twins{there} }},
+		"no report before, the writer flushes first": {nil, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
+		"no report before, the writer flushes last":  {nil, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
+		"a report before, the writer flushes first":  {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
+		"a report before, the writer flushes last":   {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
+		"the writer ends before the flush to Redis":  {nil, func(_, there *Twins) []*Twins { return []*Twins{there} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			redis := storetest.StartMiniredis(t).URL()
@@ -211,20 +211,20 @@ func TestFlushRedis_OneOfTwoInstancesPublishesWhatPostgresHadFirst(t *testing.T)
 			}
 			changes := published.take()
 			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
-				t.Errorf("published %+v", changes)
+				t.Errorf("published %+v, want the vehicle's mileage once", changes)
 			}
 		})
 	}
 }
 
-func TestFlushRedis_WhatRedisDroppedIsNotPublishedAgain(t *testing.T) {
+func TestFlushRedis_StateLostByRedisIsNotPublishedAgain(t *testing.T) {
 	redis := storetest.StartMiniredis(t).URL()
 	here, _, unit := withoutRun(t, redis)
 	start := time.Now().Add(-2 * stateTTL).Truncate(time.Millisecond)
 	observed(t, here, unit, statusAt(start, 7))
 	here.flushPostgres(t.Context(), 1)
 	here.flushRedis(t.Context(), nil)
-	// As after an hour of silence.
+	// As after an hour without reports.
 	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestFlushRedis_WhatRedisDroppedIsNotPublishedAgain(t *testing.T) {
 	}
 }
 
-func TestFlushPostgres_LeavesTheRestToTheLastFlush(t *testing.T) {
+func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	start := time.Now().Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 7))
@@ -247,12 +247,12 @@ func TestFlushPostgres_LeavesTheRestToTheLastFlush(t *testing.T) {
 	end()
 	twins.flushPostgres(ended, postgresShare)
 	if n := twins.toPostgres.size(); n != 1 {
-		t.Errorf("%d vehicles are not flushed to postgres", n)
+		t.Errorf("%d vehicles are not flushed to postgres, want 1", n)
 	}
 	twins.flushPostgres(t.Context(), 1)
 	kept, err := twins.stored.snapshots(t.Context(), []telematics.VehicleID{id})
 	if err != nil || kept[id][telematics.MileageKm].Value != 7.0 || twins.toPostgres.size() != 0 {
-		t.Errorf("postgres has %v, %v", kept[id], err)
+		t.Errorf("postgres has %v, %v; want mileage 7", kept[id], err)
 	}
 }
 
@@ -332,9 +332,9 @@ func TestFlushRedis_KeepsTheTimeOfAValueThatIsRepeatedWithoutOne(t *testing.T) {
 	}
 }
 
-// Instances that note the same state twice, or one from before Redis was emptied, must not keep it
-// from being noted ever again.
-func TestSetStored_ReportsAreNeverFewerThanNone(t *testing.T) {
+// Instances that record the same state as stored twice, or one from before Redis was emptied, must
+// not prevent it from being recorded again.
+func TestSetStored_CountOfReportsIsNeverNegative(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		ctx, r := t.Context(), newStates(openRedis(t, address))
 		for _, held := range []string{"3", "-5"} {
@@ -347,15 +347,15 @@ func TestSetStored_ReportsAreNeverFewerThanNone(t *testing.T) {
 					t.Fatal(err)
 				}
 				read := found[1]
-				read.reports = max(read.reports, 3) // another instance has read it before
+				read.reports = max(read.reports, 3) // as another instance has read it
 				if held == "-5" {
 					read.reports = -5 // as an earlier version left it
 				}
 				if err := r.setStored(ctx, []storedState{{vehicle: 1, read: read}}); err != nil {
-					t.Errorf("%s, from %s: %v", name, held, err)
+					t.Errorf("%s, from %s reports: %v", name, held, err)
 				}
 				if n, err := r.db.Client.HGet(ctx, stateKey(1), "reports").Int(); n < 0 || err != nil {
-					t.Errorf("%s, from %s: %d reports, %v", name, held, n, err)
+					t.Errorf("%s, from %s reports: %d reports, %v; want none negative", name, held, n, err)
 				}
 				if held == "-5" {
 					break

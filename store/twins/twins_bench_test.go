@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// The way of a report from the decoder to Redis, in batches as the broker makes them.
+// BenchmarkObserve measures reports from the decoder to Redis, in batches as the broker makes them.
 func BenchmarkObserve(b *testing.B) {
 	for _, fleet := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprintf("vehicles=%d", fleet), func(b *testing.B) {

@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// twinsAt opens an instance's twins, and flushes until the test ends.
+// twinsAt opens an instance's twins, which flush until the test ends.
 func twinsAt(t *testing.T, database, redis string) *Twins {
 	t.Helper()
 	return twinsPublishing(t, database, redis, nil)
@@ -31,7 +31,7 @@ func twinsPublishing(t *testing.T, database, redis string, publish func([]telema
 	return twins
 }
 
-// publishedChanges collects what twins publish.
+// publishedChanges collects published changes.
 type publishedChanges struct {
 	mu   sync.Mutex
 	list []telematics.Change
@@ -51,7 +51,7 @@ func (c *publishedChanges) take() []telematics.Change {
 	return list
 }
 
-func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
+func TestTwins_ContractOverRedisAndPostgres(t *testing.T) {
 	t.Parallel()
 	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTwinsKeepTheirContractOverRedisAndPostgres(t *testing.T) {
 	}
 }
 
-// statusAt returns a report of a few sections, of which each value is that of the instant.
+// statusAt returns a report with values in a few sections; n is the mileage.
 func statusAt(at time.Time, n int) *telematics.Report {
 	return &telematics.Report{At: at.Add(time.Duration(n) * time.Second), Values: map[telematics.Field]any{
 		telematics.Latitude: float64(n % 90), telematics.Longitude: float64(n % 90),
@@ -98,7 +98,7 @@ func observed(t *testing.T, twins *Twins, unit telematics.Unit, report *telemati
 	return seen
 }
 
-// awaited waits for a report.
+// awaited stores a report, and waits until all instances can read it.
 func awaited(t *testing.T, twins *Twins, unit telematics.Unit, report *telematics.Report) (delivery.Seen, error) {
 	t.Helper()
 	return twins.Report(delivery.Observation{Unit: unit, At: time.Now(), Report: report})(t.Context())
@@ -115,7 +115,7 @@ func mileage(t *testing.T, twin telematics.Twin, err error) float64 {
 	return -1
 }
 
-func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
+func TestTwins_EmptiedRedisLosesNoReport(t *testing.T) {
 	server := storetest.StartRedis(t)
 	database := storetest.NewDatabase(t)
 	here, there := twinsAt(t, database, server.URL()), twinsAt(t, database, server.URL())
@@ -131,32 +131,32 @@ func TestAnEmptiedRedisLosesNothingThatWasWritten(t *testing.T) {
 		}
 		twin, err := twins.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
-			t.Fatalf("report %d: the instance that took it reads %v", n, got)
+			t.Fatalf("report %d: the instance that received it reads %v", n, got)
 		}
 		storetest.Eventually(t, "the other instance reads it, too", func() bool {
 			twin, err := []*Twins{here, there}[1-n%2].Twin(t.Context(), id)
 			return mileage(t, twin, err) == float64(n)
 		})
 	}
-	storetest.Eventually(t, "postgres has all of it", func() bool {
+	storetest.Eventually(t, "postgres has all reports", func() bool {
 		twin, err := here.vehicles.Twin(t.Context(), id)
 		return mileage(t, twin, err) == 19
 	})
-	storetest.Eventually(t, "all is flushed", func() bool { return here.unwritten()+there.unwritten() == 0 })
+	storetest.Eventually(t, "all states are flushed", func() bool { return here.unwritten()+there.unwritten() == 0 })
 }
 
-func TestARestartedRedisIsFilledAgain(t *testing.T) {
+func TestTwins_RestartedRedisIsFilledAgain(t *testing.T) {
 	server := storetest.StartRedis(t)
 	twins := twinsAt(t, storetest.NewDatabase(t), server.URL())
 	id, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
 	for _, step := range []func() error{server.Kill, nil, server.Restart} {
-		if step == nil { // while it is unavailable
+		if step == nil { // while Redis is unavailable
 			observed(t, twins, unit, statusAt(start, 2))
 			twin, err := twins.Twin(t.Context(), id)
 			if got := mileage(t, twin, err); got != 2 {
-				t.Errorf("without redis mileage reads %v", got)
+				t.Errorf("while redis is unavailable, the mileage reads %v, want 2", got)
 			}
 			continue
 		}
@@ -164,7 +164,7 @@ func TestARestartedRedisIsFilledAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	storetest.Eventually(t, "redis has what came while it was unavailable", func() bool {
+	storetest.Eventually(t, "redis has the report of while it was unavailable", func() bool {
 		held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
 		km := held[id].snapshot.Number(telematics.MileageKm)
 		return err == nil && km != nil && *km == 2
@@ -188,7 +188,7 @@ func TestObserve_IsWrittenWhenPostgresIsAvailableAgain(t *testing.T) {
 		if err := trouble[1](); err != nil {
 			t.Fatal(err)
 		}
-		storetest.Eventually(t, name+": postgres has what came meanwhile", func() bool {
+		storetest.Eventually(t, name+": postgres has the report of meanwhile", func() bool {
 			twin, err := postgres.Twin(t.Context(), id)
 			return err == nil && mileage(t, twin, err) == float64(10*len(name)+4)
 		})
@@ -205,19 +205,19 @@ func TestReport_IsSeenByEveryInstanceWhenTheWaitEnds(t *testing.T) {
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
 		if _, cached := here.owners.find(unit); cached != (n > 0) {
-			t.Fatalf("report %d: the owner is cached: %v", n, cached)
+			t.Fatalf("report %d: owner cached %v, want %v", n, cached, n > 0)
 		}
 		if _, err := awaited(t, here, unit, statusAt(start, n)); err != nil {
 			t.Fatal(err)
 		}
 		twin, err := there.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
-			t.Fatalf("the other instance says %v, want %d", got, n)
+			t.Fatalf("the other instance reads %v, want %d", got, n)
 		}
 	}
 }
 
-// sharedAfter is what Redis does with an awaited report.
+// sharedAfter is when Redis has an awaited report, and whether it does.
 type sharedAfter struct {
 	takes  time.Duration
 	shared bool
@@ -227,20 +227,20 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 	broken := unavailable.Mark(errors.New("no answer"))
 	for name, c := range map[string]struct {
 		redis    sharedAfter
-		uncached bool // the owner of the unit
-		// The unit answers a request to its vehicle, and its owner was cached for some
-		// seconds too long.
+		uncached bool // the owner of the unit is not cached
+		// The unit answers a request to its vehicle, some seconds after the cached owner has
+		// expired.
 		asked    bool
-		open     bool // Redis failed before
+		open     bool // the circuit breaker of Redis is open
 		postgres error
 		takes    time.Duration
-		stored   int // reports, in Postgres
+		stored   int // reports in Postgres
 	}{
-		"immediately":                  {redis: sharedAfter{0, true}},
-		"in 20 ms":                     {redis: sharedAfter{20 * time.Millisecond, true}, takes: 20 * time.Millisecond},
-		"in 20 ms, asked":              {redis: sharedAfter{20 * time.Millisecond, true}, asked: true, takes: 20 * time.Millisecond},
-		"not at all":                   {redis: sharedAfter{20 * time.Millisecond, false}, takes: 20 * time.Millisecond, stored: 1},
-		"not in time":                  {redis: sharedAfter{time.Hour, true}, takes: 125 * time.Millisecond, stored: 1},
+		"in Redis immediately":         {redis: sharedAfter{0, true}},
+		"in Redis in 20 ms":            {redis: sharedAfter{20 * time.Millisecond, true}, takes: 20 * time.Millisecond},
+		"in Redis in 20 ms, requested": {redis: sharedAfter{20 * time.Millisecond, true}, asked: true, takes: 20 * time.Millisecond},
+		"refused by Redis":             {redis: sharedAfter{20 * time.Millisecond, false}, takes: 20 * time.Millisecond, stored: 1},
+		"not in Redis in time":         {redis: sharedAfter{time.Hour, true}, takes: 125 * time.Millisecond, stored: 1},
 		"Redis is unavailable":         {redis: sharedAfter{time.Hour, true}, open: true, stored: 1},
 		"the unit is uncached":         {redis: sharedAfter{time.Hour, true}, uncached: true, stored: 1},
 		"Postgres is unavailable, too": {redis: sharedAfter{time.Hour, true}, postgres: broken, takes: 125 * time.Millisecond, stored: 1},
@@ -262,7 +262,7 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 				}
 				stored := 0
 				twins.lookups = groupcommit.New(groupcommit.Limits{MaxBatch: 1, Timeout: time.Second}, func(context.Context, []delivery.Observation) ([]lookedUp, error) {
-					return []lookedUp{{}}, nil // Postgres does not find the owner either
+					return []lookedUp{{}}, nil // Postgres finds no owner
 				})
 				twins.fallbacks = groupcommit.New(groupcommit.Limits{MaxBatch: 1, Timeout: time.Second}, func(_ context.Context, reports []delivery.Observation) ([]fallback, error) {
 					stored += len(reports)
@@ -279,7 +279,7 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 				defer flush.Stop()
 				_, err := wait(t.Context())
 				if took := time.Since(began); took != c.takes || stored != c.stored || !errors.Is(err, c.postgres) {
-					t.Errorf("it took %v, Postgres got %d reports, and the caller %v; want %v, %d, %v", took, stored, err, c.takes, c.stored, c.postgres)
+					t.Errorf("took %v, Postgres got %d reports, error %v; want %v, %d, %v", took, stored, err, c.takes, c.stored, c.postgres)
 				}
 				synctest.Wait()
 			})
@@ -303,7 +303,7 @@ func TestReport_IsInPostgresWhileRedisIsUnavailable(t *testing.T) {
 		}
 		twin, err := postgres.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
-			t.Fatalf("postgres says %v, want %d", got, n)
+			t.Fatalf("postgres has %v, want %d", got, n)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestReport_IsInPostgresWhereRedisRefusesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if twin, err := postgres.Twin(t.Context(), id); mileage(t, twin, err) != 3 {
-		t.Errorf("postgres says %v", mileage(t, twin, err))
+		t.Errorf("postgres has %v, want 3", mileage(t, twin, err))
 	}
 }
 
@@ -336,7 +336,7 @@ func TestReport_OfUnitThatCannotBeLookedUpIsWrittenLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := awaited(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 2)); !unavailable.Is(err) {
-		t.Errorf("the caller gets %v", err)
+		t.Errorf("the caller got %v, want the error of an unavailable server", err)
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -360,7 +360,7 @@ func TestReport_IsWrittenLaterWhereRedisAndPostgresAreUnavailable(t *testing.T) 
 	}
 	_, err := awaited(t, twins, unit, statusAt(start, 2))
 	if !unavailable.Is(err) {
-		t.Errorf("the caller gets %v", err)
+		t.Errorf("the caller got %v, want the error of an unavailable server", err)
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -371,7 +371,7 @@ func TestReport_IsWrittenLaterWhereRedisAndPostgresAreUnavailable(t *testing.T) 
 	})
 }
 
-func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
+func TestRun_FlushesAllReportsAtItsEnd(t *testing.T) {
 	database := storetest.NewDatabase(t)
 	postgres := open(t, database)
 	add := storetest.Vehicles(t, postgres.DB)
@@ -397,7 +397,7 @@ func TestTheEndOfAnInstanceLosesNoReport(t *testing.T) {
 	for _, id := range ids {
 		twin, err := postgres.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != 7 {
-			t.Errorf("vehicle %d: mileage %v", id, got)
+			t.Errorf("vehicle %d: mileage %v, want 7", id, got)
 		}
 	}
 }
@@ -440,10 +440,10 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 	}
 }
 
-func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
+func TestTwins_ListByConnectivityHasThatConnectivity(t *testing.T) {
 	twins := newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, storetest.StartMiniredis(t).URL()), 0)
 	_, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
-	// Not in Postgres yet.
+	// Its presence is not in Postgres yet.
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1))
 	for _, wanted := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
 		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: wanted})
@@ -452,13 +452,13 @@ func TestAListByConnectivityShowsWhatItFound(t *testing.T) {
 		}
 		for _, twin := range found {
 			if is := twin.Contact.At(time.Now()); wanted != "" && is != wanted {
-				t.Errorf("a list of what is %s returns a vehicle that is %s", wanted, is)
+				t.Errorf("a list of vehicles that are %s has one that is %s", wanted, is)
 			}
 		}
 	}
 }
 
-func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
+func TestTwins_MovedUnitLeavesTheStateAtItsVehicle(t *testing.T) {
 	database, redis := storetest.NewDatabase(t), storetest.StartMiniredis(t).URL()
 	twins := twinsAt(t, database, redis)
 	first, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
@@ -466,23 +466,23 @@ func TestAUnitThatMovesTakesNothingAlong(t *testing.T) {
 	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(at, 100))
 	observed(t, twins, other, statusAt(at, 200))
-	storetest.Eventually(t, "all of it is written", func() bool { return twins.unwritten() == 0 })
+	storetest.Eventually(t, "all states are written", func() bool { return twins.unwritten() == 0 })
 	for _, change := range []string{`update units set vehicle_id = null`, `update units set vehicle_id = 3 - right(serial, 1)::int`} {
 		if _, err := twins.stored.Pool.Exec(change); err != nil {
 			t.Fatal(err)
 		}
 	}
-	moved := twinsAt(t, database, redis) // whose cache of owners is empty
+	moved := twinsAt(t, database, redis) // with an empty cache of owners
 	observed(t, moved, unit, statusAt(at, 101))
 	for _, reader := range []*Twins{twins, moved} {
 		one, err := reader.Twin(t.Context(), first)
-		// The vehicle keeps the state that was written.
+		// The vehicle keeps the state that was stored.
 		if got := mileage(t, one, err); got != 100 {
-			t.Errorf("the first vehicle reads %v", got)
+			t.Errorf("the first vehicle's mileage is %v, want 100", got)
 		}
 		two, err := reader.Twin(t.Context(), second)
-		if got := mileage(t, two, err); got != 200 { // the newer reading of that time
-			t.Errorf("the second vehicle reads %v", got)
+		if got := mileage(t, two, err); got != 200 { // of two readings of one time, the stored one
+			t.Errorf("the second vehicle's mileage is %v, want 200", got)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 var marienplatz = telematics.Address{Position: telematics.Position{Latitude: 48.13743, Longitude: 11.57549}, Text: "Marienplatz 1, München"}
 
-func TestAnAnswerIsKeptByTheHolderOfTheTurnAlone(t *testing.T) {
+func TestKeepAddress_NeedsTheLease(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	one, two := open(t, address), open(t, address)
 	mine, theirs := uuid.New(), uuid.New()
@@ -24,36 +24,36 @@ func TestAnAnswerIsKeptByTheHolderOfTheTurnAlone(t *testing.T) {
 		t.Fatalf("AcquireLease = %d, %v, %v", failures, taken, err)
 	}
 	if _, taken, err := two.AcquireLease(ctx, theirs, time.Minute); taken || err != nil {
-		t.Errorf("a second one has the lease: %v, %v", taken, err)
+		t.Errorf("a second instance got the lease: %v, %v", taken, err)
 	}
 	if kept, err := two.KeepAddress(ctx, theirs, marienplatz, time.Minute); kept || err != nil {
-		t.Errorf("kept without the lease: %v, %v", kept, err)
+		t.Errorf("an address was stored without the lease: %v, %v", kept, err)
 	}
 	if err := two.ReleaseLease(ctx, theirs, 9, 0); err != nil {
 		t.Error(err)
 	}
 	if kept, err := one.KeepAddress(ctx, mine, marienplatz, time.Minute); !kept || err != nil {
-		t.Errorf("KeepAddress = %v, %v", kept, err)
+		t.Errorf("KeepAddress = %v, %v; want it stored", kept, err)
 	}
 	if kept, err := one.KeepAddress(ctx, mine, telematics.Address{Position: telematics.Position{Latitude: -90, Longitude: 180}}, time.Minute); !kept || err != nil {
-		t.Errorf("that there is none: %v, %v", kept, err)
+		t.Errorf("KeepAddress of a position without an address = %v, %v; want it stored", kept, err)
 	}
 	all, err := two.Addresses(ctx, 0, 10)
 	if err != nil || len(all) != 2 || all[0].Position != marienplatz.Position || all[0].Text != marienplatz.Text || all[1].Text != "" || all[0].ID >= all[1].ID {
-		t.Fatalf("Addresses = %+v, %v", all, err)
+		t.Fatalf("Addresses = %+v, %v; want both, in order", all, err)
 	}
 	if since := time.Since(all[0].AskedAt); since < 0 || since > time.Minute {
-		t.Errorf("asked %v ago", since)
+		t.Errorf("the address is dated %v ago, want at most a minute", since)
 	}
 	if later, err := two.Addresses(ctx, all[0].ID, 10); err != nil || len(later) != 1 || later[0] != all[1] {
-		t.Errorf("after the first: %+v, %v", later, err)
+		t.Errorf("addresses after the first: %+v, %v", later, err)
 	}
 	if last, err := two.Addresses(ctx, 0, 1); err != nil || len(last) != 1 || last[0] != all[1] {
-		t.Errorf("of too many: %+v, %v", last, err)
+		t.Errorf("the newest address: %+v, %v", last, err)
 	}
 }
 
-func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
+func TestAcquireLease_AfterExpiryOrThePauseOfARelease(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	one, two := open(t, address), open(t, address)
 	mine, theirs := uuid.New(), uuid.New()
@@ -63,7 +63,7 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 	if _, taken, err := one.AcquireLease(ctx, mine, hold); !taken || err != nil {
 		t.Fatal(taken, err)
 	}
-	storetest.Eventually(t, "the lease of one that died is free", func() bool {
+	storetest.Eventually(t, "the lease has expired", func() bool {
 		_, taken, err := two.AcquireLease(ctx, theirs, time.Minute)
 		if err != nil {
 			t.Fatal(err)
@@ -71,40 +71,40 @@ func TestATurnEndsByItselfOrWithTheTimeUntilTheNext(t *testing.T) {
 		return taken
 	})
 	if waited := time.Since(before); waited < hold {
-		t.Errorf("free after %v", waited)
+		t.Errorf("the lease was free after %v, want at least %v", waited, hold)
 	}
 	if kept, err := one.KeepAddress(ctx, mine, marienplatz, time.Minute); kept || err != nil {
-		t.Errorf("kept after the lease was lost: %v, %v", kept, err)
+		t.Errorf("an address was stored after the lease was lost: %v, %v", kept, err)
 	}
 	if err := one.ReleaseLease(ctx, mine, 0, 0); err != nil {
 		t.Error(err)
 	}
 	if _, taken, _ := one.AcquireLease(ctx, mine, hold); taken {
-		t.Error("one that lost its lease ended another's")
+		t.Error("the former holder released the other's lease")
 	}
 	before = time.Now()
 	if err := two.ReleaseLease(ctx, theirs, 3, hold); err != nil {
 		t.Error(err)
 	}
-	storetest.Eventually(t, "asking is no longer put off", func() bool {
+	storetest.Eventually(t, "the pause after failures is over", func() bool {
 		failures, taken, err := one.AcquireLease(ctx, mine, time.Minute)
 		if taken && failures != 3 || err != nil {
-			t.Errorf("%d failures, %v", failures, err)
+			t.Errorf("AcquireLease returned %d failures, %v; want 3", failures, err)
 		}
 		return taken
 	})
 	if waited := time.Since(before); waited < hold {
-		t.Errorf("took the lease after %v", waited)
+		t.Errorf("got the lease after %v, want at least %v", waited, hold)
 	}
 	if _, err := one.KeepAddress(ctx, mine, marienplatz, 0); err != nil {
 		t.Error(err)
 	}
 	if failures, taken, err := two.AcquireLease(ctx, theirs, time.Minute); failures != 0 || !taken || err != nil {
-		t.Errorf("after an answer: %d failures, %v, %v", failures, taken, err)
+		t.Errorf("after an address: %d failures, %v, %v; want 0 and the lease", failures, taken, err)
 	}
 }
 
-func TestOfManyWhoWantTheTurnOneHasIt(t *testing.T) {
+func TestAcquireLease_OneOfManyCallersGetsIt(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	var mu sync.Mutex
 	had := 0
@@ -124,11 +124,11 @@ func TestOfManyWhoWantTheTurnOneHasIt(t *testing.T) {
 	}
 	wg.Wait()
 	if had != 1 {
-		t.Errorf("%d have the lease", had)
+		t.Errorf("%d callers have the lease, want 1", had)
 	}
 }
 
-func TestOldAddressesAndTooManyAreForgotten(t *testing.T) {
+func TestForgetAddresses_RemovesOldAndSurplusOnes(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	ctx := t.Context()
 	if _, err := p.Pool.Exec(`
@@ -143,7 +143,7 @@ func TestOldAddressesAndTooManyAreForgotten(t *testing.T) {
 		}
 		all, err := p.Addresses(ctx, 0, 100)
 		if err != nil || len(all) != c.left {
-			t.Errorf("keep %d: %d are left, %v", c.keep, len(all), err)
+			t.Errorf("keep %d: %d addresses left, %v", c.keep, len(all), err)
 		}
 		for i, a := range all {
 			if want := fmt.Sprintf("number %d", 10-c.left+1+i); a.Text != want {
@@ -153,13 +153,13 @@ func TestOldAddressesAndTooManyAreForgotten(t *testing.T) {
 	}
 }
 
-func TestOnlyVehiclesThatStandSomewhereAreParked(t *testing.T) {
+func TestParked_HasStandingVehiclesWithAPosition(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	for i, values := range []map[telematics.Field]any{
 		{telematics.Latitude: 48.1, telematics.Longitude: 11.1, telematics.Ignition: "off", telematics.SpeedKmh: 0.0},
 		{telematics.Latitude: 48.2, telematics.Longitude: 11.2, telematics.Ignition: "on", telematics.SpeedKmh: 0.0},
-		{telematics.Latitude: 48.3, telematics.Longitude: 11.3}, // says nothing of its speed
+		{telematics.Latitude: 48.3, telematics.Longitude: 11.3}, // without a speed
 		{telematics.Latitude: 48.4, telematics.Longitude: 11.4, telematics.Ignition: "on", telematics.SpeedKmh: 50.0},
 		{telematics.Latitude: 48.5},
 		{telematics.Latitude: nil, telematics.Longitude: nil},
@@ -189,12 +189,12 @@ func TestOnlyVehiclesThatStandSomewhereAreParked(t *testing.T) {
 	}
 	for _, parked := range got {
 		if !want[parked] {
-			t.Errorf("parked: %+v", parked)
+			t.Errorf("unexpected as parked: %+v", parked)
 		}
 		delete(want, parked)
 	}
 	if len(want) > 0 {
-		t.Errorf("not parked: %+v", want)
+		t.Errorf("missing as parked: %+v", want)
 	}
 }
 

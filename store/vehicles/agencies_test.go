@@ -35,7 +35,7 @@ func TestAgenciesAndStations_AreListed(t *testing.T) {
 		t.Errorf("agencies %+v", all)
 	}
 	if own := agencies(telematics.AgencyQuery{Agency: 1}); len(own) != 1 || own[0].ID != 1 {
-		t.Errorf("own %+v", own)
+		t.Errorf("agencies of a caller of agency 1: %+v", own)
 	}
 	if next := agencies(telematics.AgencyQuery{Page: telematics.Page{Before: 2, Limit: 1}}); len(next) != 1 || next[0].ID != 1 {
 		t.Errorf("next page %+v", next)
@@ -45,11 +45,11 @@ func TestAgenciesAndStations_AreListed(t *testing.T) {
 	} {
 		found, err := p.ListStations(t.Context(), query)
 		if err != nil || len(found) != len(want) {
-			t.Fatalf("%+v: %+v, %v", query, found, err)
+			t.Fatalf("%+v: stations %+v, %v", query, found, err)
 		}
 		for i, station := range found {
 			if station.ID != want[i] {
-				t.Errorf("%+v: %+v, want %v", query, found, want)
+				t.Errorf("%+v: stations %+v, want %v", query, found, want)
 			}
 		}
 	}

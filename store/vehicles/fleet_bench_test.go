@@ -11,8 +11,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// fillFleet adds vehicles, of ten agencies, each with a unit and a whole snapshot. One in a hundred
-// is in maintenance, one in twenty was silent for long, one in fifty said good-bye.
+// fillFleet adds vehicles of ten agencies, each with a unit and a complete snapshot. One in a
+// hundred is in maintenance, one in twenty has long been silent, one in fifty is offline.
 func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	tb.Helper()
 	for _, statement := range []string{
@@ -59,7 +59,7 @@ const benchReport = `{"at":"2026-01-02T10:00:00.250Z",
  "connectivity":{"rsrp_dbm":-97,"firmware_version":"4.2.1"},
  "oem_data":{"immobilizer":"released"}}`
 
-// fleetQueries are those of a fleet of 10,000, each at its first page and deep in the list.
+// fleetQueries are measured for the first page and for a late one.
 var fleetQueries = []struct {
 	name  string
 	query telematics.VehicleQuery

@@ -15,8 +15,7 @@ import (
 
 func anyOf[T any](list ...T) T { return list[rand.IntN(len(list))] }
 
-// randomFleet puts vehicles on record of which no two are alike in the ways that a filter looks at,
-// and returns them.
+// randomFleet imports vehicles that differ in everything that a filter uses, and returns them.
 func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 	t.Helper()
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "A", Name: "A"}, {ID: 2, Code: "B", Name: "B"}, {ID: 3, Code: "C", Name: "C"}}}
@@ -71,7 +70,7 @@ func randomQuery() telematics.VehicleQuery {
 	}
 }
 
-// selects is what a query means.
+// selects is the meaning of a query.
 func selects(q telematics.VehicleQuery, t telematics.Twin) bool {
 	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(q.Text)) }
 	return (q.Agency == 0 || q.Agency == t.AgencyID) && (q.Status == "" || q.Status == t.Status) &&
@@ -79,7 +78,7 @@ func selects(q telematics.VehicleQuery, t telematics.Twin) bool {
 		(contains(t.Plate) || contains(t.Brand) || contains(t.Model) || contains(string(t.Unit)))
 }
 
-// pagesOf reads a list to its end; between runs between two pages.
+// pagesOf reads a list to its end; between is called between two pages.
 func pagesOf(t *testing.T, p *fixture, q telematics.VehicleQuery, limit int, between func()) []telematics.VehicleID {
 	t.Helper()
 	var ids []telematics.VehicleID
@@ -98,7 +97,7 @@ func pagesOf(t *testing.T, p *fixture, q telematics.VehicleQuery, limit int, bet
 	}
 }
 
-func TestFiltersOfTheFleetCombineAndPagesAddUp(t *testing.T) {
+func TestTwins_FiltersCombineAndPagesAreComplete(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	fleet := randomFleet(t, p, 300)
 	matched := 0
@@ -112,21 +111,21 @@ func TestFiltersOfTheFleetCombineAndPagesAddUp(t *testing.T) {
 		}
 		matched += len(want)
 		if got := pagesOf(t, p, q, 1+rand.IntN(40), func() {}); !slices.Equal(got, want) {
-			t.Fatalf("%+v\n got %v\nwant %v", q, got, want)
+			t.Fatalf("query %+v\n got %v\nwant %v", q, got, want)
 		}
 	}
 	if matched < 1000 {
-		t.Errorf("the queries selected %d vehicles in all: they show nothing", matched)
+		t.Errorf("the queries selected %d vehicles in all, want at least 1000", matched)
 	}
 }
 
-func TestPagesOfTheFleetHoldStillWhileItChanges(t *testing.T) {
+func TestTwins_PagesAreStableWhileTheFleetChanges(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	fleet := randomFleet(t, p, 200)
 	last := fleet[0].ID
 	got := pagesOf(t, p, telematics.VehicleQuery{}, 7, func() {
 		last++
-		storetest.AddVehicle(t, p.DB, last) // newer than every page
+		storetest.AddVehicle(t, p.DB, last) // newer than each page
 		if _, err := p.Pool.Exec(`update vehicles set status = 'inactive', plate_number = plate_number || 'x' where id % 3 = $1`, rand.IntN(3)); err != nil {
 			t.Fatal(err)
 		}
@@ -135,6 +134,6 @@ func TestPagesOfTheFleetHoldStillWhileItChanges(t *testing.T) {
 		}
 	})
 	if want := twinIDs(fleet); !slices.Equal(got, want) {
-		t.Errorf("pages\n got %v\nwant %v", got, want)
+		t.Errorf("vehicles of all pages\n got %v\nwant %v", got, want)
 	}
 }

@@ -28,10 +28,10 @@ func demoFleet(t *testing.T) FleetFile {
 	return file
 }
 
-func TestTheDemoFleetIsSound(t *testing.T) {
+func TestDemoFleet_IsValid(t *testing.T) {
 	file := demoFleet(t)
 	if len(file.Agencies) != 2 || len(file.Vehicles) != 12 || len(file.Stations) < 4 {
-		t.Errorf("%d agencies, %d vehicles, %d stations", len(file.Agencies), len(file.Vehicles), len(file.Stations))
+		t.Errorf("%d agencies, %d vehicles, %d stations; want 2, 12, and at least 4", len(file.Agencies), len(file.Vehicles), len(file.Stations))
 	}
 	cars := slices.DeleteFunc(slices.Clone(telematics.ControlActions), func(a telematics.Action) bool { return a == telematics.OpenTopCase })
 	for i, v := range file.Vehicles {
@@ -40,22 +40,22 @@ func TestTheDemoFleetIsSound(t *testing.T) {
 		case 3:
 			want = telematics.ControlActions
 		case 4:
-			want = cars[:len(cars)-1] // no attention
+			want = cars[:len(cars)-1] // no attention signal
 		case 9:
 			agency = 2
 		case 11:
 			want = []telematics.Action{telematics.Lock, telematics.Unlock}
 		}
 		if rate, ok := file.Rates[v.ID]; !ok || rate.Hourly < 500 || rate.Deposit < 5_000 {
-			t.Errorf("vehicle %d costs %+v", v.ID, rate)
+			t.Errorf("vehicle %d has the rate %+v", v.ID, rate)
 		}
 		if int(v.ID) != i+1 || v.AgencyID != agency || !slices.Equal(v.Actions, want) || len(v.Unit) != 15 && v.ID != 11 || v.Plate == "" {
-			t.Errorf("vehicle %+v", v)
+			t.Errorf("vehicle %+v is not as expected", v)
 		}
 	}
 }
 
-func TestTheDemoFleetHasItsPrices(t *testing.T) {
+func TestDemoFleet_HasTermsAndRates(t *testing.T) {
 	file := demoFleet(t)
 	for id, want := range map[telematics.AgencyID]rental.Terms{
 		1: {Currency: "EUR", Tax: 190_000, CancelCutoff: time.Hour, Buffer: 15 * time.Minute, UnlockGrace: time.Hour},
@@ -66,17 +66,17 @@ func TestTheDemoFleetHasItsPrices(t *testing.T) {
 		}
 	}
 	if rate := file.Rates[1]; rate != (rental.Rate{Hourly: 1500, Deposit: 20_000}) {
-		t.Errorf("vehicle 1 costs %+v", rate)
+		t.Errorf("vehicle 1 has the rate %+v, want 15.00 an hour and 200.00 deposit", rate)
 	}
 }
 
-// withAgency returns a fleet file of one agency, with more keys, and one vehicle, with more keys.
+// withAgency returns a fleet file with one agency and one vehicle, each with additional keys.
 func withAgency(agency, vehicle string) string {
 	return `{"agencies": [{"id": 1, "code": "MUC", "name": "Isar"` + agency + `}],
 		"vehicles": [{"id": 1, "agency_id": 1, "powertrain": "electric", "plate_number": "M 1", "capabilities": []` + vehicle + `}]}`
 }
 
-func TestMoneyInAFleetFileIsReadExactly(t *testing.T) {
+func TestParseFleetFile_ReadsAmountsExactly(t *testing.T) {
 	eur := rental.Terms{Currency: "EUR", UnlockGrace: time.Hour}
 	for _, c := range []struct {
 		agency, vehicle string
@@ -89,7 +89,7 @@ func TestMoneyInAFleetFileIsReadExactly(t *testing.T) {
 		{``, `, "hourly_rate": 15.000, "deposit": 2e2`, eur, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
 		{``, `, "hourly_rate": 0.07`, eur, &rental.Rate{Hourly: 7}},
 		{``, `, "hourly_rate": 0`, eur, &rental.Rate{}},
-		// More than a float's digits would keep of its products.
+		// A float would not hold the digits of its products.
 		{``, `, "hourly_rate": 9999999999.99`, eur, &rental.Rate{Hourly: 999_999_999_999}},
 		{`, "currency": "JPY", "tax_percent": 10`, `, "hourly_rate": 1500, "deposit": 20000.0`, rental.Terms{Currency: "JPY", Tax: 100_000, UnlockGrace: time.Hour}, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
 		{`, "currency": "BHD", "tax_percent": 8.8755`, `, "hourly_rate": 1.505, "deposit": 20`, rental.Terms{Currency: "BHD", Tax: 88_755, UnlockGrace: time.Hour}, &rental.Rate{Hourly: 1505, Deposit: 20_000}},
@@ -99,19 +99,19 @@ func TestMoneyInAFleetFileIsReadExactly(t *testing.T) {
 	} {
 		file, err := ParseFleetFile(strings.NewReader(withAgency(c.agency, c.vehicle)))
 		if err != nil {
-			t.Errorf("%s%s: %v", c.agency, c.vehicle, err)
+			t.Errorf("agency %s, vehicle %s: %v", c.agency, c.vehicle, err)
 			continue
 		}
 		rate, rented := file.Rates[1]
 		if file.Terms[1] != c.terms || rented != (c.rate != nil) || rented && rate != *c.rate {
-			t.Errorf("%s%s: %+v %+v", c.agency, c.vehicle, file.Terms[1], rate)
+			t.Errorf("agency %s, vehicle %s: terms %+v, rate %+v", c.agency, c.vehicle, file.Terms[1], rate)
 		}
 	}
 }
 
-func TestMoneyThatMakesNoSenseIsNamedWithItsPlace(t *testing.T) {
-	for _, c := range []struct{ agency, vehicle, says string }{
-		// Nothing is said of the rate: its digits are not known.
+func TestParseFleetFile_NamesInvalidAmounts(t *testing.T) {
+	for _, c := range []struct{ agency, vehicle, message string }{
+		// The rate is not reported: without a currency, its number of decimals is unknown.
 		{`, "currency": "eur"`, `, "hourly_rate": 1.505`, `agencies[0].currency: "eur": want an ISO 4217 code such as EUR`},
 		{`, "currency": 978`, ``, `agencies[0].currency: 978: want a string` + "\n" + `agencies[0].currency: "": want an ISO 4217 code such as EUR`},
 		{`, "tax_percent": 101`, ``, `agencies[0].tax_percent: 101: must be at most 100`},
@@ -130,8 +130,8 @@ func TestMoneyThatMakesNoSenseIsNamedWithItsPlace(t *testing.T) {
 		{``, `, "deposit": 200`, `vehicles[0].deposit: needs an hourly_rate: without one the vehicle is not for rent`},
 	} {
 		file, err := ParseFleetFile(strings.NewReader(withAgency(c.agency, c.vehicle)))
-		if err == nil || err.Error() != c.says {
-			t.Errorf("%s%s: %v, want %s; %+v", c.agency, c.vehicle, err, c.says, file.Rates)
+		if err == nil || err.Error() != c.message {
+			t.Errorf("agency %s, vehicle %s: error %v, want %s; rates %+v", c.agency, c.vehicle, err, c.message, file.Rates)
 		}
 	}
 }
@@ -194,10 +194,10 @@ func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFleetFileIsRefused(t *testing.T) {
+func TestParseFleetFile_RefusesOtherFiles(t *testing.T) {
 	for _, text := range []string{"", "{", "[]", "null", `{} {}`, `{"agencies": {}}`} {
 		if file, err := ParseFleetFile(strings.NewReader(text)); err == nil {
-			t.Errorf("%s was read as %+v", text, file)
+			t.Errorf("%s was parsed as %+v, want an error", text, file)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestFleetFile_MinimalVehicle(t *testing.T) {
 	}
 	v := file.Vehicles[0]
 	if v.Status != telematics.Available || v.Unit != "" || v.Features == nil || len(v.Features) != 0 {
-		t.Errorf("vehicle %+v", v)
+		t.Errorf("vehicle %+v, want available, without a unit and features", v)
 	}
 }
 
@@ -223,6 +223,6 @@ func TestFleetFile_BestEffortUnlockIsDeniedUnlessAllowed(t *testing.T) {
 	}
 	_, err := ParseFleetFile(strings.NewReader(withAgency(`, "best_effort_unlock": "yes"`, "")))
 	if want := `agencies[0].best_effort_unlock: "yes": want one of [deny allow]`; err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+		t.Errorf("error %v, want %s", err, want)
 	}
 }

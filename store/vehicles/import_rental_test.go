@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// priced returns what is on record of an agency's terms, and of what vehicles cost.
+// priced returns the stored terms of agencies and rates of vehicles.
 func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map[telematics.VehicleID]rental.Rate) {
 	t.Helper()
 	var agencies []struct {
@@ -50,7 +50,7 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 	return terms, rates
 }
 
-func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
+func TestImport_SetsTermsAndRates(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	check := func(want Imported) {
@@ -59,28 +59,30 @@ func TestAnImportSetsWhatVehiclesCost(t *testing.T) {
 			t.Errorf("Import = %+v, %v; want %+v", got, err, want)
 		}
 		if terms, rates := priced(t, p); !reflect.DeepEqual(terms, file.Terms) || !reflect.DeepEqual(rates, file.Rates) {
-			t.Errorf("on record: %+v, %+v; want %+v, %+v", terms, rates, file.Terms, file.Rates)
+			t.Errorf("stored terms %+v and rates %+v, want %+v and %+v", terms, rates, file.Terms, file.Rates)
 		}
 	}
 	check(Imported{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12})
 	check(Imported{})
 	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute, UnlockGrace: time.Minute, FeeLimit: 50_000}
 	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
-	delete(file.Rates, 3) // not for rent any more
+	delete(file.Rates, 3) // no longer for rent
 	check(Imported{Agencies: 1, Vehicles: 3})
 	check(Imported{})
-	file.Agencies[0].Code, file.Agencies[1].Code = "OLD", "MUC" // what is free again can be taken
+	// A code that becomes free can be used by another agency.
+	file.Agencies[0].Code, file.Agencies[1].Code = "OLD", "MUC"
 	check(Imported{Agencies: 2})
 
 	file.Terms, file.Rates = map[telematics.AgencyID]rental.Terms{1: {Currency: rental.DefaultCurrency}, 2: {Currency: rental.DefaultCurrency}}, map[telematics.VehicleID]rental.Rate{}
 	check(Imported{Agencies: 2, Vehicles: 11})
-	file.Terms = nil // which says the same
+	file.Terms = nil // an import without terms changes nothing
 	if got, err := p.Import(t.Context(), file); err != nil || got != (Imported{}) {
-		t.Errorf("Import = %+v, %v", got, err)
+		t.Errorf("Import = %+v, %v; want no change", got, err)
 	}
 }
 
-// putBooking puts a booking of a vehicle of agency 1 on record: hours from now on, for an hour.
+// putBooking adds a booking of a vehicle of agency 1 that begins in a number of hours and lasts
+// one.
 func putBooking(t *testing.T, p *fixture, vehicle, hours int, state string) {
 	t.Helper()
 	_, err := p.Pool.ExecContext(t.Context(), `
@@ -110,9 +112,9 @@ func vehicleStatuses(t *testing.T, p *fixture) map[telematics.VehicleID]telemati
 	return is
 }
 
-func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
+func TestImport_StatusFollowsFromBookings(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	file := demoFleet(t) // 6 is in use there, 10 in maintenance
+	file := demoFleet(t) // vehicle 6 is in use, vehicle 10 in maintenance
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
@@ -135,21 +137,21 @@ func TestAnImportLeavesTheStatusToTheBookings(t *testing.T) {
 			6: telematics.Booked, 7: telematics.Available, 8: telematics.Booked, 9: telematics.Available, 10: telematics.Maintenance,
 			11: telematics.Available, 12: telematics.Available,
 		}; !reflect.DeepEqual(is, want) {
-			t.Errorf("%v, want %v", is, want)
+			t.Errorf("statuses %v, want %v", is, want)
 		}
 	}
-	// Back in service.
+	// Two vehicles are back in service.
 	file.Vehicles[3].Status, file.Vehicles[4].Status = telematics.Available, telematics.Available
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
 	if is := vehicleStatuses(t, p); is[4] != telematics.Booked || is[5] != telematics.InUse {
-		t.Errorf("%v", is)
+		t.Errorf("statuses %v, want 4 booked and 5 in use", is)
 	}
 }
 
-// A booking that is being made while an import runs is read after it was committed.
-func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
+// A booking in an uncommitted transaction is read after its commit.
+func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	if _, err := p.Import(t.Context(), file); err != nil {
@@ -173,7 +175,8 @@ func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
 		}
 	}
 	imported := make(chan error, 1)
-	file.Agencies[0].Name = "Isar" // its row changes too, while the booking holds on to its key
+	// The import changes the agency's row, too, while the booking locks its key.
+	file.Agencies[0].Name = "Isar"
 	go func() {
 		_, err := p.Import(context.Background(), file)
 		imported <- err
@@ -181,7 +184,7 @@ func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
 	storetest.WaitForLock(t, p.DB)
 	select {
 	case err := <-imported:
-		t.Fatalf("it did not wait: %v", err)
+		t.Fatalf("the import did not wait for the booking: %v", err)
 	default:
 	}
 	if err := tx.Commit(); err != nil {
@@ -191,7 +194,7 @@ func TestAnImportWaitsForTheBookingOfAVehicle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if is := vehicleStatuses(t, p); is[1] != telematics.Booked {
-		t.Errorf("vehicle 1 is %s", is[1])
+		t.Errorf("vehicle 1 is %s, want booked", is[1])
 	}
 }
 
@@ -216,7 +219,7 @@ func TestImport_BestEffortUnlockIsTheAgencys(t *testing.T) {
 		}
 		for _, v := range file.Vehicles {
 			if got, want := allowed(v.ID), allow && v.AgencyID == vehicle.AgencyID; got != want {
-				t.Errorf("vehicle %d of agency %d: allowed %t, want %t", v.ID, v.AgencyID, got, want)
+				t.Errorf("vehicle %d of agency %d: best-effort unlock allowed %t, want %t", v.ID, v.AgencyID, got, want)
 			}
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"motorpool/store/unavailable"
 )
 
-func TestImportingTwiceChangesNothing(t *testing.T) {
+func TestImport_RepeatedChangesNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	for _, want := range []Imported{{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12}, {}} {
@@ -23,7 +23,7 @@ func TestImportingTwiceChangesNothing(t *testing.T) {
 		t.Errorf("Import of three changes = %+v, %v; want %+v", got, err, want)
 	}
 	if got, err := p.Import(t.Context(), FleetFile{}); err != nil || got != (Imported{}) {
-		t.Errorf("Import of nothing = %+v, %v", got, err)
+		t.Errorf("Import of an empty file = %+v, %v; want no change", got, err)
 	}
 	stations, err := p.Stations(t.Context(), 0)
 	if err != nil || !reflect.DeepEqual(stations, file.Stations) {
@@ -34,14 +34,15 @@ func TestImportingTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAnImportIsAllOrNothing(t *testing.T) {
+func TestImport_IsAtomic(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
-	file.Vehicles[9].AgencyID = 3 // as if the file had not been checked
+	// An agency that does not exist, as if the file had not been checked.
+	file.Vehicles[9].AgencyID = 3
 	if got, err := p.Import(t.Context(), file); err == nil || got != (Imported{}) || unavailable.Is(err) {
-		t.Errorf("Import = %+v, %v", got, err)
+		t.Errorf("Import = %+v, %v; want an error and no change", got, err)
 	}
 	if stations, err := p.Stations(t.Context(), 0); err != nil || len(stations) > 0 {
-		t.Errorf("Stations = %v, %v", stations, err)
+		t.Errorf("Stations = %v, %v; want none", stations, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestKeyHolders_CountUnitsOfVehiclesByWhatTheySaid(t *testing.T) {
+func TestKeyHolders_CountUnitsOfVehiclesByReportedKeys(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	var units []telematics.Unit
@@ -21,7 +21,7 @@ func TestKeyHolders_CountUnitsOfVehiclesByWhatTheySaid(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One that was taken out of its vehicle does not count.
+	// A unit without a vehicle does not count.
 	if _, err := p.Pool.Exec(`insert into units (serial, keys) values ('a-spare', '{k2}')`); err != nil {
 		t.Fatal(err)
 	}
@@ -32,15 +32,15 @@ func TestKeyHolders_CountUnitsOfVehiclesByWhatTheySaid(t *testing.T) {
 	} {
 		got, err := p.KeyHolders(t.Context(), key)
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, %v; want %+v", key, got, err, want)
+			t.Errorf("key %s: %+v, %v; want %+v", key, got, err, want)
 		}
 	}
 }
 
-func TestKeyHolders_NamesSomeOfTheUnitsThatMissIt(t *testing.T) {
+func TestKeyHolders_NamesALimitedNumberOfUnitsWithoutTheKey(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	if got, err := p.KeyHolders(t.Context(), "k1"); err != nil || !reflect.DeepEqual(got, telematics.KeyHolders{}) {
-		t.Errorf("of no units: %+v, %v", got, err)
+		t.Errorf("without units: %+v, %v; want none", got, err)
 	}
 	add := storetest.Vehicles(t, p.DB)
 	for range telematics.MaxMissingUnits + 1 {
@@ -51,6 +51,6 @@ func TestKeyHolders_NamesSomeOfTheUnitsThatMissIt(t *testing.T) {
 	}
 	got, err := p.KeyHolders(t.Context(), "k1")
 	if err != nil || got.Missing != telematics.MaxMissingUnits+1 || len(got.MissingUnits) != telematics.MaxMissingUnits {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("%+v, %v; want the count of all and the names of the first", got, err)
 	}
 }

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 
-// fixture is a fleet with the connections of its database.
+// fixture is a fleet with its database connections.
 type fixture struct {
 	*pg.DB
 	*Fleet

@@ -12,8 +12,8 @@ import (
 	"motorpool/telematics"
 )
 
-// BenchmarkMarkers is reading what a map shows of 100,000 vehicles, without encoding it. Its CPU
-// time is that of Postgres alone, which works while this process decodes.
+// BenchmarkMarkers measures the read of the map markers of 100,000 vehicles, without encoding. Its
+// CPU time is only that of Postgres, which works while this process decodes.
 func BenchmarkMarkers(b *testing.B) {
 	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(b), MaxConns: 8, Timeout: time.Minute})
 	if err != nil {
@@ -33,7 +33,7 @@ func BenchmarkMarkers(b *testing.B) {
 			b.Fatal(n, err)
 		}
 	}
-	read() // Postgres notes in the pages which rows are visible
+	read() // the first read sets the visibility hints in the pages
 	began := cpuTime(b, backend)
 	for b.Loop() {
 		read()
@@ -41,7 +41,7 @@ func BenchmarkMarkers(b *testing.B) {
 	b.ReportMetric(float64((cpuTime(b, backend)-began).Milliseconds())/float64(b.N), "postgres-cpu-ms/op")
 }
 
-// cpuTime returns what a process has used.
+// cpuTime returns the CPU time that a process has used.
 func cpuTime(b *testing.B, process int) time.Duration {
 	b.Helper()
 	const userTicks, tick = 13, 10 * time.Millisecond

@@ -19,7 +19,7 @@ func (f *fixture) markers(tb testing.TB, q telematics.MarkerQuery) []telematics.
 	return found
 }
 
-func TestMarkers_SayWhatTheVehicleStatusSays(t *testing.T) {
+func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	now := time.Now()
 	fillFleet(t, p, 200, now)
@@ -58,7 +58,7 @@ func TestMarkers_SayWhatTheVehicleStatusSays(t *testing.T) {
 		}
 	}
 	if n := len(p.markers(t, telematics.MarkerQuery{Agency: 3})); n != 20 {
-		t.Errorf("%d of agency 3, want 20", n)
+		t.Errorf("%d markers of agency 3, want 20", n)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestMarkers_OfABox(t *testing.T) {
 			got = append(got, m.ID)
 		}
 		if !slices.Equal(got, test.want) {
-			t.Errorf("%+v: %v, want %v", test.box, got, test.want)
+			t.Errorf("box %+v: vehicles %v, want %v", test.box, got, test.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := online.RowsAffected(); err != nil || n != fleet {
-		t.Fatalf("%d are online, %v", n, err)
+		t.Fatalf("%d vehicles are online, %v", n, err)
 	}
 	for _, step := range []struct {
 		after time.Duration
@@ -38,7 +38,7 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 		for range instances {
 			p := open(t, address)
 			asking.Go(func() {
-				for range 5 { // rows that another has locked come with the next look
+				for range 5 { // rows that another instance has locked are found by a later call
 					aged, err := p.agedAt(context.Background(), &at)
 					if err != nil {
 						t.Errorf("agedAt: %v", err)
@@ -47,7 +47,7 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 					for _, c := range aged {
 						returned[c.Vehicle]++
 						if c.Presence != telematics.Absent || c.Agency != 1 || c.Powertrain != telematics.Electric {
-							t.Errorf("returned %+v", c)
+							t.Errorf("returned %+v, want an electric vehicle of agency 1 that is absent", c)
 						}
 					}
 					mu.Unlock()
@@ -60,7 +60,7 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 		}
 		for id, times := range returned {
 			if times != 1 {
-				t.Errorf("vehicle %d was returned %d times", id, times)
+				t.Errorf("vehicle %d was returned %d times, want once", id, times)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func TestAged_ReturnsMoreThanABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if aged, err := p.Aged(t.Context()); err != nil || len(aged) != fleet {
-		t.Errorf("%d returned, %v", len(aged), err)
+		t.Errorf("%d vehicles returned, %v; want all", len(aged), err)
 	}
 }
 
@@ -108,37 +108,37 @@ func TestAged_ChecksAUnitWhenItIsDue(t *testing.T) {
 		at := now.Add(after)
 		changes, err := p.agedAt(t.Context(), &at)
 		if err != nil || len(changes) != len(want) || len(want) > 0 && (changes[0].Presence != want[0] || changes[0].Vehicle != id) {
-			t.Errorf("after %v: %+v, %v; want %v", after, changes, err, want)
+			t.Errorf("after %v: changes %+v, %v; want %v", after, changes, err, want)
 		}
 	}
 	aged(time.Minute)
 	if at := checkAt(); at != nil {
-		t.Errorf("a unit that was never heard is checked at %v", at)
+		t.Errorf("a unit that was never seen is checked at %v, want never", at)
 	}
 	heard := `last_seen = $1, check_at = ` + CheckAfterReport
 	set(heard, now)
 	aged(time.Minute, telematics.Online)
 	due := checkAt()
 	if due == nil || !due.Equal(now.Add(telematics.OnlineFor+time.Millisecond)) {
-		t.Errorf("a unit that is online is checked at %v", due)
+		t.Errorf("an online unit is checked at %v, want when it becomes silent", due)
 	}
 	set(heard, now.Add(5*time.Minute))
 	if at := checkAt(); at == nil || !at.Equal(*due) {
-		t.Errorf("a report moved the check to %v", at)
+		t.Errorf("a report moved the check to %v, want it unchanged", at)
 	}
-	aged(telematics.OnlineFor + time.Second) // it is due, and was heard since
+	aged(telematics.OnlineFor + time.Second) // it is due, but was seen since
 	if at := checkAt(); at == nil || !at.Equal(due.Add(5*time.Minute)) {
-		t.Errorf("it is checked again at %v", at)
+		t.Errorf("the next check is at %v, want 5 minutes later", at)
 	}
 	aged(telematics.OnlineFor+6*time.Minute, telematics.Absent)
 	aged(telematics.OnlineFor + time.Hour)
 	set(`vehicle_id = null, status = null, last_seen = null`)
 	if at := checkAt(); at == nil {
-		t.Error("a unit that has left its vehicle is not checked")
+		t.Error("a unit that was removed from its vehicle has no check")
 	}
 	aged(telematics.OnlineFor + 2*time.Hour)
 	if at := checkAt(); at != nil {
-		t.Errorf("a unit without a vehicle is checked at %v", at)
+		t.Errorf("a unit without a vehicle is checked at %v, want never", at)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestUnits_PagesHaveEachUnitOfAVehicleOnce(t *testing.T) {
 		}
 		if len(page) == 0 {
 			if pages != 3 {
-				t.Errorf("%d pages", pages)
+				t.Errorf("%d pages, want 3", pages)
 			}
 			break
 		}
@@ -169,11 +169,11 @@ func TestUnits_PagesHaveEachUnitOfAVehicleOnce(t *testing.T) {
 		after = page[len(page)-1]
 	}
 	if len(seen) != 7 || seen["in-stock"] > 0 {
-		t.Errorf("read %v", seen)
+		t.Errorf("read %v, want the 7 units of vehicles", seen)
 	}
 	for unit, n := range seen {
 		if n != 1 {
-			t.Errorf("%s was read %d times", unit, n)
+			t.Errorf("unit %s was read %d times, want once", unit, n)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func storeHealth(t *testing.T, p *fixture, units ...telematics.UnitHealth) {
 	}
 }
 
-// newUnits adds the vehicles 1 to n, each with a unit that is online and of which nothing is wrong.
+// newUnits adds the vehicles 1 to n, each with an online unit without problems.
 func newUnits(t *testing.T, n int) *fixture {
 	p := open(t, storetest.NewDatabase(t))
 	for id := range n {
@@ -63,7 +63,7 @@ func newUnits(t *testing.T, n int) *fixture {
 	return p
 }
 
-// reject adds a command that a unit rejected, or that ended in another way.
+// reject adds a command that a unit rejected, or with another final state.
 func reject(t *testing.T, p *fixture, vehicle int, state, reason string, ago time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-ago)
@@ -79,7 +79,7 @@ func reject(t *testing.T, p *fixture, vehicle int, state, reason string, ago tim
 		from vehicles where id = $2`, id, vehicle, state, reason, at)
 }
 
-func TestListUnits_ReturnsHowAUnitFares(t *testing.T) {
+func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 	p := newUnits(t, 2)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	execute(t, p, `insert into snapshots (vehicle_id, fields) values (1, $1)`, fmt.Sprintf(
@@ -98,37 +98,37 @@ func TestListUnits_ReturnsHowAUnitFares(t *testing.T) {
 
 	units := listed(t, p, telematics.UnitQuery{})
 	if !slices.Equal(ids(units), []telematics.VehicleID{2, 1}) {
-		t.Fatalf("listed %v", ids(units))
+		t.Fatalf("listed %v, want 2 and 1", ids(units))
 	}
 	u := units[1]
 	if v := u.Vehicle; v.AgencyID != 1 || v.Plate != "M-IM 1" || v.Unit != "unit-1" || v.Protocol != "v1" {
-		t.Errorf("vehicle %+v", v)
+		t.Errorf("vehicle %+v is not as expected", v)
 	}
 	if c := u.Contact; c.Status != telematics.Online || c.Firmware != "3.1.1" || !slices.Equal(c.Keys, []string{"k1"}) {
-		t.Errorf("contact %+v", c)
+		t.Errorf("contact %+v, want online with its firmware and key", c)
 	}
 	if rsrp := u.Snapshot.Number(telematics.RSRP); rsrp == nil || *rsrp != -109 || len(u.Snapshot) != 1 {
-		t.Errorf("snapshot %+v", u.Snapshot)
+		t.Errorf("snapshot %+v, want only the signal strength", u.Snapshot)
 	}
 	if u.Clock == nil || u.Clock.Ahead != -1500*time.Millisecond || !u.Clock.At.Equal(now) {
-		t.Errorf("clock %+v", u.Clock)
+		t.Errorf("clock %+v, want 1.5 s behind", u.Clock)
 	}
 	want := []telematics.RejectTally{{Reason: "malformed", Tally: telematics.Tally{Count: 4, Last: now}}, {Reason: "wrong_time", Tally: telematics.Tally{Count: 3, Last: now}}}
 	if u.Reconnects != 2 || !reflect.DeepEqual(u.Rejects, want) {
 		t.Errorf("%d reconnects, rejects %+v, want %+v", u.Reconnects, u.Rejects, want)
 	}
 	if len(u.Commands) != 1 || u.Commands[0].Reason != telematics.StateConflict || u.Commands[0].Count != 2 || time.Since(u.Commands[0].Last) > 2*time.Minute {
-		t.Errorf("commands %+v", u.Commands)
+		t.Errorf("rejected commands %+v, want two with the state conflict", u.Commands)
 	}
 	if !slices.Equal(u.Problems, []telematics.UnitProblem{telematics.RejectedReports}) {
-		t.Errorf("problems %v", u.Problems)
+		t.Errorf("problems %v, want rejected reports", u.Problems)
 	}
 	if u := units[0]; u.Clock != nil || u.Rejects != nil || u.Commands != nil || u.Problems != nil || len(u.Snapshot) != 0 {
-		t.Errorf("of the other: %+v", u)
+		t.Errorf("the other unit: %+v, want no health", u)
 	}
 	var strays int
 	if err := p.Pool.Get(&strays, `select count(*) from unit_counts where unit = 'unit-9'`); err != nil || strays != 0 {
-		t.Errorf("%d rows of a unit without a vehicle, %v", strays, err)
+		t.Errorf("%d rows for a unit without a vehicle, %v; want none", strays, err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestListUnits_FindsProblems(t *testing.T) {
 		telematics.UnitHealth{Unit: "unit-8", Rejects: map[telematics.Reject]telematics.Tally{telematics.BadWord: tally(1)}})
 	execute(t, p, `insert into snapshots (vehicle_id, fields) values (8, $1), (9, $2), (13, $3)`,
 		`{"connectivity.rsrp_dbm":{"v":-115.5,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":-120,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":null,"at":1}}`)
-	// Yesterday's do not count.
+	// Rejects older than the period do not count.
 	storeHealth(t, p, telematics.UnitHealth{Unit: "unit-1", Rejects: map[telematics.Reject]telematics.Tally{
 		telematics.Malformed: {Count: 5, Last: now.Add(-telematics.UnitHealthFor - time.Hour)}}})
 
@@ -168,7 +168,7 @@ func TestListUnits_FindsProblems(t *testing.T) {
 	}
 	for _, u := range listed(t, p, telematics.UnitQuery{SigningKey: "k1"}) {
 		if !slices.Equal(u.Problems, want[u.Vehicle.ID]) {
-			t.Errorf("unit %s: %v, want %v", u.Vehicle.Unit, u.Problems, want[u.Vehicle.ID])
+			t.Errorf("unit %s: problems %v, want %v", u.Vehicle.Unit, u.Problems, want[u.Vehicle.ID])
 		}
 	}
 	for problem, want := range map[telematics.UnitProblem][]telematics.VehicleID{
@@ -180,11 +180,11 @@ func TestListUnits_FindsProblems(t *testing.T) {
 		}
 		q.Page = telematics.Page{Limit: 1, Before: int64(want[0])}
 		if got := ids(listed(t, p, q)); !slices.Equal(got, want[1:min(2, len(want))]) {
-			t.Errorf("%s, second page: %v, want %v", problem, got, want[1:])
+			t.Errorf("%s, second page: %v, want %v", problem, got, want[1:min(2, len(want))])
 		}
 	}
 	if got := ids(listed(t, p, telematics.UnitQuery{Problem: telematics.MissingKey})); len(got) > 0 {
-		t.Errorf("without a key: %v", got)
+		t.Errorf("units that miss a key, without a signing key: %v, want none", got)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestListUnits_Filters(t *testing.T) {
 	reject(t, p, 1, "rejected", telematics.ClockBehind, time.Hour)
 	execute(t, p, `update vehicles set agency_id = 2 where id = 1`)
 	if u := listed(t, p, telematics.UnitQuery{Agency: 2, Page: telematics.Page{Before: 2}}); len(u) != 1 || u[0].Commands != nil {
-		t.Errorf("the commands of the agency before: %+v", u)
+		t.Errorf("commands of the former agency are listed: %+v", u)
 	}
 }
 
@@ -244,12 +244,12 @@ func TestStoreHealth_OfTheSameUnitsConcurrently(t *testing.T) {
 	all.Wait()
 	for _, u := range listed(t, p, telematics.UnitQuery{}) {
 		if u.Reconnects != instances*rounds || len(u.Rejects) != 1 || u.Rejects[0].Count != 2*instances*rounds {
-			t.Errorf("%s: %d reconnects, rejects %+v", u.Vehicle.Unit, u.Reconnects, u.Rejects)
+			t.Errorf("unit %s: %d reconnects, rejects %+v; want the sums of all instances", u.Vehicle.Unit, u.Reconnects, u.Rejects)
 		}
 	}
 }
 
-func TestForgetHealth_RemovesWhatIsOld(t *testing.T) {
+func TestForgetHealth_RemovesOldEntries(t *testing.T) {
 	p := newUnits(t, 3)
 	now := time.Now()
 	for unit, ago := range map[telematics.Unit]time.Duration{"unit-1": 0, "unit-2": telematics.UnitHealthFor + time.Hour, "unit-3": clocksKeptFor + time.Hour} {
@@ -270,7 +270,7 @@ func TestForgetHealth_RemovesWhatIsOld(t *testing.T) {
 	}
 }
 
-// BenchmarkListUnits is reading those of 100,000 units that have a problem, and a page of all.
+// BenchmarkListUnits measures pages of 100,000 units: of all, and of those with problems.
 func BenchmarkListUnits(b *testing.B) {
 	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(b), MaxConns: 8, Timeout: time.Minute})
 	if err != nil {

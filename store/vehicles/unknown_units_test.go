@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// heardOf returns what one instance would note of units, from the number first on.
+// heardOf returns unknown units as one instance stores them, with numbers from first on.
 func heardOf(first, n int, at time.Time) []telematics.UnknownUnit {
 	var heard []telematics.UnknownUnit
 	for i := range n {
@@ -36,33 +36,33 @@ func unknownUnits(t *testing.T, p *fixture, page telematics.Page) []telematics.U
 	return list
 }
 
-func TestUnknownUnits_AreKeptUntilTheyBelongToAVehicle(t *testing.T) {
+func TestUnknownUnits_AreListedUntilTheyHaveAVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	later := morning.Add(time.Minute)
 	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: later, LastSeen: later, Messages: 3})
-	// Another instance, which heard it before.
+	// Another instance, to which it sent messages earlier.
 	note(t, p, telematics.UnknownUnit{Unit: "unit-1", FirstSeen: morning, LastSeen: morning, Messages: 2})
 	list := unknownUnits(t, p, telematics.Page{})
 	if len(list) != 1 {
-		t.Fatalf("unknown units %+v", list)
+		t.Fatalf("unknown units %+v, want 1", list)
 	}
 	if want := (telematics.UnknownUnit{No: list[0].No, Unit: "unit-1", FirstSeen: morning, LastSeen: later, Messages: 5}); list[0] != want {
 		t.Errorf("unknown unit %+v, want %+v", list[0], want)
 	}
 	storetest.AddVehicle(t, p.DB, 1)
 	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 0 {
-		t.Errorf("a unit with a vehicle is an unknown unit: %+v", list)
+		t.Errorf("a unit with a vehicle is listed as unknown: %+v", list)
 	}
-	// Taken out of its vehicle, and still talking, it is one again.
+	// A unit without a vehicle that still sends messages is unknown again.
 	if _, err := p.Pool.Exec(`update units set vehicle_id = null`); err != nil {
 		t.Fatal(err)
 	}
 	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 1 {
-		t.Errorf("a unit that was taken out is no unknown unit: %+v", list)
+		t.Errorf("unknown units %+v, want the one removed from its vehicle", list)
 	}
 }
 
-func TestUnknownUnits_KeepTheirPlaceInTheList(t *testing.T) {
+func TestUnknownUnits_KeepTheirOrder(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for n := range 5 {
 		note(t, p, heardOf(n, 1, morning.Add(time.Duration(n)*time.Second))...)
@@ -80,40 +80,40 @@ func TestUnknownUnits_KeepTheirPlaceInTheList(t *testing.T) {
 	}
 }
 
-func TestUnknownUnits_BeyondTheLimitTheSilentOnesAreForgotten(t *testing.T) {
+func TestUnknownUnits_AboveTheLimitTheLeastRecentAreRemoved(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	start := time.Now()
 	note(t, p, heardOf(0, telematics.MaxUnknownUnits, morning)...)
-	t.Logf("noted %d new unknown units in %v", telematics.MaxUnknownUnits, time.Since(start))
+	t.Logf("stored %d new unknown units in %v", telematics.MaxUnknownUnits, time.Since(start))
 	start = time.Now()
 	note(t, p, heardOf(3, telematics.MaxUnknownUnits-3, morning.Add(time.Minute))...)
-	t.Logf("noted %d known units in %v", telematics.MaxUnknownUnits-3, time.Since(start))
+	t.Logf("stored %d recorded ones in %v", telematics.MaxUnknownUnits-3, time.Since(start))
 	start = time.Now()
 	note(t, p, heardOf(telematics.MaxUnknownUnits, 3, morning.Add(time.Minute))...)
-	t.Logf("noted 3 too many in %v", time.Since(start))
+	t.Logf("stored 3 above the limit in %v", time.Since(start))
 	list := unknownUnits(t, p, telematics.Page{})
 	if len(list) != telematics.MaxUnknownUnits {
-		t.Errorf("%d unknown units", len(list))
+		t.Errorf("%d unknown units, want %d", len(list), telematics.MaxUnknownUnits)
 	}
 	for _, s := range list {
 		if s.Unit < "s-00003" {
-			t.Errorf("%s is still there", s.Unit)
+			t.Errorf("%s is still listed", s.Unit)
 		}
 	}
 }
 
-func TestForgetUnknownUnits_RemovesThoseThatAreSilentForLong(t *testing.T) {
+func TestForgetUnknownUnits_RemovesThoseNotSeenForLong(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	now := time.Now()
 	note(t, p, heardOf(0, 3, now.Add(-telematics.UnknownUnitsKeptFor-time.Minute))...)
 	note(t, p, heardOf(5, 1, now.Add(-telematics.UnknownUnitsKeptFor+time.Minute))...)
 	for _, wantMore := range []bool{true, false} {
 		if more, err := ForgetUnknownUnits(t.Context(), p.DB, 2); err != nil || more != wantMore {
-			t.Errorf("ForgetUnknownUnits = %v, %v", more, err)
+			t.Errorf("ForgetUnknownUnits = %v, %v; want %v", more, err, wantMore)
 		}
 	}
 	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 1 || list[0].Unit != "s-00005" {
-		t.Errorf("left %+v", list)
+		t.Errorf("left %+v, want only the recent one", list)
 	}
 }
 
@@ -133,11 +133,11 @@ func TestStoreUnknownUnits_OfTheSameUnitsConcurrently(t *testing.T) {
 	all.Wait()
 	list := unknownUnits(t, p, telematics.Page{})
 	if len(list) != n {
-		t.Errorf("%d unknown units", len(list))
+		t.Errorf("%d unknown units, want %d", len(list), n)
 	}
 	for _, s := range list {
 		if s.Messages != instances*rounds {
-			t.Errorf("%s: %d messages", s.Unit, s.Messages)
+			t.Errorf("%s: %d messages, want %d", s.Unit, s.Messages, instances*rounds)
 		}
 	}
 }

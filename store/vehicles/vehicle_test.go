@@ -22,7 +22,7 @@ func twinIDs(twins []telematics.Twin) []telematics.VehicleID {
 	return ids
 }
 
-func TestAVehicleIsReadAsItWasImported(t *testing.T) {
+func TestTwin_IsReadAsImported(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	if _, err := p.Import(t.Context(), file); err != nil {
@@ -40,11 +40,11 @@ func TestAVehicleIsReadAsItWasImported(t *testing.T) {
 	}
 	var notFound *telematics.Error
 	if !errors.As(err, &notFound) || unavailable.Is(err) {
-		t.Errorf("%v is of an unavailable server", err)
+		t.Errorf("error %v, want one that is not of an unavailable server", err)
 	}
 }
 
-func TestVehiclesAreFilteredAndPaged(t *testing.T) {
+func TestTwins_AreFilteredAndPaged(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	file.Vehicles[0].Brand, file.Vehicles[1].Model, file.Vehicles[2].Plate = `100%`, `C_3`, `M\X 1`
@@ -56,16 +56,16 @@ func TestVehiclesAreFilteredAndPaged(t *testing.T) {
 		query telematics.VehicleQuery
 		want  []telematics.VehicleID
 	}{
-		"everything":    {telematics.VehicleQuery{}, []telematics.VehicleID{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
-		"agency":        {telematics.VehicleQuery{Agency: 2}, []telematics.VehicleID{9}},
-		"status":        {telematics.VehicleQuery{Status: telematics.Maintenance}, []telematics.VehicleID{10, 4}},
-		"percent":       {telematics.VehicleQuery{Text: "%"}, []telematics.VehicleID{1}},
-		"underscore":    {telematics.VehicleQuery{Text: "c_3"}, []telematics.VehicleID{2}},
-		"backslash":     {telematics.VehicleQuery{Text: `m\x`}, []telematics.VehicleID{3}},
-		"unit":          {telematics.VehicleQuery{Text: string(file.Vehicles[4].Unit)}, []telematics.VehicleID{5}},
-		"page":          {telematics.VehicleQuery{Page: telematics.Page{Limit: 2, Before: 5}}, []telematics.VehicleID{4, 3}},
-		"not even text": {telematics.VehicleQuery{Text: "\x00"}, nil},
-		"connectivity":  {telematics.VehicleQuery{Connectivity: telematics.Online}, nil},
+		"everything":   {telematics.VehicleQuery{}, []telematics.VehicleID{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
+		"agency":       {telematics.VehicleQuery{Agency: 2}, []telematics.VehicleID{9}},
+		"status":       {telematics.VehicleQuery{Status: telematics.Maintenance}, []telematics.VehicleID{10, 4}},
+		"percent":      {telematics.VehicleQuery{Text: "%"}, []telematics.VehicleID{1}},
+		"underscore":   {telematics.VehicleQuery{Text: "c_3"}, []telematics.VehicleID{2}},
+		"backslash":    {telematics.VehicleQuery{Text: `m\x`}, []telematics.VehicleID{3}},
+		"unit":         {telematics.VehicleQuery{Text: string(file.Vehicles[4].Unit)}, []telematics.VehicleID{5}},
+		"page":         {telematics.VehicleQuery{Page: telematics.Page{Limit: 2, Before: 5}}, []telematics.VehicleID{4, 3}},
+		"NUL byte":     {telematics.VehicleQuery{Text: "\x00"}, nil},
+		"connectivity": {telematics.VehicleQuery{Connectivity: telematics.Online}, nil},
 	} {
 		twins, err := p.Twins(t.Context(), c.query)
 		if err != nil || !slices.Equal(twinIDs(twins), c.want) {
@@ -90,8 +90,8 @@ func TestCountVehicles(t *testing.T) {
 	}
 }
 
-// The filter is SQL, the rule is Go: they must agree on every contact there can be.
-func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
+// The filter is SQL and the rule is Go: they must agree on every possible contact.
+func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	ago := func(d time.Duration) time.Time { return morning.Add(-d) }
 	instants := []time.Time{
@@ -100,7 +100,7 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 	}
 	statuses := []telematics.PresenceStatus{"", telematics.Online, telematics.Standby, telematics.Offline}
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
-	// One for each combination, and a bare one.
+	// One vehicle for each combination, and one without a unit.
 	for id := range telematics.VehicleID(len(statuses)*len(instants)*len(instants) + 1) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
 			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id+1)), Status: telematics.Available, Powertrain: telematics.Electric,
@@ -148,7 +148,7 @@ func TestTheConnectivityFilterAgreesWithTheRule(t *testing.T) {
 	}
 }
 
-func TestASnapshotLeavesOutWhatThisVersionDoesNotKnow(t *testing.T) {
+func TestTwin_UnknownFieldsAndValuesAreLeftOut(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	_, err := p.Pool.ExecContext(t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
@@ -159,6 +159,6 @@ func TestASnapshotLeavesOutWhatThisVersionDoesNotKnow(t *testing.T) {
 	twin, err := p.Twin(t.Context(), id)
 	want := telematics.Snapshot{telematics.SpeedKmh: {Value: 5.0, At: time.UnixMilli(1767348000000).UTC()}}
 	if err != nil || !reflect.DeepEqual(twin.Snapshot, want) {
-		t.Errorf("%v, %v; want %v", twin.Snapshot, err, want)
+		t.Errorf("snapshot %v, %v; want %v", twin.Snapshot, err, want)
 	}
 }
