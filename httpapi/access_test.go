@@ -27,7 +27,7 @@ const (
 	accessEnd      = "<!-- END ROUTES -->\n"
 )
 
-// accessCallers are the columns of docs/access.md, by what they send.
+// accessCallers are the columns of docs/access.md, with the request of each.
 func accessCallers(t *testing.T) []accessCaller {
 	admin := func(change map[string]any) func(*http.Request) {
 		return withToken(edKey().mint(t, claims(change)))
@@ -60,14 +60,14 @@ func both(first, second func(*http.Request)) func(*http.Request) {
 	return func(r *http.Request) { first(r); second(r) }
 }
 
-// access returns what each caller gets at each route of the contract: the status that refuses it,
+// access returns for each route of the contract what each caller gets: the status that refuses it,
 // or "yes". Vehicle 42, booking 42 and client-1 belong to agency 1.
 func access(t *testing.T) map[string][]string {
 	matrix := map[string][]string{}
 	names := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1")
 	for path, item := range document().Paths.Map() {
 		if path == hook {
-			continue // its caller has the processor's signature
+			continue // called by the payment processor, with its signature
 		}
 		for method := range item.Operations() {
 			route := method + " " + path
@@ -81,7 +81,7 @@ func access(t *testing.T) map[string][]string {
 				return settled(o, telematics.Succeeded), nil
 			}
 			for _, caller := range accessCallers(t) {
-				// A stream of events lasts as long as its caller.
+				// A stream of events lasts until its caller ends it.
 				ended, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				r := b.do(method, names.Replace(path), validRequest(item.GetOperation(method)), caller.as,
 					func(r *http.Request) { *r = *r.WithContext(ended) })
@@ -100,7 +100,8 @@ func access(t *testing.T) map[string][]string {
 	return matrix
 }
 
-// validRequest adds what the operation needs, from its examples in the contract.
+// validRequest adds the query and body that the operation requires, from the examples in the
+// contract.
 func validRequest(operation *openapi3.Operation) func(*http.Request) {
 	return func(r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -139,19 +140,18 @@ func compareAccess(t *testing.T, matrix map[string][]string) {
 	before, rest, begins := strings.Cut(string(text), accessBegin)
 	written, after, ends := strings.Cut(rest, accessEnd)
 	if !begins || !ends {
-		t.Fatalf("%s has no place for the routes", accessDocument)
+		t.Fatalf("%s lacks the markers of the routes", accessDocument)
 	}
 	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(accessDocument, []byte(before+accessBegin+table.String()+accessEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if written != table.String() {
-		t.Errorf("%s is not what the API does; it does:\n%s", accessDocument, &table)
+		t.Errorf("%s differs from what the API does:\n%s", accessDocument, &table)
 	}
 }
 
-// ruleAccess checks rules that hold whatever the document says, since it could be updated to
-// anything.
+// ruleAccess checks rules that do not depend on the document, which UPDATE=1 would set to anything.
 func ruleAccess(t *testing.T, matrix map[string][]string) {
 	callers := accessCallers(t)
 	for route, cells := range matrix {
@@ -169,7 +169,7 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 			}
 			want["client"], want["client, unsigned"], want["client, signed by another agency"] = "yes", "401", "403"
 			if !strings.HasPrefix(path, "/api/v1/client/") {
-				t.Errorf("%s asks for the app's signature", route)
+				t.Errorf("%s requires the app's signature, but is not below /api/v1/client/", route)
 			}
 		} else {
 			want["client"], want["client, unsigned"], want["client, signed by another agency"] = "403", "403", "403"
@@ -186,7 +186,7 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 			}
 		}
 		if named := strings.Contains(path, "{vehicle}") || strings.Contains(path, "{booking}"); named && !clients && got["admin of another agency"] == "yes" {
-			t.Errorf("%s: an administrator of another agency gets in", route)
+			t.Errorf("%s: an administrator of another agency has access", route)
 		}
 		for caller, cell := range want {
 			if got[caller] != cell {
@@ -209,7 +209,7 @@ func forAdministrators(method, path string) bool {
 	return false
 }
 
-// neededScope returns the scope that a route asks of an administrator.
+// neededScope returns the scope that a route requires of an administrator.
 func neededScope(method, path string) (string, bool) {
 	switch {
 	case strings.HasSuffix(path, "/halts") && method != http.MethodGet:

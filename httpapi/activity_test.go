@@ -36,23 +36,23 @@ func TestActivity_EntryMatchesTheContract(t *testing.T) {
 	r.body.Data = lines[1]
 	for _, name := range []string{"agency_id", "vehicle_id", "parameters", "outcome", "code", "command_id", "request_id"} {
 		if got := r.at(name); got != nil {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: %v, want null", name, got)
 		}
 	}
 }
 
-func TestFiltersOfTheHistoryReachTheStore(t *testing.T) {
+func TestActivity_FiltersReachTheStore(t *testing.T) {
 	a := newAPI(t)
 	a.get("/api/v1/admin/activity?vehicle_id=42&actor=admin-7&action=command.lock&outcome=not_executed&from=2026-01-01T00:00:00%2B01:00&to=2026-01-02T00:00:00.5Z",
 		withToken(agencyToken(t, 1))).wants(200, "")
 	got := a.fleet.asked.activities
 	want := telematics.ActivityQuery{Agency: 1, Vehicle: 42, Actor: "admin-7", Action: "command.lock", Outcome: telematics.NotExecuted, Page: telematics.Page{Limit: 51}}
 	if !got.From.Equal(time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)) || !got.To.Equal(time.Date(2026, 1, 2, 0, 0, 0, 500_000_000, time.UTC)) {
-		t.Errorf("from %v to %v", got.From, got.To)
+		t.Errorf("from %v to %v, want the times of the query in UTC", got.From, got.To)
 	}
 	got.From, got.To = time.Time{}, time.Time{}
 	if got != want {
-		t.Errorf("asked %+v, want %+v", got, want)
+		t.Errorf("query %+v, want %+v", got, want)
 	}
 }
 
@@ -72,19 +72,19 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 	for _, action := range written {
 		a.get("/api/v1/admin/activity?action="+action).wants(200, "")
 		if got := a.fleet.asked.activities.Action; got != action {
-			t.Errorf("asked for %q, got those of %q", action, got)
+			t.Errorf("the filter %q queried %q", action, got)
 		}
 	}
 }
 
-func TestTheHistoryIsReadPageByPage(t *testing.T) {
+func TestActivity_IsReadInPages(t *testing.T) {
 	a := newAPI(t)
 	for id := range int64(7) {
 		a.fleet.lines = append(a.fleet.lines, telematics.Activity{ID: id + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead})
 	}
 	for _, limit := range []int{1, 3, 7, 8, 200} {
 		if seen := pages(a, "/api/v1/admin/activity", limit); len(seen) != 7 || seen[0] != 7.0 || seen[6] != 1.0 {
-			t.Errorf("limit %d: %v", limit, seen)
+			t.Errorf("limit %d: entries %v, want 7 to 1", limit, seen)
 		}
 	}
 }
@@ -93,13 +93,13 @@ func TestActivity_MessageCountsEntries(t *testing.T) {
 	a := newAPI(t)
 	for id, want := range []string{"0 entries.", "1 entry.", "2 entries."} {
 		if r := a.get("/api/v1/admin/activity").wants(200, ""); r.body.Message != want {
-			t.Errorf("got %q, want %q", r.body.Message, want)
+			t.Errorf("message %q, want %q", r.body.Message, want)
 		}
 		a.fleet.lines = append(a.fleet.lines, telematics.Activity{ID: int64(id) + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead})
 	}
 }
 
-// Only in a query + means a space.
+// A + means a space only in a query.
 func TestValidation_TimeRuleNamesPlusOnlyInAQuery(t *testing.T) {
 	a := newAPI(t)
 	const rule = "must be a time such as 2026-01-02T10:00:00Z"
@@ -113,7 +113,7 @@ func TestValidation_TimeRuleNamesPlusOnlyInAQuery(t *testing.T) {
 	} {
 		c.r.wants(422, "validation_failed")
 		if got := c.r.body.Errors[c.field]; len(got) != 1 || got[0] != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
+			t.Errorf("errors %q, want %q", got, c.want)
 		}
 	}
 }

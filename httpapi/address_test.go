@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-// placeNames names a place after the agency that asks and the position.
+// placeNames returns an address made of the agency and the position.
 type placeNames struct{}
 
 func (placeNames) Address(agency telematics.AgencyID, p telematics.Position) string {
@@ -18,18 +18,18 @@ func (placeNames) Address(agency telematics.AgencyID, p telematics.Position) str
 	return fmt.Sprintf("agency %d at %g, %g", agency, p.Latitude, p.Longitude)
 }
 
-func TestAStatusAndTheListSayWhereAVehicleStands(t *testing.T) {
+func TestAddress_IsInTheStatusAndTheList(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.Places = placeNames{} })
-	stands := func(t *telematics.Twin) { t.Snapshot = reported(now, everything) }
-	// 1 never said where it is.
+	located := func(t *telematics.Twin) { t.Snapshot = reported(now, everything) }
+	// Vehicle 1 has never reported a position.
 	for id, agency := range map[telematics.VehicleID]telematics.AgencyID{2: 1, 42: 1, 9: 2} {
-		a.fleet.twins[id] = twin(id, agency, stands)
+		a.fleet.twins[id] = twin(id, agency, located)
 	}
 	const where = "agency 1 at 48.1371, 11.5754"
 	for vehicle, want := range map[string]any{"42": where, "9": nil, "1": nil} {
 		r := a.get("/api/v1/admin/vehicles/" + vehicle + "/status")
 		if got := r.at("location", "address"); got != want {
-			t.Errorf("vehicle %s is at %v, want %v", vehicle, got, want)
+			t.Errorf("vehicle %s has the address %v, want %v", vehicle, got, want)
 		}
 	}
 	list := a.get("/api/v1/admin/vehicles")
@@ -37,7 +37,7 @@ func TestAStatusAndTheListSayWhereAVehicleStands(t *testing.T) {
 		vehicle := item.(map[string]any)
 		want := map[float64]any{42: where, 2: where}[vehicle["id"].(float64)]
 		if got := vehicle["location"].(map[string]any)["address"]; got != want {
-			t.Errorf("in the list vehicle %v is at %v, want %v", vehicle["id"], got, want)
+			t.Errorf("in the list, vehicle %v has the address %v, want %v", vehicle["id"], got, want)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 const newBooking = `{"agency_id":1,"client":"client-1","vehicle_id":42,"start_date":"2026-01-02T12:00:00+01:00","end_date":"2026-01-02T18:00:00.5Z","pickup_station_id":1,"dropoff_station_id":2.0}`
 
-func TestAnAdministratorMakesABooking(t *testing.T) {
+func TestAdminBooking_IsMade(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(201, "")
 	if r.header.Get("Location") != "/api/v1/admin/bookings/100" || r.at("id") != 100.0 || r.at("status") != "upcoming" || r.at("client") != "client-1" {
@@ -26,15 +26,15 @@ func TestAnAdministratorMakesABooking(t *testing.T) {
 	}
 	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":7,`, 1)), withToken(agencyToken(t, 1))).wants(201, "")
 	if a.bookings.draft.Method != 7 {
-		t.Errorf("draft %+v", a.bookings.draft)
+		t.Errorf("draft %+v, want payment method 7", a.bookings.draft)
 	}
 	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":null,`, 1))).wants(201, "")
 	if a.bookings.draft.Method != 0 || a.nudges != 0 {
-		t.Errorf("draft %+v, %d nudges", a.bookings.draft, a.nudges)
+		t.Errorf("draft %+v, %d nudges; want no payment method and none", a.bookings.draft, a.nudges)
 	}
 }
 
-func TestABookingIsMadeOnceUnderItsKey(t *testing.T) {
+func TestAdminBooking_IsMadeOncePerKey(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, replayed := range []string{"", "true"} {
 		r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withHeader("Idempotency-Key", "k")).wants(201, "")
@@ -43,18 +43,18 @@ func TestABookingIsMadeOnceUnderItsKey(t *testing.T) {
 		}
 	}
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Booking != 100 {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }
 
-func TestABookingThatCannotBeIsRefused(t *testing.T) {
+func TestAdminBooking_InvalidOneIsRefused(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, field := range []string{"agency_id", "client", "vehicle_id", "start_date", "end_date", "pickup_station_id", "dropoff_station_id"} {
 		for _, value := range []string{"null", "true", `""`, "{}"} {
 			body := replaceField(newBooking, field, value)
 			r := a.post("/api/v1/admin/bookings", withJSON(body)).wants(422, "validation_failed")
 			if len(r.body.Errors[field]) == 0 {
-				t.Errorf("%s: %v", body, r.body.Errors)
+				t.Errorf("%s: errors %v, want one for the field", body, r.body.Errors)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func TestABookingThatCannotBeIsRefused(t *testing.T) {
 		strings.Replace(newBooking, "{", `{"payment_method_id":"pm_card_visa",`, 1): "payment_method_id",
 	} {
 		if r := a.post("/api/v1/admin/bookings", withJSON(body)).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: %v", body, r.body.Errors)
+			t.Errorf("%s: errors %v, want one for the field", body, r.body.Errors)
 		}
 	}
 	for code, status := range map[telematics.Code]int{rental.VehicleNotAvailable: 409, rental.MethodRequired: 422, rental.MethodInvalid: 422, telematics.VehicleNotFound: 404} {
@@ -77,7 +77,7 @@ func TestABookingThatCannotBeIsRefused(t *testing.T) {
 		a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(status, string(code))
 		lines := a.history.all()
 		if line := lines[len(lines)-1]; line.Action != rental.BookingCreate || line.Code != code || line.Outcome != telematics.NotExecuted || line.Vehicle != 42 || line.Agency != 1 {
-			t.Errorf("history %+v", line)
+			t.Errorf("audit log entries %+v", line)
 		}
 	}
 	a.bookings.err = fmt.Errorf("make booking: %w", &rental.FieldError{Field: "start_date", Message: "must not be in the past"})
@@ -87,7 +87,7 @@ func TestABookingThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// A time in an answer must be a time of the interface again: four digits of a year, in UTC.
+// Each time in an answer must be valid as a time of the interface: a year of four digits, in UTC.
 func TestBooking_TimesCanBeAnswered(t *testing.T) {
 	for _, text := range []string{
 		"9999-12-31T23:00:00-10:00", "0000-01-01T00:00:00+10:00", "2026-12-01T10:00:00+25:00",
@@ -96,7 +96,7 @@ func TestBooking_TimesCanBeAnswered(t *testing.T) {
 		a := newBookingAPI(t)
 		r := a.post("/api/v1/admin/bookings", withJSON(replaceField(newBooking, "end_date", `"`+text+`"`))).wants(422, "validation_failed")
 		if len(r.body.Errors["end_date"]) == 0 || a.bookings.draft.Agency != 0 {
-			t.Errorf("%s: %s", text, r.text)
+			t.Errorf("%s: %s, want an error for end_date", text, r.text)
 		}
 		if strings.ContainsAny(text, " +") {
 			continue
@@ -106,29 +106,29 @@ func TestBooking_TimesCanBeAnswered(t *testing.T) {
 	a := newBookingAPI(t)
 	a.post("/api/v1/admin/bookings", withJSON(replaceField(newBooking, "end_date", `"9999-12-31T23:59:59.999Z"`))).wants(201, "")
 	if end := a.bookings.draft.End; end.Year() != 9999 || end.Nanosecond() != 999_000_000 {
-		t.Errorf("end %v", end)
+		t.Errorf("end %v, want the last millisecond of 9999", end)
 	}
 }
 
-// replaceField gives a member of a flat JSON object another value.
+// replaceField replaces the value of a member in a flat JSON object.
 func replaceField(body, field, value string) string {
 	before, rest, _ := strings.Cut(body, `"`+field+`":`)
 	end := strings.IndexAny(rest, ",}")
 	return before + `"` + field + `":` + value + rest[end:]
 }
 
-func TestAnAdministratorOfAnAgencyMakesBookingsOfThatAgencyAlone(t *testing.T) {
+func TestAdminBooking_OfAnotherAgencyIsForbidden(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withToken(agencyToken(t, 2))).wants(403, "forbidden")
 	if !strings.Contains(r.body.Message, "agency 2") || a.bookings.draft.Agency != 0 {
 		t.Error(r.text)
 	}
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != rental.BookingCreate || lines[0].Code != "forbidden" {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }
 
-func TestABookingStartsAndEnds(t *testing.T) {
+func TestAdminBooking_StartsAndEnds(t *testing.T) {
 	a := newBookingAPI(t)
 	started := a.post("/api/v1/admin/bookings/43/start").wants(200, "")
 	if started.at("status") != "active" || started.at("actual_start") != "2026-01-02T10:00:00.250Z" || len(started.at("charges").([]any)) != 2 || a.nudges != 1 {
@@ -146,7 +146,7 @@ func TestABookingStartsAndEnds(t *testing.T) {
 	a.post("/api/v1/admin/bookings/43/start").wants(422, "payment_method_required")
 }
 
-// money is a change that moves money, with its body but for the amount.
+// money has the changes that move money, with their body without the amount.
 var money = map[string]string{
 	"/fees":            `"kind":"cleaning","reason":"Dog hair"`,
 	"/refund":          `"reason":"The heating was broken"`,
@@ -159,21 +159,21 @@ func TestBooking_ChangesOfMoneyNeedAnIdempotencyKey(t *testing.T) {
 		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`)).wants(400, "idempotency_key_required")
 		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), withHeader("Idempotency-Key", "")).wants(422, "validation_failed")
 		if line := a.history.all()[len(a.history.all())-2]; line.Code != "idempotency_key_required" || line.Booking != 42 {
-			t.Errorf("history %+v", line)
+			t.Errorf("audit log entries %+v", line)
 		}
 		for _, replayed := range []string{"", "true"} {
 			r := a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
 			if r.header.Get("Idempotency-Replayed") != replayed {
-				t.Errorf("%s: %v", path, r.header)
+				t.Errorf("%s: headers %v", path, r.header)
 			}
 		}
 	}
 	if d := a.bookings.byID[42]; len(d.Charges) != 4 || a.nudges != 3 {
-		t.Errorf("%d charges, %d nudges", len(d.Charges), a.nudges)
+		t.Errorf("%d charges, %d nudges; want 4 and 3", len(d.Charges), a.nudges)
 	}
 }
 
-func TestAmountsAreReadExactly(t *testing.T) {
+func TestAmount_IsReadExactly(t *testing.T) {
 	for currency, amounts := range map[rental.Currency]map[string]rental.Minor{
 		"EUR": {"12": 1200, "12.5": 1250, "12.50": 1250, "12.500": 1250, "0.1": 10, "0.29": 29, "1.15": 115, "1e2": 10_000, "1.5E1": 1500, "1000000.01": 100_000_001,
 			"12.505": -1, "0.001": -1, "1e-3": -1, "90071992547409930": -1, "1e400": -1, "1e-400": -1},
@@ -197,24 +197,24 @@ func TestAmountsAreReadExactly(t *testing.T) {
 	}
 }
 
-func TestAnAmountIsANumberAboveNothing(t *testing.T) {
+func TestAmount_MustBeAPositiveNumber(t *testing.T) {
 	a := newBookingAPI(t)
 	for path, body := range money {
 		for _, amount := range []string{"0", "0.00", "-1", "-0", "0e5", `"12"`, "true", "[1]"} {
 			r := a.post(adminBooking+path, withJSON(`{"amount":`+amount+`,`+body+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
 			if len(r.body.Errors["amount"]) == 0 {
-				t.Errorf("%s: %v", amount, r.body.Errors)
+				t.Errorf("%s: errors %v, want one for amount", amount, r.body.Errors)
 			}
 		}
 		for _, none := range []string{"{", `{"amount":null,`} {
 			r := a.post(adminBooking+path, withJSON(none+body+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
 			if len(r.body.Errors["amount"]) == 0 {
-				t.Errorf("%s: %v", none, r.body.Errors)
+				t.Errorf("%s: errors %v, want one for amount", none, r.body.Errors)
 			}
 		}
 	}
 	if len(a.bookings.byID[42].Charges) != 2 {
-		t.Error("something was charged")
+		t.Error("an invalid amount was charged")
 	}
 }
 
@@ -225,7 +225,7 @@ func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`, `,"reason":"` + strings.Repeat("é", 501) + `"`} {
 			r := a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
 			if len(r.body.Errors["reason"]) == 0 {
-				t.Errorf("%s%s: %v", path, reason, r.body.Errors)
+				t.Errorf("%s%s: errors %v, want one for reason", path, reason, r.body.Errors)
 			}
 		}
 		a.post(adminBooking+path, withJSON(`{"amount":1`+kind+`,"reason":"`+strings.Repeat("é", 500)+`"}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
@@ -233,7 +233,7 @@ func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 	for _, kind := range []string{"", `"kind":"parking",`, `"kind":7,`} {
 		r := a.post(adminBooking+"/fees", withJSON(`{`+kind+`"amount":1,"reason":"x"}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
 		if len(r.body.Errors["kind"]) == 0 {
-			t.Errorf("%s: %v", kind, r.body.Errors)
+			t.Errorf("%s: errors %v, want one for kind", kind, r.body.Errors)
 		}
 	}
 	for _, kind := range []string{"late_return", "cleaning", "damage", "fuel", "traffic_fine", "cancellation", "other"} {
@@ -241,7 +241,7 @@ func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 	}
 }
 
-func TestRefund_SaysHowMuchGoesBack(t *testing.T) {
+func TestRefund_NeedsAnAmountOrFull(t *testing.T) {
 	a := newBookingAPI(t)
 	refund := func(body string) *response {
 		return a.post(adminBooking+"/refund", withJSON(body), withHeader("Idempotency-Key", "k"))
@@ -259,11 +259,11 @@ func TestRefund_SaysHowMuchGoesBack(t *testing.T) {
 		`{"full":true,"reason":"x","currency":"€"}`: "currency",
 	} {
 		if r := refund(body).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: %v, want something about %s", body, r.body.Errors, field)
+			t.Errorf("%s: errors %v, want one for %s", body, r.body.Errors, field)
 		}
 	}
 	if len(a.bookings.byID[42].Charges) != 2 {
-		t.Fatal("money was given back")
+		t.Fatal("an invalid refund was made")
 	}
 	refund(`{"full":true,"amount":null,"reason":"x"}`).wants(200, "")
 }
@@ -276,7 +276,7 @@ func TestRefund_OfOneCharge(t *testing.T) {
 	const rent, deposit = `"charge_id":"01941f29-7c00-7aa0-8000-000000000001"`, `"charge_id":"01941f29-7c00-7aa0-8000-000000000002"`
 	for _, body := range []string{`{"amount":1,"reason":"x","charge_id":"5"}`, `{"amount":1,"reason":"x","charge_id":"01941f29-7c00-7aa0-8000-00000000000f"}`} {
 		if r := refund(body, "a").wants(422, "validation_failed"); len(r.body.Errors["charge_id"]) == 0 {
-			t.Errorf("%s: %v", body, r.body.Errors)
+			t.Errorf("%s: errors %v, want one for charge_id", body, r.body.Errors)
 		}
 	}
 	refund(`{"full":true,"reason":"x",`+deposit+`}`, "b").wants(422, "refund_exceeds_paid")
@@ -287,7 +287,7 @@ func TestRefund_OfOneCharge(t *testing.T) {
 	refund(`{"amount":1,"reason":"x","charge_id":null}`, "d").wants(200, "")
 }
 
-func TestMoneyThatIsNotThereIsNotMoved(t *testing.T) {
+func TestMoney_MoreThanPaidOrHeldIsRefused(t *testing.T) {
 	a := newBookingAPI(t)
 	move := func(path, body, key string) *response {
 		return a.do(http.MethodPost, adminBooking+path, withJSON(body), withHeader("Idempotency-Key", key))
@@ -304,6 +304,6 @@ func TestMoneyThatIsNotThereIsNotMoved(t *testing.T) {
 	a.set(42, func(d *rental.BookingDetails) { d.State, d.ActualStart = rental.Upcoming, time.Time{} })
 	move("/fees", `{"kind":"other","amount":1,"reason":"x"}`, "f").wants(409, "booking_state_conflict")
 	if lines := a.history.all(); len(lines) != 5 || lines[0].Action != rental.BookingRefund || lines[0].Code != rental.RefundExceedsPaid || lines[4].Action != rental.BookingFee {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }

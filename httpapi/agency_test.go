@@ -22,7 +22,7 @@ func TestAgenciesAndStations_AreListedByFallingID(t *testing.T) {
 	for path, want := range map[string][]any{"/api/v1/admin/agencies": {berlin, munich}, "/api/v1/admin/stations": {zoo, east}} {
 		all := a.get(path).wants(200, "")
 		if !reflect.DeepEqual(all.body.Data, any(want)) || all.body.Meta["next_cursor"] != nil {
-			t.Errorf("%s: %s", path, all.text)
+			t.Errorf("list of %s: %s", path, all.text)
 		}
 		first := a.get(path+"?limit=1").wants(200, "")
 		cursor, _ := first.body.Meta["next_cursor"].(string)
@@ -30,14 +30,14 @@ func TestAgenciesAndStations_AreListedByFallingID(t *testing.T) {
 			t.Errorf("%s, second page: %s", path, second.text)
 		}
 		if own := a.get(path, withToken(agencyToken(t, 1))).wants(200, ""); !reflect.DeepEqual(own.body.Data, any(want[1:])) {
-			t.Errorf("%s of agency 1: %s", path, own.text)
+			t.Errorf("%s for an administrator of agency 1: %s", path, own.text)
 		}
 		if other := a.get(path+"?agency_id=2", withToken(agencyToken(t, 1))).wants(200, ""); len(other.body.Data.([]any)) != 0 {
-			t.Errorf("%s of another agency: %s", path, other.text)
+			t.Errorf("%s of another agency: %s, want none", path, other.text)
 		}
 		a.get(path+"?cursor=x").wants(422, "validation_failed")
 	}
 	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("a list was recorded: %+v", lines)
+		t.Errorf("a list without telemetry was recorded: %+v", lines)
 	}
 }

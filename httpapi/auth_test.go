@@ -19,16 +19,16 @@ import (
 	"motorpool/telematics"
 )
 
-func TestTokensOfAllThreeAlgorithmsAreAccepted(t *testing.T) {
+func TestTokens_OfAllThreeAlgorithmsAreAccepted(t *testing.T) {
 	a := newAPI(t)
 	for _, key := range []signer{edKey(), rsaKey(), ecKey()} {
-		for range 2 { // the second time from memory
+		for range 2 { // the second time from the cache
 			a.get("/api/v1/admin/vehicles", withToken(key.mint(t, claims(nil)))).wants(200, "")
 		}
 	}
 }
 
-func TestTheTokenSaysWhoActs(t *testing.T) {
+func TestTokens_NameTheActor(t *testing.T) {
 	a := newAPI(t)
 	a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"sub": "Zoë", "agency_id": 3, "aud": []string{"x", audience}})))).wants(200, "")
 	if got, want := a.controller.last().Actor, (telematics.Actor{Subject: "Zoë", Role: telematics.Admin, Agency: 3}); got != want {
@@ -54,10 +54,10 @@ func TestTokens_TypeIsPinned(t *testing.T) {
 	} {
 		token := withToken(edKey().mintTyped(t, c.typ, claims(nil)))
 		if r := a.get("/api/v1/admin/vehicles", token); r.status != c.standard {
-			t.Errorf("typ %q: %d %s", c.typ, r.status, r.body.Message)
+			t.Errorf("typ %q: %d %s, want %d", c.typ, r.status, r.body.Message, c.standard)
 		}
 		if r := lax.get("/api/v1/admin/vehicles", token); r.status != c.open {
-			t.Errorf("typ %q, where absent is accepted: %d %s", c.typ, r.status, r.body.Message)
+			t.Errorf("typ %q, where a token without typ is accepted: %d %s, want %d", c.typ, r.status, r.body.Message, c.open)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestABadTokenIsRefused(t *testing.T) {
 				t.Errorf("message %q, want %q", r.body.Message, c.why)
 			}
 			if a.controller.count() != 0 || len(a.history.all()) != 0 {
-				t.Error("a caller without a token got through to the controller or the history")
+				t.Error("a request with an invalid token reached the controller or the audit log")
 			}
 			if strings.Contains(a.log.String(), c.token) && len(c.token) > 10 {
 				t.Error("the token is in the log")
@@ -175,7 +175,7 @@ func unsigned(c map[string]any) string {
 	return part(map[string]any{"alg": "none", "kid": "ed-1"}) + "." + part(c) + "."
 }
 
-// confused signs with the public key as if it were a shared secret.
+// confused signs with the public key as if it were a shared secret (HS256).
 func confused(t *testing.T, c map[string]any) string {
 	public := must(x509.MarshalPKIXPublicKey(&rsaKey().private.(*rsa.PrivateKey).PublicKey))
 	secret := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
@@ -186,7 +186,7 @@ func confused(t *testing.T, c map[string]any) string {
 	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(jwa.HS256(), secret, jws.WithProtectedHeaders(header)))))
 }
 
-// critical asks for an extension that is not supported.
+// critical requires an extension that is not supported.
 func critical(t *testing.T, c map[string]any) string {
 	header := jws.NewHeaders()
 	for name, value := range map[string]any{jws.TypeKey: "JWT", jws.KeyIDKey: edKey().id, jws.CriticalKey: []string{"x"}, "x": 1} {
@@ -202,7 +202,7 @@ func tampered(token string) string {
 	return parts[0] + "." + part(claims(map[string]any{"sub": "someone-else"})) + "." + parts[2]
 }
 
-func TestWithoutATokenTheChallengeNamesNoError(t *testing.T) {
+func TestTokens_MissingOneGetsAChallengeWithoutError(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"none":   anonymous,
 		"empty":  func(r *http.Request) { r.Header.Set("Authorization", "") },
@@ -220,7 +220,7 @@ func TestWithoutATokenTheChallengeNamesNoError(t *testing.T) {
 			t.Errorf("%s: the token is in the log", name)
 		}
 	}
-	// Two headers.
+	// Two headers with a token.
 	newAPI(t).post(lock, withHeader("Authorization", "Bearer a.b.c")).wants(401, "unauthenticated")
 }
 
@@ -228,7 +228,7 @@ func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
 	a := newAPI(t)
 	for path, item := range document().Paths.Map() {
 		if path == hook {
-			continue // its caller has a signature
+			continue // called with a signature
 		}
 		wrong := clientToken(t)
 		if strings.HasPrefix(path, "/api/v1/client/") {
@@ -246,13 +246,13 @@ func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
 	}
 }
 
-func TestARefusedRoleIsWrittenDownForControlAndStatus(t *testing.T) {
+func TestAuth_RefusedRoleIsRecordedForControlAndStatus(t *testing.T) {
 	a := newAPI(t)
 	a.post(lock, withToken(clientToken(t))).wants(403, "forbidden")
 	a.get("/api/v1/admin/vehicles", withToken(clientToken(t))).wants(403, "forbidden")
 	lines := a.history.all()
 	if len(lines) != 1 || lines[0].Action != "command.lock" || lines[0].Code != "forbidden" || lines[0].Actor.Role != telematics.Client || lines[0].Vehicle != 42 {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }
 
@@ -262,11 +262,11 @@ func TestAuth_CallerWithoutARoleAddsNoEntry(t *testing.T) {
 		a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"role": role})))).wants(403, "forbidden")
 	}
 	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }
 
-func TestClocksMayDifferByAMinute(t *testing.T) {
+func TestTokens_TimesHaveAMinuteOfLeeway(t *testing.T) {
 	a := newAPI(t)
 	for _, c := range []map[string]any{
 		{"exp": now.Add(-59 * time.Second).Unix()},
@@ -277,7 +277,7 @@ func TestClocksMayDifferByAMinute(t *testing.T) {
 	}
 }
 
-func TestARememberedTokenStillExpires(t *testing.T) {
+func TestTokens_CachedOneStillExpires(t *testing.T) {
 	clock := now
 	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey()))})
 	tokens := auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return clock }})

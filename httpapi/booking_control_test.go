@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestAClientLocksAndUnlocksTheVehicleOfItsActiveBooking(t *testing.T) {
+func TestClientControl_LocksAndUnlocksTheVehicleOfAnActiveBooking(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := a.asClient(http.MethodPost, ownBooking+"/control/"+string(action), withHeader("Prefer", "respond-async, wait=20"),
@@ -35,11 +35,11 @@ func TestAClientLocksAndUnlocksTheVehicleOfItsActiveBooking(t *testing.T) {
 		}
 	}
 	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("the controller writes these lines itself: %+v", lines)
+		t.Errorf("entries %+v, want none: the broker adds them", lines)
 	}
 }
 
-func TestAVehicleThatIsNotInTheClientsHandsIsLeftAlone(t *testing.T) {
+func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
 	a := newBookingAPI(t)
 	for id, after := range []string{43: "30", 46: "3600"} {
 		if after == "" {
@@ -52,11 +52,11 @@ func TestAVehicleThatIsNotInTheClientsHandsIsLeftAlone(t *testing.T) {
 	}
 	a.asClient(http.MethodPost, "/api/v1/client/bookings/44/control/unlock").wants(404, "booking_not_found")
 	if len(a.controller.orders) != 0 {
-		t.Errorf("ordered %+v", a.controller.orders)
+		t.Errorf("orders %+v, want none", a.controller.orders)
 	}
 	lines := a.history.all()
 	if len(lines) != 3 {
-		t.Fatalf("history %+v", lines)
+		t.Fatalf("audit log entries %+v, want 3", lines)
 	}
 	for i, want := range []struct {
 		booking int64
@@ -66,7 +66,7 @@ func TestAVehicleThatIsNotInTheClientsHandsIsLeftAlone(t *testing.T) {
 		line := lines[i]
 		if line.Action != "command.unlock" || line.Outcome != telematics.NotExecuted || line.Booking != want.booking || line.Vehicle != want.vehicle ||
 			line.Code != want.code || line.Agency != 1 || line.Actor.Role != telematics.Client {
-			t.Errorf("history %+v", line)
+			t.Errorf("audit log entries %+v", line)
 		}
 	}
 }
@@ -106,15 +106,15 @@ func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
 			return telematics.Command{}, halted
 		}
 		if r := a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(503, "commands_halted"); strings.Contains(r.text, "incident 7") {
-			t.Errorf("a client reads why: %s", r.text)
+			t.Errorf("a client gets the reason: %s", r.text)
 		}
 		if r := a.post("/api/v1/admin/vehicles/42/control/unlock").wants(503, "commands_halted"); !strings.Contains(r.body.Message, "incident 7") {
-			t.Errorf("an administrator does not read why: %s", r.text)
+			t.Errorf("an administrator does not get the reason: %s", r.text)
 		}
 	}
 }
 
-func TestACommandOfAClientFailsLikeAnAdministrators(t *testing.T) {
+func TestClientControl_FailsLikeAnAdministratorsCommand(t *testing.T) {
 	a := newBookingAPI(t)
 	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		c := settled(o, telematics.Unknown)
@@ -135,11 +135,11 @@ func TestACommandOfAClientFailsLikeAnAdministrators(t *testing.T) {
 	}
 	lines := a.history.all()
 	if len(lines) != 1 || lines[0].Code != telematics.TelematicsUnavailable || lines[0].Outcome != telematics.NotExecuted {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }
 
-func TestAClientsCommandsCountAgainstTheVehiclesLimit(t *testing.T) {
+func TestClientControl_CountsAgainstTheVehiclesLimit(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newBookingAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin, c.Rates.Client = l, 2, 9, 9 })
 	lockBooked := func(change ...func(*http.Request)) *response {
@@ -153,20 +153,20 @@ func TestAClientsCommandsCountAgainstTheVehiclesLimit(t *testing.T) {
 	}
 	lines := a.history.all()
 	if len(lines) != 1 || lines[0].Code != "rate_limited" || lines[0].Vehicle != 42 || lines[0].Booking != 42 {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
-	// Reading takes nothing from the vehicle.
+	// A read does not count against the vehicle's limit.
 	a.asClient(http.MethodGet, ownBooking).wants(200, "")
 	if l.taken["vehicle:42"] != 2 {
-		t.Errorf("taken %v", l.taken)
+		t.Errorf("counted %v, want 2 for the vehicle", l.taken)
 	}
 }
 
-// made is what was made under every key.
+// made finds each key, with the same command.
 type made struct {
 	*bulks
 	command telematics.Command
-	key     *telematics.IdempotencyKey // set by the first who asks
+	key     *telematics.IdempotencyKey // of the first lookup
 }
 
 func (m *made) FindByKey(_ context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
@@ -191,12 +191,12 @@ func TestBookingCommand_RepeatedAfterTheEndReturnsItsResult(t *testing.T) {
 		}
 		lines := a.history.all()
 		if len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Command != m.command.ID {
-			t.Errorf("%s: history %+v", state, lines)
+			t.Errorf("%s: audit log entries %+v", state, lines)
 		}
-		// Another command under the key is none of these.
+		// The same key with another command is refused as for any other booking.
 		a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/unlock", withHeader("Idempotency-Key", "k")).wants(409, "booking_not_active")
 		if a.controller.count() != 0 {
-			t.Errorf("%s: a vehicle was ordered something", state)
+			t.Errorf("%s: the controller got an order", state)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"motorpool/telematics"
 )
 
-// bookings keeps bookings in memory, and decides about them as the record does. Where err is set it
-// does nothing else.
+// bookings has bookings in memory, and decides about them as the store does. If err is set, all
+// calls return it.
 type bookings struct {
 	mu           sync.Mutex
 	byID         map[rental.BookingID]rental.BookingDetails
@@ -69,7 +69,7 @@ func (b *bookings) FindCharges(_ context.Context, q rental.ChargeQuery) ([]renta
 	return found[:min(q.Limit, len(found))], b.err
 }
 
-// repeated returns what a key was used for.
+// repeated returns the booking for which a key was used.
 func (b *bookings) repeated(k *telematics.IdempotencyKey) (rental.BookingID, bool, error) {
 	if k == nil {
 		return 0, false, nil
@@ -131,7 +131,7 @@ func (b *bookings) Amend(_ context.Context, r rental.Request, decide rental.Deci
 	return d, false, nil
 }
 
-// payments knows payments in memory.
+// payments has payments in memory.
 type payments struct {
 	byID map[string]rental.Intent
 	err  error
@@ -141,8 +141,8 @@ func (p *payments) Intent(_ context.Context, id string) (rental.Intent, error) {
 	return p.byID[id], p.err
 }
 
-// bookingAPI is the handler under test with bookings behind it: 42 is active, 43 upcoming, 46
-// completed, all of client-1; 44 is another client's, 45 another agency's.
+// bookingAPI is the handler under test with bookings: 42 is active, 43 upcoming, 46 completed, all
+// of client-1; 44 is another client's, 45 another agency's.
 type bookingAPI struct {
 	*api
 	bookings *bookings
@@ -184,7 +184,7 @@ func (b *bookingAPI) set(id rental.BookingID, change func(*rental.BookingDetails
 	b.bookings.byID[id] = d
 }
 
-// details is the booking of the interface's example: active since two hours, paid, its deposit
+// details is the booking in the example of the interface: active for two hours, paid, its deposit
 // held.
 func details(change func(*rental.BookingDetails)) rental.BookingDetails {
 	start := now.Add(-2*time.Hour - 250*time.Millisecond)
@@ -213,8 +213,7 @@ func details(change func(*rental.BookingDetails)) rental.BookingDetails {
 	return d
 }
 
-// otherClient is the token of a client of agency 1 who has nothing to do with the bookings of these
-// tests.
+// otherClient is the token of a client of agency 1 without bookings.
 func otherClient(t *testing.T) string {
 	return edKey().mint(t, claims(map[string]any{"sub": "client-9", "role": "client", "agency_id": 1}))
 }

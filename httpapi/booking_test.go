@@ -20,7 +20,7 @@ const (
 	adminBooking = "/api/v1/admin/bookings/42"
 )
 
-// data returns the text of the data, in which numbers stand as they were written.
+// data returns the data as JSON text, in which numbers are as they were sent.
 func (r *response) data() string {
 	r.t.Helper()
 	var body struct{ Data json.RawMessage }
@@ -39,8 +39,8 @@ const bookingText = `"id":42,"reference":"BK-2026-00042","status":"active","star
 	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z","charged":132.00,"refunded":0.00,"held":200.00},"fees":[],` +
 	`"can_cancel":false,"can_extend":true,"created_at":"2026-01-01T09:00:00.000Z"`
 
-// Section 2.3 of the interface.
-func TestABookingHasEveryFieldOfTheInterface(t *testing.T) {
+// The fields are those of section 2.3 of the interface.
+func TestBooking_HasAllFieldsOfTheInterface(t *testing.T) {
 	r := newBookingAPI(t).asClient(http.MethodGet, ownBooking).wants(200, "")
 	if got, want := r.data(), "{"+bookingText+"}"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -53,7 +53,7 @@ func TestABookingHasEveryFieldOfTheInterface(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownOfABookingIsNull(t *testing.T) {
+func TestBooking_UnknownValuesAreNull(t *testing.T) {
 	a := newBookingAPI(t)
 	a.set(43, func(d *rental.BookingDetails) {
 		d.Card, d.Vehicle.Year, d.Vehicle.Color, d.Vehicle.Category, d.Vehicle.Image, d.Vehicle.Features = nil, 0, "", "", "", nil
@@ -62,7 +62,7 @@ func TestWhatIsNotKnownOfABookingIsNull(t *testing.T) {
 	for _, path := range [][]string{{"actual_start"}, {"actual_end"}, {"vehicle", "year"}, {"vehicle", "color"}, {"vehicle", "category"},
 		{"vehicle", "image"}, {"payment", "method"}, {"payment", "paid_at"}} {
 		if got := r.at(path...); got != nil {
-			t.Errorf("%v: %v", path, got)
+			t.Errorf("%v: %v, want null", path, got)
 		}
 	}
 	if features, ok := r.at("vehicle", "features").([]any); !ok || len(features) != 0 {
@@ -73,7 +73,7 @@ func TestWhatIsNotKnownOfABookingIsNull(t *testing.T) {
 	}
 }
 
-func TestAmountsHaveAllDigitsOfTheirCurrency(t *testing.T) {
+func TestBooking_AmountsHaveTheDecimalsOfTheirCurrency(t *testing.T) {
 	for currency, want := range map[rental.Currency]string{
 		"JPY": `"hourly_rate":1500,"subtotal":12000,"tax":1200,"deposit":90071992547,"total":90072005747,"rental_total":13200,"currency":"JPY"`,
 		"EUR": `"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":900719925.47,"total":900720057.47,"rental_total":132.00,"currency":"EUR"`,
@@ -89,12 +89,12 @@ func TestAmountsHaveAllDigitsOfTheirCurrency(t *testing.T) {
 		a := newBookingAPI(t)
 		a.set(43, func(d *rental.BookingDetails) { d.Price.Hours = hundredths })
 		if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").data(); !strings.Contains(got, `"duration_hours":`+want+`,`) {
-			t.Errorf("%d: %s", hundredths, got)
+			t.Errorf("%d hundredths of an hour: %s", hundredths, got)
 		}
 	}
 }
 
-func TestAnAdministratorSeesWhatItCostsToo(t *testing.T) {
+func TestAdminBooking_HasCharges(t *testing.T) {
 	a := newBookingAPI(t)
 	a.set(42, func(d *rental.BookingDetails) {
 		d.Extensions = 1
@@ -113,23 +113,23 @@ func TestAnAdministratorSeesWhatItCostsToo(t *testing.T) {
 		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":"01941f29-7c00-7aa0-8000-000000000001","requested_by":null}`,
 	} {
 		if !strings.Contains(r.data(), want) {
-			t.Errorf("%s\nlacks %s", r.data(), want)
+			t.Errorf("%s\nwant it to contain %s", r.data(), want)
 		}
 	}
 	if fees := `"fees":[{"kind":"cleaning","amount":45.50,"state":"declined","at":"2026-01-02T10:00:00.250Z"}]`; !strings.Contains(a.asClient(http.MethodGet, ownBooking).data(), fees) {
-		t.Errorf("its client does not see %s", fees)
+		t.Errorf("the client's booking does not have %s", fees)
 	}
 	if r.at("payment", "status") != "failed" {
-		t.Error("a declined fee is not shown")
+		t.Error("the payment status is not failed, although a fee was declined")
 	}
 }
 
-// bare is an answer without what differs from request to request.
+// bare is the answer without its request ID and time.
 func (r *response) bare() string {
 	return regexp.MustCompile(`"(request_id|timestamp)":"[^"]*"|\b4[0-9]\b|\b9[0-9]{2}\b`).ReplaceAllString(r.text, "-")
 }
 
-func TestABookingThatIsNotYoursReadsLikeNone(t *testing.T) {
+func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodGet, "", ""}, {http.MethodPost, "/cancel", ""}, {http.MethodPost, "/extend", `{"end_date":"2026-01-02T20:00:00Z"}`},
@@ -141,7 +141,7 @@ func TestABookingThatIsNotYoursReadsLikeNone(t *testing.T) {
 		missing := ask(999)
 		for _, id := range []int{44, 45, 998} {
 			if got := ask(id); got != missing {
-				t.Errorf("%s %d: %s\nbut of none: %s", c.path, id, got, missing)
+				t.Errorf("%s %d: %s\nof a missing booking: %s", c.path, id, got, missing)
 			}
 		}
 	}
@@ -156,16 +156,16 @@ func TestABookingThatIsNotYoursReadsLikeNone(t *testing.T) {
 		missing := ask(999)
 		for _, id := range []int{42, 43, 998} {
 			if got := ask(id); got != missing {
-				t.Errorf("%s %d: %s\nbut of none: %s", c.path, id, got, missing)
+				t.Errorf("%s %d: %s\nof a missing booking: %s", c.path, id, got, missing)
 			}
 		}
 	}
 	if len(a.controller.orders) != 0 {
-		t.Error("a vehicle was ordered something")
+		t.Error("the controller got an order")
 	}
 }
 
-func TestABookingsIdIsAnInteger(t *testing.T) {
+func TestBooking_IDMustBeAnInteger(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, id := range []string{"x", "1.5", "99999999999999999999"} {
 		a.asClient(http.MethodGet, "/api/v1/client/bookings/"+id).wants(422, "validation_failed")
@@ -176,7 +176,7 @@ func TestABookingsIdIsAnInteger(t *testing.T) {
 	}
 }
 
-func TestAClientListsItsOwnBookings(t *testing.T) {
+func TestBookings_OfAClientAreListed(t *testing.T) {
 	a := newBookingAPI(t)
 	var seen []string
 	target := "/api/v1/client/bookings?limit=2"
@@ -194,24 +194,24 @@ func TestAClientListsItsOwnBookings(t *testing.T) {
 		}
 	}
 	if !slices.Equal(seen, []string{"46", "43", "42"}) {
-		t.Errorf("listed %v", seen)
+		t.Errorf("bookings %v, want 46, 43, 42", seen)
 	}
 	if q := a.bookings.asked; q.Agency != 1 || q.Client != "client-1" {
-		t.Errorf("asked %+v", q)
+		t.Errorf("query %+v, want client-1 of agency 1", q)
 	}
 	r := a.asClient(http.MethodGet, "/api/v1/client/bookings?status=upcoming").wants(200, "")
 	if list := r.body.Data.([]any); len(list) != 1 {
-		t.Errorf("upcoming: %v", list)
+		t.Errorf("upcoming bookings: %v, want 1", list)
 	}
 	a.asClient(http.MethodGet, "/api/v1/client/bookings?status=lost").wants(422, "validation_failed")
 	a.asClient(http.MethodGet, "/api/v1/client/bookings?cursor=x").wants(422, "validation_failed")
 	none := a.asClient(http.MethodGet, "/api/v1/client/bookings", withToken(otherClient(t))).wants(200, "")
 	if list, ok := none.body.Data.([]any); !ok || len(list) != 0 {
-		t.Errorf("another client sees %v", none.body.Data)
+		t.Errorf("another client gets %v, want none", none.body.Data)
 	}
 }
 
-func TestGetBooking_ShowsWhatIsWantedOfTheDeposit(t *testing.T) {
+func TestAdminBooking_HasTheGoalOfTheDeposit(t *testing.T) {
 	a := newBookingAPI(t)
 	if r := a.get(adminBooking).wants(200, ""); !strings.Contains(r.data(), `"goal":"hold","capture_amount":null`) || !strings.Contains(r.data(), `"capture":200.00`) {
 		t.Error(r.data())
@@ -222,21 +222,21 @@ func TestGetBooking_ShowsWhatIsWantedOfTheDeposit(t *testing.T) {
 	}
 }
 
-func TestAnAdministratorListsBookings(t *testing.T) {
+func TestAdminBookings_AreListedAndFiltered(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.get("/api/v1/admin/bookings?client=client-1&status=active&vehicle_id=42&agency_id=1&reference=bk-2026-00042&limit=3").wants(200, "")
 	if list := r.body.Data.([]any); len(list) != 1 || list[0].(map[string]any)["client"] != "client-1" {
-		t.Errorf("listed %v", list)
+		t.Errorf("bookings %v, want one of client-1", list)
 	}
 	q := a.bookings.asked
 	if q.Agency != 1 || q.Client != "client-1" || q.State != rental.Active || q.Vehicle != 42 || q.Reference != "BK-2026-00042" || q.Limit != 4 {
-		t.Errorf("asked %+v", q)
+		t.Errorf("query %+v, want all filters", q)
 	}
 	if list := a.get("/api/v1/admin/bookings", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 1 {
-		t.Errorf("agency 2 sees %d", len(list))
+		t.Errorf("agency 2 gets %d bookings, want its one", len(list))
 	}
 	if list := a.get("/api/v1/admin/bookings?agency_id=1", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 0 {
-		t.Errorf("agency 2 sees %d of agency 1", len(list))
+		t.Errorf("agency 2 gets %d bookings of agency 1, want none", len(list))
 	}
 	a.get("/api/v1/admin/bookings?agency_id=x").wants(422, "validation_failed")
 	a.get("/api/v1/admin/bookings?vehicle_id=0").wants(422, "validation_failed")
@@ -252,7 +252,7 @@ func TestBookings_AreUnavailableWithoutPostgres(t *testing.T) {
 	a.asClient(http.MethodPost, ownBooking+"/cancel").wants(503, "service_unavailable")
 	lines := a.history.all()
 	if len(lines) != 1 || lines[0].Action != "booking.cancel" || lines[0].Outcome != telematics.MayHave || lines[0].Booking != 42 {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 	a.bookings.err = errors.New("secret detail")
 	if r := a.get(adminBooking).wants(500, "internal"); strings.Contains(r.text, "secret") {

@@ -19,7 +19,7 @@ import (
 
 const many = "/api/v1/admin/commands"
 
-func TestOneActionReachesManyVehicles(t *testing.T) {
+func TestBulk_SendsOneActionToManyVehicles(t *testing.T) {
 	a := newAPI(t)
 	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		if o.Vehicle == 2 {
@@ -47,19 +47,19 @@ func TestOneActionReachesManyVehicles(t *testing.T) {
 		}
 	}
 	if a.controller.count() != 3 {
-		t.Errorf("%d orders", a.controller.count())
+		t.Errorf("%d orders, want 3", a.controller.count())
 	}
 	order := a.controller.last()
 	if order.Bulk.String() != id || order.Budget != 5*time.Second || order.Attention == nil || order.Attention.Signal != telematics.Lights || order.Idempotency != nil {
-		t.Errorf("ordered %+v", order)
+		t.Errorf("order %+v is not as requested", order)
 	}
 	stored, _ := a.bulks.Bulk(context.Background(), order.Bulk)
 	if len(stored.Items) != 3 || stored.Items[1].Refusal == nil {
-		t.Errorf("stored: %+v", stored)
+		t.Errorf("stored %+v, want 3 items, the second refused", stored)
 	}
 }
 
-func TestABulkThatBreaksARuleIsRefusedAndWrittenDown(t *testing.T) {
+func TestBulk_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	ids := make([]int, 1001)
 	for i := range ids {
 		ids[i] = i
@@ -87,17 +87,17 @@ func TestABulkThatBreaksARuleIsRefusedAndWrittenDown(t *testing.T) {
 			t.Errorf("%.80s: errors %v, want some for %s", body, r.body.Errors, field)
 		}
 		if lines := a.history.all(); a.controller.count() != 0 || len(lines) != 1 || lines[0].Action != "commands.bulk" || lines[0].Code != "validation_failed" {
-			t.Errorf("%.80s: ordered %d, history %+v", body, a.controller.count(), lines)
+			t.Errorf("%.80s: %d orders, audit log entries %+v; want none, and one", body, a.controller.count(), lines)
 		}
 	}
 	a := newAPI(t)
 	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,1]}`))
 	if got := r.body.Errors["vehicle_ids"]; len(got) != 1 || got[0] != "must be a list of 1 to 1000 members that differ; each must be an integer" {
-		t.Errorf("%q", got)
+		t.Errorf("errors for vehicle_ids: %q", got)
 	}
 }
 
-func TestARepeatedBulkOrdersNothing(t *testing.T) {
+func TestBulk_RepeatedSendsNothing(t *testing.T) {
 	a := newAPI(t)
 	order := func(body string) *response {
 		t.Helper()
@@ -106,22 +106,22 @@ func TestARepeatedBulkOrdersNothing(t *testing.T) {
 	first := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(http.StatusAccepted, "")
 	again := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(http.StatusAccepted, "")
 	if first.at("id") != again.at("id") || again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("first %v, again %v %v", first.at("id"), again.at("id"), again.header)
+		t.Errorf("first %v, repeated %v with headers %v", first.at("id"), again.at("id"), again.header)
 	}
 	order(`{"action":"unlock","vehicle_ids":[1,2]}`).wants(http.StatusUnprocessableEntity, "idempotency_mismatch")
 	if a.controller.count() != 2 || a.bulks.opened != 1 {
-		t.Errorf("%d orders, %d bulks", a.controller.count(), a.bulks.opened)
+		t.Errorf("%d orders, %d bulks; want 2 and 1", a.controller.count(), a.bulks.opened)
 	}
 	var codes []string
 	for _, line := range a.history.all() {
 		codes = append(codes, line.Action+" "+string(line.Code))
 	}
 	if got := strings.Join(codes, ", "); got != "commands.bulk idempotency_replayed, commands.bulk idempotency_mismatch" {
-		t.Errorf("history %s", got)
+		t.Errorf("audit log entries: %s", got)
 	}
 }
 
-func TestABulkIsReadBackAsItIsNow(t *testing.T) {
+func TestBulk_IsReadWithItsPresentResults(t *testing.T) {
 	a := newAPI(t)
 	id := uuid.New()
 	b := telematics.Bulk{ID: id, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now}
@@ -141,17 +141,17 @@ func TestABulkIsReadBackAsItIsNow(t *testing.T) {
 	a.get(many+"?bulk=7").wants(http.StatusUnprocessableEntity, "validation_failed")
 }
 
-func TestWithoutTheRecordNoBulkIsBegun(t *testing.T) {
+func TestBulk_IsRefusedWhileTheRecordIsUnavailable(t *testing.T) {
 	a := newAPI(t)
 	a.bulks.err = gone{}
 	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,2]}`)).wants(http.StatusServiceUnavailable, "telematics_unavailable")
 	lines := a.history.all()
 	if r.wantsRetryAfter("5"); a.controller.count() != 0 || len(lines) != 1 || lines[0].Code != telematics.TelematicsUnavailable {
-		t.Errorf("%d orders, history %+v", a.controller.count(), lines)
+		t.Errorf("%d orders, audit log entries %+v; want none, and one", a.controller.count(), lines)
 	}
 }
 
-func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
+func TestBulk_OutOfTimeReportsVehiclesNotHandled(t *testing.T) {
 	var ids []string
 	for n := range 1000 {
 		ids = append(ids, fmt.Sprint(n+1))
@@ -159,7 +159,7 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t)
 		a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
-			time.Sleep(telematics.BulkFor / 4) // a record that is slow to the utmost
+			time.Sleep(telematics.BulkFor / 4) // a slow record
 			return delivery.Receipt{Command: new(accepted(o))}, nil
 		}
 		r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)).wants(http.StatusAccepted, "")
@@ -170,13 +170,13 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 		asked := a.controller.count()
 		left := len(ids) - asked
 		if asked == 0 || left == 0 {
-			t.Fatalf("%d of %d vehicles were turned to", asked, len(ids))
+			t.Fatalf("%d of %d vehicles were handled, want some, not all", asked, len(ids))
 		}
 		if got := r.at("summary", "not_executed"); got != float64(left) {
-			t.Errorf("%v are said not to have done it, %d were left out", got, left)
+			t.Errorf("the summary has %v not executed, want the %d not handled", got, left)
 		}
 		if b, _ := a.bulks.Bulk(t.Context(), id); len(b.Items) != len(ids) {
-			t.Errorf("%d vehicles are stored of %d", len(b.Items), len(ids))
+			t.Errorf("%d items are stored, want %d", len(b.Items), len(ids))
 		}
 		recorded := 0
 		for _, line := range a.history.all() {
@@ -185,12 +185,12 @@ func TestABulkThatRunsOutOfTimeSaysWhomItLeftOut(t *testing.T) {
 			}
 		}
 		if recorded != left {
-			t.Errorf("the history has %d lines for the %d that were left out", recorded, left)
+			t.Errorf("the audit log has %d entries for the %d vehicles not handled", recorded, left)
 		}
 	})
 }
 
-func TestABulkHasOneLineForAllVehiclesThatDoNotExist(t *testing.T) {
+func TestBulk_HasOneEntryForAllUnknownVehicles(t *testing.T) {
 	a := newAPI(t)
 	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		if o.Vehicle > 100 {
@@ -201,19 +201,19 @@ func TestABulkHasOneLineForAllVehiclesThatDoNotExist(t *testing.T) {
 	a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+numbers(80, 1000)+`]}`), withToken(agencyToken(t, 1))).wants(http.StatusAccepted, "")
 	lines := a.history.all()
 	if len(lines) != 1 {
-		t.Fatalf("%d lines, want one", len(lines))
+		t.Fatalf("%d entries, want 1", len(lines))
 	}
 	line := lines[0]
 	if line.Action != "command.lock" || line.Code != telematics.VehicleNotFound || line.Outcome != telematics.NotExecuted || line.Agency != 1 || line.Vehicle != 0 {
-		t.Errorf("line %+v", line)
+		t.Errorf("entry %+v", line)
 	}
 	first, _ := line.Details["vehicle_ids"].([]telematics.VehicleID)
 	if line.Details["unknown_vehicles"] != 979 || len(first) != 20 || first[0] != 101 {
-		t.Errorf("details %v", line.Details)
+		t.Errorf("details %v, want 979 unknown vehicles and the first 20", line.Details)
 	}
 }
 
-// numbers lists count integers from first.
+// numbers returns count integers from first, separated by commas.
 func numbers(first, count int) string {
 	var list []string
 	for i := range count {
@@ -222,7 +222,7 @@ func numbers(first, count int) string {
 	return strings.Join(list, ",")
 }
 
-func TestABulkCostsItsVehicles(t *testing.T) {
+func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Bulk, c.Rates.Admin = l, 1500, 600 })
 	order := func(count int, change ...func(*http.Request)) *response {
@@ -230,16 +230,17 @@ func TestABulkCostsItsVehicles(t *testing.T) {
 	}
 	key := withHeader("Idempotency-Key", "k")
 	order(1000, key).wants(http.StatusAccepted, "").wantsQuota("1500", "500", "6")
-	order(1000, key).wants(http.StatusAccepted, "") // a repetition orders nothing
+	order(1000, key).wants(http.StatusAccepted, "") // a repetition is not counted
 	a.history.lines = nil
 	r := order(501).wants(429, "rate_limited").wantsRetryAfter("3")
 	if want := "Your limit of 1500 vehicles a minute, in orders to many, has fewer than 501 left; nothing was sent. Try again in 3 seconds."; r.body.Message != want {
-		t.Errorf("says %q, want %q", r.body.Message, want)
+		t.Errorf("message %q, want %q", r.body.Message, want)
 	}
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "commands.bulk" || lines[0].Code != "rate_limited" {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 	order(500).wants(http.StatusAccepted, "").wantsQuota("1500", "0", "6")
-	order(500, withToken(agencyToken(t, 1))).wants(http.StatusAccepted, "") // another's limit
+	// Another agency's limit.
+	order(500, withToken(agencyToken(t, 1))).wants(http.StatusAccepted, "")
 	a.get("/api/v1/admin/vehicles/42").wants(200, "").wantsQuota("600", "595", "6")
 }

@@ -12,7 +12,7 @@ import (
 
 const charges = "/api/v1/admin/charges"
 
-func TestCharges_ComeWithWhatTheyBelongTo(t *testing.T) {
+func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 	a := newBookingAPI(t)
 	a.bookings.byID = map[rental.BookingID]rental.BookingDetails{42: a.bookings.byID[42]}
 	a.set(42, func(d *rental.BookingDetails) {
@@ -41,7 +41,7 @@ func TestCharges_ComeWithWhatTheyBelongTo(t *testing.T) {
 		t.Errorf("second page %s", next.text)
 	}
 	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("a list was recorded: %+v", lines)
+		t.Errorf("a list without telemetry was recorded: %+v", lines)
 	}
 }
 
@@ -57,23 +57,23 @@ func TestCharges_AreFiltered(t *testing.T) {
 	}
 	for query, field := range map[string]string{"state=gone": "state", "booking_id=0": "booking_id", "from=yesterday": "from", "cursor=x": "cursor", "state=": "state"} {
 		if r := a.get(charges+"?"+query).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: %v", query, r.body.Errors)
+			t.Errorf("%s: errors %v, want one for the field", query, r.body.Errors)
 		}
 	}
 }
 
-func TestCharges_OfAnotherAgencyAreNotSeen(t *testing.T) {
+func TestCharges_OfAnotherAgencyAreNotListed(t *testing.T) {
 	a := newBookingAPI(t)
 	for query, want := range map[string]int{"": 2, "?agency_id=2": 2, "?agency_id=1": 0} {
 		r := a.get(charges+query, withToken(agencyToken(t, 2))).wants(200, "")
 		list := r.body.Data.([]any)
 		for _, one := range list {
 			if agency := one.(map[string]any)["agency_id"]; agency != 2.0 {
-				t.Errorf("%q: a charge of agency %v", query, agency)
+				t.Errorf("%q: a charge of agency %v, want agency 2", query, agency)
 			}
 		}
 		if len(list) != want {
-			t.Errorf("%q: %s", query, r.text)
+			t.Errorf("%q: %s, want %d charges", query, r.text, want)
 		}
 	}
 	if q := a.bookings.askedCharges; q.Agency != 2 || q.Before != uuid.Nil {

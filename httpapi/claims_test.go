@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// issuerTokens are claims as issuers make them, with the settings of docs/tokens.md for each.
+// issuerTokens are claims as issuers make them, with the settings for each in docs/tokens.md.
 var issuerTokens = map[string]struct {
 	claims auth.Claims
 	typ    string
@@ -92,7 +92,7 @@ func TestTokens_OfCommonIssuersAreMapped(t *testing.T) {
 				return
 			}
 			if got := a.controller.last().Actor; got.Role != c.role || got.Agency != c.agency {
-				t.Errorf("%+v, want %s of agency %d", got, c.role, c.agency)
+				t.Errorf("actor %+v, want %s of agency %d", got, c.role, c.agency)
 			}
 		})
 	}

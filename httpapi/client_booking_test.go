@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAClientCancelsAnUpcomingBooking(t *testing.T) {
+func TestClientBooking_CancelsAnUpcomingOne(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(200, "")
 	if r.at("status") != "cancelled" || r.at("can_cancel") != false || r.body.Meta["agency_id"] != 1.0 || a.nudges != 1 {
@@ -20,7 +20,7 @@ func TestAClientCancelsAnUpcomingBooking(t *testing.T) {
 	}
 	line := a.bookings.lines[0]
 	if line.Action != rental.BookingCancel || line.Actor.Subject != "client-1" || line.RequestID.String() != r.body.RequestID {
-		t.Errorf("line %+v", line)
+		t.Errorf("entry %+v", line)
 	}
 	again := a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(409, "booking_not_cancellable")
 	again.wantsRetryAfter("")
@@ -31,23 +31,23 @@ func TestAClientCancelsAnUpcomingBooking(t *testing.T) {
 	for _, line := range a.history.all() {
 		if line.Action != rental.BookingCancel || line.Outcome != telematics.NotExecuted || line.Code != rental.BookingNotCancellable ||
 			line.Agency != 1 || line.Vehicle != 42 || line.Booking == 0 {
-			t.Errorf("history %+v", line)
+			t.Errorf("audit log entries %+v", line)
 		}
 	}
 	if n := len(a.history.all()); n != 2 {
-		t.Errorf("%d refusals are stored", n)
+		t.Errorf("%d refusals are stored, want 2", n)
 	}
 }
 
-func TestAClientExtendsABooking(t *testing.T) {
+func TestClientBooking_IsExtended(t *testing.T) {
 	a := newBookingAPI(t)
 	extend := func(end string) *response {
 		return a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date":"`+end+`"}`))
 	}
-	// The present end, to the millisecond.
+	// The present end, given to the millisecond.
 	same := extend("2026-01-02T17:00:00.0004+01:00").wants(200, "")
 	if len(a.bookings.byID[42].Charges) != 2 || same.at("end_date") != "2026-01-02T16:00:00.000Z" {
-		t.Errorf("the present end costs something: %s", same.text)
+		t.Errorf("an extension to the present end is charged: %s", same.text)
 	}
 	r := extend("2026-01-02T18:30:00.123Z").wants(200, "")
 	if r.at("end_date") != "2026-01-02T18:30:00.123Z" || !strings.Contains(r.data(), `"duration_hours":10.5,`) {
@@ -65,14 +65,14 @@ func TestAClientExtendsABooking(t *testing.T) {
 		`{"end_date":"2026-02-30T10:00:00Z"}`, `{"end_date":"2026-01-02T18:00:00"}`} {
 		r := a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(body)).wants(422, "validation_failed")
 		if len(r.body.Errors["end_date"]) == 0 {
-			t.Errorf("%s: %v", body, r.body.Errors)
+			t.Errorf("%s: errors %v, want one for end_date", body, r.body.Errors)
 		}
 	}
 	a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date"`)).wants(400, "malformed_json")
 	a.asClient(http.MethodPost, ownBooking+"/extend", withBody(`{"end_date":"2026-01-02T18:00:00Z"}`)).wants(415, "unsupported_media_type")
 }
 
-func TestARepeatedChangeOfABookingIsAnsweredFromThePresent(t *testing.T) {
+func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {
 	a := newBookingAPI(t)
 	cancel := func() *response {
 		return a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel", withHeader("Idempotency-Key", "k-1"))
@@ -82,17 +82,17 @@ func TestARepeatedChangeOfABookingIsAnsweredFromThePresent(t *testing.T) {
 		t.Errorf("%v %v", first.header, second.header)
 	}
 	if first.body.RequestID == second.body.RequestID || a.nudges != 1 || len(a.bookings.lines) != 1 {
-		t.Error("the repetition is not one")
+		t.Error("the repeated cancellation was made again")
 	}
 	lines := a.history.all()
 	if len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Outcome != "" || lines[0].Booking != 43 {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 	a.asClient(http.MethodPost, ownBooking+"/cancel", withHeader("Idempotency-Key", "k-1")).wants(422, "idempotency_mismatch")
 	a.asClient(http.MethodPost, ownBooking+"/cancel", withHeader("Idempotency-Key", "a b")).wants(422, "validation_failed")
 }
 
-func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
+func TestPaymentAction_HasTheSecretOfAPaymentToConfirm(t *testing.T) {
 	a := newBookingAPI(t)
 	action := func() *response { return a.asClient(http.MethodGet, ownBooking+"/payment-action") }
 	if r := action().wants(409, "booking_state_conflict"); !strings.Contains(r.body.Message, "No payment of the booking waits") {
@@ -101,7 +101,7 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	a.set(42, func(d *rental.BookingDetails) {
 		d.Charges[0].State, d.Charges[1].State = rental.RequiresAction, rental.RequiresAction
 	})
-	// Confirmed a moment ago.
+	// The payment has just been confirmed.
 	a.payments.byID["pi_1"] = rental.Intent{ID: "pi_1", Status: rental.IntentSucceeded, Secret: "pi_1_secret"}
 	action().wants(409, "booking_state_conflict")
 	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentAction, Secret: "pi_2_secret_x"}
@@ -109,16 +109,16 @@ func TestThePaymentThatWaitsForItsOwnerIsConfirmedByTheApp(t *testing.T) {
 	if r.data() != `{"client_secret":"pi_2_secret_x"}` || r.body.Meta["agency_id"] != 1.0 {
 		t.Error(r.text)
 	}
-	// Refused without its owner.
+	// The bank refused it, and requires the client's confirmation again.
 	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentPrepared, Secret: "pi_2_secret_x"}
 	action().wants(200, "")
 	if strings.Contains(a.log.String(), "secret_x") {
 		t.Error("the secret is in the log")
 	}
 	if got := a.asClient(http.MethodGet, ownBooking).at("payment", "status"); got != "requires_action" {
-		t.Errorf("payment.status %v", got)
+		t.Errorf("payment.status %v, want requires_action", got)
 	}
-	// It is not needed any more.
+	// The deposit is no longer needed.
 	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Release })
 	action().wants(409, "booking_state_conflict")
 	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Hold })

@@ -23,14 +23,13 @@ import (
 	"motorpool/telematics"
 )
 
-// asClient sends a request as the client "client-1" of agency 1, through its agency's app, if
-// nothing else is said.
+// asClient sends a request, unless changed, as client-1 of agency 1, through its agency's app.
 func (a *api) asClient(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
 	return a.do(method, target, append([]func(*http.Request){withToken(clientToken(a.t))}, change...)...)
 }
 
-// clientOf is a token of another client.
+// clientOf is the token of another client.
 func clientOf(t testing.TB, agency int, subject string) string {
 	return edKey().mint(t, claims(map[string]any{"sub": subject, "role": "client", "agency_id": agency}))
 }
@@ -43,11 +42,11 @@ func appKey(agency telematics.AgencyID) rental.AgencyKey {
 	}
 }
 
-// agencyKeys knows keys in memory.
+// agencyKeys has keys in memory.
 type agencyKeys struct {
 	byID  map[string]rental.AgencyKey
 	err   error
-	block bool // until the context ends
+	block bool // calls wait until their context ends
 
 	mu    sync.Mutex
 	asked []string
@@ -74,7 +73,7 @@ func (k *agencyKeys) List(context.Context) ([]rental.AgencyKey, error) {
 	return slices.SortedFunc(maps.Values(k.byID), func(a, b rental.AgencyKey) int { return cmp.Compare(a.ID, b.ID) }), k.err
 }
 
-// Add implements AgencyKeyRegistry; there are the agencies 1 and 2.
+// Add implements AgencyKeyRegistry. The agencies are 1 and 2.
 func (k *agencyKeys) Add(_ context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
 	k.asked = append(k.asked, "add by "+by.Subject)
 	key := appKey(agency)
@@ -96,13 +95,13 @@ func (k *agencyKeys) Revoke(_ context.Context, agency telematics.AgencyID, id st
 	return key, ok && key.Agency == agency, k.err
 }
 
-// signatures remembers for ever.
+// signatures records uses without expiry.
 type signatures struct {
 	mu     sync.Mutex
 	used   map[string]bool
 	uses   []rental.SignatureUse
 	err    error
-	result rental.UseResult // zero: as it is
+	result rental.UseResult // zero: decided by the recorded uses
 }
 
 func (n *signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
@@ -129,7 +128,7 @@ func (n *signatures) count() int {
 	return len(n.used)
 }
 
-// signature is how an app signs; a test changes it before.
+// signature is what an app signs with. A test may change it.
 type signature struct {
 	key    rental.AgencyKey
 	at     time.Time
@@ -139,15 +138,16 @@ type signature struct {
 
 func freshNonce() string {
 	b := make([]byte, 16)
-	_, _ = rand.Read(b) // never fails
+	_, _ = rand.Read(b) // crypto/rand.Read never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// sign signs a request as it is, with the key of the agency that its token names, else of agency 1.
+// sign signs the request in its present state, with the key of the agency in its token, or else of
+// agency 1.
 func sign(r *http.Request, change ...func(*signature)) {
 	var body []byte
 	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body) // of a string
+		body, _ = io.ReadAll(r.Body) // the body is a string
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -169,31 +169,31 @@ func agencyIn(token string) telematics.AgencyID {
 	}
 	if parts := strings.Split(token, "."); len(parts) == 3 {
 		text, _ := base64.RawURLEncoding.DecodeString(parts[1])
-		_ = json.Unmarshal(text, &claims) // what is no token is of no agency
+		_ = json.Unmarshal(text, &claims) // an invalid token has no agency
 	}
 	return max(claims.Agency, 1)
 }
 
-// signedBy signs the request as it is by now, otherwise than usual. What changes it later breaks
-// the signature.
+// signedBy signs the request in its present state, with a changed signature. Later changes of the
+// request break the signature.
 func signedBy(change ...func(*signature)) func(*http.Request) {
 	return func(r *http.Request) { sign(r, change...) }
 }
 
-// signed signs the request as it is by now. What changes it later breaks the signature.
+// signed signs the request in its present state. Later changes of the request break the signature.
 func signed(r *http.Request) { sign(r) }
 
 // withoutSignature sends no signature.
 func withoutSignature(r *http.Request) { r.Header[rental.SignatureHeader] = nil }
 
-// signIfClients signs what is for clients, unless a test took that into its own hands.
+// signIfClients signs requests to routes of clients, unless the test has set the signature header.
 func signIfClients(r *http.Request) {
 	if _, done := r.Header[rental.SignatureHeader]; !done && strings.HasPrefix(r.URL.Path, "/api/v1/client/") {
 		sign(r)
 	}
 }
 
-// probedAPI has routes of clients that do nothing but pass the gate.
+// probedAPI has routes of clients that only pass the gate.
 func probedAPI(t *testing.T, change ...func(*httpapi.Config)) *api {
 	t.Helper()
 	return newAPIBy(t, httpapi.NewProbed, change...)

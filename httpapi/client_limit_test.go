@@ -30,7 +30,7 @@ func TestLimit_RequestsOfAClient(t *testing.T) {
 			t.Errorf("%s: %s", method, r.text)
 		}
 	}
-	// Others have separate limits: of another subject, of another agency.
+	// Another client and another agency have separate limits.
 	a.get(probe, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("3", "2", "6")
 	a.get(probe, withToken(clientOf(t, 2, "client-1"))).wants(200, "").wantsQuota("3", "2", "6")
 }
@@ -39,17 +39,17 @@ func TestLimit_CardsOfAClient(t *testing.T) {
 	a, l := limitedClients(t, 100, 2)
 	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("2", "1", "6")
 	if asked, want := l.drain(), []string{"client:1:client-1", "cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("took of %q, want %q", asked, want)
+		t.Errorf("counted against %q, want %q", asked, want)
 	}
 	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
 	if r.body.Message != "Your limit of 2 cards an hour is used up. Try again in 3 seconds." || r.body.Error.Outcome != nil {
-		t.Errorf("says %s", r.text)
+		t.Errorf("message %s", r.text)
 	}
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "probe.card" || lines[0].Code != "rate_limited" || lines[0].Outcome != telematics.NotExecuted {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
-	// Other requests are not limited.
+	// Other requests do not count as cards.
 	a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("100", "96", "6")
 	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("2", "1", "6")
 }
@@ -60,64 +60,64 @@ func TestLimit_CardLimitIsNotCountedOverTheRequestLimit(t *testing.T) {
 	l.drain()
 	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsQuota("1", "0", "3")
 	if asked, want := l.drain(), []string{"client:1:client-1"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("took of %q, want %q", asked, want)
+		t.Errorf("counted against %q, want %q", asked, want)
 	}
 }
 
-// What is refused before the limits is counted by none of them, and what they refuse neither. The
-// audit log cannot be deleted from.
+// Refusals before the limits are not counted by them, and neither are their own. So the entries for
+// refusals have a limit: the audit log cannot be deleted from.
 func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
-	a, l := limitedClients(t, 2, 0) // and 1 of an administrator
+	a, l := limitedClients(t, 2, 0) // and 1 for an administrator
 	const lock = "/api/v1/admin/vehicles/42/control/lock"
 	for range 5 {
 		a.post(lock, withToken(clientToken(t))).wants(403, "forbidden")
 	}
 	if lines := a.history.all(); len(lines) != 2 || lines[0].Code != "forbidden" {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 	for range 5 {
 		a.asClient(http.MethodPost, probeCard)
 	}
 	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited")
 	if lines := a.history.all(); len(lines) != 2 {
-		t.Errorf("%d lines", len(lines))
+		t.Errorf("%d entries, want still 2", len(lines))
 	}
 	a.post(lock, withToken(clientOf(t, 1, "client-2"))).wants(403, "forbidden")
 	for range 50 {
 		a.do(http.MethodPost, probeCard, withToken(adminToken(t))).wants(403, "forbidden")
 	}
 	a.post(lock).wants(200, "")
-	l.err = gone{} // the bound holds without Redis, too
+	l.err = gone{} // the bound also holds without Redis
 	for range 50 {
 		a.post(lock, withHeader("Idempotency-Key", "two words")).wants(422, "validation_failed")
 	}
 	if lines := a.history.all(); len(lines) != 4 {
-		t.Errorf("%d lines, want 2 of a client, 1 of another, 1 of an administrator", len(lines))
+		t.Errorf("%d entries, want 2 of a client, 1 of another, 1 of an administrator", len(lines))
 	}
 	if a.history.omitted != 3+4+49+50 {
-		t.Errorf("%d lines were counted as not written", a.history.omitted)
+		t.Errorf("%d entries were counted as omitted", a.history.omitted)
 	}
 }
 
-func TestACardThatIsAddedAgainUnderItsKeyTriesNone(t *testing.T) {
+func TestLimit_RepeatedCardWithItsKeyIsNotCounted(t *testing.T) {
 	a, l := limitedClients(t, 0, 1)
 	key := withHeader("Idempotency-Key", "k")
 	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("1", "0", "6")
-	// Nothing was made under it.
+	// Without a stored result, the request is counted.
 	a.asClient(http.MethodPost, probeCard, key).wants(429, "rate_limited")
 	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: &telematics.IdempotencyKey{Agency: 1, Subject: "client-1", Key: "k"}}
 	l.drain()
 	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("", "", "")
 	a.asClient(http.MethodPost, probeCard, withHeader("Idempotency-Key", "another")).wants(429, "rate_limited")
 	if asked, want := l.drain(), []string{"cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("took of %q, want %q", asked, want)
+		t.Errorf("counted against %q, want %q", asked, want)
 	}
 }
 
-func TestZeroIsNoLimitOfClients(t *testing.T) {
+func TestLimit_ZeroIsNoLimitForClients(t *testing.T) {
 	a, l := limitedClients(t, 0, 0)
 	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("", "", "")
 	if asked := l.drain(); len(asked) != 0 {
-		t.Errorf("took of %q", asked)
+		t.Errorf("counted against %q", asked)
 	}
 }

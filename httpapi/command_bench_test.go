@@ -17,9 +17,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// prompt is a controller whose vehicles execute every command immediately. It stores nothing.
+// prompt is a controller whose vehicles execute each command immediately. It stores nothing.
 type prompt struct {
-	httpapi.Controller // of what is not called
+	httpapi.Controller // for methods that are not called
 	command            telematics.Command
 }
 
@@ -29,14 +29,13 @@ func (p prompt) Send(_ context.Context, o *delivery.Order) (delivery.Receipt, er
 	return delivery.Receipt{Command: &c}, nil
 }
 
-// controlCall returns a function that makes the same call, named by an idempotency key, again and
-// again.
+// controlCall returns a function that repeats one call with an idempotency key.
 func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecorder {
 	b.Helper()
 	handler := httpapi.New(httpapi.Config{
 		Controller: prompt{command: settled(delivery.Order{Action: telematics.Lock}, telematics.Succeeded)},
 		Tokens:     goodTokens(b), Feed: stream.New(stream.Config{}),
-		// The line is worded, and goes nowhere.
+		// The log line is encoded and discarded.
 		Log: slog.New(slog.NewJSONHandler(struct{ io.Writer }{io.Discard}, nil)),
 		Now: func() time.Time { return now },
 	})
@@ -59,8 +58,8 @@ func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecor
 	}
 }
 
-// BenchmarkControl is the HTTP part of a control call: routes, token, contract, envelope and the
-// line of the log.
+// BenchmarkControl measures the HTTP part of a control call: routing, token, contract, envelope and
+// log line.
 func BenchmarkControl(b *testing.B) {
 	for _, c := range []struct{ name, path, json string }{
 		{"lock", "/api/v1/admin/vehicles/42/control/lock", ""},
@@ -74,7 +73,7 @@ func BenchmarkControl(b *testing.B) {
 			}
 		})
 	}
-	// The floor of the others: recording such an answer.
+	// The cost of recording such an answer, which the others include.
 	b.Run("recorder", func(b *testing.B) {
 		answer := controlCall(b, "/api/v1/admin/vehicles/42/control/lock", "")()
 		b.ReportAllocs()

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestACommandCanBeLookedUp(t *testing.T) {
+func TestCommand_IsReadByID(t *testing.T) {
 	a := newAPI(t)
 	late := settled(delivery.Order{Vehicle: 42, Action: telematics.Unlock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
 	late.Late, late.Reason = true, ""
@@ -24,34 +24,34 @@ func TestACommandCanBeLookedUp(t *testing.T) {
 	a.get("/api/v1/admin/commands/"+uuid.NewString()).wants(404, "command_not_found")
 }
 
-func TestAnOpenCommandHasNoOutcomeYet(t *testing.T) {
+func TestCommand_OpenOneHasNoOutcome(t *testing.T) {
 	a := newAPI(t)
 	open := telematics.Command{ID: uuid.New(), Vehicle: 42, Agency: 1, Action: telematics.Lock, State: telematics.Accepted, Requested: now, Deadline: now.Add(time.Second)}
 	a.fleet.commands = []telematics.Command{open}
 	r := a.get("/api/v1/admin/commands/" + open.ID.String())
 	for _, name := range []string{"outcome", "sent_at", "received_at", "completed_at", "latency_ms", "reported", "reason"} {
 		if got := r.at(name); got != nil {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: %v, want null", name, got)
 		}
 	}
 }
 
-func TestAVehiclesCommandsAreListedNewestFirst(t *testing.T) {
+func TestCommands_OfAVehicleAreListedNewestFirst(t *testing.T) {
 	a := newAPI(t)
 	for seq := range int64(5) {
 		c := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
 		c.ID, c.Seq = uuid.New(), seq+1
 		if seq == 1 {
-			c.Agency = 2 // from when the vehicle was another agency's
+			c.Agency = 2 // of a time when the vehicle belonged to another agency
 		}
 		a.fleet.commands = append(a.fleet.commands, c)
 	}
 	seen := pages(a, "/api/v1/admin/vehicles/42/commands", 2)
 	if len(seen) != 5 || seen[0] != a.fleet.commands[4].ID.String() || seen[4] != a.fleet.commands[0].ID.String() {
-		t.Errorf("ids %v", seen)
+		t.Errorf("IDs %v, want the newest first", seen)
 	}
 	if own := pages(a, "/api/v1/admin/vehicles/42/commands", 2, withToken(agencyToken(t, 1))); len(own) != 4 {
-		t.Errorf("an agency sees %d commands, want its 4", len(own))
+		t.Errorf("an agency gets %d commands, want its 4", len(own))
 	}
 	a.get("/api/v1/admin/vehicles/77/commands").wants(404, "vehicle_not_found")
 }
@@ -68,16 +68,16 @@ func TestCommands_OfTheFleetAreListedNewestFirst(t *testing.T) {
 	}
 	seen := pages(a, "/api/v1/admin/commands", 2)
 	if len(seen) != 5 || seen[0] != a.fleet.commands[4].ID.String() || seen[4] != a.fleet.commands[0].ID.String() {
-		t.Errorf("ids %v", seen)
+		t.Errorf("IDs %v, want the newest first", seen)
 	}
 	if own := pages(a, "/api/v1/admin/commands", 2, withToken(agencyToken(t, 1))); len(own) != 4 {
-		t.Errorf("an agency sees %d commands, want its 4", len(own))
+		t.Errorf("an agency gets %d commands, want its 4", len(own))
 	}
 	if r := a.get("/api/v1/admin/commands?agency_id=2", withToken(agencyToken(t, 1))).wants(200, ""); len(r.body.Data.([]any)) != 0 {
-		t.Errorf("of another agency: %s", r.text)
+		t.Errorf("commands of another agency: %s, want none", r.text)
 	}
 	if entries := a.history.all(); len(entries) != 0 {
-		t.Errorf("nothing was reported: %+v", entries)
+		t.Errorf("commands without reported values were recorded as read: %+v", entries)
 	}
 	a.fleet.commands[0] = settled(delivery.Order{Vehicle: 1, Action: telematics.Lock}, telematics.Succeeded)
 	entry := a.added(func() { a.get("/api/v1/admin/commands?actor=eva&state=succeeded").wants(200, "") })
@@ -102,7 +102,7 @@ func TestCommands_FiltersNarrowTheListTogether(t *testing.T) {
 		a.get("/api/v1/admin/commands"+query).wants(200, "")
 		got := a.fleet.asked.commands
 		if got.Limit != 51 {
-			t.Errorf("%s: limit %d", query, got.Limit)
+			t.Errorf("%s: limit %d, want 51", query, got.Limit)
 		}
 		got.Limit, got.From, got.To = 0, got.From.UTC(), got.To.UTC()
 		if !reflect.DeepEqual(got, want) {

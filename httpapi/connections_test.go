@@ -21,13 +21,13 @@ import (
 	"motorpool/metrics/metricstest"
 )
 
-// measured is a bounded listener and what it counts.
+// measured is a bounded listener with its metrics.
 type measured struct {
 	*connections.Listener
 	metrics *prometheus.Registry
 }
 
-// bounded serves the API to at most max connections.
+// bounded serves the API on at most max connections.
 func bounded(t *testing.T, a *api, max int) measured {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -65,7 +65,7 @@ func dial(t *testing.T, to net.Listener) line {
 	return line{c, bufio.NewReader(c)}
 }
 
-// status asks for a vehicle's state, and returns the HTTP status; 0: the connection has ended.
+// status requests a vehicle's status, and returns the HTTP status; 0: the connection was closed.
 func (l line) status(t *testing.T, token string) int {
 	t.Helper()
 	_ = l.SetDeadline(time.Now().Add(time.Minute))
@@ -83,7 +83,7 @@ func (l line) status(t *testing.T, token string) int {
 	return response.StatusCode
 }
 
-// ended waits until the server has closed the connection.
+// ended waits until the server has closed the connection, and reports whether it has.
 func (l line) ended(t *testing.T, within time.Duration) bool {
 	t.Helper()
 	_ = l.SetReadDeadline(time.Now().Add(within))
@@ -95,13 +95,13 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 	a := newAPI(t)
 	const most = 5
 	bound := bounded(t, a, most)
-	proven := dial(t, bound)
-	if got := proven.status(t, adminToken(t)); got != 200 {
-		t.Fatalf("status %d", got)
+	authenticated := dial(t, bound)
+	if got := authenticated.status(t, adminToken(t)); got != 200 {
+		t.Fatalf("authenticated connection: status %d", got)
 	}
 	refused := dial(t, bound)
-	if got := refused.status(t, "a.b.c"); got != 401 { // a bad token proves nothing
-		t.Fatalf("status %d", got)
+	if got := refused.status(t, "a.b.c"); got != 401 { // an invalid token does not authenticate
+		t.Fatalf("invalid token: status %d", got)
 	}
 	var idle []line
 	for range 3 * most {
@@ -115,7 +115,7 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 	if got := idle[len(idle)-1].status(t, adminToken(t)); got != 200 {
 		t.Errorf("newest connection: status %d", got)
 	}
-	if got := proven.status(t, adminToken(t)); got != 200 {
+	if got := authenticated.status(t, adminToken(t)); got != 200 {
 		t.Errorf("authenticated connection: status %d", got)
 	}
 	open, evicted, denied := metric(t, bound.metrics, "connections_open"), metric(t, bound.metrics, "connections_evicted_total"), metric(t, bound.metrics, "connections_refused_total")
@@ -143,22 +143,22 @@ func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 		}
 	}
 	if got := held[0].status(t, clientToken(t)); got == 0 {
-		t.Error("the client's oldest connection was closed: its share is not kept")
+		t.Error("the client's oldest connection was closed, although it was within its share")
 	}
 	for _, l := range append(held, others...) {
 		_ = l.Close()
 	}
 	for deadline := time.Now().Add(30 * time.Second); metric(t, bound.metrics, "connections_open") > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d connections are open", metric(t, bound.metrics, "connections_open"))
+			t.Fatalf("%d connections are still open", metric(t, bound.metrics, "connections_open"))
 		}
 	}
-	again := dial(t, bound) // what was closed counts no more
+	again := dial(t, bound) // closed connections are not counted
 	if got := again.status(t, clientToken(t)); got == 0 {
-		t.Fatal("closed")
+		t.Fatal("a connection was closed below the limit")
 	}
 	if got := metric(t, bound.metrics, "connections_unauthenticated"); got != 0 {
-		t.Errorf("%d unproven, want none: closed connections gave their share back", got)
+		t.Errorf("%d unauthenticated connections, want none", got)
 	}
 }
 
@@ -168,23 +168,23 @@ func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
 	first, second := dial(t, bound), dial(t, bound)
 	for _, l := range []line{first, second} {
 		if got := l.status(t, adminToken(t)); got != 200 {
-			t.Fatalf("status %d", got)
+			t.Fatalf("status %d, want 200", got)
 		}
 	}
 	if l := dial(t, bound); !l.ended(t, 30*time.Second) {
-		t.Error("a third connection is open")
+		t.Error("a third connection was accepted")
 	}
 	_ = first.Close()
-	for deadline := time.Now().Add(30 * time.Second); ; { // the server may hear of the end later
+	for deadline := time.Now().Add(30 * time.Second); ; { // the server may notice the end later
 		if dial(t, bound).status(t, adminToken(t)) == 200 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("a closed connection makes no room")
+			t.Fatal("a closed connection still counts")
 		}
 	}
 	if got := second.status(t, adminToken(t)); got != 200 {
-		t.Errorf("status %d", got)
+		t.Errorf("the other connection: status %d", got)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
 type recordingConn struct {
 	net.Conn
 	mu        sync.Mutex
-	deadlines []time.Duration // from when they were set
+	deadlines []time.Duration // relative to the time when they were set
 }
 
 func (c *recordingConn) SetReadDeadline(t time.Time) error {
@@ -244,7 +244,7 @@ func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 
 	caller := dial(t, bound)
 	conn := <-recording.accepted
-	for range 2 { // the second request comes after the first idle time was set
+	for range 2 { // the second request follows the first idle time
 		if got := caller.status(t, "a.b.c"); got != 401 {
 			t.Fatalf("status %d", got)
 		}
@@ -258,12 +258,12 @@ func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 		}
 	}
 	if got := conn.longest(); got < time.Minute {
-		t.Errorf("an authenticated connection may be idle for %v only", got)
+		t.Errorf("an authenticated connection may be idle for only %v", got)
 	}
 }
 
-// At the end of the service a caller that has pipelined a second request gets the answer to the
-// first, and an end instead of a reset.
+// When the service stops, a caller that has pipelined a second request gets the answer to the
+// first, and a regular end instead of a reset.
 func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 	for name, path := range map[string]string{"order": lock, "read": status42} {
 		t.Run(name, func(t *testing.T) {
@@ -296,11 +296,11 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 			}
 			send()
 			<-entered
-			send() // and arrives while the first is served
+			send() // it arrives while the first is served
 			ending.Go(func() { _ = server.Shutdown(context.Background()) })
 			<-begun
 			close(release)
-			ending.Wait() // the caller reads late: after the server has closed the connection
+			ending.Wait() // the caller reads after the server has closed the connection
 			_ = caller.SetDeadline(time.Now().Add(time.Minute))
 			response, err := http.ReadResponse(caller.read, nil)
 			if err != nil {
@@ -311,7 +311,7 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 				t.Errorf("first answer: %d, close %v, %v", response.StatusCode, response.Close, err)
 			}
 			if _, err := caller.read.ReadByte(); !errors.Is(err, io.EOF) {
-				t.Errorf("after it: %v, want the end of the connection", err)
+				t.Errorf("after the first answer: %v, want the end of the connection", err)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// document returns openapi.yaml, made strict: a member that the contract does not name is an error.
+// document returns openapi.yaml, made strict: a member that the contract does not have is an error.
 var document = sync.OnceValue(func() *openapi3.T {
 	text, err := os.ReadFile("openapi.yaml")
 	if err != nil {
@@ -33,12 +33,12 @@ var document = sync.OnceValue(func() *openapi3.T {
 	return document
 })
 
-// To the checking library a stream is a text.
+// The checking library treats a stream as text.
 func init() {
 	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
 }
 
-// The checking library leaves this format to its users.
+// The checking library has no check of this format.
 var uuids = openapi3.WithStringFormatValidator("uuid", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForUUIDOfRFC9562))
 
 func closeObjects(s *openapi3.Schema) {
@@ -62,7 +62,7 @@ var contractRouter = sync.OnceValue(func() routers.Router {
 	return router
 })
 
-// checkContract fails the test where a response is not what the contract promises.
+// checkContract fails the test if a response violates the contract.
 func checkContract(t *testing.T, request *http.Request, recorded *httptest.ResponseRecorder) {
 	t.Helper()
 	route, params, err := contractRouter().FindRoute(request)
@@ -80,11 +80,11 @@ func checkContract(t *testing.T, request *http.Request, recorded *httptest.Respo
 		Options:                &openapi3filter.Options{MultiError: true, IncludeResponseStatus: true, SchemaValidationOptions: []openapi3.SchemaValidationOption{uuids}},
 	})
 	if err != nil {
-		t.Errorf("%s %s answered %d, which breaks the contract: %v\n%s", request.Method, request.URL, recorded.Code, err, recorded.Body)
+		t.Errorf("%s %s: the answer with status %d violates the contract: %v\n%s", request.Method, request.URL, recorded.Code, err, recorded.Body)
 	}
 }
 
-// checkError holds what has no operation in the contract against its error.
+// checkError checks an error response without an operation in the contract.
 func checkError(t *testing.T, recorded *httptest.ResponseRecorder) {
 	t.Helper()
 	var body any
@@ -94,12 +94,12 @@ func checkError(t *testing.T, recorded *httptest.ResponseRecorder) {
 	}
 	schema := document().Components.Schemas["ErrorEnvelope"].Value
 	if err := schema.VisitJSON(body, openapi3.VisitAsResponse(), openapi3.MultiErrors(), uuids); err != nil {
-		t.Errorf("status %d breaks the contract of errors: %v\n%s", recorded.Code, err, recorded.Body)
+		t.Errorf("status %d violates the contract of errors: %v\n%s", recorded.Code, err, recorded.Body)
 	}
 }
 
 func errorCode(recorded *httptest.ResponseRecorder) string {
 	var body struct{ Error struct{ Code string } }
-	_ = json.Unmarshal(recorded.Body.Bytes(), &body) // what is no envelope has no code
+	_ = json.Unmarshal(recorded.Body.Bytes(), &body) // without an envelope there is no code
 	return body.Error.Code
 }

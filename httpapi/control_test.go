@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestEveryControlActionReachesTheController(t *testing.T) {
+func TestControl_EachActionReachesTheController(t *testing.T) {
 	a := newAPI(t)
 	for _, action := range telematics.ControlActions {
 		var change []func(*http.Request)
@@ -21,18 +21,18 @@ func TestEveryControlActionReachesTheController(t *testing.T) {
 		order := a.controller.last()
 		if order.Action != action || order.Vehicle != 42 || order.Actor.Subject != "admin-7" || order.Actor.Role != telematics.Admin ||
 			order.Budget != telematics.DefaultBudget || order.RequestID.String() != r.body.RequestID {
-			t.Errorf("%s: ordered %+v", action, order)
+			t.Errorf("%s: order %+v is not as requested", action, order)
 		}
 		if !strings.Contains(r.body.Message, "42") || !r.body.Success {
 			t.Errorf("%s: message %q", action, r.body.Message)
 		}
 	}
 	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("%d lines written here; they are the broker's", len(lines))
+		t.Errorf("%d entries, want none: the broker adds them", len(lines))
 	}
 }
 
-func TestACommandReadsAsTheContractSays(t *testing.T) {
+func TestControl_AnswerMatchesTheContract(t *testing.T) {
 	a := newAPI(t)
 	r := a.post("/api/v1/admin/vehicles/42/control/lock").wants(http.StatusOK, "")
 	for name, want := range map[string]any{
@@ -57,7 +57,7 @@ func TestACommandReadsAsTheContractSays(t *testing.T) {
 	}
 }
 
-func TestAttentionIsReadLeniently(t *testing.T) {
+func TestAttention_HasDefaultsAndIgnoresCase(t *testing.T) {
 	a := newAPI(t)
 	for body, want := range map[string]telematics.Attention{
 		`{"signal":"horn"}`:                      {Signal: telematics.Horn, Duration: time.Second},
@@ -70,7 +70,7 @@ func TestAttentionIsReadLeniently(t *testing.T) {
 	} {
 		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(http.StatusOK, "")
 		if got := a.controller.last().Attention; got == nil || *got != want {
-			t.Errorf("%s: ordered %+v", body, got)
+			t.Errorf("%s: order with %+v, want %+v", body, got, want)
 		}
 		if r.at("parameters", "signal") != string(want.Signal) || r.at("parameters", "duration_ms") != float64(want.Duration.Milliseconds()) {
 			t.Errorf("%s: parameters %v", body, r.at("parameters"))
@@ -78,7 +78,7 @@ func TestAttentionIsReadLeniently(t *testing.T) {
 	}
 }
 
-func TestAttentionThatBreaksARuleIsRefusedAndWrittenDown(t *testing.T) {
+func TestAttention_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	for body, field := range map[string]string{
 		``:                                       "signal",
 		`null`:                                   "signal",
@@ -102,23 +102,23 @@ func TestAttentionThatBreaksARuleIsRefusedAndWrittenDown(t *testing.T) {
 		a := newAPI(t)
 		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(http.StatusUnprocessableEntity, "validation_failed")
 		if len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: errors %v, want some for %s", body, r.body.Errors, field)
+			t.Errorf("%s: errors %v, want one for %s", body, r.body.Errors, field)
 		}
 		if r.wantsRetryAfter(""); r.body.Error.Retryable || r.body.Error.Outcome != nil {
 			t.Errorf("%s: error %+v", body, r.body.Error)
 		}
 		if a.controller.count() != 0 {
-			t.Fatalf("%s: was ordered", body)
+			t.Fatalf("%s: the controller got an order", body)
 		}
 		lines := a.history.all()
 		if len(lines) != 1 || lines[0].Action != "command.attention" || lines[0].Code != "validation_failed" ||
 			lines[0].Outcome != telematics.NotExecuted || lines[0].Vehicle != 42 || lines[0].RequestID.String() != r.body.RequestID {
-			t.Errorf("%s: history %+v", body, lines)
+			t.Errorf("%s: audit log entries %+v", body, lines)
 		}
 	}
 }
 
-func TestTheMessageOfABrokenRuleSaysWhatToDo(t *testing.T) {
+func TestValidation_MessageNamesTheRule(t *testing.T) {
 	r := newAPI(t).post("/api/v1/admin/vehicles/42/control/attention", withJSON(`{"duration_ms":6000}`))
 	if got := r.body.Errors["signal"]; len(got) != 1 || got[0] != "is required: must be one of horn, lights, both" {
 		t.Errorf("signal: %q", got)
@@ -128,7 +128,7 @@ func TestTheMessageOfABrokenRuleSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestABodyThatIsNoJSONIsRefused(t *testing.T) {
+func TestControl_InvalidJSONIsRefused(t *testing.T) {
 	a := newAPI(t)
 	const attention = "/api/v1/admin/vehicles/42/control/attention"
 	for _, body := range []string{`{`, `{"signal":"horn"} x`, `{"signal":"horn"}{}`, `{"signal":"horn",}`, `horn`, "{\"signal\":\"horn\",\"x\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 30_000)} {
@@ -141,10 +141,10 @@ func TestABodyThatIsNoJSONIsRefused(t *testing.T) {
 	a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", "Application/JSON; charset=UTF-8")).wants(http.StatusOK, "")
 }
 
-func TestAVehicleIsNamedByAnInteger(t *testing.T) {
+func TestControl_VehicleMustBeAnInteger(t *testing.T) {
 	a := newAPI(t)
 	for id, status := range map[string]int{
-		// The controller says whether they exist.
+		// The controller decides whether they exist.
 		"42": 200, "0": 200, "-1": 200, "9223372036854775807": 200,
 		"abc": 422, "1.0": 422, "42x": 422, "%20": 422, "9223372036854775808": 422, "1e3": 422, "null": 422, "%00": 422,
 	} {
@@ -154,7 +154,7 @@ func TestAVehicleIsNamedByAnInteger(t *testing.T) {
 		}
 		r := a.post("/api/v1/admin/vehicles/"+id+"/control/lock").wants(status, code)
 		if status == 422 && r.body.Errors["vehicle"][0] != "must be an integer" {
-			t.Errorf("%s: %v", id, r.body.Errors)
+			t.Errorf("%s: errors %v, want that it must be an integer", id, r.body.Errors)
 		}
 	}
 }

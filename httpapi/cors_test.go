@@ -20,14 +20,14 @@ func preflight(a *api, origin string) *response {
 func TestCORS_ClosedByDefault(t *testing.T) {
 	a := newAPI(t)
 	if r := preflight(a, appOrigin); r.header.Get("Access-Control-Allow-Origin") != "" || r.header.Get("Access-Control-Allow-Headers") != "" {
-		t.Errorf("preflight: %d %v", r.status, r.header)
+		t.Errorf("preflight: %d %v, want no CORS headers", r.status, r.header)
 	}
 	if r := a.post(lock, withOrigin(appOrigin)).wants(200, ""); r.header.Get("Access-Control-Allow-Origin") != "" || r.header.Get("Vary") != "" {
-		t.Errorf("call: %v", r.header)
+		t.Errorf("call: %v, want no CORS headers", r.header)
 	}
 }
 
-func TestCORS_OfTheOriginsThatAreSet(t *testing.T) {
+func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.CORSOrigins = []string{appOrigin, "http://localhost:5173"} })
 	for _, origin := range []string{appOrigin, "http://localhost:5173"} {
 		r := preflight(a, origin)
@@ -68,11 +68,11 @@ func TestCORS_OfTheOriginsThatAreSet(t *testing.T) {
 			t.Errorf("call of %q: %v", origin, r.header)
 		}
 	}
-	// No preflight.
+	// Not a preflight request.
 	if r := a.do(http.MethodOptions, lock, anonymous, withOrigin(appOrigin)); r.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("OPTIONS: %d %v", r.status, r.header)
 	}
 	if len(a.history.all()) != 0 || a.controller.count() != 2+7 {
-		t.Errorf("%d orders, %d entries", a.controller.count(), len(a.history.all()))
+		t.Errorf("%d orders, %d entries; want 9 and none", a.controller.count(), len(a.history.all()))
 	}
 }

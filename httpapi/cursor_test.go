@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func FuzzACursorIsTakenOnlyInTheFormInWhichItWasGiven(f *testing.F) {
+func FuzzCursor_IsAcceptedOnlyAsIssued(f *testing.F) {
 	p, byIDs := page{list: "activity"}, page{list: fleetCommands}
 	f.Add(p.cursor("1"))
 	f.Add(p.cursor("4611686018427387904"))
@@ -20,10 +20,10 @@ func FuzzACursorIsTakenOnlyInTheFormInWhichItWasGiven(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		position, ok := p.parseCursor(text)
 		if ok && (position <= 0 || p.cursor(strconv.FormatInt(position, 10)) != text) {
-			t.Errorf("%q read as %d", text, position)
+			t.Errorf("%q was accepted as %d, but is not how that is written", text, position)
 		}
 		if id, ok := byIDs.parseIDCursor(text); ok && byIDs.cursor(id.String()) != text {
-			t.Errorf("%q read as %s", text, id)
+			t.Errorf("%q was accepted as %s, but is not how that is written", text, id)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 const lock = "/api/v1/admin/vehicles/42/control/lock"
 
-func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
+func TestErrors_EachResultOfACommandHasItsAnswer(t *testing.T) {
 	occupant := telematics.Command{ID: uuid.New(), Action: telematics.Unlock, Deadline: now.Add(6400 * time.Millisecond)}
 	ended := func(s telematics.State, reason, detail string) func(delivery.Order) error {
 		return func(o delivery.Order) error {
@@ -40,23 +40,23 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 		detail     string
 		command    bool
 	}{
-		"unknown vehicle":     {refused(telematics.NoSuchVehicle(42)), 404, "vehicle_not_found", false, "", "", "", "", false},
-		"no unit":             {refused(telematics.NoUnit()), 409, "vehicle_has_no_unit", false, "3600", "not_executed", "", "", false},
-		"no such ability":     {refused(telematics.NotSupported(telematics.Lock)), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", false},
-		"ability denied":      {ended(telematics.Rejected, "unsupported", ""), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", true},
-		"may open late":       {refused(telematics.BestEffortDenied(telematics.Unlock)), 409, "best_effort_denied", false, "3600", "not_executed", "", "", false},
-		"known to be moving":  {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "moving", false},
-		"door open":           {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "door_open", true},
-		"lane taken":          {refused(telematics.InProgress(&occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},
-		"offline":             {refused(telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now)), 503, "vehicle_offline", true, "30", "not_executed", "", "", false},
-		"MQTT broker away":    {refused(telematics.Unavailable("MQTT", errors.New("x"))), 503, "telematics_unavailable", true, "5", "not_executed", "", "", false},
-		"expired before sent": {ended(telematics.Expired, "", ""), 503, "telematics_unavailable", true, "5", "not_executed", "", "", true},
-		"bad signature":       {ended(telematics.Unknown, "bad_signature", ""), 502, "command_rejected", false, "10", "unknown", "bad_signature", "", true},
-		"bad clock":           {ended(telematics.Rejected, "clock_unset", ""), 502, "command_rejected", false, "10", "not_executed", "clock_unset", "", true},
-		"failed":              {ended(telematics.Failed, "", "locked_only"), 502, "command_failed", false, "10", "failed", "", "locked_only", true},
-		"no answer":           {ended(telematics.Unknown, "", ""), 504, "command_timeout", false, "10", "unknown", "", "", true},
-		"our fault":           {refused(telematics.Broken(errors.New("x"))), 500, "internal", true, "", "", "", "", false},
-		"an unknown code":     {refused(&telematics.Error{Code: "surprise", Message: "x"}), 500, "internal", true, "", "", "", "", false},
+		"unknown vehicle":         {refused(telematics.NoSuchVehicle(42)), 404, "vehicle_not_found", false, "", "", "", "", false},
+		"no unit":                 {refused(telematics.NoUnit()), 409, "vehicle_has_no_unit", false, "3600", "not_executed", "", "", false},
+		"action not on record":    {refused(telematics.NotSupported(telematics.Lock)), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", false},
+		"action rejected by unit": {ended(telematics.Rejected, "unsupported", ""), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", true},
+		"best effort denied":      {refused(telematics.BestEffortDenied(telematics.Unlock)), 409, "best_effort_denied", false, "3600", "not_executed", "", "", false},
+		"moving":                  {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "moving", false},
+		"door open":               {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "door_open", true},
+		"command in progress":     {refused(telematics.InProgress(&occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},
+		"offline":                 {refused(telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now)), 503, "vehicle_offline", true, "30", "not_executed", "", "", false},
+		"MQTT unavailable":        {refused(telematics.Unavailable("MQTT", errors.New("x"))), 503, "telematics_unavailable", true, "5", "not_executed", "", "", false},
+		"never published":         {ended(telematics.Expired, "", ""), 503, "telematics_unavailable", true, "5", "not_executed", "", "", true},
+		"bad signature":           {ended(telematics.Unknown, "bad_signature", ""), 502, "command_rejected", false, "10", "unknown", "bad_signature", "", true},
+		"clock unset":             {ended(telematics.Rejected, "clock_unset", ""), 502, "command_rejected", false, "10", "not_executed", "clock_unset", "", true},
+		"failed":                  {ended(telematics.Failed, "", "locked_only"), 502, "command_failed", false, "10", "failed", "", "locked_only", true},
+		"no answer":               {ended(telematics.Unknown, "", ""), 504, "command_timeout", false, "10", "unknown", "", "", true},
+		"internal error":          {refused(telematics.Broken(errors.New("x"))), 500, "internal", true, "", "", "", "", false},
+		"an unknown code":         {refused(&telematics.Error{Code: "surprise", Message: "x"}), 500, "internal", true, "", "", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
@@ -72,7 +72,7 @@ func TestEveryWayInWhichACommandEndsHasItsAnswer(t *testing.T) {
 				t.Errorf("error %s", r.text)
 			}
 			if len(a.history.all()) != 0 {
-				t.Error("stored twice: the line is the broker's")
+				t.Error("an entry was added here, which the broker adds already")
 			}
 		})
 	}
@@ -90,10 +90,10 @@ func TestError_CauseIsLoggedAndNotAnswered(t *testing.T) {
 	a.fleet.err = errors.New("pq: secret detail")
 	r := a.get("/api/v1/admin/vehicles/42").wants(500, "internal")
 	if strings.Contains(r.text, "secret") {
-		t.Errorf("the cause leaks: %s", r.text)
+		t.Errorf("the answer has the cause: %s", r.text)
 	}
 	if log := a.log.String(); !strings.Contains(log, "secret detail") || !strings.Contains(log, r.body.RequestID) || !strings.Contains(log, `"level":"ERROR"`) {
-		t.Errorf("log: %s", log)
+		t.Errorf("log without the cause: %s", log)
 	}
 }
 
@@ -108,7 +108,7 @@ var reads = []string{
 	"/api/v1/admin/units/keys?key=k1",
 }
 
-func TestAReadWithoutItsServerIsUnavailable(t *testing.T) {
+func TestErrors_ReadWithoutItsServerIsUnavailable(t *testing.T) {
 	for _, read := range reads {
 		a := newAPI(t)
 		a.fleet.err = gone{}
@@ -119,7 +119,7 @@ func TestAReadWithoutItsServerIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestAReadOfAFrozenServerEnds(t *testing.T) {
+func TestErrors_ReadOfAFrozenServerEnds(t *testing.T) {
 	for _, read := range reads {
 		a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = 5 * time.Millisecond })
 		a.fleet.block = true
@@ -127,7 +127,7 @@ func TestAReadOfAFrozenServerEnds(t *testing.T) {
 	}
 }
 
-func TestUnknownAddressesAreEnveloped(t *testing.T) {
+func TestErrors_UnknownPathHasAnEnvelope(t *testing.T) {
 	a := newAPI(t)
 	for _, path := range []string{
 		"/api", "/api/v1", "/api/v1/admin", "/api/v1/admin/vehicles/42/control", "/api/v1/admin/vehicles/42/control/explode",
@@ -144,7 +144,7 @@ func TestUnknownAddressesAreEnveloped(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPartOfTheDocumentationIsNotFound(t *testing.T) {
+func TestDocs_UnknownPathIsNotFound(t *testing.T) {
 	a := newAPI(t)
 	for _, path := range []string{"/docs/secrets", "/docs/../openapi.yaml", "/docs/.", "/docs/embed.go"} {
 		if r := a.get(path, anonymous); r.status != http.StatusNotFound || !strings.Contains(r.text, `"not_found"`) {
@@ -153,7 +153,7 @@ func TestWhatIsNoPartOfTheDocumentationIsNotFound(t *testing.T) {
 	}
 }
 
-func TestAnEscapedSlashStaysInItsSegment(t *testing.T) {
+func TestRoutes_EscapedSlashStaysInItsSegment(t *testing.T) {
 	newAPI(t).get("/api/v1/admin/vehicles/4%2F2").wants(http.StatusUnprocessableEntity, "validation_failed")
 }
 
@@ -172,7 +172,7 @@ func TestErrors_AWrongMethodGetsTheAllowedOnesBeforeTheToken(t *testing.T) {
 	}
 }
 
-func TestABodyThatIsTooLargeIsRefusedBeforeTheToken(t *testing.T) {
+func TestErrors_TooLargeBodyIsRefusedBeforeTheToken(t *testing.T) {
 	a := newAPI(t)
 	chunked := func(r *http.Request) { r.ContentLength = -1 }
 	huge := strings.Repeat(" ", 64<<10+1)
@@ -185,20 +185,20 @@ func TestABodyThatIsTooLargeIsRefusedBeforeTheToken(t *testing.T) {
 	a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(largest), chunked).wants(200, "")
 }
 
-func TestAPanicIsAnErrorOfOurs(t *testing.T) {
+func TestErrors_PanicIsInternal(t *testing.T) {
 	a := newAPI(t)
 	a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) { panic("kaboom 17") }
 	r := a.post(lock).wants(500, "internal")
 	if strings.Contains(r.text, "kaboom") {
-		t.Errorf("the panic leaks: %s", r.text)
+		t.Errorf("the answer has the text of the panic: %s", r.text)
 	}
 	if log := a.log.String(); !strings.Contains(log, "kaboom 17") || !strings.Contains(log, "errors_test.go") || !strings.Contains(log, r.body.RequestID) {
-		t.Errorf("log: %s", log)
+		t.Errorf("log without the panic: %s", log)
 	}
 	a.get("/api/v1/admin/vehicles/42").wants(200, "")
 }
 
-func TestTheOrderOfChecksIsThatOfTheInterface(t *testing.T) {
+func TestErrors_ChecksHaveTheOrderOfTheInterface(t *testing.T) {
 	const attention = "/api/v1/admin/vehicles/abc/control/attention"
 	client := withToken(clientToken(t))
 	a := newAPI(t)
@@ -215,16 +215,16 @@ func TestTheOrderOfChecksIsThatOfTheInterface(t *testing.T) {
 	a.post("/api/v1/admin/vehicles/77/control/attention", withJSON(`{"signal":"horn"}`)).wants(404, "vehicle_not_found")
 }
 
-func TestTheRequestIDIsTheCallersWhereItIsAUUID(t *testing.T) {
+func TestRequestID_OfTheCallerIsUsedIfItIsAUUID(t *testing.T) {
 	a := newAPI(t)
 	const given = "9f1c8a52-7f0e-4a54-8a3e-0c8f3b1d2e4f"
 	if r := a.get("/api/v1/admin/vehicles", withHeader("X-Request-ID", given)); r.body.RequestID != given {
-		t.Errorf("request id %q", r.body.RequestID)
+		t.Errorf("request ID %q, want the caller's", r.body.RequestID)
 	}
 	for _, bad := range []string{"", "1", "9f1c8a527f0e4a548a3e0c8f3b1d2e4f", "{" + given + "}", "urn:uuid:" + given, strings.Repeat("x", 36)} {
 		r := a.get("/api/v1/admin/vehicles", withHeader("X-Request-ID", bad))
 		if _, err := uuid.Parse(r.body.RequestID); err != nil || r.body.RequestID == bad {
-			t.Errorf("%q: request id %q", bad, r.body.RequestID)
+			t.Errorf("X-Request-ID %q: request ID %q, want a new one", bad, r.body.RequestID)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 const eventsPath = "/api/v1/admin/events"
 
-// live is an instance that serves streams over TCP.
+// live is an instance that serves event streams over TCP.
 type live struct {
 	*api
 	feed   *stream.Feed
@@ -30,13 +30,13 @@ type live struct {
 	base   string
 }
 
-// newLive serves a log of events, with any number of changes to the feed.
+// newLive serves a log of events, with changes to the feed's configuration.
 func newLive(t *testing.T, log *brokertest.Events, change ...func(*stream.Config)) *live {
 	t.Helper()
 	return newLiveWith(t, log, func(*httpapi.Config) {}, change...)
 }
 
-// newLiveWith changes the API, too.
+// newLiveWith changes the API's configuration, too.
 func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config), change ...func(*stream.Config)) *live {
 	t.Helper()
 	l := &live{log: log}
@@ -44,7 +44,7 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 	for _, c := range change {
 		c(&config)
 	}
-	if len(l.log.All()) == 0 { // a log that was followed before
+	if len(l.log.All()) == 0 { // a log with events, so that streams have a place to begin
 		if _, err := l.log.Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: now}}); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,8 @@ func (l *live) follow(query string, change ...func(*http.Request)) *eventStream 
 	return s
 }
 
-// read takes events as the HTML standard says: what has not ended with an empty line, is none.
+// read parses events as the HTML standard defines them: an event without its final empty line is
+// dropped.
 func (s *eventStream) read(lines *bufio.Scanner) {
 	lines.Buffer(nil, 1<<20)
 	var e serverEvent
@@ -160,7 +161,7 @@ func (s *eventStream) add(e serverEvent) {
 	s.events = append(s.events, e)
 }
 
-// all returns what has come that has a name, and whether the stream has ended.
+// all returns the named events that have arrived, and whether the stream has ended.
 func (s *eventStream) all() ([]serverEvent, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +169,7 @@ func (s *eventStream) all() ([]serverEvent, bool) {
 	return named, s.ended
 }
 
-// lastID is where the reader would come back.
+// lastID is the ID from which the reader would continue.
 func (s *eventStream) lastID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,22 +181,22 @@ func (s *eventStream) lastID() string {
 	return ""
 }
 
-// await waits until a number of named events have come, and returns them.
+// await waits until a number of named events have arrived, and returns them.
 func (s *eventStream) await(t *testing.T, n int) []serverEvent {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d events come", n), func() bool { got, _ := s.all(); return len(got) >= n })
+	eventually(t, fmt.Sprintf("%d events arrive", n), func() bool { got, _ := s.all(); return len(got) >= n })
 	got, _ := s.all()
 	return got
 }
 
-// awaitBegin waits until the stream says where it begins.
+// awaitBegin waits for the first ID of the stream.
 func (s *eventStream) awaitBegin(t *testing.T) *eventStream {
 	t.Helper()
 	eventually(t, "the stream begins", func() bool { return s.lastID() != "" })
 	return s
 }
 
-// awaitEnd waits until the stream has ended, and returns the reason that it gave.
+// awaitEnd waits until the stream has ended, and returns the given reason.
 func (s *eventStream) awaitEnd(t *testing.T) string {
 	t.Helper()
 	eventually(t, "the stream ends", func() bool { _, ended := s.all(); return ended })
@@ -209,7 +210,7 @@ func (s *eventStream) awaitEnd(t *testing.T) string {
 
 func after(id string) func(*http.Request) { return withHeader("Last-Event-ID", id) }
 
-func (l *live) tell(events ...telematics.Event) {
+func (l *live) publish(events ...telematics.Event) {
 	l.t.Helper()
 	if _, err := l.log.Publish(context.Background(), events); err != nil {
 		l.t.Fatal(err)
@@ -223,7 +224,7 @@ func presence(vehicle telematics.VehicleID, agency telematics.AgencyID) telemati
 	}
 }
 
-// readFrom takes events of a connection whose stream was asked for by hand.
+// readFrom reads the events of a connection on which the test has written the request.
 func (s *eventStream) readFrom(conn net.Conn) {
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

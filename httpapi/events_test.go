@@ -39,7 +39,7 @@ func TestStream_SendsEvents(t *testing.T) {
 	} {
 		fields[field] = telematics.Reading{Value: value, At: now}
 	}
-	l.tell(command.Event(now), presence(42, 1), telematics.Event{
+	l.publish(command.Event(now), presence(42, 1), telematics.Event{
 		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now, Change: &telematics.Change{Fields: fields, Large: []telematics.Field{telematics.WarningLamps}},
 	}, telematics.Event{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 1, At: now, Alarm: &telematics.Alarm{Kind: "towing"}},
 		telematics.HaltChange{Halt: telematics.Halt{Agency: 1, Why: "recall", By: "eva", Since: now}, InForce: true}.Event(now),
@@ -61,7 +61,7 @@ func TestStream_SendsEvents(t *testing.T) {
 	}
 }
 
-func TestAStreamKeepsTheContract(t *testing.T) {
+func TestStream_MatchesTheContract(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -71,7 +71,7 @@ func TestAStreamKeepsTheContract(t *testing.T) {
 	}
 }
 
-func TestAStreamIsRefusedLikeEverythingElse(t *testing.T) {
+func TestStream_IsRefusedLikeOtherRequests(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	l.get(eventsPath, anonymous).wants(401, "unauthenticated")
 	l.get(eventsPath, withToken(clientToken(t))).wants(403, "forbidden")
@@ -82,7 +82,8 @@ func TestAStreamIsRefusedLikeEverythingElse(t *testing.T) {
 	l.feed.End()
 	l.get(eventsPath).wants(503, "service_unavailable")
 
-	newAPI(t).get(eventsPath).wants(503, "service_unavailable") // a feed that has read nothing yet
+	// A feed that has not read the log yet.
+	newAPI(t).get(eventsPath).wants(503, "service_unavailable")
 }
 
 func TestStream_SendsOnlyVisibleAndRequestedEvents(t *testing.T) {
@@ -92,26 +93,26 @@ func TestStream_SendsOnlyVisibleAndRequestedEvents(t *testing.T) {
 		stream *eventStream
 		want   []string
 	}{
-		"of all agencies":      {l.follow(""), []string{"1", "2", "3", "3 command", "0 halt", "0 halt"}},
-		"an agency's own":      {l.follow("", withToken(agencyToken(t, 2))), []string{"2", "3", "3 command", "0 halt"}},
-		"of another agency":    {l.follow("?agency_id=1", withToken(agencyToken(t, 2))), nil},
-		"all, of one agency":   {l.follow("?agency_id=1"), []string{"1", "0 halt", "0 halt"}},
-		"of a vehicle":         {l.follow("?vehicle_id=3"), []string{"3", "3 command"}},
-		"of another's vehicle": {l.follow("?vehicle_id=1", withToken(agencyToken(t, 2))), nil},
-		"of a kind":            {l.follow("?event=command"), []string{"3 command"}},
-		"of halts":             {l.follow("?event=halt", withToken(agencyToken(t, 1))), []string{"0 halt", "0 halt"}},
-		"of two kinds":         {l.follow("?event=command,presence&agency_id=2"), []string{"2", "3", "3 command"}},
+		"all agencies":                  {l.follow(""), []string{"1", "2", "3", "3 command", "0 halt", "0 halt"}},
+		"own agency":                    {l.follow("", withToken(agencyToken(t, 2))), []string{"2", "3", "3 command", "0 halt"}},
+		"another agency":                {l.follow("?agency_id=1", withToken(agencyToken(t, 2))), nil},
+		"all agencies, filtered by one": {l.follow("?agency_id=1"), []string{"1", "0 halt", "0 halt"}},
+		"one vehicle":                   {l.follow("?vehicle_id=3"), []string{"3", "3 command"}},
+		"another agency's vehicle":      {l.follow("?vehicle_id=1", withToken(agencyToken(t, 2))), nil},
+		"one kind":                      {l.follow("?event=command"), []string{"3 command"}},
+		"halts":                         {l.follow("?event=halt", withToken(agencyToken(t, 1))), []string{"0 halt", "0 halt"}},
+		"two kinds":                     {l.follow("?event=command,presence&agency_id=2"), []string{"2", "3", "3 command"}},
 	}
 	for _, r := range readers {
 		r.stream.awaitBegin(t)
 	}
-	l.tell(presence(1, 1), presence(2, 2), presence(3, 2), command.Event(now), telematics.HaltChange{Halt: telematics.Halt{Why: "recall"}, InForce: true}.Event(now),
+	l.publish(presence(1, 1), presence(2, 2), presence(3, 2), command.Event(now), telematics.HaltChange{Halt: telematics.Halt{Why: "recall"}, InForce: true}.Event(now),
 		telematics.HaltChange{Halt: telematics.Halt{Agency: 1}}.Event(now), telematics.Event{Kind: telematics.ResetEvent, At: now})
 	for name, r := range readers {
 		var got []string
 		for _, e := range r.stream.await(t, len(r.want)+1) {
 			var vehicle int
-			if e.event == "reset" { // which every subscriber gets
+			if e.event == "reset" { // every subscriber gets it
 				continue
 			}
 			if _, err := fmt.Sscanf(e.data, `{"vehicle_id":%d`, &vehicle); err != nil && e.event != "halt" {
@@ -129,7 +130,7 @@ func TestStream_SendsOnlyVisibleAndRequestedEvents(t *testing.T) {
 	}
 }
 
-func TestFollowingIsWrittenDown(t *testing.T) {
+func TestStream_IsRecorded(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.PerActor = 1 })
 	l.follow("?vehicle_id=42&agency_id=1").awaitBegin(t)
 	r := l.get(eventsPath).wants(429, "rate_limited").wantsRetryAfter("10")
@@ -139,7 +140,7 @@ func TestFollowingIsWrittenDown(t *testing.T) {
 	l.get(eventsPath, withToken(clientToken(t))).wants(403, "forbidden")
 	lines := l.history.all()
 	if len(lines) != 3 {
-		t.Fatalf("lines %+v", lines)
+		t.Fatalf("entries %+v", lines)
 	}
 	for i, want := range []telematics.Activity{
 		{Vehicle: 42, Agency: 1, Outcome: telematics.Executed},
@@ -148,7 +149,7 @@ func TestFollowingIsWrittenDown(t *testing.T) {
 	} {
 		got := lines[i]
 		if got.Action != "events.read" || got.Vehicle != want.Vehicle || got.Agency != want.Agency || got.Outcome != want.Outcome || got.Code != want.Code {
-			t.Errorf("line %d: %+v", i, got)
+			t.Errorf("entry %d: %+v", i, got)
 		}
 	}
 	l.history.mu.Lock()
@@ -157,56 +158,56 @@ func TestFollowingIsWrittenDown(t *testing.T) {
 	l.get(eventsPath, withToken(agencyToken(t, 1))).wants(503, "service_unavailable")
 }
 
-func TestAnInstanceServesNoMoreStreamsThanItCan(t *testing.T) {
+func TestStream_NumberPerInstanceIsLimited(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.Streams = 2; c.PerActor = -1 })
 	first := l.follow("").awaitBegin(t)
 	l.follow("").awaitBegin(t)
 	l.get(eventsPath).wants(503, "service_unavailable")
 	first.close()
-	eventually(t, "one has left", func() bool { return metric(t, l.feed.Metrics, "event_streams_open") == 1 })
+	eventually(t, "one stream has ended", func() bool { return metric(t, l.feed.Metrics, "event_streams_open") == 1 })
 	l.follow("").awaitBegin(t)
 }
 
 func TestStream_PingHasTheIDOfEventsThatTheFilterDropped(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.PingEvery = 20 * time.Millisecond })
 	s := l.follow("?vehicle_id=7").awaitBegin(t)
-	l.tell(presence(42, 1))
+	l.publish(presence(42, 1))
 	events := l.log.All()
 	last := events[len(events)-1].ID
-	eventually(t, "the ping has the id of what was not for it", func() bool { return s.lastID() == last })
+	eventually(t, "the ping has the ID of the filtered event", func() bool { return s.lastID() == last })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ping := s.events[len(s.events)-1]; ping.comment != "ping" || ping.event != "" {
-		t.Errorf("%+v", ping)
+		t.Errorf("last event %+v, want a ping", ping)
 	}
 }
 
-func TestEvents_LogThatDoesNotAnswerIsUnavailableAndNotEmpty(t *testing.T) {
+func TestStream_StallsWhileTheLogIsUnavailable(t *testing.T) {
 	log := brokertest.NewEvents()
 	l := newLive(t, log, func(c *stream.Config) { c.StallTimeout = time.Second })
 	s := l.follow("?event=alarm").awaitBegin(t)
 	log.Break(errors.New("redis is unavailable"))
 	if got := s.await(t, 1)[0]; got.event != "stalled" || !strings.Contains(got.data, `"reason":"unavailable"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("event %+v, want stalled", got)
 	}
 	late := l.follow("")
 	if got := late.await(t, 1)[0]; got.event != "stalled" {
-		t.Errorf("a stream that begins meanwhile: %+v", got)
+		t.Errorf("a stream that begins meanwhile: %+v, want stalled", got)
 	}
 	log.Break(nil)
-	l.tell(presence(42, 1))
+	l.publish(presence(42, 1))
 	for name, s := range map[string]*eventStream{"": s, " that began meanwhile": late} {
 		if got := s.await(t, 2)[1]; got.event != "resumed" && name == "" {
-			t.Errorf("the stream%s: %+v", name, got)
+			t.Errorf("the stream%s: %+v, want resumed", name, got)
 		}
 	}
-	eventually(t, "both go on", func() bool {
+	eventually(t, "the later stream continues", func() bool {
 		got, _ := late.all()
 		return len(got) == 3 && slices.ContainsFunc(got, func(e serverEvent) bool { return e.event == "presence" })
 	})
 }
 
-// lines counts what is written to a log.
+// lines counts the lines of a log.
 type lines struct{ atomic.Int64 }
 
 func (l *lines) Write(line []byte) (int, error) {
@@ -214,7 +215,7 @@ func (l *lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func TestALogThatIsFollowedNoMoreDoesNotStall(t *testing.T) {
+func TestStream_EndedFeedDoesNotStall(t *testing.T) {
 	t.Parallel()
 	var logged lines
 	const timeout = time.Second
@@ -227,20 +228,20 @@ func TestALogThatIsFollowedNoMoreDoesNotStall(t *testing.T) {
 	before := logged.Load()
 	time.Sleep(timeout + timeout/2)
 	if n := logged.Load() - before; n > 0 {
-		t.Errorf("%d lines were logged after its end", n)
+		t.Errorf("%d lines were logged after the feed ended, want none", n)
 	}
 }
 
-func TestAPlaceThatIsNotKnownLeadsToAReset(t *testing.T) {
+func TestStream_UnknownIDCausesAReset(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 10
 	l := newLive(t, log, func(c *stream.Config) { c.Buffered = 4 })
 	first := l.follow("").awaitBegin(t).lastID()
 	for n := range telematics.VehicleID(30) {
-		l.tell(presence(n, 1))
+		l.publish(presence(n, 1))
 	}
 	events := log.All()
-	eventually(t, "all are followed", func() bool {
+	eventually(t, "all events are followed", func() bool {
 		s := l.follow("").awaitBegin(t)
 		defer s.close()
 		return s.lastID() == events[len(events)-1].ID
@@ -249,46 +250,46 @@ func TestAPlaceThatIsNotKnownLeadsToAReset(t *testing.T) {
 		s := l.follow("", after(id))
 		got := s.await(t, 1)
 		if got[0].event != "reset" || got[0].id == "" || !strings.Contains(got[0].data, `"events_missing"`) {
-			t.Errorf("%q: %+v", id, got[0])
+			t.Errorf("after %q: %+v, want a reset", id, got[0])
 		}
 		s.close()
 	}
 }
 
-func TestALogThatIsEmptiedResetsItsReaders(t *testing.T) {
+func TestStream_EmptiedLogCausesAReset(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
-	l.tell(presence(1, 1))
+	l.publish(presence(1, 1))
 	s := l.follow("", after(l.log.All()[0].ID))
 	s.await(t, 1)
 	l.log.Empty()
-	eventually(t, "a reset comes", func() bool {
+	eventually(t, "a reset arrives", func() bool {
 		got, _ := s.all()
 		return slices.ContainsFunc(got, func(e serverEvent) bool { return e.event == "reset" })
 	})
 	place := s.lastID()
-	l.tell(presence(2, 1))
-	eventually(t, "it goes on", func() bool {
+	l.publish(presence(2, 1))
+	eventually(t, "the stream continues", func() bool {
 		got, _ := s.all()
 		return strings.Contains(got[len(got)-1].data, `"vehicle_id":2`)
 	})
 	again := l.follow("", after(place)).await(t, 1)
 	if !strings.Contains(again[len(again)-1].data, `"vehicle_id":2`) {
-		t.Errorf("back behind the reset: %+v", again)
+		t.Errorf("continued after the reset: %+v", again)
 	}
 }
 
-// Readers are cut at random, at one instance or the other, while events come; they come back
-// anywhere. Some are disconnected until only the log has what they miss.
-func TestNoEventIsMissingOrTwiceWhereAReaderComesBack(t *testing.T) {
+// Readers are disconnected at random, from either instance, while events are published, and
+// continue at either. Some are disconnected until only the log has the events that they miss.
+func TestStream_ReconnectingReaderGetsEachEventOnce(t *testing.T) {
 	const events, readers = 4000, 8
 	log := brokertest.NewEvents()
 	small := func(c *stream.Config) { c.Buffered = 64; c.PerActor = -1 }
 	instances := []*live{newLive(t, log, small), newLive(t, log, small)}
 	begin := log.All()[len(log.All())-1].ID
-	var telling, reading sync.WaitGroup
-	telling.Go(func() {
+	var publishing, reading sync.WaitGroup
+	publishing.Go(func() {
 		for n := range telematics.VehicleID(events) {
-			instances[0].tell(presence(n+1, 1))
+			instances[0].publish(presence(n+1, 1))
 			if n%16 == 0 {
 				time.Sleep(time.Duration(rand.IntN(3)) * time.Millisecond)
 			}
@@ -303,12 +304,12 @@ func TestNoEventIsMissingOrTwiceWhereAReaderComesBack(t *testing.T) {
 				s.close()
 				got, _ := s.all()
 				for _, e := range got {
-					if e.event == "end" { // fell behind what is at hand: it comes back, too
+					if e.event == "end" { // too slow for the buffer: the reader reconnects
 						continue
 					}
 					heard++
 					if want := fmt.Sprintf(`{"vehicle_id":%d,`, heard); e.event != "presence" || !strings.HasPrefix(e.data, want) {
-						t.Errorf("after %d events: %+v", heard-1, e)
+						t.Errorf("after %d events: %+v, want the next one", heard-1, e)
 						return
 					}
 				}
@@ -319,20 +320,20 @@ func TestNoEventIsMissingOrTwiceWhereAReaderComesBack(t *testing.T) {
 			}
 		})
 	}
-	telling.Wait()
+	publishing.Wait()
 	reading.Wait()
 }
 
-func TestAStreamEndsWithItsToken(t *testing.T) {
+func TestStream_EndsWithItsToken(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
-	almost := now.Add(-59 * time.Second).Unix() // a minute of leeway
+	almost := now.Add(-59 * time.Second).Unix() // within the minute of leeway
 	s := l.follow("", withToken(edKey().mint(t, claims(map[string]any{"exp": almost}))))
 	if reason := s.awaitEnd(t); reason != "token_expired" {
-		t.Errorf("reason %q", reason)
+		t.Errorf("reason %q, want token_expired", reason)
 	}
 }
 
-func TestAStreamEndsWithTheKeyOfItsToken(t *testing.T) {
+func TestStream_EndsWhenTheKeyOfItsTokenIsWithdrawn(t *testing.T) {
 	source := keyFile(t, jwks(edKey(), ecKey()))
 	keys := auth.NewKeys(auth.KeysConfig{Source: source, Refresh: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -348,31 +349,31 @@ func TestAStreamEndsWithTheKeyOfItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if reason := withdrawn.awaitEnd(t); reason != "token_refused" {
-		t.Errorf("reason %q", reason)
+		t.Errorf("reason %q, want token_refused", reason)
 	}
-	l.tell(presence(42, 1))
+	l.publish(presence(42, 1))
 	valid.await(t, 1)
 }
 
-func TestAStreamEndsBeforeItsInstance(t *testing.T) {
+func TestStream_EndsBeforeShutdown(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	s := l.follow("").awaitBegin(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// A stream that does not end holds it up for the whole minute.
+	// A stream that does not end would delay the shutdown for the whole minute.
 	if err := l.server.Shutdown(ctx); err != nil {
 		t.Errorf("Shutdown: %v", err)
 	}
 	if reason := s.awaitEnd(t); reason != "stopping" {
-		t.Errorf("reason %q", reason)
+		t.Errorf("reason %q, want stopping", reason)
 	}
 	got, _ := s.all()
 	if got[len(got)-1].retry == "" || got[len(got)-1].id != "" {
-		t.Errorf("%+v", got[len(got)-1])
+		t.Errorf("last event %+v, want a retry time without an ID", got[len(got)-1])
 	}
 }
 
-func TestAStreamOutlivesWhatOtherAnswersMayTake(t *testing.T) {
+func TestStream_OutlivesTheTimeLimitsOfOtherAnswers(t *testing.T) {
 	log := brokertest.NewEvents()
 	l := newLive(t, log, func(c *stream.Config) { c.PingEvery = 20 * time.Millisecond })
 	l.server = &http.Server{Handler: l.handler, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond}
@@ -381,14 +382,14 @@ func TestAStreamOutlivesWhatOtherAnswersMayTake(t *testing.T) {
 	s := l.follow("").awaitBegin(t)
 	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
 		if _, ended := s.all(); ended {
-			t.Fatalf("cut after %v", time.Since(begin))
+			t.Fatalf("the stream ended after %v", time.Since(begin))
 		}
 	}
-	l.tell(presence(42, 1))
+	l.publish(presence(42, 1))
 	s.await(t, 1)
 }
 
-// stall opens a stream and reads nothing of it.
+// stall opens a stream and does not read it.
 func (l *live) stall() net.Conn {
 	l.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(l.base, "http://"))
@@ -397,71 +398,71 @@ func (l *live) stall() net.Conn {
 	}
 	l.t.Cleanup(func() { _ = conn.Close() })
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, adminToken(l.t))
-	eventually(l.t, "it is open", func() bool { return metric(l.t, l.feed.Metrics, "event_streams_open") > 0 })
+	eventually(l.t, "the stream is open", func() bool { return metric(l.t, l.feed.Metrics, "event_streams_open") > 0 })
 	return conn
 }
 
-// flood publishes events until something holds.
+// flood publishes large events until a condition holds.
 func (l *live) flood(what string, holds func() bool) {
 	l.t.Helper()
 	padding := strings.Repeat("x", 8<<10)
 	eventually(l.t, what, func() bool {
 		e := presence(42, 1)
 		e.Kind, e.Change = telematics.StatusEvent, &telematics.Change{Fields: telematics.Snapshot{telematics.OEMData: {Value: map[string]any{"x": padding}, At: now}}}
-		l.tell(e, e, e, e)
+		l.publish(e, e, e, e)
 		return holds()
 	})
 }
 
-func TestEvents_ASubscriberThatDoesNotReadIsCutAndDelaysNoOther(t *testing.T) {
+func TestStream_SubscriberThatDoesNotReadIsCutAndDelaysNoOther(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 1000
 	l := newLive(t, log, func(c *stream.Config) { c.WriteTimeout = 200 * time.Millisecond })
 	l.stall()
 	other := l.follow("").awaitBegin(t)
-	l.flood("it is cut", func() bool { return metric(t, l.feed.Metrics, "event_streams_cut_total") == 1 })
-	eventually(t, "it is closed", func() bool { return metric(t, l.feed.Metrics, "event_streams_open") == 1 })
+	l.flood("the stream is cut", func() bool { return metric(t, l.feed.Metrics, "event_streams_cut_total") == 1 })
+	eventually(t, "the stream is closed", func() bool { return metric(t, l.feed.Metrics, "event_streams_open") == 1 })
 	if _, ended := other.all(); ended {
-		t.Error("another reader was cut too")
+		t.Error("another subscriber's stream was cut, too")
 	}
 }
 
-func TestEvents_ASubscriberTooFarBehindGetsTooSlow(t *testing.T) {
+func TestStream_SubscriberTooFarBehindGetsTooSlow(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 1000
 	l := newLive(t, log, func(c *stream.Config) { c.Buffered = 16; c.WriteTimeout = 30 * time.Second })
 	conn := l.stall()
 	followed := func() int64 { return metric(t, l.feed.Metrics, "events_followed_total") }
-	l.flood("enough events to fill every buffer on the way", func() bool { return followed() > 3000 })
+	l.flood("enough events to fill all buffers", func() bool { return followed() > 3000 })
 	s := &eventStream{}
 	var reading sync.WaitGroup
 	reading.Go(func() { s.readFrom(conn) })
 	if reason := s.awaitEnd(t); reason != "too_slow" || metric(t, l.feed.Metrics, "event_streams_cut_total") != 1 {
-		t.Errorf("reason %q, %d cut", reason, metric(t, l.feed.Metrics, "event_streams_cut_total"))
+		t.Errorf("reason %q, %d streams cut; want too_slow and 1", reason, metric(t, l.feed.Metrics, "event_streams_cut_total"))
 	}
 	_ = conn.Close()
 	reading.Wait()
 }
 
-func TestEvents_TheLogIsFollowedOnlyWithSubscribers(t *testing.T) {
+func TestStream_LogIsFollowedOnlyWithSubscribers(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents(), func(c *stream.Config) { c.IdleTimeout = 20 * time.Millisecond })
 	for n := range telematics.VehicleID(3) {
 		s := l.follow("")
-		l.tell(presence(2*n+1, 1))
+		l.publish(presence(2*n+1, 1))
 		if got := s.await(t, 1); !strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d,`, 2*n+1)) && !strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d}`, 2*n+1)) {
-			t.Errorf("reader %d: %+v", n, got)
+			t.Errorf("reader %d: %+v, want its event", n, got)
 		}
 		place := s.lastID()
 		s.close()
-		eventually(t, "the feed rests", func() bool {
+		eventually(t, "the feed stops following", func() bool {
 			before := metric(t, l.feed.Metrics, "events_followed_total")
-			l.tell(presence(2*n+2, 1))
-			time.Sleep(100 * time.Millisecond) // many times what following needs
+			l.publish(presence(2*n+2, 1))
+			time.Sleep(100 * time.Millisecond) // much longer than following takes
 			return metric(t, l.feed.Metrics, "events_followed_total") == before
 		})
 		s = l.follow("", after(place))
 		if back := s.await(t, 1); !strings.Contains(back[0].data, fmt.Sprintf(`"vehicle_id":%d`, 2*n+2)) {
-			t.Errorf("back after a rest: %+v", back)
+			t.Errorf("continued after the pause: %+v", back)
 		}
 		s.close()
 	}

@@ -7,14 +7,14 @@ import (
 	"motorpool/telematics"
 )
 
-// Paths behind the gate of clients that are in no contract.
+// Paths of the probe routes, which are not in the contract.
 const (
 	ProbePath     = "/api/v1/client/probe/{id}"
 	CardProbePath = "/api/v1/client/probe-card"
 )
 
-// NewProbed returns the public handler with routes of clients that do nothing but pass the gate,
-// and answer with their caller. They cover what the gate does, whichever routes there are.
+// NewProbed returns the public handler with additional routes of clients that only pass the gate
+// and answer with their caller. Tests of the gate use them, so they do not depend on other routes.
 func NewProbed(config Config) http.Handler {
 	s := newServer(config)
 	e := s.handler()

@@ -14,13 +14,13 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// controller answers orders with a function, and stores them.
+// controller answers orders with a function, and records them.
 type controller struct {
 	mu     sync.Mutex
 	orders []delivery.Order
 	send   func(context.Context, delivery.Order) (telematics.Command, error)
 	start  func(context.Context, delivery.Order) (delivery.Receipt, error)
-	replay bool // every order repeats an earlier one
+	replay bool // each order counts as a repetition
 	many   broker.Many
 }
 
@@ -59,8 +59,7 @@ func (c *controller) count() int {
 	return len(c.orders)
 }
 
-// fleet has vehicles, commands and audit log entries in memory. Where err is set it returns nothing
-// else.
+// fleet has vehicles, commands and audit log entries in memory. If err is set, calls return it.
 type fleet struct {
 	twins    map[telematics.VehicleID]telematics.Twin
 	markers  []telematics.Marker
@@ -72,7 +71,7 @@ type fleet struct {
 	stations []telematics.Station
 	holders  map[string]telematics.KeyHolders
 	err      error
-	block    bool // until the context ends
+	block    bool // calls wait until their context ends
 
 	asked struct {
 		vehicles   telematics.VehicleQuery
@@ -217,7 +216,7 @@ func (f *fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolde
 	return f.holders[key], f.broken(ctx)
 }
 
-// bulks has orders to many vehicles in memory. Where err is set it returns nothing else.
+// bulks has bulks in memory. If err is set, calls return it.
 type bulks struct {
 	mu     sync.Mutex
 	byID   map[telematics.BulkID]telematics.Bulk
@@ -311,7 +310,7 @@ func (h *history) all() []telematics.Activity {
 	return slices.Clone(h.lines)
 }
 
-// gone is the store's error for an unavailable server.
+// gone is the error of a store whose server is unavailable.
 type gone struct{}
 
 func (gone) Error() string     { return "connection refused by secret-host:5432" }
@@ -342,7 +341,7 @@ func (f *fleet) ListStations(ctx context.Context, q telematics.AgencyQuery) ([]t
 	return pageOf(f.stations, q, func(s telematics.Station) (int64, telematics.AgencyID) { return int64(s.ID), s.AgencyID }), f.broken(ctx)
 }
 
-// pageOf returns those of items, which rise, that a query selects.
+// pageOf returns the items, in ascending order, that a query selects.
 func pageOf[T any](items []T, q telematics.AgencyQuery, of func(T) (int64, telematics.AgencyID)) (found []T) {
 	for _, item := range slices.Backward(items) {
 		if id, agency := of(item); (q.Agency == 0 || q.Agency == agency) && (q.Before == 0 || id < q.Before) && len(found) < q.Limit {

@@ -46,17 +46,17 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 		}
 	}
 	if r.body.Message != "2 vehicles." || r.header.Get("Vary") != "Accept-Encoding" || r.header.Get("Cache-Control") != "no-cache, private" {
-		t.Errorf("%v %s", r.header, r.text)
+		t.Errorf("headers %v, body %s", r.header, r.text)
 	}
 	if r := a.get(fleetPath, withToken(agencyToken(t, 2))).wants(200, ""); len(r.at("vehicles").([]any)) != 1 {
-		t.Errorf("of an agency: %s", r.text)
+		t.Errorf("vehicles of agency 2: %s, want 1", r.text)
 	}
 	if r := a.get(fleetPath+"?agency_id=2", withToken(agencyToken(t, 1))).wants(200, ""); len(r.at("vehicles").([]any)) != 0 {
-		t.Errorf("of another agency: %s", r.text)
+		t.Errorf("vehicles of another agency: %s, want none", r.text)
 	}
 }
 
-func TestFleetMap_CompressesForThoseWhoReadIt(t *testing.T) {
+func TestFleetMap_IsCompressedIfAccepted(t *testing.T) {
 	a := withMarkers(t)
 	for accepts, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "*, gzip;q=0.0": false, "identity": false} {
 		request, r := httptest.NewRequest(http.MethodGet, fleetPath, nil), httptest.NewRecorder()
@@ -64,7 +64,7 @@ func TestFleetMap_CompressesForThoseWhoReadIt(t *testing.T) {
 		withHeader("Accept-Encoding", accepts)(request)
 		a.handler.ServeHTTP(r, request)
 		if got := r.Header().Get("Content-Encoding") == "gzip"; got != want || r.Code != 200 {
-			t.Errorf("%q: %d %v", accepts, r.Code, r.Header())
+			t.Errorf("Accept-Encoding %q: %d %v", accepts, r.Code, r.Header())
 		}
 		var text io.Reader = r.Body
 		if want {
@@ -76,12 +76,12 @@ func TestFleetMap_CompressesForThoseWhoReadIt(t *testing.T) {
 		}
 		var body struct{ Data struct{ Vehicles [][]any } }
 		if err := json.NewDecoder(text).Decode(&body); err != nil || len(body.Data.Vehicles) != 2 {
-			t.Errorf("%q: %v %+v", accepts, err, body)
+			t.Errorf("Accept-Encoding %q: %v %+v", accepts, err, body)
 		}
 	}
 }
 
-func TestFleetMap_IsNotSentAgainWhereNothingHasChanged(t *testing.T) {
+func TestFleetMap_UnchangedIsNotSentAgain(t *testing.T) {
 	a := withMarkers(t)
 	etag := a.get(fleetPath).wants(200, "").header.Get("ETag")
 	recorded := len(a.history.all())
@@ -91,11 +91,11 @@ func TestFleetMap_IsNotSentAgainWhereNothingHasChanged(t *testing.T) {
 		}
 	}
 	if n := len(a.history.all()); n != recorded {
-		t.Errorf("%d entries, want %d: nothing was read", n, recorded)
+		t.Errorf("%d entries, want %d: an unchanged map is not a read", n, recorded)
 	}
 	a.fleet.markers[1].Connectivity = telematics.Online
 	if r := a.get(fleetPath, withHeader("If-None-Match", etag)).wants(200, ""); r.header.Get("ETag") == etag {
-		t.Error("the tag is that of the former rows")
+		t.Error("the ETag did not change with the rows")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestFleetMap_BoxAndRefusals(t *testing.T) {
 	a := withMarkers(t)
 	a.get(fleetPath+"?bbox=170.5,-10,-170,10&agency_id=1").wants(200, "")
 	if want := (telematics.MarkerQuery{Agency: 1, Box: &telematics.Box{West: 170.5, South: -10, East: -170, North: 10}}); !reflect.DeepEqual(a.fleet.asked.markers, want) {
-		t.Errorf("query %+v", a.fleet.asked.markers)
+		t.Errorf("query %+v, want the box across the antimeridian", a.fleet.asked.markers)
 	}
 	for _, box := range []string{"", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,3,2,2", "-181,0,1,1", "1,0,2,91", "NaN,0,1,1", "1,,2,3"} {
 		a.get(fleetPath+"?bbox="+box).wants(422, "validation_failed")

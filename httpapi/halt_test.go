@@ -15,14 +15,14 @@ import (
 	"motorpool/telematics"
 )
 
-// halts is the kill switch in memory.
+// halts is the store of halts in memory.
 type halts struct {
 	agencies []telematics.AgencyID
 	inForce  telematics.Halts
 	by       []telematics.Author
 	err      error
 
-	effect    telematics.HaltEffect // of each
+	effect    telematics.HaltEffect // of each halt
 	uncounted error
 }
 
@@ -68,13 +68,13 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 	}
 	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft","agency_id":2}`)).wants(200, "")
 	if by := a.halts.by[0]; by.Actor != (telematics.Actor{Subject: "eva", Role: telematics.Admin}) || by.RequestID.String() != r.body.RequestID {
-		t.Errorf("by %+v", by)
+		t.Errorf("author %+v, want eva and the request ID", by)
 	}
 	if r := a.get(haltsPath).wants(200, ""); len(r.body.Data.([]any)) != 2 {
-		t.Errorf("all: %s", r.text)
+		t.Errorf("halts of all agencies: %s, want 2", r.text)
 	}
 	if r := a.get(haltsPath, withToken(agencyToken(t, 1))).wants(200, ""); len(r.body.Data.([]any)) != 1 {
-		t.Errorf("those of agency 1: %s", r.text)
+		t.Errorf("halts for agency 1: %s, want 1", r.text)
 	}
 	if r := a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(200, ""); r.body.Data != nil || r.body.Message != "The halt of agency 2 is lifted." {
 		t.Errorf("%s", r.text)
@@ -82,7 +82,7 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 	a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(404, "halt_not_found")
 	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
 	if len(a.halts.inForce) != 0 {
-		t.Errorf("in force: %+v", a.halts.inForce)
+		t.Errorf("active halts %+v, want none", a.halts.inForce)
 	}
 }
 
@@ -94,32 +94,33 @@ func TestHalts_NeedTheScopeAndTheAgency(t *testing.T) {
 		query  string
 		status int
 	}{
-		"without the scope":          {nil, "all_agencies", `{"reason":"x"}`, "", 403},
-		"of an agency, without it":   {1, "", `{"reason":"x","agency_id":1}`, "?agency_id=1", 403},
-		"of an agency, all":          {1, "halt", `{"reason":"x"}`, "", 403},
-		"of an agency, all, by null": {1, "halt", `{"reason":"x","agency_id":null}`, "", 403},
-		"of an agency, another":      {1, "halt", `{"reason":"x","agency_id":2}`, "?agency_id=2", 403},
-		"narrowed, all":              {1, "all_agencies halt", `{"reason":"x"}`, "", 403},
-		"of an agency, its own":      {1, "halt", `{"reason":"x","agency_id":1}`, "?agency_id=1", 200},
+		"scope missing":                               {nil, "all_agencies", `{"reason":"x"}`, "", 403},
+		"agency's administrator, scope missing":       {1, "", `{"reason":"x","agency_id":1}`, "?agency_id=1", 403},
+		"agency's administrator, halt of all":         {1, "halt", `{"reason":"x"}`, "", 403},
+		"agency's administrator, halt of all by null": {1, "halt", `{"reason":"x","agency_id":null}`, "", 403},
+		"agency's administrator, halt of another":     {1, "halt", `{"reason":"x","agency_id":2}`, "?agency_id=2", 403},
+		"all agencies narrowed to one, halt of all":   {1, "all_agencies halt", `{"reason":"x"}`, "", 403},
+		"agency's administrator, halt of its agency":  {1, "halt", `{"reason":"x","agency_id":1}`, "?agency_id=1", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
 			a.halts.inForce = telematics.Halts{{Agency: 0, Why: "recall"}, {Agency: 1, Why: "recall"}, {Agency: 2, Why: "recall"}}
 			token := withScopes(t, c.agency, c.scope)
 			if r := a.do(http.MethodPut, haltsPath, token, withJSON(c.body)); r.status != c.status {
-				t.Errorf("PUT: %d %s", r.status, r.text)
+				t.Errorf("PUT: %d %s, want %d", r.status, r.text, c.status)
 			}
 			if r := a.do(http.MethodDelete, haltsPath+c.query, token); r.status != c.status {
-				t.Errorf("DELETE: %d %s", r.status, r.text)
+				t.Errorf("DELETE: %d %s, want %d", r.status, r.text, c.status)
 			}
 			if c.status != 200 && len(a.halts.inForce) != 3 {
-				t.Errorf("in force: %+v", a.halts.inForce)
+				t.Errorf("active halts %+v, want all 3", a.halts.inForce)
 			}
 		})
 	}
 }
 
-// A misspelt, empty or zero agency must neither stop all agencies nor lift the wrong halt.
+// A request with a misspelt, empty or zero agency must neither halt all agencies nor lift another
+// halt.
 func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	a := newAPI(t)
 	a.halts.inForce = telematics.Halts{{Agency: 0, Why: "recall"}}
@@ -140,7 +141,7 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	a.do(http.MethodPut, haltsPath+"?agency_id=1", operator, withJSON(`{"reason":"x"}`)).wants(422, "validation_failed")
 	a.do(http.MethodDelete, haltsPath, operator, withJSON(`{"agency_id":1}`)).wants(422, "validation_failed")
 	if len(a.halts.inForce) != 1 {
-		t.Errorf("in force: %+v", a.halts.inForce)
+		t.Errorf("active halts %+v, want 1", a.halts.inForce)
 	}
 }
 
@@ -150,7 +151,7 @@ func (noQuota) Take(_ context.Context, limits ...telematics.Limit) ([]telematics
 	return []telematics.Quota{{Limit: limits[0].Rate.Limit, Over: true, Reset: limits[0].Rate.Per}}, nil
 }
 
-func TestHalts_NoLimitHoldsThemUp(t *testing.T) {
+func TestHalts_AreNotLimitedLikeOtherRequests(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Admin = noQuota{}, 1 })
 	operator := withScopes(t, nil, "all_agencies halt")
 	a.get(haltsPath, operator).wants(429, "rate_limited")
@@ -158,8 +159,9 @@ func TestHalts_NoLimitHoldsThemUp(t *testing.T) {
 	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
 }
 
-// Each change adds an entry to the audit log, which cannot be deleted from.
-func TestHalts_OneActorCannotFillTheHistoryWithThem(t *testing.T) {
+// Each change adds an entry to the audit log, which cannot be deleted from, so changes are limited
+// per actor.
+func TestHalts_ChangesOfAnActorAreLimited(t *testing.T) {
 	a := newAPI(t)
 	operator, another := withScopes(t, nil, "all_agencies halt"), withScopes(t, int64(1), "halt")
 	changed := 0
@@ -169,12 +171,12 @@ func TestHalts_OneActorCannotFillTheHistoryWithThem(t *testing.T) {
 		}
 	}
 	if changed > 700 || changed < 600 {
-		t.Errorf("%d of 1000 changes at one moment, want about 600", changed)
+		t.Errorf("%d of 1000 simultaneous changes were accepted, want about 600", changed)
 	}
 	r := a.do(http.MethodDelete, haltsPath, operator)
 	r.wants(429, "rate_limited")
 	if got := r.header.Get("Retry-After"); got != "1" {
-		t.Errorf("Retry-After %q", got)
+		t.Errorf("Retry-After %q, want 1", got)
 	}
 	a.do(http.MethodPut, haltsPath, another, withJSON(`{"reason":"recall","agency_id":1}`)).wants(200, "")
 }
@@ -187,7 +189,7 @@ func TestHalts_RefusalsAreRecorded(t *testing.T) {
 	}
 }
 
-func TestHalts_SayWhatTheyStopAndWhatTheyCannot(t *testing.T) {
+func TestHalts_HaveTheirEffect(t *testing.T) {
 	a := newAPI(t)
 	a.halts.effect = telematics.HaltEffect{Vehicles: 120, Withheld: 3, InFlight: 2}
 	operator := withScopes(t, nil, "all_agencies halt")
@@ -199,7 +201,7 @@ func TestHalts_SayWhatTheyStopAndWhatTheyCannot(t *testing.T) {
 	if r := a.get(haltsPath).wants(200, ""); !strings.Contains(r.text, `"effect":{"vehicles":120,"withheld":3,"in_flight":2}`) {
 		t.Errorf("%s", r.text)
 	}
-	a.halts.uncounted = errors.New("too slow") // the halt is in force all the same
+	a.halts.uncounted = errors.New("too slow") // the halt is active all the same
 	if r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft"}`)).wants(200, ""); r.at("effect") != nil {
 		t.Errorf("%s", r.text)
 	}
@@ -238,7 +240,7 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 	if r := a.post(keys+"/ak_1/revoke", token).wants(200, ""); r.at("state") != "revoked" {
 		t.Errorf("%s", r.text)
 	}
-	a.post(keys+"/ak_2/revoke", token).wants(404, "agency_key_not_found") // another agency's
+	a.post(keys+"/ak_2/revoke", token).wants(404, "agency_key_not_found") // a key of another agency
 	for _, path := range []string{"/api/v1/admin/agencies/2/keys", "/api/v1/admin/agencies/0/keys"} {
 		a.get(path, token).wants(404, "agency_not_found")
 		a.post(path, token).wants(404, "agency_not_found")
@@ -252,8 +254,9 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 	}
 }
 
-// No key is ever deleted, also not one that is revoked, and every instance reads them all.
-func TestAgencyKeys_ArePerDayLimited(t *testing.T) {
+// Keys are never deleted, not even revoked ones, and each instance reads all of them, so their
+// number per day is limited.
+func TestAgencyKeys_AreLimitedPerDay(t *testing.T) {
 	const keys, most = "/api/v1/admin/agencies/1/keys", 50
 	a := newAPI(t)
 	token := withScopes(t, 1, "agency_keys")

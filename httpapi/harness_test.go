@@ -22,10 +22,10 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// now is the time of all tests that have no need of another.
+// now is the time of all tests that need no other.
 var now = time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
 
-// api is the handler under test between its fakes.
+// api is the handler under test, with fakes for its dependencies.
 type api struct {
 	t          *testing.T
 	handler    http.Handler
@@ -80,14 +80,14 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 	return a
 }
 
-// accepted is what the broker would return for an order that it has just taken.
+// accepted is what the broker returns for an order that it has just accepted.
 func accepted(o delivery.Order) telematics.Command {
 	c := settled(o, telematics.Accepted)
 	c.ID, c.Attempts, c.SentAt, c.Completed, c.Reported, c.Bulk = uuid.New(), 0, time.Time{}, time.Time{}, nil, o.Bulk
 	return c
 }
 
-// settled is what the broker would return for an order.
+// settled is what the broker returns for an order that has ended in a state.
 func settled(o delivery.Order, s telematics.State) telematics.Command {
 	return telematics.Command{
 		ID: uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9"), Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action, Booking: o.Booking,
@@ -98,7 +98,7 @@ func settled(o delivery.Order, s telematics.State) telematics.Command {
 	}
 }
 
-// logbook is a log that a test may read while it is written.
+// logbook is a log that may be read while it is written.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -162,15 +162,15 @@ func withBody(body string) func(*http.Request) {
 	}
 }
 
-// anonymous takes the token away.
+// anonymous removes the token.
 func anonymous(r *http.Request) { r.Header.Del("Authorization") }
 
 func withToken(token string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
 
-// do sends a request as the administrator of all agencies, if nothing else is said, and holds the
-// answer against the contract.
+// do sends a request, unless changed, as the administrator of all agencies, and checks the answer
+// against the contract.
 func (a *api) do(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
 	request := httptest.NewRequest(method, target, nil)
@@ -179,7 +179,7 @@ func (a *api) do(method, target string, change ...func(*http.Request)) *response
 		c(request)
 	}
 	signIfClients(request)
-	// The checking library reads the request that arrived, not what is left of it.
+	// The checking library reads the request as it arrived, not what the handler left of it.
 	arrived := request.Clone(context.Background())
 	recorded := httptest.NewRecorder()
 	a.handler.ServeHTTP(recorded, request)
@@ -206,7 +206,7 @@ func (a *api) post(target string, change ...func(*http.Request)) *response {
 	return a.do(http.MethodPost, target, change...)
 }
 
-// wants checks status and code of an error, or that there is none.
+// wants checks the status and the error code; an empty code: no error.
 func (r *response) wants(status int, code string) *response {
 	r.t.Helper()
 	got := ""
@@ -219,8 +219,8 @@ func (r *response) wants(status int, code string) *response {
 	return r
 }
 
-// wantsRetryAfter checks the hint in the body, and that the header says the same where repeating is
-// safe, and nothing else.
+// wantsRetryAfter checks retry_after in the body, and that the header is the same where repeating
+// is safe, and absent elsewhere.
 func (r *response) wantsRetryAfter(seconds string) *response {
 	r.t.Helper()
 	inHeader := ""
@@ -237,14 +237,14 @@ func (r *response) wantsRetryAfter(seconds string) *response {
 	return r
 }
 
-// at returns what lies at a path of names in the data.
+// at returns the value at a path of names in the data.
 func (r *response) at(path ...string) any {
 	r.t.Helper()
 	value := r.body.Data
 	for _, name := range path {
 		object, ok := value.(map[string]any)
 		if !ok {
-			r.t.Fatalf("no object above %q\n%s", name, r.text)
+			r.t.Fatalf("no object that could have %q\n%s", name, r.text)
 		}
 		value, ok = object[name]
 		if !ok {

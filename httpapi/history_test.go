@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/samples"
 )
 
-// telemetry has buckets in memory, and the queries that it got.
+// telemetry has buckets in memory, and records the queries.
 type telemetry struct {
 	days    int
 	buckets []samples.Bucket
@@ -64,23 +64,23 @@ func TestHistory_HasAValueOrNullForEachBucket(t *testing.T) {
 	}
 }
 
-func TestHistory_BoundsWhatIsRead(t *testing.T) {
+func TestHistory_TimesAndBucketsAreBounded(t *testing.T) {
 	m := newTelemetry()
 	a := newAPI(t, with(m))
 	a.get(historyPath).wants(200, "")
 	if q := m.last(); !q.To.Equal(now) || !q.From.Equal(now.AddDate(0, 0, -1)) || q.Buckets != 300 || q.Agency != 0 {
-		t.Errorf("by default: %+v", q)
+		t.Errorf("default query %+v, want the last day in 300 buckets", q)
 	}
 	a.get(historyPath+"?points=1000&from=2026-01-02T09:59:00Z&to=2026-01-02T10:00:00Z", withToken(agencyToken(t, 1))).wants(200, "")
 	if q := m.last(); q.Buckets != 4 || q.Agency != 1 {
-		t.Errorf("a minute, of an agency: %+v", q)
+		t.Errorf("query of a minute by agency 1 %+v, want 4 buckets", q)
 	}
 	for query, field := range map[string]string{
 		"fields=energy,colour": "fields", "from=2026-01-02T10:00:00Z&to=2026-01-02T09:00:00Z": "from", "from=2026-01-03T00:00:00Z": "from",
 		"from=2025-11-01T00:00:00Z": "from", "to=yesterday": "to", "points=0": "points", "points=1001": "points",
 	} {
 		if r := a.get(historyPath+"?"+query).wants(422, "validation_failed"); !strings.Contains(r.text, `"`+field+`":[`) {
-			t.Errorf("%s: %s", query, r.text)
+			t.Errorf("%s: %s, want an error for the field", query, r.text)
 		}
 	}
 	a.get(strings.Replace(historyPath, "42", "9", 1), withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
@@ -89,33 +89,33 @@ func TestHistory_BoundsWhatIsRead(t *testing.T) {
 	a.get(historyPath).wants(503, "service_unavailable")
 }
 
-func TestHistory_EachReadIsAnEntry(t *testing.T) {
+func TestHistory_EachReadIsRecorded(t *testing.T) {
 	m := newTelemetry()
 	a := newAPI(t, with(m))
 	entry := a.added(func() { a.get(historyPath+"?fields=energy&from=2026-01-02T09:00:00Z").wants(200, "") })
 	want := map[string]any{"fields": "energy", "from": "2026-01-02T09:00:00.000Z", "to": "2026-01-02T10:00:00.250Z"}
 	if entry.Action != "history.read" || entry.Vehicle != 42 || entry.Agency != 1 || entry.Outcome != telematics.Executed || !reflect.DeepEqual(entry.Details, want) {
-		t.Errorf("%+v", entry)
+		t.Errorf("entry %+v, want the read with its fields and times", entry)
 	}
 	entry = a.added(func() { a.get(strings.Replace(historyPath, "42", "77", 1)).wants(404, "vehicle_not_found") })
 	if entry.Action != "history.read" || entry.Vehicle != 77 || entry.Outcome != telematics.NotExecuted || entry.Code != telematics.VehicleNotFound {
-		t.Errorf("of no vehicle: %+v", entry)
+		t.Errorf("entry for a missing vehicle %+v, want it not executed", entry)
 	}
 	a.history.err = gone{}
 	asked := len(m.asked)
 	if a.get(historyPath).wants(503, "service_unavailable"); len(m.asked) != asked {
-		t.Error("read without an entry")
+		t.Error("the history was read, although the read could not be recorded")
 	}
 }
 
-func TestHistory_IsEmptyWhereNothingIsKept(t *testing.T) {
+func TestHistory_IsEmptyWithoutRetention(t *testing.T) {
 	r := newAPI(t).get(historyPath).wants(200, "")
 	if r.at("retention_days") != 0.0 || !reflect.DeepEqual(r.at("times"), []any{}) {
-		t.Errorf("%s", r.text)
+		t.Errorf("without retention: %s, want an empty history", r.text)
 	}
 }
 
-func TestTrack_IsAFeatureOfTheTimeOfTheBooking(t *testing.T) {
+func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
 	m := newTelemetry()
 	a := newBookingAPI(t, with(m))
 	const path = "/api/v1/admin/bookings/42/track"
@@ -123,25 +123,25 @@ func TestTrack_IsAFeatureOfTheTimeOfTheBooking(t *testing.T) {
 	entry := a.added(func() { r = a.get(path).wants(200, "") })
 	d := a.bookings.byID[42]
 	if q := m.last(); q.Vehicle != d.VehicleID || q.Agency != d.Agency || !q.From.Equal(d.ActualStart) || !q.To.Equal(now) || q.Buckets != 300 {
-		t.Errorf("query %+v", q)
+		t.Errorf("query %+v, want the vehicle and times of the booking", q)
 	}
 	if entry.Action != "history.read" || entry.Booking != 42 || entry.Vehicle != d.VehicleID || entry.Agency != d.Agency {
-		t.Errorf("entry %+v", entry)
+		t.Errorf("entry %+v, want the booking and its vehicle", entry)
 	}
 	if r.at("type") != "Feature" || !reflect.DeepEqual(r.at("geometry"), map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}}) {
-		t.Errorf("one position: %s", r.text)
+		t.Errorf("track of one position: %s, want a point", r.text)
 	}
 	m.buckets = append(m.buckets, samples.Bucket{Begin: now, Position: &telematics.Position{Latitude: 48.2, Longitude: 11.6}, LocatedAt: now, Speed: &samples.Values{Min: 0, Avg: 20.006, Max: 50}})
 	r = a.get(path+"?points=2").wants(200, "")
 	if want := map[string]any{"type": "LineString", "coordinates": []any{[]any{11.5, 48.1}, []any{11.6, 48.2}}}; !reflect.DeepEqual(r.at("geometry"), want) || m.last().Buckets != 2 {
-		t.Errorf("two: %s", r.text)
+		t.Errorf("track of two positions: %s, want a line", r.text)
 	}
 	if want := []any{nil, 20.01}; !reflect.DeepEqual(r.at("properties", "speeds"), want) || r.at("properties", "bucket_seconds") != m.last().Width().Seconds() {
-		t.Errorf("speeds and buckets: %s", r.text)
+		t.Errorf("properties of the track: %s", r.text)
 	}
 	asked := len(m.asked)
 	if r = a.get(strings.Replace(path, "42", "43", 1)).wants(200, ""); r.at("geometry") != nil || r.at("properties", "bucket_seconds") != nil || len(m.asked) != asked {
-		t.Errorf("not begun: %s", r.text)
+		t.Errorf("track of a booking that has not begun: %s, want none", r.text)
 	}
 	a.get(path, withToken(agencyToken(t, 2))).wants(404, "booking_not_found")
 	a.get(path, withToken(clientToken(t))).wants(403, "forbidden")

@@ -35,7 +35,7 @@ func running(t *testing.T, config auth.KeysConfig) *auth.Keys {
 	return keys
 }
 
-// issuerServer serves a JWKS that a test may change, and counts how often it is read.
+// issuerServer serves a JWKS that a test may change, and counts its reads.
 type issuerServer struct {
 	*httptest.Server
 	jwks   atomic.Pointer[[]byte]
@@ -68,14 +68,14 @@ func apiWith(t *testing.T, keys *auth.Keys) *api {
 	return newAPI(t, func(c *httpapi.Config) { c.Tokens = tokensWith(keys) })
 }
 
-func TestKeysComeFromAURLAndRotate(t *testing.T) {
+func TestKeys_OfAURLRotate(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	keys := running(t, auth.KeysConfig{Source: source.URL, Refresh: time.Hour, Gap: time.Nanosecond})
 	eventually(t, "keys are read", func() bool { return keys.Ready(t.Context()) == nil })
 	a := apiWith(t, keys)
 	a.get("/api/v1/admin/vehicles").wants(200, "")
 
-	// A new key is found at its first token; the old one goes with the next reading.
+	// A new key is read for the first token that names it; the old one is removed by that read.
 	source.rotate(edKey(), otherKey())
 	a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(200, "")
 	a.get("/api/v1/admin/vehicles").wants(200, "")
@@ -84,7 +84,7 @@ func TestKeysComeFromAURLAndRotate(t *testing.T) {
 	a.get("/api/v1/admin/vehicles").wants(401, "unauthenticated")
 }
 
-func TestUnknownKeyIDsDoNotHammerTheSource(t *testing.T) {
+func TestKeys_UnknownIDsCauseFewReads(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	keys := running(t, auth.KeysConfig{Source: source.URL, Gap: time.Hour})
 	eventually(t, "keys are read", func() bool { return keys.Ready(t.Context()) == nil })
@@ -93,25 +93,25 @@ func TestUnknownKeyIDsDoNotHammerTheSource(t *testing.T) {
 		a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(401, "unauthenticated")
 	}
 	if n := source.reads.Load(); n != 1 {
-		t.Errorf("read %d times", n)
+		t.Errorf("the source was read %d times, want once", n)
 	}
 }
 
-func TestKeys_WithoutKeysNoTokenIsJudged(t *testing.T) {
+func TestKeys_WithoutKeysRequestsAreUnavailable(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	source.status.Store(http.StatusBadGateway)
 	keys := running(t, auth.KeysConfig{Source: source.URL})
 	a := apiWith(t, keys)
 	r := a.post(lock).wants(503, "service_unavailable").wantsRetryAfter("10")
 	if r.header.Get("WWW-Authenticate") != "" || keys.Ready(t.Context()) == nil {
-		t.Errorf("headers %v", r.header)
+		t.Errorf("headers %v, want no challenge, and the keys not ready", r.header)
 	}
 	source.status.Store(http.StatusOK)
-	eventually(t, "the source is tried again", func() bool { return keys.Ready(t.Context()) == nil })
+	eventually(t, "the source is read again", func() bool { return keys.Ready(t.Context()) == nil })
 	a.post(lock).wants(200, "")
 }
 
-func TestKeys_StayInForceWhileTheirSourceIsUnavailable(t *testing.T) {
+func TestKeys_StayValidWhileTheirSourceIsUnavailable(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	keys := running(t, auth.KeysConfig{Source: source.URL, Refresh: time.Millisecond})
 	eventually(t, "keys are read", func() bool { return keys.Ready(t.Context()) == nil })
@@ -121,7 +121,7 @@ func TestKeys_StayInForceWhileTheirSourceIsUnavailable(t *testing.T) {
 	apiWith(t, keys).get("/api/v1/admin/vehicles").wants(200, "")
 }
 
-func TestKeysComeFromAFileThatMayAppearLaterAndChange(t *testing.T) {
+func TestKeys_OfAFileMayAppearLaterAndChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jwks.json")
 	keys := running(t, auth.KeysConfig{Source: path, Refresh: 5 * time.Millisecond})
 	a := apiWith(t, keys)
@@ -130,7 +130,7 @@ func TestKeysComeFromAFileThatMayAppearLaterAndChange(t *testing.T) {
 	eventually(t, "the file is read", func() bool { return keys.Ready(t.Context()) == nil })
 	a.get("/api/v1/admin/vehicles").wants(200, "")
 	replace(t, path, jwks(otherKey()))
-	eventually(t, "the old key is gone", func() bool { return a.get("/api/v1/admin/vehicles").status == 401 })
+	eventually(t, "the old key is refused", func() bool { return a.get("/api/v1/admin/vehicles").status == 401 })
 	a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(200, "")
 }
 
@@ -144,7 +144,7 @@ func replace(t *testing.T, path string, text []byte) {
 	}
 }
 
-func TestOneBadKeyDoesNotCostTheOthers(t *testing.T) {
+func TestKeys_UnusableOnesAreSkipped(t *testing.T) {
 	var set struct{ Keys []map[string]any }
 	if err := json.Unmarshal(jwks(edKey(), otherKey()), &set); err != nil {
 		t.Fatal(err)
@@ -156,11 +156,11 @@ func TestOneBadKeyDoesNotCostTheOthers(t *testing.T) {
 		map[string]any{"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"})
 	a := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, must(json.Marshal(map[string]any{"keys": set.Keys})))}))
 	a.get("/api/v1/admin/vehicles").wants(200, "")
-	// The key is for encryption.
+	// The second key is for encryption.
 	a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(401, "unauthenticated")
 }
 
-func TestAPrivateKeySetServesItsPublicHalves(t *testing.T) {
+func TestKeys_PrivateKeysVerifyWithTheirPublicKeys(t *testing.T) {
 	key := must(jwk.Import(edKey().private))
 	if err := key.Set(jwk.KeyIDKey, edKey().id); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestAPrivateKeySetServesItsPublicHalves(t *testing.T) {
 	a.get("/api/v1/admin/vehicles").wants(200, "")
 }
 
-func TestATokenWithoutAKeyIDFitsTheOnlyKeyOfItsAlgorithm(t *testing.T) {
+func TestKeys_TokenWithoutKeyIDUsesTheOnlyKeyOfItsAlgorithm(t *testing.T) {
 	nameless := signer{"", edKey().alg, edKey().private}
 	one := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey()))}))
 	one.get("/api/v1/admin/vehicles", withToken(nameless.mint(t, claims(nil)))).wants(200, "")

@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// limiter counts down, and never up again.
+// limiter counts down and never recovers.
 type limiter struct {
 	mu    sync.Mutex
 	taken map[string]int
@@ -61,7 +61,7 @@ func limitedAPI(t *testing.T, vehicleRate, adminRate int) (*api, *limiter) {
 	return newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin = l, vehicleRate, adminRate }), l
 }
 
-// wantsQuota checks the three headers; empty: none is there.
+// wantsQuota checks the three headers; empty: absent.
 func (r *response) wantsQuota(limit, remaining, reset string) *response {
 	r.t.Helper()
 	got := []string{r.header.Get("RateLimit-Limit"), r.header.Get("RateLimit-Remaining"), r.header.Get("RateLimit-Reset")}
@@ -82,12 +82,13 @@ func TestLimit_CommandsOfAVehicle(t *testing.T) {
 		t.Errorf("error %s", r.text)
 	}
 	if want := "The limit of 2 commands a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds."; r.body.Message != want {
-		t.Errorf("says %q, want %q", r.body.Message, want)
+		t.Errorf("message %q, want %q", r.body.Message, want)
 	}
 	if n := a.controller.count(); n != 2 {
-		t.Errorf("%d orders were given", n)
+		t.Errorf("%d orders, want 2", n)
 	}
-	a.get(status).wants(200, "").wantsQuota("100", "97", "6") // a read costs the car nothing
+	// A read does not count against the vehicle's limit.
+	a.get(status).wants(200, "").wantsQuota("100", "97", "6")
 	a.post("/api/v1/admin/vehicles/2/control/lock").wants(200, "").wantsQuota("2", "1", "6")
 }
 
@@ -105,9 +106,9 @@ func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
 	}
 	a.do(http.MethodHead, status).wantsQuota("9", "0", "3")
 	if r := a.post(lock).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
-		t.Errorf("a refused order reads %s", r.text)
+		t.Errorf("a refused order: %s, want not executed", r.text)
 	}
-	// Others have separate limits: of another subject, of another agency.
+	// Another subject and another agency have separate limits.
 	a.get(status, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("9", "8", "6")
 	a.get("/api/v1/admin/vehicles", withToken(agencyToken(t, 2))).wants(200, "").wantsQuota("9", "8", "6")
 }
@@ -116,24 +117,24 @@ func TestLimit_VehicleIsNotCountedOverTheActorsLimit(t *testing.T) {
 	a, l := limitedAPI(t, 10, 1)
 	a.post(lock).wants(200, "")
 	if asked, want := l.drain(), []string{"admin:0:admin-7", "vehicle:42"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("took of %q, want %q", asked, want)
+		t.Errorf("counted against %q, want %q", asked, want)
 	}
 	a.post(lock).wants(429, "rate_limited").wantsQuota("1", "0", "3")
 	if asked, want := l.drain(), []string{"admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("took of %q, want %q", asked, want)
+		t.Errorf("counted against %q, want %q", asked, want)
 	}
 }
 
-func TestTheHeadersTellOfTheLimitThatHasTheLeastLeft(t *testing.T) {
+func TestLimit_HeadersShowTheLimitWithTheLeastLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		vehicle, admin int
 		limit, left    string
 	}{
-		"the vehicle's":       {3, 9, "3", "2"},
-		"the administrator's": {9, 3, "3", "2"},
-		"the same":            {5, 5, "5", "4"},
-		"one of the vehicle":  {5, 0, "5", "4"},
-		"one of the admin":    {0, 5, "5", "4"},
+		"the vehicle's is lower":       {3, 9, "3", "2"},
+		"the administrator's is lower": {9, 3, "3", "2"},
+		"both are the same":            {5, 5, "5", "4"},
+		"only the vehicle's":           {5, 0, "5", "4"},
+		"only the administrator's":     {0, 5, "5", "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := limitedAPI(t, c.vehicle, c.admin)
@@ -142,7 +143,7 @@ func TestTheHeadersTellOfTheLimitThatHasTheLeastLeft(t *testing.T) {
 	}
 }
 
-func TestErrorsBehindTheLimitTellWhatIsLeft(t *testing.T) {
+func TestLimit_HeadersAreInErrorsAfterIt(t *testing.T) {
 	a, _ := limitedAPI(t, 0, 100)
 	a.get("/api/v1/admin/vehicles/43").wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
 	a.get("/api/v1/admin/vehicles?limit=0").wants(422, "validation_failed").wantsQuota("100", "98", "6")
@@ -152,7 +153,7 @@ func TestErrorsBehindTheLimitTellWhatIsLeft(t *testing.T) {
 	a.get(status).wants(503, "service_unavailable").wantsQuota("100", "95", "6")
 }
 
-func TestLimitsAreTakenAfterTheRoleAndBeforeTheFields(t *testing.T) {
+func TestLimit_IsCheckedAfterTheRoleAndBeforeTheFields(t *testing.T) {
 	a, l := limitedAPI(t, 1, 100)
 	a.post(lock, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large").wantsQuota("", "", "")
 	a.post(lock, anonymous).wants(401, "unauthenticated").wantsQuota("", "", "")
@@ -160,11 +161,11 @@ func TestLimitsAreTakenAfterTheRoleAndBeforeTheFields(t *testing.T) {
 	a.get("/api/v1/admin/nothing").wants(404, "not_found").wantsQuota("", "", "")
 	a.do(http.MethodDelete, lock).wants(405, "method_not_allowed").wantsQuota("", "", "")
 	if asked := l.drain(); len(asked) != 0 {
-		t.Errorf("took of %q", asked)
+		t.Errorf("counted against %q", asked)
 	}
-	// A path that names no vehicle counts for its caller alone.
+	// A path without a vehicle's number counts only for its caller.
 	a.post("/api/v1/admin/vehicles/x/control/lock").wants(422, "validation_failed").wantsQuota("100", "99", "6")
-	// A request that breaks a rule counts, too; and at the limit the fields are not checked.
+	// An invalid request counts, too; over the limit, its fields are not checked.
 	attention := strings.Replace(lock, "lock", "attention", 1)
 	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(422, "validation_failed").wantsQuota("1", "0", "6")
 	a.post(attention, withJSON(`{"signal":"siren"}`)).wants(429, "rate_limited")
@@ -174,32 +175,32 @@ func TestLimitsAreTakenAfterTheRoleAndBeforeTheFields(t *testing.T) {
 func TestLimit_RefusalIsRecorded(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 2)
 	a.post(lock).wants(200, "")
-	order := a.post(lock).wants(429, "rate_limited") // by the vehicle's
-	read := a.get(status).wants(429, "rate_limited") // by the administrator's
+	order := a.post(lock).wants(429, "rate_limited") // by the vehicle's limit
+	read := a.get(status).wants(429, "rate_limited") // by the administrator's limit
 	a.get("/api/v1/admin/vehicles").wants(429, "rate_limited")
 	lines := a.history.all()
 	if len(lines) != 2 {
-		t.Fatalf("history %+v", lines)
+		t.Fatalf("audit log entries %+v", lines)
 	}
 	for i, want := range []struct{ action, request string }{{"command.lock", order.body.RequestID}, {"status.read", read.body.RequestID}} {
 		line := lines[i]
 		if line.Action != want.action || line.Code != "rate_limited" || line.Outcome != telematics.NotExecuted || line.Vehicle != 42 ||
 			line.Actor.Subject != "admin-7" || line.RequestID.String() != want.request {
-			t.Errorf("line %+v, want %+v", line, want)
+			t.Errorf("entry %+v, want %+v", line, want)
 		}
 	}
 }
 
-func TestZeroIsNoLimit(t *testing.T) {
+func TestLimit_ZeroIsNoLimit(t *testing.T) {
 	a, l := limitedAPI(t, 0, 0)
 	a.post(lock).wants(200, "").wantsQuota("", "", "")
 	a.get(status).wants(200, "").wantsQuota("", "", "")
 	if asked := l.drain(); len(asked) != 0 {
-		t.Errorf("took of %q", asked)
+		t.Errorf("counted against %q", asked)
 	}
 }
 
-func TestWithoutTheCountNothingIsRefused(t *testing.T) {
+func TestLimit_NothingIsRefusedWhileRedisIsUnavailable(t *testing.T) {
 	a, l := limitedAPI(t, 1, 1)
 	l.err = gone{}
 	for range 3 {
@@ -207,8 +208,9 @@ func TestWithoutTheCountNothingIsRefused(t *testing.T) {
 	}
 }
 
-// Else an agency could use up another's vehicles, and would learn when they are driven.
-func TestAnotherAgencysVehicleReadsAsNoneAndLosesNothing(t *testing.T) {
+// Otherwise an agency could use up the limits of another agency's vehicles, and would learn when
+// they are used.
+func TestLimit_OfAnotherAgencysVehicleIsNotCounted(t *testing.T) {
 	a, l := limitedAPI(t, 5, 100)
 	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
@@ -217,12 +219,12 @@ func TestAnotherAgencysVehicleReadsAsNoneAndLosesNothing(t *testing.T) {
 	a.post(lock, outsider).wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
 	a.post("/api/v1/admin/vehicles/43/control/lock", outsider).wants(404, "vehicle_not_found").wantsQuota("100", "98", "6")
 	if asked := strings.Join(l.drain(), " "); strings.Contains(asked, "vehicle") {
-		t.Errorf("took of %s", asked)
+		t.Errorf("counted against %s", asked)
 	}
 	a.post("/api/v1/admin/vehicles/9/control/lock", outsider).wants(404, "vehicle_not_found").wantsQuota("5", "4", "6")
 }
 
-func TestLimit_ACallerThatHangsUpIsCounted(t *testing.T) {
+func TestLimit_DisconnectedCallerIsCounted(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 0)
 	left := func(r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -233,13 +235,13 @@ func TestLimit_ACallerThatHangsUpIsCounted(t *testing.T) {
 	a.post(lock, left).wants(429, "rate_limited")
 }
 
-func TestARepetitionTakesNothingFromItsVehicle(t *testing.T) {
+func TestLimit_RepetitionIsNotCountedForTheVehicle(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 0)
 	lock := "/api/v1/admin/vehicles/42/control/lock"
 	key := withHeader("Idempotency-Key", "k")
 	a.post(lock, key).wants(http.StatusOK, "")
 	made := a.controller.last().Idempotency
-	// The audit log entry.
+	// The stored result of the first request.
 	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: made}
 	a.controller.replay = true
 	for range 3 {
@@ -257,20 +259,20 @@ func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Refresh, c.Rates.Admin = l, 10, 10, 100 })
 	agency := withToken(agencyToken(t, 1))
 	for name, request := range map[string]func() *response{
-		"order":         func() *response { return a.post(lock, agency) },
-		"order, key":    func() *response { return a.post(lock, agency, withHeader("Idempotency-Key", "k")) },
-		"all agencies'": func() *response { return a.post(lock) },
-		"refresh":       func() *response { return a.get(status+"?refresh=true", agency) },
-		"read":          func() *response { return a.get(status, agency) },
+		"order":                 func() *response { return a.post(lock, agency) },
+		"order with a key":      func() *response { return a.post(lock, agency, withHeader("Idempotency-Key", "k")) },
+		"order of all agencies": func() *response { return a.post(lock) },
+		"refresh":               func() *response { return a.get(status+"?refresh=true", agency) },
+		"read":                  func() *response { return a.get(status, agency) },
 	} {
 		l.trips = 0
 		if request().wants(200, ""); l.trips != 1 {
-			t.Errorf("%s: %d trips", name, l.trips)
+			t.Errorf("%s: %d round trips, want 1", name, l.trips)
 		}
 	}
 }
 
-func TestLimit_ActorFarOverTheLimitCausesNoReads(t *testing.T) {
+func TestLimit_ActorOverTheLimitCausesNoReads(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin = l, 10, 3 })
 	agency := withToken(agencyToken(t, 1))
@@ -282,7 +284,7 @@ func TestLimit_ActorFarOverTheLimitCausesNoReads(t *testing.T) {
 		a.post(lock, agency, withHeader("Idempotency-Key", "k")).wants(429, "rate_limited")
 	}
 	if a.bulks.lookups+a.fleet.asked.belongs != 0 {
-		t.Errorf("%d keys and %d vehicles were looked up", a.bulks.lookups, a.fleet.asked.belongs)
+		t.Errorf("%d keys and %d vehicles were looked up, want none", a.bulks.lookups, a.fleet.asked.belongs)
 	}
 }
 
@@ -290,6 +292,6 @@ func TestLimit_KeyIsLookedUpOnce(t *testing.T) {
 	a, _ := limitedAPI(t, 10, 100)
 	a.post(lock, withHeader("Idempotency-Key", "k")).wants(200, "")
 	if a.bulks.lookups != 1 {
-		t.Errorf("%d lookups", a.bulks.lookups)
+		t.Errorf("%d lookups of the key, want 1", a.bulks.lookups)
 	}
 }

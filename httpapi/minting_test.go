@@ -29,7 +29,7 @@ const (
 	audience = "motorpool"
 )
 
-// signer is a key of the issuer.
+// signer is a signing key of the issuer.
 type signer struct {
 	id      string
 	alg     jwa.SignatureAlgorithm
@@ -60,7 +60,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// jwks returns the public halves as a JWKS.
+// jwks returns the public keys as a JWKS.
 func jwks(signers ...signer) []byte {
 	set := jwk.NewSet()
 	for _, s := range signers {
@@ -77,7 +77,7 @@ func jwks(signers ...signer) []byte {
 	return must(json.Marshal(set))
 }
 
-// claims are those of an administrator of all agencies, with changes; nil takes one away.
+// claims are those of an administrator of all agencies, with changes; nil removes a claim.
 func claims(change map[string]any) map[string]any {
 	c := map[string]any{
 		"iss": issuer, "aud": audience, "sub": "admin-7", "role": "admin", "scope": "all_agencies",
@@ -94,7 +94,7 @@ func (s signer) mint(t testing.TB, c map[string]any) string {
 	return s.mintTyped(t, "JWT", c)
 }
 
-// mintTyped returns a token with the claims and the header parameter typ; empty: none.
+// mintTyped returns a token with the claims and the header parameter typ; absent: no typ.
 func (s signer) mintTyped(t testing.TB, typ string, c map[string]any) string {
 	t.Helper()
 	header := jws.NewHeaders()
@@ -125,7 +125,7 @@ func clientToken(t testing.TB) string {
 	return edKey().mint(t, claims(map[string]any{"sub": "client-1", "role": "client", "agency_id": 1}))
 }
 
-// loaded returns keys from a source, read once.
+// loaded returns keys that were read once from a source.
 func loaded(t testing.TB, config auth.KeysConfig) *auth.Keys {
 	t.Helper()
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
@@ -141,7 +141,7 @@ func loaded(t testing.TB, config auth.KeysConfig) *auth.Keys {
 	return keys
 }
 
-// keyFile writes a JWKS into a folder of the test.
+// keyFile writes a JWKS into a directory of the test.
 func keyFile(t testing.TB, text []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jwks.json")
@@ -172,5 +172,5 @@ func eventually(t testing.TB, what string, holds func() bool) {
 			return
 		}
 	}
-	t.Fatalf("never: %s", what)
+	t.Fatalf("not in time: %s", what)
 }

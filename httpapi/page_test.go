@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pages reads a list to its end, and returns the ids in it.
+// pages reads a list to its end, and returns the IDs in it.
 func pages(a *api, path string, limit int, change ...func(*http.Request)) []any {
 	a.t.Helper()
 	var ids []any
@@ -22,11 +22,11 @@ func pages(a *api, path string, limit int, change ...func(*http.Request)) []any 
 		}
 		cursor = "&cursor=" + next
 	}
-	a.t.Fatalf("%s: no end of pages", path)
+	a.t.Fatalf("%s: too many pages", path)
 	return nil
 }
 
-func TestACursorFitsItsOwnListOnly(t *testing.T) {
+func TestCursor_OfAnotherListIsRefused(t *testing.T) {
 	a := newAPI(t)
 	r := a.get("/api/v1/admin/vehicles?limit=1").wants(200, "")
 	cursor := r.body.Meta["next_cursor"].(string)

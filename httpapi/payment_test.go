@@ -19,7 +19,7 @@ import (
 
 const methods = "/api/v1/client/payment-methods"
 
-// purse is the API over a wallet whose record and processor are in memory.
+// purse is the API over a wallet with its record and processor in memory.
 type purse struct {
 	*api
 	cards *rentaltest.Cards
@@ -35,7 +35,7 @@ func newPurse(t *testing.T) purse {
 	return p
 }
 
-// card issues a card with a token.
+// card issues a card with a token at the processor.
 func (p purse) card(token string) rental.Card {
 	return p.vault.Issue(rental.Card{Token: token, Brand: "Visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of " + token})
 }
@@ -50,7 +50,7 @@ func (p purse) list() []any {
 	p.t.Helper()
 	list, ok := p.asClient(http.MethodGet, methods).wants(200, "").body.Data.([]any)
 	if !ok {
-		p.t.Fatal("no array")
+		p.t.Fatal("the data is no array")
 	}
 	return list
 }
@@ -60,10 +60,10 @@ func (r *response) id() string {
 	return fmt.Sprint(r.at("id"))
 }
 
-func TestAPaymentMethodHasEveryField(t *testing.T) {
+func TestPaymentMethod_HasAllFields(t *testing.T) {
 	p := newPurse(t)
 	if r := p.asClient(http.MethodGet, methods).wants(200, ""); !strings.Contains(r.text, `"data":[]`) || r.body.Message != "0 payment methods." {
-		t.Errorf("without cards: %s", r.text)
+		t.Errorf("list without cards: %s", r.text)
 	}
 	r := p.add("pm_card_visa").wants(201, "")
 	want := map[string]any{"id": 1.0, "type": "card", "brand": "visa", "last_four": "4242", "exp_month": 12.0, "exp_year": 2030.0,
@@ -75,7 +75,7 @@ func TestAPaymentMethodHasEveryField(t *testing.T) {
 	list := p.list()
 	second := list[0].(map[string]any)
 	if len(list) != 2 || !reflect.DeepEqual(list[1], want) || second["id"] != 2.0 || second["is_default"] != false {
-		t.Errorf("%v", list)
+		t.Errorf("cards %v, want the new one first", list)
 	}
 	if r := p.asClient(http.MethodGet, methods); r.body.Meta["agency_id"] != 1.0 || strings.Contains(r.text, "pm_card") || strings.Contains(r.text, "of pm") {
 		t.Errorf("%s", r.text)
@@ -92,12 +92,12 @@ func TestSetDefault_ReturnsOnlyFieldsOfTheContract(t *testing.T) {
 		t.Errorf("%s", r.text)
 	}
 	if list := p.list(); list[0].(map[string]any)["is_default"] != true || list[1].(map[string]any)["is_default"] != false {
-		t.Errorf("%v", list)
+		t.Errorf("cards %v, want the first one as default", list)
 	}
 	p.asClient(http.MethodPost, methods+"/"+second+"/default").wants(200, "")
 }
 
-func TestACardAddedAsTheDefaultIsIt(t *testing.T) {
+func TestAddMethod_AsDefaultReplacesTheDefault(t *testing.T) {
 	p := newPurse(t)
 	p.card("pm_2")
 	p.add("pm_1").wants(201, "")
@@ -106,11 +106,11 @@ func TestACardAddedAsTheDefaultIsIt(t *testing.T) {
 		t.Errorf("%s", r.text)
 	}
 	if first := p.list()[1].(map[string]any); first["is_default"] != false {
-		t.Errorf("%v", first)
+		t.Errorf("the former default: %v, want it not the default", first)
 	}
 }
 
-func TestTheSameCardAgainIsNoNewOne(t *testing.T) {
+func TestAddMethod_SameCardIsNotAddedTwice(t *testing.T) {
 	p := newPurse(t)
 	first := p.add("pm_1").wants(201, "").id()
 	p.add("pm_other").wants(201, "")
@@ -127,11 +127,11 @@ func TestTheSameCardAgainIsNoNewOne(t *testing.T) {
 		t.Errorf("%s", r.text)
 	}
 	if attached := p.vault.Attached(); !slices.Equal(attached, []string{"pm_3", "pm_other"}) {
-		t.Errorf("attached %v", attached)
+		t.Errorf("attached cards %v, want pm_3 and pm_other", attached)
 	}
 }
 
-func TestARemovedCardIsGoneAndTheDefaultStays(t *testing.T) {
+func TestRemoveMethod_RemovesACardButNotTheDefault(t *testing.T) {
 	p := newPurse(t)
 	first := p.add("pm_1").wants(201, "").id()
 	second := p.add("pm_2").wants(201, "").id()
@@ -144,14 +144,14 @@ func TestARemovedCardIsGoneAndTheDefaultStays(t *testing.T) {
 		t.Errorf("%s", r.text)
 	}
 	if len(p.list()) != 1 || !slices.Equal(p.vault.Attached(), []string{"pm_1"}) {
-		t.Errorf("%v, attached %v", p.list(), p.vault.Attached())
+		t.Errorf("cards %v, attached %v; want only pm_1", p.list(), p.vault.Attached())
 	}
 	third := p.add("pm_3").wants(201, "").id()
 	p.cards.Use(3)
 	p.asClient(http.MethodDelete, methods+"/"+third).wants(400, "payment_method_in_use")
 }
 
-func TestAnothersPaymentMethodReadsLikeAMissingOne(t *testing.T) {
+func TestPaymentMethod_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 	p := newPurse(t)
 	own := p.add("pm_1").wants(201, "").id()
 	other := withToken(edKey().mint(t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
@@ -159,18 +159,18 @@ func TestAnothersPaymentMethodReadsLikeAMissingOne(t *testing.T) {
 		theirs := p.asClient(method, methods+"/"+own+tail, other).wants(404, "payment_method_not_found")
 		missing := p.asClient(method, methods+"/99"+tail, other).wants(404, "payment_method_not_found")
 		if strings.ReplaceAll(missing.body.Message, "99", own) != theirs.body.Message || *missing.body.Error != *theirs.body.Error {
-			t.Errorf("%s\n%s", theirs.text, missing.text)
+			t.Errorf("another client's card: %s\na missing one: %s", theirs.text, missing.text)
 		}
 	}
 	if list := p.asClient(http.MethodGet, methods, other).wants(200, "").body.Data.([]any); len(list) != 0 {
-		t.Errorf("%v", list)
+		t.Errorf("another client's list has %v, want none", list)
 	}
 	if len(p.list()) != 1 {
-		t.Error("it is gone")
+		t.Error("another client removed the card")
 	}
 }
 
-func TestWhatCannotBeAddedSaysWhy(t *testing.T) {
+func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 	for name, test := range map[string]struct {
 		issue  func(p purse)
 		token  string
@@ -186,7 +186,7 @@ func TestWhatCannotBeAddedSaysWhy(t *testing.T) {
 			}, status: 422, code: "card_declined", reason: "insufficient_funds"},
 		"unknown to the processor": {status: 422, code: "payment_method_invalid"},
 		"no id of a processor":     {token: "../customers/cus_1", status: 422, code: "payment_method_invalid"},
-		"no card":                  {issue: func(p purse) { p.vault.Issue(rental.Card{Token: "pm_1"}) }, status: 422, code: "payment_method_invalid"},
+		"not a card":               {issue: func(p purse) { p.vault.Issue(rental.Card{Token: "pm_1"}) }, status: 422, code: "payment_method_invalid"},
 		"another client's": {
 			issue: func(p purse) {
 				p.card("pm_1")
@@ -204,7 +204,7 @@ func TestWhatCannotBeAddedSaysWhy(t *testing.T) {
 				}
 				p.card("pm_1")
 			}, status: 422, code: "payment_method_limit"},
-		"processor away": {
+		"processor unavailable": {
 			fail: &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("deadline")}, status: 503, code: "payment_processor_unavailable", retry: "10"},
 		"processor refuses us": {
 			fail: &rental.ProcessorError{Kind: rental.NotOurs, Cause: errors.New("bad key")}, status: 503, code: "payment_processor_unavailable", retry: "10"},
@@ -221,20 +221,20 @@ func TestWhatCannotBeAddedSaysWhy(t *testing.T) {
 			r := p.asClient(http.MethodPost, methods, withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, cmp.Or(test.token, "pm_1")))).wants(test.status, test.code)
 			r.wantsRetryAfter(test.retry)
 			if got := r.body.Error.Reason; (got == nil) != (test.reason == "") || got != nil && *got != test.reason {
-				t.Errorf("%s", r.text)
+				t.Errorf("reason of %s, want %q", r.text, test.reason)
 			}
 			if r.body.Error.Retryable != (test.retry != "") || r.body.Message == "" || len(p.list()) != before {
 				t.Errorf("%s", r.text)
 			}
 			lines := p.history.all()
 			if last := lines[len(lines)-1]; last.Action != rental.MethodAdd || string(last.Code) != test.code || last.Outcome != telematics.NotExecuted || last.Actor.Subject != "client-1" {
-				t.Errorf("history %+v", last)
+				t.Errorf("audit log entries %+v", last)
 			}
 		})
 	}
 }
 
-func TestAPaymentMethodRequestThatBreaksARule(t *testing.T) {
+func TestPaymentMethod_InvalidRequestIsRefused(t *testing.T) {
 	p := newPurse(t)
 	for body, field := range map[string]string{
 		``: "payment_method_id", `{}`: "payment_method_id", `{"payment_method_id":""}`: "payment_method_id",
@@ -245,13 +245,13 @@ func TestAPaymentMethodRequestThatBreaksARule(t *testing.T) {
 	} {
 		r := p.asClient(http.MethodPost, methods, withJSON(body)).wants(422, "validation_failed")
 		if len(r.body.Errors) != 1 || len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: %v", body, r.body.Errors)
+			t.Errorf("%s: errors %v, want one for the field", body, r.body.Errors)
 		}
 	}
 	for _, id := range []string{"x", "1.5", "9223372036854775808"} {
 		for method, tail := range map[string]string{http.MethodDelete: "", http.MethodPost: "/default"} {
 			if r := p.asClient(method, methods+"/"+id+tail).wants(422, "validation_failed"); len(r.body.Errors["id"]) == 0 {
-				t.Errorf("%s: %s", id, r.text)
+				t.Errorf("id %s: %s, want an error for it", id, r.text)
 			}
 		}
 	}
@@ -259,17 +259,17 @@ func TestAPaymentMethodRequestThatBreaksARule(t *testing.T) {
 	p.asClient(http.MethodPost, methods, withBody(`payment_method_id=pm_1`)).wants(415, "unsupported_media_type")
 	p.asClient(http.MethodPut, methods).wants(405, "method_not_allowed")
 	p.asClient(http.MethodGet, methods+"/1").wants(405, "method_not_allowed")
-	// An administrator.
+	// An administrator has no cards.
 	p.post(methods, withJSON(`{"payment_method_id":"pm_1"}`)).wants(403, "forbidden")
 	p.do(http.MethodGet, methods, anonymous).wants(401, "unauthenticated")
 	if lines := p.history.all(); len(lines) == 0 || slices.ContainsFunc(lines, func(l telematics.Activity) bool {
 		return l.Outcome != telematics.NotExecuted || !strings.HasPrefix(l.Action, "payment_method.")
 	}) {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }
 
-func TestARepeatedPaymentMethodRequestIsMarked(t *testing.T) {
+func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 	p := newPurse(t)
 	key := withHeader("Idempotency-Key", "add-1")
 	first := p.add("pm_1", key).wants(201, "")
@@ -281,13 +281,13 @@ func TestARepeatedPaymentMethodRequestIsMarked(t *testing.T) {
 	}
 	r := p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
 	if r.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("%v", r.header)
+		t.Errorf("headers %v, want it marked as replayed", r.header)
 	}
 	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`), key).wants(422, "idempotency_mismatch")
 	p.asClient(http.MethodDelete, methods+"/"+first.id()).wants(200, "")
 	gone := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(404, "payment_method_not_found")
 	if gone.header.Get("Idempotency-Replayed") != "true" || len(p.vault.Asked("Attach")) != 2 {
-		t.Errorf("%v, attached %v", gone.header, p.vault.Asked("Attach"))
+		t.Errorf("headers %v, attached %v; want it replayed, and two attached", gone.header, p.vault.Asked("Attach"))
 	}
 	var codes []string
 	for _, line := range p.history.all() {
@@ -295,11 +295,11 @@ func TestARepeatedPaymentMethodRequestIsMarked(t *testing.T) {
 	}
 	want := []string{"payment_method.add idempotency_replayed", "payment_method.default idempotency_replayed", "payment_method.add idempotency_mismatch", "payment_method.add idempotency_replayed"}
 	if !slices.Equal(codes, want) {
-		t.Errorf("history %q", codes)
+		t.Errorf("audit log entries %q", codes)
 	}
 }
 
-func TestADeclineIsRepeatedAndTheCardNotTriedAgain(t *testing.T) {
+func TestAddMethod_RepeatedDeclineDoesNotTryTheCardAgain(t *testing.T) {
 	p := newPurse(t)
 	p.vault.IssueRefused(rental.Card{Token: "pm_1"}, rental.Decline{Code: "lost_card", Message: "The card was lost.", Hard: true})
 	key := withHeader("Idempotency-Key", "add-1")
@@ -308,11 +308,11 @@ func TestADeclineIsRepeatedAndTheCardNotTriedAgain(t *testing.T) {
 	again := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	if again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" || again.body.Message != first.body.Message ||
 		*again.body.Error.Reason != "generic_decline" || len(p.vault.Asked("Attach")) != 1 {
-		t.Errorf("%s\n%s\n%v", first.text, again.text, p.vault.Asked("Attach"))
+		t.Errorf("first %s\nrepeated %s\nattached %v", first.text, again.text, p.vault.Asked("Attach"))
 	}
 }
 
-func TestARefusalThatIsNoDeclineFreesTheKey(t *testing.T) {
+func TestAddMethod_RefusalOtherThanADeclineFreesTheKey(t *testing.T) {
 	p := newPurse(t)
 	key := withHeader("Idempotency-Key", "add-1")
 	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(422, "payment_method_invalid")
@@ -334,7 +334,7 @@ func TestPaymentMethod_WithoutPostgresIsRetryable(t *testing.T) {
 	}
 	for _, line := range p.history.all() {
 		if line.Outcome != telematics.MayHave || line.Code != "service_unavailable" {
-			t.Errorf("history %+v", line)
+			t.Errorf("audit log entries %+v", line)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// A filter that cannot be read must not widen what is answered.
-func TestAMalformedQueryIsRefused(t *testing.T) {
+// A filter that cannot be parsed must not be left out, which would widen the answer.
+func TestQuery_MalformedIsRefused(t *testing.T) {
 	for _, target := range []string{
 		"/api/v1/admin/vehicles?agency_id=2;",
 		"/api/v1/admin/activity?vehicle_id=%zz",
@@ -28,25 +28,25 @@ func TestAMalformedQueryIsRefused(t *testing.T) {
 	}
 }
 
-func TestAMalformedQueryIsRefusedWhereNoneIsAskedFor(t *testing.T) {
+func TestQuery_MalformedIsRefusedByRoutesWithoutParameters(t *testing.T) {
 	newPurse(t).asClient(http.MethodGet, methods+"?x=%zz").wants(422, "validation_failed")
 	newBookingAPI(t).asClient(http.MethodGet, "/api/v1/client/bookings/42?x=%zz").wants(422, "validation_failed")
 }
 
-func TestAnotherAgencysCommandsAreNotCounted(t *testing.T) {
+func TestCommands_OfAFormerAgencyDoNotCountForPages(t *testing.T) {
 	a := newAPI(t)
 	for seq := range int64(4) {
 		c := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
-		c.ID, c.Agency, c.Seq = uuid.New(), 2, 1000+seq // before the vehicle came to agency 1
+		c.ID, c.Agency, c.Seq = uuid.New(), 2, 1000+seq // of before the vehicle came to agency 1
 		a.fleet.commands = append(a.fleet.commands, c)
 	}
 	r := a.get("/api/v1/admin/vehicles/42/commands?limit=1", withToken(agencyToken(t, 1)))
 	if next := r.body.Meta["next_cursor"]; next != nil {
-		t.Errorf("an empty list goes on at %v", next)
+		t.Errorf("an empty list has the next page %v, want none", next)
 	}
 }
 
-func TestABodyThatIsTooLargeIsRefusedBeforeItComes(t *testing.T) {
+func TestBody_TooLargeIsRefusedBeforeItIsSent(t *testing.T) {
 	server := httptest.NewServer(newAPI(t).handler)
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -62,6 +62,6 @@ func TestABodyThatIsTooLargeIsRefusedBeforeItComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "413") {
-		t.Errorf("answered %q, %v", line, err)
+		t.Errorf("answered %q, %v; want 413", line, err)
 	}
 }

@@ -34,20 +34,20 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	a.reports(map[telematics.Field]any{telematics.SpeedKmh: 7.0})
 	r := a.get(refresh42).wants(200, "")
 	if r.body.Meta["source"] != "live" || r.at("telemetry", "speed_kmh") != 7.0 || r.at("diagnostics", "oil_life_percent") != 61.0 || r.at("connectivity", "status") != "online" {
-		t.Errorf("not what the unit said: %s", r.text)
+		t.Errorf("not the reported values: %s", r.text)
 	}
 	sections := r.body.Meta["sections"].(map[string]any)
 	if sections["telemetry"] != "2026-01-02T10:00:00.250Z" || sections["diagnostics"] != "2026-01-02T09:00:00.250Z" {
-		t.Errorf("sections %v", sections)
+		t.Errorf("section times %v", sections)
 	}
 	want := delivery.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
 		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, RequestID: uuid.MustParse(r.body.RequestID)}
 	if got := a.controller.last(); !reflect.DeepEqual(got, want) {
-		t.Errorf("ordered %+v, want %+v", got, want)
+		t.Errorf("order %+v, want %+v", got, want)
 	}
 	lines := a.history.all()
 	if len(lines) != 1 || lines[0].Action != telematics.StatusRead || lines[0].Outcome != telematics.Executed {
-		t.Errorf("lines %+v", lines)
+		t.Errorf("entries %+v", lines)
 	}
 	for _, plain := range []string{status42, status42 + "?refresh=false"} {
 		if r := a.get(plain).wants(200, ""); r.body.Meta["source"] != "cache" || r.at("telemetry", "speed_kmh") != 50.0 {
@@ -55,11 +55,11 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 		}
 	}
 	if n := a.controller.count(); n != 1 {
-		t.Errorf("%d orders for one refresh", n)
+		t.Errorf("%d orders, want 1", n)
 	}
 }
 
-func TestARefreshWithoutAReportIsNotLive(t *testing.T) {
+func TestRefresh_WithoutAReportIsFromTheCache(t *testing.T) {
 	a := newAPI(t)
 	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		c := settled(o, telematics.Succeeded)
@@ -67,11 +67,11 @@ func TestARefreshWithoutAReportIsNotLive(t *testing.T) {
 		return c, nil
 	}
 	if r := a.get(refresh42).wants(200, ""); r.body.Meta["source"] != "cache" {
-		t.Errorf("meta %v", r.body.Meta)
+		t.Errorf("meta %v, want source cache", r.body.Meta)
 	}
 }
 
-func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
+func TestRefresh_FailureIsAnsweredAndRecordedLikeACommand(t *testing.T) {
 	command := uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9")
 	c := telematics.Command{ID: command, Action: telematics.ReportState, Requested: now, Deadline: now.Add(10 * time.Second)}
 	in := func(s telematics.State, reason string) *telematics.Error {
@@ -86,15 +86,15 @@ func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
 		retryAfter    string
 		command       bool
 	}{
-		"silent":        {in(telematics.Unknown, ""), 504, "command_timeout", "unknown", "10", true},
-		"refused":       {in(telematics.Rejected, "clock_unset"), 502, "command_rejected", "not_executed", "10", true},
-		"failed":        {in(telematics.Failed, ""), 502, "command_failed", "failed", "10", true},
-		"not supported": {in(telematics.Rejected, telematics.Unsupported), 409, "command_not_supported", "not_executed", "3600", true},
-		"never sent":    {in(telematics.Expired, ""), 503, "telematics_unavailable", "not_executed", "5", true},
-		"no unit":       {telematics.NoUnit(), 409, "vehicle_has_no_unit", "not_executed", "3600", false},
-		"in flight":     {telematics.InProgress(&c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
-		"away":          {telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline", "not_executed", "30", false},
-		"halted":        {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
+		"silent":          {in(telematics.Unknown, ""), 504, "command_timeout", "unknown", "10", true},
+		"refused":         {in(telematics.Rejected, "clock_unset"), 502, "command_rejected", "not_executed", "10", true},
+		"failed":          {in(telematics.Failed, ""), 502, "command_failed", "failed", "10", true},
+		"not supported":   {in(telematics.Rejected, telematics.Unsupported), 409, "command_not_supported", "not_executed", "3600", true},
+		"never published": {in(telematics.Expired, ""), 503, "telematics_unavailable", "not_executed", "5", true},
+		"no unit":         {telematics.NoUnit(), 409, "vehicle_has_no_unit", "not_executed", "3600", false},
+		"in flight":       {telematics.InProgress(&c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
+		"offline":         {telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline", "not_executed", "30", false},
+		"halted":          {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
@@ -108,24 +108,24 @@ func TestARefreshThatFailsAnswersLikeACommandAndLeavesItsLine(t *testing.T) {
 			lines := a.history.all()
 			if len(lines) != 1 || lines[0].Action != telematics.StatusRead || lines[0].Outcome != telematics.NotExecuted ||
 				string(lines[0].Code) != w.code || lines[0].Agency != 1 || lines[0].Vehicle != 42 {
-				t.Errorf("lines %+v", lines)
+				t.Errorf("entries %+v", lines)
 			}
 		})
 	}
 }
 
-func TestAnotherAgencysVehicleIsNotRefreshed(t *testing.T) {
+func TestRefresh_OfAnotherAgencysVehicleIsRefused(t *testing.T) {
 	a := newAPI(t)
 	a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(9)
 	}
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Agency != 1 || lines[0].Code != "vehicle_not_found" {
-		t.Errorf("lines %+v", lines)
+		t.Errorf("entries %+v", lines)
 	}
 }
 
-func TestARefreshMayTakeLongerThanARead(t *testing.T) {
+func TestRefresh_MayTakeLongerThanARead(t *testing.T) {
 	const read = 50 * time.Millisecond
 	a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = read })
 	a.controller.send = func(ctx context.Context, o delivery.Order) (telematics.Command, error) {
@@ -137,11 +137,11 @@ func TestARefreshMayTakeLongerThanARead(t *testing.T) {
 		}
 	}
 	a.get(refresh42).wants(200, "")
-	a.fleet.block = true // and the read after it may not take for ever
+	a.fleet.block = true // the read after the refresh has the time limit of reads
 	a.get(refresh42).wants(503, "service_unavailable")
 }
 
-func TestACallerSaysHowLongARefreshMayTake(t *testing.T) {
+func TestRefresh_WaitsAsLongAsPreferred(t *testing.T) {
 	a := newAPI(t)
 	for prefer, want := range map[string]struct {
 		budget  time.Duration
@@ -152,24 +152,24 @@ func TestACallerSaysHowLongARefreshMayTake(t *testing.T) {
 	} {
 		r := a.get(refresh42, withHeader("Prefer", prefer)).wants(200, "")
 		if got, applied := a.controller.last().Budget, r.header.Get("Preference-Applied"); got != want.budget || applied != want.applied {
-			t.Errorf("%s: budget %v, applied %q; want %+v", prefer, got, applied, want)
+			t.Errorf("Prefer %s: budget %v, applied %q; want %+v", prefer, got, applied, want)
 		}
 	}
 	if r := a.get(status42, withHeader("Prefer", "wait=20")).wants(200, ""); r.header.Get("Preference-Applied") != "" {
-		t.Error("a plain read does not wait")
+		t.Error("a plain read applied the preference")
 	}
 }
 
-func TestRefreshIsTrueOrFalseAndNothingElse(t *testing.T) {
+func TestRefresh_MustBeTrueOrFalse(t *testing.T) {
 	a := newAPI(t)
 	for _, query := range []string{"1", "T", "TRUE", "yes", "", "null", "true&refresh=true"} {
 		r := a.get(status42+"?refresh="+query).wants(422, "validation_failed")
 		if len(r.body.Errors["refresh"]) != 1 {
-			t.Errorf("refresh=%s: %v", query, r.body.Errors)
+			t.Errorf("refresh=%s: errors %v, want one for refresh", query, r.body.Errors)
 		}
 	}
 	if n := a.controller.count(); n != 0 {
-		t.Errorf("%d units were asked", n)
+		t.Errorf("%d orders, want none", n)
 	}
 }
 
@@ -183,25 +183,25 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 		t.Errorf("error %s", r.text)
 	}
 	if lines := a.history.all(); lines[len(lines)-1].Code != "rate_limited" || lines[len(lines)-1].Action != telematics.StatusRead {
-		t.Errorf("lines %+v", lines)
+		t.Errorf("entries %+v", lines)
 	}
 	l.drain()
-	// A plain read costs the car nothing.
+	// A plain read does not count against the vehicle's limit.
 	a.get(status42).wants(200, "").wantsQuota("100", "97", "6")
 	a.get(status42+"?refresh=false").wants(200, "")
-	a.get("/api/v1/admin/vehicles?refresh=true").wants(200, "") // which knows no such parameter
+	a.get("/api/v1/admin/vehicles?refresh=true").wants(200, "") // the list has no such parameter
 	if asked, want := l.drain(), []string{"admin:0:admin-7", "admin:0:admin-7", "admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("took of %q, want %q", asked, want)
+		t.Errorf("counted against %q, want %q", asked, want)
 	}
-	a.post(lock).wants(200, "").wantsQuota("10", "9", "6") // which has a separate limit
+	a.post(lock).wants(200, "").wantsQuota("10", "9", "6") // commands have a separate limit
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1)))
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 2))).wantsQuota("2", "1", "6")
 	if a.controller.count() == 0 {
-		t.Error("nothing was ordered")
+		t.Error("no order reached the controller")
 	}
 }
 
-func TestARefreshOverTheAdministratorsLimitUsesUpNoVehicle(t *testing.T) {
+func TestLimit_RefreshOverTheActorsLimitIsNotCountedForTheVehicle(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Refresh, c.Rates.Admin = l, 2, 1 })
 	a.get(refresh42).wants(200, "")
@@ -210,11 +210,11 @@ func TestARefreshOverTheAdministratorsLimitUsesUpNoVehicle(t *testing.T) {
 		t.Errorf("error %s", r.text)
 	}
 	if asked, want := l.drain(), []string{"admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("took of %q, want %q", asked, want)
+		t.Errorf("counted against %q, want %q", asked, want)
 	}
 }
 
-func TestHEADWakesNoVehicle(t *testing.T) {
+func TestRefresh_HEADDoesNotRefresh(t *testing.T) {
 	a := newAPI(t)
 	if r := a.do(http.MethodHead, refresh42); r.status != 200 || a.controller.count() != 0 {
 		t.Errorf("%d, %d orders", r.status, a.controller.count())

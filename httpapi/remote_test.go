@@ -12,7 +12,7 @@ import (
 	"motorpool/httpapi"
 )
 
-func TestRemoteAddress_OnlyTrustedProxiesAreBelieved(t *testing.T) {
+func TestRemoteAddress_IsTakenFromTrustedProxiesOnly(t *testing.T) {
 	_, balancers, err := net.ParseCIDR("10.0.0.0/24")
 	if err != nil {
 		t.Fatal(err)
@@ -63,14 +63,14 @@ func TestRemoteAddress_OnlyTrustedProxiesAreBelieved(t *testing.T) {
 	}
 }
 
-// A caller that forges another address with each request is limited all the same, and the audit log
-// names it by its token.
-func TestRemoteAddress_NeitherLimitsNorTheAuditLogDependOnIt(t *testing.T) {
+// The request limit is per token, also if a caller forges another address with each request, and
+// the audit log names the token's subject.
+func TestRemoteAddress_DoesNotAffectLimitsOrTheAuditLog(t *testing.T) {
 	a, _ := limitedAPI(t, 0, 3)
 	for n := range 5 {
 		r := a.post(lock, func(r *http.Request) { r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", n)) })
 		if limited := r.status == http.StatusTooManyRequests; limited != (n >= 3) {
-			t.Errorf("request %d: %d", n+1, r.status)
+			t.Errorf("request %d: status %d", n+1, r.status)
 		}
 	}
 	if strings.Contains(a.log.String(), "203.0.113.") {

@@ -13,14 +13,14 @@ import (
 
 const lock42 = "/api/v1/admin/vehicles/42/control/lock"
 
-func TestACallersNameForItsRequestReachesTheController(t *testing.T) {
+func TestIdempotencyKey_ReachesTheControllerWithAFingerprint(t *testing.T) {
 	a := newAPI(t)
 	order := func(path string, change ...func(*http.Request)) telematics.IdempotencyKey {
 		t.Helper()
 		a.post(path, append(change, withHeader("Idempotency-Key", "morning-round"))...).wants(http.StatusOK, "")
 		key := a.controller.last().Idempotency
 		if key == nil || key.Key != "morning-round" || key.Subject != "admin-7" {
-			t.Fatalf("key %+v", key)
+			t.Fatalf("key %+v, want morning-round of admin-7", key)
 		}
 		return *key
 	}
@@ -40,16 +40,16 @@ func TestACallersNameForItsRequestReachesTheController(t *testing.T) {
 	}
 	a.post(lock42).wants(http.StatusOK, "")
 	if key := a.controller.last().Idempotency; key != nil {
-		t.Errorf("without the header: %+v", key)
+		t.Errorf("without the header, the key is %+v, want none", key)
 	}
 }
 
-func TestABadIdempotencyKeyIsRefusedAndWrittenDown(t *testing.T) {
+func TestIdempotencyKey_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	for _, key := range []string{"", "two words", "naïve", "tab\t", strings.Repeat("k", 256)} {
 		a := newAPI(t)
 		r := a.post(lock42, withHeader("Idempotency-Key", key)).wants(http.StatusUnprocessableEntity, "validation_failed")
 		if len(r.body.Errors["Idempotency-Key"]) == 0 || a.controller.count() != 0 || len(a.history.all()) != 1 {
-			t.Errorf("%q: errors %v", key, r.body.Errors)
+			t.Errorf("key %q: errors %v, want one, no order, and one entry", key, r.body.Errors)
 		}
 	}
 	a := newAPI(t)
@@ -59,7 +59,7 @@ func TestABadIdempotencyKeyIsRefusedAndWrittenDown(t *testing.T) {
 	a.get("/api/v1/admin/vehicles/42", withHeader("Idempotency-Key", "two words")).wants(http.StatusOK, "")
 }
 
-func TestARepeatedRequestIsAnsweredAsTheFirstOneStandsNow(t *testing.T) {
+func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 	for state, want := range map[telematics.State]struct {
 		status int
 		code   string
@@ -79,7 +79,7 @@ func TestARepeatedRequestIsAnsweredAsTheFirstOneStandsNow(t *testing.T) {
 		}
 		r := a.post(lock42, withHeader("Idempotency-Key", "k")).wants(want.status, want.code)
 		if r.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("%s: headers %v", state, r.header)
+			t.Errorf("%s: headers %v, want it replayed", state, r.header)
 		}
 	}
 	for code, failure := range map[string]*telematics.Error{
@@ -98,7 +98,7 @@ func TestARepeatedRequestIsAnsweredAsTheFirstOneStandsNow(t *testing.T) {
 	}
 }
 
-func TestACallerMayPreferNotToWait(t *testing.T) {
+func TestPrefer_RespondAsyncDoesNotWait(t *testing.T) {
 	a := newAPI(t)
 	r := a.post(lock42, withHeader("Prefer", "respond-async, wait=20")).wants(http.StatusAccepted, "")
 	id, _ := r.at("id").(string)
@@ -117,7 +117,7 @@ func TestACallerMayPreferNotToWait(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatCanBeGrantedOfAPreferenceIs(t *testing.T) {
+func TestPrefer_IsAppliedWithinTheLimits(t *testing.T) {
 	for prefer, want := range map[string]struct {
 		budget  time.Duration
 		applied string
@@ -132,7 +132,7 @@ func TestOnlyWhatCanBeGrantedOfAPreferenceIs(t *testing.T) {
 		"wait=31":                       {30 * time.Second, "wait=30"},
 		"wait=99999999999999999999":     {30 * time.Second, "wait=30"},
 		"wait=9223372037":               {30 * time.Second, "wait=30"},
-		// 5 and 2 to the 55: its nanoseconds wrap around to 5 s.
+		// The number is 5 + 2^55: multiplied to nanoseconds, it wraps around to 5 s.
 		"wait=36028797018963973":    {30 * time.Second, "wait=30"},
 		"wait=+5":                   {10 * time.Second, ""},
 		`x="respond-async, wait=7"`: {10 * time.Second, ""},
@@ -145,7 +145,7 @@ func TestOnlyWhatCanBeGrantedOfAPreferenceIs(t *testing.T) {
 		a := newAPI(t)
 		r := a.post(lock42, withHeader("Prefer", prefer)).wants(http.StatusOK, "")
 		if got := a.controller.last().Budget; got != want.budget || r.header.Get("Preference-Applied") != want.applied {
-			t.Errorf("%q: budget %v, applied %q", prefer, got, r.header.Get("Preference-Applied"))
+			t.Errorf("Prefer %q: budget %v, applied %q; want %v, %q", prefer, got, r.header.Get("Preference-Applied"), want.budget, want.applied)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestRoutesAndContractAreTheSame(t *testing.T) {
 	served := map[string]bool{}
 	for _, route := range newAPI(t).handler.(*echo.Echo).Routes() {
 		if (strings.HasPrefix(route.Path, "/api") || strings.HasPrefix(route.Path, "/webhooks")) && route.Method != http.MethodHead {
-			// HEAD is GET without a body.
+			// HEAD is served like GET.
 			served[route.Method+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(route.Path, "{$1}")] = true
 		}
 	}
@@ -39,11 +39,11 @@ func TestRoutesAndContractAreTheSame(t *testing.T) {
 		}
 	}
 	if len(promised) != len(telematics.ControlActions)+46 {
-		t.Errorf("%d routes", len(promised))
+		t.Errorf("%d routes in the contract, want %d", len(promised), len(telematics.ControlActions)+46)
 	}
 }
 
-func TestTheContractIsSoundOpenAPI(t *testing.T) {
+func TestContract_IsValidOpenAPI(t *testing.T) {
 	document, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestTheContractIsSoundOpenAPI(t *testing.T) {
 		t.Error(err)
 	}
 	if document.OpenAPI != "3.0.3" {
-		t.Errorf("openapi %s", document.OpenAPI)
+		t.Errorf("OpenAPI version %s, want 3.0.3", document.OpenAPI)
 	}
 	for name, schema := range document.Components.Schemas {
 		for member, property := range schema.Value.Properties {
@@ -63,7 +63,7 @@ func TestTheContractIsSoundOpenAPI(t *testing.T) {
 	}
 }
 
-func TestTheContractIsServed(t *testing.T) {
+func TestContract_IsServed(t *testing.T) {
 	a := newAPI(t)
 	text, err := os.ReadFile("openapi.yaml")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestTheContractIsServed(t *testing.T) {
 	}
 }
 
-func TestTheDocumentationComesFromTheBinaryAlone(t *testing.T) {
+func TestDocs_NeedNoOtherServer(t *testing.T) {
 	a := newAPI(t)
 	page := a.get("/docs", anonymous)
 	if page.status != 200 || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") {
@@ -89,7 +89,7 @@ func TestTheDocumentationComesFromTheBinaryAlone(t *testing.T) {
 	}
 	for _, link := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.text, -1) {
 		if r := a.get(link[1], anonymous); !strings.HasPrefix(link[1], "/docs/") || r.status != 200 || len(r.text) == 0 {
-			t.Errorf("%s: %d", link[1], r.status)
+			t.Errorf("%s: status %d, want a file below /docs/", link[1], r.status)
 		}
 	}
 	policy := page.header.Get("Content-Security-Policy")
@@ -98,7 +98,7 @@ func TestTheDocumentationComesFromTheBinaryAlone(t *testing.T) {
 	}
 }
 
-func TestHEADIsGETWithoutItsBody(t *testing.T) {
+func TestHEAD_IsServedLikeGET(t *testing.T) {
 	a := newAPI(t)
 	for _, target := range []string{"/api/v1/admin/vehicles", status42, "/openapi.json", "/docs"} {
 		if r := a.do(http.MethodHead, target); r.status != 200 {
@@ -106,7 +106,7 @@ func TestHEADIsGETWithoutItsBody(t *testing.T) {
 		}
 	}
 	if len(a.history.all()) != 2 {
-		t.Error("a read by HEAD was not stored")
+		t.Error("a read by HEAD was not recorded")
 	}
 }
 
@@ -125,7 +125,7 @@ func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {
 		for method, operation := range item.Operations() {
 			for _, p := range operation.Parameters {
 				if p.Value.Name == "Prefer" && p.Value.Example != nil {
-					t.Errorf("%s %s: an example of Prefer, which the page would preset", method, path)
+					t.Errorf("%s %s has an example of Prefer, which the page would preset", method, path)
 				}
 			}
 		}
@@ -143,11 +143,11 @@ func TestDocs_CanBeTurnedOff(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.HideDocs = true })
 	for _, path := range []string{"/", "/docs", "/docs/swagger-ui.css"} {
 		if r := a.get(path, anonymous); r.status != http.StatusNotFound {
-			t.Errorf("%s: %d", path, r.status)
+			t.Errorf("%s: status %d, want 404", path, r.status)
 		}
 	}
 	if r := a.get("/openapi.yaml", anonymous); r.status != http.StatusOK {
-		t.Errorf("the contract: %d", r.status)
+		t.Errorf("the contract: status %d, want 200", r.status)
 	}
 }
 

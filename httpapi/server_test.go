@@ -21,15 +21,14 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestAServerOutlastsItsLongestCommand(t *testing.T) {
+func TestServer_TimeLimitsAllowTheLongestCommand(t *testing.T) {
 	s := httpapi.NewServer("127.0.0.1:0", http.NotFoundHandler())
 	if s.WriteTimeout <= s.ReadTimeout+telematics.MaxBudget || s.ReadHeaderTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("time limits %+v, want a write timeout longer than the longest command", s)
 	}
 }
 
-// waitingOrders makes orders wait until the vehicle is released; entered receives one value per
-// order.
+// waitingOrders makes orders wait until release is called. entered receives one value per order.
 func waitingOrders(t *testing.T) (a *api, entered chan struct{}, release func()) {
 	t.Helper()
 	a = newAPI(t)
@@ -45,10 +44,10 @@ func waitingOrders(t *testing.T) (a *api, entered chan struct{}, release func())
 }
 
 // Shutdown stops accepting connections, answers the requests that wait for a vehicle, and then
-// returns; without and with TLS, over HTTP/1.1 and HTTP/2.
+// returns; with and without TLS, over HTTP/1.1 and HTTP/2.
 func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
-	certified.StartTLS() // for its certificate
+	certified.StartTLS() // only its certificate is used
 	defer certified.Close()
 	roots := certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	for name, c := range map[string]struct {
@@ -104,7 +103,7 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 			<-begun
 			if late, err := net.Dial("tcp", listener.Addr().String()); err == nil {
 				_ = late.Close()
-				t.Error("a connection was accepted during shutdown")
+				t.Error("a connection was accepted during the shutdown")
 			}
 			release()
 		})
@@ -126,7 +125,7 @@ func TestServer_ListenAndServeEndsWithShutdown(t *testing.T) {
 	}
 }
 
-// Close does not wait for orders: their callers see the connection end.
+// Close does not wait for orders: their connections are closed.
 func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 	a, entered, _ := waitingOrders(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -167,7 +166,7 @@ func TestServer_ConcurrentCallersGetTheirAnswers(t *testing.T) {
 			recorded := httptest.NewRecorder()
 			a.handler.ServeHTTP(recorded, request)
 			if recorded.Code != wants[i%3] || recorded.Header().Get("X-Request-ID") != id {
-				t.Errorf("caller %d: %d, request id %s", i, recorded.Code, recorded.Header().Get("X-Request-ID"))
+				t.Errorf("caller %d: status %d, request ID %s", i, recorded.Code, recorded.Header().Get("X-Request-ID"))
 			}
 		})
 	}

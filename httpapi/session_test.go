@@ -48,7 +48,8 @@ func (s *sessionStore) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// newBrowserAPI returns an API that browsers sign in to, and the cookie of an administrator's.
+// newBrowserAPI returns an API with sign-in for browsers, and the cookie of an administrator's
+// session.
 func newBrowserAPI(t *testing.T) (a *api, cookie string) {
 	t.Helper()
 	var signIn *signin.SignIn
@@ -86,7 +87,7 @@ func withCookie(cookie string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Del("Authorization"); r.Header.Set("Cookie", cookie) }
 }
 
-func TestASessionServesAsAnAccessToken(t *testing.T) {
+func TestSession_IsAcceptedInsteadOfAToken(t *testing.T) {
 	a, cookie := newBrowserAPI(t)
 	as := withCookie(cookie)
 	if got := a.get("/api/v1/admin/me", as).wants(200, "").at("level"); got != "administrator" {
@@ -96,7 +97,7 @@ func TestASessionServesAsAnAccessToken(t *testing.T) {
 	ordered := a.controller.last()
 	a.post(lock, as, withHeader("Sec-Fetch-Site", "cross-site")).wants(403, "forbidden")
 	if a.controller.last() != ordered {
-		t.Error("a page of another site locked a vehicle")
+		t.Error("a request from another site reached the controller")
 	}
 	a.get("/api/v1/admin/me", withCookie(cookie+"A")).wants(401, "unauthenticated")
 	a.get("/api/v1/client/bookings", as).wants(403, "forbidden")
@@ -104,7 +105,7 @@ func TestASessionServesAsAnAccessToken(t *testing.T) {
 	a.post("/auth/sign-out", as, withHeader("Sec-Fetch-Site", "cross-site"))
 	a.get("/api/v1/admin/me", as).wants(200, "")
 	if r := a.post("/auth/sign-out", as, withHeader("Sec-Fetch-Site", "same-origin")); r.status != 200 || !strings.Contains(strings.Join(r.header.Values("Set-Cookie"), "\n"), "Max-Age=0") {
-		t.Errorf("signed out: %d %v", r.status, r.header)
+		t.Errorf("sign-out: %d %v, want 200 and the cookie removed", r.status, r.header)
 	}
 	a.get("/api/v1/admin/me", as).wants(401, "unauthenticated")
 
@@ -132,15 +133,15 @@ func TestSignIn_AnswersABrowserWithAPage(t *testing.T) {
 		}
 	}
 	if strings.Contains(a.log.String(), "code=") {
-		t.Error("the log has a code")
+		t.Error("the log has the code of a link")
 	}
 	none := newAPI(t)
 	if r := none.get("/auth/sign-in", anonymous); r.status != 404 {
-		t.Errorf("without sessions: %d", r.status)
+		t.Errorf("without sessions: status %d, want 404", r.status)
 	}
 }
 
-// streetsFile is a file of streets; nil: it cannot be used.
+// streetsFile is a file with the map of streets; nil: it cannot be opened.
 type streetsFile struct{ *strings.Reader }
 
 func (f streetsFile) Open() (io.ReadSeekCloser, string, error) {
@@ -153,11 +154,11 @@ func (f streetsFile) Open() (io.ReadSeekCloser, string, error) {
 	}{f, io.NopCloser(nil)}, `"e1"`, nil
 }
 
-func TestStreetsAreServedInParts(t *testing.T) {
+func TestStreets_AreServedInRanges(t *testing.T) {
 	with := func(streets httpapi.Streets) *api {
 		return newAPI(t, func(c *httpapi.Config) { c.Console, c.Streets = contract.NewDocs("/", ""), streets })
 	}
-	// It is no part of the contract, which the harness would hold it to.
+	// The route is not in the contract, against which the harness would check it.
 	get := func(a *api, token, query string, headers ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, "/console/map.pmtiles"+query, nil)
 		if token != "" {
@@ -176,13 +177,13 @@ func TestStreetsAreServedInParts(t *testing.T) {
 		status  int
 		text    string
 	}{
-		"all":                     {nil, 200, "0123456789"},
-		"a part":                  {[]string{"Range", "bytes=2-4"}, 206, "234"},
-		"more than there is":      {[]string{"Range", "bytes=8-16383"}, 206, "89"},
-		"what is not there":       {[]string{"Range", "bytes=10-20"}, 416, "invalid range"},
-		"a part of this content":  {[]string{"Range", "bytes=2-4", "If-Range", `"e1"`}, 206, "234"},
-		"a part of other content": {[]string{"Range", "bytes=2-4", "If-Range", `"e0"`}, 200, "0123456789"},
-		"what the browser has":    {[]string{"If-None-Match", `"e1"`}, 304, ""},
+		"the whole file":                   {nil, 200, "0123456789"},
+		"a range":                          {[]string{"Range", "bytes=2-4"}, 206, "234"},
+		"a range beyond the end":           {[]string{"Range", "bytes=8-16383"}, 206, "89"},
+		"a range after the end":            {[]string{"Range", "bytes=10-20"}, 416, "invalid range"},
+		"a range of this version":          {[]string{"Range", "bytes=2-4", "If-Range", `"e1"`}, 206, "234"},
+		"a range of another version":       {[]string{"Range", "bytes=2-4", "If-Range", `"e0"`}, 200, "0123456789"},
+		"the version that the browser has": {[]string{"If-None-Match", `"e1"`}, 304, ""},
 	} {
 		w := get(a, adminToken(t), "", c.headers...)
 		if w.Code != c.status || !strings.HasPrefix(w.Body.String(), c.text) {
@@ -193,7 +194,7 @@ func TestStreetsAreServedInParts(t *testing.T) {
 		}
 	}
 	if w := get(a, adminToken(t), "?v=e1", "Range", "bytes=2-4"); w.Code != 206 || w.Header().Get("Cache-Control") != "private, max-age=31536000, immutable" {
-		t.Errorf("of a version: %d %v", w.Code, w.Header())
+		t.Errorf("a range of a version: %d %v, want it cached permanently", w.Code, w.Header())
 	}
 	broken := with(streetsFile{})
 	for name, c := range map[string]struct {
@@ -201,17 +202,17 @@ func TestStreetsAreServedInParts(t *testing.T) {
 		status int
 		text   string
 	}{
-		"without signing in":          {get(a, "", ""), 401, `"unauthenticated"`},
-		"as a client":                 {get(a, clientToken(t), ""), 403, `"forbidden"`},
-		"without a file":              {get(with(nil), adminToken(t), ""), 204, ""},
-		"of a file that was replaced": {get(a, adminToken(t), "?v=e0"), 404, `"not_found"`},
-		"of a file that is broken":    {get(broken, adminToken(t), ""), 503, `"service_unavailable"`},
+		"without a session":               {get(a, "", ""), 401, `"unauthenticated"`},
+		"as a client":                     {get(a, clientToken(t), ""), 403, `"forbidden"`},
+		"without a file":                  {get(with(nil), adminToken(t), ""), 204, ""},
+		"of a former version":             {get(a, adminToken(t), "?v=e0"), 404, `"not_found"`},
+		"of a file that cannot be opened": {get(broken, adminToken(t), ""), 503, `"service_unavailable"`},
 	} {
 		if c.Code != c.status || !strings.Contains(c.Body.String(), c.text) {
-			t.Errorf("%s: %d %s", name, c.Code, c.Body)
+			t.Errorf("%s: %d %s, want %d %s", name, c.Code, c.Body, c.status, c.text)
 		}
 	}
 	if !strings.Contains(broken.log.String(), "map.pmtiles: cut short") {
-		t.Errorf("the log does not say why: %s", broken.log)
+		t.Errorf("the log does not have the error: %s", broken.log)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	theKey = "ak_1"
 )
 
-func TestASignedRequestPassesAndNamesItsAgency(t *testing.T) {
+func TestSignature_SignedRequestPassesAndNamesItsAgency(t *testing.T) {
 	a := probedAPI(t)
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		r := a.asClient(method, probe, withJSON(`{"a": 1}`)).wants(200, "")
@@ -32,14 +32,14 @@ func TestASignedRequestPassesAndNamesItsAgency(t *testing.T) {
 		t.Errorf("HEAD: %d", r.status)
 	}
 	if r := a.get(probe, withToken(clientOf(t, 2, "anna"))).wants(200, ""); r.body.Meta["agency_code"] != "AG2" {
-		t.Errorf("of agency 2: %s", r.text)
+		t.Errorf("request of agency 2: %s", r.text)
 	}
 	if a.signatures.count() != 2 || strings.Contains(a.log.String(), "v1=") {
 		t.Errorf("%d nonces used; log:\n%s", a.signatures.count(), a.log)
 	}
 }
 
-// addressed asks for something else than was signed.
+// addressed changes the target of the request after it was signed.
 func addressed(target string) func(*http.Request) {
 	return func(r *http.Request) {
 		other := httptest.NewRequest(r.Method, target, nil)
@@ -57,13 +57,13 @@ func replaced(old, by string) func(*http.Request) {
 	return headerChanged(func(h string) string { return strings.Replace(h, old, by, 1) })
 }
 
-func TestWhatIsNotSignedLikeThisIsRefused(t *testing.T) {
+func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 	other := appKey(1)
 	other.Secret = appKey(2).Secret
 	revoked, retired, unknown, empty := appKey(1), appKey(1), appKey(1), appKey(1)
 	revoked.ID, revoked.State = "revoked", rental.KeyRevoked
 	retired.ID, retired.State, retired.Retires = "retired", rental.KeyRetiring, now
-	// The same as the key that stands in for an unknown one.
+	// Its secret is the one that the service uses in place of an unknown key's.
 	unknown.ID, unknown.Secret = "unknown", make([]byte, rental.SecretSize)
 	empty.ID, empty.Secret = "empty", nil
 	with := func(k rental.AgencyKey) func(*http.Request) {
@@ -73,7 +73,7 @@ func TestWhatIsNotSignedLikeThisIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   string
 		change []func(*http.Request)
-		says   string // that helps the app's developer
+		says   string // a hint for the app's developer
 	}{
 		"wrong secret":         {invalid, []func(*http.Request){with(other)}, "not known or no longer valid, or something else was signed"},
 		"changed body":         {invalid, []func(*http.Request){signed, withBody(`{"a":2}`)}, "body"},
@@ -119,10 +119,10 @@ func TestWhatIsNotSignedLikeThisIsRefused(t *testing.T) {
 				t.Errorf("challenge %q", got)
 			}
 			if !strings.Contains(r.body.Message, c.says) || r.body.Error.Retryable || r.body.Error.Outcome != nil {
-				t.Errorf("says %s, want %q", r.text, c.says)
+				t.Errorf("message %s, want %q", r.text, c.says)
 			}
 			if a.signatures.count() != 0 || len(a.history.all()) != 0 {
-				t.Errorf("%d nonces are used up, and the history has %+v", a.signatures.count(), a.history.all())
+				t.Errorf("%d nonces used, audit log entries %+v; want none", a.signatures.count(), a.history.all())
 			}
 			if strings.Contains(a.log.String(), "v1=") {
 				t.Errorf("the signature is in the log:\n%s", a.log)
@@ -131,8 +131,8 @@ func TestWhatIsNotSignedLikeThisIsRefused(t *testing.T) {
 	}
 }
 
-// Neither message nor code may tell which keys there are.
-func TestAnUnknownKeyReadsLikeAWrongSecret(t *testing.T) {
+// Neither the message nor the code may reveal which keys exist.
+func TestSignature_UnknownKeyReadsLikeAWrongSecret(t *testing.T) {
 	a := probedAPI(t)
 	says := map[string]bool{}
 	for _, id := range []string{theKey, "none", "gone"} {
@@ -143,11 +143,11 @@ func TestAnUnknownKeyReadsLikeAWrongSecret(t *testing.T) {
 		says[r.body.Message] = true
 	}
 	if len(says) != 1 {
-		t.Errorf("says %v", says)
+		t.Errorf("messages %v, want one for all keys", says)
 	}
 }
 
-func TestASignatureIsGoodForOneChange(t *testing.T) {
+func TestSignature_IsValidForOneChange(t *testing.T) {
 	a := probedAPI(t)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
 	for _, method := range []string{http.MethodPost, http.MethodDelete} {
@@ -155,21 +155,21 @@ func TestASignatureIsGoodForOneChange(t *testing.T) {
 		a.asClient(method, probe, again).wants(200, "")
 		r := a.asClient(method, probe, again).wants(401, "agency_signature_replayed")
 		if !strings.Contains(r.body.Message, "sign every attempt anew") || !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Motorpool-Signature ") {
-			t.Errorf("%s: %s %v", method, r.text, r.header)
+			t.Errorf("%s: %s %v, want the hint and the challenge", method, r.text, r.header)
 		}
 	}
 	if len(a.history.all()) != 0 {
-		t.Errorf("history %+v", a.history.all())
+		t.Errorf("audit log entries %+v", a.history.all())
 	}
-	// Each key has its own.
+	// Another agency may use the same nonce.
 	a.do(http.MethodPost, probe, withToken(clientOf(t, 2, "anna")), again).wants(200, "")
 	if u := a.signatures.uses[0]; u.Actor.Agency != 1 || u.Actor.Subject != "client-1" || u.At.Unix() != now.Unix() || u.Key != "ak_1" {
-		t.Errorf("used %+v", u)
+		t.Errorf("use %+v is not that of the request", u)
 	}
 }
 
-// A read that is repeated changes nothing, and the repetition needs the token, too.
-func TestAReadWritesNoSignature(t *testing.T) {
+// A repeated read changes nothing, and needs the token, too.
+func TestSignature_OfAReadIsNotStored(t *testing.T) {
 	a := probedAPI(t)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
 	for range 2 {
@@ -179,11 +179,11 @@ func TestAReadWritesNoSignature(t *testing.T) {
 		}
 	}
 	if n := a.signatures.count(); n != 0 {
-		t.Errorf("%d signatures of reads were written", n)
+		t.Errorf("%d signatures of reads were stored, want none", n)
 	}
 }
 
-func TestARequestOverItsLimitWritesNoSignature(t *testing.T) {
+func TestSignature_OverTheLimitIsNotStored(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Client, c.Rates.Card = l, 2, 5 })
 	for range 2 {
@@ -193,22 +193,22 @@ func TestARequestOverItsLimitWritesNoSignature(t *testing.T) {
 		a.asClient(http.MethodPost, probe).wants(429, "rate_limited")
 	}
 	if n := a.signatures.count(); n != 2 {
-		t.Errorf("%d signatures were written by a client that may make 2 requests", n)
+		t.Errorf("%d signatures were stored, want 2 as the limit of requests", n)
 	}
 }
 
-func TestAReplayTakesNothingFromTheLimitOfCards(t *testing.T) {
+func TestSignature_ReplayIsNotCountedAsACard(t *testing.T) {
 	a, l := limitedClients(t, 10, 5)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
 	a.asClient(http.MethodPost, probeCard, again).wants(200, "")
 	l.drain()
 	a.asClient(http.MethodPost, probeCard, again).wants(401, "agency_signature_replayed").wantsQuota("10", "8", "6")
 	if asked := strings.Join(l.drain(), " "); asked != "client:1:client-1" {
-		t.Errorf("took of %s", asked)
+		t.Errorf("counted against %s", asked)
 	}
 }
 
-func TestTheRecordMayFindASignatureStaleOrOneTooMany(t *testing.T) {
+func TestSignature_StoreMayRefuseItAsStaleOrOneTooMany(t *testing.T) {
 	a := probedAPI(t)
 	a.signatures.result = rental.NotFresh
 	a.asClient(http.MethodPost, probe).wants(401, "agency_signature_stale")
@@ -217,14 +217,14 @@ func TestTheRecordMayFindASignatureStaleOrOneTooMany(t *testing.T) {
 	a.asClient(http.MethodGet, probe).wants(200, "")
 }
 
-func TestASignatureMayBeFiveMinutesOffBothWays(t *testing.T) {
+func TestSignature_MayBeFiveMinutesEarlyOrLate(t *testing.T) {
 	a := probedAPI(t)
 	for _, skew := range []time.Duration{-300 * time.Second, 300 * time.Second} {
 		a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.at = now.Add(skew) })).wants(200, "")
 	}
 }
 
-func TestARetiringKeyIsGoodUntilItsDate(t *testing.T) {
+func TestSignature_RetiringKeyIsValidUntilItsDate(t *testing.T) {
 	a := probedAPI(t)
 	key := appKey(1)
 	key.State, key.Retires = rental.KeyRetiring, now.Add(time.Second)
@@ -232,39 +232,40 @@ func TestARetiringKeyIsGoodUntilItsDate(t *testing.T) {
 	a.asClient(http.MethodPost, probe).wants(200, "")
 }
 
-func TestTheTokensAgencyMustBeTheKeys(t *testing.T) {
+func TestSignature_AgencyOfTokenAndKeyMustAgree(t *testing.T) {
 	a := probedAPI(t)
 	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch")
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != "agency_mismatch" || lines[0].Action != "probe.change" || lines[0].Agency != 1 {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }
 
-func TestTokenAndRoleComeBeforeTheSignatureAndLimitsBehind(t *testing.T) {
+func TestSignature_IsCheckedAfterTokenAndRoleAndBeforeLimits(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Client = l, 1 })
 	a.do(http.MethodPost, probe, withoutSignature, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large")
 	a.do(http.MethodPost, probe, anonymous, withoutSignature).wants(401, "unauthenticated")
-	a.do(http.MethodPost, probe, withoutSignature).wants(403, "forbidden") // an administrator
+	// An administrator's token.
+	a.do(http.MethodPost, probe, withoutSignature).wants(403, "forbidden")
 	a.do(http.MethodPost, probe).wants(403, "forbidden")
 	a.asClient(http.MethodPut, probe, withoutSignature).wants(405, "method_not_allowed")
 	a.asClient(http.MethodPost, "/api/v1/client/nothing", withoutSignature).wants(404, "not_found")
 	if len(a.agencyKeys.asked) != 0 || a.signatures.count() != 0 {
-		t.Errorf("keys %q were looked up", a.agencyKeys.asked)
+		t.Errorf("keys %q were looked up, want none", a.agencyKeys.asked)
 	}
 	a.asClient(http.MethodPost, probe).wants(200, "").wantsQuota("1", "0", "6")
 	a.asClient(http.MethodPost, probe).wants(429, "rate_limited")
 	a.asClient(http.MethodPost, probe, withoutSignature).wants(401, "agency_signature_missing").wantsQuota("", "", "")
 	a.asClient(http.MethodPost, probe, signed, withBody("x")).wants(401, "agency_signature_invalid")
 	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch").wantsQuota("", "", "")
-	// A bad Idempotency-Key is a field like others.
+	// An invalid Idempotency-Key is checked like other fields, after the signature.
 	a.asClient(http.MethodPost, probe, withHeader("Idempotency-Key", "two words"), withoutSignature).wants(401, "agency_signature_missing")
 }
 
-func TestWithoutTheMemoryOfSignaturesReadsGoOnAndChangesAreRefused(t *testing.T) {
+func TestSignature_WithoutTheStoreReadsPassAndChangesAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*httpapi.Config){
-		"away": func(c *httpapi.Config) { c.Signatures = &signatures{err: gone{}} },
-		"none": func(c *httpapi.Config) { c.Signatures = nil },
+		"unavailable": func(c *httpapi.Config) { c.Signatures = &signatures{err: gone{}} },
+		"none":        func(c *httpapi.Config) { c.Signatures = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := probedAPI(t, change)
@@ -281,11 +282,11 @@ func TestWithoutTheMemoryOfSignaturesReadsGoOnAndChangesAreRefused(t *testing.T)
 	}
 }
 
-func TestSignature_WithoutKeysNoClientIsLetIn(t *testing.T) {
+func TestSignature_WithoutKeysClientsAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*httpapi.Config){
-		"away":   func(c *httpapi.Config) { c.AgencyKeys = &agencyKeys{err: gone{}} },
-		"frozen": func(c *httpapi.Config) { c.AgencyKeys, c.ReadBudget = &agencyKeys{block: true}, 10*time.Millisecond },
-		"none":   func(c *httpapi.Config) { c.AgencyKeys = nil },
+		"unavailable": func(c *httpapi.Config) { c.AgencyKeys = &agencyKeys{err: gone{}} },
+		"frozen":      func(c *httpapi.Config) { c.AgencyKeys, c.ReadBudget = &agencyKeys{block: true}, 10*time.Millisecond },
+		"none":        func(c *httpapi.Config) { c.AgencyKeys = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := probedAPI(t, change)
@@ -296,13 +297,13 @@ func TestSignature_WithoutKeysNoClientIsLetIn(t *testing.T) {
 				}
 			}
 			if a.signatures.count() != 0 {
-				t.Error("a nonce is used up")
+				t.Error("a nonce was used")
 			}
 		})
 	}
 }
 
-func TestSignature_ACallerThatHangsUpHasUsedIt(t *testing.T) {
+func TestSignature_DisconnectedCallerHasUsedIt(t *testing.T) {
 	a := probedAPI(t)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
 	a.asClient(http.MethodPost, probe, again, func(r *http.Request) {
@@ -314,7 +315,7 @@ func TestSignature_ACallerThatHangsUpHasUsedIt(t *testing.T) {
 }
 
 // The signature covers the request line as the client wrote it.
-func TestPathAndQueryAreSignedAsOnTheRequestLine(t *testing.T) {
+func TestSignature_CoversPathAndQueryAsSent(t *testing.T) {
 	server := httptest.NewServer(probedAPI(t).handler)
 	defer server.Close()
 	token := clientToken(t)
@@ -322,7 +323,7 @@ func TestPathAndQueryAreSignedAsOnTheRequestLine(t *testing.T) {
 		{"/api/v1/client/probe/7?a=%2F&b=+&&c", "/api/v1/client/probe/7", "a=%2F&b=+&&c"},
 		{"/api/v1/client/probe/%E4%20x?", "/api/v1/client/probe/%E4%20x", ""},
 		{"/api/v1/client/probe/7?a?b=/", "/api/v1/client/probe/7", "a?b=/"},
-		// Go would write this path otherwise.
+		// Go would encode this path differently.
 		{"/api/v1/client/probe/a|b%2fc?d=|", "/api/v1/client/probe/a|b%2fc", "d=|"},
 		{"http://example.com/api/v1/client/probe/7?a=b", "/api/v1/client/probe/7", "a=b"},
 	} {

@@ -11,7 +11,7 @@ import (
 
 const status42 = "/api/v1/admin/vehicles/42/status"
 
-// everything is a report of every field that there is.
+// everything is a report of all fields.
 var everything = map[telematics.Field]any{
 	telematics.Latitude: 48.1371, telematics.Longitude: 11.5754, telematics.Heading: 270.0,
 	telematics.LocatedAt: time.Date(2026, 1, 2, 9, 59, 58, 0, time.UTC),
@@ -28,7 +28,7 @@ var everything = map[telematics.Field]any{
 	telematics.OEMData: map[string]any{"mode": "eco"}, telematics.RawCharging: "conditioning", telematics.RawDTCs: []string{"123-4"},
 }
 
-// fieldsOfTheInterface are those of section 2.2 of the interface, but for groups.
+// fieldsOfTheInterface are the fields of section 2.2 of the interface, without groups.
 var fieldsOfTheInterface = [][]string{
 	{"vehicle_id"}, {"status"},
 	{"location", "latitude"}, {"location", "longitude"}, {"location", "heading"}, {"location", "address"}, {"location", "timestamp"},
@@ -43,7 +43,7 @@ var fieldsOfTheInterface = [][]string{
 	{"oem_data"},
 }
 
-func TestAVehicleThatNeverReportedHasEveryField(t *testing.T) {
+func TestStatus_WithoutAReportHasAllFields(t *testing.T) {
 	r := newAPI(t).get(status42).wants(200, "")
 	known := map[string]any{"vehicle_id": 42.0, "status": "available", "connectivity.status": "unknown"}
 	for _, path := range fieldsOfTheInterface {
@@ -54,23 +54,23 @@ func TestAVehicleThatNeverReportedHasEveryField(t *testing.T) {
 		got := r.at(path...)
 		if name == "oem_data" {
 			if data, ok := got.(map[string]any); !ok || len(data) != 0 {
-				t.Errorf("oem_data: %v", got)
+				t.Errorf("oem_data: %v, want an empty object", got)
 			}
 		} else if got != known[name] {
-			t.Errorf("%v: %v", path, got)
+			t.Errorf("%v: %v, want null or the given value", path, got)
 		}
 	}
 	if r.body.Meta["source"] != "cache" {
-		t.Errorf("meta: %v", r.body.Meta)
+		t.Errorf("meta: %v, want source cache", r.body.Meta)
 	}
 	for _, section := range telematics.Sections {
 		if at, ok := r.body.Meta["sections"].(map[string]any)[section]; !ok || at != nil {
-			t.Errorf("section %s: %v", section, at)
+			t.Errorf("section %s: time %v, want null", section, at)
 		}
 	}
 }
 
-func TestAVehicleThatReportsAllShowsAll(t *testing.T) {
+func TestStatus_HasAllReportedFields(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Powertrain = telematics.PlugInHybrid
@@ -80,7 +80,7 @@ func TestAVehicleThatReportsAllShowsAll(t *testing.T) {
 	r := a.get(status42).wants(200, "")
 	for _, path := range fieldsOfTheInterface {
 		if r.at(path...) == nil && path[len(path)-1] != "address" {
-			t.Errorf("%v is null", path)
+			t.Errorf("%v is null, want the reported value", path)
 		}
 	}
 	for want, got := range map[any]any{
@@ -93,18 +93,18 @@ func TestAVehicleThatReportsAllShowsAll(t *testing.T) {
 		-12.0:                      r.at("diagnostics", "service_due_in_km"),
 	} {
 		if got != want {
-			t.Errorf("%v, want %v", got, want)
+			t.Errorf("value %v, want %v", got, want)
 		}
 	}
 	if lamps := r.at("diagnostics", "warning_lamps").([]any); len(lamps) != 0 {
-		t.Errorf("lamps %v", lamps)
+		t.Errorf("warning lamps %v, want none", lamps)
 	}
 	if at := r.body.Meta["sections"].(map[string]any)["telemetry"]; at != "2026-01-02T09:59:00.250Z" {
 		t.Errorf("section time %v", at)
 	}
 }
 
-func TestStatus_SaysWhichFieldsAreOlderThanTheirSection(t *testing.T) {
+func TestStatus_NamesFieldsOlderThanTheirSection(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Snapshot = telematics.Merge(reported(now.Add(-time.Hour), map[telematics.Field]any{
@@ -116,7 +116,7 @@ func TestStatus_SaysWhichFieldsAreOlderThanTheirSection(t *testing.T) {
 	older := func() any { return a.get(status42).wants(200, "").body.Meta["older"] }
 	want := map[string]any{"telemetry.is_locked": "2026-01-02T09:00:00.250Z", "connectivity.signal_quality": "2026-01-02T08:00:00.250Z"}
 	if got := older(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("older fields %v, want %v", got, want)
 	}
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Snapshot = reported(now.Add(-time.Hour), map[telematics.Field]any{telematics.Firmware: "4.2.0"})
@@ -124,11 +124,11 @@ func TestStatus_SaysWhichFieldsAreOlderThanTheirSection(t *testing.T) {
 		t.Contact = telematics.Contact{Status: telematics.Online, Firmware: "4.2.1", SaidAt: now}
 	})
 	if got := older(); !reflect.DeepEqual(got, map[string]any{}) {
-		t.Errorf("firmware that was said on connecting: %v", got)
+		t.Errorf("with firmware from presence: older fields %v, want none", got)
 	}
 }
 
-func TestAPowertrainHidesWhatItCannotHave(t *testing.T) {
+func TestStatus_HidesFieldsThatThePowertrainCannotHave(t *testing.T) {
 	a := newAPI(t)
 	for powertrain, absent := range map[telematics.Powertrain][]string{
 		telematics.Electric:   {"fuel_level_percent"},
@@ -140,25 +140,25 @@ func TestAPowertrainHidesWhatItCannotHave(t *testing.T) {
 		r := a.get(status42)
 		for _, name := range absent {
 			if got := r.at("telemetry", name); got != nil {
-				t.Errorf("%s: %s is %v", powertrain, name, got)
+				t.Errorf("powertrain %s: %s is %v, want null", powertrain, name, got)
 			}
 		}
 	}
 }
 
-func TestTheFirmwareIsTheNewerOfReportAndPresence(t *testing.T) {
+func TestStatus_FirmwareIsTheNewerOfReportAndPresence(t *testing.T) {
 	older, newer := now.Add(-time.Hour), now.Add(-time.Minute)
 	for name, c := range map[string]struct {
 		snapshot telematics.Snapshot
 		contact  telematics.Contact
 		want     any
 	}{
-		"none":           {nil, telematics.Contact{}, nil},
-		"presence only":  {nil, telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
-		"report only":    {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{SaidAt: newer}, "1"},
-		"presence newer": {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: newer}, "2"},
-		"report newer":   {reported(newer, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: older}, "1"},
-		"report forgot":  {reported(newer, map[telematics.Field]any{telematics.Firmware: nil}), telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
+		"none":             {nil, telematics.Contact{}, nil},
+		"presence only":    {nil, telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
+		"report only":      {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{SaidAt: newer}, "1"},
+		"presence newer":   {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: newer}, "2"},
+		"report newer":     {reported(newer, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: older}, "1"},
+		"report with null": {reported(newer, map[telematics.Field]any{telematics.Firmware: nil}), telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
 	} {
 		a := newAPI(t)
 		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Snapshot, t.Contact = c.snapshot, c.contact })
@@ -168,7 +168,7 @@ func TestTheFirmwareIsTheNewerOfReportAndPresence(t *testing.T) {
 	}
 }
 
-func TestEveryStatusReadIsWrittenDownBeforeItIsAnswered(t *testing.T) {
+func TestStatus_EachReadIsRecorded(t *testing.T) {
 	a := newAPI(t)
 	r := a.get(status42, withToken(agencyToken(t, 1))).wants(200, "")
 	a.get("/api/v1/admin/vehicles/77/status").wants(404, "vehicle_not_found")
@@ -185,16 +185,16 @@ func TestEveryStatusReadIsWrittenDownBeforeItIsAnswered(t *testing.T) {
 	}
 	lines := a.history.all()
 	if len(lines) != len(want) {
-		t.Fatalf("%d lines, want %d: %+v", len(lines), len(want), lines)
+		t.Fatalf("%d entries, want %d: %+v", len(lines), len(want), lines)
 	}
 	if lines[0].RequestID.String() != r.body.RequestID {
-		t.Errorf("request id %v, want %v", lines[0].RequestID, r.body.RequestID)
+		t.Errorf("request ID %v, want %v", lines[0].RequestID, r.body.RequestID)
 	}
 	for i, line := range lines {
 		w := want[i]
 		w.At, w.Action, w.RequestID = now, telematics.StatusRead, line.RequestID
 		if !reflect.DeepEqual(line, w) {
-			t.Errorf("line %d: %+v, want %+v", i, line, w)
+			t.Errorf("entry %d: %+v, want %+v", i, line, w)
 		}
 	}
 }

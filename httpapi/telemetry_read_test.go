@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// added returns the one entry that a request has added to the history.
+// added returns the one entry that a request adds to the audit log.
 func (a *api) added(request func()) telematics.Activity {
 	a.t.Helper()
 	before := len(a.history.all())
@@ -46,19 +46,19 @@ func TestVehiclesRead_OneEntryPerRequest(t *testing.T) {
 		var r *response
 		entry := a.added(func() { r = a.get("/api/v1/admin/vehicles"+c.query, c.as).wants(200, "") })
 		if entry.Action != "vehicles.read" || entry.Outcome != telematics.Executed || entry.Agency != c.agency || entry.Vehicle != 0 || entry.RequestID.String() != r.body.RequestID {
-			t.Errorf("%s: %+v", c.query, entry)
+			t.Errorf("%s: entry %+v", c.query, entry)
 		}
 		if want := map[string]any{"filter": c.filter, "vehicles": c.n}; !reflect.DeepEqual(entry.Details, want) {
-			t.Errorf("%s: %v, want %v", c.query, entry.Details, want)
+			t.Errorf("%s: details %v, want %v", c.query, entry.Details, want)
 		}
 	}
 	a.get("/api/v1/admin/vehicles?status=flying").wants(422, "validation_failed")
 	if n := len(a.history.all()); n != 5 {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d entries, want 5", n)
 	}
 }
 
-func TestCommandsRead_WhereTheyHaveWhatWasReported(t *testing.T) {
+func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 	a := newAPI(t)
 	plain := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Unknown)
 	plain.ID, plain.Reported, plain.Seq = uuid.New(), nil, 1
@@ -66,32 +66,32 @@ func TestCommandsRead_WhereTheyHaveWhatWasReported(t *testing.T) {
 	a.get("/api/v1/admin/commands/"+plain.ID.String()).wants(200, "")
 	a.get("/api/v1/admin/vehicles/42/commands").wants(200, "")
 	if entries := a.history.all(); len(entries) != 0 {
-		t.Fatalf("nothing was reported: %+v", entries)
+		t.Fatalf("commands without reported values were recorded as read: %+v", entries)
 	}
-	telling := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
-	telling.ID, telling.Seq = uuid.New(), 2
-	a.fleet.commands = append(a.fleet.commands, telling)
-	one := a.added(func() { a.get("/api/v1/admin/commands/"+telling.ID.String()).wants(200, "") })
-	if one.Action != "commands.read" || one.Vehicle != 42 || one.Agency != 1 || one.Command != telling.ID || !reflect.DeepEqual(one.Details, map[string]any{"vehicles": 1}) {
-		t.Errorf("one command: %+v", one)
+	reporting := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
+	reporting.ID, reporting.Seq = uuid.New(), 2
+	a.fleet.commands = append(a.fleet.commands, reporting)
+	one := a.added(func() { a.get("/api/v1/admin/commands/"+reporting.ID.String()).wants(200, "") })
+	if one.Action != "commands.read" || one.Vehicle != 42 || one.Agency != 1 || one.Command != reporting.ID || !reflect.DeepEqual(one.Details, map[string]any{"vehicles": 1}) {
+		t.Errorf("entry for one command: %+v", one)
 	}
 	list := a.added(func() { a.get("/api/v1/admin/vehicles/42/commands").wants(200, "") })
 	if list.Action != "commands.read" || list.Vehicle != 42 || list.Agency != 1 || list.Command != telematics.NoCommand || !reflect.DeepEqual(list.Details, map[string]any{"vehicles": 1}) {
-		t.Errorf("a list: %+v", list)
+		t.Errorf("entry for a list: %+v", list)
 	}
-	other := telling
+	other := reporting
 	other.Vehicle = 2
 	b := telematics.Bulk{ID: uuid.New(), Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now,
-		Items: []telematics.BulkItem{{Vehicle: 42, Command: &telling}, {Vehicle: 2, Command: &other}, {Vehicle: 1, Command: &plain}, {Vehicle: 9, Refusal: telematics.NoUnit()}}}
+		Items: []telematics.BulkItem{{Vehicle: 42, Command: &reporting}, {Vehicle: 2, Command: &other}, {Vehicle: 1, Command: &plain}, {Vehicle: 9, Refusal: telematics.NoUnit()}}}
 	a.bulks.byID[b.ID] = b
 	many := a.added(func() {
 		a.get("/api/v1/admin/commands?bulk="+b.ID.String(), withToken(agencyToken(t, 1))).wants(200, "")
 	})
 	if many.Action != "commands.read" || many.Vehicle != 0 || many.Agency != 1 || !reflect.DeepEqual(many.Details, map[string]any{"bulk": b.ID.String(), "vehicles": 2}) {
-		t.Errorf("a bulk: %+v", many)
+		t.Errorf("entry for a bulk: %+v", many)
 	}
 	if n := len(a.history.all()); n != 3 {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d entries, want 3", n)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestReadThatCannotBeRecorded_IsNotAnswered(t *testing.T) {
 	}
 }
 
-func TestEventsRead_SaysWhatTheFilterCovers(t *testing.T) {
+func TestEventsRead_EntryHasTheFilterAndTheNumberOfVehicles(t *testing.T) {
 	for _, c := range []struct {
 		query   string
 		filter  map[string]any
@@ -132,7 +132,7 @@ func TestEventsRead_SaysWhatTheFilterCovers(t *testing.T) {
 		l.follow(c.query, change...).awaitBegin(t)
 		entries := l.history.all()
 		if len(entries) != 1 || entries[0].Action != "events.read" || !reflect.DeepEqual(entries[0].Details, map[string]any{"filter": c.filter, "vehicles": c.n}) {
-			t.Errorf("%s: %+v", c.query, entries)
+			t.Errorf("%s: entries %+v", c.query, entries)
 		}
 	}
 }

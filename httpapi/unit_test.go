@@ -11,7 +11,7 @@ import (
 
 const unknownUnits = "/api/v1/admin/units/unknown"
 
-func TestUnitsWithoutAVehicleAreListedNewestAcquaintanceFirst(t *testing.T) {
+func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.unknown = []telematics.UnknownUnit{
 		{No: 3, Unit: "a", FirstSeen: now.Add(-time.Hour), LastSeen: now, Messages: 97},
@@ -31,15 +31,15 @@ func TestUnitsWithoutAVehicleAreListedNewestAcquaintanceFirst(t *testing.T) {
 	a.get(unknownUnits+"?limit=0").wants(422, "validation_failed")
 	a.fleet.unknown = nil
 	if r := a.get(unknownUnits).wants(200, ""); !reflect.DeepEqual(r.body.Data, any([]any{})) {
-		t.Errorf("none: %s", r.text)
+		t.Errorf("without unknown units: %s, want an empty list", r.text)
 	}
 }
 
-func TestUnitsWithoutAVehicleBelongToNoAgency(t *testing.T) {
+func TestUnknownUnits_NeedAnAdministratorOfAllAgencies(t *testing.T) {
 	a := newAPI(t)
 	r := a.get(unknownUnits, withToken(agencyToken(t, 1))).wants(403, "forbidden")
 	if want := "This belongs to no agency; it needs the access token of an administrator of all agencies, and yours is of agency 1 alone."; r.body.Message != want {
-		t.Errorf("says %q", r.body.Message)
+		t.Errorf("message %q, want %q", r.body.Message, want)
 	}
 	a.get(unknownUnits, withToken(clientToken(t))).wants(403, "forbidden")
 	a.get(unknownUnits, anonymous).wants(401, "unauthenticated")
@@ -63,7 +63,7 @@ func fleetUnits() []telematics.ListedUnit {
 	}
 }
 
-func TestUnits_AreListedWithHowTheyFare(t *testing.T) {
+func TestUnits_AreListedWithTheirHealth(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.SigningKey = func() string { return "k1" } })
 	a.fleet.units = fleetUnits()
 	first := a.get(allUnits+"?limit=1&connectivity=online&problem=any&q=42").wants(200, "")
@@ -79,7 +79,7 @@ func TestUnits_AreListedWithHowTheyFare(t *testing.T) {
 		t.Errorf("first page %s", first.text)
 	}
 	if q := a.fleet.asked.units; q.Connectivity != telematics.Online || q.Problem != telematics.AnyProblem || q.Text != "42" || q.SigningKey != "k1" {
-		t.Errorf("asked for %+v", q)
+		t.Errorf("query %+v, want all filters", q)
 	}
 	rest := a.get(allUnits+"?cursor="+first.body.Meta["next_cursor"].(string)).wants(200, "")
 	list := rest.body.Data.([]any)
@@ -103,7 +103,7 @@ func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
 	own := withToken(agencyToken(t, 2))
 	entry := a.added(func() {
 		if r := a.get(allUnits, own).wants(200, ""); len(r.body.Data.([]any)) != 1 || r.body.Data.([]any)[0].(map[string]any)["unit"] != "unit-9" {
-			t.Errorf("own: %s", r.text)
+			t.Errorf("units of the own agency: %s", r.text)
 		}
 	})
 	if want := map[string]any{"filter": map[string]any{"agency_id": int64(2)}, "units": 1}; entry.Action != "vehicles.read" || entry.Agency != 2 || !reflect.DeepEqual(entry.Details, want) {
@@ -111,7 +111,7 @@ func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
 	}
 	entry = a.added(func() {
 		if r := a.get(allUnits+"?agency_id=1&problem=clock", own).wants(200, ""); len(r.body.Data.([]any)) != 0 {
-			t.Errorf("of another agency: %s", r.text)
+			t.Errorf("units of another agency: %s, want none", r.text)
 		}
 	})
 	if want := map[string]any{"filter": map[string]any{"agency_id": int64(1), "problem": "clock"}, "units": 0}; entry.Agency != 2 || !reflect.DeepEqual(entry.Details, want) {
@@ -132,7 +132,7 @@ func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 		t.Errorf("%s", r.text)
 	}
 	if r := a.get(keyHolders+"?key=another").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["missing_units"], any([]any{})) {
-		t.Errorf("none: %s", r.text)
+		t.Errorf("a key that no unit has: %s", r.text)
 	}
 	a.get(keyHolders).wants(422, "validation_failed")
 	a.get(keyHolders+"?key=").wants(422, "validation_failed")
@@ -140,7 +140,7 @@ func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 }
 
 func TestVehicle_NamesTheKeysOfItsUnit(t *testing.T) {
-	for name, keys := range map[string][]string{"two": {"k1", "k2"}, "none": {}, "never said": nil} {
+	for name, keys := range map[string][]string{"two": {"k1", "k2"}, "none": {}, "never reported": nil} {
 		a := newAPI(t)
 		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Contact.Keys = keys })
 		var want any
@@ -152,7 +152,7 @@ func TestVehicle_NamesTheKeysOfItsUnit(t *testing.T) {
 			want = list
 		}
 		if r := a.get("/api/v1/admin/vehicles/42").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["keys"], want) {
-			t.Errorf("%s: %s", name, r.text)
+			t.Errorf("keys %s: %s", name, r.text)
 		}
 	}
 }

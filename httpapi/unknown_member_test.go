@@ -38,7 +38,7 @@ func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
 		"capture":           {admin("bookings/42/deposit/capture"), `{"amount":1,"reason":"x","currency":"JPY"}`, "currency", "is unknown: the members are amount, reason"},
 		"new booking":       {admin("bookings"), `{"vehicleId":42}`, "vehicleId", "is unknown: did you mean `vehicle_id`?"},
 		"attention":         {admin("vehicles/42/control/attention"), `{"signal":"horn","durationMs":9000}`, "durationMs", "is unknown: did you mean `duration_ms`?"},
-		"case counts":       {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL", "is unknown: did you mean `signal`?"},
+		"another case":      {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL", "is unknown: did you mean `signal`?"},
 		"unknown":           {admin("vehicles/42/control/attention"), `{"signal":"horn","volume":11}`, "volume", "is unknown: the members are duration_ms, signal"},
 		"bulk":              {admin("commands"), `{"action":"lock","vehicle_id":[42]}`, "vehicle_id", "is unknown: did you mean `vehicle_ids`?"},
 		"bulk's parameters": {admin("commands"), `{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","duration":9}}`, "parameters.duration", "is unknown: did you mean `duration_ms`?"},
@@ -52,18 +52,18 @@ func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
 	} {
 		r := c.post(c.body).wants(422, "validation_failed")
 		if got := r.body.Errors[c.field]; len(got) != 1 || got[0] != c.says {
-			t.Errorf("%s: %v, want %s %s", name, r.body.Errors, c.field, c.says)
+			t.Errorf("%s: errors %v, want %s %s", name, r.body.Errors, c.field, c.says)
 		}
 		if !strings.Contains(r.body.Message, c.field+" "+c.says) || strings.HasSuffix(r.body.Message, "?.") {
 			t.Errorf("%s: message %q", name, r.body.Message)
 		}
 	}
 	if a.controller.count() != 0 || len(a.bookings.byID[42].Charges) != 2 || a.nudges != 0 {
-		t.Error("something was done")
+		t.Error("an invalid request had an effect")
 	}
 }
 
-func TestBody_WhereNoneIsDescribed(t *testing.T) {
+func TestBody_OfARequestWithoutOneIsRefused(t *testing.T) {
 	a := newAPI(t)
 	const defaultMethod = methods + "/7/default"
 	purse := newPurse(t)
@@ -77,13 +77,13 @@ func TestBody_WhereNoneIsDescribed(t *testing.T) {
 			"removal":        purse.asClient(http.MethodDelete, methods+"/7", withBody(body)),
 		} {
 			if r.wants(422, "validation_failed"); len(r.body.Errors["body"]) != 1 {
-				t.Errorf("%s: %s: %v", name, body, r.body.Errors)
+				t.Errorf("%s with body %s: errors %v, want one for body", name, body, r.body.Errors)
 			}
 		}
 	}
 }
 
-func TestUnknownMember_TheNumberNamedIsLimited(t *testing.T) {
+func TestUnknownMember_NumberOfErrorsIsLimited(t *testing.T) {
 	var members []string
 	for i := range 5_000 {
 		members = append(members, fmt.Sprintf(`"m%d":1`, i))
@@ -92,12 +92,12 @@ func TestUnknownMember_TheNumberNamedIsLimited(t *testing.T) {
 	for _, path := range []string{lock, "/api/v1/admin/vehicles/42/control/attention"} {
 		r := a.post(path, withJSON("{"+strings.Join(members, ",")+"}")).wants(422, "validation_failed")
 		if n := len(r.body.Errors); n > 17 || len(r.text) > 8_000 {
-			t.Errorf("%d errors, %d bytes", n, len(r.text))
+			t.Errorf("%d errors, %d bytes; want at most 17 errors, 8000 bytes", n, len(r.text))
 		}
 	}
 }
 
-func TestMemberThatComesTwice_IsRefused(t *testing.T) {
+func TestRepeatedMember_IsRefused(t *testing.T) {
 	a := newAPI(t)
 	for body, field := range map[string]string{
 		`{"signal":"horn","signal":"lights"}`:      "signal",
@@ -106,19 +106,19 @@ func TestMemberThatComesTwice_IsRefused(t *testing.T) {
 	} {
 		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(422, "validation_failed")
 		if !slices.Contains(r.body.Errors[field], "must come once") {
-			t.Errorf("%s: %v", body, r.body.Errors)
+			t.Errorf("%s: errors %v, want that the member must come once", body, r.body.Errors)
 		}
 	}
 	r := a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","signal":"both"}}`)).wants(422, "validation_failed")
 	if !slices.Contains(r.body.Errors["parameters.signal"], "must come once") {
-		t.Errorf("nested: %v", r.body.Errors)
+		t.Errorf("nested: errors %v, want that the member must come once", r.body.Errors)
 	}
 	if a.controller.count() != 0 {
-		t.Error("something was ordered")
+		t.Error("the controller got an order")
 	}
 }
 
-func TestRulesThatAreBroken_ComeTogether(t *testing.T) {
+func TestValidation_AllErrorsAreReturnedTogether(t *testing.T) {
 	a := newAPI(t)
 	r := a.post("/api/v1/admin/vehicles/x/control/attention", withJSON(`{"duration_ms":9999,"volume":1}`), withHeader("Idempotency-Key", "a b"),
 		func(r *http.Request) { r.URL.RawQuery = "%zz" }).wants(422, "validation_failed")
@@ -139,6 +139,6 @@ func TestRulesThatAreBroken_ComeTogether(t *testing.T) {
 		t.Errorf("errors %v", r.body.Errors)
 	}
 	if lines := a.history.all(); len(lines) != 2 || lines[0].Code != "validation_failed" || lines[1].Action != telematics.BulkOrder {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit log entries %+v", lines)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
+func TestVehicle_HasItsRecordAndCapabilities(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Contact.Actions = []telematics.Action{telematics.ReportState, telematics.Unlock, telematics.Lock}
@@ -28,7 +28,7 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 		t.Errorf("record %s", r.text)
 	}
 	if got := r.at("capabilities", "commands"); !reflect.DeepEqual(got, []any{"lock", "unlock"}) {
-		t.Errorf("commands %v", got)
+		t.Errorf("commands %v, want lock and unlock", got)
 	}
 	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.is_locked", "telemetry.key_status"}
 	if got := r.at("capabilities", "signals"); !reflect.DeepEqual(got, want) {
@@ -38,7 +38,7 @@ func TestAVehicleShowsItsRecordAndCapabilities(t *testing.T) {
 	r = a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	for _, list := range []any{r.at("capabilities", "commands"), r.at("capabilities", "signals"), r.at("features")} {
 		if !reflect.DeepEqual(list, []any{}) {
-			t.Errorf("%v, want an empty list", list)
+			t.Errorf("list %v, want an empty one", list)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Actions = "", telematics.ControlActions })
 	if got := a.get("/api/v1/admin/vehicles/42").wants(200, "").at("capabilities", "commands"); !reflect.DeepEqual(got, []any{}) {
-		t.Errorf("commands %v", got)
+		t.Errorf("commands %v, want none", got)
 	}
 	a.controller.start = func(context.Context, delivery.Order) (delivery.Receipt, error) {
 		return delivery.Receipt{}, telematics.NoUnit()
@@ -56,7 +56,7 @@ func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 	item, _ := items[0].(map[string]any)
 	failure, _ := item["error"].(map[string]any)
 	if failure["code"] != "vehicle_has_no_unit" || failure["retry_after"] != 3600.0 || failure["outcome"] != "not_executed" {
-		t.Errorf("bulk: %v", item)
+		t.Errorf("item of a bulk: %v, want vehicle_has_no_unit", item)
 	}
 	client := newBookingAPI(t)
 	client.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
@@ -65,7 +65,7 @@ func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 	client.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_has_no_unit").wantsRetryAfter("3600")
 }
 
-func TestAVehicleShowsItsProtocolAndWhatItsUnitChecks(t *testing.T) {
+func TestVehicle_HasItsProtocolAndPromises(t *testing.T) {
 	a := newAPI(t)
 	for _, c := range []struct {
 		unit     telematics.Unit
@@ -100,7 +100,7 @@ func TestAnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 	}
 }
 
-func TestIntegersThatNoVehicleBearsAreNotFound(t *testing.T) {
+func TestVehicle_UnusedNumberIsNotFound(t *testing.T) {
 	a := newAPI(t)
 	for _, id := range []string{"0", "-1", "9223372036854775807"} {
 		a.get("/api/v1/admin/vehicles/"+id).wants(404, "vehicle_not_found")
@@ -108,7 +108,7 @@ func TestIntegersThatNoVehicleBearsAreNotFound(t *testing.T) {
 	}
 }
 
-func TestTheFleetIsListedWithWhatAMapNeeds(t *testing.T) {
+func TestVehicles_AreListedWithTheirStatus(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Powertrain = telematics.Electric
@@ -141,16 +141,16 @@ func TestTheFleetIsListedWithWhatAMapNeeds(t *testing.T) {
 	}
 }
 
-func TestFiltersOfTheFleetReachTheStore(t *testing.T) {
+func TestVehicles_FiltersReachTheStore(t *testing.T) {
 	a := newAPI(t)
 	a.get("/api/v1/admin/vehicles?status=in_use&connectivity=offline&agency_id=2&q=golf%25&limit=7").wants(200, "")
 	want := telematics.VehicleQuery{Agency: 2, Status: telematics.InUse, Connectivity: telematics.Offline, Text: "golf%", Page: telematics.Page{Limit: 8}}
 	if got := a.fleet.asked.vehicles; got != want {
-		t.Errorf("asked %+v, want %+v", got, want)
+		t.Errorf("query %+v, want %+v", got, want)
 	}
 }
 
-func TestAnAgencysAdministratorListsItsOwnVehiclesOnly(t *testing.T) {
+func TestVehicles_OfOneAgencyForItsAdministrator(t *testing.T) {
 	a, own := newAPI(t), withToken(agencyToken(t, 1))
 	for query, want := range map[string]int{"": 3, "?agency_id=1": 3, "?agency_id=2": 0} {
 		if got := len(a.get("/api/v1/admin/vehicles"+query, own).wants(200, "").body.Data.([]any)); got != want {
@@ -159,7 +159,7 @@ func TestAnAgencysAdministratorListsItsOwnVehiclesOnly(t *testing.T) {
 	}
 }
 
-func TestFiltersThatBreakARuleAreRefused(t *testing.T) {
+func TestFilters_InvalidOnesAreRefused(t *testing.T) {
 	a := newAPI(t)
 	for query, field := range map[string]string{
 		"vehicles?status=flying": "status", "vehicles?connectivity=x": "connectivity", "vehicles?agency_id=0": "agency_id", "vehicles?agency_id=a": "agency_id",
@@ -172,7 +172,7 @@ func TestFiltersThatBreakARuleAreRefused(t *testing.T) {
 	} {
 		r := a.get("/api/v1/admin/"+query).wants(422, "validation_failed")
 		if messages := r.body.Errors[field]; len(messages) != 1 || len(r.body.Errors) != 1 || !strings.HasPrefix(messages[0], "must ") {
-			t.Errorf("%s: %v", query, r.body.Errors)
+			t.Errorf("%s: errors %v, want one for the field", query, r.body.Errors)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// More than a thousand orders wait concurrently, and all get the same answer; so do the next
+// More than a thousand orders wait concurrently, and all get the same answer, as do the next
 // requests on their connections.
 func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	const waiting = 1100
@@ -80,7 +80,7 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	select {
 	case <-all:
 	case <-time.After(time.Minute):
-		t.Fatal("not all are ordered")
+		t.Fatal("not all orders reached the controller")
 	}
 	close(vehicles)
 	callers.Wait()

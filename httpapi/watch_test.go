@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// watches notes what is watched.
+// watches records what is watched.
 type watches struct {
 	mu  sync.Mutex
 	did []string
@@ -46,28 +46,28 @@ func (w *watches) want(t *testing.T, what string, want ...string) {
 	}
 }
 
-func TestAStreamOfOneVehicleWatchesIt(t *testing.T) {
+func TestWatch_LastsForAStreamOfOneVehicle(t *testing.T) {
 	seen := &watches{}
 	l := newLiveWith(t, brokertest.NewEvents(), func(c *httpapi.Config) { c.Watches = seen })
 	for _, query := range []string{"", "?agency_id=1", "?vehicle_id=42&event=command", "?vehicle_id=42&agency_id=2", "?vehicle_id=777"} {
 		l.follow(query).awaitBegin(t).close()
 	}
 	s := l.follow("?vehicle_id=42").awaitBegin(t)
-	seen.want(t, "a stream of one vehicle", "begin 42")
+	seen.want(t, "after a stream of one vehicle", "begin 42")
 	other := l.follow("?vehicle_id=1&event=status,command").awaitBegin(t)
-	seen.want(t, "a stream of its status", "begin 42", "begin 1")
+	seen.want(t, "after a stream of one vehicle's status", "begin 42", "begin 1")
 	s.close()
-	seen.want(t, "one stream has ended", "begin 42", "begin 1", "end 42")
+	seen.want(t, "after one stream has ended", "begin 42", "begin 1", "end 42")
 	other.close()
-	seen.want(t, "both have ended", "begin 42", "begin 1", "end 42", "end 1")
+	seen.want(t, "after both have ended", "begin 42", "begin 1", "end 42", "end 1")
 }
 
-func TestARefreshWatchesItsVehicleBriefly(t *testing.T) {
+func TestWatch_IsBriefForARefresh(t *testing.T) {
 	seen := &watches{}
 	a := newAPI(t, func(c *httpapi.Config) { c.Watches = seen })
 	a.get(status42).wants(200, "")
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
-	seen.want(t, "nothing was refreshed")
+	seen.want(t, "without a refresh")
 	a.get(refresh42).wants(200, "")
-	seen.want(t, "a refresh", "briefly 42")
+	seen.want(t, "after a refresh", "briefly 42")
 }

@@ -21,8 +21,10 @@ import (
 
 const hook = "/webhooks/stripe"
 
-// ear takes notices with signatures as Stripe makes them, at the time of the tests.
-type ear struct {
+// notices verifies and stores notices with signatures as Stripe makes them, at the time of the
+// tests.
+// tests.
+type notices struct {
 	mu     sync.Mutex
 	kept   map[string]rental.Notice
 	nudges int
@@ -30,7 +32,7 @@ type ear struct {
 	block  bool
 }
 
-func listening(e *ear) func(*httpapi.Config) {
+func listening(e *notices) func(*httpapi.Config) {
 	e.kept = map[string]rental.Notice{}
 	return func(c *httpapi.Config) {
 		c.Webhooks = e
@@ -48,11 +50,11 @@ func noticeSignature(secret string, at time.Time, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-func (e *ear) Read(header http.Header, body []byte) (rental.Notice, error) {
+func (e *notices) Read(header http.Header, body []byte) (rental.Notice, error) {
 	stamp, rest, _ := strings.Cut(header.Get("Stripe-Signature"), ",")
 	var at int64
 	if _, err := fmt.Sscanf(stamp, "t=%d", &at); err != nil || now.Sub(time.Unix(at, 0)) > 5*time.Minute {
-		return rental.Notice{}, errors.New("no time, or an old one")
+		return rental.Notice{}, errors.New("the signature has no time, or is old")
 	}
 	want := "v1=" + noticeSignature("whsec_test", time.Unix(at, 0), string(body))
 	for one := range strings.SplitSeq(rest, ",") {
@@ -61,10 +63,10 @@ func (e *ear) Read(header http.Header, body []byte) (rental.Notice, error) {
 			return n, json.Unmarshal(body, &n)
 		}
 	}
-	return rental.Notice{}, errors.New("another signature")
+	return rental.Notice{}, errors.New("the signature does not match")
 }
 
-func (e *ear) Keep(ctx context.Context, n rental.Notice) error {
+func (e *notices) Keep(ctx context.Context, n rental.Notice) error {
 	if e.block {
 		<-ctx.Done()
 		return ctx.Err()
@@ -77,7 +79,7 @@ func (e *ear) Keep(ctx context.Context, n rental.Notice) error {
 	return e.err
 }
 
-// noticed sends a body with a signature, without a token.
+// noticed returns a request without a token, with a body and its signature.
 func noticed(body string, change ...func(*http.Request)) []func(*http.Request) {
 	stamp := fmt.Sprintf("t=%d,v1=%s", now.Unix(), noticeSignature("whsec_test", now, body))
 	return append([]func(*http.Request){anonymous, withJSON(body), withHeader("Stripe-Signature", stamp)}, change...)
@@ -85,8 +87,8 @@ func noticed(body string, change ...func(*http.Request)) []func(*http.Request) {
 
 const aboutPayment = `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`
 
-func TestWebhook_ANoticeIsKeptOnceAndNudgesTheCollector(t *testing.T) {
-	e := &ear{}
+func TestWebhook_NoticeIsStoredOnceAndNudgesTheCollector(t *testing.T) {
+	e := &notices{}
 	a := newAPI(t, listening(e))
 	for range 3 {
 		r := a.post(hook, noticed(aboutPayment)...).wants(200, "")
@@ -95,12 +97,12 @@ func TestWebhook_ANoticeIsKeptOnceAndNudgesTheCollector(t *testing.T) {
 		}
 	}
 	if n := e.kept["evt_1"]; len(e.kept) != 1 || n.Object != "pi_1" || n.Kind != rental.AboutIntent || e.nudges != 3 {
-		t.Errorf("%+v, %d nudges", e.kept, e.nudges)
+		t.Errorf("stored %+v, %d nudges; want evt_1 once and 3", e.kept, e.nudges)
 	}
 }
 
-func TestANoticeNeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
-	e := &ear{}
+func TestWebhook_NeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
+	e := &notices{}
 	a := newAPI(t, listening(e))
 	good := noticeSignature("whsec_test", now, aboutPayment)
 	with := func(value string) []func(*http.Request) {
@@ -109,15 +111,15 @@ func TestANoticeNeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	stamp := fmt.Sprintf("t=%d,", now.Unix())
 	old := now.Add(-6 * time.Minute)
 	for name, change := range map[string][]func(*http.Request){
-		"none":              {anonymous, withJSON(aboutPayment)},
-		"a token instead":   {withJSON(aboutPayment)},
-		"forged":            with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment)),
-		"of another body":   append(noticed(aboutPayment), withBody(strings.Replace(aboutPayment, "pi_1", "pi_2", 1))),
-		"of a longer body":  append(noticed(aboutPayment), withBody(aboutPayment+" ")),
-		"of another time":   with(fmt.Sprintf("t=%d,v1=%s", now.Unix()+1, good)),
-		"old":               with(fmt.Sprintf("t=%d,v1=%s", old.Unix(), noticeSignature("whsec_test", old, aboutPayment))),
-		"of an empty body":  {anonymous, withHeader("Stripe-Signature", stamp+"v1="+good)},
-		"of the old scheme": with(stamp + "v0=" + good),
+		"no signature":                   {anonymous, withJSON(aboutPayment)},
+		"a token instead of a signature": {withJSON(aboutPayment)},
+		"with another secret":            with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment)),
+		"of another body":                append(noticed(aboutPayment), withBody(strings.Replace(aboutPayment, "pi_1", "pi_2", 1))),
+		"of a longer body":               append(noticed(aboutPayment), withBody(aboutPayment+" ")),
+		"of another time":                with(fmt.Sprintf("t=%d,v1=%s", now.Unix()+1, good)),
+		"of an old time":                 with(fmt.Sprintf("t=%d,v1=%s", old.Unix(), noticeSignature("whsec_test", old, aboutPayment))),
+		"of an empty body":               {anonymous, withHeader("Stripe-Signature", stamp+"v1="+good)},
+		"of another scheme":              with(stamp + "v0=" + good),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.t = t
@@ -126,10 +128,10 @@ func TestANoticeNeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	}
 	a.t = t
 	if len(e.kept) != 0 || e.nudges != 0 {
-		t.Errorf("%+v", e.kept)
+		t.Errorf("stored %+v, want nothing", e.kept)
 	}
 	for _, change := range [][]func(*http.Request){
-		// While a secret is replaced.
+		// Two signatures while the secret is replaced.
 		with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment) + ",v1=" + good),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Del("Content-Type") }),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain; charset=utf-8") }),
@@ -140,8 +142,8 @@ func TestANoticeNeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	}
 }
 
-func TestWebhook_ANoticeHasASeparateLimit(t *testing.T) {
-	e := &ear{}
+func TestWebhook_HasASeparateBodyLimit(t *testing.T) {
+	e := &notices{}
 	a := newAPI(t, listening(e))
 	fill := func(size int) string { return aboutPayment + strings.Repeat(" ", size-len(aboutPayment)) }
 	a.post(hook, noticed(fill(256<<10))...).wants(200, "")
@@ -152,8 +154,8 @@ func TestWebhook_ANoticeHasASeparateLimit(t *testing.T) {
 	}
 }
 
-func TestNotice_ThatIsSignedAndCannotBeKept(t *testing.T) {
-	e := &ear{}
+func TestWebhook_SignedNoticeThatCannotBeStoredIsRefused(t *testing.T) {
+	e := &notices{}
 	a := newAPI(t, listening(e))
 	for name, body := range map[string]string{
 		"NUL in the object": `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_\u0000","Kind":"intent"}`,
@@ -169,14 +171,14 @@ func TestNotice_ThatIsSignedAndCannotBeKept(t *testing.T) {
 		})
 	}
 	if len(e.kept) != 0 || e.nudges != 0 {
-		t.Errorf("kept %+v", e.kept)
+		t.Errorf("stored %+v, want nothing", e.kept)
 	}
 }
 
-func TestANoticeOfTheOtherModeIsNeverActedOn(t *testing.T) {
+func TestWebhook_NoticeOfTheOtherModeIsIgnored(t *testing.T) {
 	live := strings.Replace(aboutPayment, "{", `{"Live":true,`, 1)
 	for _, wanted := range []bool{false, true} {
-		e := &ear{}
+		e := &notices{}
 		a := newAPI(t, listening(e), func(c *httpapi.Config) { c.LiveMoney = wanted })
 		other, own := live, aboutPayment
 		if wanted {
@@ -184,47 +186,47 @@ func TestANoticeOfTheOtherModeIsNeverActedOn(t *testing.T) {
 		}
 		a.post(hook, noticed(other)...).wants(200, "")
 		if len(e.kept) != 0 || e.nudges != 0 || !strings.Contains(a.log.String(), "notice of the other mode ignored") {
-			t.Errorf("live %v: %+v\n%s", wanted, e.kept, a.log)
+			t.Errorf("live money %v: stored %+v, want nothing\n%s", wanted, e.kept, a.log)
 		}
 		a.post(hook, noticed(own)...).wants(200, "")
 		if len(e.kept) != 1 || e.nudges != 1 {
-			t.Errorf("live %v: %+v", wanted, e.kept)
+			t.Errorf("live money %v: stored %+v, want one notice", wanted, e.kept)
 		}
 	}
 }
 
-func TestANoticeAboutNothingOfOursIsNotKept(t *testing.T) {
-	e := &ear{}
+func TestWebhook_NoticeOfAnotherKindIsNotStored(t *testing.T) {
+	e := &notices{}
 	a := newAPI(t, listening(e))
 	a.post(hook, noticed(strings.Replace(aboutPayment, `"intent"`, `"other"`, 1))...).wants(200, "")
 	if len(e.kept) != 0 || e.nudges != 0 {
-		t.Errorf("%+v", e.kept)
+		t.Errorf("stored %+v, want nothing", e.kept)
 	}
 }
 
-type awayError struct{}
+type unavailableError struct{}
 
-func (awayError) Error() string     { return "the store is unavailable" }
-func (awayError) Unavailable() bool { return true }
+func (unavailableError) Error() string     { return "the store is unavailable" }
+func (unavailableError) Unavailable() bool { return true }
 
-func TestANoticeThatCannotBeKeptComesAgain(t *testing.T) {
-	e := &ear{err: awayError{}}
+func TestWebhook_UnstoredNoticeIsRefusedForARetry(t *testing.T) {
+	e := &notices{err: unavailableError{}}
 	a := newAPI(t, listening(e))
 	a.post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
 	e.err = errors.New("something broke")
 	a.post(hook, noticed(aboutPayment)...).wants(500, "internal")
 	if e.nudges != 0 {
-		t.Error("the collector was not nudged")
+		t.Error("the collector was nudged for a notice that was not stored")
 	}
 	newAPI(t).post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
 	synctest.Test(t, func(t *testing.T) {
-		stuck := &ear{block: true}
+		stuck := &notices{block: true}
 		newAPI(t, listening(stuck)).post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable")
 	})
 }
 
-func TestWebhook_NoticeIsStoredThoughTheCallerHasHungUp(t *testing.T) {
-	e := &ear{}
+func TestWebhook_NoticeIsStoredThoughTheCallerDisconnected(t *testing.T) {
+	e := &notices{}
 	a := newAPI(t, listening(e))
 	a.post(hook, noticed(aboutPayment, func(r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
@@ -232,15 +234,15 @@ func TestWebhook_NoticeIsStoredThoughTheCallerHasHungUp(t *testing.T) {
 		*r = *r.WithContext(ctx)
 	})...)
 	if len(e.kept) != 1 {
-		t.Error("the notice was lost")
+		t.Error("the notice was not stored")
 	}
 }
 
-func TestTheWebhookIsAPOST(t *testing.T) {
-	a := newAPI(t, listening(&ear{}))
+func TestWebhook_AcceptsOnlyPOST(t *testing.T) {
+	a := newAPI(t, listening(&notices{}))
 	r := a.get(hook, anonymous).wants(405, "method_not_allowed")
 	if r.header.Get("Allow") == "" {
-		t.Errorf("%v", r.header)
+		t.Errorf("headers %v, want Allow", r.header)
 	}
 	a.post("/webhooks/other", anonymous).wants(404, "not_found")
 }
