@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestEveryActionHasItsLaneAndItsEffect(t *testing.T) {
+func TestAction_HasALaneAndAnEffect(t *testing.T) {
 	cases := []struct {
 		action             Action
 		lane               Lane
@@ -34,12 +34,12 @@ func TestEveryActionHasItsLaneAndItsEffect(t *testing.T) {
 			t.Errorf("%s: lane %s immobilizes %t opens %t, want %+v", a, a.Lane(), a.Immobilizes(), a.Opens(), c)
 		}
 		if ordered := slices.Contains(ControlActions, a); ordered != (a != ReportState) {
-			t.Errorf("%s can be ordered by an administrator: %t", a, ordered)
+			t.Errorf("%s is a control action: %t", a, ordered)
 		}
 	}
 }
 
-func TestAnUnknownActionIsRefused(t *testing.T) {
+func TestParseAction_UnknownOneIsRefused(t *testing.T) {
 	for _, s := range []string{"", "Lock", "lock ", "self-destruct"} {
 		if a, err := ParseAction(s); err == nil {
 			t.Errorf("ParseAction(%q) = %q", s, a)
@@ -47,7 +47,7 @@ func TestAnUnknownActionIsRefused(t *testing.T) {
 	}
 }
 
-func TestParametersAreValidated(t *testing.T) {
+func TestValidate_Parameters(t *testing.T) {
 	horn := func(d time.Duration) *Attention { return &Attention{Signal: Horn, Duration: d} }
 	cases := []struct {
 		name   string
@@ -55,8 +55,8 @@ func TestParametersAreValidated(t *testing.T) {
 		params *Attention
 		sound  bool
 	}{
-		{"no parameters where none are due", Lock, nil, true},
-		{"parameters where none are due", Lock, horn(DefaultPulse), false},
+		{"no parameters for an action without any", Lock, nil, true},
+		{"parameters for an action without any", Lock, horn(DefaultPulse), false},
 		{"attention without parameters", AttentionSignal, nil, false},
 		{"the default pulse", AttentionSignal, horn(DefaultPulse), true},
 		{"the shortest pulse", AttentionSignal, horn(time.Millisecond), true},
@@ -64,7 +64,7 @@ func TestParametersAreValidated(t *testing.T) {
 		{"no pulse", AttentionSignal, horn(0), false},
 		{"a negative pulse", AttentionSignal, horn(-time.Second), false},
 		{"too long a pulse", AttentionSignal, horn(5001 * time.Millisecond), false},
-		{"half a millisecond more", AttentionSignal, horn(time.Second + 500*time.Microsecond), false},
+		{"a fraction of a millisecond", AttentionSignal, horn(time.Second + 500*time.Microsecond), false},
 		{"lights", AttentionSignal, &Attention{Signal: Lights, Duration: DefaultPulse}, true},
 		{"both", AttentionSignal, &Attention{Signal: Both, Duration: DefaultPulse}, true},
 		{"an unknown signal", AttentionSignal, &Attention{Signal: "siren", Duration: DefaultPulse}, false},
@@ -72,13 +72,13 @@ func TestParametersAreValidated(t *testing.T) {
 	}
 	for _, c := range cases {
 		if err := c.action.Validate(c.params); (err == nil) != c.sound {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: %v, want it valid: %t", c.name, err, c.sound)
 		}
 	}
 }
 
 // [CMD-7]
-func TestAMovingVehicleIsNeitherImmobilizedNorOpened(t *testing.T) {
+func TestForbids_ImmobilizingOrOpeningAMovingVehicle(t *testing.T) {
 	forbidden := map[Action]bool{
 		DisableDriving: true, LockAndDisableDriving: true,
 		Unlock: true, UnlockAndEnableDriving: true, OpenTopCase: true,
@@ -93,14 +93,14 @@ func TestAMovingVehicleIsNeitherImmobilizedNorOpened(t *testing.T) {
 		want     map[Action]bool
 	}{
 		{"at 50 km/h", at(50, time.Second), forbidden},
-		{"just above walking pace", at(5.1, 0), forbidden},
-		{"at walking pace", at(5, 0), nil},
-		{"standing", at(0, 0), nil},
-		{"at 50 km/h as far as a reading of 30 s tells", at(50, 30*time.Second), forbidden},
-		{"at 50 km/h a while ago", at(50, 30*time.Second+time.Millisecond), nil},
-		{"with a speed that the unit no longer knows", Snapshot{SpeedKmh: {At: now}}, blind},
-		{"whose speed was lost a while ago", Snapshot{SpeedKmh: {At: now.Add(-time.Minute)}}, nil},
-		{"never heard of", nil, nil},
+		{"just above 5 km/h", at(5.1, 0), forbidden},
+		{"at 5 km/h", at(5, 0), nil},
+		{"at 0 km/h", at(0, 0), nil},
+		{"at 50 km/h 30 s ago", at(50, 30*time.Second), forbidden},
+		{"at 50 km/h more than 30 s ago", at(50, 30*time.Second+time.Millisecond), nil},
+		{"whose speed has just become null", Snapshot{SpeedKmh: {At: now}}, blind},
+		{"whose speed became null a minute ago", Snapshot{SpeedKmh: {At: now.Add(-time.Minute)}}, nil},
+		{"without a snapshot", nil, nil},
 	}
 	for _, c := range cases {
 		for action := range lanes {
@@ -109,7 +109,7 @@ func TestAMovingVehicleIsNeitherImmobilizedNorOpened(t *testing.T) {
 				t.Errorf("a vehicle %s: %s forbidden: %v, want %t", c.name, action, err, want)
 			}
 			if err != nil && (err.Code != VehicleStateConflict || err.Detail != Moving || err.Outcome != NotExecuted || !err.Retryable) {
-				t.Errorf("%+v", err)
+				t.Errorf("error %+v, want a retryable conflict because it is moving", err)
 			}
 		}
 	}

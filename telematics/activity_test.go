@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestActivity_SaysHowACommandWasSettled(t *testing.T) {
+func TestActivity_HasTheResultOfACommand(t *testing.T) {
 	request := uuid.MustParse("11111111-2222-4333-8444-555555555555")
 	base := Command{
 		ID: aCommand, Vehicle: 42, Agency: 1, Unit: "unit-1", Action: AttentionSignal, Attention: &Attention{Both, time.Second},
@@ -38,7 +38,7 @@ func TestActivity_SaysHowACommandWasSettled(t *testing.T) {
 			Outcome: c.outcome, Code: c.code, Command: aCommand, RequestID: request, Latency: 2 * time.Second, Late: c.late,
 		}
 		if got := command.Activity(); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, want %+v", c.state, got, want)
+			t.Errorf("%s: entry %+v, want %+v", c.state, got, want)
 		}
 	}
 }

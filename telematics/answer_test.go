@@ -2,7 +2,7 @@ package telematics
 
 import "testing"
 
-func TestARejectionThatTheUnitForgetsLeavesTheOutcomeUnknown(t *testing.T) {
+func TestAnswer_RejectionThatTheUnitForgetsSettlesAsUnknown(t *testing.T) {
 	for _, reason := range []string{
 		BadSignature, WrongAudience, ClockUnset, ClockBehind, TTLTooLong, TooLate, OutOfOrder, Unsupported, StateConflict, "", "another",
 	} {
@@ -13,11 +13,11 @@ func TestARejectionThatTheUnitForgetsLeavesTheOutcomeUnknown(t *testing.T) {
 			want = Unknown
 		}
 		if a.Forgotten() != forgotten || a.Settles() != want {
-			t.Errorf("rejected, %q: forgotten %t, settles as %s; want %t, %s", reason, a.Forgotten(), a.Settles(), forgotten, want)
+			t.Errorf("rejected as %q: forgotten %t, settles as %s; want %t, %s", reason, a.Forgotten(), a.Settles(), forgotten, want)
 		}
 		for _, state := range []State{Received, Succeeded, Failed} {
 			if a := (Answer{State: state, Reason: reason}); a.Forgotten() || a.Settles() != state {
-				t.Errorf("%s, %q: forgotten %t, settles as %s", state, reason, a.Forgotten(), a.Settles())
+				t.Errorf("%s, %q: forgotten %t, settles as %s; want not forgotten, unchanged", state, reason, a.Forgotten(), a.Settles())
 			}
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// now is when the tests of this package take place.
+// now is the time of the tests of this package.
 var now = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
 // aCommand has an id that is easy to recognise.
 var aCommand = uuid.MustParse("0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c")
 
-func TestExpiryIsTheDeadlineRoundedUpToASecond(t *testing.T) {
+func TestExpires_IsTheDeadlineRoundedUpToASecond(t *testing.T) {
 	cases := []struct{ past, want time.Duration }{
 		{0, 0},
 		{time.Nanosecond, time.Second},
@@ -24,34 +24,34 @@ func TestExpiryIsTheDeadlineRoundedUpToASecond(t *testing.T) {
 	for _, c := range cases {
 		command := Command{Deadline: now.Add(c.past)}
 		if got := command.Expires(); !got.Equal(now.Add(c.want)) {
-			t.Errorf("deadline %v past the second: expires %v past it, want %v", c.past, got.Sub(now), c.want)
+			t.Errorf("deadline %v after a full second: expires %v after it, want %v", c.past, got.Sub(now), c.want)
 		}
 	}
 }
 
-func TestExpiryIsNeverBeforeTheDeadlineNorASecondAfterIt(t *testing.T) {
-	start := time.Now() // with a monotonic reading, as in life
+func TestExpires_IsLessThanASecondAfterTheDeadline(t *testing.T) {
+	start := time.Now() // with a monotonic reading, as in production
 	for i := range 2000 {
 		c := Command{Deadline: start.Add(time.Duration(i) * 1_234_567 * time.Nanosecond)}
 		late := c.Expires().Sub(c.Deadline.Round(0))
 		if late < 0 || late >= time.Second || c.Expires().Nanosecond() != 0 {
-			t.Fatalf("deadline %v expires %v", c.Deadline, c.Expires())
+			t.Fatalf("deadline %v, expires %v; want the next full second", c.Deadline, c.Expires())
 		}
 	}
 }
 
-func TestTheLongestBudgetStaysWithinWhatAUnitAccepts(t *testing.T) {
+func TestClaims_LongestBudgetIsWithinTheUnitsLimit(t *testing.T) {
 	const unitsLimit = 35 * time.Second // [CMD-4]
 	for _, offset := range []time.Duration{0, time.Nanosecond, 999 * time.Millisecond} {
 		requested := now.Add(offset)
 		claims := (&Command{Requested: requested, Deadline: requested.Add(MaxBudget)}).Claims()
 		if ttl := claims.Expires.Sub(claims.IssuedAt); ttl > unitsLimit {
-			t.Errorf("exp - iat = %v", ttl)
+			t.Errorf("exp - iat = %v, want at most %v", ttl, unitsLimit)
 		}
 	}
 }
 
-func TestACommandClaimsWhatItIs(t *testing.T) {
+func TestClaims_AreThoseOfTheCommand(t *testing.T) {
 	c := Command{
 		ID: aCommand, Unit: "unit-1", Action: AttentionSignal, Attention: &Attention{Horn, time.Second},
 		Lane: AttentionLane, Seq: 7, Requested: now.Add(300 * time.Millisecond), Deadline: now.Add(10300 * time.Millisecond),
@@ -65,14 +65,14 @@ func TestACommandClaimsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestBudgetAndLatencyAreCountedFromTheRequest(t *testing.T) {
+func TestCommand_BudgetAndLatencyBeginAtTheRequest(t *testing.T) {
 	c := Command{Requested: now, Deadline: now.Add(DefaultBudget)}
 	if c.Budget() != 10*time.Second || c.Latency() != 0 {
-		t.Errorf("open: budget %v latency %v", c.Budget(), c.Latency())
+		t.Errorf("open command: budget %v, latency %v; want 10 s and none", c.Budget(), c.Latency())
 	}
 	c.Completed = now.Add(2310 * time.Millisecond)
 	if c.Latency() != 2310*time.Millisecond {
-		t.Errorf("settled: latency %v", c.Latency())
+		t.Errorf("settled command: latency %v, want 2.31 s", c.Latency())
 	}
 }
 
@@ -83,7 +83,7 @@ func TestAnActorSeesItsOwnAgencyOrAll(t *testing.T) {
 	}{{0, 1, true}, {0, 0, true}, {1, 1, true}, {1, 2, false}, {1, 0, false}}
 	for _, c := range cases {
 		if got := (Actor{Agency: c.actor}).Sees(c.owner); got != c.sees {
-			t.Errorf("actor of agency %d sees agency %d: %t", c.actor, c.owner, got)
+			t.Errorf("actor of agency %d sees agency %d: %t, want %t", c.actor, c.owner, got, c.sees)
 		}
 	}
 }

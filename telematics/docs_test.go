@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// docs/protocol.md is all that the author of a unit has: what it says must be what
-// the codec does.
-func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
+// The author of a unit has only docs/protocol.md, so it must agree with the codec.
+func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "protocol.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +66,7 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 	for _, pattern := range []string{"command-*.jws", "answer-*.json", "presence-*.json", "report-partial.json", "report-repeats-answers.json"} {
 		paths, err := filepath.Glob(filepath.Join("testdata", "wire", pattern))
 		if err != nil || len(paths) == 0 {
-			t.Fatalf("no golden message %s: %v", pattern, err)
+			t.Fatalf("found no golden message %s: %v", pattern, err)
 		}
 		for _, path := range paths {
 			message, err := os.ReadFile(path)
@@ -84,8 +83,8 @@ func TestTheProtocolDocumentSaysWhatTheCodecDoes(t *testing.T) {
 	says("the public test keys", strings.TrimSpace(string(ring)))
 }
 
-// [PRE-1] The document asks for 16 characters, or more.
-func TestSessionsOfTheExamplesAreAsLongAsTheDocumentAsksFor(t *testing.T) {
+// [PRE-1] The document requires at least 16 characters.
+func TestGoldenMessages_SessionsAreLongEnough(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "wire", "presence-*.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -103,11 +102,11 @@ func TestSessionsOfTheExamplesAreAsLongAsTheDocumentAsksFor(t *testing.T) {
 		}
 	}
 	if found < 7 {
-		t.Errorf("only %d sessions found", found)
+		t.Errorf("only %d sessions found, want at least 7", found)
 	}
 }
 
-func TestEveryGoldenMessageIsExplained(t *testing.T) {
+func TestGoldenMessages_AreExplained(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("testdata", "wire", "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -120,12 +119,12 @@ func TestEveryGoldenMessageIsExplained(t *testing.T) {
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 		if entry.Name() != "README.md" && !strings.Contains(string(readme), "| `"+entry.Name()+"` |") {
-			t.Errorf("%s is not explained", entry.Name())
+			t.Errorf("%s is not explained in README.md", entry.Name())
 		}
 	}
 	for line := range strings.Lines(string(readme)) {
 		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && !slices.Contains(names, name) {
-			t.Errorf("%s is explained, but not there", name)
+			t.Errorf("%s is explained, but does not exist", name)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestEverySettledCommandTellsItsCallerWhatHappened(t *testing.T) {
+func TestErr_EachSettledStateHasItsError(t *testing.T) {
 	const s = time.Second
 	cases := []struct {
 		state          State
@@ -16,7 +16,7 @@ func TestEverySettledCommandTellsItsCallerWhatHappened(t *testing.T) {
 		outcome        Outcome
 		retryable      bool
 		after          time.Duration
-		says           string
+		message        string
 	}{
 		{Rejected, StateConflict, Moving, VehicleStateConflict, NotExecuted, true, 30 * s, "(moving)"},
 		{Rejected, StateConflict, DoorOpen, VehicleStateConflict, NotExecuted, true, 30 * s, "(door_open)"},
@@ -46,20 +46,20 @@ func TestEverySettledCommandTellsItsCallerWhatHappened(t *testing.T) {
 		if err.Code != c.code || err.Outcome != c.outcome || err.Retryable != c.retryable || err.RetryAfter != c.after {
 			t.Errorf("%s %s: %+v, want %+v", c.state, c.reason, err, c)
 		}
-		if err.Command != aCommand || err.Reason != c.reason || err.Detail != c.detail || !strings.Contains(err.Message, c.says) {
-			t.Errorf("%s %s: %+v, want it to say %q", c.state, c.reason, err, c.says)
+		if err.Command != aCommand || err.Reason != c.reason || err.Detail != c.detail || !strings.Contains(err.Message, c.message) {
+			t.Errorf("%s %s: %+v, want it to say %q", c.state, c.reason, err, c.message)
 		}
 	}
 }
 
-func TestWhatTheVehicleDidIsNoError(t *testing.T) {
+func TestErr_SuccessIsNoError(t *testing.T) {
 	if err := (&Command{State: Succeeded}).Err(); err != nil {
-		t.Error(err)
+		t.Error("error of a success:", err)
 	}
 }
 
 // [LAW-10]
-func TestNothingThatMayHaveBeenExecutedIsCalledRetryable(t *testing.T) {
+func TestErr_OnlyNotExecutedIsRetryable(t *testing.T) {
 	for _, state := range States {
 		for _, reason := range []string{"", StateConflict, Unsupported, BadSignature, Interrupted} {
 			err := (&Command{State: state, Reason: reason}).Err()
@@ -70,18 +70,18 @@ func TestNothingThatMayHaveBeenExecutedIsCalledRetryable(t *testing.T) {
 	}
 }
 
-func TestABudgetOfOneSecondIsSpelledInTheSingular(t *testing.T) {
+func TestErr_BudgetOfOneSecondIsSingular(t *testing.T) {
 	for budget, want := range map[time.Duration]string{
 		time.Second: "within 1 second;", 1500 * time.Millisecond: "within 1.5 seconds;", 30 * time.Second: "within 30 seconds;",
 	} {
 		err := (&Command{State: Unknown, Requested: now, Deadline: now.Add(budget)}).Err()
 		if !strings.Contains(err.Message, want) {
-			t.Errorf("%v: %q", budget, err.Message)
+			t.Errorf("budget %v: message %q, want %q", budget, err.Message, want)
 		}
 	}
 }
 
-func TestErrorsBeforeACommandIsSent(t *testing.T) {
+func TestErrors_BeforeACommandIsPublished(t *testing.T) {
 	occupant := Command{ID: aCommand, Action: Unlock, Deadline: now.Add(4 * time.Second)}
 	cases := []struct {
 		err       *Error
@@ -89,7 +89,7 @@ func TestErrorsBeforeACommandIsSent(t *testing.T) {
 		outcome   Outcome
 		retryable bool
 		after     time.Duration
-		says      string
+		message   string
 	}{
 		{NoSuchVehicle(7), VehicleNotFound, "", false, 0, "no vehicle 7"},
 		{NoSuchCommand(aCommand), CommandNotFound, "", false, 0, aCommand.String()},
@@ -106,22 +106,22 @@ func TestErrorsBeforeACommandIsSent(t *testing.T) {
 	}
 	for _, c := range cases {
 		e := c.err
-		if e.Code != c.code || e.Outcome != c.outcome || e.Retryable != c.retryable || e.RetryAfter != c.after || !strings.Contains(e.Message, c.says) {
-			t.Errorf("%+v, want %+v", e, c)
+		if e.Code != c.code || e.Outcome != c.outcome || e.Retryable != c.retryable || e.RetryAfter != c.after || !strings.Contains(e.Message, c.message) {
+			t.Errorf("error %+v, want %+v", e, c)
 		}
 	}
 	if got := InProgress(&occupant, now).Command; got != aCommand {
-		t.Errorf("in progress names command %s", got)
+		t.Errorf("InProgress names command %s, want the occupant", got)
 	}
 }
 
-func TestAnErrorShowsItsCauseToUsAndNotInItsMessage(t *testing.T) {
+func TestError_CauseIsNotInTheMessage(t *testing.T) {
 	cause := errors.New("dial tcp 10.0.0.7:5432: refused")
 	err := Unavailable("The database", cause)
 	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "10.0.0.7") || strings.Contains(err.Message, "10.0.0.7") {
-		t.Errorf("%v / %s", err, err.Message)
+		t.Errorf("error %v, message %s; want the cause only in the former", err, err.Message)
 	}
 	if got, want := NoSuchVehicle(7).Error(), "vehicle_not_found: There is no vehicle 7."; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("text %q, want %q", got, want)
 	}
 }

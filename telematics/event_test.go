@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAChangeTellsOnlyWhatThePowertrainCanHave(t *testing.T) {
+func TestChange_HasOnlyFieldsOfThePowertrain(t *testing.T) {
 	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	earlier := now.Add(-time.Minute)
 	change := Change{
@@ -25,15 +25,15 @@ func TestAChangeTellsOnlyWhatThePowertrainCanHave(t *testing.T) {
 		change.Powertrain = powertrain
 		events := change.Events(now)
 		if len(events) != 2 || events[0].Kind != PresenceEvent || events[1].Kind != StatusEvent {
-			t.Fatalf("%s: %+v", powertrain, events)
+			t.Fatalf("%s: events %+v, want presence and status", powertrain, events)
 		}
 		status := events[1]
 		if len(status.Change.Fields) != len(want.fields) || !status.At.Equal(want.at) || status.Vehicle != 42 || status.Agency != 7 {
-			t.Errorf("%s: %+v", powertrain, status)
+			t.Errorf("%s: status event %+v", powertrain, status)
 		}
 		for _, field := range want.fields {
 			if _, ok := status.Change.Fields[field]; !ok {
-				t.Errorf("%s: no %s", powertrain, field)
+				t.Errorf("%s: the event lacks %s", powertrain, field)
 			}
 		}
 	}
@@ -42,11 +42,11 @@ func TestAChangeTellsOnlyWhatThePowertrainCanHave(t *testing.T) {
 func TestChange_WithoutVisibleDifferenceHasNoEvent(t *testing.T) {
 	change := Change{Powertrain: Combustion, Fields: Snapshot{Battery: {Value: 80.0}, RawCharging: {Value: "waiting"}}}
 	if events := change.Events(time.Now()); len(events) != 0 {
-		t.Errorf("events %+v", events)
+		t.Errorf("events %+v, want none", events)
 	}
 }
 
-func TestChange_IsAnotherValue(t *testing.T) {
+func TestChange_HasFieldsWithAnotherValue(t *testing.T) {
 	now := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	later := now.Add(time.Minute)
 	before := Snapshot{
@@ -70,13 +70,13 @@ func TestChange_IsAnotherValue(t *testing.T) {
 	}
 	known := maps.Clone(before)
 	if fresh := take(known, after); !reflect.DeepEqual(fresh, want) || !reflect.DeepEqual(known, Join(before, after)) {
-		t.Errorf("fresh %v, want %v; known %v", fresh, want, known)
+		t.Errorf("changed %v, want %v; merged %v", fresh, want, known)
 	}
 	if fresh := take(known, before); len(fresh) > 0 || !reflect.DeepEqual(known, Join(before, after)) {
-		t.Errorf("what is older has changed %v", fresh)
+		t.Errorf("an older snapshot changed %v", fresh)
 	}
 	if fresh := take(Snapshot{}, before); !reflect.DeepEqual(fresh, before) {
-		t.Errorf("all of it is new, but %v", fresh)
+		t.Errorf("changed %v, want all of a first snapshot", fresh)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
 	}{{-81.0, false}, {-97.0, true}, {-98.5, false}, {nil, true}, {-98.5, true}} {
 		reading := Reading{Value: step.rsrp, At: now.Add(time.Duration(i+1) * time.Second)}
 		if newer, changed := s.KeepNewer(RSRP, reading); !newer || changed != step.changed {
-			t.Errorf("%v: newer %t, changed %t, want %t", step.rsrp, newer, changed, step.changed)
+			t.Errorf("RSRP %v: newer %t, changed %t; want changed %t", step.rsrp, newer, changed, step.changed)
 		}
 	}
 	confirmed := Snapshot{LocatedAt: {Value: now, At: now}}
@@ -98,7 +98,7 @@ func TestChange_WithoutVisibleDifferenceIsNotPublished(t *testing.T) {
 	}
 	confirmed[Latitude] = Reading{Value: 48.1, At: now}
 	if len((Change{Powertrain: Combustion, Fields: confirmed}).Events(now)) != 1 {
-		t.Error("a new position is not in the event")
+		t.Error("a new position is not published")
 	}
 }
 
@@ -110,17 +110,17 @@ func TestSameValue_ListsAndObjects(t *testing.T) {
 		a, b any
 		same bool
 	}{
-		"lists":              {[]string{"P0420", "P0171"}, []string{"P0420", "P0171"}, true},
-		"lists in turn":      {[]string{"P0420", "P0171"}, []string{"P0171", "P0420"}, false},
-		"a list and none":    {[]string{}, nil, false},
-		"objects":            {object(1), object(1), true},
-		"deep in an object":  {object(1), object(2), false},
-		"a member less":      {object(1), map[string]any{"b": true}, false},
-		"a member of null":   {map[string]any{"a": nil}, map[string]any{"b": nil}, false},
-		"of different types": {map[string]any{}, []string{}, false},
+		"lists":                  {[]string{"P0420", "P0171"}, []string{"P0420", "P0171"}, true},
+		"lists in another order": {[]string{"P0420", "P0171"}, []string{"P0171", "P0420"}, false},
+		"an empty list and nil":  {[]string{}, nil, false},
+		"objects":                {object(1), object(1), true},
+		"deep in an object":      {object(1), object(2), false},
+		"a member missing":       {object(1), map[string]any{"b": true}, false},
+		"a member of null":       {map[string]any{"a": nil}, map[string]any{"b": nil}, false},
+		"of different types":     {map[string]any{}, []string{}, false},
 	} {
 		if SameValue(c.a, c.b) != c.same || SameValue(c.b, c.a) != c.same {
-			t.Errorf("%s: want %t", name, c.same)
+			t.Errorf("%s: want SameValue %t in both directions", name, c.same)
 		}
 	}
 }

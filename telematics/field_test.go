@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-func TestAFieldThatDoesNotExistIsRefused(t *testing.T) {
+func TestParseValue_UnknownFieldIsRefused(t *testing.T) {
 	for _, f := range []Field{"", "telemetry", "telemetry.doors", "location.address", "connectivity.last_seen"} {
 		if v, err := ParseValue(f, json.RawMessage("1")); err == nil {
-			t.Errorf("%q: %v", f, v)
+			t.Errorf("field %q: parsed as %v, want an error", f, v)
 		}
 	}
 }
 
-func TestNumbersKeepWithinTheirRange(t *testing.T) {
+func TestParseValue_NumbersMustBeInRange(t *testing.T) {
 	cases := []struct {
 		field     Field
 		low, high float64
@@ -29,18 +29,18 @@ func TestNumbersKeepWithinTheirRange(t *testing.T) {
 	for _, c := range cases {
 		for n, sound := range map[float64]bool{c.low: true, c.high: true, c.low - 0.001: false, c.high + 0.001: false} {
 			if v, err := ParseValue(c.field, encode(n)); (err == nil) != sound {
-				t.Errorf("%s: %v: %v, %v", c.field, n, v, err)
+				t.Errorf("%s: %v is parsed as %v, %v; want it accepted: %t", c.field, n, v, err, sound)
 			}
 		}
 		for _, raw := range []string{`1e999`, `-1e999`, `"1"`, `true`, `[1]`, `{}`, `NaN`, ``, `0x10`} {
 			if v, err := ParseValue(c.field, json.RawMessage(raw)); err == nil {
-				t.Errorf("%s: %s reads as %v", c.field, raw, v)
+				t.Errorf("%s: %s is parsed as %v, want an error", c.field, raw, v)
 			}
 		}
 	}
 }
 
-func TestWordsAreThoseOfTheVocabulary(t *testing.T) {
+func TestParseValue_WordsMustBeInTheVocabulary(t *testing.T) {
 	door, window, belt := []string{"open", "closed"}, []string{"open", "closed", "partially_open"}, []string{"fastened", "unfastened"}
 	vocabulary := map[Field][]string{
 		Ignition: {"on", "off"}, Gear: {"P", "R", "N", "D"}, ParkBrake: {"engaged", "released"},
@@ -57,16 +57,16 @@ func TestWordsAreThoseOfTheVocabulary(t *testing.T) {
 		for _, word := range all {
 			v, err := ParseValue(field, encode(word))
 			if sound := slices.Contains(words, word); (err == nil) != sound || sound && v != word {
-				t.Errorf("%s: %q: %v, %v", field, word, v, err)
+				t.Errorf("%s: %q is parsed as %v, %v; want it accepted: %t", field, word, v, err, sound)
 			}
 		}
 		if v, err := ParseValue(field, json.RawMessage(`1`)); err == nil {
-			t.Errorf("%s: 1 reads as %v", field, v)
+			t.Errorf("%s: 1 is parsed as %v, want an error", field, v)
 		}
 	}
 }
 
-func TestEverythingElseIsHeldToItsForm(t *testing.T) {
+func TestParseValue_OtherValuesMustHaveTheirForm(t *testing.T) {
 	long := strings.Repeat("x", 257)
 	cases := []struct {
 		field Field
@@ -91,15 +91,15 @@ func TestEverythingElseIsHeldToItsForm(t *testing.T) {
 	}
 	for _, c := range cases {
 		if v, err := ParseValue(c.field, json.RawMessage(c.json)); (err == nil) != c.sound {
-			t.Errorf("%s: %.60s: %v, %v", c.field, c.json, v, err)
+			t.Errorf("%s: %.60s is parsed as %v, %v; want it accepted: %t", c.field, c.json, v, err, c.sound)
 		}
 	}
 }
 
-func TestAnEmptyListIsAListAndNotUnknown(t *testing.T) {
+func TestParseValue_EmptyListIsNotNull(t *testing.T) {
 	v, err := ParseValue(DTCs, json.RawMessage(`[]`))
 	if list, ok := v.([]string); err != nil || !ok || list == nil || len(list) != 0 {
-		t.Errorf("%#v, %v", v, err)
+		t.Errorf("parsed as %#v, %v; want an empty list", v, err)
 	}
 }
 

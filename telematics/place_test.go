@@ -5,33 +5,33 @@ import (
 	"testing"
 )
 
-// north returns the position that many metres to the north.
+// north returns the position some metres to the north.
 func north(p Position, metres float64) Position {
 	return Position{p.Latitude + metres/earthRadius*180/math.Pi, p.Longitude}
 }
 
-// east returns the position that many metres to the east, over the date line too.
+// east returns the position some metres to the east, also across the date line.
 func east(p Position, metres float64) Position {
 	circle := earthRadius * math.Cos(radians(p.Latitude))
 	return Position{p.Latitude, math.Mod(p.Longitude+metres/circle*180/math.Pi+540, 360) - 180}
 }
 
-func TestDistancesAreThoseOfTheGlobe(t *testing.T) {
+func TestMetres_AreDistancesOnTheGlobe(t *testing.T) {
 	quarter := earthRadius * math.Pi / 2
 	for _, c := range []struct {
 		name     string
 		from, to Position
 		want     float64
 	}{
-		{"nowhere", Position{48, 11}, Position{48, 11}, 0},
+		{"the same position", Position{48, 11}, Position{48, 11}, 0},
 		{"pole to equator", Position{90, 0}, Position{0, 77}, quarter},
 		{"pole to pole", Position{90, 12}, Position{-90, -100}, 2 * quarter},
-		{"a pole has one place, whatever its longitude", Position{90, 12}, Position{90, -100}, 0},
-		{"over the pole", Position{89.9995, 0}, Position{89.9995, 180}, earthRadius * 0.001 * math.Pi / 180},
-		{"over the date line", Position{0, 179.9995}, Position{0, -179.9995}, earthRadius * 0.001 * math.Pi / 180},
-		{"the date line is one line", Position{10, 180}, Position{10, -180}, 0},
+		{"a pole with two longitudes", Position{90, 12}, Position{90, -100}, 0},
+		{"across the pole", Position{89.9995, 0}, Position{89.9995, 180}, earthRadius * 0.001 * math.Pi / 180},
+		{"across the date line", Position{0, 179.9995}, Position{0, -179.9995}, earthRadius * 0.001 * math.Pi / 180},
+		{"both longitudes of the date line", Position{10, 180}, Position{10, -180}, 0},
 		{"antipodes", Position{30, 40}, Position{-30, -140}, 2 * quarter},
-		// Vincenty on the ellipsoid gives 504.2 km.
+		// Vincenty's formula on the ellipsoid gives 504.2 km.
 		{"Munich to Berlin", Position{48.1374, 11.5755}, Position{52.52, 13.405}, 504_200},
 	} {
 		got, back := c.from.Metres(c.to), c.to.Metres(c.from)
@@ -41,7 +41,7 @@ func TestDistancesAreThoseOfTheGlobe(t *testing.T) {
 	}
 }
 
-func TestAStraightLineIsNeverLongerThanTheGround(t *testing.T) {
+func TestMetres_AreNotLessThanTheStraightLine(t *testing.T) {
 	for _, p := range []Position{{0, 0}, {48.1, 11.5}, {90, 0}, {-90, 3}, {12, 180}, {-45, -179.9999}} {
 		for _, q := range []Position{north(p, -40), east(p, 40), {-p.Latitude, p.Longitude + 90}} {
 			px, py, pz := p.Cartesian()
@@ -54,7 +54,7 @@ func TestAStraightLineIsNeverLongerThanTheGround(t *testing.T) {
 	}
 }
 
-func TestTheNearestStationWithin150Metres(t *testing.T) {
+func TestNearest_StationWithin150Metres(t *testing.T) {
 	munich := Position{48.1413, 11.5578}
 	at := func(id StationID, p Position) Station {
 		return Station{ID: id, Latitude: p.Latitude, Longitude: p.Longitude}
@@ -77,30 +77,30 @@ func TestTheNearestStationWithin150Metres(t *testing.T) {
 		{"the nearer of two", []Station{at(1, munich), at(2, north(munich, 100))}, north(munich, 60), 2},
 		{"the nearer of two, in the other order", []Station{at(2, north(munich, 100)), at(1, munich)}, north(munich, 60), 2},
 		{"at the north pole", []Station{at(1, Position{90, 0})}, Position{north(Position{90, 0}, -149).Latitude, 123}, 1},
-		{"over the north pole", []Station{at(1, Position{89.9995, 0})}, Position{89.9995, 180}, 1},
-		{"over the date line", []Station{at(1, Position{0, 179.9995})}, Position{0, -179.9995}, 1},
-		{"151 m over the date line", []Station{at(1, Position{0, 180})}, east(Position{0, 180}, 151), 0},
+		{"across the north pole", []Station{at(1, Position{89.9995, 0})}, Position{89.9995, 180}, 1},
+		{"across the date line", []Station{at(1, Position{0, 179.9995})}, Position{0, -179.9995}, 1},
+		{"151 m across the date line", []Station{at(1, Position{0, 180})}, east(Position{0, 180}, 151), 0},
 	} {
 		got, found := NearestStation(c.stations, c.car, StationWithin)
 		if got.ID != c.want || found != (c.want != 0) {
-			t.Errorf("%s: station %d, %v; want %d", c.name, got.ID, found, c.want)
+			t.Errorf("%s: station %d, found %v; want %d", c.name, got.ID, found, c.want)
 		}
 	}
 }
 
-func TestAPositionNeedsBothOfItsNumbers(t *testing.T) {
+func TestPosition_NeedsLatitudeAndLongitude(t *testing.T) {
 	latitude, longitude := Reading{Value: 48.1}, Reading{Value: 11.5}
 	for name, c := range map[string]struct {
 		snapshot Snapshot
 		known    bool
 	}{
-		"both":          {Snapshot{Latitude: latitude, Longitude: longitude}, true},
-		"none":          {nil, false},
-		"no longitude":  {Snapshot{Latitude: latitude}, false},
-		"no longer any": {Snapshot{Latitude: latitude, Longitude: {Value: nil}}, false},
+		"both":         {Snapshot{Latitude: latitude, Longitude: longitude}, true},
+		"none":         {nil, false},
+		"no longitude": {Snapshot{Latitude: latitude}, false},
+		"null":         {Snapshot{Latitude: latitude, Longitude: {Value: nil}}, false},
 	} {
 		if p, known := c.snapshot.Position(); known != c.known || known && p != (Position{48.1, 11.5}) {
-			t.Errorf("%s: %v, %v", name, p, known)
+			t.Errorf("%s: position %v, known %v; want %v", name, p, known, c.known)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestNested_PathsBecomeObjects(t *testing.T) {
 	} {
 		got, err := json.Marshal(Report{Values: values}.Nested())
 		if err != nil || string(got) != want {
-			t.Errorf("%s, %v, want %s", got, err, want)
+			t.Errorf("encoded as %s, %v; want %s", got, err, want)
 		}
 	}
 }
@@ -25,7 +25,7 @@ func TestNested_OmitsRawFields(t *testing.T) {
 	r := Report{At: now, Values: map[Field]any{Charging: nil, RawCharging: "plugged_in", RawDTCs: []string{"12-34"}, OEMData: map[string]any{"a": 1.0}}}
 	const want = `{"oem_data":{"a":1},"telemetry":{"charging_status":null}}`
 	if got, err := json.Marshal(r.Nested()); err != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
+		t.Errorf("encoded as %s, %v; want %s", got, err, want)
 	}
 }
 

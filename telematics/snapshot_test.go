@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-func TestANewerReadingReplacesAnOlderOneAndNeverTheReverse(t *testing.T) {
+func TestMerge_NewerReadingReplacesAnOlderOne(t *testing.T) {
 	older := Report{At: now, Values: map[Field]any{SpeedKmh: 50.0, IsLocked: false, Ignition: "on"}}
 	newer := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: nil}}
 	want := Snapshot{
 		SpeedKmh: {Value: 0.0, At: newer.At},
-		IsLocked: {At: newer.At, Once: true}, // no longer known
+		IsLocked: {At: newer.At, Once: true}, // null since the newer report
 		Ignition: {Value: "on", At: older.At},
 	}
 	for _, order := range [][]Report{{older, newer}, {newer, older}, {newer, older, newer, older}} {
 		if got := merged(order); !reflect.DeepEqual(got, want) {
-			t.Errorf("%v", got)
+			t.Errorf("snapshot %v, want %v", got, want)
 		}
 	}
 }
 
-func TestReadingsOfTheSameInstantMergeAlikeInEveryOrder(t *testing.T) {
+func TestMerge_ReadingsOfTheSameTimeMergeAlikeInAnyOrder(t *testing.T) {
 	values := []any{nil, "on", "off"}
 	var want Snapshot
 	for _, order := range permutations(len(values)) {
@@ -37,49 +37,49 @@ func TestReadingsOfTheSameInstantMergeAlikeInEveryOrder(t *testing.T) {
 			want = got
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("order %v: %v, want %v", order, got, want)
+			t.Errorf("order %v: snapshot %v, want %v", order, got, want)
 		}
 	}
 }
 
-// A unit that does not date its values sends all of them again from time to time, stale ones too.
-func TestAnUndatedValueThatIsRepeatedKeepsItsTime(t *testing.T) {
+// A unit that does not date its values repeats all of them from time to time, also stale ones.
+func TestMerge_RepeatedUndatedValueKeepsItsTime(t *testing.T) {
 	say := func(after time.Duration, locked bool) Report {
 		return Report{At: now.Add(after), Undated: true, Values: map[Field]any{IsLocked: locked}}
 	}
 	first, again, changed := say(0, true), say(time.Hour, true), say(2*time.Hour, false)
 	for _, order := range [][]Report{{first, again}, {again, first}, {first, again, again}} {
 		if got := merged(order); !got[IsLocked].At.Equal(first.At) || got[IsLocked].Value != true {
-			t.Errorf("%v, want the time of the first", got)
+			t.Errorf("snapshot %v, want the time of the first report", got)
 		}
 	}
 	if got := merged([]Report{first, again, changed}); got[IsLocked].Value != false || !got[IsLocked].At.Equal(changed.At) {
-		t.Errorf("%v, want the change with its own time", got)
+		t.Errorf("snapshot %v, want the change with its time", got)
 	}
 }
 
-func TestSnapshot_ZeroValueKnowsNothing(t *testing.T) {
+func TestSnapshot_ZeroValueIsEmpty(t *testing.T) {
 	for _, s := range []Snapshot{
 		Merge(nil, Report{At: now}), Merge(Snapshot{}, Report{At: now, Values: map[Field]any{}}),
 		Join(nil, nil), Join(nil, Snapshot{}), Join(Snapshot{}, nil), Join(Snapshot{}, Snapshot{}),
 	} {
 		if s != nil {
-			t.Errorf("%#v", s)
+			t.Errorf("snapshot %#v, want nil", s)
 		}
 	}
 }
 
-func TestMergeChangesNeitherArgument(t *testing.T) {
+func TestMerge_ChangesNeitherArgument(t *testing.T) {
 	s := Snapshot{SpeedKmh: {Value: 50.0, At: now}}
 	r := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: true}}
 	Merge(s, r)
 	if len(s) != 1 || s[SpeedKmh].Value != 50.0 || len(r.Values) != 2 {
-		t.Errorf("snapshot %v, report %v", s, r)
+		t.Errorf("Merge changed its arguments: snapshot %v, report %v", s, r)
 	}
 }
 
-// [LAW-7] Every order of four overlapping reports, two of them of the same instant.
-func TestEveryOrderOfReportsEndsInTheSameSnapshot(t *testing.T) {
+// [LAW-7] All orders of four overlapping reports, two of them of the same time.
+func TestMerge_AnyOrderOfReportsGivesTheSameSnapshot(t *testing.T) {
 	reports := []Report{
 		{At: now, Values: map[Field]any{SpeedKmh: 10.0, IsLocked: true, DTCs: []string{"P0420"}}},
 		{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 20.0, OEMData: map[string]any{"a": 1.0}}},
@@ -93,7 +93,7 @@ func TestEveryOrderOfReportsEndsInTheSameSnapshot(t *testing.T) {
 			shuffled[i] = reports[j]
 		}
 		if got := merged(shuffled); !reflect.DeepEqual(got, want) {
-			t.Errorf("order %v: %v, want %v", order, got, want)
+			t.Errorf("order %v: snapshot %v, want %v", order, got, want)
 		}
 	}
 }
@@ -119,76 +119,76 @@ func permutations(n int) [][]int {
 	return all
 }
 
-func TestASnapshotGivesEachFieldInItsTypeOrNothing(t *testing.T) {
+func TestSnapshot_ReturnsAFieldInItsTypeOrNothing(t *testing.T) {
 	s := Snapshot{
 		SpeedKmh: {Value: 50.0, At: now}, Ignition: {Value: "on", At: now}, IsLocked: {Value: true, At: now}, LocatedAt: {Value: now, At: now}, DTCs: {Value: []string{"P0420"}, At: now},
 		Gear: {Value: nil, At: now},
 	}
 	if *s.Number(SpeedKmh) != 50 || *s.Text(Ignition) != "on" || !*s.Flag(IsLocked) || !s.Time(LocatedAt).Equal(now) || !slices.Equal(s.Texts(DTCs), []string{"P0420"}) {
-		t.Error("a field that is known reads wrong")
+		t.Error("a known field has the wrong value")
 	}
 	if s.Text(Gear) != nil || s.Number(MileageKm) != nil || s.Flag(EngineRuns) != nil || s.Texts(WarningLamps) != nil || s.Time("x") != nil {
-		t.Error("a field that is not known reads as something")
+		t.Error("an unknown field has a value")
 	}
 	if s.Number(Ignition) != nil || Snapshot(nil).Number(SpeedKmh) != nil {
-		t.Error("a field reads in another type than its own")
+		t.Error("a field has a value of another type")
 	}
 }
 
-func TestOEMDataHoldsWhatDidNotFitItsField(t *testing.T) {
+func TestOEM_HasRawValues(t *testing.T) {
 	cases := []struct {
 		name     string
 		snapshot Snapshot
 		want     map[string]any
 	}{
-		{"nothing known", nil, map[string]any{}},
-		{"no longer known", Snapshot{OEMData: {Value: nil, At: now}, RawCharging: {Value: nil, At: now}, RawDTCs: {Value: nil, At: now}}, map[string]any{}},
-		{"the manufacturer's own", Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawDTCs: {Value: []string{}, At: now}}, map[string]any{"a": 1.0}},
-		{"with the raw", Snapshot{
+		{"empty", nil, map[string]any{}},
+		{"only nulls", Snapshot{OEMData: {Value: nil, At: now}, RawCharging: {Value: nil, At: now}, RawDTCs: {Value: nil, At: now}}, map[string]any{}},
+		{"manufacturer's data", Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawDTCs: {Value: []string{}, At: now}}, map[string]any{"a": 1.0}},
+		{"with raw values", Snapshot{
 			OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawCharging: {Value: "plugged_in", At: now}, RawDTCs: {Value: []string{"12-34"}, At: now},
 		}, map[string]any{"a": 1.0, "charging_status": "plugged_in", "dtcs_raw": []string{"12-34"}}},
 	}
 	for _, c := range cases {
 		if got := c.snapshot.OEM(); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			t.Errorf("%s: OEM data %v, want %v", c.name, got, c.want)
 		}
 	}
 	s := Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}}
 	s.OEM()["b"] = 2
 	if len(s.OEM()) != 1 {
-		t.Error("the snapshot's own data was handed out")
+		t.Error("OEM returned the snapshot's own map")
 	}
 }
 
-func TestASectionIsAsNewAsItsNewestField(t *testing.T) {
+func TestSectionTimes_AreThoseOfTheNewestField(t *testing.T) {
 	s := Snapshot{
 		SpeedKmh: {Value: 0.0, At: now}, Ignition: {Value: "on", At: now.Add(time.Minute)}, Gear: {Value: nil, At: now.Add(time.Second)},
 		DTCs: {Value: []string{}, At: now.Add(-time.Hour)}, RawDTCs: {Value: nil, At: now.Add(-time.Hour)},
 	}
 	want := map[string]time.Time{"telemetry": now.Add(time.Minute), "diagnostics": now.Add(-time.Hour)}
 	if got := s.SectionTimes(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("section times %v, want %v", got, want)
 	}
 	s[RawDTCs] = Reading{Value: []string{"12-34"}, At: now}
 	if got := s.SectionTimes()["oem_data"]; !got.Equal(now) {
-		t.Errorf("oem_data shows a raw code, as of %v", got)
+		t.Errorf("with a raw code, oem_data is of %v", got)
 	}
 	if len(Snapshot(nil).SectionTimes()) != 0 {
-		t.Error("an unknown vehicle has section times")
+		t.Error("an empty snapshot has section times")
 	}
 }
 
-func TestAFieldIsOlderThanItsSectionIfAnotherIsNewer(t *testing.T) {
+func TestOlder_HasFieldsOlderThanTheirSection(t *testing.T) {
 	s := Snapshot{
 		SpeedKmh: {Value: 0.0, At: now.Add(time.Minute)}, IsLocked: {Value: true, At: now}, Gear: {Value: nil, At: now},
 		DTCs: {Value: []string{}, At: now.Add(-time.Hour)},
 	}
 	if got, want := s.Older(), map[Field]time.Time{IsLocked: now}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("older fields %v, want %v", got, want)
 	}
 }
 
-func TestAVehicleShowsOnlyTheEnergyThatItHas(t *testing.T) {
+func TestFor_HidesTheEnergyThatAPowertrainDoesNotHave(t *testing.T) {
 	s := Snapshot{FuelLevel: {Value: 50.0, At: now}, Battery: {Value: 60.0, At: now}, Charging: {Value: nil, At: now}, RawCharging: {Value: "plugged_in", At: now}, SpeedKmh: {Value: 0.0, At: now}}
 	for p, want := range map[Powertrain][]Field{
 		Combustion:   {FuelLevel, SpeedKmh},
@@ -197,18 +197,18 @@ func TestAVehicleShowsOnlyTheEnergyThatItHas(t *testing.T) {
 	} {
 		slices.Sort(want)
 		if got := slices.Sorted(maps.Keys(s.For(p))); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", p, got, want)
+			t.Errorf("powertrain %s: fields %v, want %v", p, got, want)
 		}
 	}
 	if len(s) != 5 {
-		t.Error("the snapshot itself was changed")
+		t.Error("For changed the snapshot")
 	}
 	if got := Snapshot(nil).For(Electric); len(got) != 0 {
-		t.Error(got)
+		t.Error("an empty snapshot has fields", got)
 	}
 }
 
-func TestAReadingRemembersThatThereWasAValue(t *testing.T) {
+func TestReading_RecordsThatThereWasAValue(t *testing.T) {
 	at := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	report := func(after time.Duration, value any) Report {
 		return Report{At: at.Add(after), Values: map[Field]any{SpeedKmh: value}}
@@ -218,22 +218,22 @@ func TestAReadingRemembersThatThereWasAValue(t *testing.T) {
 		want    Reading
 		ever    bool
 	}{
-		"never a value":        {[]Report{report(0, nil), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: false}, false},
-		"a value":              {[]Report{report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
-		"no longer known":      {[]Report{report(0, 5.0), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
-		"the other way round":  {[]Report{report(1e9, nil), report(0, 5.0)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
-		"known again":          {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, 6.0)}, Reading{Value: 6.0, At: at.Add(2e9), Once: false}, true},
-		"and forgotten again":  {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, nil)}, Reading{Value: nil, At: at.Add(2e9), Once: true}, true},
-		"at the same instant":  {[]Report{report(0, nil), report(0, 5.0)}, Reading{Value: nil, At: at, Once: true}, true},
-		"the same, turned":     {[]Report{report(0, 5.0), report(0, nil)}, Reading{Value: nil, At: at, Once: true}, true},
-		"a value, then itself": {[]Report{report(0, 5.0), report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
+		"only nulls":                        {[]Report{report(0, nil), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: false}, false},
+		"a value":                           {[]Report{report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
+		"a value, then null":                {[]Report{report(0, 5.0), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
+		"null, then an older value":         {[]Report{report(1e9, nil), report(0, 5.0)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
+		"a value, null, a value":            {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, 6.0)}, Reading{Value: 6.0, At: at.Add(2e9), Once: false}, true},
+		"a value and two nulls":             {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, nil)}, Reading{Value: nil, At: at.Add(2e9), Once: true}, true},
+		"null and a value of the same time": {[]Report{report(0, nil), report(0, 5.0)}, Reading{Value: nil, At: at, Once: true}, true},
+		"a value and null of the same time": {[]Report{report(0, 5.0), report(0, nil)}, Reading{Value: nil, At: at, Once: true}, true},
+		"a repeated value":                  {[]Report{report(0, 5.0), report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
 	} {
 		var s Snapshot
 		for _, r := range c.reports {
 			s = Merge(s, r)
 		}
 		if got := s[SpeedKmh]; got != c.want || got.Ever() != c.ever {
-			t.Errorf("%s: %+v, ever %v; want %+v, %v", name, got, got.Ever(), c.want, c.ever)
+			t.Errorf("%s: reading %+v, ever a value %v; want %+v, %v", name, got, got.Ever(), c.want, c.ever)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func TestMerge_OrderDoesNotMatterForOnce(t *testing.T) {
 				want = got
 			}
 			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("%v: %v, in another order %v", reports, got, want)
+				t.Fatalf("reports %v: snapshot %v, in another order %v", reports, got, want)
 			}
 			rand.Shuffle(len(reports), func(a, b int) { reports[a], reports[b] = reports[b], reports[a] })
 		}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestTheLifecycleAllowsExactlyTheseSteps(t *testing.T) {
+func TestLifecycle_AllowsExactlyTheseSteps(t *testing.T) {
 	may := map[State][]State{
 		Accepted: {Sent, Received, Succeeded, Rejected, Failed, Expired, Unknown},
 		Sent:     {Received, Succeeded, Rejected, Failed, Unknown},
@@ -35,19 +35,19 @@ func TestTheLifecycleAllowsExactlyTheseSteps(t *testing.T) {
 // A statement that settles one command does not wait for a change of its row that is in flight
 // where the state that it sees does not allow what it wants: then no later state may allow it,
 // either.
-func TestStepsMayBeSkipped(t *testing.T) {
+func TestLifecycle_StepsMayBeSkipped(t *testing.T) {
 	for _, from := range States {
 		for _, by := range lifecycle[from].next {
 			for _, to := range lifecycle[by].next {
 				if !from.MayBecome(to) {
-					t.Errorf("%s may become %s, and that %s, but not directly", from, by, to)
+					t.Errorf("%s may become %s, which may become %s, but not directly", from, by, to)
 				}
 			}
 		}
 	}
 }
 
-func TestEveryStateSaysWhetherItIsOpenOrFinalAndWhatItMeans(t *testing.T) {
+func TestState_IsOpenOrFinalWithAnOutcome(t *testing.T) {
 	cases := map[State]struct {
 		open, final bool
 		outcome     Outcome
@@ -67,41 +67,41 @@ func TestEveryStateSaysWhetherItIsOpenOrFinalAndWhatItMeans(t *testing.T) {
 			t.Errorf("%s: open %t final %t outcome %q, want %+v", s, s.IsOpen(), s.IsFinal(), s.Outcome(), want)
 		}
 		if s.IsOpen() != (s.Outcome() == Undecided) {
-			t.Errorf("%s: open, and yet settled, or the reverse", s)
+			t.Errorf("%s: an open state must have no outcome, and a settled one must", s)
 		}
 	}
 }
 
-func TestAStateThatDoesNotExistLeadsNowhere(t *testing.T) {
+func TestState_UnknownOneAllowsNothing(t *testing.T) {
 	if s := State("lost"); s.IsOpen() || s.MayBecome(Sent) || len(s.Before()) != 0 {
-		t.Error("a state outside of the table has a life")
+		t.Error("an unknown state is open, or may change")
 	}
 }
 
-// The comment of State is a drawing that people trust: it must say what the table says.
-func TestTheDrawnLifecycleAgreesWithTheTable(t *testing.T) {
+// The diagram in the comment of State must agree with the table.
+func TestLifecycle_DiagramAgreesWithTheTable(t *testing.T) {
 	drawn := drawnArrows(t)
 	for from, targets := range drawn {
 		for _, to := range targets {
 			if !from.MayBecome(to) {
-				t.Errorf("drawn, but not in the table: %s to %s", from, to)
+				t.Errorf("in the diagram, but not in the table: %s to %s", from, to)
 			}
 		}
 	}
 	for _, from := range States {
 		for _, to := range lifecycle[from].next {
 			if from == Expired || from == Rejected {
-				continue // described next to the table: it is not drawn
+				continue // described at the table, not in the diagram
 			}
 			if !reachable(drawn, from, to) {
-				t.Errorf("in the table, but not along drawn arrows: %s to %s", from, to)
+				t.Errorf("in the table, but not along the diagram's arrows: %s to %s", from, to)
 			}
 		}
 	}
 }
 
-// drawnArrows reads the drawing above type State. A branch starts at the state of
-// the first line that stands above its corner.
+// drawnArrows reads the diagram above type State. A branch starts at the state of the first line
+// that is above its corner.
 func drawnArrows(t *testing.T) map[State][]State {
 	t.Helper()
 	source, err := os.ReadFile("state.go")
@@ -115,7 +115,7 @@ func drawnArrows(t *testing.T) map[State][]State {
 		}
 	}
 	if len(lines) != 4 {
-		t.Fatalf("the drawing has %d lines with arrows, want 4", len(lines))
+		t.Fatalf("the diagram has %d lines with arrows, want 4", len(lines))
 	}
 	arrows := map[State][]State{}
 	var trunk []State
@@ -145,7 +145,7 @@ func drawnArrows(t *testing.T) map[State][]State {
 	return arrows
 }
 
-// states lists the states named at the beginning of a part of the drawing.
+// states lists the states at the beginning of a part of the diagram.
 func states(part string) []State {
 	part, _, _ = strings.Cut(part, ":")
 	var found []State
@@ -157,7 +157,7 @@ func states(part string) []State {
 	return found
 }
 
-// above returns the state whose name covers a column of the drawing's first line.
+// above returns the state whose name covers a column of the diagram's first line.
 func above(trunk string, column int) State {
 	for _, s := range States {
 		if i := strings.Index(trunk, string(s)); i >= 0 {

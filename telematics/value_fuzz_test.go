@@ -25,20 +25,20 @@ func FuzzParseValue(f *testing.F) {
 		}
 		var want any
 		if err := json.Unmarshal(raw, &want); err != nil {
-			t.Fatalf("%s: %s is not JSON, and reads as %#v", field, raw, value)
+			t.Fatalf("%s: %s is not JSON, but is parsed as %#v", field, raw, value)
 		}
 		text, err := json.Marshal(value)
 		if err != nil {
 			t.Fatalf("%s: %v", field, err)
 		}
 		if again, err := ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
-			t.Errorf("%s: %s reads back as %#v, was %#v, %v", field, text, again, value, err)
+			t.Errorf("%s: %s is parsed again as %#v, want %#v, %v", field, text, again, value, err)
 		}
 		if _, ok := value.(time.Time); ok {
-			return // written in UTC, with milliseconds
+			return // encoded in UTC with milliseconds
 		}
 		if wanted, err := json.Marshal(want); err != nil || !bytes.Equal(text, wanted) {
-			t.Errorf("%s: %s reads as %s, not %s", field, raw, text, wanted)
+			t.Errorf("%s: %s is parsed as %s, want %s", field, raw, text, wanted)
 		}
 	})
 }

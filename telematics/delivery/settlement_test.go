@@ -6,7 +6,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestASettlementHasTheCodeOfItsError(t *testing.T) {
+func TestSettlement_HasTheCodeOfItsError(t *testing.T) {
 	for _, test := range []struct {
 		Settlement
 		want telematics.Code
@@ -19,7 +19,7 @@ func TestASettlementHasTheCodeOfItsError(t *testing.T) {
 		{Settlement{State: telematics.Unknown}, telematics.CommandTimeout},
 	} {
 		if got := test.Code(); got != test.want {
-			t.Errorf("%s %s: %q, want %q", test.State, test.Reason, got, test.want)
+			t.Errorf("%s %s: code %q, want %q", test.State, test.Reason, got, test.want)
 		}
 	}
 }

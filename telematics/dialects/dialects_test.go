@@ -8,13 +8,13 @@ import (
 	"motorpool/telematics"
 )
 
-func TestARecordThatNamesNoProtocolMeansTheDefault(t *testing.T) {
+func TestFind_EmptyProtocolIsTheDefault(t *testing.T) {
 	d, ok := Spoken.Find("")
 	if !ok || d.Protocol() != telematics.DefaultProtocol || Spoken[0] != d {
 		t.Errorf("Find(%q) = %v, %t", "", d, ok)
 	}
 	if d, ok := Spoken.Find("tomorrow"); ok {
-		t.Errorf("Find of what is not built returned %v", d)
+		t.Errorf("Find of an unknown protocol returned %v", d)
 	}
 }
 
@@ -34,10 +34,10 @@ func TestParseTopic_EachTopicBelongsToOneDialect(t *testing.T) {
 		}
 	}
 	if len(owners) != len(Spoken) {
-		t.Errorf("topics of the dialects %v were found", owners)
+		t.Errorf("topics were found for the dialects %v, want all", owners)
 	}
 	if _, _, _, ok := Spoken.ParseTopic("another/353201350000001/topic"); ok {
-		t.Error("a topic of no dialect has one")
+		t.Error("an unknown topic was assigned to a dialect")
 	}
 }
 
@@ -46,17 +46,17 @@ func TestRefuse_VehicleWithoutUnit(t *testing.T) {
 		twin := telematics.Twin{Vehicle: telematics.Vehicle{Actions: telematics.ControlActions}}
 		refusal := Spoken.Refuse(&twin, a, time.Now())
 		if refusal == nil || refusal.Code != telematics.VehicleHasNoUnit || refusal.Outcome != telematics.NotExecuted || refusal.Retryable {
-			t.Errorf("%s: %+v", a, refusal)
+			t.Errorf("%s: %+v, want VehicleHasNoUnit", a, refusal)
 		}
 	}
 }
 
-func TestAProtocolOfAnotherVersionIsRefusedAndMayBeTriedAgain(t *testing.T) {
+func TestRefuse_UnknownProtocolIsRetryable(t *testing.T) {
 	twin := telematics.Twin{Vehicle: telematics.Vehicle{Unit: "u", Protocol: "tomorrow", Actions: telematics.ControlActions}}
 	refusal := Spoken.Refuse(&twin, telematics.Lock, time.Now())
 	if refusal == nil || refusal.Code != telematics.TelematicsUnavailable || refusal.Outcome != telematics.NotExecuted ||
 		!refusal.Retryable || !strings.Contains(refusal.Message, "tomorrow") {
-		t.Errorf("refusal %+v", refusal)
+		t.Errorf("refusal %+v, want a retryable one that names the protocol", refusal)
 	}
 	if _, err := Spoken.Encode(&telematics.Command{Protocol: "tomorrow"}, nil); err == nil {
 		t.Error("a command was encoded in an unknown protocol")

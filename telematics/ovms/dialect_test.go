@@ -36,7 +36,7 @@ func TestOVMSKeepsTheContractOfDialects(t *testing.T) {
 	}
 }
 
-// golden is a message of a module, and what it means.
+// golden is a message of a module, and its meaning.
 type golden struct {
 	Topic, Payload string
 	Retained       bool
@@ -71,24 +71,24 @@ func (g golden) message(t testing.TB) telematics.Message {
 	return telematics.Message{Dialect: Dialect{}, Unit: unit, Subject: subject, Payload: []byte(g.Payload), Retained: g.Retained}
 }
 
-func TestMessages_MeanWhatTheFirmwareMeans(t *testing.T) {
+func TestGoldenMessages_AreDecodedAsTheFirmwareMeansThem(t *testing.T) {
 	for _, g := range messages(t) {
 		m := g.message(t)
 		switch {
 		case g.Presence != "":
 			p, err := Dialect{}.DecodePresence(m, received)
 			if _, _, other := (Dialect{}).DecodeReport(m, received); err != nil || p.Status != g.Presence || !errors.Is(other, telematics.ErrOtherKind) {
-				t.Errorf("%s %q: %+v, %v; as a report: %v", g.Topic, g.Payload, p, err, other)
+				t.Errorf("%s %q: decoded as %+v, %v; as a report: %v", g.Topic, g.Payload, p, err, other)
 			}
 		case g.Answer != nil:
 			a, _, err := Dialect{}.DecodeAnswer(m, received)
 			want := telematics.Answer{Command: uuid.MustParse(command), At: received, State: g.Answer.State, Reason: g.Answer.Reason, Detail: g.Answer.Detail}
 			if err != nil || !reflect.DeepEqual(a, want) {
-				t.Errorf("%q: %+v, %v", g.Payload, a, err)
+				t.Errorf("answer %q: decoded as %+v, %v", g.Payload, a, err)
 			}
 		case strings.Contains(g.Topic, "/metric/") && g.Payload == "":
 			if _, _, err := (Dialect{}).DecodeReport(m, received); !errors.Is(err, telematics.ErrOtherKind) {
-				t.Errorf("%s, cleared: %v", g.Topic, err)
+				t.Errorf("%s without a payload: %v, want ErrOtherKind", g.Topic, err)
 			}
 		default:
 			checkReport(t, g, m)
@@ -100,7 +100,7 @@ func checkReport(t *testing.T, g golden, m telematics.Message) {
 	t.Helper()
 	r, dropped, err := Dialect{}.DecodeReport(m, received)
 	if err != nil || !r.Undated || !r.At.Equal(received) || (len(dropped) == 1) != g.Dropped {
-		t.Errorf("%s %q: %+v, dropped %v, %v", g.Topic, g.Payload, r, dropped, err)
+		t.Errorf("%s %q: decoded as %+v, dropped %v, %v", g.Topic, g.Payload, r, dropped, err)
 	}
 	said, err := json.Marshal(r.Nested())
 	if err != nil {
@@ -111,16 +111,16 @@ func checkReport(t *testing.T, g golden, m telematics.Message) {
 		g.Values = json.RawMessage("{}")
 	}
 	if errors.Join(json.Unmarshal(said, &got), json.Unmarshal(g.Values, &want)) != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%s %q reads as %s, want %s", g.Topic, g.Payload, said, g.Values)
+		t.Errorf("%s %q is decoded as %s, want %s", g.Topic, g.Payload, said, g.Values)
 	}
 	if g.Alarm == nil && len(r.Alarms) > 0 || g.Alarm != nil && !slices.Equal(r.Alarms, []telematics.Alarm{*g.Alarm}) {
 		t.Errorf("%s %q: alarms %+v, want %+v", g.Topic, g.Payload, r.Alarms, g.Alarm)
 	}
 }
 
-// Every metric of the table, and every field but the raw ones once: where two metrics gave one
-// field, the repetition of all metrics would change it there and back.
-func TestMessages_CoverTheTable(t *testing.T) {
+// Each metric of the table has a golden message, and each field except the raw ones has one metric:
+// with two, the field would change back and forth whenever all metrics are repeated.
+func TestGoldenMessages_CoverTheTable(t *testing.T) {
 	covered := map[string]bool{}
 	from := map[telematics.Field]string{}
 	for _, g := range messages(t) {
@@ -133,14 +133,14 @@ func TestMessages_CoverTheTable(t *testing.T) {
 		for field := range r.Values {
 			covered[name] = true
 			if before := from[field]; before != "" && before != name {
-				t.Errorf("%s comes from %s and from %s", field, before, name)
+				t.Errorf("%s has the metrics %s and %s", field, before, name)
 			}
 			from[field] = name
 		}
 	}
 	for name := range table {
 		if !covered[name] && !strings.HasPrefix(name, "v/d/") {
-			t.Errorf("no golden message of metric %s", name)
+			t.Errorf("the metric %s has no golden message", name)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestMessages_CoverTheTable(t *testing.T) {
 func TestParseTopic_RefusesTwoNames(t *testing.T) {
 	for _, topic := range []string{"ovms/OV-1/OV-2/metric/v/b/soc", "ovms/OV-1/metric/v/b/soc", "ovms/OV-1/OV-1/", "ovms/OV-1/OV-1", "ovms/O V/O V/metric/x", "motorpool/v1/OV-1/ack"} {
 		if unit, subject, err := (Dialect{}).ParseTopic(topic); err == nil {
-			t.Errorf("%q: %q, %q", topic, unit, subject)
+			t.Errorf("%q was parsed as unit %q, subject %q", topic, unit, subject)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestParseTopic_RefusesTwoNames(t *testing.T) {
 func TestDecodeAnswer_NeedsACommand(t *testing.T) {
 	for _, subject := range []string{"client/motorpool/response/", "client/motorpool/response/1", "client/app/response/" + command, "metric/v/b/soc"} {
 		if a, _, err := (Dialect{}).DecodeAnswer(telematics.Message{Subject: subject, Payload: []byte("Vehicle locked")}, received); err == nil {
-			t.Errorf("%q: %+v", subject, a)
+			t.Errorf("subject %q: decoded as %+v, want an error", subject, a)
 		}
 	}
 }
@@ -174,10 +174,10 @@ func TestEncode_CommandLines(t *testing.T) {
 	} {
 		out, err := Dialect{}.Encode(order(leaf, action), nil)
 		if err != nil || string(out.Payload) != line || out.Topic != "ovms/OV-1/OV-1/client/motorpool/command/"+command || out.QoS != 0 || !out.Once {
-			t.Errorf("%s: %+v, %v", action, out, err)
+			t.Errorf("%s: encoded as %+v, %v", action, out, err)
 		}
 		if out.LeaveBefore.Sub(received) > 5*time.Second {
-			t.Errorf("%s may leave until %s", action, out.LeaveBefore)
+			t.Errorf("%s may be published until %s, want at most 5 s", action, out.LeaveBefore)
 		}
 	}
 	for _, action := range telematics.ControlActions {
@@ -185,7 +185,7 @@ func TestEncode_CommandLines(t *testing.T) {
 			continue
 		}
 		if out, err := (Dialect{}).Encode(order(leaf, action), nil); err == nil {
-			t.Errorf("%s: %q", action, out.Payload)
+			t.Errorf("%s: encoded as %q, want an error", action, out.Payload)
 		}
 	}
 }
@@ -195,11 +195,11 @@ func TestEncode_NeverLocksATwizy(t *testing.T) {
 	for _, i := range []telematics.Installation{{TypeKey: Twizy}, {TypeKey: Twizy, PINKey: "4711"}} {
 		actions, err := Dialect{}.Actions(i)
 		if err != nil || !slices.Equal(actions, []telematics.Action{telematics.ReportState}) {
-			t.Errorf("%v: %v, %v", i, actions, err)
+			t.Errorf("%v: actions %v, %v; want only report-state", i, actions, err)
 		}
 		for _, a := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 			if out, err := (Dialect{}).Encode(order(i, a), nil); err == nil {
-				t.Errorf("%s: %q", a, out.Payload)
+				t.Errorf("%s: encoded as %q, want an error", a, out.Payload)
 			}
 		}
 	}
@@ -213,12 +213,12 @@ func TestConfirmation_OnlyWhereTheVehicleReportsIt(t *testing.T) {
 			t.Errorf("%s: lock %v, unlock %v, want %v", kind, lock, unlock, want)
 		}
 		if (Dialect{}).Confirmation(i, telematics.ReportState) != nil {
-			t.Errorf("%s: report-state is confirmed", kind)
+			t.Errorf("%s: report-state has a confirmation", kind)
 		}
 	}
 }
 
-func TestActions_ErrorsSayWhatToDoAndNoPIN(t *testing.T) {
+func TestActions_ErrorHasAHintAndNotThePIN(t *testing.T) {
 	for _, bad := range []struct {
 		i    telematics.Installation
 		want string
@@ -237,12 +237,12 @@ func TestActions_ErrorsSayWhatToDoAndNoPIN(t *testing.T) {
 	} {
 		actions, err := Dialect{}.Actions(bad.i)
 		if err == nil || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("%v: %v, %v, want %q", bad.i, actions, err, bad.want)
+			t.Errorf("%v: actions %v, %v; want %q", bad.i, actions, err, bad.want)
 		} else if pin := bad.i[PINKey]; pin != "" && strings.Contains(err.Error(), pin) {
-			t.Errorf("the error tells the PIN: %v", err)
+			t.Errorf("the error has the PIN: %v", err)
 		}
 		if out, err := (Dialect{}).Encode(order(bad.i, telematics.Lock), nil); err == nil {
-			t.Errorf("%v: %q", bad.i, out.Payload)
+			t.Errorf("%v: a lock was encoded as %q", bad.i, out.Payload)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Whatever arrives: nothing panics, and what is taken can be stored.
+// For any input: nothing panics, and what is accepted can be stored.
 func FuzzDecode(f *testing.F) {
 	for _, g := range messages(f) {
 		f.Add(g.Topic, []byte(g.Payload))
@@ -24,7 +24,7 @@ func FuzzDecode(f *testing.F) {
 		m := telematics.Message{Dialect: Dialect{}, Unit: unit, Subject: subject, Payload: payload}
 		_, _ = Dialect{}.DecodePresence(m, received)
 		if a, _, err := (Dialect{}).DecodeAnswer(m, received); err == nil && (!telematics.IsText(a.Detail) || !utf8.ValidString(a.Detail)) {
-			t.Errorf("detail %q", a.Detail)
+			t.Errorf("detail %q, want valid text", a.Detail)
 		}
 		r, _, err := Dialect{}.DecodeReport(m, received)
 		if err != nil {
@@ -41,7 +41,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for _, a := range r.Alarms {
 			if !telematics.IsText(a.Kind) || !telematics.IsText(a.Text) || !utf8.ValidString(a.Kind+a.Text) {
-				t.Errorf("alarm %q", a)
+				t.Errorf("alarm %q, want valid text", a)
 			}
 		}
 	})

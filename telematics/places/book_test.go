@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAnAddressIsTheOwnStationsFirst(t *testing.T) {
+func TestBook_AddressOfAnOwnStationComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{
 			stations: []telematics.Station{
@@ -34,26 +34,26 @@ func TestAnAddressIsTheOwnStationsFirst(t *testing.T) {
 			address string
 			knows   bool
 		}{
-			{"by its station, whatever a geocoder said", 1, 20, "Station 1", true},
-			{"by the nearer of two", 1, 60, "Station 2", true},
+			{"at a station, whatever the geocoder returned", 1, 20, "Station 1", true},
+			{"near two stations", 1, 60, "Station 2", true},
 			{"149 m from a station", 1, 249, "Station 2", true},
 			{"151 m from a station", 1, 251, "", false},
-			{"by another agency's station", 1, 1000, "", false},
-			{"by a station without an address", 2, 2000, "Where a station has no address", true},
-			{"by an address that was asked for", 1, 460, "Far from it", true},
-			{"49 m from it", 1, 549, "Far from it", true},
-			{"51 m from it", 1, 551, "", false},
-			{"where there is none", 1, 3010, "", true},
+			{"at another agency's station", 1, 1000, "", false},
+			{"at a station without an address", 2, 2000, "Where a station has no address", true},
+			{"near a requested address", 1, 460, "Far from it", true},
+			{"49 m from a requested address", 1, 549, "Far from it", true},
+			{"51 m from a requested address", 1, 551, "", false},
+			{"at a place without an address", 1, 3010, "", true},
 			{"an agency without stations", 7, 20, "At the station", true},
 		} {
 			if got, knows := i.book.Address(c.agency, north(c.at)), i.book.Knows(c.agency, north(c.at)); got != c.address || knows != c.knows {
-				t.Errorf("%s: %q, knows %v; want %q, %v", c.name, got, knows, c.address, c.knows)
+				t.Errorf("%s: address %q, known %v; want %q, %v", c.name, got, knows, c.address, c.knows)
 			}
 		}
 	})
 }
 
-func TestWithoutAGeocoderStationsAreAllThereIs(t *testing.T) {
+func TestBook_WithoutAGeocoderHasOnlyStations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{
 			stations:  []telematics.Station{{ID: 1, AgencyID: 1, Address: "Station 1", Latitude: munich.Latitude, Longitude: munich.Longitude}},
@@ -62,33 +62,33 @@ func TestWithoutAGeocoderStationsAreAllThereIs(t *testing.T) {
 		i := start(t, r, nil, slog.New(slog.DiscardHandler))
 		synctest.Wait()
 		if got := i.book.Address(1, munich); got != "Station 1" {
-			t.Errorf("by the station: %q", got)
+			t.Errorf("at the station: %q, want its address", got)
 		}
 		if got := i.book.Address(1, north(500)); got != "" {
-			t.Errorf("elsewhere: %q", got)
+			t.Errorf("elsewhere: %q, want none", got)
 		}
 	})
 }
 
-func TestABookThatCannotBeFilledKnowsNothingAndComesBack(t *testing.T) {
+func TestBook_IsEmptyWhileTheRecordIsUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
 		r := &record{err: errBroken, stations: []telematics.Station{{AgencyID: 1, Address: "Station 1", Latitude: munich.Latitude, Longitude: munich.Longitude}}}
 		i := start(t, r, nil, slog.New(log))
 		time.Sleep(20 * time.Second)
 		if got := i.book.Address(1, munich); got != "" {
-			t.Errorf("an empty book says %q", got)
+			t.Errorf("an empty book has the address %q", got)
 		}
 		r.set(func() { r.err = nil })
 		time.Sleep(2 * loadAgain)
 		if got := i.book.Address(1, munich); got != "Station 1" {
-			t.Errorf("afterwards: %q", got)
+			t.Errorf("after the record is available again: %q", got)
 		}
 		log.are(t, "addresses not refreshed, retrying: record", "addresses refreshed again: record")
 	})
 }
 
-func TestAStationThatIsNewIsKnownAfterAMinute(t *testing.T) {
+func TestBook_HasANewStationAfterAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{}
 		i := start(t, r, nil, slog.New(slog.DiscardHandler))
@@ -98,12 +98,12 @@ func TestAStationThatIsNewIsKnownAfterAMinute(t *testing.T) {
 		})
 		time.Sleep(stationsEvery + time.Second)
 		if got := i.book.Address(1, munich); got != "Station 1" {
-			t.Errorf("after a minute: %q", got)
+			t.Errorf("after a minute: %q, want the new station's address", got)
 		}
 	})
 }
 
-func TestKnownPlacesAreFoundAllOverTheGlobe(t *testing.T) {
+func TestBook_FindsPlacesAllOverTheGlobe(t *testing.T) {
 	for _, at := range []telematics.Position{{}, munich, {Latitude: 90}, {Latitude: -90, Longitude: 55}, {Latitude: 12, Longitude: 180}, {Latitude: -33.9, Longitude: -179.99999}} {
 		k := addressGrid{}
 		k.add(telematics.Address{ID: 1, Position: at, Text: "here"})
@@ -116,14 +116,14 @@ func TestKnownPlacesAreFoundAllOverTheGlobe(t *testing.T) {
 				continue
 			}
 			if _, knows := k.nearest(p); knows != d.knows {
-				t.Errorf("%v from %v: %v", p, at, knows)
+				t.Errorf("a place at %v, seen from %v: found %v", p, at, knows)
 			}
 		}
 	}
 	k := addressGrid{}
 	k.add(telematics.Address{Position: telematics.Position{Longitude: 179.9998}, Text: "west"})
 	if a, _ := k.nearest(telematics.Position{Longitude: -179.9999}); a.Text != "west" {
-		t.Error("not found over the date line")
+		t.Error("an address across the date line was not found")
 	}
 }
 

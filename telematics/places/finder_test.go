@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics"
 )
 
-// lines gathers what is logged.
+// lines collects log messages.
 type lines struct {
 	slog.Handler
 	mu   sync.Mutex
@@ -58,7 +58,7 @@ func parked(at ...telematics.Position) []telematics.Parked {
 	return cars
 }
 
-// apart returns n positions, 100 m apart.
+// apart returns n positions that are 100 m apart.
 func apart(n int) []telematics.Position {
 	var at []telematics.Position
 	for i := range n {
@@ -67,7 +67,7 @@ func apart(n int) []telematics.Position {
 	return at
 }
 
-// polite checks the law: a second between an answer and the next request, one at a time.
+// polite checks that each request follows the previous answer by at least a second, one at a time.
 func (g *geocoder) polite(t *testing.T) {
 	t.Helper()
 	g.mu.Lock()
@@ -77,31 +77,31 @@ func (g *geocoder) polite(t *testing.T) {
 	}
 	for i := 1; i < len(g.asked); i++ {
 		if between := g.asked[i].Sub(g.ended[i-1]); between < time.Second {
-			t.Errorf("request %d comes %v after the answer before", i+1, between)
+			t.Errorf("request %d was sent %v after the previous answer, want at least 1 s", i+1, between)
 		}
 	}
 }
 
-func TestAPlaceIsAskedForOnceAndKnownToEveryInstance(t *testing.T) {
+func TestFinder_RequestsAPlaceOnceForAllInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(munich)}, &geocoder{say: street, takes: 100 * time.Millisecond}
 		one, two := start(t, r, g, quiet), start(t, r, g, quiet)
 		time.Sleep(10 * time.Minute)
 		for _, i := range []*instance{one, two} {
 			if got := i.book.Address(1, munich); got != "Marienplatz 1, München" {
-				t.Errorf("an instance says %q", got)
+				t.Errorf("an instance has the address %q", got)
 			}
 		}
 		if n := len(g.requests()); n != 1 {
-			t.Errorf("%d requests", n)
+			t.Errorf("%d requests, want 1", n)
 		}
 		if asked := testutil.ToFloat64(one.finder.metrics.found) + testutil.ToFloat64(two.finder.metrics.found); asked != 1 {
-			t.Errorf("%v counted", asked)
+			t.Errorf("%v found addresses counted, want 1", asked)
 		}
 	})
 }
 
-func TestInstancesTogetherAskOnceASecondEvenWhileOneDies(t *testing.T) {
+func TestFinder_InstancesTogetherRequestOncePerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(apart(60)...)}, &geocoder{say: street, takes: 300 * time.Millisecond}
 		instances := []*instance{start(t, r, g, quiet), start(t, r, g, quiet), start(t, r, g, quiet)}
@@ -111,8 +111,8 @@ func TestInstancesTogetherAskOnceASecondEvenWhileOneDies(t *testing.T) {
 		instances[1].stop()
 		time.Sleep(5 * time.Minute)
 		g.polite(t)
-		if n := len(g.requests()); n < 60 || n > 62 { // those that were cut off are repeated
-			t.Errorf("%d requests for 60 places", n)
+		if n := len(g.requests()); n < 60 || n > 62 { // interrupted requests are repeated
+			t.Errorf("%d requests for 60 places, want 60 to 62", n)
 		}
 		for _, at := range apart(60) {
 			if instances[2].book.Address(1, at) == "" {
@@ -122,57 +122,57 @@ func TestInstancesTogetherAskOnceASecondEvenWhileOneDies(t *testing.T) {
 	})
 }
 
-func TestATurnWhoseHolderVanishedIsFreeAgain(t *testing.T) {
+func TestFinder_LeaseOfADeadHolderExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(munich)}, &geocoder{say: street}
 		if _, taken, _ := r.AcquireLease(t.Context(), [16]byte{1}, hold); !taken {
-			t.Fatal("not taken")
+			t.Fatal("the lease was not acquired")
 		}
 		i := start(t, r, g, quiet)
 		time.Sleep(hold - time.Second)
 		if len(g.requests()) != 0 {
-			t.Error("requested without the lease")
+			t.Error("a request was sent without the lease")
 		}
 		time.Sleep(3 * time.Second)
 		if i.book.Address(1, munich) == "" {
-			t.Error("no instance asks after a death")
+			t.Error("no instance acquired the expired lease")
 		}
 	})
 }
 
-func TestOneThatLostItsTurnAsksNoMoreAndKeepsNothing(t *testing.T) {
+func TestFinder_WithoutItsLeaseRequestsAndStoresNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(apart(5)...)}, &geocoder{say: street, takes: 5 * time.Second}
 		start(t, r, g, quiet)
-		time.Sleep(8 * time.Second) // the first request is in flight, or the second
+		time.Sleep(8 * time.Second) // the first or second request is in flight
 		before := len(g.requests())
 		r.set(func() { r.holder, r.freeAt, r.addresses = uuid.New(), time.Now().Add(time.Minute), nil })
 		time.Sleep(50 * time.Second)
 		if after := len(g.requests()); before == 0 || after != before {
-			t.Errorf("%d requests before the lease was lost, %d after", before, after)
+			t.Errorf("%d requests before the lease was lost, %d after; want no further one", before, after)
 		}
 		r.set(func() {
 			if len(r.addresses) > 0 {
-				t.Errorf("kept without the lease: %v", r.addresses)
+				t.Errorf("stored without the lease: %v", r.addresses)
 			}
 		})
 	})
 }
 
-func TestOneThatWasHeldUpDoesNotTrustItsTurn(t *testing.T) {
+func TestFinder_AfterADelayAcquiresANewLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(apart(3)...), slow: hold - askFor}, &geocoder{say: street}
 		start(t, r, g, quiet)
 		time.Sleep(time.Minute)
 		r.set(func() {
 			if once := slices.Compact(slices.Clone(r.keptIn)); len(once) != 3 || len(r.keptIn) != 3 {
-				t.Errorf("three requests in the leases %v", r.keptIn)
+				t.Errorf("addresses were stored in the leases %v, want three different ones", r.keptIn)
 			}
 		})
 	})
 }
 
-func TestCarsOnOneLotCostOneRequest(t *testing.T) {
+func TestFinder_NearbyVehiclesShareARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lot []telematics.Position
 		for i := range 10 {
@@ -182,7 +182,7 @@ func TestCarsOnOneLotCostOneRequest(t *testing.T) {
 		i := start(t, r, g, quiet)
 		time.Sleep(time.Minute)
 		if n := len(g.requests()); n != 1 {
-			t.Errorf("%d requests", n)
+			t.Errorf("%d requests, want 1", n)
 		}
 		for _, at := range lot {
 			if i.book.Address(1, at) == "" {
@@ -192,7 +192,7 @@ func TestCarsOnOneLotCostOneRequest(t *testing.T) {
 	})
 }
 
-func TestACarThatMovedBy50MetresHasNoAddressUntilItsNewOneIsThere(t *testing.T) {
+func TestFinder_VehicleThatMoved50MetresHasNoAddressUntilItsNewOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(munich)}, &geocoder{say: func(p telematics.Position) (string, error) {
 			return fmt.Sprintf("%.0f m", munich.Metres(p)), nil
@@ -202,20 +202,20 @@ func TestACarThatMovedBy50MetresHasNoAddressUntilItsNewOneIsThere(t *testing.T) 
 		r.set(func() { r.parked = parked(north(40)) })
 		time.Sleep(time.Minute)
 		if got, n := i.book.Address(1, north(40)), len(g.requests()); got != "0 m" || n != 1 {
-			t.Errorf("moved by 40 m: %q after %d requests", got, n)
+			t.Errorf("moved by 40 m: address %q, %d requests; want the old one, 1", got, n)
 		}
 		if got := i.book.Address(1, north(60)); got != "" {
-			t.Errorf("moved by 60 m, before the geocoder was queried: %q", got)
+			t.Errorf("moved by 60 m, before the request: address %q, want none", got)
 		}
 		r.set(func() { r.parked = parked(north(60)) })
 		time.Sleep(time.Minute)
 		if got, n := i.book.Address(1, north(60)), len(g.requests()); got != "60 m" || n != 2 {
-			t.Errorf("moved by 60 m: %q after %d requests", got, n)
+			t.Errorf("moved by 60 m: address %q, %d requests; want the new one, 2", got, n)
 		}
 		r.set(func() { r.parked = parked(munich) })
 		time.Sleep(time.Minute)
 		if got, n := i.book.Address(1, munich), len(g.requests()); got != "0 m" || n != 2 {
-			t.Errorf("back again: %q after %d requests", got, n)
+			t.Errorf("moved back: address %q, %d requests; want the first one, 2", got, n)
 		}
 	})
 }
@@ -230,18 +230,18 @@ func TestFinder_AStationsAddressIsNotRequested(t *testing.T) {
 		start(t, r, g, quiet)
 		time.Sleep(time.Minute)
 		if asked := g.places(); len(asked) != 1 || asked[0] != rounded(north(151)) {
-			t.Errorf("asked for %v", asked)
+			t.Errorf("requested %v, want only the place without a station", asked)
 		}
 	})
 }
 
-func TestThatThereIsNoAddressIsRemembered(t *testing.T) {
+func TestFinder_StoresThatAPlaceHasNoAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(munich)}, &geocoder{say: func(telematics.Position) (string, error) { return "", nil }}
 		i := start(t, r, g, quiet)
 		time.Sleep(time.Hour)
 		if n := len(g.requests()); n != 1 || i.book.Address(1, munich) != "" {
-			t.Errorf("%d requests, %q", n, i.book.Address(1, munich))
+			t.Errorf("%d requests, address %q; want 1, none", n, i.book.Address(1, munich))
 		}
 		if none, failed := testutil.ToFloat64(i.finder.metrics.none), testutil.ToFloat64(i.finder.metrics.failed); none != 1 || failed != 0 {
 			t.Errorf("%v without an address, %v failed", none, failed)
@@ -249,7 +249,7 @@ func TestThatThereIsNoAddressIsRemembered(t *testing.T) {
 	})
 }
 
-func TestWhereAVehicleStaysIsAskedForFirst(t *testing.T) {
+func TestFinder_RequestsPlacesOfStayingVehiclesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(apart(8)...)}, &geocoder{say: street}
 		for i := range r.parked {
@@ -259,13 +259,13 @@ func TestWhereAVehicleStaysIsAskedForFirst(t *testing.T) {
 		time.Sleep(time.Minute)
 		for i, at := range g.places() {
 			if stays := at.Metres(north(600)) < 101; stays != (i < 3) {
-				t.Errorf("request %d is for %v", i+1, at)
+				t.Errorf("request %d is for %v, want vehicles that stay first", i+1, at)
 			}
 		}
 	})
 }
 
-func TestAGeocoderThatFailsIsLeftAloneByAllForLongerEachTime(t *testing.T) {
+func TestFinder_AllInstancesBackOffFromAFailingGeocoder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
 		r, g := &record{parked: parked(apart(3)...)}, &geocoder{say: func(telematics.Position) (string, error) { return "", errBroken }}
@@ -273,11 +273,11 @@ func TestAGeocoderThatFailsIsLeftAloneByAllForLongerEachTime(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		asked := g.requests()
 		if n := len(asked); n < 20 || n > 27 { // 5 s, 10 s, … 10 min
-			t.Errorf("%d requests in three hours", n)
+			t.Errorf("%d requests in three hours, want 20 to 27", n)
 		}
 		for i := 1; i < len(asked); i++ {
 			if wait := asked[i].Sub(asked[i-1]); wait < putOff(i, nil) {
-				t.Errorf("request %d after %v, want %v", i+1, wait, putOff(i, nil))
+				t.Errorf("request %d after %v, want at least %v", i+1, wait, putOff(i, nil))
 			}
 		}
 		g.mu.Lock()
@@ -287,32 +287,32 @@ func TestAGeocoderThatFailsIsLeftAloneByAllForLongerEachTime(t *testing.T) {
 		log.are(t, "addresses not refreshed, retrying: geocoder", "addresses refreshed again: geocoder")
 		r.set(func() {
 			if r.failures != 0 {
-				t.Errorf("%d failures are left", r.failures)
+				t.Errorf("%d failures are recorded, want none", r.failures)
 			}
 		})
 	})
 }
 
-func TestTwoInstancesDoNotAskAServerThatWantsToBeLeftAlone(t *testing.T) {
+func TestFinder_AllInstancesObeyRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(apart(3)...)}, &geocoder{say: func(telematics.Position) (string, error) { return "", busy(30 * time.Minute) }}
 		one := start(t, r, g, quiet)
 		start(t, r, g, quiet)
 		time.Sleep(10 * time.Minute)
 		one.stop()
-		start(t, r, g, quiet) // a new one knows it too
+		start(t, r, g, quiet) // a new instance waits, too
 		time.Sleep(15 * time.Minute)
 		if n := len(g.requests()); n != 1 {
-			t.Errorf("%d requests in 25 minutes", n)
+			t.Errorf("%d requests in 25 minutes, want 1", n)
 		}
 		time.Sleep(10 * time.Minute)
 		if n := len(g.requests()); n != 2 {
-			t.Errorf("%d requests in 35 minutes", n)
+			t.Errorf("%d requests in 35 minutes, want 2", n)
 		}
 	})
 }
 
-func TestAPlaceThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
+func TestFinder_FailingPlaceDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &record{parked: parked(apart(6)...)}
 		g := &geocoder{say: func(p telematics.Position) (string, error) {
@@ -331,17 +331,17 @@ func TestAPlaceThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	})
 }
 
-func TestASlowGeocoderDelaysNoReader(t *testing.T) {
+func TestFinder_SlowGeocoderDelaysNoReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, g := &record{parked: parked(munich)}, &geocoder{say: street, takes: time.Hour}
 		i := start(t, r, g, quiet)
 		for range 30 {
 			before := time.Now()
 			if got := i.book.Address(1, munich); got != "" {
-				t.Errorf("said %q before there was an answer", got)
+				t.Errorf("address %q before the answer", got)
 			}
 			if waited := time.Since(before); waited != 0 {
-				t.Errorf("a read waited %v", waited)
+				t.Errorf("a read waited %v, want 0", waited)
 			}
 			time.Sleep(time.Second)
 		}
@@ -360,12 +360,12 @@ func TestFinder_AnUnavailableRecordIsLoggedOnceAndNothingIsRequested(t *testing.
 		r.set(func() { r.err = errBroken })
 		time.Sleep(time.Minute)
 		if n := len(g.requests()); n > 1 {
-			t.Errorf("%d requests without a record", n)
+			t.Errorf("%d requests without the record, want at most 1", n)
 		}
 		r.set(func() { r.err = nil })
 		time.Sleep(time.Minute)
 		if i.book.Address(1, munich) == "" {
-			t.Error("not found afterwards")
+			t.Error("no address after the record is available again")
 		}
 		log.are(t, "addresses not refreshed, retrying: lease", "addresses refreshed again: lease",
 			"addresses not refreshed, retrying: record", "addresses refreshed again: record")

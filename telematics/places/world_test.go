@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// record is what instances share, in memory. It keeps the rules of store/vehicles/addresses.go.
+// record is the shared store, in memory. It follows the rules of store/vehicles/addresses.go.
 type record struct {
 	mu        sync.Mutex
 	stations  []telematics.Station
@@ -26,10 +26,10 @@ type record struct {
 	holder    uuid.UUID
 	freeAt    time.Time
 	failures  int
-	leases    int           // that were taken
-	keptIn    []int         // which lease, for each address
-	err       error         // of every call
-	slow      time.Duration // to keep an address; never changes
+	leases    int           // leases acquired
+	keptIn    []int         // the lease of each stored address
+	err       error         // returned by each call
+	slow      time.Duration // how long KeepAddress takes; constant
 }
 
 func (r *record) Stations(context.Context, telematics.AgencyID) ([]telematics.Station, error) {
@@ -93,7 +93,7 @@ func (r *record) set(change func()) {
 	change()
 }
 
-// geocoder is a server that says what a test wants, and remembers when it was asked.
+// geocoder is a server that answers with a function, and records the requests.
 type geocoder struct {
 	mu      sync.Mutex
 	takes   time.Duration
@@ -135,14 +135,14 @@ func (g *geocoder) places() []telematics.Position {
 	return slices.Clone(g.about)
 }
 
-// instance is one process.
+// instance is one process of the service.
 type instance struct {
 	book   *Book
 	finder *Finder
 	stop   func()
 }
 
-// start lets an instance live; inside a synctest bubble.
+// start starts an instance, within a synctest bubble.
 func start(t *testing.T, r *record, g *geocoder, log *slog.Logger) *instance {
 	t.Helper()
 	i := &instance{book: NewBook(BookConfig{Record: r, Geocoded: g != nil, Log: log})}
@@ -167,18 +167,18 @@ func start(t *testing.T, r *record, g *geocoder, log *slog.Logger) *instance {
 
 var munich = telematics.Position{Latitude: 48.1374, Longitude: 11.5755}
 
-// north returns the position that many metres to the north.
+// north returns a position some metres to the north.
 func north(metres float64) telematics.Position {
 	p := telematics.Position{Latitude: munich.Latitude + metres/111_195.08, Longitude: munich.Longitude}
 	if d := munich.Metres(p); d < metres-0.01 || d > metres+0.01 {
-		panic("north is somewhere else")
+		panic("the position is not to the north")
 	}
 	return p
 }
 
 func street(telematics.Position) (string, error) { return "Marienplatz 1, München", nil }
 
-// busy is an error that says how long to wait.
+// busy is an error with the time to wait.
 type busy time.Duration
 
 func (busy) Error() string               { return "too many requests" }

@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC)
 
-// world is a sampler with what it has dropped.
+// world is a sampler with the counts of what it has dropped.
 type world struct {
 	*testing.T
 	*Sampler
@@ -29,13 +29,13 @@ func newWorld(t *testing.T, keep time.Duration) *world {
 
 type values = map[telematics.Field]any
 
-// report adds a report of vehicle 1 that was made some seconds after the start, and arrives now.
+// report adds a report of vehicle 1 that is dated some seconds after the start, and arrives now.
 func (w *world) report(seconds int, v values) {
 	at := start.Add(time.Duration(seconds) * time.Second)
 	w.Add(1, 7, telematics.Electric, &telematics.Report{At: at, Values: v}, at)
 }
 
-// want compares the samples so far, in the order of time: their beginnings and fields.
+// want checks the samples so far, in order of time: their beginnings and fields.
 func (w *world) want(want ...string) {
 	w.Helper()
 	drained := w.Drain()
@@ -55,7 +55,7 @@ func (w *world) want(want ...string) {
 	}
 }
 
-func TestSampler_AVehicleThatStandsHasOneSampleInFiveMinutes(t *testing.T) {
+func TestSampler_StandingVehicleHasASampleEveryFiveMinutes(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	for second := 0; second < 600; second += 20 {
 		w.report(second, values{telematics.Battery: 80.04, telematics.OnboardV: 12.345, telematics.Ignition: "off", telematics.SpeedKmh: 0.0})
@@ -63,7 +63,7 @@ func TestSampler_AVehicleThatStandsHasOneSampleInFiveMinutes(t *testing.T) {
 	w.want("10:00:00 energy=800 voltage=1235 speed=0 ignition=0", "10:05:00 energy=800 voltage=1235 speed=0 ignition=0")
 }
 
-func TestSampler_ATripHasASampleEachQuarterMinuteAndOneOfItsEnd(t *testing.T) {
+func TestSampler_TripHasASampleEvery15SecondsAndOneAtItsEnd(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(0, values{telematics.Ignition: "off"})
 	for second := 62; second < 92; second += 5 {
@@ -76,7 +76,7 @@ func TestSampler_ATripHasASampleEachQuarterMinuteAndOneOfItsEnd(t *testing.T) {
 		"10:01:30 speed=0 ignition=0")
 }
 
-func TestSampler_AChangeOfTheLockHasASample(t *testing.T) {
+func TestSampler_ChangeOfTheLockHasASample(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(1, values{telematics.IsLocked: true})
 	w.report(31, values{telematics.IsLocked: false})
@@ -85,19 +85,20 @@ func TestSampler_AChangeOfTheLockHasASample(t *testing.T) {
 	w.want("10:00:00 locked=1", "10:00:30 locked=0", "10:01:00 locked=1")
 }
 
-// A unit may report each value in a separate message.
-func TestSampler_GathersTheFieldsOfAnInterval(t *testing.T) {
+// A unit may send each value in a separate message.
+func TestSampler_CollectsTheFieldsOfAnInterval(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(1, values{telematics.Latitude: 48.1234567})
 	w.report(2, values{telematics.Longitude: -11.5})
 	w.want("10:00:00 latitude=48123457 longitude=-11500000")
 	w.report(3, values{telematics.Latitude: 48.2, telematics.RSRP: -95.0})
-	w.want("10:00:00 signal=-95 latitude=48200000") // the store keeps the first latitude
+	// The store keeps the first latitude of an interval.
+	w.want("10:00:00 signal=-95 latitude=48200000")
 	w.report(4, values{telematics.RSRP: -90.0})
 	w.want()
 }
 
-func TestSampler_AReportThatWasKeptByTheUnitIsSampledWhenItWasMade(t *testing.T) {
+func TestSampler_StoredReportIsSampledAtItsOwnTime(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(1800, values{telematics.Battery: 50.0})
 	w.report(900, values{telematics.Battery: 60.0})
@@ -106,7 +107,7 @@ func TestSampler_AReportThatWasKeptByTheUnitIsSampledWhenItWasMade(t *testing.T)
 	w.want("10:15:00 energy=600", "10:15:30 energy=590 speed=500", "10:30:00 energy=500")
 }
 
-func TestSampler_DropsWhatIsOlderThanTheHistory(t *testing.T) {
+func TestSampler_DropsReportsOlderThanTheHistory(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.Add(1, 7, telematics.Electric, &telematics.Report{At: start, Values: values{telematics.Battery: 50.0}}, start.Add(time.Hour))
 	w.want()
@@ -115,13 +116,13 @@ func TestSampler_DropsWhatIsOlderThanTheHistory(t *testing.T) {
 	}
 }
 
-func TestSampler_EnergyIsThatOfTheTankOfAVehicleThatBurns(t *testing.T) {
+func TestSampler_EnergyOfACombustionVehicleIsItsFuel(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.Add(1, 7, telematics.PlugInHybrid, &telematics.Report{At: start, Values: values{telematics.Battery: 50.0, telematics.FuelLevel: 60.0}}, start)
 	w.want("10:00:00 energy=600")
 }
 
-func TestSampler_WhatHasNoRoomIsDroppedAndCounted(t *testing.T) {
+func TestSampler_OverflowIsDroppedAndCounted(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	for vehicle := range telematics.VehicleID(MaxBuffered + 10) {
 		w.Add(vehicle, 7, telematics.Electric, &telematics.Report{At: start, Values: values{telematics.Battery: 50.0}}, start)
@@ -130,11 +131,11 @@ func TestSampler_WhatHasNoRoomIsDroppedAndCounted(t *testing.T) {
 	w.report(0, values{telematics.OnboardV: 12.0})
 	w.PutBack(drained)
 	if len(drained) != MaxBuffered || w.Waiting() != MaxBuffered || w.dropped[Full] != 10 {
-		t.Errorf("%d drained, %d waiting, dropped: %v", len(drained), w.Waiting(), w.dropped)
+		t.Errorf("%d drained, %d waiting, dropped %v; want the maximum, the maximum, 10", len(drained), w.Waiting(), w.dropped)
 	}
 }
 
-// Vehicles that are silent take no memory.
+// Vehicles that do not report take no memory.
 func TestSampler_ForgetsVehiclesThatDoNotReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, time.Hour)
@@ -146,13 +147,13 @@ func TestSampler_ForgetsVehiclesThatDoNotReport(t *testing.T) {
 			time.Sleep(2 * Resting)
 		}
 		if n := len(w.latest) + len(w.before); n > 200 {
-			t.Errorf("%d vehicles are remembered", n)
+			t.Errorf("%d vehicles are kept, want at most 200", n)
 		}
 	})
 }
 
-// The former agency of a vehicle must not get what another one's client did.
-func TestSampler_AnIntervalOfTwoAgenciesIsOfTheFirst(t *testing.T) {
+// An agency must not get a sample of what happened after the vehicle went to another agency.
+func TestSampler_IntervalOfTwoAgenciesBelongsToTheFirst(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(1, values{telematics.Battery: 80.0})
 	w.Add(1, 8, telematics.Electric, &telematics.Report{At: start.Add(time.Minute), Values: values{telematics.Latitude: 48.1}}, start.Add(time.Minute))

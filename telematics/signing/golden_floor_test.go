@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/wiretest"
 )
 
-// goldenFloor are the commands of the vectors for the time floor [CMD-9], named by when they were
+// goldenFloor are the commands of the vectors for the time floor [CMD-9], named for when they were
 // ordered. Package simulator runs them.
 var goldenFloor = map[string]telematics.Claims{
 	"command-floor-0.jws":   orderedAfter(0, telematics.Lock, 46, "7d0f3a1e-0c44-4b9b-8f2e-6a5d1c7e9046"),
@@ -28,7 +28,7 @@ func orderedAfter(after time.Duration, action telematics.Action, seq int64, id s
 	}
 }
 
-func TestGoldenCommandsOfTheTimeFloorAreSignedAndVerifiedToTheByte(t *testing.T) {
+func TestGoldenFloor_IsSignedAndVerifiedByteForByte(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	for file, claims := range goldenFloor {
 		signed, err := keys[0].Sign(claims)
@@ -37,7 +37,7 @@ func TestGoldenCommandsOfTheTimeFloorAreSignedAndVerifiedToTheByte(t *testing.T)
 		}
 		message := wiretest.Golden(t, file, signed)
 		if got, err := ring.Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
-			t.Errorf("%s: %+v, %v", file, got, err)
+			t.Errorf("%s: verified as %+v, %v", file, got, err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"motorpool/telematics/wiretest"
 )
 
-// now is when the tests of this package take place.
+// now is the time of the tests of this package.
 var now = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
 // aCommand has an id that is easy to recognise.
@@ -37,14 +37,14 @@ var (
 		Lane: telematics.AttentionLane, Seq: 43, IssuedAt: now, Expires: now.Add(11 * time.Second),
 		Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
-	// Signed well, and valid for longer than a unit accepts [CMD-4].
+	// Correctly signed, and valid for longer than a unit accepts [CMD-4].
 	goldenTooLong = telematics.Claims{
 		Command: vectorID(vectorTooLong), Unit: goldenUnit, Action: telematics.Unlock, Lane: telematics.AccessLane, Seq: 44,
 		IssuedAt: now, Expires: now.Add(36 * time.Second),
 	}
 )
 
-func TestGoldenCommandsAreSignedAndVerifiedToTheByte(t *testing.T) {
+func TestGoldenCommands_AreSignedAndVerifiedByteForByte(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	for _, c := range []struct {
 		file   string
@@ -61,14 +61,14 @@ func TestGoldenCommandsAreSignedAndVerifiedToTheByte(t *testing.T) {
 		}
 		message := wiretest.Golden(t, c.file, signed)
 		if got, err := ring.Verify(message); err != nil || !reflect.DeepEqual(got, c.claims) {
-			t.Errorf("%s: %+v, %v", c.file, got, err)
+			t.Errorf("%s: verified as %+v, %v", c.file, got, err)
 		}
 	}
 }
 
 func TestGoldenForgeriesAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	// The claims of the lock, each time with its own id.
+	// The claims of the lock, each time with another jti.
 	payload := func(id byte) string {
 		return strings.Replace(unbase64(t, lockParts(t)[1]), aCommand.String(), vectorID(id).String(), 1)
 	}
@@ -82,19 +82,19 @@ func TestGoldenForgeriesAreRefused(t *testing.T) {
 	for file, forged := range map[string][]byte{
 		"command-alg-none.jws": append(unsigned("none", vectorAlgNone), '.'),
 		"command-hs256.jws":    append(append(unsigned("HS256", vectorHS256), '.'), base64.RawURLEncoding.EncodeToString(mac.Sum(nil))...),
-		// Signed well, and still no commands [CMD-1].
+		// Correctly signed, and still not commands [CMD-1].
 		"command-critical.jws":     signed(`{"alg":"EdDSA","crit":["b64"],"b64":true,"kid":"fleet-1","typ":"motorpool-command+jwt"}`, vectorCritical),
 		"command-another-type.jws": signed(`{"alg":"EdDSA","kid":"fleet-1","typ":"JWT"}`, vectorAnotherType),
 	} {
 		if claims, err := ring.Verify(wiretest.Golden(t, file, forged)); !errors.Is(err, ErrBadSignature) {
-			t.Errorf("%s: %+v, %v", file, claims, err)
+			t.Errorf("%s: %+v, %v; want ErrBadSignature", file, claims, err)
 		}
 	}
 }
 
-// The test vectors of docs/protocol.md that spell the golden lock differently: what is taken must
-// be the lock.
-func TestAnotherSpellingOfTheGoldenLockIsTheLockOrNothing(t *testing.T) {
+// The test vectors of docs/protocol.md with other encodings of the golden lock: what is accepted
+// must be the lock.
+func TestVerify_OtherEncodingOfALockIsTheLockOrRefused(t *testing.T) {
 	_, ring := goldenKeys(t)
 	parts := lockParts(t)
 	lock := strings.Join(parts, ".")
@@ -103,14 +103,14 @@ func TestAnotherSpellingOfTheGoldenLockIsTheLockOrNothing(t *testing.T) {
 		"the other alphabet": parts[0] + "." + parts[1] + "." + strings.NewReplacer("-", "+", "_", "/").Replace(parts[2]),
 	} {
 		if claims, err := ring.Verify([]byte(message)); err == nil && claims != goldenLock || err != nil && !errors.Is(err, ErrBadSignature) {
-			t.Errorf("%s: %+v, %v", name, claims, err)
+			t.Errorf("%s: %+v, %v; want the lock or ErrBadSignature", name, claims, err)
 		}
 	}
 	for name, message := range map[string]string{
 		"a fourth part": lock + ".e30", "two parts": parts[0] + "." + parts[1], "a header that is null": "bnVsbA." + parts[1] + "." + parts[2],
 	} {
 		if claims, err := ring.Verify([]byte(message)); !errors.Is(err, ErrBadSignature) {
-			t.Errorf("%s: %+v, %v", name, claims, err)
+			t.Errorf("%s: %+v, %v; want ErrBadSignature", name, claims, err)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func goldenCommands(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob(wiretest.Path("command-*.jws"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no golden commands: %v", err)
+		t.Fatalf("found no golden commands: %v", err)
 	}
 	for i := range paths {
 		paths[i] = filepath.Base(paths[i])
@@ -134,7 +134,7 @@ func goldenCommands(t *testing.T) []string {
 	return paths
 }
 
-// goldenID returns the jti of a golden command, whatever key signed it.
+// goldenID returns the jti of a golden command, signed with any key.
 func goldenID(t *testing.T, file string) string {
 	t.Helper()
 	var claims struct {
@@ -146,7 +146,7 @@ func goldenID(t *testing.T, file string) string {
 	return claims.ID
 }
 
-// goldenKeys returns the test keys of testdata, and the ring that accepts them all.
+// goldenKeys returns the test keys of testdata, and the keyring that accepts all of them.
 func goldenKeys(t testing.TB) ([]Key, Keyring) {
 	t.Helper()
 	private, err := os.ReadFile(filepath.Join("..", "testdata", "keys.jwks"))

@@ -12,8 +12,8 @@ import (
 	"motorpool/telematics/wiretest"
 )
 
-// vectorID is the id of a message among the test vectors: each has its own, so that a unit runs
-// them with one memory.
+// vectorID returns the jti of a test vector. Each vector has another, so that a unit can run them
+// without a restart.
 func vectorID(n byte) telematics.CommandID {
 	id := aCommand
 	id[len(id)-1] = n
@@ -44,7 +44,8 @@ const (
 	vectorNulls
 )
 
-// vector returns claims of a test vector that is valid for 30 s: a unit has time for all of them.
+// vector returns the claims of a test vector. It is valid for 30 s, so that a unit has time for all
+// of them.
 func vector(id byte, action telematics.Action, seq int64) telematics.Claims {
 	return telematics.Claims{
 		Command: vectorID(id), Unit: goldenUnit, Action: action, Lane: action.Lane(), Seq: seq,
@@ -58,7 +59,7 @@ func attentionVector(id byte, seq int64, signal telematics.Signal, pulse time.Du
 	return c
 }
 
-// writtenVectors are those that the service could write, by their files.
+// writtenVectors are the vectors that the service could write, by file.
 func writtenVectors() map[string]telematics.Claims {
 	wrongLane := vector(vectorWrongLane, telematics.Lock, 57)
 	wrongLane.Lane = telematics.TopCaseLane
@@ -79,7 +80,7 @@ func writtenVectors() map[string]telematics.Claims {
 	}
 }
 
-// The claims of the vectors with empty and null members.
+// Claims of the vectors with empty and null members.
 func paramsOfLock() telematics.Claims {
 	c := vector(vectorParamsOfLock, telematics.Lock, 56)
 	c.Attention, c.Trace = &telematics.Attention{}, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -88,12 +89,12 @@ func paramsOfLock() telematics.Claims {
 
 func nulls() telematics.Claims { return vector(vectorNulls, telematics.Lock, 58) }
 
-// goldenSigned lists the claims of all golden messages that are signed well.
+// goldenSigned lists the claims of all correctly signed golden messages.
 func goldenSigned() []telematics.Claims {
 	return append(slices.Collect(maps.Values(writtenVectors())), goldenLock, goldenAttention, goldenTooLong, paramsOfLock(), nulls())
 }
 
-func TestGoldenVectorsAreSignedAndVerifiedToTheByte(t *testing.T) {
+func TestGoldenVectors_AreSignedAndVerifiedByteForByte(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	for file, claims := range writtenVectors() {
 		signed, err := keys[0].Sign(claims)
@@ -101,12 +102,12 @@ func TestGoldenVectorsAreSignedAndVerifiedToTheByte(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := ring.Verify(wiretest.Golden(t, file, signed)); err != nil || !reflect.DeepEqual(got, claims) {
-			t.Errorf("%s: %+v, %v", file, got, err)
+			t.Errorf("%s: verified as %+v, %v", file, got, err)
 		}
 	}
 }
 
-// Claims that the service never writes so, signed well.
+// Correctly signed claims in an encoding that the service does not use.
 func TestGoldenVectorsWithEmptyAndNullMembers(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	signed := func(id byte, seq int, params, trace string) []byte {
@@ -122,12 +123,12 @@ func TestGoldenVectorsWithEmptyAndNullMembers(t *testing.T) {
 		"command-nulls.jws":          {signed(vectorNulls, 58, `null`, `null`), nulls()},
 	} {
 		if got, err := ring.Verify(wiretest.Golden(t, file, c.message)); err != nil || !reflect.DeepEqual(got, c.claims) {
-			t.Errorf("%s: %+v, %v", file, got, err)
+			t.Errorf("%s: verified as %+v, %v", file, got, err)
 		}
 	}
 }
 
-// [CMD-5] A message that shares its id with another one would be answered as that one.
+// [CMD-5] A unit would answer a message with the same jti as the earlier one.
 func TestGoldenCommands_IDsAreUnique(t *testing.T) {
 	seen := map[string]string{}
 	for _, file := range goldenCommands(t) {

@@ -11,8 +11,8 @@ import (
 
 var benchKey = Key{ID: "fleet-1", Private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 
-// benchClaims are of a command without parameters and without a trace, and of one with all that
-// there is.
+// benchClaims are the claims of a command without parameters and trace, and of one with all
+// members.
 var benchClaims = []struct {
 	name   string
 	claims telematics.Claims
@@ -29,7 +29,7 @@ func BenchmarkSign(b *testing.B) {
 			}
 		})
 	}
-	// What the signature itself costs: the floor of the others.
+	// The cost of the signature alone, which the others include.
 	b.Run("signature", func(b *testing.B) {
 		message, err := benchKey.Sign(goldenLock)
 		if err != nil {
@@ -42,7 +42,7 @@ func BenchmarkSign(b *testing.B) {
 	})
 }
 
-// BenchmarkVerify is the unit's side.
+// BenchmarkVerify measures the unit's side.
 func BenchmarkVerify(b *testing.B) {
 	ring := benchKey.Keyring()
 	for _, c := range benchClaims {
@@ -66,13 +66,13 @@ func BenchmarkVerify(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if !ed25519.Verify(public, message, signature) {
-				b.Fatal("not verified")
+				b.Fatal("the signature was not verified")
 			}
 		}
 	})
 }
 
-// BenchmarkEncode is a command from the record to the air.
+// BenchmarkEncode measures a command from its record to the message.
 func BenchmarkEncode(b *testing.B) {
 	c := telematics.Command{
 		ID: aCommand, Vehicle: 42, Agency: 1, Unit: goldenUnit, Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 42,

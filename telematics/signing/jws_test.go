@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics/wiretest"
 )
 
-func TestASignedCommandReadsAsWhatWasSigned(t *testing.T) {
+func TestVerify_ReturnsTheSignedClaims(t *testing.T) {
 	key := newKey(t)
 	for _, claims := range []telematics.Claims{
 		goldenLock, goldenAttention, goldenTooLong,
@@ -27,13 +27,13 @@ func TestASignedCommandReadsAsWhatWasSigned(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := key.Keyring().Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
-			t.Errorf("%+v, %v, want %+v", got, err, claims)
+			t.Errorf("verified as %+v, %v; want %+v", got, err, claims)
 		}
 	}
 }
 
-// [CMD-1] [CMD-2] The bytes themselves, read without the library that wrote them.
-func TestASignedCommandHasTheFormOfTheProtocol(t *testing.T) {
+// [CMD-1] [CMD-2] The bytes of the message, read without the library that wrote them.
+func TestSign_MessageHasTheFormOfTheProtocol(t *testing.T) {
 	keys, _ := goldenKeys(t)
 	message, err := keys[1].Sign(goldenAttention)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestASignedCommandHasTheFormOfTheProtocol(t *testing.T) {
 	}
 	parts := strings.Split(string(message), ".")
 	if len(parts) != 3 {
-		t.Fatalf("%d parts", len(parts))
+		t.Fatalf("the message has %d parts, want 3", len(parts))
 	}
 	if got, want := unbase64(t, parts[0]), `{"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"}`; got != want {
 		t.Errorf("header %s, want %s", got, want)
@@ -59,49 +59,49 @@ func TestASignedCommandHasTheFormOfTheProtocol(t *testing.T) {
 		t.Fatal(err)
 	}
 	if claims := unbase64(t, strings.Split(string(lock), ".")[1]); strings.Contains(claims, "params") || strings.Contains(claims, "tp") {
-		t.Errorf("what there is not is spelled out: %s", claims)
+		t.Errorf("absent members are written: %s", claims)
 	}
 }
 
-const soundHeader = `{"alg":"EdDSA","kid":"fleet-1","typ":"motorpool-command+jwt"}`
+const validHeader = `{"alg":"EdDSA","kid":"fleet-1","typ":"motorpool-command+jwt"}`
 
-// soundClaims are those of a lock, as text to be spoiled.
-var soundClaims = fmt.Sprintf(`{"iss":"motorpool","aud":"u","jti":"%s","iat":1,"exp":2,"cmd":"lock","lane":"access","seq":1}`, aCommand)
+// validClaims are valid claims of a lock, as text that tests change.
+var validClaims = fmt.Sprintf(`{"iss":"motorpool","aud":"u","jti":"%s","iat":1,"exp":2,"cmd":"lock","lane":"access","seq":1}`, aCommand)
 
-// Each is signed by a key that the unit trusts: only its form is wrong.
-func TestWhatATrustedKeySignedIsStillHeldToItsForm(t *testing.T) {
+// Each message is signed by a key that the unit trusts: only its form is wrong.
+func TestVerify_WrongFormIsRefusedAlsoFromATrustedKey(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	if _, err := ring.Verify(signedRaw(keys[0], soundHeader, soundClaims)); err != nil {
-		t.Fatalf("the sound one is refused: %v", err)
+	if _, err := ring.Verify(signedRaw(keys[0], validHeader, validClaims)); err != nil {
+		t.Fatalf("the valid message is refused: %v", err)
 	}
 	header := func(members string) string { return `{` + members + `}` }
 	for name, message := range map[string][]byte{
-		"no type":               signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1"`), soundClaims),
-		"another type":          signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1","typ":"JWT"`), soundClaims),
-		"no key id":             signedRaw(keys[0], header(`"alg":"EdDSA","typ":"motorpool-command+jwt"`), soundClaims),
-		"an unknown key id":     signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-3","typ":"motorpool-command+jwt"`), soundClaims),
-		"another key's id":      signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"`), soundClaims),
-		"no algorithm":          signedRaw(keys[0], header(`"kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
-		"algorithm none":        signedRaw(keys[0], header(`"alg":"none","kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
-		"another algorithm":     signedRaw(keys[0], header(`"alg":"HS256","kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
-		"an unknown algorithm":  signedRaw(keys[0], header(`"alg":"X","kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
-		"a critical extension":  signedRaw(keys[0], header(`"alg":"EdDSA","crit":["x"],"x":1,"kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
-		"an unencoded payload":  signedRaw(keys[0], header(`"alg":"EdDSA","crit":["b64"],"b64":false,"kid":"fleet-1","typ":"motorpool-command+jwt"`), soundClaims),
-		"a header that is none": signedRaw(keys[0], `[]`, soundClaims),
-		"claims that are none":  signedRaw(keys[0], soundHeader, `[]`),
-		"null claims":           signedRaw(keys[0], soundHeader, `null`),
-		"another issuer":        signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"motorpool"`, `"mallory"`, 1)),
-		"no command id":         signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, aCommand.String(), "1", 1)),
-		"a fractional expiry":   signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"exp":2`, `"exp":2.5`, 1)),
-		"a list of audiences":   signedRaw(keys[0], soundHeader, strings.Replace(soundClaims, `"aud":"u"`, `"aud":["u"]`, 1)),
+		"no type":                 signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1"`), validClaims),
+		"another type":            signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1","typ":"JWT"`), validClaims),
+		"no key id":               signedRaw(keys[0], header(`"alg":"EdDSA","typ":"motorpool-command+jwt"`), validClaims),
+		"an unknown key id":       signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-3","typ":"motorpool-command+jwt"`), validClaims),
+		"another key's id":        signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"`), validClaims),
+		"no algorithm":            signedRaw(keys[0], header(`"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"algorithm none":          signedRaw(keys[0], header(`"alg":"none","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"another algorithm":       signedRaw(keys[0], header(`"alg":"HS256","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"an unknown algorithm":    signedRaw(keys[0], header(`"alg":"X","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"a critical extension":    signedRaw(keys[0], header(`"alg":"EdDSA","crit":["x"],"x":1,"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"an unencoded payload":    signedRaw(keys[0], header(`"alg":"EdDSA","crit":["b64"],"b64":false,"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"a header that is a list": signedRaw(keys[0], `[]`, validClaims),
+		"claims that are a list":  signedRaw(keys[0], validHeader, `[]`),
+		"null claims":             signedRaw(keys[0], validHeader, `null`),
+		"another issuer":          signedRaw(keys[0], validHeader, strings.Replace(validClaims, `"motorpool"`, `"mallory"`, 1)),
+		"no command id":           signedRaw(keys[0], validHeader, strings.Replace(validClaims, aCommand.String(), "1", 1)),
+		"a fractional expiry":     signedRaw(keys[0], validHeader, strings.Replace(validClaims, `"exp":2`, `"exp":2.5`, 1)),
+		"a list of audiences":     signedRaw(keys[0], validHeader, strings.Replace(validClaims, `"aud":"u"`, `"aud":["u"]`, 1)),
 	} {
 		if claims, err := ring.Verify(message); !errors.Is(err, ErrBadSignature) || claims != (telematics.Claims{}) {
-			t.Errorf("%s: %+v, %v", name, claims, err)
+			t.Errorf("%s: %+v, %v; want ErrBadSignature", name, claims, err)
 		}
 	}
 }
 
-func TestAnyChangedByteOfACommandSpoilsIt(t *testing.T) {
+func TestVerify_AnyChangedByteIsRefused(t *testing.T) {
 	key := newKey(t)
 	message, err := key.Sign(goldenLock)
 	if err != nil {
@@ -111,17 +111,17 @@ func TestAnyChangedByteOfACommandSpoilsIt(t *testing.T) {
 		changed := bytes.Clone(message)
 		changed[i] ^= 1
 		claims, err := key.Keyring().Verify(changed)
-		// The last character of base64 may hold bits that mean nothing.
+		// The last character of base64 may have unused bits.
 		if err == nil && !reflect.DeepEqual(claims, goldenLock) {
-			t.Fatalf("byte %d changed: %+v", i, claims)
+			t.Fatalf("with byte %d changed, verified as %+v", i, claims)
 		}
 		if err == nil && !bytes.Equal(decodedParts(t, changed), decodedParts(t, message)) {
-			t.Fatalf("byte %d changed and accepted", i)
+			t.Fatalf("with byte %d changed, the message is still accepted", i)
 		}
 	}
 }
 
-func TestPartsOfTwoCommandsMakeNone(t *testing.T) {
+func TestVerify_PartsOfTwoCommandsAreRefused(t *testing.T) {
 	key := newKey(t)
 	lock, _ := key.Sign(goldenLock)
 	other := goldenLock
@@ -129,11 +129,11 @@ func TestPartsOfTwoCommandsMakeNone(t *testing.T) {
 	unlock, _ := key.Sign(other)
 	l, u := strings.Split(string(lock), "."), strings.Split(string(unlock), ".")
 	if claims, err := key.Keyring().Verify([]byte(l[0] + "." + u[1] + "." + l[2])); !errors.Is(err, ErrBadSignature) {
-		t.Errorf("%+v, %v", claims, err)
+		t.Errorf("%+v, %v; want ErrBadSignature", claims, err)
 	}
 }
 
-func TestKeysRotateByAcceptingTwo(t *testing.T) {
+func TestVerify_KeyringOfTwoKeysAcceptsBoth(t *testing.T) {
 	keys, both := goldenKeys(t)
 	for i, key := range keys {
 		message, err := key.Sign(goldenLock)
@@ -141,47 +141,47 @@ func TestKeysRotateByAcceptingTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := both.Verify(message); err != nil {
-			t.Errorf("key %d: the ring of both refuses: %v", i, err)
+			t.Errorf("key %d: the keyring of both keys refuses: %v", i, err)
 		}
 		if _, err := keys[1-i].Keyring().Verify(message); !errors.Is(err, ErrBadSignature) {
-			t.Errorf("key %d: the other's ring accepts: %v", i, err)
+			t.Errorf("key %d: the keyring of the other key: %v, want ErrBadSignature", i, err)
 		}
 		if _, err := (Keyring{}).Verify(message); !errors.Is(err, ErrBadSignature) {
-			t.Errorf("key %d: an empty ring accepts: %v", i, err)
+			t.Errorf("key %d: an empty keyring: %v, want ErrBadSignature", i, err)
 		}
 	}
-	old := Keyring{keys[0].ID: both[keys[1].ID]} // the right id, and another key
+	old := Keyring{keys[0].ID: both[keys[1].ID]} // the same ID with another key
 	message, _ := keys[0].Sign(goldenLock)
 	if _, err := old.Verify(message); !errors.Is(err, ErrBadSignature) {
-		t.Errorf("accepted by its id alone: %v", err)
+		t.Errorf("another key with the same ID: %v, want ErrBadSignature", err)
 	}
 }
 
-func TestOnlyTheCompactFormIsACommand(t *testing.T) {
+func TestVerify_OnlyTheCompactFormIsAccepted(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	compact := signedRaw(keys[0], soundHeader, soundClaims)
+	compact := signedRaw(keys[0], validHeader, validClaims)
 	p := strings.Split(string(compact), ".")
 	flat := fmt.Sprintf(`{"payload":"%s","protected":"%s","signature":"%s"}`, p[1], p[0], p[2])
 	general := fmt.Sprintf(`{"payload":"%s","signatures":[{"protected":"%s","signature":"%s"}]}`, p[1], p[0], p[2])
 	for name, message := range map[string]string{
 		"flattened JSON": flat, "general JSON": general, "four parts": string(compact) + ".e30", "two parts": p[0] + "." + p[1],
-		"no signature": p[0] + "." + p[1] + ".", "detached": p[0] + ".." + p[2], "empty": "", "dots": "..", "plain claims": soundClaims,
+		"no signature": p[0] + "." + p[1] + ".", "detached": p[0] + ".." + p[2], "empty": "", "dots": "..", "plain claims": validClaims,
 		"padded": p[0] + "=." + p[1] + "." + p[2], "leading space": " " + string(compact),
 		"too large": string(compact) + strings.Repeat(" ", telematics.MaxMessage),
 	} {
 		if claims, err := ring.Verify([]byte(message)); !errors.Is(err, ErrBadSignature) {
-			t.Errorf("%s: %+v, %v", name, claims, err)
+			t.Errorf("%s: %+v, %v; want ErrBadSignature", name, claims, err)
 		}
 	}
 }
 
-func TestAKeyThatIsNoneSignsNothing(t *testing.T) {
+func TestSign_EmptyKeyIsRefused(t *testing.T) {
 	if message, err := (Key{ID: "x"}).Sign(goldenLock); err == nil {
-		t.Errorf("signed %s", message)
+		t.Errorf("an empty key signed %s", message)
 	}
 }
 
-func TestTimesOnTheWireAreWholeSeconds(t *testing.T) {
+func TestSign_TimesAreWholeSeconds(t *testing.T) {
 	key := newKey(t)
 	message, err := key.Sign(telematics.Claims{Command: aCommand, IssuedAt: now.Add(999 * time.Millisecond), Expires: now.Add(time.Second)})
 	if err != nil {
@@ -192,11 +192,11 @@ func TestTimesOnTheWireAreWholeSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if claims.Iat != "1767348000" || claims.Exp != "1767348001" {
-		t.Errorf("%+v", claims)
+		t.Errorf("iat %s and exp %s, want whole seconds", claims.Iat, claims.Exp)
 	}
 }
 
-// signedRaw signs any text, as the library would not.
+// signedRaw signs any header and claims, which the library would not.
 func signedRaw(key Key, header, claims string) []byte {
 	b64 := base64.RawURLEncoding.EncodeToString
 	input := b64([]byte(header)) + "." + b64([]byte(claims))
@@ -247,6 +247,6 @@ func FuzzVerify(f *testing.F) {
 				return
 			}
 		}
-		t.Errorf("forged: %s says %+v", message, claims)
+		t.Errorf("a message that was not signed is accepted: %s as %+v", message, claims)
 	})
 }

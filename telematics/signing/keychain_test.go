@@ -15,7 +15,7 @@ import (
 
 var monday = time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC)
 
-// chain returns a keychain of new keys with these ids, made a day apart.
+// chain returns a keychain of new keys with the given IDs, created a day apart.
 func chain(t *testing.T, ids ...string) Keychain {
 	t.Helper()
 	var c Keychain
@@ -37,20 +37,20 @@ func ids(c Keychain) (ids []string) {
 	return ids
 }
 
-func TestTheFirstKeyOfAKeychainIsActiveAndNewOnesWait(t *testing.T) {
+func TestKeychain_FirstKeyIsActiveAndNewOnesAreOnStandby(t *testing.T) {
 	c := chain(t, "a", "b")
 	if c.Active().ID != "a" || c.State(0) != "active" || c.State(1) != "standby" {
-		t.Errorf("%v", c)
+		t.Errorf("keychain %v, want a active and b on standby", c)
 	}
 	if !c[0].Activated.Equal(monday) || !c[1].Activated.IsZero() || !c[1].Created.Equal(monday.AddDate(0, 0, 1)) {
 		t.Errorf("a was activated %v, b %v", c[0].Activated, c[1].Activated)
 	}
 	if ring := c.Keyring(); len(ring) != 2 || !ring["b"].Equal(c[1].Private.Public()) {
-		t.Errorf("units get %v", ring)
+		t.Errorf("the keyring has %v, want both public keys", ring)
 	}
 }
 
-func TestTheActiveKeySigns(t *testing.T) {
+func TestKeychain_ActiveKeySigns(t *testing.T) {
 	c := chain(t, "a", "b")
 	claims := telematics.Claims{Command: [16]byte{1}, Unit: "u", Action: telematics.Lock, Lane: telematics.AccessLane, Expires: monday.Add(time.Minute), IssuedAt: monday}
 	for _, want := range []string{"a", "b"} {
@@ -63,37 +63,37 @@ func TestTheActiveKeySigns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := (Keyring{want: c.Keyring()[want]}).Verify(message); err != nil {
-			t.Errorf("%s is active, and did not sign: %v", want, err)
+			t.Errorf("%s is active, but did not sign: %v", want, err)
 		}
 	}
 	if _, err := (Keychain{}).Sign(claims); err == nil {
-		t.Error("nothing signed")
+		t.Error("an empty keychain signed")
 	}
 }
 
-func TestActivationPutsAKeyInFrontAndSaysWhen(t *testing.T) {
+func TestActivate_MovesTheKeyToTheFrontAndSetsTheTimes(t *testing.T) {
 	before := chain(t, "a", "b", "c")
 	noon := monday.AddDate(0, 0, 9)
 	c, err := before.Activate("c", noon)
 	if err != nil || !slices.Equal(ids(c), []string{"c", "a", "b"}) {
-		t.Fatalf("%v, %v", ids(c), err)
+		t.Fatalf("keys %v, %v", ids(c), err)
 	}
 	if !c[0].Activated.Equal(noon) || !c[1].Deactivated.Equal(noon) || !c[1].Activated.Equal(monday) || !c[2].Deactivated.IsZero() {
-		t.Errorf("%+v", c)
+		t.Errorf("times of the keychain %+v", c)
 	}
 	if !slices.Equal(ids(before), []string{"a", "b", "c"}) || !before[0].Deactivated.IsZero() {
-		t.Error("the keychain was changed in place")
+		t.Error("Activate changed its receiver")
 	}
 	back, err := c.Activate("a", noon.Add(time.Hour))
 	if err != nil || !slices.Equal(ids(back), []string{"a", "c", "b"}) || !back[0].Deactivated.IsZero() || !back[1].Deactivated.Equal(noon.Add(time.Hour)) {
-		t.Errorf("the way back: %v %v", ids(back), err)
+		t.Errorf("activated back: %v, %v", ids(back), err)
 	}
 	if same, err := c.Activate("c", noon.Add(time.Hour)); err != nil || !same[0].Activated.Equal(noon) {
-		t.Errorf("activated twice: %v, %v", same[0].Activated, err)
+		t.Errorf("activated twice: %v, %v; want the first time", same[0].Activated, err)
 	}
 }
 
-func TestAKeyIsRetiredOnceItsCommandsAreOver(t *testing.T) {
+func TestRetire_NeedsTheKeysCommandsToBeOver(t *testing.T) {
 	rotated, err := chain(t, "a", "b", "c").Activate("b", monday)
 	if err != nil {
 		t.Fatal(err)
@@ -108,45 +108,45 @@ func TestAKeyIsRetiredOnceItsCommandsAreOver(t *testing.T) {
 		after  time.Duration
 		refuse string
 	}{
-		"the active one":                    {rotated, "b", time.Hour, `"b" is active`},
-		"an unknown one":                    {rotated, "x", time.Hour, `no key "x"; the file has b (active), a (standby), c (standby)`},
-		"immediately":                       {rotated, "a", 0, "may be retired in 60 s, from 2026-01-05T09:01:00Z on"},
-		"a millisecond early":               {rotated, "a", RetireAfter - time.Millisecond, "signed until 2026-01-05T09:00:00Z"},
-		"in time":                           {rotated, "a", RetireAfter, ""},
-		"a clock that was put back":         {rotated, "a", -time.Hour, "signed until"},
-		"one that never signed":             {rotated, "c", 0, ""},
-		"of a plain JWKS":                   {plain, "b", time.Hour, "may have signed"},
-		"one that was put behind by hand":   {byHand, "a", time.Hour, "may have signed"},
-		"the only key":                      {chain(t, "a"), "a", time.Hour, "is active"},
-		"the active one of a plain keyring": {plain, "a", time.Hour, "is active"},
+		"the active key":                     {rotated, "b", time.Hour, `"b" is active`},
+		"an unknown key":                     {rotated, "x", time.Hour, `no key "x"; the file has b (active), a (standby), c (standby)`},
+		"immediately after its deactivation": {rotated, "a", 0, "may be retired in 60 s, from 2026-01-05T09:01:00Z on"},
+		"a millisecond early":                {rotated, "a", RetireAfter - time.Millisecond, "signed until 2026-01-05T09:00:00Z"},
+		"once it may be retired":             {rotated, "a", RetireAfter, ""},
+		"with a clock that was set back":     {rotated, "a", -time.Hour, "signed until"},
+		"a key that never signed":            {rotated, "c", 0, ""},
+		"a key without times":                {plain, "b", time.Hour, "may have signed"},
+		"a key moved by hand":                {byHand, "a", time.Hour, "may have signed"},
+		"the only key":                       {chain(t, "a"), "a", time.Hour, "is active"},
+		"the active key without times":       {plain, "a", time.Hour, "is active"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			left, err := test.chain.Retire(test.id, monday.Add(test.after))
 			if test.refuse == "" {
 				if err != nil || len(left) != len(test.chain)-1 || slices.Contains(ids(left), test.id) {
-					t.Errorf("%v, %v", ids(left), err)
+					t.Errorf("keys %v, %v; want %q removed", ids(left), err, test.id)
 				}
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), test.refuse) {
-				t.Errorf("%v, %v; want %q", ids(left), err, test.refuse)
+				t.Errorf("keys %v, %v; want the error %q", ids(left), err, test.refuse)
 			}
 			forced, err := test.chain.Remove(test.id)
 			if able := slices.Contains(ids(test.chain)[1:], test.id); able != (err == nil) {
-				t.Errorf("forced: %v, %v", ids(forced), err)
+				t.Errorf("retired by force: %v, %v", ids(forced), err)
 			}
 		})
 	}
 }
 
-func TestTwoKeysOfAKeychainHaveTwoNames(t *testing.T) {
+func TestAdd_RepeatedIDIsRefused(t *testing.T) {
 	c := chain(t, "a")
 	if c, err := c.Add(c[0].Key, monday); err == nil {
-		t.Errorf("%v", ids(c))
+		t.Errorf("keys %v, want the second one with the same ID refused", ids(c))
 	}
 }
 
-// sameKeys compares what a keychain says, not how it was read.
+// sameKeys compares the content of keychains, not their encoding.
 func sameKeys(a, b Keychain) bool {
 	plain := func(c Keychain) Keychain {
 		c = slices.Clone(c)
@@ -158,7 +158,7 @@ func sameKeys(a, b Keychain) bool {
 	return reflect.DeepEqual(plain(a), plain(b))
 }
 
-func TestAKeychainReadsAsItWasWritten(t *testing.T) {
+func TestParseKeychain_ReadsWhatEncodeWrites(t *testing.T) {
 	c, err := chain(t, "a", "b", "c").Activate("b", monday.Add(1234567*time.Microsecond))
 	if err != nil {
 		t.Fatal(err)
@@ -170,16 +170,16 @@ func TestAKeychainReadsAsItWasWritten(t *testing.T) {
 		}
 		again, err := ParseKeychain(text)
 		if err != nil || !sameKeys(again, c) {
-			t.Fatalf("%v, %v\n%s", again, err, text)
+			t.Fatalf("read as %v, %v from\n%s", again, err, text)
 		}
-		// Members must go as they come.
+		// Members of an earlier state must be removed.
 		if c, err = again.Activate("a", monday.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestAPlainJWKSIsAKeychainWithoutTimes(t *testing.T) {
+func TestParseKeychain_PlainJWKSHasNoTimes(t *testing.T) {
 	keys, _ := goldenKeys(t)
 	plain, err := encodeKeys(keys...)
 	if err != nil {
@@ -187,15 +187,15 @@ func TestAPlainJWKSIsAKeychainWithoutTimes(t *testing.T) {
 	}
 	c, err := ParseKeychain(plain)
 	if err != nil || len(c) != len(keys) || c.Active().ID != keys[0].ID || !c[0].Activated.IsZero() {
-		t.Fatalf("%v, %v", c, err)
+		t.Fatalf("keychain %v, %v; want the keys without times", c, err)
 	}
 	text, err := c.Encode()
 	if err != nil || !bytes.Equal(text, plain) {
-		t.Errorf("written again:\n%s\nwas\n%s\n%v", text, plain, err)
+		t.Errorf("encoded again:\n%s\nwant\n%s\n%v", text, plain, err)
 	}
 }
 
-func TestWhatOthersHaveAddedToAKeyIsKept(t *testing.T) {
+func TestParseKeychain_KeepsOtherMembers(t *testing.T) {
 	c := chain(t, "a", "b")
 	text, err := c.Encode()
 	if err != nil {
@@ -220,11 +220,11 @@ func TestWhatOthersHaveAddedToAKeyIsKept(t *testing.T) {
 		} `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &set); err != nil || set.Keys[1].KID != "a" || set.Keys[1].X5T != "AAAA" || set.Keys[1].Note["by"] != "vault" {
-		t.Errorf("%+v, %v", set, err)
+		t.Errorf("key set %+v, %v; want the other members kept", set, err)
 	}
 }
 
-func TestATimeThatIsNoneIsNamed(t *testing.T) {
+func TestParseKeychain_InvalidTimeIsNamed(t *testing.T) {
 	text, err := chain(t, "a").Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -232,12 +232,12 @@ func TestATimeThatIsNoneIsNamed(t *testing.T) {
 	for _, bad := range []string{`"yesterday"`, `17`, `null`, `{}`, `""`} {
 		broken := bytes.Replace(text, []byte(`"2026-01-05T09:00:00Z"`), []byte(bad), 1)
 		if c, err := ParseKeychain(broken); err == nil || !strings.Contains(err.Error(), `"a"`) || !strings.Contains(err.Error(), "motorpool_") {
-			t.Errorf("%s: %v, %v", bad, c, err)
+			t.Errorf("%s: %v, %v; want an error with the key and the member", bad, c, err)
 		}
 	}
 }
 
-func TestAKeychainIsNeverPrinted(t *testing.T) {
+func TestKeychain_PrintsNoPrivateKey(t *testing.T) {
 	c := chain(t, "a", "b")
 	text, err := c.Encode()
 	if err != nil {
@@ -273,15 +273,15 @@ func FuzzParseKeychain(f *testing.F) {
 		}
 		text, err := c.Encode()
 		if err != nil {
-			t.Fatalf("%q was read, and is not written: %v", jwks, err)
+			t.Fatalf("%q was parsed, but cannot be encoded: %v", jwks, err)
 		}
 		again, err := ParseKeychain(text)
 		if err != nil || !slices.Equal(ids(again), ids(c)) {
-			t.Errorf("%s reads as %v, %v; was %v", text, again, err, c)
+			t.Errorf("%s is parsed as %v, %v; want %v", text, again, err, c)
 		}
 		for i := range again {
 			if !again[i].Private.Equal(c[i].Private) || !again[i].Created.Equal(c[i].Created) || !again[i].Activated.Equal(c[i].Activated) {
-				t.Errorf("%s: key %d differs", text, i)
+				t.Errorf("%s: key %d differs after encoding", text, i)
 			}
 		}
 	})

@@ -15,21 +15,21 @@ import (
 	"testing"
 )
 
-func TestSigningKeysReadAsTheyWereWritten(t *testing.T) {
+func TestKeys_AreParsedAsEncoded(t *testing.T) {
 	keys := []Key{newKey(t), newKey(t)}
 	jwks, err := encodeKeys(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, err := parseKeys(jwks); err != nil || !reflect.DeepEqual(got, keys) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("parsed as %v, %v", got, err)
 	}
 	if keys[0].ID == keys[1].ID || keys[0].Private.Equal(keys[1].Private) {
 		t.Error("two new keys are the same")
 	}
 }
 
-func TestAKeyringReadsAsItWasWritten(t *testing.T) {
+func TestKeyring_IsParsedAsEncoded(t *testing.T) {
 	ring := Keyring{}
 	for range 5 {
 		maps.Copy(ring, newKey(t).Keyring())
@@ -39,32 +39,32 @@ func TestAKeyringReadsAsItWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := ParseKeyring(jwks); err != nil || !reflect.DeepEqual(got, ring) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("parsed as %v, %v", got, err)
 	}
 	again, err := EncodeKeyring(ring)
 	if err != nil || !bytes.Equal(again, jwks) {
-		t.Error("the same ring is written in two ways")
+		t.Error("the keyring has another encoding the second time")
 	}
 	if bytes.Contains(jwks, []byte(`"d"`)) {
-		t.Error("a public key was written with its private half")
+		t.Error("a public keyring has a private key")
 	}
 }
 
-func TestTheTestKeysAreThePublicHalvesOfEachOther(t *testing.T) {
+func TestGoldenKeys_PrivateAndPublicOnesAgree(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	var ids []string
 	for _, key := range keys {
 		ids = append(ids, key.ID)
 		if !ring[key.ID].Equal(key.Private.Public()) {
-			t.Errorf("%s differs", key.ID)
+			t.Errorf("the public key of %s differs", key.ID)
 		}
 	}
 	if !slices.Equal(ids, slices.Sorted(maps.Keys(ring))) {
-		t.Errorf("private %v, public %v", ids, ring)
+		t.Errorf("private keys %v, public keys %v", ids, ring)
 	}
 }
 
-func TestKeysOfAnotherKindAreRefused(t *testing.T) {
+func TestParseKeys_OtherKindsAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	private, err := encodeKeys(keys...)
 	if err != nil {
@@ -80,18 +80,18 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 	const symmetric = `{"keys":[{"kty":"oct","kid":"k","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}`
 	noID := func(jwks []byte) string { return strings.ReplaceAll(string(jwks), `"kid"`, `"kod"`) }
 	for name, jwks := range map[string]string{
-		"nothing": "", "null": "null", "no set": "{}", "a list": "[]", "X25519": x25519, "too short a key": short, "too short a seed": shortSeed, "a secret": symmetric,
+		"empty": "", "null": "null", "an object without keys": "{}", "a list": "[]", "X25519": x25519, "too short a key": short, "too short a seed": shortSeed, "a secret": symmetric,
 	} {
 		if got, err := parseKeys([]byte(jwks)); err == nil {
-			t.Errorf("%s: signing keys %v", name, got)
+			t.Errorf("%s was parsed as signing keys %v", name, got)
 		}
 		if got, err := ParseKeyring([]byte(jwks)); err == nil {
-			t.Errorf("%s: keyring %v", name, got)
+			t.Errorf("%s was parsed as a keyring %v", name, got)
 		}
 	}
 	for name, jwks := range map[string]string{"public keys": string(public), "keys without an id": noID(private), "an empty set": `{"keys":[]}`} {
 		if got, err := parseKeys([]byte(jwks)); err == nil {
-			t.Errorf("%s: signing keys %v", name, got)
+			t.Errorf("%s was parsed as signing keys %v", name, got)
 		}
 	}
 	for name, jwks := range map[string]string{"private keys": string(private), "keys without an id": noID(public)} {
@@ -101,35 +101,35 @@ func TestKeysOfAnotherKindAreRefused(t *testing.T) {
 	}
 }
 
-func TestTwoKeysOfTheSameNameAreRefused(t *testing.T) {
+func TestParseKeys_RepeatedIDIsRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	private, _ := encodeKeys(keys...)
 	if got, err := parseKeys(bytes.ReplaceAll(private, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
-		t.Errorf("signing keys %v", got)
+		t.Errorf("repeated IDs were parsed as signing keys %v", got)
 	}
 	public, _ := EncodeKeyring(ring)
 	if got, err := ParseKeyring(bytes.ReplaceAll(public, []byte("fleet-2"), []byte("fleet-1"))); err == nil {
-		t.Errorf("keyring %v", got)
+		t.Errorf("repeated IDs were parsed as a keyring %v", got)
 	}
 }
 
-func TestAPrivateKeyThatIsNotOfItsPublicHalfIsRefused(t *testing.T) {
+func TestParseKeys_PrivateKeyOfAnotherPublicKeyIsRefused(t *testing.T) {
 	const mixed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`
 	if got, err := parseKeys([]byte(mixed)); err == nil {
-		t.Errorf("signing keys %v", got)
+		t.Errorf("a private key with another public key was parsed as %v", got)
 	}
 }
 
-func TestAKeyThatIsNoneIsNotWritten(t *testing.T) {
+func TestEncodeKeys_EmptyKeyIsRefused(t *testing.T) {
 	if jwks, err := EncodeKeyring(Keyring{"k": nil}); err == nil {
-		t.Errorf("%s", jwks)
+		t.Errorf("a keyring with an empty key was encoded as %s", jwks)
 	}
 	if jwks, err := encodeKeys(Key{ID: "k"}); err == nil {
-		t.Errorf("%s", jwks)
+		t.Errorf("an empty signing key was encoded as %s", jwks)
 	}
 }
 
-func TestAPrivateKeyIsNeverPrinted(t *testing.T) {
+func TestKey_PrintsNoPrivateKey(t *testing.T) {
 	key := newKey(t)
 	var printed bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
@@ -147,7 +147,7 @@ func TestAPrivateKeyIsNeverPrinted(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&printed, nil)).Info("json", "key", key, "pointer", &key, "keys", []Key{key})
 
 	if !strings.Contains(printed.String(), "signing key "+key.ID) {
-		t.Error("a printed key does not say which it is")
+		t.Error("a printed key does not have its ID")
 	}
 	seed := key.Private.Seed()
 	for name, secret := range map[string]string{
@@ -156,11 +156,11 @@ func TestAPrivateKeyIsNeverPrinted(t *testing.T) {
 		"decimal": strings.Trim(fmt.Sprintf("%d", seed), "[]"), "Go": strings.Trim(fmt.Sprintf("%#v", seed[:8]), "[]byte{}"),
 	} {
 		if strings.Contains(strings.ToLower(printed.String()), strings.ToLower(secret)) {
-			t.Errorf("the private key was printed: %s", name)
+			t.Errorf("the private key was printed as %s", name)
 		}
 	}
 	if len(seed) != ed25519.SeedSize {
-		t.Errorf("a seed of %d bytes", len(seed))
+		t.Errorf("the seed has %d bytes", len(seed))
 	}
 }
 

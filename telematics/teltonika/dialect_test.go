@@ -14,7 +14,7 @@ const unit telematics.Unit = "352093081452251"
 
 var received = time.Date(2026, 1, 2, 10, 5, 0, 0, time.UTC)
 
-// van is wired in full.
+// van has a complete installation.
 var van = telematics.Installation{
 	"lock": "output 1 pulse 1s", "unlock": "output 2 pulse 1s", "disable-driving": "output 3 on", "enable-driving": "output 3 off",
 	"horn": "output 4", "lights": "output 4", "lock-signal": "can",
@@ -35,9 +35,9 @@ func message(payload string) telematics.Message {
 
 func TestTeltonikaKeepsTheContractOfDialects(t *testing.T) {
 	for name, installation := range map[string]telematics.Installation{
-		"wired in full":         van,
+		"complete":              van,
 		"without a lock signal": {"lock": "output 1 on", "unlock": "output 1 off"},
-		"immobilizer alone":     {"disable-driving": "output 1 on", "enable-driving": "output 1 off"},
+		"immobilizer only":      {"disable-driving": "output 1 on", "enable-driving": "output 1 off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dialecttest.Contract(t, Dialect{}, dialecttest.Samples{
@@ -49,34 +49,34 @@ func TestTeltonikaKeepsTheContractOfDialects(t *testing.T) {
 	}
 }
 
-func TestTheTopicOfCommandsNamesNoUnitThatIsHeard(t *testing.T) {
+func TestParseTopic_TopicOfCommandsIsRefused(t *testing.T) {
 	for _, topic := range []string{CommandTopic(unit), "teltonika/352093081452251/data/x", "teltonika//data", "teltonika/a b/data"} {
 		if u, _, err := (Dialect{}).ParseTopic(topic); err == nil {
-			t.Errorf("%q names %q", topic, u)
+			t.Errorf("the topic %q was parsed as unit %q", topic, u)
 		}
 	}
 }
 
-func TestARecordIsNoAnswerAndAnAnswerNoRecord(t *testing.T) {
+func TestDecode_RecordAndAnswerAreDistinguished(t *testing.T) {
 	record, answer := message(golden(t, "record-parked.json")), message(golden(t, "answer-switched.json"))
 	if _, _, err := (Dialect{}).DecodeAnswer(record, received); !errors.Is(err, telematics.ErrOtherKind) {
-		t.Errorf("a record read as an answer: %v", err)
+		t.Errorf("a record decoded as an answer: %v, want ErrOtherKind", err)
 	}
 	if _, _, err := (Dialect{}).DecodeReport(answer, received); !errors.Is(err, telematics.ErrOtherKind) {
-		t.Errorf("an answer read as a record: %v", err)
+		t.Errorf("an answer decoded as a record: %v, want ErrOtherKind", err)
 	}
 	for _, neither := range []string{`{}`, `{"RSP":null}`, `{"state":null}`, `{"state":{},"RSP":"x"}`, `{"CMD":"setdigout 1"}`, `{"RSP":1}`, `7`} {
 		if _, _, err := (Dialect{}).DecodeAnswer(message(neither), received); err == nil || errors.Is(err, telematics.ErrOtherKind) {
-			t.Errorf("%s read as an answer: %v", neither, err)
+			t.Errorf("%s decoded as an answer: %v, want another error", neither, err)
 		}
 		if _, _, err := (Dialect{}).DecodeReport(message(neither), received); err == nil || errors.Is(err, telematics.ErrOtherKind) {
-			t.Errorf("%s read as a record: %v", neither, err)
+			t.Errorf("%s decoded as a record: %v, want another error", neither, err)
 		}
 	}
 }
 
-// The texts are those of Teltonika's pages on setdigout and setigndigout.
-func TestWhatAnAnswerMeansIsSaidByItsText(t *testing.T) {
+// The texts are from Teltonika's pages on setdigout and setigndigout.
+func TestDecodeAnswer_StateFollowsFromTheText(t *testing.T) {
 	for text, want := range map[string]telematics.State{
 		"DOUT1:ON Timeout:INFINITY":                       telematics.Succeeded,
 		"DOUT1:ON Timeout:10s":                            telematics.Succeeded,
@@ -96,15 +96,15 @@ func TestWhatAnAnswerMeansIsSaidByItsText(t *testing.T) {
 		payload := `{"RSP":"` + text + `"}`
 		a, _, err := (Dialect{}).DecodeAnswer(message(payload), received)
 		if err != nil || a.State != want || a.Command != telematics.NoCommand || !a.At.Equal(received) || a.Detail != text {
-			t.Errorf("%s: %+v, %v, want %s", payload, a, err, want)
+			t.Errorf("%s: %+v, %v; want %s", payload, a, err, want)
 		}
 		if (a.Reason != "") != (want == telematics.Rejected) {
-			t.Errorf("%s: reason %q", payload, a.Reason)
+			t.Errorf("%s: reason %q, want one only for a rejection", payload, a.Reason)
 		}
 	}
 }
 
-func TestAnAnswerIsToACommandThatSwitchesTheSameOutputs(t *testing.T) {
+func TestRecognises_AnswerToACommandOfTheSameOutputs(t *testing.T) {
 	both := &telematics.Attention{Signal: telematics.Both, Duration: time.Second}
 	for _, c := range []struct {
 		text   string
@@ -122,7 +122,7 @@ func TestAnAnswerIsToACommandThatSwitchesTheSameOutputs(t *testing.T) {
 		{"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:ON Timeout:INFINITY", telematics.Lock, true},
 		{"DOUT1:ON Timeout:1s", telematics.LockAndDisableDriving, false},
 		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:IGNORED DOUT4:ON Timeout:1s", telematics.AttentionSignal, true},
-		{"DOUT is disabled from CFG", telematics.Lock, true}, // it does not say which
+		{"DOUT is disabled from CFG", telematics.Lock, true}, // it does not name an output
 		{"ERROR: wrong parameters", telematics.AttentionSignal, true},
 	} {
 		command := telematics.Command{Unit: unit, Action: c.action}
@@ -131,7 +131,7 @@ func TestAnAnswerIsToACommandThatSwitchesTheSameOutputs(t *testing.T) {
 		}
 		a, _, err := (Dialect{}).DecodeAnswer(message(`{"RSP":"`+c.text+`"}`), received)
 		if err != nil || (Dialect{}).Recognises(van, &command, a) != c.can {
-			t.Errorf("%q can be to %s: %t, want %t (%v)", c.text, c.action, !c.can, c.can, err)
+			t.Errorf("%q may answer %s: %t, want %t (%v)", c.text, c.action, !c.can, c.can, err)
 		}
 	}
 }

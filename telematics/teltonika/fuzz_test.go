@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Whatever arrives: nothing panics, and what is taken can be stored.
+// For any input: nothing panics, and what is accepted can be stored.
 func FuzzDecode(f *testing.F) {
 	for _, file := range []string{"record-parked.json", "record-driving.json", "record-no-fix.json", "answer-switched.json"} {
 		f.Add([]byte(golden(f, file)))
@@ -19,13 +19,13 @@ func FuzzDecode(f *testing.F) {
 		report, _, reportErr := (Dialect{}).DecodeReport(m, received)
 		answer, _, answerErr := (Dialect{}).DecodeAnswer(m, received)
 		if reportErr == nil && answerErr == nil {
-			t.Fatal("both a record and an answer")
+			t.Fatal("the message is both a record and an answer")
 		}
 		if errors.Is(reportErr, telematics.ErrOtherKind) != (answerErr == nil) || errors.Is(answerErr, telematics.ErrOtherKind) != (reportErr == nil) {
-			t.Fatalf("%v, %v", reportErr, answerErr)
+			t.Fatalf("as a report: %v, as an answer: %v", reportErr, answerErr)
 		}
 		if answerErr == nil && !telematics.IsText(answer.Detail) {
-			t.Errorf("detail %q", answer.Detail)
+			t.Errorf("detail %q, want valid text", answer.Detail)
 		}
 		for field, value := range report.Values {
 			raw, err := json.Marshal(value)
@@ -33,11 +33,11 @@ func FuzzDecode(f *testing.F) {
 				t.Fatal(err)
 			}
 			if again, err := telematics.ParseValue(field, raw); err != nil || !field.Same(value, again) {
-				t.Errorf("%s = %v reads again as %v, %v", field, value, again, err)
+				t.Errorf("%s = %v is parsed again as %v, %v", field, value, again, err)
 			}
 		}
 		if reportErr == nil && (report.At.IsZero() || report.At.After(received.Add(telematics.MaxAhead))) {
-			t.Errorf("of %v", report.At)
+			t.Errorf("time %v, want a plausible one", report.At)
 		}
 	})
 }

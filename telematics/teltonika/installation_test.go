@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestCommandsSwitchTheOutputsOfTheInstallation(t *testing.T) {
+func TestEncode_SwitchesTheOutputsOfTheInstallation(t *testing.T) {
 	attention := func(s telematics.Signal, d time.Duration) *telematics.Attention {
 		return &telematics.Attention{Signal: s, Duration: d}
 	}
@@ -35,25 +35,25 @@ func TestCommandsSwitchTheOutputsOfTheInstallation(t *testing.T) {
 		command := telematics.Command{Unit: unit, Action: c.action, Attention: c.attention, Installation: c.installation, Requested: received, Deadline: received.Add(10 * time.Second)}
 		out, err := (Dialect{}).Encode(&command, nil)
 		if err != nil || string(out.Payload) != `{"CMD":"`+c.want+`"}` || out.Topic != "teltonika/352093081452251/commands" || !out.Once || out.QoS != 0 {
-			t.Errorf("%s of %v: %q to %q, %v, want %q", c.action, c.installation, out.Payload, out.Topic, err, c.want)
+			t.Errorf("%s of %v: %q to %q, %v; want %q", c.action, c.installation, out.Payload, out.Topic, err, c.want)
 		}
 	}
 	strange := telematics.Command{Unit: unit, Action: telematics.Lock, Installation: apart, Requested: received, Deadline: received.Add(time.Second)}
 	if out, err := (Dialect{}).Encode(&strange, nil); err == nil {
-		t.Errorf("a lock without an output is %q", out.Payload)
+		t.Errorf("a lock without an output was encoded as %q", out.Payload)
 	}
 }
 
-func TestACommandLeavesWithinSeconds(t *testing.T) {
+func TestEncode_CommandIsPublishedWithinSeconds(t *testing.T) {
 	for budget, want := range map[time.Duration]time.Duration{time.Second: time.Second, 30 * time.Second: leaveWithin} {
 		command := telematics.Command{Unit: unit, Action: telematics.Lock, Installation: van, Requested: received, Deadline: received.Add(budget)}
 		if out, err := (Dialect{}).Encode(&command, nil); err != nil || out.LeaveBefore.Sub(received) != want {
-			t.Errorf("with a budget of %v it leaves before %v, %v", budget, out.LeaveBefore.Sub(received), err)
+			t.Errorf("with a budget of %v: to be published within %v, %v; want %v", budget, out.LeaveBefore.Sub(received), err, want)
 		}
 	}
 }
 
-func TestActionsAreThoseThatAreWired(t *testing.T) {
+func TestActions_AreThoseOfTheInstallation(t *testing.T) {
 	every := slices.DeleteFunc(slices.Clone(telematics.ControlActions), func(a telematics.Action) bool { return a == telematics.OpenTopCase })
 	for _, c := range []struct {
 		installation telematics.Installation
@@ -62,19 +62,19 @@ func TestActionsAreThoseThatAreWired(t *testing.T) {
 		{nil, nil},
 		{van, every},
 		{telematics.Installation{"lock": "output 1 pulse 1s"}, []telematics.Action{telematics.Lock}},
-		// One output cannot be for both halves of a combined action.
+		// The two parts of a combined action must not use one output.
 		{telematics.Installation{"lock": "output 1 pulse 1s", "disable-driving": "output 1 on"}, []telematics.Action{telematics.Lock, telematics.DisableDriving}},
 	} {
 		if got, err := (Dialect{}).Actions(c.installation); err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%v: %v, %v, want %v", c.installation, got, err, c.want)
+			t.Errorf("%v: actions %v, %v; want %v", c.installation, got, err, c.want)
 		}
 	}
 }
 
-func TestAnInstallationIsRefusedWithWhatToWriteInstead(t *testing.T) {
+func TestActions_InvalidInstallationIsRefusedWithAHint(t *testing.T) {
 	for _, c := range []struct {
 		installation telematics.Installation
-		says         string
+		message      string
 	}{
 		{telematics.Installation{"pin": "4711"}, `setting "pin": want one of`},
 		{telematics.Installation{"lock": "setdigout 1; cpureset"}, `lock: want "output N on"`},
@@ -91,23 +91,23 @@ func TestAnInstallationIsRefusedWithWhatToWriteInstead(t *testing.T) {
 		{telematics.Installation{"report-state": "output 1 on"}, `setting "report-state"`},
 	} {
 		_, err := (Dialect{}).Actions(c.installation)
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v, want %q", c.installation, err, c.says)
+		if err == nil || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%v: error %v, want %q", c.installation, err, c.message)
 		}
 		for _, value := range c.installation {
 			if err != nil && strings.Contains(err.Error(), value) && value != "can" {
-				t.Errorf("%v shows a value", err)
+				t.Errorf("the error %v has a value of the installation", err)
 			}
 		}
 		command := telematics.Command{Unit: unit, Action: telematics.Lock, Installation: c.installation, Requested: received, Deadline: received.Add(time.Second)}
 		if out, err := (Dialect{}).Encode(&command, nil); err == nil {
-			t.Errorf("%v sends %q", c.installation, out.Payload)
+			t.Errorf("%v: a command was encoded as %q", c.installation, out.Payload)
 		}
 	}
 }
 
-// What a record dates to the second in which a command left happened before it, for all we know.
-func TestACommandThatARecordConfirmsLeavesAtTheEndOfASecond(t *testing.T) {
+// A record of the second in which a command is published may be older than the command.
+func TestEncode_ConfirmedCommandIsPublishedAtTheEndOfASecond(t *testing.T) {
 	for _, c := range []struct {
 		action telematics.Action
 		want   bool
@@ -116,7 +116,7 @@ func TestACommandThatARecordConfirmsLeavesAtTheEndOfASecond(t *testing.T) {
 	} {
 		command := telematics.Command{Unit: unit, Action: c.action, Installation: van, Requested: received, Deadline: received.Add(10 * time.Second)}
 		if out, err := (Dialect{}).Encode(&command, nil); err != nil || out.EndOfSecond != c.want {
-			t.Errorf("%+v: %t, %v", c, out.EndOfSecond, err)
+			t.Errorf("%+v: at the end of a second %t, %v", c, out.EndOfSecond, err)
 		}
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-// benchAnswers are a unit's first word on a command, its last one, and the last one with what the
-// command has changed.
+// benchAnswers are a unit's first answer to a command, a final one, and a final one with a report.
 var benchAnswers = []struct{ name, message string }{
 	{"received", `{"command_id":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c","status":"received","at":"2026-01-02T10:00:00.300Z"}`},
 	{"failed", `{"command_id":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c","status":"failed","at":"2026-01-02T10:00:02.310Z",` +
@@ -32,8 +31,8 @@ func BenchmarkDecodeAnswer(b *testing.B) {
 	}
 }
 
-// benchReports are what units say: of a combustion car, with everything that there is, a change
-// alone, and with the answers to its latest commands.
+// benchReports are reports of a unit: of a combustion car, with all fields, with a change only, and
+// with answers to its latest commands.
 var benchReports = map[string]string{
 	"common":  commonReport,
 	"whole":   wholeReport,

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// docs/protocol.md is all that the author of a unit has.
+// The author of a unit has only docs/protocol.md.
 func TestProtocolDocument_NamesTopicsAndLimits(t *testing.T) {
 	document, err := os.ReadFile("../../docs/protocol.md")
 	if err != nil {

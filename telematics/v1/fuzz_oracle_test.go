@@ -11,10 +11,9 @@ import (
 	"motorpool/telematics"
 )
 
-// encoding/json bears witness for what a report says: slowly, and without knowing what a
-// report is.
+// The oracle of a report's content is encoding/json, which is slow and does not know reports.
 
-// saidAnywhere returns the members of a report; not ok: it is none.
+// saidAnywhere returns the members of a report; not ok: it is not an object.
 func saidAnywhere(message []byte) (said map[string]any, ok bool) {
 	decoder := json.NewDecoder(bytes.NewReader(message))
 	decoder.UseNumber()
@@ -24,19 +23,19 @@ func saidAnywhere(message []byte) (said map[string]any, ok bool) {
 	return said, said != nil
 }
 
-// checkDropped demands that what was dropped has a name that a report knows, and a reason.
+// checkDropped checks that what was dropped has a name in the outline of a report, and a reason.
 func checkDropped(t *testing.T, dropped []telematics.Dropped) {
 	t.Helper()
 	for _, d := range dropped {
 		known := slices.ContainsFunc(outline, func(p *place) bool { return p.path == d.Field })
 		if !known || d.Field == "" || d.Reason == "" {
-			t.Errorf("dropped without a name or a reason: %+v", d)
+			t.Errorf("dropped without a known name or a reason: %+v", d)
 		}
 	}
 }
 
-// checkNothingVanished demands that each field that was said is taken, or that its dropping,
-// or that of what it is within, is reported.
+// checkNothingVanished checks that each given field is accepted, or reported as dropped, itself or
+// its parent.
 func checkNothingVanished(t *testing.T, said map[string]any, r telematics.Report, dropped []telematics.Dropped) {
 	t.Helper()
 	for _, field := range telematics.Fields {
@@ -48,7 +47,7 @@ func checkNothingVanished(t *testing.T, said map[string]any, r telematics.Report
 			return d.Field == string(field) || strings.HasPrefix(string(field), d.Field+".")
 		})
 		if !taken && !reported {
-			t.Errorf("%s vanished; dropped %v", field, dropped)
+			t.Errorf("%s is neither accepted nor dropped; dropped %v", field, dropped)
 		}
 	}
 }
@@ -62,15 +61,15 @@ func saysField(said map[string]any, path []string) bool {
 	case isObject:
 		return saysField(within, path[1:])
 	}
-	return true // of null, and of what ought to be an object
+	return true // a null, or another type where an object belongs
 }
 
-// checkSameAs demands that a report which was written anew, with every name once and in
-// another order, says the same.
+// checkSameAs checks that a report which is encoded again, with each name once and in another
+// order, is decoded as the same.
 func checkSameAs(t *testing.T, message []byte, said map[string]any, r telematics.Report, dropped []telematics.Dropped) {
 	t.Helper()
 	if bytes.ContainsRune(message, '\\') {
-		return // a time that is written with escapes is none until it is written without
+		return // a time with escapes is invalid, but valid once it is encoded again
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -79,12 +78,12 @@ func checkSameAs(t *testing.T, message []byte, said map[string]any, r telematics
 		t.Fatal(err)
 	}
 	again, droppedAgain, err := RereadReport(text.Bytes(), received)
-	// Their names may be in other letters, and then the order counts.
+	// Their member names may differ in case, and then the order matters.
 	again.Answers, r.Answers = nil, nil
 	withoutAnswers := func(d telematics.Dropped) bool { return d.Field == "commands" }
 	dropped = slices.DeleteFunc(slices.Clone(dropped), withoutAnswers)
 	droppedAgain = slices.DeleteFunc(droppedAgain, withoutAnswers)
 	if err != nil || !reflect.DeepEqual(again, r) || !slices.Equal(droppedAgain, dropped) {
-		t.Errorf("%s reads as\n%+v\n%v\nwas\n%+v\n%v\n%v", text.Bytes(), again, droppedAgain, r, dropped, err)
+		t.Errorf("%s is decoded as\n%+v\ndropped %v\nwant\n%+v\ndropped %v\nerror %v", text.Bytes(), again, droppedAgain, r, dropped, err)
 	}
 }

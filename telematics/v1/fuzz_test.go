@@ -12,8 +12,8 @@ import (
 	"motorpool/telematics/wiretest"
 )
 
-// Whatever arrives: nothing panics, what is taken can be stored, and what is
-// written again reads the same.
+// For any input: nothing panics, what is accepted can be stored, and what is encoded again is
+// decoded as the same.
 
 func FuzzDecodeReport(f *testing.F) {
 	wiretest.Seed(f, "report-*.json")
@@ -24,10 +24,10 @@ func FuzzDecodeReport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		own := bytes.Clone(message)
 		r, dropped, err := DecodeReport(own, received)
-		clear(own) // the report holds nothing of it
+		clear(own) // the report must not refer to it
 		said, ok := saidAnywhere(message)
 		if refused := !ok || len(message) > telematics.MaxMessage; (err != nil) != refused {
-			t.Fatalf("refused: %v, of %d bytes; JSON: %t", err, len(message), ok)
+			t.Fatalf("error %v for %d bytes; JSON: %t", err, len(message), ok)
 		}
 		if err != nil {
 			return
@@ -37,19 +37,19 @@ func FuzzDecodeReport(f *testing.F) {
 		checkNothingVanished(t, said, r, dropped)
 		checkSameAs(t, message, said, r, dropped)
 		encoded := EncodeReport(r)
-		if len(encoded) > telematics.MaxMessage { // escapes make some messages longer
+		if len(encoded) > telematics.MaxMessage { // escapes may make a message longer
 			return
 		}
 		again, dropped, err := DecodeReport(encoded, received)
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(withoutRaw(again), withoutRaw(r)) {
-			t.Errorf("%s reads as\n%+v\nwas\n%+v\n%v %v", encoded, again, r, dropped, err)
+			t.Errorf("%s is decoded as\n%+v\nwant\n%+v\ndropped %v, %v", encoded, again, r, dropped, err)
 		}
 		once := telematics.Merge(nil, r)
 		if twice := telematics.Merge(once, r); !reflect.DeepEqual(once, twice) {
-			t.Errorf("merged once %v, twice %v", once, twice)
+			t.Errorf("merged once %v, merged twice %v", once, twice)
 		}
 		if joined := telematics.Join(once, once); !reflect.DeepEqual(once, joined) {
-			t.Errorf("merged %v, joined with itself %v", once, joined)
+			t.Errorf("snapshot %v, joined with itself %v", once, joined)
 		}
 	})
 }
@@ -59,23 +59,23 @@ func FuzzDecodeAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		own := bytes.Clone(message)
 		a, dropped, err := DecodeAnswer(own, received)
-		clear(own) // the answer holds nothing of it
+		clear(own) // the answer must not refer to it
 		if err != nil {
 			return
 		}
 		if len(message) > telematics.MaxMessage {
-			t.Errorf("%d bytes were read", len(message))
+			t.Errorf("%d bytes were accepted, above the limit", len(message))
 		}
 		checkTime(t, a.At)
 		checkText(t, a.Reason, a.Detail)
 		if a.State != telematics.Received && !a.State.IsFinal() {
-			t.Errorf("state %s", a.State)
+			t.Errorf("state %s, want received or a final one", a.State)
 		}
 		if a.Report != nil {
 			checkReport(t, *a.Report)
 			checkDropped(t, dropped)
 			if a.Report.Answers != nil {
-				t.Error("an answer within an answer")
+				t.Error("the report of an answer has answers")
 			}
 			sent := withoutRaw(*a.Report)
 			a.Report = &sent
@@ -89,7 +89,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 			*again.Report = withoutRaw(*again.Report)
 		}
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(again, a) {
-			t.Errorf("%s reads as\n%+v\nwas\n%+v\n%v %v", encoded, again, a, dropped, err)
+			t.Errorf("%s is decoded as\n%+v\nwant\n%+v\ndropped %v, %v", encoded, again, a, dropped, err)
 		}
 	})
 }
@@ -102,26 +102,26 @@ func FuzzDecodePresence(f *testing.F) {
 			return
 		}
 		if len(message) > telematics.MaxMessage {
-			t.Errorf("%d bytes were read", len(message))
+			t.Errorf("%d bytes were accepted, above the limit", len(message))
 		}
 		checkText(t, p.Session, p.Firmware)
-		if !p.At.IsZero() { // said, and true
+		if !p.At.IsZero() { // given, and plausible
 			checkTime(t, p.At)
 		}
 		checkText(t, p.Keys...)
 		if len(p.Keys) > telematics.MaxKeys {
-			t.Errorf("%d keys", len(p.Keys))
+			t.Errorf("%d keys were accepted, above the limit", len(p.Keys))
 		}
 		if len(p.Actions) > len(everyAction) {
-			t.Errorf("%d capabilities", len(p.Actions))
+			t.Errorf("%d capabilities were accepted, more than exist", len(p.Actions))
 		}
 		again, err := DecodePresence(EncodePresence(p), received)
 		if err != nil || !reflect.DeepEqual(again, p) {
-			t.Errorf("%+v, %v, was %+v", again, err, p)
+			t.Errorf("decoded again as %+v, %v; want %+v", again, err, p)
 		}
 		for _, retained := range []bool{false, true} {
 			if c, counted := (telematics.Contact{}).Apply(p, received, retained); !counted || c.LastSeen.After(received) {
-				t.Errorf("counted %t, last seen %v", counted, c.LastSeen)
+				t.Errorf("counted %t, last seen %v; want it counted, not seen in the future", counted, c.LastSeen)
 			}
 		}
 	})
@@ -139,13 +139,13 @@ func FuzzParseTopic(f *testing.F) {
 			return
 		}
 		if channel.Topic(unit) != topic || strings.ContainsAny(string(unit), "+#/\x00 ") {
-			t.Errorf("%q is of %q, %q", topic, unit, channel)
+			t.Errorf("%q was parsed as unit %q, channel %q", topic, unit, channel)
 		}
 	})
 }
 
-// withoutRaw returns a report without what the receiver keeps in the raw, which is not
-// said again.
+// withoutRaw returns a report without the raw fields, which the receiver adds and which are not
+// encoded.
 func withoutRaw(r telematics.Report) telematics.Report {
 	values := map[telematics.Field]any{}
 	for field, value := range r.Values {
@@ -157,8 +157,7 @@ func withoutRaw(r telematics.Report) telematics.Report {
 	return r
 }
 
-// checkReport demands that a report can be stored: every value reads back, through
-// JSON, as itself.
+// checkReport checks that a report can be stored: each value is the same after JSON.
 func checkReport(t *testing.T, r telematics.Report) {
 	t.Helper()
 	checkTime(t, r.At)
@@ -168,33 +167,33 @@ func checkReport(t *testing.T, r telematics.Report) {
 			t.Fatalf("%s: %v", field, err)
 		}
 		if strings.Contains(string(text), `\u0000`) && !strings.Contains(string(text), `\\u0000`) {
-			t.Errorf("%s: a NUL in %s", field, text)
+			t.Errorf("%s: the value has a NUL: %s", field, text)
 		}
 		if again, err := telematics.ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
-			t.Errorf("%s: %s reads back as %#v, was %#v, %v", field, text, again, value, err)
+			t.Errorf("%s: %s is parsed as %#v, want %#v, %v", field, text, again, value, err)
 		}
 	}
 	_, lat := r.Values[telematics.Latitude]
 	_, lng := r.Values[telematics.Longitude]
 	if lat != lng {
-		t.Error("half a position")
+		t.Error("a position without one of its coordinates")
 	}
 	for _, a := range r.Answers {
 		checkTime(t, a.At)
 		checkText(t, a.Reason, a.Detail)
 		if !a.State.IsFinal() || a.Report != nil {
-			t.Errorf("repeated answer %+v", a)
+			t.Errorf("repeated answer %+v, want a final one without a report", a)
 		}
 	}
 	if len(r.Answers) > maxAnswers {
-		t.Errorf("%d answers", len(r.Answers))
+		t.Errorf("%d answers were accepted, above the limit", len(r.Answers))
 	}
 }
 
 func checkTime(t *testing.T, at time.Time) {
 	t.Helper()
 	if !telematics.IsPlausible(at, received) || at.Location() != time.UTC || !at.Equal(at.Truncate(time.Millisecond)) {
-		t.Errorf("time %v", at)
+		t.Errorf("time %v, want a plausible one in UTC and milliseconds", at)
 	}
 }
 
@@ -202,7 +201,7 @@ func checkText(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, s := range texts {
 		if len(s) > telematics.MaxText || strings.ContainsRune(s, 0) {
-			t.Errorf("text %q", s)
+			t.Errorf("text %q, want at most the limit, without NUL", s)
 		}
 	}
 }

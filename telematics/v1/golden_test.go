@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics/wiretest"
 )
 
-// now is when the tests of this package take place.
+// now is the time of the tests of this package.
 var now = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
 const minute = time.Minute
@@ -26,7 +26,7 @@ const goldenUnit telematics.Unit = "356938035643809"
 // received is when the golden messages arrive.
 var received = now.Add(3 * time.Second)
 
-func TestGoldenAnswersReadAndWriteToTheByte(t *testing.T) {
+func TestGoldenAnswers_AreDecodedAndEncodedByteForByte(t *testing.T) {
 	at := now.Add(2310 * time.Millisecond)
 	said := func(values map[telematics.Field]any) *telematics.Report {
 		return &telematics.Report{At: at.Add(-10 * time.Millisecond), Values: values}
@@ -43,13 +43,13 @@ func TestGoldenAnswersReadAndWriteToTheByte(t *testing.T) {
 	} {
 		got, dropped, err := DecodeAnswer(wiretest.Golden(t, file, EncodeAnswer(want)), received)
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, %v, %v", file, got, dropped, err)
+			t.Errorf("%s: decoded as %+v, dropped %v, %v", file, got, dropped, err)
 		}
 	}
 }
 
 // [ACK-5]
-func TestDecodeAnswer_TakesAnAnswerWhateverItsTraceIs(t *testing.T) {
+func TestDecodeAnswer_InvalidTraceIsDroppedAndTheAnswerKept(t *testing.T) {
 	for tp, want := range map[string]string{
 		`"00-x"`: "00-x", `null`: "", `7`: "", `{"a":[1]}`: "", `"a\u0000b"`: "",
 		`"` + strings.Repeat("0", 129) + `"`: "",
@@ -57,12 +57,12 @@ func TestDecodeAnswer_TakesAnAnswerWhateverItsTraceIs(t *testing.T) {
 		message := `{"command_id":"` + aCommand.String() + `","status":"received","at":"2026-01-02T10:00:00.300Z","tp":` + tp + `}`
 		got, _, err := DecodeAnswer([]byte(message), received)
 		if err != nil || got.Trace != want || got.Command != aCommand {
-			t.Errorf("%s: %+v, %v", tp, got, err)
+			t.Errorf("traceparent %s: %+v, %v", tp, got, err)
 		}
 	}
 }
 
-func TestGoldenReportsReadAndWriteToTheByte(t *testing.T) {
+func TestGoldenReports_AreDecodedAndEncodedByteForByte(t *testing.T) {
 	full := telematics.Report{At: now, Values: map[telematics.Field]any{telematics.RSRP: -97.0}}
 	for field, c := range interfaceFields {
 		full.Values[field] = c.want
@@ -77,18 +77,19 @@ func TestGoldenReportsReadAndWriteToTheByte(t *testing.T) {
 	} {
 		got, dropped, err := DecodeReport(wiretest.Golden(t, file, EncodeReport(want)), now.Add(2*minute))
 		for _, raw := range []telematics.Field{telematics.RawCharging, telematics.RawDTCs} {
-			if v, ok := got.Values[raw]; ok && v == nil { // nothing of its field is kept in the raw
+			// A null in the raw field only says that it has no value.
+			if v, ok := got.Values[raw]; ok && v == nil {
 				delete(got.Values, raw)
 			}
 		}
 		if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, %v, %v", file, got, dropped, err)
+			t.Errorf("%s: decoded as %+v, dropped %v, %v", file, got, dropped, err)
 		}
 	}
 }
 
 // [TEL-1]
-func TestTheGoldenNullsEmptyWhatIsBelowThem(t *testing.T) {
+func TestGoldenReports_NullOfAGroupClearsItsFields(t *testing.T) {
 	got, dropped, err := DecodeReport(wiretest.Golden(t, "report-null-section.json", nil), received)
 	want := telematics.Report{At: now, Values: map[telematics.Field]any{
 		telematics.Latitude: nil, telematics.Longitude: nil, telematics.Heading: nil, telematics.LocatedAt: nil,
@@ -96,15 +97,15 @@ func TestTheGoldenNullsEmptyWhatIsBelowThem(t *testing.T) {
 		telematics.SpeedKmh: nil, telematics.Charging: nil, telematics.RawCharging: nil, telematics.DTCs: nil, telematics.RawDTCs: nil, telematics.OEMData: nil,
 	}}
 	if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v, %v", got, dropped, err)
+		t.Errorf("decoded as %+v, dropped %v, %v", got, dropped, err)
 	}
 }
 
 // [TEL-4] [TEL-5]
-func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
+func TestGoldenReports_ValidPartsOfAHostileReportAreKept(t *testing.T) {
 	got, dropped, err := DecodeReport(wiretest.Golden(t, "report-hostile.json", nil), received)
 	want := telematics.Report{
-		At: received, // it claims to be from 2031
+		At: received, // it is dated 2031
 		Values: map[telematics.Field]any{
 			telematics.MileageKm: 15230.4, telematics.Gear: "D", telematics.DoorTrunk: "open",
 			telematics.Charging: nil, telematics.RawCharging: "plugged_in",
@@ -113,20 +114,20 @@ func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
 		Answers: []telematics.Answer{{Command: aCommand, State: telematics.Succeeded, At: now.Add(2310 * time.Millisecond)}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("decoded as %+v, %v", got, err)
 	}
 	var names []string
 	for _, d := range dropped {
 		names = append(names, d.Field)
 	}
 	wantNames := []string{
-		"at", // years ahead
+		"at", // it is years ahead
 		"location.heading", "location.latitude", "location.timestamp",
 		"telemetry.doors.front_left", "telemetry.ignition", "telemetry.is_locked", "telemetry.speed_kmh", "telemetry.windows",
 		"diagnostics.oil_life_percent", "diagnostics.warning_lamps",
 		"connectivity.firmware_version", "connectivity.rsrp_dbm", "oem_data",
-		"diagnostics.dtcs", // the 7 among the codes
-		"location",         // half a position
+		"diagnostics.dtcs", // the 7 in the list of codes
+		"location",         // a latitude without a longitude
 		"commands", "commands", "commands",
 	}
 	if !slices.Equal(names, wantNames) {
@@ -134,16 +135,16 @@ func TestOfTheGoldenHostileReportTheSoundRestIsTaken(t *testing.T) {
 	}
 }
 
-func TestGoldenPresencesReadAndWriteToTheByte(t *testing.T) {
+func TestGoldenPresences_AreDecodedAndEncodedByteForByte(t *testing.T) {
 	for file, want := range map[string]telematics.Presence{
 		"presence-online.json":  {Status: telematics.Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(telematics.ControlActions), telematics.ReportState), Keys: []string{"fleet-1", "fleet-2"}},
 		"presence-standby.json": {Status: telematics.Standby, Session: "f3a9c1d07b5e2846", At: now.Add(minute)},
-		// A last will bears no time.
+		// A last will has no time.
 		"presence-offline.json": {Status: telematics.Offline, Session: "f3a9c1d07b5e2846"},
 	} {
 		got, err := DecodePresence(wiretest.Golden(t, file, EncodePresence(want)), now.Add(2*minute))
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, %v", file, got, err)
+			t.Errorf("%s: decoded as %+v, %v", file, got, err)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
-// The fields of the vehicle status as the interface lists them, each with a value
-// that a unit may send.
+// interfaceFields are the fields of the vehicle status in the interface, each with a value that a
+// unit may send.
 var interfaceFields = map[telematics.Field]struct {
 	json string
 	want any
@@ -53,30 +53,30 @@ var interfaceFields = map[telematics.Field]struct {
 	"oem_data":                        {`{"a":{"b":[1,"x",null]}}`, map[string]any{"a": map[string]any{"b": []any{1.0, "x", nil}}}},
 }
 
-// What the platform says of itself in the status, and no unit reports: vehicle_id,
-// status, location.address, connectivity.status, .last_seen and .signal_quality.
-// In return a unit reports its signal's strength, and the raw of two fields is kept.
+// Units do not report the fields that the platform sets: vehicle_id, status, location.address,
+// connectivity.status, .last_seen and .signal_quality. In addition to the interface, a unit reports
+// its signal strength, and two fields keep their raw values.
 var beyondTheInterface = []telematics.Field{telematics.RSRP, telematics.RawCharging, telematics.RawDTCs}
 
-func TestEveryFieldOfTheInterfaceIsInTheTable(t *testing.T) {
+func TestFields_TableHasAllOfTheInterface(t *testing.T) {
 	for field, c := range interfaceFields {
 		got, err := telematics.ParseValue(field, json.RawMessage(c.json))
 		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v (%T), %v, want %v", field, got, got, err, c.want)
+			t.Errorf("%s: parsed as %v (%T), %v; want %v", field, got, got, err, c.want)
 		}
 		for _, null := range []string{"null", " null\n"} {
 			if got, err := telematics.ParseValue(field, json.RawMessage(null)); got != nil || err != nil {
-				t.Errorf("%s: %q reads as %v, %v", field, null, got, err)
+				t.Errorf("%s: %q is parsed as %v, %v; want no value", field, null, got, err)
 			}
 		}
 	}
 	for _, field := range telematics.Fields {
 		_, listed := interfaceFields[field]
 		if listed == slices.Contains(beyondTheInterface, field) {
-			t.Errorf("%s is in the table: by the interface %t", field, listed)
+			t.Errorf("%s: in the interface %t, which differs from the table", field, listed)
 		}
 		if !slices.Contains(telematics.Sections, field.Section()) {
-			t.Errorf("%s is in no section", field)
+			t.Errorf("%s has no section", field)
 		}
 	}
 }

@@ -15,17 +15,17 @@ import (
 	"motorpool/telematics"
 )
 
-// [LAW-7] What is drawn here are messages as units send them: whole and partial, of the same
-// instants, older, from the future [TEL-5], with nulls, and with what is kept in the raw.
+// [LAW-7] The reports are drawn as units send them: complete and partial, of equal times, older,
+// from the future [TEL-5], with nulls, and with values for the raw fields.
 
-func TestAnyOrderAndRepetitionOfReportsConverges(t *testing.T) {
+func TestMerge_AnyOrderAndRepetitionConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reports := drawReports(t)
 		wantSame(t, merged(drawDeliveries(t, reports)), merged(reports))
 	})
 }
 
-func TestTwoInstancesThatShareReportsConverge(t *testing.T) {
+func TestJoin_InstancesThatShareReportsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reports := drawReports(t)
 		var here, there telematics.Snapshot
@@ -49,7 +49,7 @@ func TestTwoInstancesThatShareReportsConverge(t *testing.T) {
 	})
 }
 
-func TestPartialSumsConverge(t *testing.T) {
+func TestJoin_PartialMergesConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		reports := drawReports(t)
 		var sums []telematics.Snapshot
@@ -58,7 +58,7 @@ func TestPartialSumsConverge(t *testing.T) {
 			sums = append(sums, merged(rest[:n]))
 			rest = rest[n:]
 		}
-		for len(sums) > 1 { // in any tree
+		for len(sums) > 1 { // in any order of joins
 			sums = rapid.Permutation(sums).Draw(t, "sums")
 			sums = append(sums[2:], telematics.Join(sums[0], sums[1]))
 		}
@@ -66,7 +66,7 @@ func TestPartialSumsConverge(t *testing.T) {
 	})
 }
 
-func TestJoinIsCommutativeAssociativeAndIdempotent(t *testing.T) {
+func TestJoin_IsCommutativeAssociativeAndIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := merged(drawReports(t)), merged(drawReports(t)), merged(drawReports(t))
 		wantSame(t, telematics.Join(a, b), telematics.Join(b, a))
@@ -78,7 +78,7 @@ func TestJoinIsCommutativeAssociativeAndIdempotent(t *testing.T) {
 	})
 }
 
-func TestNeitherMergeNorJoinChangesAnArgument(t *testing.T) {
+func TestMergeAndJoin_ChangeNoArgument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, r := merged(drawReports(t)), merged(drawReports(t)), drawReport(t)
 		wasA, wasB, wasR := encoded(a), encoded(b), encoded(telematics.Merge(nil, r))
@@ -86,7 +86,7 @@ func TestNeitherMergeNorJoinChangesAnArgument(t *testing.T) {
 		clear(telematics.Join(a, b))
 		clear(telematics.Join(a, nil))
 		if !maps.Equal(encoded(a), wasA) || !maps.Equal(encoded(b), wasB) || !maps.Equal(encoded(telematics.Merge(nil, r)), wasR) {
-			t.Errorf("%v, %v and %v became %v, %v and %v", wasA, wasB, wasR, encoded(a), encoded(b), r)
+			t.Errorf("the arguments %v, %v and %v became %v, %v and %v", wasA, wasB, wasR, encoded(a), encoded(b), r)
 		}
 	})
 }
@@ -95,13 +95,13 @@ func drawReports(t *rapid.T) []telematics.Report {
 	return rapid.SliceOfN(rapid.Custom(drawReport), 1, 8).Draw(t, "reports")
 }
 
-// drawDeliveries returns every report at least once, in any order.
+// drawDeliveries returns each report at least once, in any order.
 func drawDeliveries(t *rapid.T, reports []telematics.Report) []telematics.Report {
 	again := rapid.SliceOfN(rapid.SampledFrom(reports), 0, len(reports)).Draw(t, "again")
 	return rapid.Permutation(slices.Concat(reports, again)).Draw(t, "deliveries")
 }
 
-// drawReport draws from few instants and values, so that many reports tie.
+// drawReport draws from few times and values, so that many reports have equal times.
 func drawReport(t *rapid.T) telematics.Report {
 	message := map[string]any{"at": rapid.SampledFrom([]string{
 		"2026-01-02T10:00:00Z", "2026-01-02T10:00:01Z", "2026-01-02T11:00:01+01:00", "2026-01-02T10:00:01.0009Z", "2026-01-01T10:00:00Z",
@@ -136,7 +136,7 @@ func drawReport(t *rapid.T) telematics.Report {
 	return r
 }
 
-// inside returns an object within an object, which it makes where there is none.
+// inside returns an object within an object, and adds it where it is missing.
 func inside(object map[string]any, name string) map[string]any {
 	if within, ok := object[name].(map[string]any); ok {
 		return within
@@ -146,7 +146,7 @@ func inside(object map[string]any, name string) map[string]any {
 	return within
 }
 
-// valuesOf lists what units say in a field; some of it is not of its form.
+// valuesOf lists values that units send in a field; some are invalid.
 func valuesOf(field telematics.Field) []string {
 	values := []string{interfaceFields[field].json, `null`}
 	switch interfaceFields[field].want.(type) {
@@ -170,7 +170,7 @@ func valuesOf(field telematics.Field) []string {
 	return values
 }
 
-// encoded returns a snapshot's readings as they are stored.
+// encoded returns a snapshot's readings in the form in which they are stored.
 func encoded(s telematics.Snapshot) map[telematics.Field]string {
 	texts := map[telematics.Field]string{}
 	for field, reading := range s {
@@ -182,7 +182,7 @@ func encoded(s telematics.Snapshot) map[telematics.Field]string {
 func wantSame(t *rapid.T, got, want telematics.Snapshot) {
 	t.Helper()
 	if !maps.Equal(encoded(got), encoded(want)) || !reflect.DeepEqual(got, want) {
-		t.Fatalf("%v\nis not\n%v", encoded(got), encoded(want))
+		t.Fatalf("got\n%v\nwant\n%v", encoded(got), encoded(want))
 	}
 }
 

@@ -13,14 +13,14 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAReportOfWhichNothingCanBeUsedIsRefused(t *testing.T) {
+func TestDecodeReport_UnusableReportIsRefused(t *testing.T) {
 	for _, message := range []string{
 		``, `null`, `[]`, `7`, `"x"`, `{`, `{"at":}`, `{} {}`, "\x00", "\xff",
 		`{"oem_data":` + nest(`[`, ``, `]`, 20_000) + `}`,
 		`{"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
 	} {
 		if r, _, err := DecodeReport([]byte(message), received); err == nil {
-			t.Errorf("%.60q reads as %+v", message, r)
+			t.Errorf("%.60q is decoded as %+v, want an error", message, r)
 		}
 	}
 	if _, _, err := DecodeReport([]byte(`{"x":"`+strings.Repeat("x", telematics.MaxMessage-8)+`"}`), received); err != nil {
@@ -28,7 +28,7 @@ func TestAReportOfWhichNothingCanBeUsedIsRefused(t *testing.T) {
 	}
 }
 
-func TestReportsAreDecodedSideBySide(t *testing.T) {
+func TestDecodeReport_ConcurrentCallsAreIndependent(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		for name, message := range benchReports {
@@ -39,10 +39,10 @@ func TestReportsAreDecodedSideBySide(t *testing.T) {
 			all.Go(func() {
 				for range 50 {
 					if _, _, err := DecodeReport([]byte(message[:len(message)/2]), received); err == nil {
-						t.Errorf("half of %s is read", name)
+						t.Errorf("half of %s is decoded", name)
 					}
 					if got, dropped, err := DecodeReport([]byte(message), received); err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
-						t.Errorf("%s reads as %+v, dropped %v, %v", name, got, dropped, err)
+						t.Errorf("%s is decoded as %+v, dropped %v, %v", name, got, dropped, err)
 					}
 				}
 			})
@@ -52,13 +52,13 @@ func TestReportsAreDecodedSideBySide(t *testing.T) {
 }
 
 // [TEL-1]
-func TestAbsentNullAndPresentAreThreeThings(t *testing.T) {
+func TestDecodeReport_DistinguishesAbsentNullAndValue(t *testing.T) {
 	doors := map[telematics.Field]any{telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil, telematics.DoorRearLeft: nil, telematics.DoorRearRight: nil, telematics.DoorTrunk: nil}
 	cases := []struct {
 		name, sections string
 		want           map[telematics.Field]any
 	}{
-		{"nothing", ``, map[telematics.Field]any{}},
+		{"no members", ``, map[telematics.Field]any{}},
 		{"an empty section", `,"telemetry":{}`, map[telematics.Field]any{}},
 		{"an empty group", `,"telemetry":{"doors":{}}`, map[telematics.Field]any{}},
 		{"a value", `,"telemetry":{"is_locked":true}`, map[telematics.Field]any{telematics.IsLocked: true}},
@@ -69,20 +69,20 @@ func TestAbsentNullAndPresentAreThreeThings(t *testing.T) {
 		{"null OEM data", `,"oem_data":null`, map[telematics.Field]any{telematics.OEMData: nil}},
 		{"an unknown section", `,"engine":{"rpm":3000}`, map[telematics.Field]any{}},
 		{"an unknown field", `,"telemetry":{"rpm":3000,"doors":{"hood":"open"}}`, map[telematics.Field]any{}},
-		{"what the platform itself says", `,"location":{"address":"x"},"connectivity":{"status":"online","last_seen":"x","signal_quality":"strong"}`, map[telematics.Field]any{}},
+		{"a field that the platform sets", `,"location":{"address":"x"},"connectivity":{"status":"online","last_seen":"x","signal_quality":"strong"}`, map[telematics.Field]any{}},
 		{"the same field twice", `,"telemetry":{"is_locked":true,"is_locked":false}`, map[telematics.Field]any{telematics.IsLocked: false}},
-		{"a field in other letters", `,"Telemetry":{"is_locked":true},"telemetry":{"IS_LOCKED":true}`, map[telematics.Field]any{}},
+		{"a field in another case", `,"Telemetry":{"is_locked":true},"telemetry":{"IS_LOCKED":true}`, map[telematics.Field]any{}},
 	}
 	for _, c := range cases {
 		got, dropped := decoded(t, c.sections)
 		if len(dropped) != 0 || !reflect.DeepEqual(got.Values, c.want) {
-			t.Errorf("%s: %v, dropped %v", c.name, got.Values, dropped)
+			t.Errorf("%s: %v, dropped %v; want %v", c.name, got.Values, dropped, c.want)
 		}
 	}
 }
 
 // [TEL-4]
-func TestDecodeReport_DropsUnsoundParts(t *testing.T) {
+func TestDecodeReport_DropsInvalidParts(t *testing.T) {
 	cases := []struct {
 		sections string
 		dropped  []string
@@ -99,33 +99,33 @@ func TestDecodeReport_DropsUnsoundParts(t *testing.T) {
 	for _, c := range cases {
 		got, dropped := decoded(t, `,"location":{"heading":1},`+c.sections)
 		if !slices.Equal(namesOf(dropped), c.dropped) || !reflect.DeepEqual(got.Values, map[telematics.Field]any{telematics.Heading: 1.0}) {
-			t.Errorf("%s: %v, dropped %v", c.sections, got.Values, dropped)
+			t.Errorf("%s: %v, dropped %v; want %v dropped", c.sections, got.Values, dropped, c.dropped)
 		}
 	}
 }
 
-func TestForwardGearsReadD(t *testing.T) {
+func TestDecodeReport_ForwardGearsAreD(t *testing.T) {
 	for gear, want := range map[string]any{
 		"P": "P", "R": "R", "N": "N", "D": "D", "1": "D", "10": "D", "S": "D", "s": "D", "L": "D", "M": "D", "B": "D", "drive": "D",
 	} {
 		got, dropped := decoded(t, `,"telemetry":{"gear":"`+gear+`"}`)
 		if got.Values[telematics.Gear] != want || len(dropped) != 0 {
-			t.Errorf("gear %s reads %v, dropped %v", gear, got.Values[telematics.Gear], dropped)
+			t.Errorf("gear %s is decoded as %v, dropped %v", gear, got.Values[telematics.Gear], dropped)
 		}
 	}
 	for _, sections := range []string{
 		`,"telemetry":{"gear":"11"}`, `,"telemetry":{"gear":"reverse"}`, `,"telemetry":{"gear":3}`, `,"telemetry":{"GEAR":"S"}`, `,"diagnostics":{"gear":"S"}`,
 	} {
 		if got, _ := decoded(t, sections); len(got.Values) != 0 {
-			t.Errorf("%s reads %v", sections, got.Values)
+			t.Errorf("%s is decoded as %v, want no values", sections, got.Values)
 		}
 	}
 	if got, _ := decoded(t, `,"telemetry":{"gear":"P","GEAR":"S"}`); got.Values[telematics.Gear] != "P" {
-		t.Errorf("a field in other letters was taken: %v", got.Values)
+		t.Errorf("a field in another case was accepted: %v", got.Values)
 	}
 }
 
-func TestAnotherChargingStateIsKeptInTheRaw(t *testing.T) {
+func TestDecodeReport_OtherChargingStatesAreKeptRaw(t *testing.T) {
 	cases := map[string]map[telematics.Field]any{
 		`"charging"`:   {telematics.Charging: "charging", telematics.RawCharging: nil},
 		`"plugged_in"`: {telematics.Charging: nil, telematics.RawCharging: "plugged_in"},
@@ -134,18 +134,18 @@ func TestAnotherChargingStateIsKeptInTheRaw(t *testing.T) {
 	for raw, want := range cases {
 		got, dropped := decoded(t, `,"telemetry":{"charging_status":`+raw+`}`)
 		if len(dropped) != 0 || !reflect.DeepEqual(got.Values, want) {
-			t.Errorf("%s: %v, dropped %v", raw, got.Values, dropped)
+			t.Errorf("%s: %v, dropped %v; want %v", raw, got.Values, dropped, want)
 		}
 	}
 	for _, raw := range []string{`""`, `1`, `true`, `["charging"]`, `"\u0000"`, `"` + strings.Repeat("x", 257) + `"`} {
 		got, dropped := decoded(t, `,"telemetry":{"charging_status":`+raw+`}`)
 		if len(got.Values) != 0 || !slices.Equal(namesOf(dropped), []string{"telemetry.charging_status"}) {
-			t.Errorf("%.40s: %v, dropped %v", raw, got.Values, dropped)
+			t.Errorf("%.40s: %v, dropped %v; want it dropped", raw, got.Values, dropped)
 		}
 	}
 }
 
-func TestCodesThatAreNotOfTheStandardsFormAreKeptInTheRaw(t *testing.T) {
+func TestDecodeReport_NonstandardTroubleCodesAreKeptRaw(t *testing.T) {
 	cases := []struct {
 		raw     string
 		want    map[telematics.Field]any
@@ -166,12 +166,12 @@ func TestCodesThatAreNotOfTheStandardsFormAreKeptInTheRaw(t *testing.T) {
 	for _, c := range cases {
 		got, dropped := decoded(t, `,"diagnostics":{"dtcs":`+c.raw+`}`)
 		if !reflect.DeepEqual(got.Values, c.want) || !slices.Equal(namesOf(dropped), c.dropped) {
-			t.Errorf("%.60s: %v, dropped %v", c.raw, got.Values, dropped)
+			t.Errorf("%.60s: %v, dropped %v; want %v, dropped %v", c.raw, got.Values, dropped, c.want, c.dropped)
 		}
 	}
 }
 
-func TestLatitudeAndLongitudeOnlyComeTogether(t *testing.T) {
+func TestDecodeReport_LatitudeAndLongitudeNeedEachOther(t *testing.T) {
 	const lat, lng, at = `"latitude":48.1`, `"longitude":11.5`, `"timestamp":"2026-01-02T09:59:58Z"`
 	located := now.Add(-2 * time.Second)
 	cases := []struct {
@@ -187,7 +187,7 @@ func TestLatitudeAndLongitudeOnlyComeTogether(t *testing.T) {
 		{lat + `,"longitude":181`, map[telematics.Field]any{}, []string{"location.longitude", "location"}},
 		{lat + `,"longitude":null`, map[telematics.Field]any{}, []string{"location"}},
 		{`"latitude":null,"longitude":null`, map[telematics.Field]any{telematics.Latitude: nil, telematics.Longitude: nil, telematics.LocatedAt: nil}, nil},
-		// The last position still stands, and since then.
+		// The last position is still valid, at a newer time.
 		{at, map[telematics.Field]any{telematics.LocatedAt: located}, nil},
 		{lat + "," + lng + `,"timestamp":"2026-01-02T10:05:00.001Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
 		{lat + "," + lng + `,"timestamp":"1999-01-02T10:05:00Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
@@ -196,13 +196,13 @@ func TestLatitudeAndLongitudeOnlyComeTogether(t *testing.T) {
 	for _, c := range cases {
 		got, dropped := decoded(t, `,"location":{`+c.location+`}`)
 		if !reflect.DeepEqual(got.Values, c.want) || !slices.Equal(namesOf(dropped), c.dropped) {
-			t.Errorf("%s: %v, dropped %v", c.location, got.Values, dropped)
+			t.Errorf("%s: %v, dropped %v; want %v, dropped %v", c.location, got.Values, dropped, c.want, c.dropped)
 		}
 	}
 }
 
 // [TEL-5]
-func TestAReportWithoutAPlausibleTimeIsOfTheReceivers(t *testing.T) {
+func TestDecodeReport_ImplausibleTimeIsReplacedByTheReceivers(t *testing.T) {
 	cases := []struct {
 		at    string
 		want  time.Time
@@ -224,29 +224,29 @@ func TestAReportWithoutAPlausibleTimeIsOfTheReceivers(t *testing.T) {
 	for _, c := range cases {
 		got, dropped, err := DecodeReport([]byte(`{`+c.at+`,"telemetry":{"is_locked":true}}`), received)
 		if err != nil || !got.At.Equal(c.want) || got.At.Location() != time.UTC || got.Values[telematics.IsLocked] != true {
-			t.Errorf("%s: %+v, %v", c.at, got, err)
+			t.Errorf("at %s: %+v, %v; want time %v", c.at, got, err, c.want)
 		}
 		if sound := len(dropped) == 0; sound != c.sound {
-			t.Errorf("%s: dropped %v", c.at, dropped)
+			t.Errorf("at %s: dropped %v", c.at, dropped)
 		}
 	}
 }
 
 // [TEL-3]
-func TestAReportRepeatsUpToEightFinalAnswers(t *testing.T) {
+func TestDecodeReport_KeepsUpToEightFinalAnswers(t *testing.T) {
 	final := answer(`"status":"succeeded","at":"2026-01-02T10:00:00Z"`)
 	got, dropped := decoded(t, `,"commands":[`+strings.Join(slices.Repeat([]string{final}, 8), ",")+`]`)
 	if len(got.Answers) != 8 || len(dropped) != 0 {
-		t.Errorf("%d answers, dropped %v", len(got.Answers), dropped)
+		t.Errorf("%d answers, dropped %v; want 8, none", len(got.Answers), dropped)
 	}
 	older := strings.Replace(final, "succeeded", "failed", 1) // oldest first
 	got, dropped = decoded(t, `,"commands":[`+older+`,`+strings.Join(slices.Repeat([]string{final}, 8), ",")+`]`)
 	if len(got.Answers) != 8 || got.Answers[0].State != telematics.Succeeded || !slices.Equal(namesOf(dropped), []string{"commands"}) {
-		t.Errorf("of nine: %d answers, dropped %v", len(got.Answers), dropped)
+		t.Errorf("of nine answers: %d, dropped %v; want the newest 8", len(got.Answers), dropped)
 	}
 	got, dropped = decoded(t, `,"commands":[null,7,{"command_id":7},`+answer(`"status":"received"`)+`,`+final+`]`)
 	if len(got.Answers) != 1 || len(dropped) != 4 {
-		t.Errorf("among unsound ones: %d answers, dropped %v", len(got.Answers), dropped)
+		t.Errorf("among invalid answers: %d, dropped %v; want 1, 4", len(got.Answers), dropped)
 	}
 	if got, dropped = decoded(t, `,"commands":null`); got.Answers != nil || len(dropped) != 0 {
 		t.Errorf("null: %v, dropped %v", got.Answers, dropped)
@@ -270,12 +270,12 @@ func nest(open, core, end string, depth int) string {
 	return strings.Repeat(open, depth) + core + strings.Repeat(end, depth)
 }
 
-func TestWhatIsDroppedOfAReportSaysWhatIsWrongWithIt(t *testing.T) {
+func TestDecodeReport_DroppedPartsHaveAFault(t *testing.T) {
 	for value, want := range map[string]telematics.Fault{
 		`"at":"tomorrow"`:                                    telematics.WrongTime,
 		`"at":"2026-01-02T10:06:00Z"`:                        telematics.WrongTime,
 		`"at":"2019-01-01T00:00:00Z"`:                        telematics.WrongTime,
-		`"x":1`:                                              telematics.WrongTime, // not said
+		`"x":1`:                                              telematics.WrongTime, // absent
 		`"telemetry":{"speed_kmh":"fast"}`:                   telematics.WrongType,
 		`"telemetry":{"is_locked":1}`:                        telematics.WrongType,
 		`"telemetry":{"doors":{"trunk":true}}`:               telematics.WrongType,
@@ -305,8 +305,8 @@ func TestWhatIsDroppedOfAReportSaysWhatIsWrongWithIt(t *testing.T) {
 
 var long = strings.Repeat("4", telematics.MaxText+1)
 
-// What a report leaves of a car of which much is known as of 10:00:00, all of it sound. The reports
-// arrive at 10:00:03.
+// For each report: what it changes for a car with many readings as of 10:00:00, all valid. The
+// reports arrive at 10:00:03.
 func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 	later, earlier := now.Add(2*time.Second), now.Add(-time.Minute)
 	const atLater, atEarlier = `{"at":"2026-01-02T10:00:02Z",`, `{"at":"2026-01-02T09:59:00Z",`
@@ -314,57 +314,57 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 		name, message string
 		refused       bool
 		dropped       []string
-		fresh         telematics.Snapshot // the readings that are other ones than before
+		fresh         telematics.Snapshot // the readings that have changed
 	}{
-		{name: "a newer one", message: atLater + `"telemetry":{"speed_kmh":20,"gear":"S"}}`,
+		{name: "a newer report", message: atLater + `"telemetry":{"speed_kmh":20,"gear":"S"}}`,
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: later}, telematics.Gear: {Value: "D", At: later}}},
-		{name: "the same again", message: commonReport},
+		{name: "the same report repeated", message: commonReport},
 
 		// Out of order: [TEL-2].
-		{name: "an older one", message: atEarlier + `"telemetry":{"speed_kmh":20,"is_locked":null},"oem_data":{"a":1}}`},
-		{name: "an older one that is the only one to say something", message: atEarlier + `"telemetry":{"speed_kmh":20,"sunroof":"open"}}`,
+		{name: "an older report", message: atEarlier + `"telemetry":{"speed_kmh":20,"is_locked":null},"oem_data":{"a":1}}`},
+		{name: "an older report with a field that is not known yet", message: atEarlier + `"telemetry":{"speed_kmh":20,"sunroof":"open"}}`,
 			fresh: telematics.Snapshot{telematics.Sunroof: {Value: "open", At: earlier}}},
-		{name: "one of the same instant", message: `{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":true,"ignition":"off"}}`,
-			// The greater text; "off" is less than "on".
+		{name: "a report of the same time", message: `{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":true,"ignition":"off"}}`,
+			// The greater text wins; "off" is less than "on".
 			fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: now}}},
 
-		// Of the future, and of before the fleet: [TEL-5].
-		{name: "one of years ahead", message: `{"at":"2031-01-01T00:00:00Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
+		// From the future, and from before the fleet: [TEL-5].
+		{name: "years ahead", message: `{"at":"2031-01-01T00:00:00Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
-		{name: "one of five minutes ahead", message: `{"at":"2026-01-02T10:05:03Z","telemetry":{"speed_kmh":20}}`,
+		{name: "five minutes ahead", message: `{"at":"2026-01-02T10:05:03Z","telemetry":{"speed_kmh":20}}`,
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received.Add(telematics.MaxAhead)}}},
-		{name: "one of more than five minutes ahead", message: `{"at":"2026-01-02T10:05:03.001Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
+		{name: "more than five minutes ahead", message: `{"at":"2026-01-02T10:05:03.001Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
-		{name: "one of 1970", message: `{"at":"1970-01-01T00:00:00Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
+		{name: "dated 1970", message: `{"at":"1970-01-01T00:00:00Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
 
 		// Malformed: [TEL-4].
-		{name: "a broken one", message: atLater + `"telemetry":{"speed_kmh":20}`, refused: true},
-		{name: "one with a break at its end", message: atLater + `"telemetry":{"speed_kmh":20},}`, refused: true},
-		{name: "two in one message", message: atLater + `"telemetry":{"speed_kmh":20}}{}`, refused: true},
+		{name: "an unclosed object", message: atLater + `"telemetry":{"speed_kmh":20}`, refused: true},
+		{name: "a trailing comma", message: atLater + `"telemetry":{"speed_kmh":20},}`, refused: true},
+		{name: "two objects in one message", message: atLater + `"telemetry":{"speed_kmh":20}}{}`, refused: true},
 		{name: "a list", message: `[` + atLater + `"telemetry":{"speed_kmh":20}}]`, refused: true},
-		{name: "one without a time", message: `{"telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
+		{name: "without a time", message: `{"telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
-		{name: "one with unsound values", message: atLater + `"telemetry":{"speed_kmh":"fast","mileage_km":1e400,"is_locked":true,"doors":"closed","gear":"reverse"}}`,
+		{name: "invalid values", message: atLater + `"telemetry":{"speed_kmh":"fast","mileage_km":1e400,"is_locked":true,"doors":"closed","gear":"reverse"}}`,
 			dropped: []string{"telemetry.doors", "telemetry.gear", "telemetry.mileage_km", "telemetry.speed_kmh"}, fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: later}}},
-		{name: "one with half a position", message: atLater + `"location":{"latitude":48.2,"heading":90}}`, dropped: []string{"location"},
+		{name: "a latitude without a longitude", message: atLater + `"location":{"latitude":48.2,"heading":90}}`, dropped: []string{"location"},
 			fresh: telematics.Snapshot{telematics.Heading: {Value: 90.0, At: later}}},
-		{name: "one with a section that is none", message: atLater + `"telemetry":7,"connectivity":{"rsrp_dbm":-80}}`, dropped: []string{"telemetry"},
+		{name: "a section that is no object", message: atLater + `"telemetry":7,"connectivity":{"rsrp_dbm":-80}}`, dropped: []string{"telemetry"},
 			fresh: telematics.Snapshot{telematics.RSRP: {Value: -80.0, At: later}}},
 
 		// Too large, as a whole and in part: [TEL-4].
-		{name: "one of more than 64 KiB", refused: true,
+		{name: "more than 64 KiB", refused: true,
 			message: atLater + `"telemetry":{"speed_kmh":20},"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`},
-		{name: "one with a text of more than 256 bytes", message: atLater + `"telemetry":{"speed_kmh":20},"connectivity":{"firmware_version":"` + strings.Repeat("4", telematics.MaxText+1) + `"}}`,
+		{name: "a text of more than 256 bytes", message: atLater + `"telemetry":{"speed_kmh":20},"connectivity":{"firmware_version":"` + strings.Repeat("4", telematics.MaxText+1) + `"}}`,
 			dropped: []string{"connectivity.firmware_version"}, fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: later}}},
-		{name: "one with a list of more than 128", message: atLater + `"telemetry":{"speed_kmh":20},"diagnostics":{"warning_lamps":` + list(telematics.MaxTexts+1, "oil") + `}}`,
+		{name: "a list of more than 128", message: atLater + `"telemetry":{"speed_kmh":20},"diagnostics":{"warning_lamps":` + list(telematics.MaxTexts+1, "oil") + `}}`,
 			dropped: []string{"diagnostics.warning_lamps"}, fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: later}}},
 
 		// Partial: [TEL-1].
-		{name: "one of a single field", message: atLater + `"telemetry":{"is_locked":true}}`, fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: later}}},
-		{name: "one of nothing", message: `{"at":"2026-01-02T10:00:02Z"}`},
-		{name: "one that knows a field no longer", message: atLater + `"telemetry":{"speed_kmh":null}}`, fresh: telematics.Snapshot{telematics.SpeedKmh: {At: later, Once: true}}},
-		{name: "one that knows a section no longer", message: atLater + `"connectivity":null}`,
+		{name: "a single field", message: atLater + `"telemetry":{"is_locked":true}}`, fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: later}}},
+		{name: "no fields", message: `{"at":"2026-01-02T10:00:02Z"}`},
+		{name: "a null field", message: atLater + `"telemetry":{"speed_kmh":null}}`, fresh: telematics.Snapshot{telematics.SpeedKmh: {At: later, Once: true}}},
+		{name: "a null section", message: atLater + `"connectivity":null}`,
 			fresh: telematics.Snapshot{telematics.RSRP: {At: later, Once: true}, telematics.Firmware: {At: later, Once: true}}},
 	}
 	first, _, err := DecodeReport([]byte(commonReport), received)
@@ -375,10 +375,10 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 	for _, c := range cases {
 		r, dropped, err := DecodeReport([]byte(c.message), received)
 		if (err != nil) != c.refused || !slices.Equal(namesOf(dropped), c.dropped) {
-			t.Errorf("%s: %v, dropped %v", c.name, err, dropped)
+			t.Errorf("%s: error %v, dropped %v", c.name, err, dropped)
 		}
 		after := known
-		if err == nil { // who is refused a report has nothing to merge
+		if err == nil { // a refused report is not merged
 			after = telematics.Merge(known, r)
 		}
 		fresh := maps.Clone(after)
@@ -387,7 +387,7 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 			return ok && reflect.DeepEqual(before, reading)
 		})
 		if len(fresh) != len(c.fresh) || len(fresh) > 0 && !reflect.DeepEqual(fresh, c.fresh) {
-			t.Errorf("%s: what is new is %v, want %v", c.name, fresh, c.fresh)
+			t.Errorf("%s: changed readings %v, want %v", c.name, fresh, c.fresh)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 var channels = []Channel{CommandChannel, AckChannel, TelemetryChannel, PresenceChannel}
 
-func TestTopicsAndFiltersAreSpelledAsTheProtocolSays(t *testing.T) {
+func TestTopics_AreThoseOfTheProtocol(t *testing.T) {
 	cases := map[string]string{
 		CommandChannel.Topic("356938035643809"):                          "motorpool/v1/356938035643809/command",
 		AckChannel.Topic("u_1"):                                          "motorpool/v1/u_1/ack",
@@ -19,23 +19,23 @@ func TestTopicsAndFiltersAreSpelledAsTheProtocolSays(t *testing.T) {
 	}
 	for got, want := range cases {
 		if got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("topic %q, want %q", got, want)
 		}
 	}
 }
 
-func TestATopicParsesToWhatMadeIt(t *testing.T) {
+func TestParseTopic_ReturnsUnitAndChannel(t *testing.T) {
 	for _, unit := range []telematics.Unit{"1", "356938035643809", "a-B_9", telematics.Unit(strings.Repeat("x", 64))} {
 		for _, channel := range channels {
 			u, c, err := ParseTopic(channel.Topic(unit))
 			if err != nil || u != unit || c != channel {
-				t.Errorf("%s: %s %s %v", channel.Topic(unit), u, c, err)
+				t.Errorf("%s: parsed as unit %s, channel %s, %v", channel.Topic(unit), u, c, err)
 			}
 		}
 	}
 }
 
-func TestAHostileTopicIsRefused(t *testing.T) {
+func TestParseTopic_InvalidTopicIsRefused(t *testing.T) {
 	for _, topic := range []string{
 		"", "/", "motorpool", "motorpool/v1", "motorpool/v1/", "motorpool/v1/u", "motorpool/v1/u/", "motorpool/v1//ack",
 		"motorpool/v1/u/ack/", "motorpool/v1/u/ack/more", "motorpool/v1/u/Ack", "motorpool/v1/u/unknown",
@@ -45,12 +45,12 @@ func TestAHostileTopicIsRefused(t *testing.T) {
 		"motorpool/v1/ü/ack", "motorpool/v1/u%2f/ack", "motorpool/v1/" + strings.Repeat("x", 65) + "/ack",
 	} {
 		if u, c, err := ParseTopic(topic); err == nil {
-			t.Errorf("%q parsed to %q %q", topic, u, c)
+			t.Errorf("%q was parsed as unit %q, channel %q", topic, u, c)
 		}
 	}
 }
 
-func TestASerialIsLettersDigitsDashAndUnderscore(t *testing.T) {
+func TestParseUnit_AcceptsLettersDigitsDashAndUnderscore(t *testing.T) {
 	for serial, sound := range map[string]bool{
 		"356938035643809": true, "A-b_9": true, strings.Repeat("9", 64): true,
 		"": false, strings.Repeat("9", 65): false, "a/b": false, "a+b": false, "#": false, "a b": false, "a\n": false, "é": false, "a.b": false,
@@ -61,16 +61,16 @@ func TestASerialIsLettersDigitsDashAndUnderscore(t *testing.T) {
 	}
 }
 
-func TestAProbeIsAnEmptyMessageOfAUnitThatDoesNotExist(t *testing.T) {
+func TestProbe_IsAnEmptyMessageOfAReservedUnit(t *testing.T) {
 	unit, channel, err := ParseTopic(ProbeTopic("3F9K2M7Q"))
 	if err != nil || channel != PresenceChannel {
 		t.Fatalf("%s: %v, %v", ProbeTopic("3F9K2M7Q"), channel, err)
 	}
 	if name, ok := ProbeName(telematics.Message{Unit: unit}); !ok || name != "3F9K2M7Q" {
-		t.Error("a probe is not known as one")
+		t.Error("a probe is not recognised")
 	}
 	_, other := ProbeName(telematics.Message{Unit: "unit-1"})
 	if _, payload := ProbeName(telematics.Message{Unit: unit, Payload: []byte("{}")}); other || payload {
-		t.Error("what a unit says is taken for a probe")
+		t.Error("a unit's message is taken for a probe")
 	}
 }

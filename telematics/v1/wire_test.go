@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAnAnswerThatIsUnsoundIsRefused(t *testing.T) {
+func TestDecodeAnswer_InvalidAnswerIsRefused(t *testing.T) {
 	long := strings.Repeat("x", 257)
 	for _, message := range []string{
 		``, `null`, `[]`, `7`, `"received"`, `{`, `{}`, `{"status":"succeeded"}`,
@@ -23,12 +23,12 @@ func TestAnAnswerThatIsUnsoundIsRefused(t *testing.T) {
 		"\xff\xfe\x00", answer(`"status":"succeeded"`) + `{}`,
 	} {
 		if a, _, err := DecodeAnswer([]byte(message), received); err == nil {
-			t.Errorf("%.80q reads as %+v", message, a)
+			t.Errorf("%.80q is decoded as %+v, want an error", message, a)
 		}
 	}
 }
 
-func TestAnAnswerOutlivesAnUnsoundReportInIt(t *testing.T) {
+func TestDecodeAnswer_InvalidReportIsDroppedAndTheAnswerKept(t *testing.T) {
 	cases := []struct {
 		report  string
 		want    *telematics.Report
@@ -44,13 +44,13 @@ func TestAnAnswerOutlivesAnUnsoundReportInIt(t *testing.T) {
 		got, dropped, err := DecodeAnswer([]byte(answer(`"status":"succeeded","at":"2026-01-02T10:00:00Z","report":`+c.report)), received)
 		want := telematics.Answer{Command: aCommand, State: telematics.Succeeded, At: now, Report: c.want}
 		if err != nil || !reflect.DeepEqual(got, want) || !slices.Equal(namesOf(dropped), c.dropped) {
-			t.Errorf("%s: %+v, %v, %v", c.report, got, dropped, err)
+			t.Errorf("%s: decoded as %+v, dropped %v, %v", c.report, got, dropped, err)
 		}
 	}
 }
 
 // [TEL-5]
-func TestAnAnswerWithoutAPlausibleTimeIsOfTheReceivers(t *testing.T) {
+func TestDecodeAnswer_ImplausibleTimeIsReplacedByTheReceivers(t *testing.T) {
 	for at, want := range map[string]time.Time{
 		`"2026-01-02T11:00:00.5+01:00"`: now.Add(500 * time.Millisecond),
 		`"2026-01-02T10:05:03Z"`:        received.Add(5 * time.Minute),
@@ -61,12 +61,12 @@ func TestAnAnswerWithoutAPlausibleTimeIsOfTheReceivers(t *testing.T) {
 	} {
 		got, _, err := DecodeAnswer([]byte(answer(`"status":"received","at":`+at)), received)
 		if err != nil || !got.At.Equal(want) || got.At.Location() != time.UTC {
-			t.Errorf("%s: %v, %v", at, got.At, err)
+			t.Errorf("at %s: %v, %v; want %v", at, got.At, err, want)
 		}
 	}
 }
 
-func TestAPresenceThatIsUnsoundIsRefused(t *testing.T) {
+func TestDecodePresence_InvalidPresenceIsRefused(t *testing.T) {
 	long := strings.Repeat("x", 257)
 	for _, message := range []string{
 		``, `null`, `[]`, `{}`, `{"status":"unknown"}`, `{"status":"Online"}`, `{"status":1}`,
@@ -76,12 +76,12 @@ func TestAPresenceThatIsUnsoundIsRefused(t *testing.T) {
 		`{"status":"online","x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
 	} {
 		if p, err := DecodePresence([]byte(message), received); err == nil {
-			t.Errorf("%.80q reads as %+v", message, p)
+			t.Errorf("%.80q is decoded as %+v, want an error", message, p)
 		}
 	}
 }
 
-func TestCapabilitiesThatThisVersionDoesNotKnowAreLeftOut(t *testing.T) {
+func TestDecodePresence_UnknownCapabilitiesAreLeftOut(t *testing.T) {
 	for list, want := range map[string][]telematics.Action{
 		`null`:                     nil,
 		`[]`:                       {},
@@ -91,13 +91,13 @@ func TestCapabilitiesThatThisVersionDoesNotKnowAreLeftOut(t *testing.T) {
 	} {
 		p, err := DecodePresence([]byte(`{"status":"online","capabilities":`+list+`}`), received)
 		if err != nil || !reflect.DeepEqual(p.Actions, want) {
-			t.Errorf("%s: %#v, %v", list, p.Actions, err)
+			t.Errorf("capabilities %s: %#v, %v; want %#v", list, p.Actions, err, want)
 		}
 	}
 }
 
 // [PRE-4]
-func TestDecodePresence_TakesAPresenceWhateverItsKeysAre(t *testing.T) {
+func TestDecodePresence_InvalidKeysAreDroppedAndThePresenceKept(t *testing.T) {
 	many := func(n int) string {
 		ids := make([]string, n)
 		for i := range ids {
@@ -112,15 +112,15 @@ func TestDecodePresence_TakesAPresenceWhateverItsKeysAre(t *testing.T) {
 	} {
 		p, err := DecodePresence([]byte(`{"status":"online","session":"s","keys":`+list+`}`), received)
 		if err != nil || p.Session != "s" || !reflect.DeepEqual(p.Keys, want) {
-			t.Errorf("%.80s: %#v, %v", list, p.Keys, err)
+			t.Errorf("keys %.80s: %#v, %v", list, p.Keys, err)
 		}
 	}
 	if p, err := DecodePresence([]byte(`{"status":"online","keys":`+many(16)+`}`), received); err != nil || len(p.Keys) != telematics.MaxKeys {
-		t.Errorf("as many as are allowed: %v, %v", p.Keys, err)
+		t.Errorf("the most keys that are allowed: %v, %v", p.Keys, err)
 	}
 }
 
-func TestAPresenceWithoutATrueTimeBearsNone(t *testing.T) {
+func TestDecodePresence_ImplausibleTimeIsDropped(t *testing.T) {
 	for message, want := range map[string]time.Time{
 		`{"status":"online"}`:                                {},
 		`{"status":"online","at":"1970-01-01T00:00:00Z"}`:    {},
@@ -135,7 +135,7 @@ func TestAPresenceWithoutATrueTimeBearsNone(t *testing.T) {
 	} {
 		p, err := DecodePresence([]byte(message), received)
 		if err != nil || !p.At.Equal(want) {
-			t.Errorf("%s: %v, %v", message, p.At, err)
+			t.Errorf("%s: time %v, %v; want %v", message, p.At, err, want)
 		}
 	}
 }
@@ -143,13 +143,13 @@ func TestAPresenceWithoutATrueTimeBearsNone(t *testing.T) {
 func TestEncode_PanicsOnAValueThatCannotBeEncoded(t *testing.T) {
 	defer func() {
 		if p := fmt.Sprint(recover()); !strings.Contains(p, "v1: encode") {
-			t.Errorf("recovered %s", p)
+			t.Errorf("recovered %s, want a panic of v1", p)
 		}
 	}()
 	encode(make(chan int))
 }
 
-// answer returns a message about aCommand with more members.
+// answer returns an answer to aCommand with additional members.
 func answer(members string) string {
 	return fmt.Sprintf(`{"command_id":"%s",%s}`, aCommand, members)
 }
