@@ -26,13 +26,13 @@ func drawAmount(t *rapid.T, label string) rental.Minor {
 	return rental.Minor(rapid.Int64Range(0, limit).Draw(t, label))
 }
 
-func TestAnAmountIsReadAsItWasWritten(t *testing.T) {
+func TestParse_ReadsWhatFormatWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		currency := rapid.SampledFrom(someCurrencies).Draw(t, "currency")
 		want := drawAmount(t, "amount")
 		text := currency.Format(want)
 		if !json.Valid([]byte(text)) {
-			t.Errorf("%s is no JSON", text)
+			t.Errorf("%s is not JSON", text)
 		}
 		got, err := currency.Parse(text)
 		if err != nil || got != want {
@@ -41,31 +41,31 @@ func TestAnAmountIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestADifferenceIsWrittenWithItsSign(t *testing.T) {
+func TestFormat_NegativeAmountHasItsSign(t *testing.T) {
 	for text, of := range map[string]string{
 		"-0.01": rental.Currency("EUR").Format(-1), "-12": rental.Currency("JPY").Format(-12), "-1.005": rental.Currency("BHD").Format(-1005),
 		"0.00": rental.Currency("EUR").Format(0), "0": rental.Currency("JPY").Format(0), "0.000": rental.Currency("KWD").Format(0), "0.0007": rental.Currency("CLF").Format(7),
 	} {
 		if text != of {
-			t.Errorf("%s, want %s", of, text)
+			t.Errorf("formatted as %s, want %s", of, text)
 		}
 	}
 }
 
-// What is read is what the text says, as arithmetic of fractions has it; nothing is ever rounded.
-func TestAnAmountIsExactOrRefused(t *testing.T) {
+// The amount that is read is exactly that of the text, computed in fractions; nothing is rounded.
+func TestParse_IsExactOrRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		currency := rapid.SampledFrom(someCurrencies).Draw(t, "currency")
 		text := rapid.StringMatching(`(0|[1-9][0-9]{0,14})(\.[0-9]{1,6})?([eE][+-]?[0-9]{1,2})?`).Draw(t, "text")
 		exact, ok := new(big.Rat).SetString(text)
 		if !ok {
-			t.Fatalf("%s is no number", text)
+			t.Fatalf("%s is not a number", text)
 		}
 		minor := exact.Mul(exact, power(currency.Digits()))
 		payable := minor.IsInt() && minor.Num().Cmp(big.NewInt(int64(rental.MaxAmount))) <= 0
 		got, err := currency.Parse(text)
 		if (err == nil) != payable {
-			t.Errorf("%s of %s: %v; %s minor units", text, currency, err, minor.RatString())
+			t.Errorf("%s %s, which are %s minor units: error %v", text, currency, err, minor.RatString())
 		}
 		if err == nil && minor.Num().Cmp(big.NewInt(int64(got))) != 0 {
 			t.Errorf("%s of %s was read as %d, want %s", text, currency, got, minor.Num())
@@ -77,7 +77,7 @@ func power(digits int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))
 }
 
-func TestAmountsThatCanBeRead(t *testing.T) {
+func TestParse_Accepts(t *testing.T) {
 	for _, c := range []struct {
 		currency rental.Currency
 		text     string
@@ -95,7 +95,7 @@ func TestAmountsThatCanBeRead(t *testing.T) {
 	}
 }
 
-func TestAmountsThatCannotBeRead(t *testing.T) {
+func TestParse_Refuses(t *testing.T) {
 	const form, negative, exponent = "must be a decimal number such as 12.5", "must not be negative", "must be written with a smaller exponent"
 	for _, c := range []struct {
 		currency   rental.Currency
@@ -119,7 +119,7 @@ func TestAmountsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func FuzzAnAmount(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, text := range []string{"12.50", "1e2", "-0", "0e9", "1e-3", "99999999999999999999", "1.0000000000000000000", "+1", "0x1p4", "1_0"} {
 		f.Add(text)
 	}
@@ -128,7 +128,7 @@ func FuzzAnAmount(f *testing.F) {
 			m, err := currency.Parse(text)
 			if err != nil {
 				if m != 0 {
-					t.Errorf("%q of %s: %d with an error", text, currency, m)
+					t.Errorf("%q of %s: the error came with the amount %d", text, currency, m)
 				}
 				continue
 			}
@@ -142,7 +142,7 @@ func FuzzAnAmount(f *testing.F) {
 	})
 }
 
-func TestATaxIsReadExactly(t *testing.T) {
+func TestParseTaxPercent_IsExact(t *testing.T) {
 	for text, want := range map[string]rental.TaxRate{"0": 0, "19": 190_000, "7.7": 77_000, "8.875": 88_750, "0.0001": 1, "100": rental.FullTax, "1.9e1": 190_000, "19.00000": 190_000} {
 		if got, err := rental.ParseTaxPercent(text); err != nil || got != want {
 			t.Errorf("%s %% was read as %d, %v; want %d", text, got, err, want)
@@ -152,14 +152,14 @@ func TestATaxIsReadExactly(t *testing.T) {
 		"100.0001": "must be at most 100", "19.00001": "must have at most 4 decimals", "-1": "must not be negative", "19%": "must be a decimal number such as 12.5",
 	} {
 		if got, err := rental.ParseTaxPercent(text); err == nil || err.Error() != says {
-			t.Errorf("%s was read as %d: %v; want %s", text, got, err, says)
+			t.Errorf("%s %% was read as %d, %v; want %s", text, got, err, says)
 		}
 	}
 }
 
-// oddDigits are the currencies whose minor unit is not a hundredth: ISO 4217:2015, list one
+// oddDigits lists the currencies whose minor unit is not a hundredth, of ISO 4217:2015, list one
 // (current currency and funds), as its maintenance agency SIX publishes it (list-one.xml, column
-// "minor unit"), but for UYI and UYW, which are units of account.
+// "minor unit"); without UYI and UYW, which are units of account.
 var oddDigits = map[rental.Currency]int{
 	"BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0, "RWF": 0, "UGX": 0,
 	"VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0,
@@ -167,7 +167,7 @@ var oddDigits = map[rental.Currency]int{
 	"CLF": 4,
 }
 
-func TestTheDigitsOfEveryCurrencyAreThoseOfTheStandard(t *testing.T) {
+func TestDigits_AreThoseOfISO4217(t *testing.T) {
 	known := map[rental.Currency]bool{}
 	for a := 'A'; a <= 'Z'; a++ {
 		for b := 'A'; b <= 'Z'; b++ {
@@ -198,11 +198,11 @@ func TestTheDigitsOfEveryCurrencyAreThoseOfTheStandard(t *testing.T) {
 		}
 	}
 	if len(known) < 150 || len(known) > 180 {
-		t.Errorf("%d currencies", len(known))
+		t.Errorf("%d currencies are known, want 150 to 180", len(known))
 	}
 }
 
-func TestWhatIsNoCurrencyIsRefused(t *testing.T) {
+func TestParseCurrency_RefusesOtherCodes(t *testing.T) {
 	for _, code := range []string{"", "eur", "Eur", "EU", "EURO", "EUR ", "ZZZ", "XXX", "XTS", "XAU", "XAG", "XDR", "GGP", "€", "978", "\x00"} {
 		if currency, err := rental.ParseCurrency(code); err == nil || currency != "" {
 			t.Errorf("%q was read as %q", code, currency)
@@ -219,28 +219,28 @@ func TestFormat_PanicsWithoutACurrency(t *testing.T) {
 	t.Log(rental.Currency("").Format(1))
 }
 
-// Where money is: all of rental and its adapter, and what is named for it in the record and the
-// interface.
+// moneyFiles are the files that handle money: all of rental and its adapter, and the files of the
+// store and the interface that are named for it.
 var moneyFiles = []string{
 	"*.go", "stripe/*.go",
 	"../store/rentals/*.go",
 	"../httpapi/booking*.go", "../httpapi/*_booking*.go", "../httpapi/amount*.go", "../httpapi/money*.go", "../httpapi/payment*.go", "../httpapi/price*.go", "../httpapi/pricing*.go",
 }
 
-// moneyReaders are functions of shared files that read money.
+// moneyReaders are the functions of shared files that read money.
 var moneyReaders = map[string][]string{"../store/vehicles/fleetpart.go": {"amount", "tax", "exact", "currency"}, "../store/vehicles/fleetfile.go": {"terms", "rate"}}
 
-// notMoney are functions of those files that read ids, where 42.0 is 42.
+// notMoney are functions of those files that read ids, where 42.0 equals 42.
 var notMoney = []string{"wholeNumber"}
 
 var (
 	wholeBounds = regexp.MustCompile(`^(Max|Min)(Int|Uint)[0-9]*$`)
-	// Types, conversions, functions of any library.
+	// Types, conversions, and functions of any library.
 	floatNames  = regexp.MustCompile(`(?i)float|^complex(64|128)?$`)
 	coordinates = regexp.MustCompile(`(?i)^(lat|lng|lon|latitude|longitude)$`)
 )
 
-// floats returns what is floating in a piece of a program.
+// floats returns the places of a piece of a program that use floating point.
 func floats(set *token.FileSet, root ast.Node) []string {
 	var found []string
 	ast.Inspect(root, func(n ast.Node) bool {
@@ -248,7 +248,7 @@ func floats(set *token.FileSet, root ast.Node) []string {
 			found = append(found, fmt.Sprintf("%s: %s", set.Position(n.Pos()), what))
 		}
 		switch n := n.(type) {
-		case *ast.Field: // of a struct, or a function's argument
+		case *ast.Field: // of a struct, or an argument of a function
 			if len(n.Names) > 0 && !slices.ContainsFunc(n.Names, func(name *ast.Ident) bool { return !coordinates.MatchString(name.Name) }) {
 				return false
 			}
@@ -277,8 +277,8 @@ func floats(set *token.FileSet, root ast.Node) []string {
 	return found
 }
 
-// called reports whether a selector is called: Price.Hours is a field, Duration.Hours() a number
-// that floats.
+// called reports whether a selector is called: Price.Hours is a field, Duration.Hours() returns a
+// floating-point number.
 func called(root ast.Node, of *ast.SelectorExpr) (yes bool) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -288,7 +288,7 @@ func called(root ast.Node, of *ast.SelectorExpr) (yes bool) {
 	return yes
 }
 
-func TestThereIsNoFloatingPointInMoney(t *testing.T) {
+func TestMoney_UsesNoFloatingPoint(t *testing.T) {
 	set := token.NewFileSet()
 	read := func(path string) *ast.File {
 		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
@@ -309,12 +309,12 @@ func TestThereIsNoFloatingPointInMoney(t *testing.T) {
 			}
 			seen++
 			for _, found := range floats(set, read(path)) {
-				t.Errorf("%s floats", found)
+				t.Errorf("floating point: %s", found)
 			}
 		}
 	}
 	if seen < 20 {
-		t.Errorf("only %d files were looked at", seen)
+		t.Errorf("only %d files were checked, want at least 20", seen)
 	}
 	for path, names := range moneyReaders {
 		for _, decl := range read(path).Decls {
@@ -324,16 +324,16 @@ func TestThereIsNoFloatingPointInMoney(t *testing.T) {
 			}
 			names = slices.DeleteFunc(names, func(name string) bool { return name == f.Name.Name })
 			for _, found := range floats(set, f) {
-				t.Errorf("%s floats", found)
+				t.Errorf("floating point: %s", found)
 			}
 		}
 		if len(names) > 0 {
-			t.Errorf("%s has no %v", path, names)
+			t.Errorf("%s has no function %v any more", path, names)
 		}
 	}
 }
 
-func TestFloatingPointIsFoundWhereItIs(t *testing.T) {
+func TestFloats_FindsFloatingPoint(t *testing.T) {
 	for text, want := range map[string]int{
 		"var x float64": 1, "type t struct{ Amount float32 }": 1, "type t struct{ Latitude, Longitude float64 }": 0,
 		"type t struct{ Latitude, Amount float64 }": 1, "var x = 1.5": 1, "var x = 1e2": 1, "func f(n int) { _ = float64(n) }": 1,
@@ -346,7 +346,7 @@ func TestFloatingPointIsFoundWhereItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found := floats(set, file); len(found) != want {
-			t.Errorf("%s: %v", text, found)
+			t.Errorf("%s: found %v, want %d places", text, found, want)
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"motorpool/rental"
 )
 
-// model is a booking with whatever happens to it, and what is to be true of it, counted apart.
+// model is a booking to which anything may happen, with its fees and captures counted separately.
 type model struct {
 	rental.BookingDetails
 	now      time.Time
 	tariff   rental.Tariff
-	fees     rental.Minor // that were decided
-	captured rental.Minor // likewise
+	fees     rental.Minor // the sum of the decided fees
+	captured rental.Minor // the amount of the decided capture
 	started  bool
 }
 
@@ -31,7 +31,7 @@ func newModel(t *rapid.T) *model {
 	if rapid.Bool().Draw(t, "booked again") {
 		l.Next = l.End.Add(drawLength(t, "pause"))
 	}
-	if rapid.Bool().Draw(t, "begun") { // what follows is what matters most
+	if rapid.Bool().Draw(t, "begun") { // most decisions need an active booking
 		c, err := l.Begin(l.now)
 		l.started = l.take(t, c, err)
 		for i := range l.Charges {
@@ -41,12 +41,11 @@ func newModel(t *rapid.T) *model {
 	return l
 }
 
-// take takes a change over, if there is one, and reports whether there is. A refusal changes
-// nothing.
+// take applies a change, and reports whether there is one. A refusal changes nothing.
 func (l *model) take(t *rapid.T, c rental.Change, err error) bool {
 	if err != nil {
 		if c.Booking != (rental.Booking{}) || c.Charges != nil || c.Amended != nil {
-			t.Fatalf("refused, and changed: %+v", c)
+			t.Fatalf("a refusal came with a change: %+v", c)
 		}
 		return false
 	}
@@ -55,17 +54,17 @@ func (l *model) take(t *rapid.T, c rental.Change, err error) bool {
 		rental.Completed: {rental.Completed}, rental.Cancelled: {rental.Cancelled},
 	}
 	if !slices.Contains(allowed[l.State], c.Booking.State) {
-		t.Fatalf("%s became %s", l.State, c.Booking.State)
+		t.Fatalf("a booking that was %s became %s", l.State, c.Booking.State)
 	}
 	for _, added := range c.Charges {
 		if due := added.NextAttempt.Equal(l.now); due != (added.Amount > 0) || added.Amount == 0 && added.State != rental.Paid {
-			t.Fatalf("a new charge that is not due, or one of nothing that is: %+v", added)
+			t.Fatalf("new charge %+v, want it due now, or paid where its amount is 0", added)
 		}
 	}
 	for _, amended := range c.Amended {
 		i := slices.IndexFunc(l.Charges, func(c rental.Charge) bool { return c.ID == amended.ID })
 		if i < 0 || l.Charges[i].State != amended.State || l.Charges[i].State.IsFinal() || !amended.NextAttempt.Equal(l.now) {
-			t.Fatalf("amended: %+v", amended)
+			t.Fatalf("amended charge %+v, want a known one that is not final, due now", amended)
 		}
 	}
 	l.BookingDetails = after(l.BookingDetails, c)
@@ -82,7 +81,7 @@ func (l *model) decisions() map[string]func(*rapid.T) {
 			can := l.CanCancel(l.now)
 			c, err := l.Cancel(l.now)
 			if l.take(t, c, err) != can {
-				t.Fatalf("can be cancelled: %v, but %v", can, err)
+				t.Fatalf("can be cancelled: %v, but Cancel says %v", can, err)
 			}
 		},
 		"extend": func(t *rapid.T) {
@@ -91,18 +90,18 @@ func (l *model) decisions() map[string]func(*rapid.T) {
 			c, err := l.Extend(l.now, end)
 			if !l.take(t, c, err) {
 				if can && end.After(old.End) && !end.After(old.End.Add(30*time.Minute)) {
-					t.Fatalf("can be extended, but not by %v: %v", end.Sub(old.End), err)
+					t.Fatalf("can be extended, but not by %v: Extend says %v", end.Sub(old.End), err)
 				}
 				return
 			}
 			if !can && end != old.End {
-				t.Fatal("extended, though it cannot be")
+				t.Fatal("extended although CanExtend says no")
 			}
 			if !l.Next.IsZero() && end != old.End && l.Next.Before(end.Add(l.Terms.Buffer)) {
-				t.Fatalf("extended to %v, and the next begins at %v", end, l.Next)
+				t.Fatalf("extended to %v although the next booking begins at %v", end, l.Next)
 			}
 			if l.Price.Rental() < old.Price.Rental() || l.End.Before(old.End) {
-				t.Fatalf("extended to less: %+v", l.Price)
+				t.Fatalf("the extension reduced the price or the time: %+v", l.Price)
 			}
 		},
 		"start": func(t *rapid.T) {
@@ -131,7 +130,7 @@ func (l *model) decisions() map[string]func(*rapid.T) {
 				sum += r.Amount
 			}
 			if sum == 0 || amount > 0 && sum != amount {
-				t.Fatalf("asked for %d back, got %d", amount, sum)
+				t.Fatalf("the refunds of %d sum to %d", amount, sum)
 			}
 		},
 		"capture": func(t *rapid.T) {
@@ -149,7 +148,7 @@ func (l *model) decisions() map[string]func(*rapid.T) {
 	}
 }
 
-// processor does to a charge whatever a processor may do.
+// processor applies to a charge an outcome that a processor may give.
 func (l *model) processor(t *rapid.T, c *rental.Charge) {
 	if c.NextAttempt.IsZero() && c.State != rental.RequiresAction || c.State.IsFinal() {
 		return
@@ -172,22 +171,22 @@ func (l *model) processor(t *rapid.T, c *rental.Charge) {
 		carryOut(c, l.now)
 	}
 	if !was.MayBecome(c.State) {
-		t.Fatalf("%s of %+v", c.State, was)
+		t.Fatalf("the state %s cannot follow %+v", c.State, was)
 	}
 }
 
-// check holds the booking against what must be true at any time.
+// check verifies what must be true of the booking at any time.
 func (l *model) check(t *rapid.T) {
 	price, err := l.tariff.Over(l.Start, l.End)
 	if err != nil || price != l.Price {
-		t.Fatalf("the price is %+v, want %+v, %v", l.Price, price, err)
+		t.Fatalf("the price is %+v, want %+v (%v)", l.Price, price, err)
 	}
 	var rent, fees, taken, back rental.Minor
 	count := map[rental.ChargeKind]int{}
 	for _, c := range l.Charges {
 		count[c.Kind]++
 		if c.Currency != "EUR" || c.Booking != l.ID || c.Amount < 0 || c.Number != count[c.Kind] {
-			t.Fatalf("%+v", c)
+			t.Fatalf("charge %+v has a wrong currency, booking, amount or number", c)
 		}
 		switch c.Kind {
 		case rental.StartCharge, rental.ExtensionCharge:
@@ -196,7 +195,7 @@ func (l *model) check(t *rapid.T) {
 			fees += c.Amount
 		case rental.DepositCharge:
 			if c.Amount != l.Price.Deposit || c.CaptureAmount > c.Amount || c.CaptureAmount != l.captured || c.State == rental.Captured && c.Settled > c.CaptureAmount {
-				t.Fatalf("captured %d of %+v", l.captured, c)
+				t.Fatalf("%d was to be captured of the deposit %+v", l.captured, c)
 			}
 		}
 		if c.Kind != rental.RefundCharge && (c.State == rental.Paid || c.State == rental.Captured) {
@@ -208,7 +207,7 @@ func (l *model) check(t *rapid.T) {
 				}
 			}
 			if given > c.Settled {
-				t.Fatalf("%d was given back of %+v", given, c)
+				t.Fatalf("%d was refunded of the charge %+v", given, c)
 			}
 			back += given
 		}
@@ -218,23 +217,23 @@ func (l *model) check(t *rapid.T) {
 		want = l.Price.Rental()
 	}
 	if rent != want || fees != l.fees {
-		t.Fatalf("charged %d for the time, want %d; fees %d, want %d", rent, want, fees, l.fees)
+		t.Fatalf("charged %d for the rental, want %d; fees %d, want %d", rent, want, fees, l.fees)
 	}
 	if l.started != (l.State == rental.Active || l.State == rental.Completed) || l.Extensions > rental.MaxExtensions ||
 		count[rental.StartCharge] > 1 || count[rental.DepositCharge] > 1 || count[rental.ExtensionCharge] > l.Extensions || back > taken {
-		t.Fatalf("%+v", l.BookingDetails)
+		t.Fatalf("booking with a wrong state, or too many extensions, charges or refunds: %+v", l.BookingDetails)
 	}
 	p := l.Payment()
 	settled := p.Status == rental.PaymentPaid || p.Status == rental.PaymentRefunded || p.Status == rental.PaymentPartiallyRefunded
 	if !slices.Contains(rental.PaymentStatuses, p.Status) || settled == p.PaidAt.IsZero() {
-		t.Fatalf("%+v of %+v", p, l.Charges)
+		t.Fatalf("payment %+v of the charges %+v", p, l.Charges)
 	}
 	if settled && taken < rent+fees {
-		t.Fatalf("%s, but %d of %d was taken", p.Status, taken, rent+fees)
+		t.Fatalf("the payment is %s although %d of %d was taken", p.Status, taken, rent+fees)
 	}
 }
 
-func TestWhateverHappensToABookingItsMoneyIsRight(t *testing.T) {
+func TestBooking_AmountsAreRightAfterAnySequence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newModel(t)
 		actions := l.decisions()
@@ -243,8 +242,8 @@ func TestWhateverHappensToABookingItsMoneyIsRight(t *testing.T) {
 	})
 }
 
-// A booking that is extended costs what one long booking costs.
-func TestExtensionsAddUpToOneLongBooking(t *testing.T) {
+// A booking that is extended costs as much as one that is booked for the whole time.
+func TestExtend_CostsAsMuchAsOneLongBooking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := upcoming()
 		d.Price.Tariff = drawTariff(t)
@@ -277,7 +276,7 @@ func TestExtensionsAddUpToOneLongBooking(t *testing.T) {
 		}
 		whole, err := d.Price.Over(d.Start, d.End)
 		if err != nil || sum != whole.Rental() || whole != d.Price {
-			t.Fatalf("charged %d, want %d: %+v, %v", sum, whole.Rental(), d.Price, err)
+			t.Fatalf("charged %d, want %d; price %+v, %v", sum, whole.Rental(), d.Price, err)
 		}
 	})
 }

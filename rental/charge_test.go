@@ -15,7 +15,7 @@ var chargeStates = []rental.ChargeState{
 
 var chargeKinds = []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge, rental.RefundCharge}
 
-// reachable returns what a charge can become, however long it takes.
+// reachable returns the states that a charge can reach in any number of steps.
 func reachable(c rental.Charge) []rental.ChargeState {
 	found := []rental.ChargeState{c.State}
 	for i := 0; i < len(found); i++ {
@@ -28,7 +28,7 @@ func reachable(c rental.Charge) []rental.ChargeState {
 	return found
 }
 
-func TestWhatBecomesOfACharge(t *testing.T) {
+func TestMayBecome_FromPending(t *testing.T) {
 	pays := []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid}
 	for kind, want := range map[rental.ChargeKind][]rental.ChargeState{
 		rental.StartCharge: pays, rental.ExtensionCharge: pays, rental.FeeCharge: pays,
@@ -39,30 +39,30 @@ func TestWhatBecomesOfACharge(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", kind, got, want)
+			t.Errorf("%s: reaches %v, want %v", kind, got, want)
 		}
 	}
 }
 
-func TestMoneyThatHasMovedStaysWhereItIs(t *testing.T) {
+func TestMayBecome_FinalStatesStay(t *testing.T) {
 	for _, kind := range chargeKinds {
 		for _, state := range []rental.ChargeState{rental.Paid, rental.Captured, rental.Released} {
 			want := []rental.ChargeState{state}
 			if kind == rental.RefundCharge && state == rental.Paid {
-				want = append(want, rental.Failed) // it came back
+				want = append(want, rental.Failed) // the bank returned it
 			}
 			if got := reachable(rental.Charge{Kind: kind, State: state}); !slices.Equal(got, want) || !state.IsFinal() {
-				t.Errorf("%s %s: %v, want %v", kind, state, got, want)
+				t.Errorf("%s %s: reaches %v, want %v", kind, state, got, want)
 			}
 		}
 	}
 	if got := reachable(rental.Charge{Kind: rental.RefundCharge, State: rental.Failed}); len(got) != 1 {
-		t.Errorf("a refund that failed may become %v", got)
+		t.Errorf("a failed refund may become %v", got)
 	}
 }
 
-// Whatever was asked for and not answered is looked up, and everything may be found.
-func TestFromUnknownEveryEndIsPossible(t *testing.T) {
+// A call without an answer is queried, and any outcome may be found.
+func TestMayBecome_AnyEndFromUnknown(t *testing.T) {
 	for kind, ends := range map[rental.ChargeKind][]rental.ChargeState{
 		rental.StartCharge:   {rental.Pending, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
 		rental.DepositCharge: {rental.Pending, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released},
@@ -70,50 +70,50 @@ func TestFromUnknownEveryEndIsPossible(t *testing.T) {
 	} {
 		for _, end := range ends {
 			if !(rental.Charge{Kind: kind, State: rental.Unknown}).MayBecome(end) {
-				t.Errorf("%s: an unknown one cannot be %s", kind, end)
+				t.Errorf("%s: an unknown charge cannot become %s", kind, end)
 			}
 		}
 	}
 }
 
-func TestTheStatesOfAChargeAreAllThere(t *testing.T) {
+func TestIsFinal_AgreesWithMayBecome(t *testing.T) {
 	for _, from := range chargeStates {
 		final := true
 		for _, to := range chargeStates {
 			final = final && (!from.MayBecome(to) || from == to)
 		}
 		if from.IsFinal() != final || !from.MayBecome(from) || from.MayBecome("lost") {
-			t.Errorf("%s: final %v", from, from.IsFinal())
+			t.Errorf("%s: final %v, or it cannot stay, or it may become an unknown state", from, from.IsFinal())
 		}
 	}
 }
 
-func TestAPartOfWhatIsHeldIsTaken(t *testing.T) {
+func TestCaptureDeposit_AmendsTheHold(t *testing.T) {
 	for _, amount := range []rental.Minor{1, 5_000, 20_000} {
 		d, now := active(t), start.Add(time.Hour)
 		change := do(t)(d.CaptureDeposit(now, amount, "scratch on the door"))
 		want := d.Charges[1]
 		want.Goal, want.CaptureAmount, want.Reason, want.NextAttempt = rental.Capture, amount, "scratch on the door", now
 		if len(change.Amended) != 1 || change.Amended[0] != want || len(change.Charges) > 0 || change.Booking != d.Booking || change.Note != "scratch on the door" {
-			t.Errorf("%d: %+v", amount, change)
+			t.Errorf("capture of %d: change %+v, want the deposit alone amended", amount, change)
 		}
 		d = after(d, change)
 		if d.Payment().Status != rental.PaymentPending {
-			t.Errorf("%d: open, and %+v", amount, d.Payment())
+			t.Errorf("capture of %d pending: payment %+v, want pending", amount, d.Payment())
 		}
 		if limit := d.Limits().Capture; limit != 0 {
-			t.Errorf("%d: open, and %d can be captured", amount, limit)
+			t.Errorf("capture of %d pending: %d can be captured, want 0", amount, limit)
 		}
-		refused(t, "a second capture", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
+		refused(t, "a second capture while one is pending", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
 		carryOut(&d.Charges[1], now)
-		refused(t, "a capture after it", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
+		refused(t, "a second capture after the first", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
 		if d.Payment().Status != rental.PaymentPaid {
-			t.Errorf("%d: taken, and %+v", amount, d.Payment())
+			t.Errorf("capture of %d done: payment %+v, want paid", amount, d.Payment())
 		}
 	}
 }
 
-func TestWhatIsNotHeldIsNotTaken(t *testing.T) {
+func TestCaptureDeposit_OnlyWhatIsHeld(t *testing.T) {
 	refused(t, "more than is held", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(active(t).CaptureDeposit(start, 20_001, ""))
 	refused(t, "upcoming", rental.BookingStateConflict, "No deposit of the booking is held.")(upcoming().CaptureDeposit(start, 1, ""))
 	for _, state := range []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Captured, rental.Released} {
@@ -133,32 +133,32 @@ func TestWhatIsNotHeldIsNotTaken(t *testing.T) {
 func TestLimits_AreWhatIsAccepted(t *testing.T) {
 	d := active(t)
 	if limits := d.Limits(); limits.Capture != 20_000 || limits.Fee != d.FeeLimit() || limits.Fee == 0 {
-		t.Errorf("active: %+v", limits)
+		t.Errorf("active: limits %+v", limits)
 	}
 	do(t)(d.CaptureDeposit(start, d.Limits().Capture, ""))
 	refused(t, "a capture above the limit", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(d.CaptureDeposit(start, d.Limits().Capture+1, ""))
 	do(t)(d.Fine(start, rental.Fee{Amount: d.Limits().Fee}))
 	if _, err := d.Fine(start, rental.Fee{Amount: d.Limits().Fee + 1}); err == nil {
-		t.Error("a fee above the limit is charged")
+		t.Error("a fee above the limit was charged")
 	}
 	do(t)(d.Refund(start, d.Limits().Refund, ""))
 	if _, err := d.Refund(start, d.Limits().Refund+1, ""); err == nil {
-		t.Error("a refund above the limit is made")
+		t.Error("a refund above the limit was made")
 	}
 	d.Terms.FeeLimit = 5_000
 	if limit := d.Limits().Fee; limit != 5_000 {
-		t.Errorf("the agency's limit is %d", limit)
+		t.Errorf("the limit of a fee is %d, want the agency's 5000", limit)
 	}
 	if limits := upcoming().Limits(); limits != (rental.Limits{}) {
-		t.Errorf("upcoming: %+v", limits)
+		t.Errorf("upcoming: limits %+v, want none", limits)
 	}
 }
 
-// Where the processor rounds, it may hold a little more than was asked for.
-func TestNoMoreIsTakenThanWasAskedToBeHeld(t *testing.T) {
+// A processor that rounds may hold a little more than was requested.
+func TestCaptureDeposit_NoMoreThanTheRequestedHold(t *testing.T) {
 	d := active(t)
 	d.Charges[1].Settled = d.Charges[1].Amount + 5
-	refused(t, "what was rounded up", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(d.CaptureDeposit(start, 20_005, ""))
+	refused(t, "more than was requested", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(d.CaptureDeposit(start, 20_005, ""))
 	do(t)(d.CaptureDeposit(start, 20_000, ""))
 }
 
@@ -170,15 +170,15 @@ func TestFine_MakesASeparateCharge(t *testing.T) {
 		want := rental.Charge{Booking: 42, Kind: rental.FeeCharge, State: rental.Pending, Currency: "EUR", Amount: 2_550,
 			Fee: "late_return", Reason: "22 hours late", NextAttempt: now, Created: now}
 		if change.Booking != d.Booking || len(change.Charges) != 1 || change.Charges[0] != want || len(change.Amended) > 0 || change.Note != "22 hours late" {
-			t.Errorf("%s: %+v", state, change)
+			t.Errorf("%s: change %+v, want one fee charge", state, change)
 		}
 		if change.Details["kind"] != "late_return" || change.Details["amount"] != "25.50" || change.Details["currency"] != "EUR" {
-			t.Errorf("the history tells %v", change.Details)
+			t.Errorf("the audit details are %v", change.Details)
 		}
 	}
 }
 
-func TestWhenThereIsNoFee(t *testing.T) {
+func TestFine_RefusedBeforeTheStartOrWithoutAnAmount(t *testing.T) {
 	refused(t, "upcoming", rental.BookingStateConflict, "The booking has not started; there is nothing to charge a fee for.")(
 		upcoming().Fine(start, rental.Fee{Kind: "other", Amount: 1}))
 	for _, amount := range []rental.Minor{0, -1} {
@@ -194,12 +194,12 @@ func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
 		d.Terms.FeeLimit = c.limit
 		do(t)(d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount}))
 		if _, err := d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount + 1}); err == nil || !strings.Contains(err.Error(), "must be at most") {
-			t.Errorf("limit %d: %v", c.limit, err)
+			t.Errorf("a fee above the limit %d: error %v", c.limit, err)
 		}
 	}
 }
 
-// expensive is a booking that paid 132, an extension of 33, and a fee of 25.50: 190.50 in three
+// expensive is a booking that paid 132, an extension of 33 and a fee of 25.50: 190.50 in three
 // charges, in addition to the deposit.
 func expensive(t *testing.T) rental.BookingDetails {
 	d := active(t)
@@ -211,35 +211,35 @@ func expensive(t *testing.T) rental.BookingDetails {
 	return d
 }
 
-func TestARefundGivesTheNewestChargesBackFirst(t *testing.T) {
-	// Of the fee, of the extension, of the start.
+func TestRefund_NewestChargesFirst(t *testing.T) {
+	// The refunds of the fee, the extension and the start.
 	for amount, want := range map[rental.Minor][]rental.Minor{
 		1: {1}, 2_550: {2_550}, 2_551: {2_550, 1}, 5_850: {2_550, 3_300}, 5_851: {2_550, 3_300, 1}, 19_050: {2_550, 3_300, 13_200}, 0: {2_550, 3_300, 13_200},
 	} {
 		d, now := expensive(t), start.Add(20*time.Hour)
 		change := do(t)(d.Refund(now, amount, "goodwill"))
 		if len(change.Charges) != len(want) || len(change.Amended) > 0 || change.Booking != d.Booking || change.Note != "goodwill" {
-			t.Fatalf("%d: %+v", amount, change)
+			t.Fatalf("refund of %d: change %+v", amount, change)
 		}
 		of := []rental.ChargeID{d.Charges[3].ID, d.Charges[2].ID, d.Charges[0].ID}
 		for i, c := range change.Charges {
 			if want := (rental.Charge{Booking: 42, Kind: rental.RefundCharge, State: rental.Pending, Currency: "EUR", Amount: want[i],
 				Refunds: of[i], Reason: "goodwill", NextAttempt: now, Created: now}); c != want {
-				t.Errorf("%d: %+v, want %+v", amount, c, want)
+				t.Errorf("refund of %d: charge %+v, want %+v", amount, c, want)
 			}
 		}
 	}
 	if change := do(t)(expensive(t).Refund(start, 0, "all")); change.Details["amount"] != "190.50" || change.Details["currency"] != "EUR" {
-		t.Errorf("the history tells %v", change.Details)
+		t.Errorf("the audit details are %v", change.Details)
 	}
 }
 
-func TestRefundCharge_GivesThatChargeBackAlone(t *testing.T) {
+func TestRefundCharge_RefundsThatChargeAlone(t *testing.T) {
 	for amount, want := range map[rental.Minor]rental.Minor{1: 1, 13_200: 13_200, 0: 13_200} {
 		d, now := expensive(t), start.Add(20*time.Hour)
 		change := do(t)(d.RefundCharge(now, d.Charges[0].ID, amount, "goodwill"))
 		if len(change.Charges) != 1 || change.Charges[0].Amount != want || change.Charges[0].Refunds != d.Charges[0].ID {
-			t.Errorf("%d: %+v", amount, change.Charges)
+			t.Errorf("refund of %d: charges %+v", amount, change.Charges)
 		}
 	}
 	d := expensive(t)
@@ -249,7 +249,7 @@ func TestRefundCharge_GivesThatChargeBackAlone(t *testing.T) {
 	fieldIsWrong(t, err, "charge_id", "must be a charge of the booking")
 }
 
-func TestNoMoreIsRefundedThanWasPaid(t *testing.T) {
+func TestRefund_NoMoreThanWasPaid(t *testing.T) {
 	d := expensive(t)
 	refused(t, "too much", rental.RefundExceedsPaid, "No more than 190.50 EUR of what was paid can still be refunded.")(d.Refund(start, 19_051, ""))
 	d = after(d, do(t)(d.Refund(start, 19_000, "")))
@@ -261,23 +261,23 @@ func TestNoMoreIsRefundedThanWasPaid(t *testing.T) {
 	fieldIsWrong(t, err, "amount", "must be more than 0")
 }
 
-// What a refund leaves depends on what has moved, and on refunds that may still move.
-func TestWhatCanBeRefunded(t *testing.T) {
+// How much can be refunded depends on what was paid, and on refunds that are pending.
+func TestRefund_LimitByChargesAndRefunds(t *testing.T) {
 	for what, c := range map[string]struct {
 		with func(d *rental.BookingDetails)
 		left rental.Minor
 	}{
-		"all paid":             {func(d *rental.BookingDetails) {}, 19_050},
-		"fee not paid":         {func(d *rental.BookingDetails) { d.Charges[3].State = rental.Declined }, 16_500},
-		"fee unknown":          {func(d *rental.BookingDetails) { d.Charges[3].State = rental.Unknown }, 16_500},
-		"less was paid":        {func(d *rental.BookingDetails) { d.Charges[0].Settled = 10_000 }, 15_850},
-		"deposit captured":     {func(d *rental.BookingDetails) { d.Charges[1].State, d.Charges[1].Settled = rental.Captured, 5_000 }, 24_050},
-		"deposit released":     {func(d *rental.BookingDetails) { d.Charges[1].State = rental.Released }, 19_050},
-		"a refund pending":     {refund(rental.Pending, 2_000), 17_050},
-		"a refund unknown":     {refund(rental.Unknown, 2_000), 17_050},
-		"a refund done":        {refund(rental.Paid, 2_000), 17_050},
-		"a refund failed":      {refund(rental.Failed, 2_000), 19_050},
-		"refunds of the whole": {refund(rental.Paid, 2_550), 16_500},
+		"all paid":         {func(d *rental.BookingDetails) {}, 19_050},
+		"fee not paid":     {func(d *rental.BookingDetails) { d.Charges[3].State = rental.Declined }, 16_500},
+		"fee unknown":      {func(d *rental.BookingDetails) { d.Charges[3].State = rental.Unknown }, 16_500},
+		"less was paid":    {func(d *rental.BookingDetails) { d.Charges[0].Settled = 10_000 }, 15_850},
+		"deposit captured": {func(d *rental.BookingDetails) { d.Charges[1].State, d.Charges[1].Settled = rental.Captured, 5_000 }, 24_050},
+		"deposit released": {func(d *rental.BookingDetails) { d.Charges[1].State = rental.Released }, 19_050},
+		"a refund pending": {refund(rental.Pending, 2_000), 17_050},
+		"a refund unknown": {refund(rental.Unknown, 2_000), 17_050},
+		"a refund done":    {refund(rental.Paid, 2_000), 17_050},
+		"a refund failed":  {refund(rental.Failed, 2_000), 19_050},
+		"fee refunded":     {refund(rental.Paid, 2_550), 16_500},
 	} {
 		d := expensive(t)
 		c.with(&d)
@@ -290,7 +290,7 @@ func TestWhatCanBeRefunded(t *testing.T) {
 			sum += r.Amount
 		}
 		if limit := d.Limits().Refund; sum != c.left || limit != c.left {
-			t.Errorf("%s: %d, limit %d, want %d", what, sum, limit, c.left)
+			t.Errorf("%s: refunded %d, limit %d, want %d", what, sum, limit, c.left)
 		}
 	}
 }
@@ -301,19 +301,19 @@ func refund(state rental.ChargeState, amount rental.Minor) func(*rental.BookingD
 	}
 }
 
-// Where the processor rounds, a refund may have given back another amount than was asked for: what
-// has moved counts.
-func TestWhatARefundHasGivenBackIsNotGivenBackAgain(t *testing.T) {
+// A processor that rounds may have refunded another amount than was requested: what was refunded
+// counts.
+func TestRefund_CountsWhatWasActuallyRefunded(t *testing.T) {
 	d := active(t)
 	d.Price.Currency = "BHD"
 	d.Charges = d.Charges[:1]
 	d.Charges[0].Currency, d.Charges[0].Amount, d.Charges[0].Settled = "BHD", 12_345, 12_350
 	d.Charges = append(d.Charges, rental.Charge{Kind: rental.RefundCharge, State: rental.Paid, Amount: 5_005, Settled: 5_010, Refunds: d.Charges[0].ID})
 	if change := do(t)(d.Refund(start, 0, "")); len(change.Charges) != 1 || change.Charges[0].Amount != 7_340 {
-		t.Errorf("%+v", change.Charges)
+		t.Errorf("charges %+v, want one refund of 7340", change.Charges)
 	}
 	d.Charges[1].Settled = 5_000
 	if change := do(t)(d.Refund(start, 0, "")); len(change.Charges) != 1 || change.Charges[0].Amount != 7_350 {
-		t.Errorf("%+v", change.Charges)
+		t.Errorf("charges %+v, want one refund of 7350", change.Charges)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"motorpool/rental"
 )
 
-// consoleCurrencies has the decimals of the currencies that do not have two. Browsers have others,
-// of several: those in which people write prices.
+// consoleCurrencies lists the decimals of the currencies that do not have two. For several,
+// browsers have other decimals: those in which people write prices.
 const consoleCurrencies = "../console/src/currencies.json"
 
-// The console reads and writes amounts with the decimals that the service charges. UPDATE=1 writes
-// the table.
+// The console reads and writes amounts with the decimals that the service charges. With UPDATE=1
+// the test writes the table.
 func TestDigits_AreThoseOfTheConsole(t *testing.T) {
 	want := map[string]int{}
 	for i := range 26 * 26 * 26 {

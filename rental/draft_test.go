@@ -18,68 +18,68 @@ func draft() (rental.Draft, rental.Facts) {
 		}
 }
 
-func TestADraftBecomesABookingAtThePriceOfTheMoment(t *testing.T) {
+func TestBook_AtThePresentPrice(t *testing.T) {
 	now := start.Add(-24 * time.Hour)
 	d, f := draft()
-	// More digits than are kept.
+	// The times have more digits than are stored.
 	d.Start, d.End = start.In(time.FixedZone("", 7200)), d.End.Add(time.Millisecond-1)
 	b, err := d.Book(now, f)
 	want := rental.Booking{State: rental.Upcoming, Agency: 1, Client: 7, VehicleID: 5, PickupID: 1, DropoffID: 2, Start: start, End: start.Add(8 * time.Hour),
 		Price: upcoming().Price, Method: 3, Created: now}
 	if err != nil || b != want {
-		t.Errorf("%+v %v, want %+v", b, err, want)
+		t.Errorf("booking %+v, %v; want %+v", b, err, want)
 	}
 }
 
-func TestDraftsThatCanBeBooked(t *testing.T) {
+func TestBook_Accepts(t *testing.T) {
 	for what, with := range map[string]func(*rental.Draft, *rental.Facts){
-		"as it is":                 func(*rental.Draft, *rental.Facts) {},
-		"5 minutes ago":            func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate) },
-		"as long as can be":        func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength) },
-		"a millisecond":            func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond) },
-		"the same station":         func(d *rental.Draft, f *rental.Facts) { d.Dropoff, f.Dropoff = 1, f.Pickup },
-		"the default card":         func(d *rental.Draft, _ *rental.Facts) { d.Method = 0 },
-		"for nothing":              func(_ *rental.Draft, f *rental.Facts) { f.Rate = &rental.Rate{} },
-		"booked for another time":  func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Booked },
-		"in another booking now":   func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.InUse },
-		"a currency without cents": func(_ *rental.Draft, f *rental.Facts) { f.Terms.Currency = "JPY" },
+		"unchanged":                       func(*rental.Draft, *rental.Facts) {},
+		"start 5 minutes ago":             func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate) },
+		"longest time":                    func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength) },
+		"one millisecond":                 func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond) },
+		"return to the pickup station":    func(d *rental.Draft, f *rental.Facts) { d.Dropoff, f.Dropoff = 1, f.Pickup },
+		"default card":                    func(d *rental.Draft, _ *rental.Facts) { d.Method = 0 },
+		"rate of 0":                       func(_ *rental.Draft, f *rental.Facts) { f.Rate = &rental.Rate{} },
+		"vehicle booked for another time": func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Booked },
+		"vehicle in use now":              func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.InUse },
+		"currency without decimals":       func(_ *rental.Draft, f *rental.Facts) { f.Terms.Currency = "JPY" },
 	} {
 		d, f := draft()
 		with(&d, &f)
 		if b, err := d.Book(start, f); err != nil || b.State != rental.Upcoming || b.Price.Currency != f.Terms.Currency {
-			t.Errorf("%s: %+v %v", what, b, err)
+			t.Errorf("%s: booking %+v, %v; want it upcoming", what, b, err)
 		}
 	}
 }
 
-func TestAFieldThatCannotBeIsNamed(t *testing.T) {
+func TestBook_NamesTheInvalidField(t *testing.T) {
 	for what, c := range map[string]struct {
 		with           func(*rental.Draft, *rental.Facts)
 		field, message string
 	}{
-		"in the past":                {func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate - time.Millisecond) }, "start_date", "must not be in the past"},
-		"no time at all":             {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start }, "end_date", "must be after start_date"},
-		"less than is shown":         {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond - 1) }, "end_date", "must be after start_date"},
-		"backwards":                  {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(-time.Hour) }, "end_date", "must be after start_date"},
-		"too long":                   {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength + time.Millisecond) }, "end_date", "must be at most 366 days after start_date"},
-		"centuries":                  {func(d *rental.Draft, _ *rental.Facts) { d.End = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "end_date", "must be at most 366 days after start_date"},
-		"too dear":                   {func(_ *rental.Draft, f *rental.Facts) { f.Rate.Hourly = rental.MaxAmount }, "end_date", "makes the booking cost more than can be charged"},
-		"no pickup":                  {func(_ *rental.Draft, f *rental.Facts) { f.Pickup = nil }, "pickup_station_id", "must be a station of the agency"},
+		"start in the past":          {func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate - time.Millisecond) }, "start_date", "must not be in the past"},
+		"end at the start":           {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start }, "end_date", "must be after start_date"},
+		"shorter than a millisecond": {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond - 1) }, "end_date", "must be after start_date"},
+		"end before the start":       {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(-time.Hour) }, "end_date", "must be after start_date"},
+		"longer than 366 days":       {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength + time.Millisecond) }, "end_date", "must be at most 366 days after start_date"},
+		"until the year 9999":        {func(d *rental.Draft, _ *rental.Facts) { d.End = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "end_date", "must be at most 366 days after start_date"},
+		"too expensive":              {func(_ *rental.Draft, f *rental.Facts) { f.Rate.Hourly = rental.MaxAmount }, "end_date", "makes the booking cost more than can be charged"},
+		"unknown pickup":             {func(_ *rental.Draft, f *rental.Facts) { f.Pickup = nil }, "pickup_station_id", "must be a station of the agency"},
 		"pickup at another agency":   {func(_ *rental.Draft, f *rental.Facts) { f.Pickup.AgencyID = 2 }, "pickup_station_id", "must be a station of the agency"},
-		"no drop-off":                {func(_ *rental.Draft, f *rental.Facts) { f.Dropoff = nil }, "dropoff_station_id", "must be a station of the agency"},
+		"unknown drop-off":           {func(_ *rental.Draft, f *rental.Facts) { f.Dropoff = nil }, "dropoff_station_id", "must be a station of the agency"},
 		"drop-off at another agency": {func(_ *rental.Draft, f *rental.Facts) { f.Dropoff.AgencyID = 2 }, "dropoff_station_id", "must be a station of the agency"},
 	} {
 		d, f := draft()
 		c.with(&d, &f)
 		b, err := d.Book(start, f)
 		if b != (rental.Booking{}) {
-			t.Errorf("%s: %+v", what, b)
+			t.Errorf("%s: refused with a booking: %+v", what, b)
 		}
 		fieldIsWrong(t, err, c.field, c.message)
 	}
 }
 
-func TestDraftsThatCannotBeBooked(t *testing.T) {
+func TestBook_RefusedByVehicleOrCard(t *testing.T) {
 	const unknown = "There is no vehicle 5."
 	for what, c := range map[string]struct {
 		with func(*rental.Draft, *rental.Facts)
@@ -88,9 +88,9 @@ func TestDraftsThatCannotBeBooked(t *testing.T) {
 	}{
 		"unknown vehicle":          {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle = telematics.Vehicle{} }, telematics.VehicleNotFound, unknown},
 		"another agency's vehicle": {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.AgencyID = 2 }, telematics.VehicleNotFound, unknown},
-		"maintenance":              {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
-		"inactive":                 {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
-		"not for rent":             {func(_ *rental.Draft, f *rental.Facts) { f.Rate = nil }, rental.VehicleNotAvailable, "The vehicle has no rate; it is not for rent."},
+		"vehicle in maintenance":   {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
+		"vehicle inactive":         {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"vehicle without a rate":   {func(_ *rental.Draft, f *rental.Facts) { f.Rate = nil }, rental.VehicleNotAvailable, "The vehicle has no rate; it is not for rent."},
 		"no card":                  {func(d *rental.Draft, f *rental.Facts) { d.Method, f.Methods = 0, nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
 		"another client's card":    {func(d *rental.Draft, _ *rental.Facts) { d.Method = 4 }, rental.MethodInvalid, "The client has no payment method 4."},
 	} {
@@ -101,12 +101,12 @@ func TestDraftsThatCannotBeBooked(t *testing.T) {
 	}
 }
 
-func TestReferencesAreCountedByTheYear(t *testing.T) {
+func TestReference_CountsPerYear(t *testing.T) {
 	for want, got := range map[string]string{
 		"BK-2026-00001": rental.Reference(2026, 1), "BK-2026-99999": rental.Reference(2026, 99_999), "BK-2027-100000": rental.Reference(2027, 100_000),
 	} {
 		if got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("reference %s, want %s", got, want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestTheStartChargesTheRentalAndHoldsTheDeposit(t *testing.T) {
+func TestBegin_ChargesTheRentalAndHoldsTheDeposit(t *testing.T) {
 	for what, now := range map[string]time.Time{
 		"on time": start, "a day early": start.Add(-24 * time.Hour), "late": start.Add(3 * time.Hour), "at the last moment": start.Add(8*time.Hour - 1),
 	} {
@@ -17,51 +17,51 @@ func TestTheStartChargesTheRentalAndHoldsTheDeposit(t *testing.T) {
 		b := d.Booking
 		b.State, b.ActualStart = rental.Active, now
 		if change.Booking != b {
-			t.Errorf("%s: %+v, want %+v", what, change.Booking, b)
+			t.Errorf("%s: booking %+v, want %+v", what, change.Booking, b)
 		}
 		charge := rental.Charge{Booking: 42, State: rental.Pending, Currency: "EUR", NextAttempt: now, Created: now}
 		paid, held := charge, charge
 		paid.Kind, paid.Amount = rental.StartCharge, 13_200
 		held.Kind, held.Amount, held.Goal = rental.DepositCharge, 20_000, rental.Hold
 		if len(change.Charges) != 2 || change.Charges[0] != paid || change.Charges[1] != held || len(change.Amended) > 0 {
-			t.Errorf("%s: %+v", what, change.Charges)
+			t.Errorf("%s: charges %+v, want the rental and the deposit", what, change.Charges)
 		}
 	}
 }
 
-func TestAZeroChargeIsPaidWithoutTheProcessor(t *testing.T) {
+func TestBegin_ZeroChargeIsPaidWithoutTheProcessor(t *testing.T) {
 	d := upcoming()
 	d.Price = rental.Price{Tariff: rental.Tariff{Currency: "EUR"}, Hours: 800}
 	change := do(t)(d.Begin(start))
 	if len(change.Charges) != 1 {
-		t.Fatalf("%+v", change.Charges) // a deposit of nothing is none
+		t.Fatalf("charges %+v, want the start's alone: a deposit of 0 makes no charge", change.Charges)
 	}
 	c := change.Charges[0]
 	if c.Kind != rental.StartCharge || c.State != rental.Paid || c.PaidAt != start || !c.NextAttempt.IsZero() || c.Amount != 0 || c.Settled != 0 {
-		t.Errorf("%+v", c)
+		t.Errorf("charge %+v, want it paid at the start", c)
 	}
 	if p := after(d, change).Payment(); p.Status != rental.PaymentPaid || p.PaidAt != start {
-		t.Errorf("%+v", p)
+		t.Errorf("payment %+v, want it paid at the start", p)
 	}
 }
 
-func TestWhenABookingIsNotStarted(t *testing.T) {
+func TestBegin_RefusedByStateTimeVehicleOrCard(t *testing.T) {
 	for what, c := range map[string]struct {
 		now  time.Time
 		with func(*rental.BookingDetails)
 		code telematics.Code
 		says string
 	}{
-		"active":       {start, func(d *rental.BookingDetails) { d.State = rental.Active }, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
-		"completed":    {start, func(d *rental.BookingDetails) { d.State = rental.Completed }, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
-		"cancelled":    {start, func(d *rental.BookingDetails) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
-		"over":         {start.Add(8 * time.Hour), func(*rental.BookingDetails) {}, rental.BookingStateConflict, "The booking's time is over; it cannot be started any more."},
-		"overdue car":  {start, func(d *rental.BookingDetails) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in the hands of another booking."},
-		"other before": {start.Add(-time.Hour), func(d *rental.BookingDetails) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
-		"maintenance":  {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
-		"inactive":     {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
-		"moved":        {start, func(d *rental.BookingDetails) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
-		"no card":      {start, func(d *rental.BookingDetails) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
+		"active":                      {start, func(d *rental.BookingDetails) { d.State = rental.Active }, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
+		"completed":                   {start, func(d *rental.BookingDetails) { d.State = rental.Completed }, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
+		"cancelled":                   {start, func(d *rental.BookingDetails) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
+		"over":                        {start.Add(8 * time.Hour), func(*rental.BookingDetails) {}, rental.BookingStateConflict, "The booking's time is over; it cannot be started any more."},
+		"previous booking overdue":    {start, func(d *rental.BookingDetails) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in the hands of another booking."},
+		"another booking comes first": {start.Add(-time.Hour), func(d *rental.BookingDetails) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
+		"vehicle in maintenance":      {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
+		"vehicle inactive":            {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"vehicle of another agency":   {start, func(d *rental.BookingDetails) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
+		"no card":                     {start, func(d *rental.BookingDetails) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
 	} {
 		d := upcoming()
 		c.with(&d)
@@ -69,7 +69,7 @@ func TestWhenABookingIsNotStarted(t *testing.T) {
 	}
 }
 
-func TestWhenABookingCanBeExtended(t *testing.T) {
+func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 	type details = rental.BookingDetails
 	charged := func(kind rental.ChargeKind, state rental.ChargeState, goal rental.Goal) func(*details) {
 		return func(d *details) { d.Charges = append(d.Charges, rental.Charge{Kind: kind, State: state, Goal: goal}) }
@@ -83,46 +83,46 @@ func TestWhenABookingCanBeExtended(t *testing.T) {
 		with func(*details)
 		why  string
 	}{
-		"upcoming":            {start.Add(-time.Hour), func(*details) {}, ""},
-		"active":              {start, func(d *details) { d.State = rental.Active }, ""},
-		"completed":           {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
-		"cancelled":           {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
-		"just before its end": {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
-		"at its end":          {end, func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
-		"overdue":             {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
-		"extended twice":      {start, func(d *details) { d.Extensions = 2 }, ""},
-		"extended thrice":     {start, func(d *details) { d.Extensions = 3 }, "The booking was extended 3 times already."},
-		// Half an hour, and the buffer.
-		"next in 45 min":         {start, nextAfter(45 * time.Minute), ""},
-		"next in less":           {start, nextAfter(45*time.Minute - 1), soon},
-		"next immediately":       {start, nextAfter(0), soon},
-		"no buffer, 30 min":      {start, func(d *details) { d.Terms.Buffer = 0; d.Next = end.Add(30 * time.Minute) }, ""},
-		"no buffer, less":        {start, func(d *details) { d.Terms.Buffer = 0; d.Next = end.Add(30*time.Minute - 1) }, soon},
-		"rental paid":            {start, charged(rental.StartCharge, rental.Paid, ""), ""},
-		"rental pending":         {start, charged(rental.StartCharge, rental.Pending, ""), ""},
-		"rental unknown":         {start, charged(rental.StartCharge, rental.Unknown, ""), ""},
-		"owner to confirm":       {start, charged(rental.StartCharge, rental.RequiresAction, ""), ""},
-		"rental declined":        {start, charged(rental.StartCharge, rental.Declined, ""), owed},
-		"rental failed":          {start, charged(rental.StartCharge, rental.Failed, ""), owed},
-		"deposit declined":       {start, charged(rental.DepositCharge, rental.Declined, rental.Hold), owed},
-		"extension failed":       {start, charged(rental.ExtensionCharge, rental.Failed, ""), owed},
-		"fee declined":           {start, charged(rental.FeeCharge, rental.Declined, ""), owed},
-		"refund failed":          {start, charged(rental.RefundCharge, rental.Failed, ""), ""},
-		"deposit given up":       {start, charged(rental.DepositCharge, rental.Declined, rental.Release), ""},
-		"failed, and paid since": {start, charged(rental.StartCharge, rental.Paid, ""), ""},
+		"upcoming":             {start.Add(-time.Hour), func(*details) {}, ""},
+		"active":               {start, func(d *details) { d.State = rental.Active }, ""},
+		"completed":            {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
+		"cancelled":            {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
+		"just before its end":  {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
+		"at its end":           {end, func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"overdue":              {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"extended twice":       {start, func(d *details) { d.Extensions = 2 }, ""},
+		"extended three times": {start, func(d *details) { d.Extensions = 3 }, "The booking was extended 3 times already."},
+		// An extension takes at least half an hour, and the buffer follows it.
+		"next in 45 min":                  {start, nextAfter(45 * time.Minute), ""},
+		"next in under 45 min":            {start, nextAfter(45*time.Minute - 1), soon},
+		"next immediately":                {start, nextAfter(0), soon},
+		"no buffer, next in 30 min":       {start, func(d *details) { d.Terms.Buffer = 0; d.Next = end.Add(30 * time.Minute) }, ""},
+		"no buffer, next in under 30 min": {start, func(d *details) { d.Terms.Buffer = 0; d.Next = end.Add(30*time.Minute - 1) }, soon},
+		"rental paid":                     {start, charged(rental.StartCharge, rental.Paid, ""), ""},
+		"rental pending":                  {start, charged(rental.StartCharge, rental.Pending, ""), ""},
+		"rental unknown":                  {start, charged(rental.StartCharge, rental.Unknown, ""), ""},
+		"owner must confirm":              {start, charged(rental.StartCharge, rental.RequiresAction, ""), ""},
+		"rental declined":                 {start, charged(rental.StartCharge, rental.Declined, ""), owed},
+		"rental failed":                   {start, charged(rental.StartCharge, rental.Failed, ""), owed},
+		"deposit declined":                {start, charged(rental.DepositCharge, rental.Declined, rental.Hold), owed},
+		"extension failed":                {start, charged(rental.ExtensionCharge, rental.Failed, ""), owed},
+		"fee declined":                    {start, charged(rental.FeeCharge, rental.Declined, ""), owed},
+		"refund failed":                   {start, charged(rental.RefundCharge, rental.Failed, ""), ""},
+		"deposit given up":                {start, charged(rental.DepositCharge, rental.Declined, rental.Release), ""},
+		"failed, and paid since":          {start, charged(rental.StartCharge, rental.Paid, ""), ""},
 	} {
 		d := upcoming()
 		c.with(&d)
 		if d.CanExtend(c.now) != (c.why == "") {
-			t.Errorf("%s: can be extended: %v", what, d.CanExtend(c.now))
+			t.Errorf("%s: can be extended: %v, want the opposite", what, d.CanExtend(c.now))
 		}
 		if c.why != "" {
 			refused(t, what, rental.BookingNotExtendable, c.why)(d.Extend(c.now, end.Add(time.Hour)))
 			continue
 		}
-		// Half an hour is always possible where any is.
+		// Where an extension is possible at all, half an hour is.
 		if change := do(t)(d.Extend(c.now, end.Add(30*time.Minute))); change.Booking.End != end.Add(30*time.Minute) || change.Booking.Extensions != d.Extensions+1 {
-			t.Errorf("%s: %+v", what, change)
+			t.Errorf("%s: change %+v, want the end half an hour later", what, change)
 		}
 	}
 }
@@ -132,33 +132,33 @@ func TestExtend_AnActiveBookingIsChargedImmediately(t *testing.T) {
 	now, end := start.Add(time.Hour), start.Add(10*time.Hour)
 	change := do(t)(d.Extend(now, end))
 	if len(change.Charges) != 1 || len(change.Amended) > 0 {
-		t.Fatalf("%+v", change)
+		t.Fatalf("change %+v, want one new charge", change)
 	}
 	want := rental.Charge{Booking: 42, Kind: rental.ExtensionCharge, State: rental.Pending, Currency: "EUR", Amount: 3300, NextAttempt: now, Created: now}
 	if got := change.Charges[0]; got != want { // 165 - 132
-		t.Errorf("%+v, want %+v", got, want)
+		t.Errorf("charge %+v, want %+v", got, want)
 	}
 	b := change.Booking
 	if b.End != end || b.Extensions != 1 || b.Price.Hours != 1000 || b.Price.Rental() != 16_500 || b.Price.Deposit != 20_000 || b.State != rental.Active {
-		t.Errorf("%+v", b)
+		t.Errorf("booking %+v, want 10 hours at the extended price", b)
 	}
 	if change.Details["end_date"] != "2026-01-02T20:00:00Z" {
-		t.Errorf("the history tells %v", change.Details)
+		t.Errorf("the audit details are %v, want the new end", change.Details)
 	}
 }
 
-func TestAnUpcomingBookingPaysItsExtensionWhenItStarts(t *testing.T) {
+func TestExtend_UpcomingBookingPaysAtItsStart(t *testing.T) {
 	d := upcoming()
 	d = after(d, do(t)(d.Extend(start.Add(-time.Hour), start.Add(10*time.Hour))))
 	if len(d.Charges) > 0 || d.Price.Rental() != 16_500 {
-		t.Fatalf("%+v", d)
+		t.Fatalf("booking %+v, want the longer price and no charge yet", d)
 	}
 	if c := do(t)(d.Begin(start)); c.Charges[0].Amount != 16_500 {
-		t.Errorf("%+v", c.Charges)
+		t.Errorf("charges at the start %+v, want 16500 for the rental", c.Charges)
 	}
 }
 
-func TestThePresentEndChangesNothing(t *testing.T) {
+func TestExtend_ToThePresentEndChangesNothing(t *testing.T) {
 	for _, state := range rental.BookingStates {
 		d := upcoming()
 		d.State, d.Extensions = state, rental.MaxExtensions // even where no extension is left
@@ -166,50 +166,50 @@ func TestThePresentEndChangesNothing(t *testing.T) {
 			refused(t, string(state), rental.BookingNotExtendable, "The booking is "+string(state)+"; only an upcoming or active one can be extended.")(d.Extend(start, d.End))
 			continue
 		}
-		// A caller gives more digits than are stored.
+		// The caller's time is in another zone and has more digits than are stored.
 		same := d.End.In(time.FixedZone("", 3600)).Add(time.Millisecond - 1)
 		if c := do(t)(d.Extend(start, same)); c.Booking != d.Booking || len(c.Charges)+len(c.Amended) > 0 || c.Details != nil {
-			t.Errorf("%s: %+v", state, c)
+			t.Errorf("%s: change %+v, want none", state, c)
 		}
 	}
 }
 
-func TestHowFarABookingIsExtended(t *testing.T) {
+func TestExtend_UpToTheNextBookingAndTheLimits(t *testing.T) {
 	d := upcoming()
 	d.Next = d.End.Add(3 * time.Hour)
 	refused(t, "shorter", rental.BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")(d.Extend(start, d.End.Add(-time.Millisecond)))
 	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)))
 	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute))); c.Booking.End != d.Next.Add(-15*time.Minute) {
-		t.Errorf("up to the buffer: %+v", c.Booking)
+		t.Errorf("up to the buffer: booking %+v, want that end", c.Booking)
 	}
 	d.Next = time.Time{}
-	refused(t, "too long", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, start.Add(rental.MaxLength+time.Millisecond)))
-	refused(t, "far too long", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)))
+	refused(t, "longer than 366 days", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, start.Add(rental.MaxLength+time.Millisecond)))
+	refused(t, "until the year 9999", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)))
 	if c := do(t)(d.Extend(start, start.Add(rental.MaxLength))); c.Booking.Price.Hours != 878_400 {
-		t.Errorf("as long as can be: %+v", c.Booking)
+		t.Errorf("to the longest time: booking %+v, want 878400 hundredths of an hour", c.Booking)
 	}
 	d.Price.HourlyRate = rental.MaxAmount / 10
-	refused(t, "too dear", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(d.Extend(start, start.Add(12*time.Hour)))
+	refused(t, "too expensive", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(d.Extend(start, start.Add(12*time.Hour)))
 }
 
-func TestTheEndReleasesTheDepositAndChangesNoPrice(t *testing.T) {
+func TestFinish_ReleasesTheDepositAndKeepsThePrice(t *testing.T) {
 	for what, now := range map[string]time.Time{"early": start.Add(time.Hour), "on time": start.Add(8 * time.Hour), "late": start.Add(80 * time.Hour)} {
 		d := active(t)
 		change := do(t)(d.Finish(now))
 		b := d.Booking
 		b.State, b.ActualEnd = rental.Completed, now
 		if change.Booking != b || len(change.Charges) > 0 || len(change.Amended) != 1 {
-			t.Fatalf("%s: %+v", what, change)
+			t.Fatalf("%s: change %+v, want the deposit amended and no charge", what, change)
 		}
 		want := d.Charges[1]
 		want.Goal, want.NextAttempt = rental.Release, now
 		if change.Amended[0] != want {
-			t.Errorf("%s: %+v, want %+v", what, change.Amended[0], want)
+			t.Errorf("%s: deposit %+v, want %+v", what, change.Amended[0], want)
 		}
 	}
 }
 
-func TestOnlyAnActiveBookingIsEnded(t *testing.T) {
+func TestFinish_OnlyAnActiveBooking(t *testing.T) {
 	for _, state := range []rental.BookingState{rental.Upcoming, rental.Completed, rental.Cancelled} {
 		d := active(t)
 		d.State = state
@@ -217,37 +217,37 @@ func TestOnlyAnActiveBookingIsEnded(t *testing.T) {
 	}
 }
 
-// Whatever has become of it, a deposit that is not held yet is not to be held any more.
-func TestTheEndGivesADepositUpInEachState(t *testing.T) {
+// After the end no deposit stays held or becomes held, whatever its state.
+func TestFinish_ReleasesTheDepositUnlessFinal(t *testing.T) {
 	for state, release := range map[rental.ChargeState]bool{
 		rental.Pending: true, rental.Unknown: true, rental.RequiresAction: true, rental.Declined: true, rental.Failed: true, rental.Authorized: true,
-		rental.Released: false, rental.Captured: false, // the processor was faster
+		rental.Released: false, rental.Captured: false, // final already
 	} {
 		d := active(t)
 		d.Charges[1].State = state
 		if c := do(t)(d.Finish(start.Add(time.Hour))); (len(c.Amended) == 1) != release {
-			t.Errorf("%s: %+v", state, c.Amended)
+			t.Errorf("deposit %s: amended %+v", state, c.Amended)
 		}
 	}
 	d := active(t)
 	d = after(d, do(t)(d.CaptureDeposit(start, 5_000, "scratch")))
 	if c := do(t)(d.Finish(start.Add(time.Hour))); len(c.Amended) > 0 {
-		t.Errorf("a capture in flight: %+v", c.Amended)
+		t.Errorf("a capture is pending: amended %+v, want none", c.Amended)
 	}
 	d.Charges = nil
 	if c := do(t)(d.Finish(start.Add(time.Hour))); len(c.Amended) > 0 {
-		t.Errorf("without a deposit: %+v", c.Amended)
+		t.Errorf("without a deposit: amended %+v, want none", c.Amended)
 	}
 }
 
-func TestABookingIsCancelledUntilTheCutoff(t *testing.T) {
+func TestCancel_UntilTheCutoff(t *testing.T) {
 	const late = "The booking starts in less than 1h0m0s; it cannot be cancelled any more."
 	const over = "The booking should have started; it cannot be cancelled any more."
 	for _, c := range []struct {
 		state  rental.BookingState
 		cutoff time.Duration
 		now    time.Time
-		why    string // empty: it can
+		why    string // empty: it can be cancelled
 	}{
 		{rental.Upcoming, time.Hour, start.Add(-48 * time.Hour), ""},
 		{rental.Upcoming, time.Hour, start.Add(-time.Hour - 1), ""},
@@ -265,7 +265,7 @@ func TestABookingIsCancelledUntilTheCutoff(t *testing.T) {
 		d.State, d.Terms.CancelCutoff = c.state, c.cutoff
 		what := string(c.state) + " at " + c.now.Sub(start).String()
 		if d.CanCancel(c.now) != (c.why == "") {
-			t.Errorf("%s: can be cancelled: %v", what, d.CanCancel(c.now))
+			t.Errorf("%s: can be cancelled: %v, want the opposite", what, d.CanCancel(c.now))
 		}
 		if c.why != "" {
 			refused(t, what, rental.BookingNotCancellable, c.why)(d.Cancel(c.now))
@@ -275,7 +275,7 @@ func TestABookingIsCancelledUntilTheCutoff(t *testing.T) {
 		want := d.Booking
 		want.State = rental.Cancelled
 		if change.Booking != want || len(change.Charges)+len(change.Amended) > 0 {
-			t.Errorf("%s: %+v", what, change)
+			t.Errorf("%s: change %+v, want the booking cancelled and no charge", what, change)
 		}
 	}
 }

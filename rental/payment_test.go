@@ -44,63 +44,63 @@ func TestPayment_Status(t *testing.T) {
 		want    rental.PaymentStatus
 		paidAt  time.Time
 	}{
-		"nothing yet":                        {nil, rental.PaymentPending, time.Time{}},
-		"just started":                       {[]rental.Charge{charge(rent, pending), charge(deposit, pending)}, rental.PaymentPending, time.Time{}},
-		"paid, deposit to be held":           {[]rental.Charge{given, charge(deposit, pending)}, rental.PaymentPending, time.Time{}},
-		"paid, deposit unknown":              {[]rental.Charge{given, charge(deposit, unknown)}, rental.PaymentPending, time.Time{}},
-		"deposit held, rental pending":       {[]rental.Charge{charge(rent, pending), charge(deposit, held)}, rental.PaymentAuthorized, time.Time{}},
-		"deposit held, rental unknown":       {[]rental.Charge{charge(rent, unknown), charge(deposit, held)}, rental.PaymentAuthorized, time.Time{}},
-		"deposit held, rental and fee":       {[]rental.Charge{charge(rent, pending), charge(deposit, held), charge(fee, pending)}, rental.PaymentPending, time.Time{}},
-		"deposit held, rental declined":      {[]rental.Charge{charge(rent, declined), charge(deposit, held)}, rental.PaymentFailed, time.Time{}},
-		"paid and held":                      {[]rental.Charge{given, charge(deposit, held)}, rental.PaymentPaid, paidAt},
-		"paid, no deposit":                   {[]rental.Charge{given}, rental.PaymentPaid, paidAt},
-		"unknown":                            {[]rental.Charge{charge(rent, unknown)}, rental.PaymentPending, time.Time{}},
-		"declined, to be tried again":        {[]rental.Charge{charge(rent, declined), charge(deposit, pending)}, rental.PaymentFailed, time.Time{}},
-		"given up":                           {[]rental.Charge{charge(rent, failed)}, rental.PaymentFailed, time.Time{}},
-		"deposit refused":                    {[]rental.Charge{given, charge(deposit, declined)}, rental.PaymentFailed, time.Time{}},
-		"owner to confirm":                   {[]rental.Charge{charge(rent, action), charge(deposit, failed)}, rental.PaymentRequiresAction, time.Time{}},
-		"owner to confirm the deposit":       {[]rental.Charge{given, charge(deposit, action)}, rental.PaymentRequiresAction, time.Time{}},
-		"an extension pending":               {[]rental.Charge{given, charge(deposit, held), charge(extension, pending)}, rental.PaymentPending, time.Time{}},
-		"an extension declined":              {[]rental.Charge{given, charge(deposit, held), charge(extension, declined)}, rental.PaymentFailed, time.Time{}},
-		"an extension paid":                  {[]rental.Charge{given, charge(deposit, held), later}, rental.PaymentPaid, later.PaidAt},
-		"paid in another order":              {[]rental.Charge{later, given}, rental.PaymentPaid, later.PaidAt},
-		"a fee failed":                       {[]rental.Charge{given, charge(fee, failed)}, rental.PaymentFailed, time.Time{}},
-		"a fee of a cancelled one":           {[]rental.Charge{charge(fee, paid)}, rental.PaymentPaid, paidAt},
-		"deposit to be released":             {[]rental.Charge{given, releasing(held)}, rental.PaymentPaid, paidAt},
-		"deposit being released":             {[]rental.Charge{given, releasing(unknown)}, rental.PaymentPaid, paidAt},
-		"deposit refused, then given up":     {[]rental.Charge{given, releasing(declined)}, rental.PaymentPaid, paidAt},
-		"deposit to confirm, given up":       {[]rental.Charge{given, releasing(action)}, rental.PaymentPaid, paidAt},
-		"deposit released":                   {[]rental.Charge{given, releasing(rental.Released)}, rental.PaymentPaid, paidAt},
-		"deposit released by the processor":  {[]rental.Charge{given, charge(deposit, rental.Released)}, rental.PaymentPaid, paidAt},
-		"a capture asked for":                {[]rental.Charge{given, capturing}, rental.PaymentPending, time.Time{}},
-		"a capture done":                     {[]rental.Charge{given, captured}, rental.PaymentPaid, paidAt},
-		"a refund pending":                   {[]rental.Charge{given, charge(back, pending)}, rental.PaymentPaid, paidAt},
-		"a refund unknown":                   {[]rental.Charge{given, charge(back, unknown)}, rental.PaymentPaid, paidAt},
-		"a refund failed":                    {[]rental.Charge{given, charge(back, failed)}, rental.PaymentPaid, paidAt},
-		"a part refunded":                    {[]rental.Charge{given, refunded(999)}, rental.PaymentPartiallyRefunded, paidAt},
-		"all refunded":                       {[]rental.Charge{given, refunded(1_000)}, rental.PaymentRefunded, paidAt},
-		"all refunded in parts":              {[]rental.Charge{given, refunded(400), refunded(600)}, rental.PaymentRefunded, paidAt},
-		"rental refunded, capture not":       {[]rental.Charge{given, captured, refunded(1_000)}, rental.PaymentPartiallyRefunded, paidAt},
-		"rental and capture refunded":        {[]rental.Charge{given, captured, refunded(1_500)}, rental.PaymentRefunded, paidAt},
-		"refunded, and a fee since":          {[]rental.Charge{given, refunded(1_000), charge(fee, pending)}, rental.PaymentPending, time.Time{}},
-		"refunded in part, and a fee failed": {[]rental.Charge{given, refunded(1), charge(fee, failed)}, rental.PaymentFailed, time.Time{}},
-		"refunded in part, another failed":   {[]rental.Charge{given, refunded(1), charge(back, failed)}, rental.PaymentPartiallyRefunded, paidAt},
+		"no charges":                          {nil, rental.PaymentPending, time.Time{}},
+		"just started":                        {[]rental.Charge{charge(rent, pending), charge(deposit, pending)}, rental.PaymentPending, time.Time{}},
+		"paid, deposit pending":               {[]rental.Charge{given, charge(deposit, pending)}, rental.PaymentPending, time.Time{}},
+		"paid, deposit unknown":               {[]rental.Charge{given, charge(deposit, unknown)}, rental.PaymentPending, time.Time{}},
+		"deposit held, rental pending":        {[]rental.Charge{charge(rent, pending), charge(deposit, held)}, rental.PaymentAuthorized, time.Time{}},
+		"deposit held, rental unknown":        {[]rental.Charge{charge(rent, unknown), charge(deposit, held)}, rental.PaymentAuthorized, time.Time{}},
+		"deposit held, rental and fee":        {[]rental.Charge{charge(rent, pending), charge(deposit, held), charge(fee, pending)}, rental.PaymentPending, time.Time{}},
+		"deposit held, rental declined":       {[]rental.Charge{charge(rent, declined), charge(deposit, held)}, rental.PaymentFailed, time.Time{}},
+		"paid and held":                       {[]rental.Charge{given, charge(deposit, held)}, rental.PaymentPaid, paidAt},
+		"paid, no deposit":                    {[]rental.Charge{given}, rental.PaymentPaid, paidAt},
+		"rental unknown":                      {[]rental.Charge{charge(rent, unknown)}, rental.PaymentPending, time.Time{}},
+		"rental declined":                     {[]rental.Charge{charge(rent, declined), charge(deposit, pending)}, rental.PaymentFailed, time.Time{}},
+		"rental failed":                       {[]rental.Charge{charge(rent, failed)}, rental.PaymentFailed, time.Time{}},
+		"deposit declined":                    {[]rental.Charge{given, charge(deposit, declined)}, rental.PaymentFailed, time.Time{}},
+		"owner must confirm the rental":       {[]rental.Charge{charge(rent, action), charge(deposit, failed)}, rental.PaymentRequiresAction, time.Time{}},
+		"owner must confirm the deposit":      {[]rental.Charge{given, charge(deposit, action)}, rental.PaymentRequiresAction, time.Time{}},
+		"extension pending":                   {[]rental.Charge{given, charge(deposit, held), charge(extension, pending)}, rental.PaymentPending, time.Time{}},
+		"extension declined":                  {[]rental.Charge{given, charge(deposit, held), charge(extension, declined)}, rental.PaymentFailed, time.Time{}},
+		"extension paid":                      {[]rental.Charge{given, charge(deposit, held), later}, rental.PaymentPaid, later.PaidAt},
+		"extension first in the list":         {[]rental.Charge{later, given}, rental.PaymentPaid, later.PaidAt},
+		"fee failed":                          {[]rental.Charge{given, charge(fee, failed)}, rental.PaymentFailed, time.Time{}},
+		"fee of a cancelled booking":          {[]rental.Charge{charge(fee, paid)}, rental.PaymentPaid, paidAt},
+		"deposit held, to be released":        {[]rental.Charge{given, releasing(held)}, rental.PaymentPaid, paidAt},
+		"deposit unknown, to be released":     {[]rental.Charge{given, releasing(unknown)}, rental.PaymentPaid, paidAt},
+		"deposit declined, to be released":    {[]rental.Charge{given, releasing(declined)}, rental.PaymentPaid, paidAt},
+		"deposit to confirm, to be released":  {[]rental.Charge{given, releasing(action)}, rental.PaymentPaid, paidAt},
+		"deposit released":                    {[]rental.Charge{given, releasing(rental.Released)}, rental.PaymentPaid, paidAt},
+		"deposit released by the processor":   {[]rental.Charge{given, charge(deposit, rental.Released)}, rental.PaymentPaid, paidAt},
+		"capture pending":                     {[]rental.Charge{given, capturing}, rental.PaymentPending, time.Time{}},
+		"capture done":                        {[]rental.Charge{given, captured}, rental.PaymentPaid, paidAt},
+		"refund pending":                      {[]rental.Charge{given, charge(back, pending)}, rental.PaymentPaid, paidAt},
+		"refund unknown":                      {[]rental.Charge{given, charge(back, unknown)}, rental.PaymentPaid, paidAt},
+		"refund failed":                       {[]rental.Charge{given, charge(back, failed)}, rental.PaymentPaid, paidAt},
+		"part refunded":                       {[]rental.Charge{given, refunded(999)}, rental.PaymentPartiallyRefunded, paidAt},
+		"all refunded":                        {[]rental.Charge{given, refunded(1_000)}, rental.PaymentRefunded, paidAt},
+		"all refunded in parts":               {[]rental.Charge{given, refunded(400), refunded(600)}, rental.PaymentRefunded, paidAt},
+		"rental refunded, capture not":        {[]rental.Charge{given, captured, refunded(1_000)}, rental.PaymentPartiallyRefunded, paidAt},
+		"rental and capture refunded":         {[]rental.Charge{given, captured, refunded(1_500)}, rental.PaymentRefunded, paidAt},
+		"refunded, then a fee pending":        {[]rental.Charge{given, refunded(1_000), charge(fee, pending)}, rental.PaymentPending, time.Time{}},
+		"refunded in part, then a fee failed": {[]rental.Charge{given, refunded(1), charge(fee, failed)}, rental.PaymentFailed, time.Time{}},
+		"refunded in part, another failed":    {[]rental.Charge{given, refunded(1), charge(back, failed)}, rental.PaymentPartiallyRefunded, paidAt},
 	} {
 		d := upcoming()
 		d.Charges = c.charges
 		got := d.Payment()
 		got.Charged, got.Refunded, got.Held = 0, 0, 0 // see TestPayment_SumsWhatMoved
 		if want := (rental.Payment{Method: "Visa •••• 4242", Status: c.want, PaidAt: c.paidAt}); got != want {
-			t.Errorf("%s: %+v, want %+v", what, got, want)
+			t.Errorf("%s: payment %+v, want %+v", what, got, want)
 		}
 	}
 }
 
-func TestABookingWithoutACardNamesNone(t *testing.T) {
+func TestPayment_WithoutACardNamesNone(t *testing.T) {
 	d := upcoming()
 	d.Card = nil
 	if p := d.Payment(); p != (rental.Payment{Status: rental.PaymentPending}) {
-		t.Errorf("%+v", p)
+		t.Errorf("payment %+v, want it pending without a card", p)
 	}
 }
 
@@ -115,11 +115,11 @@ func TestPayment_SumsWhatMoved(t *testing.T) {
 		charge(rental.RefundCharge, rental.Pending, 0),
 	}
 	if p := d.Payment(); p.Charged != 15_750 || p.Refunded != 1_000 || p.Held != 20_000 {
-		t.Errorf("%+v", p)
+		t.Errorf("payment %+v, want 15750 charged, 1000 refunded, 20000 held", p)
 	}
 	d.Charges[4] = charge(rental.DepositCharge, rental.Captured, 5_000)
 	if p := d.Payment(); p.Charged != 20_750 || p.Held != 0 {
-		t.Errorf("captured: %+v", p)
+		t.Errorf("captured: payment %+v, want 20750 charged, none held", p)
 	}
 }
 
@@ -127,10 +127,10 @@ func TestPayment_CancelledBookingWithoutChargesIsNotCharged(t *testing.T) {
 	d := upcoming()
 	d.State = rental.Cancelled
 	if p := d.Payment(); p.Status != rental.PaymentNotCharged {
-		t.Errorf("%+v", p)
+		t.Errorf("payment %+v, want not charged", p)
 	}
 	d.Charges = []rental.Charge{{Kind: rental.FeeCharge, State: rental.Pending, Amount: 100}}
 	if p := d.Payment(); p.Status != rental.PaymentPending {
-		t.Errorf("with a fee: %+v", p)
+		t.Errorf("with a fee: payment %+v, want pending", p)
 	}
 }

@@ -12,16 +12,16 @@ import (
 
 var start = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
-// The example of docs/http.md.
-func TestThePriceOfTheExample(t *testing.T) {
+// The example is that of docs/http.md.
+func TestOver_PriceOfTheDocumentedExample(t *testing.T) {
 	tariff := rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}
 	p, err := tariff.Over(start, start.Add(8*time.Hour))
 	if err != nil || p.Tariff != tariff || p.Hours != 800 || p.Subtotal != 12_000 || p.TaxDue != 1_200 || p.Rental() != 13_200 || p.Total() != 33_200 {
-		t.Errorf("8 hours: %+v %v", p, err)
+		t.Errorf("8 hours cost %+v, %v", p, err)
 	}
 }
 
-func TestHoursSubtotalAndTaxAreRoundedHalfUpOnceEach(t *testing.T) {
+func TestOver_RoundsHoursSubtotalAndTaxHalfUpOnce(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		rate     rental.Minor
@@ -52,14 +52,14 @@ func TestHoursSubtotalAndTaxAreRoundedHalfUpOnceEach(t *testing.T) {
 	} {
 		p, err := rental.Tariff{Currency: "EUR", HourlyRate: c.rate, Tax: c.tax}.Over(start, start.Add(c.length))
 		if err != nil || p.Hours != c.hours || p.Subtotal != c.subtotal || p.TaxDue != c.due {
-			t.Errorf("%v at %d and tax %d: %+v %v; want %+v", c.length, c.rate, c.tax, p, err, c)
+			t.Errorf("%v at %d and tax %d: price %+v, %v; want %+v", c.length, c.rate, c.tax, p, err, c)
 		}
 	}
 }
 
 func drawTariff(t *rapid.T) rental.Tariff {
 	return rental.Tariff{
-		// Twice the longest time has a price.
+		// Even twice the longest time must have a price.
 		Currency: rapid.SampledFrom(someCurrencies).Draw(t, "currency"), HourlyRate: min(drawAmount(t, "rate"), 25_000_000),
 		Tax: rental.TaxRate(rapid.Int64Range(0, int64(rental.FullTax)).Draw(t, "tax")), Deposit: drawAmount(t, "deposit"),
 	}
@@ -70,15 +70,15 @@ func drawLength(t *rapid.T, label string) time.Duration {
 	return time.Duration(rapid.Int64Range(1, limit.Milliseconds()).Draw(t, label)) * time.Millisecond
 }
 
-// roundHalfUp is the whole number that is nearest, of two the larger: by fractions, and by no code
-// of the price.
+// roundHalfUp returns the nearest whole number, and of two the larger. It computes in fractions,
+// without the code of the price.
 func roundHalfUp(x *big.Rat) *big.Rat {
 	twice := new(big.Rat).Add(new(big.Rat).Mul(x, big.NewRat(2, 1)), big.NewRat(1, 1))
 	floor := new(big.Int).Div(twice.Num(), new(big.Int).Mul(twice.Denom(), big.NewInt(2)))
 	return new(big.Rat).SetInt(floor)
 }
 
-func TestAPriceIsWhatFractionsSay(t *testing.T) {
+func TestOver_EqualsExactFractions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tariff, length := drawTariff(t), drawLength(t, "length")
 		p, err := tariff.Over(start, start.Add(length))
@@ -104,7 +104,7 @@ func TestAPriceIsWhatFractionsSay(t *testing.T) {
 	})
 }
 
-func TestALongerTimeIsNeverCheaper(t *testing.T) {
+func TestOver_LongerIsNeverCheaper(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tariff, length, more := drawTariff(t), drawLength(t, "length"), drawLength(t, "more")
 		short, err := tariff.Over(start, start.Add(length))
@@ -116,13 +116,13 @@ func TestALongerTimeIsNeverCheaper(t *testing.T) {
 			t.Fatal(err)
 		}
 		if long.Hours < short.Hours || long.Subtotal < short.Subtotal || long.TaxDue < short.TaxDue || long.Deposit != short.Deposit {
-			t.Errorf("%v: %+v, %v: %+v", length, short, length+more, long)
+			t.Errorf("%v costs %+v, the longer %v costs %+v", length, short, length+more, long)
 		}
 	})
 }
 
-// Wherever a booking lies, and in whichever time zone its times are, it costs the same.
-func TestAPriceDependsOnTheLengthAlone(t *testing.T) {
+// A booking costs the same whenever it begins and in whichever time zone its times are.
+func TestOver_DependsOnTheLengthAlone(t *testing.T) {
 	berlin := time.FixedZone("", 2*60*60)
 	rapid.Check(t, func(t *rapid.T) {
 		tariff, length := drawTariff(t), drawLength(t, "length")
@@ -130,23 +130,23 @@ func TestAPriceDependsOnTheLengthAlone(t *testing.T) {
 		a, err := tariff.Over(start, start.Add(length))
 		b, err2 := tariff.Over(from.In(berlin), from.Add(length))
 		if a != b || err != nil || err2 != nil {
-			t.Errorf("%+v %v, %+v %v", a, err, b, err2)
+			t.Errorf("prices %+v, %v and %+v, %v; want the same", a, err, b, err2)
 		}
 	})
 }
 
-func TestATimeThatHasNoPrice(t *testing.T) {
+func TestOver_RefusesALengthOrPriceOutOfRange(t *testing.T) {
 	dear := rental.Tariff{Currency: "EUR", HourlyRate: rental.MaxAmount, Tax: 0}
 	for length, of := range map[time.Duration]rental.Tariff{
 		0: dear, -time.Hour: dear, time.Millisecond - 1: dear, time.Hour + 36*time.Second: dear, rental.MaxLength: dear, 1<<63 - 1: dear,
-		// The rental is bounded, tax included.
+		// The limit includes the tax.
 		time.Hour: {Currency: "EUR", HourlyRate: rental.MaxAmount, Tax: 1},
 	} {
 		if p, err := of.Over(start, start.Add(length)); err == nil || p != (rental.Price{}) {
-			t.Errorf("%v: %+v", length, p)
+			t.Errorf("%v: price %+v, want an error", length, p)
 		}
 	}
 	if p, err := dear.Over(start, start.Add(time.Hour)); err != nil || p.Rental() != rental.MaxAmount {
-		t.Errorf("%+v %v", p, err)
+		t.Errorf("price %+v, %v; want a rental of the largest amount", p, err)
 	}
 }

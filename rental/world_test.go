@@ -13,8 +13,8 @@ import (
 
 var visa = rental.Card{Token: "pm_1", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030}
 
-// upcoming is a booking of 8 hours, from start on: 132 EUR and a deposit of 200, of a vehicle
-// without another booking.
+// upcoming is a booking of 8 hours that begins at start, for 132 EUR and a deposit of 200. The
+// vehicle has no other booking.
 func upcoming() rental.BookingDetails {
 	price, err := rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}.Over(start, start.Add(8*time.Hour))
 	if err != nil {
@@ -31,7 +31,7 @@ func upcoming() rental.BookingDetails {
 	}
 }
 
-// after returns the details of a booking as it is after a change, as the record writes it.
+// after returns the details of a booking after a change, as the store writes it.
 func after(d rental.BookingDetails, c rental.Change) rental.BookingDetails {
 	d.Booking = c.Booking
 	charges := append([]rental.Charge{}, d.Charges...)
@@ -55,7 +55,7 @@ func after(d rental.BookingDetails, c rental.Change) rental.BookingDetails {
 	return d
 }
 
-// active is the booking after it was started on time, and carried out: paid, and held.
+// active is the booking after it was started on time: the rental is paid and the deposit held.
 func active(t *testing.T) rental.BookingDetails {
 	t.Helper()
 	d := upcoming()
@@ -66,7 +66,7 @@ func active(t *testing.T) rental.BookingDetails {
 	return d
 }
 
-// carryOut does what a processor that refuses nothing does.
+// carryOut settles a charge as a processor does that refuses nothing.
 func carryOut(c *rental.Charge, now time.Time) {
 	switch c.Goal {
 	case rental.Hold:
@@ -81,7 +81,7 @@ func carryOut(c *rental.Charge, now time.Time) {
 	c.NextAttempt = time.Time{}
 }
 
-// do returns the change of a decision that must be possible.
+// do returns the change of a decision that must succeed.
 func do(t *testing.T) func(rental.Change, error) rental.Change {
 	return func(c rental.Change, err error) rental.Change {
 		t.Helper()
@@ -92,30 +92,30 @@ func do(t *testing.T) func(rental.Change, error) rental.Change {
 	}
 }
 
-// refused checks that a decision was refused, and changes nothing.
+// refused checks that a decision is refused and changes nothing.
 func refused(t *testing.T, what string, want telematics.Code, says string) func(rental.Change, error) {
 	return func(c rental.Change, err error) {
 		t.Helper()
 		var refusal *telematics.Error
 		if !errors.As(err, &refusal) || refusal.Code != want || refusal.Message != says || refusal.Retryable {
-			t.Errorf("%s: %v; want %s: %s", what, err, want, says)
+			t.Errorf("%s: error %v, want %s: %s", what, err, want, says)
 		}
 		if c.Booking != (rental.Booking{}) || c.Charges != nil || c.Amended != nil {
-			t.Errorf("%s: refused, and changed: %+v", what, c)
+			t.Errorf("%s: the refusal came with a change: %+v", what, c)
 		}
 	}
 }
 
-// fieldIsWrong checks that a decision was refused for a field.
+// fieldIsWrong checks that a decision is refused because of a field.
 func fieldIsWrong(t *testing.T, err error, field, message string) {
 	t.Helper()
 	var wrong *rental.FieldError
 	if !errors.As(err, &wrong) || wrong.Field != field || wrong.Message != message || err.Error() != field+" "+message {
-		t.Errorf("%v; want %s %s", err, field, message)
+		t.Errorf("error %v, want %s %s", err, field, message)
 	}
 }
 
-func TestWhoSeesABooking(t *testing.T) {
+func TestBooking_VisibleToItsClientAndAgency(t *testing.T) {
 	d := upcoming()
 	for _, c := range []struct {
 		actor telematics.Actor
@@ -123,7 +123,7 @@ func TestWhoSeesABooking(t *testing.T) {
 	}{
 		{telematics.Actor{Role: telematics.Client, Agency: 1, Subject: "client-7"}, true},
 		{telematics.Actor{Role: telematics.Client, Agency: 1, Subject: "client-8"}, false},
-		// Another agency's client of the same name.
+		// A client of another agency with the same name.
 		{telematics.Actor{Role: telematics.Client, Agency: 2, Subject: "client-7"}, false},
 		{telematics.Actor{Role: telematics.Client, Subject: "client-7"}, false},
 		{telematics.Actor{Role: telematics.Admin, Subject: "a"}, true},
@@ -132,7 +132,7 @@ func TestWhoSeesABooking(t *testing.T) {
 		{telematics.Actor{Agency: 1, Subject: "client-7"}, false},
 	} {
 		if d.VisibleTo(c.actor) != c.sees {
-			t.Errorf("%+v sees it: %v", c.actor, !c.sees)
+			t.Errorf("%+v sees the booking: %v, want the opposite", c.actor, !c.sees)
 		}
 	}
 }
