@@ -11,7 +11,7 @@ import (
 	"motorpool/rental/charging"
 )
 
-// slowBank takes its time for each confirmation, and counts how many are in flight.
+// slowBank delays each confirmation, and counts how many are in flight.
 type slowBank struct {
 	rental.Processor
 	takes time.Duration
@@ -61,7 +61,7 @@ func TestCollector_RunsNoMoreChargesThanWorkers(t *testing.T) {
 			}
 		}
 		if most := bank.mostConcurrent(); most != 3 || paid != 9 {
-			t.Errorf("at most %d concurrently, %d paid", most, paid)
+			t.Errorf("at most %d concurrently and %d paid, want 3 and 9", most, paid)
 		}
 		w.after(10 * time.Second)
 	})
@@ -75,7 +75,7 @@ func TestCollector_ANudgeStartsWorkImmediately(t *testing.T) {
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.FeeCharge)
 		for range 100 {
-			c.Nudge() // however often
+			c.Nudge() // several nudges are as good as one
 		}
 		w.after(0)
 		w.wantState(charge, rental.Paid)
@@ -83,12 +83,12 @@ func TestCollector_ANudgeStartsWorkImmediately(t *testing.T) {
 }
 
 func TestCollector_FinishesChargesInFlightWhenItStops(t *testing.T) {
-	for name, story := range map[string]struct {
+	for name, test := range map[string]struct {
 		takes, ends time.Duration
 		state       rental.ChargeState
 	}{
-		"in time":           {takes: 10 * time.Second, ends: 5 * time.Second, state: rental.Paid},
-		"as long as it may": {takes: time.Hour, ends: 15 * time.Second, state: rental.Unknown},
+		"finishes before the limit": {takes: 10 * time.Second, ends: 5 * time.Second, state: rental.Paid},
+		"exceeds the limit":         {takes: time.Hour, ends: 15 * time.Second, state: rental.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,32 +96,32 @@ func TestCollector_FinishesChargesInFlightWhenItStops(t *testing.T) {
 				client, _ := w.client(pays)
 				charge := w.add(client, rental.FeeCharge)
 				c := charging.NewCollector(charging.Config{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Timeout: 20 * time.Second,
-					Processor: &slowBank{Processor: w.bank, takes: story.takes}, Logger: quiet})
+					Processor: &slowBank{Processor: w.bank, takes: test.takes}, Logger: quiet})
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				began := time.Now()
 				if err := c.Run(ctx); err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(began) - 5*time.Second; took != story.ends {
-					t.Errorf("it ended %v after its context, want %v", took, story.ends)
+				if took := time.Since(began) - 5*time.Second; took != test.ends {
+					t.Errorf("Run ended %v after its context, want %v", took, test.ends)
 				}
-				if is := w.is(charge); is.State != story.state {
-					t.Errorf("the charge is %s, want %s", is.State, story.state)
+				if is := w.is(charge); is.State != test.state {
+					t.Errorf("the charge is %s, want %s", is.State, test.state)
 				}
 			})
 		})
 	}
 }
 
-func TestCollector_GoesOnAfterTheLedgerWasUnavailable(t *testing.T) {
+func TestCollector_ContinuesAfterTheLedgerWasUnavailable(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.FeeCharge)
 		m := &mortal{}
 		m.ledger, m.notices = w.ledger, w.notices
 		m.kill()
-		w.collect(func(c *charging.Config) { c.Ledger, c.Notices = m, heard{m} })
+		w.collect(func(c *charging.Config) { c.Ledger, c.Notices = m, mortalNotices{m} })
 		w.after(time.Minute)
 		w.wantState(charge, rental.Pending)
 		m.mu.Lock()
@@ -132,9 +132,9 @@ func TestCollector_GoesOnAfterTheLedgerWasUnavailable(t *testing.T) {
 	})
 }
 
-func TestATimeoutIsWellBelowTheLease(t *testing.T) {
+func TestCollector_DefaultTimeoutIsAtMostAThirdOfTheLease(t *testing.T) {
 	c := charging.NewCollector(charging.Config{Lease: 30 * time.Second, Timeout: time.Minute})
 	if c.Timeout > c.Lease/3 || c.Workers != 8 || c.Every != time.Second {
-		t.Errorf("config %+v", c.Config)
+		t.Errorf("defaults %+v", c.Config)
 	}
 }

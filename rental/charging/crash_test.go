@@ -8,32 +8,32 @@ import (
 	"motorpool/rental"
 )
 
-// lives are stories of one charge. Each says what the world does meanwhile, and how it must end.
-var lives = map[string]func(*world) (check func()){
+// scenarios are sequences of events around one charge; each returns the check of its outcome.
+var scenarios = map[string]func(*world) (check func()){
 	"a payment": func(w *world) func() {
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.StartCharge)
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
-	"a payment that is declined at first": func(w *world) func() {
+	"a payment that is first declined": func(w *world) func() {
 		client, cards := w.client(broke)
 		charge := w.add(client, rental.StartCharge)
 		w.later(30*time.Minute, func() { w.bank.Behave(cards[0].Token, pays) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
-	"another card after a refusal": func(w *world) func() {
+	"another card after a hard decline": func(w *world) func() {
 		client, _ := w.client(stolen)
 		charge := w.add(client, rental.FeeCharge)
 		w.later(10*time.Minute, func() { w.ledger.SetDefault(client, w.card(client, pays)) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
-	"another card immediately": func(w *world) func() {
+	"another card after the first attempt": func(w *world) func() {
 		client, _ := w.client(broke)
 		charge := w.add(client, rental.FeeCharge)
 		w.later(30*time.Second+time.Millisecond, func() { w.ledger.SetDefault(client, w.card(client, pays)) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
-	"a card that is gone": func(w *world) func() {
+	"a removed card": func(w *world) func() {
 		client, cards := w.client(pays, gone)
 		w.ledger.SetDefault(client, cards[1])
 		charge := w.add(client, rental.FeeCharge)
@@ -46,20 +46,20 @@ var lives = map[string]func(*world) (check func()){
 		w.later(10*time.Minute, func() { w.bank.OwnerConfirms(w.is(charge).Intent) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
-	"an owner who takes another card": func(w *world) func() {
+	"an owner who chooses another card": func(w *world) func() {
 		client, _ := w.client(asksFor)
 		charge := w.add(client, rental.StartCharge)
 		w.later(10*time.Minute, func() { w.ledger.SetDefault(client, w.card(client, pays)) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
-	"a deposit that is taken": func(w *world) func() {
+	"a deposit that is captured": func(w *world) func() {
 		client, _ := w.client(pays)
 		deposit := w.add(client, rental.DepositCharge)
 		w.later(10*time.Minute, func() { w.ledger.Amend(deposit.ID, rental.Capture, 5_000) })
 		return func() {
 			w.wantState(deposit, rental.Captured)
 			if e := w.bank.Of(deposit.ID); e.Payments != 1 || e.Taken != 5_000 || e.Held != 0 || w.is(deposit).Settled != 5_000 {
-				w.t.Errorf("the bank says %+v, we %+v", e, w.is(deposit))
+				w.t.Errorf("the bank has %+v, our record %+v; want 5000 captured", e, w.is(deposit))
 			}
 		}
 	},
@@ -69,7 +69,7 @@ var lives = map[string]func(*world) (check func()){
 		w.later(10*time.Minute, func() { w.ledger.Amend(deposit.ID, rental.Release, 0) })
 		return func() { w.wantState(deposit, rental.Released); w.wantNothingHeld(deposit) }
 	},
-	"a deposit that is released immediately": func(w *world) func() {
+	"a deposit that is released after 45 s": func(w *world) func() {
 		client, _ := w.client(pays)
 		deposit := w.add(client, rental.DepositCharge)
 		w.later(45*time.Second, func() { w.ledger.Amend(deposit.ID, rental.Release, 0) })
@@ -87,18 +87,18 @@ var lives = map[string]func(*world) (check func()){
 	},
 }
 
-// later has something happen while the collectors work.
+// later runs an event while the collectors work.
 func (w *world) later(d time.Duration, do func()) {
 	done := make(chan struct{})
 	time.AfterFunc(d, func() { defer close(done); do() })
 	w.ended = append(w.ended, func() { <-done })
 }
 
-// A process dies at each step of each life, before the step has its effect or after; the next one
-// that takes the work over dies at each of its steps; the third lives. The processor's ledger has
-// everything once.
+// In each scenario one process dies at each of its steps, before or after the step has its effect.
+// The next process takes over and dies at each step, too. The third one survives. Each payment is
+// in the processor's ledger exactly once.
 func TestAWorkerMayDieAtEveryStep(t *testing.T) {
-	for name, live := range lives {
+	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			worlds, first := 0, 1
@@ -106,26 +106,26 @@ func TestAWorkerMayDieAtEveryStep(t *testing.T) {
 				deaths = 2
 				for second := 1; deaths == 2; second++ {
 					for _, after := range []bool{false, true} {
-						deaths = min(deaths, dieTwice(t, live, first, second, after, !after))
+						deaths = min(deaths, dieTwice(t, scenario, first, second, after, !after))
 						worlds++
 					}
 				}
 			}
 			if first < 5 {
-				t.Errorf("no worker died after step %d", first)
+				t.Errorf("no worker reached step %d, want at least 5", first)
 			}
-			t.Logf("%d worlds", worlds)
+			t.Logf("%d runs", worlds)
 		})
 	}
 }
 
-// dieTwice returns how many processes died.
-func dieTwice(t *testing.T, live func(*world) func(), first, second int, firstAfter, secondAfter bool) (deaths int) {
+// dieTwice runs a scenario whose first two processes die, and returns how many died.
+func dieTwice(t *testing.T, scenario func(*world) func(), first, second int, firstAfter, secondAfter bool) (deaths int) {
 	t.Helper()
-	ok := t.Run(fmt.Sprintf("at %d %v and %d %v", first, firstAfter, second, secondAfter), func(t *testing.T) {
+	ok := t.Run(fmt.Sprintf("dies at step %d (effect %v), then at step %d (effect %v)", first, firstAfter, second, secondAfter), func(t *testing.T) {
 		inWorld(t, func(_ *testing.T, w *world) {
 			w.every = 30 * time.Second
-			check := live(w)
+			check := scenario(w)
 			end := time.After(100 * time.Minute)
 			for _, m := range []*mortal{{steps: first, after: firstAfter}, {steps: second, after: secondAfter}, {}} {
 				died := make(chan struct{})

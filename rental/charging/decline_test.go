@@ -13,7 +13,7 @@ import (
 	"motorpool/rental/rentaltest"
 )
 
-func TestAChargeThatIsDueIsPaid(t *testing.T) {
+func TestCharge_IsPaidWhenDue(t *testing.T) {
 	for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.ExtensionCharge, rental.FeeCharge} {
 		t.Run(string(kind), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -25,21 +25,21 @@ func TestAChargeThatIsDueIsPaid(t *testing.T) {
 				w.wantOnce(charge)
 				is := w.is(charge)
 				if is.Method != cards[0].ID || is.PaidAt.IsZero() || is.AttemptID == "" || is.Attempts != 1 {
-					t.Errorf("the charge is %+v", is)
+					t.Errorf("the charge is %+v, want one attempt with the default card", is)
 				}
 				lines := w.ledger.Entries()
 				if len(lines) != 1 || lines[0].Outcome != "executed" || lines[0].Details["amount"] != "132.00" || lines[0].Details["currency"] != "EUR" || lines[0].Booking != 1 {
-					t.Errorf("history %+v", lines)
+					t.Errorf("audit entries %+v, want one of 132.00 EUR", lines)
 				}
 				if n := metric(t, c, `charges_total{kind="`+string(kind)+`", state="paid"}`); n != 1 || metric(t, c, "charge_attempts_total") < 1 {
-					t.Errorf("%d charges paid, %d attempts", n, metric(t, c, "charge_attempts_total"))
+					t.Errorf("the metrics count %d charges paid, %d attempts; want 1 and at least 1", n, metric(t, c, "charge_attempts_total"))
 				}
 			})
 		})
 	}
 }
 
-func TestADeclinedChargeIsTriedAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
+func TestDunning_RetriesAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.every = time.Minute
 		client, _ := w.client(broke)
@@ -52,21 +52,21 @@ func TestADeclinedChargeIsTriedAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
 				t.Fatalf("after %d declines: %+v", declines+1, is)
 			}
 			if left := time.Until(w.is(charge).NextAttempt); left > wait || left < wait-10*time.Minute {
-				t.Fatalf("after %d declines it is tried in %v, want %v", declines+1, left, wait)
+				t.Fatalf("after %d declines the next attempt is in %v, want %v", declines+1, left, wait)
 			}
 			w.after(time.Until(w.is(charge).NextAttempt) - time.Minute)
 			if is := w.is(charge); is.Attempts != declines+1 {
-				t.Fatalf("tried %d times before %v had passed", is.Attempts, wait)
+				t.Fatalf("attempted %d times before %v had passed", is.Attempts, wait)
 			}
 			w.after(3 * time.Minute)
 			if is := w.is(charge); is.Attempts != declines+2 {
-				t.Fatalf("tried %d times after %v", is.Attempts, wait)
+				t.Fatalf("attempted %d times after %v", is.Attempts, wait)
 			}
 		}
 		w.wantState(charge, rental.Failed)
 		w.after(30 * 24 * time.Hour)
 		if is := w.is(charge); is.Attempts != 5 || !is.NextAttempt.IsZero() {
-			t.Fatalf("what was given up is tried: %+v", is)
+			t.Fatalf("a charge that failed finally is retried: %+v", is)
 		}
 
 		second := w.card(client, pays)
@@ -75,27 +75,27 @@ func TestADeclinedChargeIsTriedAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
 		w.wantState(charge, rental.Paid)
 		w.wantOnce(charge)
 		if is := w.is(charge); is.Method != second.ID {
-			t.Errorf("paid with card %d", is.Method)
+			t.Errorf("paid with card %d, want the second", is.Method)
 		}
 		if got := w.lines(rental.StartCharge); !slices.Equal(got, []string{"declined", "declined", "declined", "declined", "failed", "paid"}) {
-			t.Errorf("history %v", got)
+			t.Errorf("audit entries %v", got)
 		}
 	})
 }
 
-// The processor tells of each decline, too. That is no reason to try before the time.
-func TestANoticeOfADeclineIsNoOtherAttempt(t *testing.T) {
+// The processor sends a notice of each decline, too. It does not cause an earlier attempt.
+func TestDunning_NoticeOfADeclineCausesNoAttempt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(broke)
 		charge := w.add(client, rental.FeeCharge)
 		c := w.collect(nil)
 		w.after(time.Minute)
 		if metric(t, c, wokenNotices) == 0 || w.notices.Open() != 0 {
-			t.Fatalf("%d notices woke, %d are open", metric(t, c, wokenNotices), w.notices.Open())
+			t.Fatalf("%d notices woke the charge and %d are open, want some and none", metric(t, c, wokenNotices), w.notices.Open())
 		}
 		is := w.is(charge)
 		if is.Attempts != 1 || is.Declines != 1 || is.State != rental.Declined || time.Until(is.NextAttempt) < 55*time.Minute {
-			t.Errorf("the charge is %+v", is)
+			t.Errorf("the charge is %+v, want one attempt and the next in an hour", is)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestDunning_AHardDeclineBarsTheCard(t *testing.T) {
 		w.after(60 * 24 * time.Hour)
 		w.wantState(charge, rental.Failed)
 		if is := w.is(charge); is.Attempts != 1 || is.DeclineCode != "stolen_card" {
-			t.Fatalf("the charge is %+v", is)
+			t.Fatalf("the charge is %+v, want one attempt, stolen_card", is)
 		}
 		second := w.card(client, broke)
 		w.ledger.SetDefault(client, second)
@@ -125,7 +125,7 @@ func TestDunning_AHardDeclineBarsTheCard(t *testing.T) {
 	})
 }
 
-func TestACardThatTheProcessorLostGivesWayToTheDefault(t *testing.T) {
+func TestCharge_CardUnknownToTheProcessorIsReplacedByTheDefault(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, cards := w.client(pays, gone)
 		charge := w.add(client, rental.FeeCharge)
@@ -134,19 +134,19 @@ func TestACardThatTheProcessorLostGivesWayToTheDefault(t *testing.T) {
 		w.after(time.Minute)
 		w.wantState(charge, rental.Declined)
 		if is := w.is(charge); is.DeclineCode != "no_card" || !is.NextAttempt.IsZero() || is.Attempts != 1 {
-			t.Fatalf("without another card: %+v", is)
+			t.Fatalf("without another card the charge is %+v, want no_card and no further attempt", is)
 		}
 		w.ledger.SetDefault(client, cards[0])
 		w.after(time.Minute)
 		w.wantState(charge, rental.Paid)
 		w.wantOnce(charge)
 		if got := w.lines(rental.FeeCharge); !slices.Equal(got, []string{"declined", "declined", "paid"}) {
-			t.Errorf("history %v", got)
+			t.Errorf("audit entries %v", got)
 		}
 	})
 }
 
-func TestAClientWithoutACardPaysWithTheFirst(t *testing.T) {
+func TestCharge_WithoutACardIsPaidWithTheFirstAdded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client()
 		charge := w.add(client, rental.FeeCharge)
@@ -154,7 +154,7 @@ func TestAClientWithoutACardPaysWithTheFirst(t *testing.T) {
 		w.after(time.Minute)
 		w.wantState(charge, rental.Declined)
 		if calls := w.bank.Calls(); len(calls) != 0 || w.is(charge).DeclineCode != "no_card" {
-			t.Fatalf("the bank was asked for %v, the charge is %+v", calls, w.is(charge))
+			t.Fatalf("calls of the bank %v, the charge is %+v; want none and no_card", calls, w.is(charge))
 		}
 		w.card(client, pays)
 		w.after(time.Minute)
@@ -172,20 +172,20 @@ func TestCharge_ConfirmedByItsOwnerIsPaidByANotice(t *testing.T) {
 		w.after(10 * 24 * time.Hour)
 		w.wantState(charge, rental.RequiresAction)
 		if is := w.is(charge); is.Attempts != 1 || is.DeclineCode != "authentication_required" {
-			t.Fatalf("the charge is %+v", is)
+			t.Fatalf("the charge is %+v, want one attempt, authentication_required", is)
 		}
 		w.bank.OwnerConfirms(w.is(charge).Intent)
 		w.after(2 * time.Minute)
 		w.wantState(charge, rental.Paid)
 		w.wantOnce(charge)
 		if is := w.is(charge); is.Attempts != 1 || is.DeclineCode != "" {
-			t.Errorf("the charge is %+v", is)
+			t.Errorf("the charge is %+v, want no second attempt and no decline code", is)
 		}
 	})
 }
 
-// Notices get lost: no secret is set, the address is wrong, or the service was unavailable for
-// longer than they are sent.
+// Notices may be lost: no secret is set, the address is wrong, or the service was unavailable for
+// longer than they are repeated.
 func TestCharge_ConfirmedByItsOwnerIsPaidWithoutANotice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.bank.Tell(nil)
@@ -200,43 +200,43 @@ func TestCharge_ConfirmedByItsOwnerIsPaidWithoutANotice(t *testing.T) {
 		w.wantState(charge, rental.Paid)
 		w.wantOnce(charge)
 		if is := w.is(charge); is.Attempts != 1 {
-			t.Errorf("the charge is %+v", is)
+			t.Errorf("the charge is %+v, want one attempt", is)
 		}
 	})
 }
 
-// nameless is a processor that makes no object of an attempt that its owner must confirm.
-type nameless struct{ rental.Processor }
+// withoutAttemptIDs is a processor whose responses name no attempt.
+type withoutAttemptIDs struct{ rental.Processor }
 
-func (p nameless) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
+func (p withoutAttemptIDs) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
 	in, err := p.Processor.Confirm(ctx, key, intent, token)
 	in.Attempt = ""
 	return in, err
 }
 
-func (p nameless) Intent(ctx context.Context, intent string) (rental.Intent, error) {
+func (p withoutAttemptIDs) Intent(ctx context.Context, intent string) (rental.Intent, error) {
 	in, err := p.Processor.Intent(ctx, intent)
 	in.Attempt = ""
 	return in, err
 }
 
-func TestASecondCardWhoseOwnerMustConfirmIsTriedOnce(t *testing.T) {
+func TestCharge_SecondCardThatNeedsConfirmationIsTriedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(asksFor)
 		charge := w.add(client, rental.StartCharge)
-		w.collect(func(c *charging.Config) { c.Processor = nameless{w.bank} })
+		w.collect(func(c *charging.Config) { c.Processor = withoutAttemptIDs{w.bank} })
 		w.after(time.Minute)
 		w.wantState(charge, rental.RequiresAction)
 		w.ledger.SetDefault(client, w.card(client, asksFor))
 		w.after(time.Hour)
 		w.wantState(charge, rental.RequiresAction)
 		if is := w.is(charge); is.Attempts != 2 {
-			t.Errorf("the charge is %+v", is)
+			t.Errorf("the charge is %+v, want two attempts", is)
 		}
 	})
 }
 
-func TestAnOwnerWhoDoesNotConfirmMayChooseAnotherCard(t *testing.T) {
+func TestCharge_UnconfirmedIsPaidWithAnotherCard(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(asksFor)
 		charge := w.add(client, rental.StartCharge)
@@ -262,13 +262,13 @@ func TestCharge_FailsWhenCancelledAtTheProcessor(t *testing.T) {
 		w.after(time.Minute)
 		w.wantState(charge, rental.Failed)
 		if is := w.is(charge); is.DeclineCode != "canceled" || !is.NextAttempt.IsZero() {
-			t.Errorf("the charge is %+v", is)
+			t.Errorf("the charge is %+v, want it canceled without a further attempt", is)
 		}
 	})
 }
 
-// A processor that is busy, or has lost our credentials, has refused no card.
-func TestAProcessorThatDoesNothingIsNoDecline(t *testing.T) {
+// A processor that is busy, or refuses our credentials, has not declined a card.
+func TestCharge_UnavailableProcessorIsNoDecline(t *testing.T) {
 	for _, kind := range []rentaltest.FaultKind{rentaltest.Busy, rentaltest.Misconfigured, rentaltest.Lost} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.bank.FailWith(func(rentaltest.Call) rentaltest.Fault { return rentaltest.Fault{Kind: kind} })
@@ -277,10 +277,10 @@ func TestAProcessorThatDoesNothingIsNoDecline(t *testing.T) {
 			w.collect(nil)
 			w.after(2 * time.Hour)
 			if is := w.is(charge); is.State != rental.Pending || is.Declines != 0 {
-				t.Fatalf("fault %d: the charge is %+v", kind, is)
+				t.Fatalf("fault %d: the charge is %+v, want it pending without a decline", kind, is)
 			}
 			if calls := len(slices.DeleteFunc(w.bank.Calls(), func(c string) bool { return !strings.HasPrefix(c, "Confirm") })); calls != 0 {
-				t.Errorf("fault %d: %d confirmations", kind, calls)
+				t.Errorf("fault %d: %d confirmations, want none", kind, calls)
 			}
 			w.bank.FailWith(nil)
 			w.after(6 * time.Minute)
@@ -290,16 +290,15 @@ func TestAProcessorThatDoesNothingIsNoDecline(t *testing.T) {
 	}
 }
 
-// refusing takes no payment at all: the amount is none that it deals with.
+// refusing is a bank that refuses to create any payment because of its amount.
 type refusing struct{ *rentaltest.Bank }
 
 func (refusing) CreateIntent(context.Context, string, rental.IntentRequest) (rental.Intent, error) {
 	return rental.Intent{}, &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("the amount is too large")}
 }
 
-// It is not the card's fault: neither the default nor another card is tried for it, second after
-// second.
-func TestAChargeThatTheProcessorFindsNoSenseInRests(t *testing.T) {
+// The card is not the reason: neither the default nor another card is tried second after second.
+func TestCharge_RefusedByTheProcessorIsNotRetried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.FeeCharge)
@@ -307,20 +306,20 @@ func TestAChargeThatTheProcessorFindsNoSenseInRests(t *testing.T) {
 		w.after(time.Hour)
 		w.wantState(charge, rental.Failed)
 		if is := w.is(charge); !is.NextAttempt.IsZero() || is.DeclineCode != "refused" {
-			t.Errorf("the charge is %+v", is)
+			t.Errorf("the charge is %+v, want it refused without a further attempt", is)
 		}
 		if lines, taken := w.lines(rental.FeeCharge), metric(t, c, "charge_attempts_total"); len(lines) != 1 || taken != 1 {
-			t.Errorf("history %v; taken %d times", lines, taken)
+			t.Errorf("audit entries %v and %d attempts, want one of each", lines, taken)
 		}
 		w.ledger.SetDefault(client, w.card(client, pays))
 		w.after(time.Hour)
 		if lines := w.lines(rental.FeeCharge); len(lines) != 2 {
-			t.Errorf("history after another default: %v", lines)
+			t.Errorf("after another default the audit entries are %v, want two", lines)
 		}
 	})
 }
 
-func TestAPaymentThatWasGivenUpRestsWhateverCardIsChosen(t *testing.T) {
+func TestCharge_CancelledAtTheProcessorIsNotRetriedWithAnotherCard(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(broke)
 		charge := w.add(client, rental.FeeCharge)
@@ -335,7 +334,7 @@ func TestAPaymentThatWasGivenUpRestsWhateverCardIsChosen(t *testing.T) {
 		before := metric(t, c, "charge_attempts_total")
 		w.after(time.Hour)
 		if is := w.is(charge); !is.NextAttempt.IsZero() || metric(t, c, "charge_attempts_total") != before {
-			t.Errorf("looked at %d times more: %+v", metric(t, c, "charge_attempts_total")-before, is)
+			t.Errorf("attempted %d more times: %+v", metric(t, c, "charge_attempts_total")-before, is)
 		}
 	})
 }

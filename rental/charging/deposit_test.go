@@ -10,7 +10,7 @@ import (
 	"motorpool/rental/rentaltest"
 )
 
-func TestADepositIsHeldAndReleased(t *testing.T) {
+func TestDeposit_IsHeldThenReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		deposit := w.add(client, rental.DepositCharge)
@@ -18,14 +18,14 @@ func TestADepositIsHeldAndReleased(t *testing.T) {
 		w.after(time.Minute)
 		w.wantState(deposit, rental.Authorized)
 		if e := w.bank.Of(deposit.ID); e.Held != amount || w.is(deposit).Settled != amount || !w.is(deposit).NextAttempt.IsZero() {
-			t.Fatalf("the bank says %+v, we %+v", e, w.is(deposit))
+			t.Fatalf("the bank has %+v, our record %+v; want the deposit held", e, w.is(deposit))
 		}
 		w.ledger.Amend(deposit.ID, rental.Release, 0)
 		w.after(time.Minute)
 		w.wantState(deposit, rental.Released)
 		w.wantNothingHeld(deposit)
 		if got := w.lines(rental.DepositCharge); !slices.Equal(got, []string{"authorized", "released"}) {
-			t.Errorf("history %v", got)
+			t.Errorf("audit entries %v, want authorized and released", got)
 		}
 	})
 }
@@ -33,11 +33,11 @@ func TestADepositIsHeldAndReleased(t *testing.T) {
 func (w *world) wantNothingHeld(deposit rental.Charge) {
 	w.t.Helper()
 	if e := w.bank.Of(deposit.ID); e.Held != 0 || e.Taken != 0 || w.is(deposit).Settled != 0 {
-		w.t.Errorf("the bank says %+v, we %+v", e, w.is(deposit))
+		w.t.Errorf("the bank has %+v, our record %+v; want nothing held or captured", e, w.is(deposit))
 	}
 }
 
-func TestAPartOfADepositIsTaken(t *testing.T) {
+func TestDeposit_APartIsCaptured(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		deposit := w.add(client, rental.DepositCharge)
@@ -47,15 +47,15 @@ func TestAPartOfADepositIsTaken(t *testing.T) {
 		w.after(time.Minute)
 		w.wantState(deposit, rental.Captured)
 		if e := w.bank.Of(deposit.ID); e.Taken != 5_000 || e.Held != 0 || w.is(deposit).Settled != 5_000 || w.is(deposit).PaidAt.IsZero() {
-			t.Errorf("the bank says %+v, we %+v", e, w.is(deposit))
+			t.Errorf("the bank has %+v, our record %+v; want 5000 captured", e, w.is(deposit))
 		}
 		if l := w.ledger.Entries(); l[len(l)-1].Details["amount"] != "50.00" {
-			t.Errorf("history %+v", l[len(l)-1])
+			t.Errorf("audit entry %+v, want the amount 50.00", l[len(l)-1])
 		}
 	})
 }
 
-func TestAHoldThatLapsedIsReleasedWithoutANotice(t *testing.T) {
+func TestDeposit_LapsedHoldIsReleasedWithoutANotice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.bank.Tell(nil)
 		w.every = time.Minute
@@ -71,7 +71,7 @@ func TestAHoldThatLapsedIsReleasedWithoutANotice(t *testing.T) {
 	})
 }
 
-func TestAHoldThatLapsedIsReleased(t *testing.T) {
+func TestDeposit_LapsedHoldIsReleased(t *testing.T) {
 	for _, goal := range []rental.Goal{rental.Hold, rental.Capture} {
 		inWorld(t, func(t *testing.T, w *world) {
 			client, _ := w.client(pays)
@@ -88,14 +88,14 @@ func TestAHoldThatLapsedIsReleased(t *testing.T) {
 			w.after(time.Minute)
 			w.wantState(deposit, rental.Released)
 			if is := w.is(deposit); is.DeclineCode != "expired" || is.Settled != 0 {
-				t.Errorf("%s: the deposit is %+v", goal, is)
+				t.Errorf("goal %s: the deposit is %+v, want it expired with nothing settled", goal, is)
 			}
 		})
 	}
 }
 
-func TestADepositThatIsNotWantedAnyMoreIsNeverHeld(t *testing.T) {
-	t.Run("before it was asked for", func(t *testing.T) {
+func TestDeposit_ReleasedBeforeItIsHeldIsNeverHeld(t *testing.T) {
+	t.Run("before the first attempt", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			client, _ := w.client(pays)
 			deposit := w.add(client, rental.DepositCharge)
@@ -104,11 +104,11 @@ func TestADepositThatIsNotWantedAnyMoreIsNeverHeld(t *testing.T) {
 			w.after(time.Minute)
 			w.wantState(deposit, rental.Released)
 			if calls := w.bank.Calls(); len(calls) != 0 {
-				t.Errorf("the bank was asked for %v", calls)
+				t.Errorf("calls of the bank %v, want none", calls)
 			}
 		})
 	})
-	t.Run("after it was declined", func(t *testing.T) {
+	t.Run("after a decline", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			client, cards := w.client(broke)
 			deposit := w.add(client, rental.DepositCharge)
@@ -124,16 +124,16 @@ func TestADepositThatIsNotWantedAnyMoreIsNeverHeld(t *testing.T) {
 	})
 }
 
-// The hold is on its way when the booking ends: heard of or not, late or not, nothing is held
-// afterwards.
-func TestAReleaseOvertakesTheHoldThatIsOnItsWay(t *testing.T) {
+// The booking ends while the call that holds the deposit is in flight. Whether its response
+// arrives, late or not at all, nothing is held afterwards.
+func TestDeposit_ReleaseWhileTheHoldIsInFlight(t *testing.T) {
 	for _, kind := range append([]rentaltest.FaultKind{rentaltest.Well}, rentaltest.FaultKinds...) {
 		for _, late := range []time.Duration{10 * time.Second, 21 * time.Second, 3 * time.Minute} {
-			t.Run(fmt.Sprintf("fault %d, %v", kind, late), func(t *testing.T) {
+			t.Run(fmt.Sprintf("fault %d, %v late", kind, late), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					client, _ := w.client(pays)
 					confirmed := false
-					w.bank.Tell(nil) // only the record says that there is something to do
+					w.bank.Tell(nil) // no notice: only the record shows that work is due
 					deposit := w.add(client, rental.DepositCharge)
 					w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
 						if c.Method != "Confirm" || confirmed {
@@ -153,8 +153,8 @@ func TestAReleaseOvertakesTheHoldThatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// Whatever a single call does, and whenever, the deposit ends as it should.
-func TestADepositComesToItsGoalThroughEveryFault(t *testing.T) {
+// Whatever fault a single call has, and whenever, the deposit reaches its goal.
+func TestDeposit_ReachesItsGoalDespiteEveryFault(t *testing.T) {
 	for _, method := range []string{"CreateIntent", "Confirm", "Intent", "Capture", "Cancel"} {
 		for _, kind := range rentaltest.FaultKinds {
 			for goal, end := range map[rental.Goal]rental.ChargeState{rental.Capture: rental.Captured, rental.Release: rental.Released} {
@@ -170,7 +170,7 @@ func TestADepositComesToItsGoalThroughEveryFault(t *testing.T) {
 						w.after(time.Hour)
 						w.wantState(deposit, end)
 						if e := w.bank.Of(deposit.ID); e.Payments != 1 || e.Held != 0 || e.Taken != w.is(deposit).Settled {
-							t.Errorf("the bank says %+v, we %+v", e, w.is(deposit))
+							t.Errorf("the bank has %+v, our record %+v; want one payment, nothing held", e, w.is(deposit))
 						}
 					})
 				})
@@ -179,7 +179,7 @@ func TestADepositComesToItsGoalThroughEveryFault(t *testing.T) {
 	}
 }
 
-// twice has the first two calls of a method go wrong.
+// twice makes the first two calls of a method fail.
 func twice(method string, kind rentaltest.FaultKind) func(rentaltest.Call) rentaltest.Fault {
 	left := 2
 	return func(c rentaltest.Call) rentaltest.Fault {

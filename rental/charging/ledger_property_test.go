@@ -14,28 +14,28 @@ import (
 	"motorpool/rental/rentaltest"
 )
 
-// A story is drawn first, and then played in virtual time.
+// A storyline is drawn first, and then played in virtual time.
 type storyline struct {
-	wallet  []int // of conducts
+	wallet  []int // indexes of conducts
 	kinds   []rental.ChargeKind
 	events  []event
-	faults  int // of a hundred calls
+	faults  int // per hundred calls
 	seed    uint64
 	workers int
 }
 
 type event struct {
-	after time.Duration // the one before
+	after time.Duration // since the event before
 	what  string
 	which int
 	card  int
 }
 
 var (
-	conducts = []rentaltest.Conduct{pays, broke, stolen, asksFor, gone}
-	kinds    = []rental.ChargeKind{rental.StartCharge, rental.FeeCharge, rental.ExtensionCharge, rental.DepositCharge}
-	happens  = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "notice", "hold lapses", "nudge"}
-	waits    = []time.Duration{0, time.Millisecond, 5 * time.Second, 20 * time.Second, time.Minute, 90 * time.Second, time.Hour, 25 * time.Hour}
+	conducts   = []rentaltest.Conduct{pays, broke, stolen, asksFor, gone}
+	kinds      = []rental.ChargeKind{rental.StartCharge, rental.FeeCharge, rental.ExtensionCharge, rental.DepositCharge}
+	eventKinds = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "notice", "hold lapses", "nudge"}
+	waits      = []time.Duration{0, time.Millisecond, 5 * time.Second, 20 * time.Second, time.Minute, 90 * time.Second, time.Hour, 25 * time.Hour}
 )
 
 func drawStory(t *rapid.T) storyline {
@@ -44,7 +44,7 @@ func drawStory(t *rapid.T) storyline {
 		kinds:  rapid.SliceOfN(rapid.SampledFrom(kinds), 1, 4).Draw(t, "kinds"),
 		events: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) event {
 			return event{
-				after: rapid.SampledFrom(waits).Draw(t, "after"), what: rapid.SampledFrom(happens).Draw(t, "what"),
+				after: rapid.SampledFrom(waits).Draw(t, "after"), what: rapid.SampledFrom(eventKinds).Draw(t, "what"),
 				which: rapid.IntRange(0, 7).Draw(t, "which"), card: rapid.IntRange(0, len(conducts)-1).Draw(t, "card"),
 			}
 		}), 0, 14).Draw(t, "events"),
@@ -54,34 +54,34 @@ func drawStory(t *rapid.T) storyline {
 	}
 }
 
-// Whatever fails, dies, is notified and is chosen, and in whatever order: no charge is in the
-// processor's ledger twice, ever. And once all is well again and the client has a card that pays,
-// each charge is final, and as the processor has it.
+// Whatever fails, crashes, is notified or chosen, and in whatever order: no charge is ever in the
+// processor's ledger twice. Once the faults stop and the client has a card that pays, each charge
+// is final and equals the processor's record.
 func TestEachChargeIsInTheProcessorsLedgerOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		line := drawStory(rt)
 		var wrong []string
-		inWorld(t, func(_ *testing.T, w *world) { wrong = (&telling{world: w, storyline: line}).tell() })
+		inWorld(t, func(_ *testing.T, w *world) { wrong = (&playback{world: w, storyline: line}).play() })
 		for _, s := range wrong {
 			rt.Error(s)
 		}
 	})
 }
 
-// telling is the state of a running story.
-type telling struct {
+// playback is the state of a storyline that is played.
+type playback struct {
 	*world
 	storyline
-	client  rental.ClientID
-	owns    []rental.Method
-	charges []rental.Charge // refunds included
-	lives   []*mortal
-	wrong   []string
+	client    rental.ClientID
+	owns      []rental.Method
+	charges   []rental.Charge // with the refunds
+	processes []*mortal
+	wrong     []string
 }
 
-func (s *telling) tell() []string {
+func (s *playback) play() []string {
 	s.every = 30 * time.Second
-	s.bank.FailWith(s.dice())
+	s.bank.FailWith(s.randomFaults())
 	s.client, s.owns = s.world.client()
 	for _, c := range s.wallet {
 		s.owns = append(s.owns, s.card(s.client, conducts[c]))
@@ -92,15 +92,15 @@ func (s *telling) tell() []string {
 		s.charges = append(s.charges, c)
 	}
 	for range s.workers {
-		s.lives = append(s.lives, s.collectUntil(&mortal{}))
+		s.processes = append(s.processes, s.collectUntil(&mortal{}))
 	}
 	for _, e := range s.events {
 		s.after(e.after)
-		s.happen(e)
+		s.apply(e)
 		s.check("after " + e.what)
 	}
 	s.bank.FailWith(nil)
-	s.after(30 * time.Minute) // leases have run out, and what was unknown was looked at
+	s.after(30 * time.Minute) // leases have expired, and unknown charges were queried
 	good := s.card(s.client, pays)
 	s.ledger.SetDefault(s.client, good)
 	for _, c := range s.charges {
@@ -110,29 +110,29 @@ func (s *telling) tell() []string {
 	}
 	s.after(30 * time.Minute)
 	s.check("at the end")
-	s.checkLooks()
+	s.checkQueries()
 	s.checkEnd()
 	return s.wrong
 }
 
-// dice has calls fail by chance.
-func (s *telling) dice() func(rentaltest.Call) rentaltest.Fault {
+// randomFaults makes calls fail at random.
+func (s *playback) randomFaults() func(rentaltest.Call) rentaltest.Fault {
 	var mu sync.Mutex
-	dice := rand.New(rand.NewPCG(s.seed, 0))
+	random := rand.New(rand.NewPCG(s.seed, 0))
 	return func(rentaltest.Call) rentaltest.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		if dice.IntN(100) >= s.faults {
+		if random.IntN(100) >= s.faults {
 			return rentaltest.Fault{}
 		}
 		return rentaltest.Fault{
-			Kind: rentaltest.FaultKinds[dice.IntN(len(rentaltest.FaultKinds))],
-			Late: time.Duration(dice.IntN(180)) * time.Second,
+			Kind: rentaltest.FaultKinds[random.IntN(len(rentaltest.FaultKinds))],
+			Late: time.Duration(random.IntN(180)) * time.Second,
 		}
 	}
 }
 
-func (s *telling) happen(e event) {
+func (s *playback) apply(e event) {
 	c := s.charges[e.which%len(s.charges)]
 	is := s.is(c)
 	switch e.what {
@@ -158,11 +158,11 @@ func (s *telling) happen(e event) {
 	case "refund":
 		s.refund(is, rental.Minor(1+e.which)*1_000)
 	case "crash":
-		i := e.which % len(s.lives)
-		s.lives[i].kill()
-		s.lives[i] = s.collectUntil(&mortal{})
+		i := e.which % len(s.processes)
+		s.processes[i].kill()
+		s.processes[i] = s.collectUntil(&mortal{})
 	case "notice":
-		s.tellAgain(is)
+		s.repeatNotice(is)
 	case "hold lapses":
 		s.bank.Lapse(is.Intent)
 	case "nudge":
@@ -170,8 +170,8 @@ func (s *telling) happen(e event) {
 	}
 }
 
-// refund gives a part back of what is left of a charge.
-func (s *telling) refund(paid rental.Charge, amount rental.Minor) {
+// refund refunds a part of what remains of a charge.
+func (s *playback) refund(paid rental.Charge, amount rental.Minor) {
 	if paid.State != rental.Paid && paid.State != rental.Captured || paid.Kind == rental.RefundCharge {
 		return
 	}
@@ -186,7 +186,7 @@ func (s *telling) refund(paid rental.Charge, amount rental.Minor) {
 	}
 }
 
-func (s *telling) tellAgain(is rental.Charge) {
+func (s *playback) repeatNotice(is rental.Charge) {
 	kind := rental.AboutIntent
 	if is.Kind == rental.RefundCharge {
 		kind = rental.AboutRefund
@@ -194,47 +194,47 @@ func (s *telling) tellAgain(is rental.Charge) {
 	_ = s.notices.Keep(s.t.Context(), rental.Notice{ID: fmt.Sprintf("again_%d", time.Now().UnixNano()), Object: is.Intent, Kind: kind})
 }
 
-func (s *telling) fail(format string, args ...any) {
+func (s *playback) fail(format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
 }
 
-// check holds at every moment.
-func (s *telling) check(when string) {
+// check verifies what must be true at any time.
+func (s *playback) check(when string) {
 	for _, c := range s.charges {
 		is, e := s.is(c), s.bank.Of(c.ID)
 		if e.Payments > 1 || e.Refunds > 1 || e.Taken+e.Held > c.Amount {
-			s.fail("%s: the %s is in the bank's ledger as %+v", when, c.Kind, e)
+			s.fail("%s: the bank's ledger has the %s charge as %+v, more than once or beyond its amount", when, c.Kind, e)
 		}
 		if (is.State == rental.Paid || is.State == rental.Captured) && e.Taken+e.Returned != is.Settled {
-			s.fail("%s: the %s is %s with %d, the bank says %+v", when, c.Kind, is.State, is.Settled, e)
+			s.fail("%s: the %s charge is %s with %d settled, the bank has %+v", when, c.Kind, is.State, is.Settled, e)
 		}
 		if is.State == rental.Released && e.Held+e.Taken != 0 {
-			s.fail("%s: the deposit is released, the bank says %+v", when, e)
+			s.fail("%s: the deposit is released, the bank has %+v", when, e)
 		}
 	}
 }
 
-// checkLooks holds of what the bank was asked for: no worker confirms a payment again without
-// having queried it [MON-3].
-func (s *telling) checkLooks() {
-	asked := map[string]bool{} // payments that were confirmed since they were queried
+// checkQueries verifies that no worker confirmed a payment a second time without a query between
+// [MON-3].
+func (s *playback) checkQueries() {
+	confirmed := map[string]bool{} // payments that were confirmed since their last query
 	for _, call := range s.bank.Calls() {
 		switch words := strings.Fields(call); words[0] {
 		case "Confirm":
-			if asked[words[1]] {
-				s.fail("%s without a look; the bank was asked for %v", call, s.bank.Calls())
+			if confirmed[words[1]] {
+				s.fail("%s without a query since the last one; calls of the bank %v", call, s.bank.Calls())
 			}
-			asked[words[1]] = true
+			confirmed[words[1]] = true
 		case "Intent":
-			asked[words[1]] = false
+			confirmed[words[1]] = false
 		}
 	}
 }
 
-// checkEnd holds once all is well.
-func (s *telling) checkEnd() {
+// checkEnd verifies what must be true after the faults have stopped.
+func (s *playback) checkEnd() {
 	if n := s.notices.Open(); n != 0 {
-		s.fail("%d notices are not handled", n)
+		s.fail("%d notices are not handled, want none", n)
 	}
 	for _, c := range s.charges {
 		is, e := s.is(c), s.bank.Of(c.ID)
@@ -243,7 +243,7 @@ func (s *telling) checkEnd() {
 			good = is.State.IsFinal() && is.State != rental.Paid && e.Held == 0 && e.Taken == is.Settled && is.Settled == is.CaptureAmount*isCaptured(is)
 		}
 		if !good {
-			s.fail("the %s ends as %+v, the bank says %+v; it was asked for %v", c.Kind, is, e, s.bank.Calls())
+			s.fail("the %s charge ends as %+v, the bank has %+v; calls of the bank %v", c.Kind, is, e, s.bank.Calls())
 		}
 	}
 }

@@ -8,62 +8,62 @@ import (
 	"motorpool/rental"
 )
 
-func (w *world) tell(id string, k rental.NoticeKind, object string) {
+func (w *world) notify(id string, k rental.NoticeKind, object string) {
 	w.t.Helper()
 	if err := w.notices.Keep(w.t.Context(), rental.Notice{ID: id, Type: "any", Object: object, Kind: k}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func TestANoticeAboutACardIsLookedUp(t *testing.T) {
+func TestNotice_AboutACardUpdatesTheRecord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.cards.bound = map[string]string{"pm_renewed": "cus_1", "pm_detached": ""}
 		c := w.collect(nil)
-		w.tell("1", rental.AboutCard, "pm_renewed")
-		w.tell("2", rental.AboutCard, "pm_detached")
-		w.tell("3", rental.AboutCard, "pm_deleted")
+		w.notify("1", rental.AboutCard, "pm_renewed")
+		w.notify("2", rental.AboutCard, "pm_detached")
+		w.notify("3", rental.AboutCard, "pm_deleted")
 		w.after(time.Minute)
 		slices.Sort(w.cards.dropped)
 		if !slices.Equal(w.cards.dropped, []string{"pm_deleted", "pm_detached"}) {
-			t.Errorf("dropped %v", w.cards.dropped)
+			t.Errorf("dropped the cards %v, want pm_deleted and pm_detached", w.cards.dropped)
 		}
 		if len(w.cards.refreshed) != 1 || w.cards.refreshed[0].Token != "pm_renewed" || w.cards.refreshed[0].ExpYear != 2031 {
-			t.Errorf("refreshed %v", w.cards.refreshed)
+			t.Errorf("refreshed the cards %v, want pm_renewed until 2031", w.cards.refreshed)
 		}
 		if n := metric(t, c, cardNotices); n != 3 || w.notices.Open() != 0 {
-			t.Errorf("%d notices of cards, %d open", n, w.notices.Open())
+			t.Errorf("%d notices of cards and %d open, want 3 and 0", n, w.notices.Open())
 		}
 	})
 }
 
-// An account may be shared with others, whose customers pay by other means.
-func TestANoticeAboutAPaymentMethodThatIsNoCardIsHandled(t *testing.T) {
+// The account may be shared with other services, whose customers use other payment methods.
+func TestNotice_AboutAnotherPaymentMethodIsHandled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.cards.noCard = true
 		c := w.collect(nil)
-		w.tell("1", rental.AboutCard, "pm_sepa")
+		w.notify("1", rental.AboutCard, "pm_sepa")
 		w.after(time.Minute)
 		if metric(t, c, unknownNotices) != 1 || metric(t, c, failedNotices) != 0 || w.notices.Open() != 0 || len(w.cards.dropped) != 0 {
-			t.Errorf("%d open, dropped %v", w.notices.Open(), w.cards.dropped)
+			t.Errorf("%d notices open, dropped the cards %v; want none of both", w.notices.Open(), w.cards.dropped)
 		}
 	})
 }
 
-func TestANoticeThatCannotBeHandledComesAgain(t *testing.T) {
+func TestNotice_FailedHandlingIsRetried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.cards.failing = true
 		c := w.collect(nil)
-		w.tell("1", rental.AboutCard, "pm_1")
+		w.notify("1", rental.AboutCard, "pm_1")
 		w.after(10 * time.Minute)
 		if n := metric(t, c, failedNotices); n < 4 || n > 7 || w.notices.Open() != 1 {
-			t.Fatalf("failed %d times in 10 minutes, %d open", n, w.notices.Open())
+			t.Fatalf("failed %d times in 10 minutes with %d open, want 4 to 7 times and 1", n, w.notices.Open())
 		}
 		w.cards.mu.Lock()
 		w.cards.failing = false
 		w.cards.mu.Unlock()
 		w.after(6 * time.Minute)
 		if len(w.cards.dropped) != 1 || w.notices.Open() != 0 {
-			t.Errorf("dropped %v, %d open", w.cards.dropped, w.notices.Open())
+			t.Errorf("dropped the cards %v with %d notices open, want one card and none", w.cards.dropped, w.notices.Open())
 		}
 	})
 }
@@ -74,15 +74,15 @@ func TestNotice_OfAnUnknownOrSettledObjectIsHandled(t *testing.T) {
 		c := w.collect(nil)
 		charge := w.paid(client)
 		before := w.is(charge)
-		w.tell("1", rental.AboutIntent, "pi_of_somebody")
-		w.tell("2", rental.AboutOther, "dp_1")
-		w.tell("3", rental.AboutIntent, before.Intent)
+		w.notify("1", rental.AboutIntent, "pi_of_somebody")
+		w.notify("2", rental.AboutOther, "dp_1")
+		w.notify("3", rental.AboutIntent, before.Intent)
 		w.after(time.Minute)
 		if w.notices.Open() != 0 || metric(t, c, unknownNotices) < 2 || metric(t, c, finalNotices) < 1 {
-			t.Errorf("%d open, %d of unknown objects, %d of final charges", w.notices.Open(), metric(t, c, unknownNotices), metric(t, c, finalNotices))
+			t.Errorf("%d notices open, %d of unknown objects, %d of final charges; want 0, at least 2 and 1", w.notices.Open(), metric(t, c, unknownNotices), metric(t, c, finalNotices))
 		}
 		if after := w.is(charge); after != before {
-			t.Errorf("the charge became %+v", after)
+			t.Errorf("the charge became %+v, want it unchanged", after)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"motorpool/rental/rentaltest"
 )
 
-// paid returns a charge that is paid.
+// paid returns a paid charge.
 func (w *world) paid(client rental.ClientID) rental.Charge {
 	w.t.Helper()
 	charge := w.add(client, rental.StartCharge)
@@ -21,11 +21,11 @@ func (w *world) paid(client rental.ClientID) rental.Charge {
 func (w *world) wantGivenBack(refund rental.Charge) {
 	w.t.Helper()
 	if e := w.bank.Of(refund.ID); e.Refunds != 1 || e.Returned != refund.Amount || w.is(refund).Settled != refund.Amount {
-		w.t.Errorf("the bank says %+v, we %+v; it was asked for %v", e, w.is(refund), w.bank.Calls())
+		w.t.Errorf("the bank has %+v, our record %+v, want one full refund; calls of the bank %v", e, w.is(refund), w.bank.Calls())
 	}
 }
 
-func TestARefundIsMadeOnceThroughEveryFault(t *testing.T) {
+func TestRefund_IsMadeOnceDespiteEveryFault(t *testing.T) {
 	for _, method := range []string{"Refund", "RefundOf", "RefundByID"} {
 		for _, kind := range rentaltest.FaultKinds {
 			t.Run(fmt.Sprintf("%s, fault %d", method, kind), func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestARefundIsMadeOnceThroughEveryFault(t *testing.T) {
 					fault := twice(method, kind)
 					w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
 						if method == "RefundOf" && c.Method == "Refund" && len(w.bank.Calls()) < 3 {
-							// So that there is something to look for.
+							// The refund happens, so that the query finds it.
 							return rentaltest.Fault{Kind: rentaltest.Unheard}
 						}
 						return fault(c)
@@ -51,7 +51,7 @@ func TestARefundIsMadeOnceThroughEveryFault(t *testing.T) {
 	}
 }
 
-func TestARefundThatTakesDaysIsPaidWhenItIsThere(t *testing.T) {
+func TestRefund_SlowOneIsPaidWhenItArrives(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.every = time.Minute
 		client, _ := w.client(pays)
@@ -68,7 +68,7 @@ func TestARefundThatTakesDaysIsPaidWhenItIsThere(t *testing.T) {
 	})
 }
 
-func TestARefundMayFailAndComeBack(t *testing.T) {
+func TestRefund_MayFailAfterItWasAccepted(t *testing.T) {
 	for _, slow := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
 			client, _ := w.client(pays)
@@ -83,17 +83,17 @@ func TestARefundMayFailAndComeBack(t *testing.T) {
 			w.after(10 * time.Minute)
 			w.wantState(refund, rental.Failed)
 			if is := w.is(refund); is.Settled != 0 || is.DeclineCode != "lost_or_stolen_card" || !is.NextAttempt.IsZero() {
-				t.Errorf("slow %v: the refund is %+v", slow, is)
+				t.Errorf("slow %v: the refund is %+v, want it failed, lost_or_stolen_card", slow, is)
 			}
 			last := w.ledger.Entries()[len(w.ledger.Entries())-1]
 			if last.Code != rental.RefundFailure || last.Outcome != "failed" {
-				t.Errorf("history %+v", last)
+				t.Errorf("audit entry %+v, want the failed refund", last)
 			}
 		})
 	}
 }
 
-func TestMoreThanWasPaidIsNotGivenBack(t *testing.T) {
+func TestRefund_NoMoreThanWasPaid(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		w.collect(nil)
@@ -102,7 +102,7 @@ func TestMoreThanWasPaidIsNotGivenBack(t *testing.T) {
 		w.after(time.Hour)
 		w.wantState(refund, rental.Failed)
 		if e := w.bank.Of(refund.ID); e.Refunds != 0 || w.is(refund).DeclineCode != "refused" {
-			t.Errorf("the bank says %+v, we %+v", e, w.is(refund))
+			t.Errorf("the bank has %+v, our record %+v; want no refund, refused", e, w.is(refund))
 		}
 	})
 }

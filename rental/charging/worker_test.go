@@ -12,15 +12,15 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// mortal is what a worker sees of the world until its process dies: at a step, before it has an
-// effect or after. From then on nothing that the worker does has any.
+// mortal gives a worker its ports until its process dies: at a step, before or after the step has
+// its effect. From then on no call of the worker has an effect.
 type mortal struct {
 	ledger  rental.Ledger
 	notices rental.Notices
 
 	mu    sync.Mutex
-	steps int  // until it dies; zero: only when it is killed
-	after bool // the last step has its effect
+	steps int  // until it dies; zero: it dies only by kill
+	after bool // the last step still has its effect
 	dead  bool
 	died  func()
 }
@@ -41,7 +41,7 @@ func (m *mortal) die() {
 	}
 }
 
-// begin reports whether the step is the last one, or comes after it.
+// begin reports whether the step is the last one, and whether the process is dead already.
 func (m *mortal) begin() (last, dead bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *mortal) TakeCharges(ctx context.Context, limit int, lease time.Duration
 		return nil, errDead
 	}
 	jobs, err := m.ledger.TakeCharges(ctx, limit, lease)
-	if len(jobs) == 0 { // a look that finds nothing is no step
+	if len(jobs) == 0 { // taking no charge is not a step
 		return nil, err
 	}
 	return step(m, func() ([]rental.Job, error) { return jobs, err })
@@ -109,12 +109,14 @@ func (m *mortal) WakeCharge(ctx context.Context, object string) (state rental.Ch
 	return state, woken, err
 }
 
-// heard is what such a worker hears of the processor.
-type heard struct{ m *mortal }
+// mortalNotices are the notices as a mortal worker sees them.
+type mortalNotices struct{ m *mortal }
 
-func (h heard) Keep(context.Context, rental.Notice) error { panic("a worker keeps no notices") }
+func (h mortalNotices) Keep(context.Context, rental.Notice) error {
+	panic("a worker must not store notices")
+}
 
-func (h heard) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
+func (h mortalNotices) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
 	if h.m.isDead() {
 		return nil, errDead
 	}
@@ -125,12 +127,12 @@ func (h heard) TakeNotices(ctx context.Context, limit int, lease time.Duration) 
 	return step(h.m, func() ([]rental.Notice, error) { return notices, err })
 }
 
-func (h heard) Handled(ctx context.Context, id string, again time.Time) error {
+func (h mortalNotices) Handled(ctx context.Context, id string, again time.Time) error {
 	_, err := step(h.m, func() (struct{}, error) { return struct{}{}, h.m.notices.Handled(ctx, id, again) })
 	return err
 }
 
-// dyingBank is a bank as a mortal worker sees it.
+// dyingBank is the bank as a mortal worker sees it.
 type dyingBank struct {
 	rental.Processor
 	m *mortal
@@ -172,11 +174,11 @@ func (b dyingBank) RefundByID(ctx context.Context, id string) (rental.Refund, er
 	return step(b.m, func() (rental.Refund, error) { return b.Processor.RefundByID(ctx, id) })
 }
 
-// collectUntil runs a collector whose process dies at a step, and returns it.
+// collectUntil runs a collector whose process dies at a step, and returns its process.
 func (w *world) collectUntil(m *mortal) *mortal {
 	m.ledger, m.notices = w.ledger, w.notices
 	w.collect(func(c *charging.Config) {
-		c.Ledger, c.Notices, c.Processor = m, heard{m}, dyingBank{w.bank, m}
+		c.Ledger, c.Notices, c.Processor = m, mortalNotices{m}, dyingBank{w.bank, m}
 	})
 	return m
 }

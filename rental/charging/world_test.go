@@ -18,7 +18,7 @@ import (
 
 const amount = rental.Minor(13_200)
 
-// world is a bank, a ledger and collectors, in virtual time.
+// world has a bank, a ledger and collectors, in virtual time.
 type world struct {
 	t       *testing.T
 	bank    *rentaltest.Bank
@@ -29,8 +29,8 @@ type world struct {
 	ended   []func()
 }
 
-// inWorld runs a story in virtual time, and ends its collectors.
-func inWorld(t *testing.T, story func(*testing.T, *world)) {
+// inWorld runs a test in virtual time, and stops its collectors at the end.
+func inWorld(t *testing.T, test func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -40,11 +40,11 @@ func inWorld(t *testing.T, story func(*testing.T, *world)) {
 				end()
 			}
 		}()
-		story(t, w)
+		test(t, w)
 	})
 }
 
-// quiet is a log without a reader.
+// quiet is a log that discards everything.
 var quiet = slog.New(slog.DiscardHandler)
 
 func newWorld(t *testing.T) *world {
@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// Notices by what they led to.
+// The metrics of notices, by their outcome.
 const (
 	wokenNotices   = `payment_notices_handled_total{result="charge_checked"}`
 	finalNotices   = `payment_notices_handled_total{result="charge_final"}`
@@ -69,7 +69,7 @@ func metric(t testing.TB, c *charging.Collector, sample string) int64 {
 	return metricstest.Sum(t, c.Metrics, "motorpool_"+sample)
 }
 
-// collect runs a collector, over ports that may be others than the world's own.
+// collect runs a collector. The change may replace its ports.
 func (w *world) collect(change func(*charging.Config)) *charging.Collector {
 	config := charging.Config{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet}
 	if change != nil {
@@ -127,25 +127,26 @@ func (w *world) refundOf(client rental.ClientID, paid rental.Charge, m rental.Mi
 
 func (w *world) is(c rental.Charge) rental.Charge { return w.ledger.Charge(c.ID) }
 
-// after passes time, and lets all workers do what is due.
+// after advances the time, and lets all workers do what is due.
 func (w *world) after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// wantState waits for what was asked for to be done, and checks a charge.
+// wantState waits until the requested work is done, and checks a charge's state.
 func (w *world) wantState(c rental.Charge, s rental.ChargeState) {
 	w.t.Helper()
 	if is := w.is(c); is.State != s {
-		w.t.Fatalf("the %s is %s (%s), want %s; the bank was asked for %v", c.Kind, is.State, is.DeclineCode, s, w.bank.Calls())
+		w.t.Fatalf("the %s charge is %s (%s), want %s; calls of the bank %v", c.Kind, is.State, is.DeclineCode, s, w.bank.Calls())
 	}
 }
 
-// wantOnce checks that a payment is in the bank's ledger once, and ours equals it.
+// wantOnce checks that the bank's ledger has a payment exactly once, with the same amount as our
+// record.
 func (w *world) wantOnce(c rental.Charge) {
 	w.t.Helper()
 	if e := w.bank.Of(c.ID); e.Payments != 1 || e.Taken != c.Amount || e.Held != 0 || w.is(c).Settled != c.Amount {
-		w.t.Errorf("the bank says %+v, we %+v", e, w.is(c))
+		w.t.Errorf("the bank has %+v, our record %+v; want one full payment in both", e, w.is(c))
 	}
 }
 
@@ -166,12 +167,12 @@ var (
 	gone    = rentaltest.Conduct{Gone: true}
 )
 
-// register is the part of a processor that holds cards, and the record of them.
+// register is the part of a processor that holds cards, together with the record of them.
 type register struct {
 	rental.Processor
 	rental.Cards
 	mu        sync.Mutex
-	bound     map[string]string // customers by token
+	bound     map[string]string // the customers, by token
 	dropped   []string
 	refreshed []rental.Card
 	failing   bool
@@ -186,7 +187,7 @@ func (r *register) Card(_ context.Context, token string) (rental.Card, string, e
 	case r.failing:
 		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotDone, Cause: errors.New("busy")}
 	case r.noCard:
-		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("this payment method is no card")}
+		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("this payment method is not a card")}
 	case !known:
 		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotKnown, Cause: errors.New("no such card")}
 	}

@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestMemoryKeepsTheContractOfCards(t *testing.T) {
+func TestCards_KeepTheContract(t *testing.T) {
 	CardsContract(t, func(*testing.T) CardRecord {
 		m := NewCards()
 		return CardRecord{

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestTheLedgerInMemoryKeepsItsContract(t *testing.T) {
+func TestLedger_KeepsTheContract(t *testing.T) {
 	rentaltest.LedgerContract(t, func(*testing.T) rentaltest.ChargeRecord {
 		l := rentaltest.NewLedger()
 		var clients, bookings atomic.Int64
@@ -36,7 +36,7 @@ func TestTheLedgerInMemoryKeepsItsContract(t *testing.T) {
 	})
 }
 
-func TestTheNoticesInMemoryKeepTheirContract(t *testing.T) {
+func TestNotices_KeepTheContract(t *testing.T) {
 	rentaltest.NoticesContract(t, func(*testing.T) rentaltest.NoticeRecord {
 		s := &rentaltest.Notices{}
 		return rentaltest.NoticeRecord{Here: s, There: s}

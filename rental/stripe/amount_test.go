@@ -8,14 +8,14 @@ import (
 	"motorpool/rental"
 )
 
-func TestAmountsAreThoseOfTheCurrency(t *testing.T) {
+func TestAmounts_InTheUnitsOfTheCurrency(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_visa")
 	for _, c := range []struct {
 		currency rental.Currency
 		amount   rental.Minor
-		there    int64        // what Stripe is asked for
-		charged  rental.Minor // what it tells
+		there    int64        // the amount of the request to Stripe
+		charged  rental.Minor // the amount that the adapter returns
 	}{
 		{"EUR", 13_200, 13_200, 13_200},
 		{"USD", 1, 1, 1},
@@ -35,22 +35,22 @@ func TestAmountsAreThoseOfTheCurrency(t *testing.T) {
 		r := w.request(c.amount, c.currency)
 		paid, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
 		if err != nil || paid.Amount != c.charged {
-			t.Errorf("%d %s: %v %v", c.amount, c.currency, paid, err)
+			t.Errorf("%d %s: intent %v, %v", c.amount, c.currency, paid, err)
 			continue
 		}
 		for _, m := range w.there.Ledger() {
 			if m.Charge == r.Charge.String() && (m.Captured != c.there || m.Currency != string(c.currency)) {
-				t.Errorf("%d %s: %+v", c.amount, c.currency, m)
+				t.Errorf("%d %s: Stripe has %+v", c.amount, c.currency, m)
 			}
 		}
 		back, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: c.charged, Currency: c.currency})
 		if err != nil || back.Amount != c.charged {
-			t.Errorf("%d %s back: %+v %v", c.amount, c.currency, back, err)
+			t.Errorf("refund of %d %s: %+v, %v", c.amount, c.currency, back, err)
 		}
 	}
 }
 
-func TestAPartOfAHoldIsRoundedAsTheHoldWas(t *testing.T) {
+func TestAmounts_PartOfAHoldIsRoundedLikeTheHold(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_visa")
 	for _, c := range []struct {
@@ -71,31 +71,31 @@ func TestAPartOfAHoldIsRoundedAsTheHoldWas(t *testing.T) {
 		}
 		taken, err := w.Capture(t.Context(), uuid.NewString(), held.ID, c.part, c.currency)
 		if err != nil || taken.Amount != c.taken {
-			t.Errorf("%d %s of %d: %v %v", c.part, c.currency, c.hold, taken, err)
+			t.Errorf("capture of %d %s of %d: %v, %v", c.part, c.currency, c.hold, taken, err)
 		}
 	}
 }
 
-func TestWhatStripeCannotChargeIsRefusedThere(t *testing.T) {
+func TestAmounts_StripeRefusesWhatItCannotCharge(t *testing.T) {
 	w := newWorld(t)
 	for name, r := range map[string]rental.IntentRequest{
-		"nothing":            w.request(0, "EUR"),
-		"rounded to nothing": w.request(4, "BHD"),
-		"too much":           w.request(100_000_000, "EUR"),
-		"the most there is":  w.request(rental.MaxAmount, "UGX"),
+		"zero":                 w.request(0, "EUR"),
+		"rounded to zero":      w.request(4, "BHD"),
+		"above Stripe's limit": w.request(100_000_000, "EUR"),
+		"largest amount":       w.request(rental.MaxAmount, "UGX"),
 	} {
 		_, err := w.CreateIntent(t.Context(), uuid.NewString(), r)
 		if f := w.failure(err, rental.Refused); f.Cause == nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v without a cause", name, err)
 		}
 	}
 	if all := w.there.Ledger(); len(all) != 0 {
-		t.Errorf("%+v", all)
+		t.Errorf("payments %+v, want none", all)
 	}
 }
 
-// Each part is rounded for itself, and together they must not be more than was paid.
-func TestPartsThatAreGivenBackAreNoMoreThanWasPaid(t *testing.T) {
+// Each part is rounded separately, and the sum must not exceed the payment.
+func TestAmounts_PartialRefundsDoNotExceedThePayment(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_visa")
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestPartsThatAreGivenBackAreNoMoreThanWasPaid(t *testing.T) {
 		for i, part := range c.parts {
 			back, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: part, Currency: c.currency})
 			if err != nil || back.Amount != c.there[i] {
-				t.Errorf("%d %s of %d: %+v %v, want %d", part, c.currency, c.paid, back, err, c.there[i])
+				t.Errorf("refund of %d %s of %d: %+v, %v; want %d", part, c.currency, c.paid, back, err, c.there[i])
 			}
 		}
 	}

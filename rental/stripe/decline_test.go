@@ -9,7 +9,7 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-func TestARefusedCardSaysWhy(t *testing.T) {
+func TestDecline_HasTheReason(t *testing.T) {
 	for token, want := range map[string]rental.Decline{
 		"pm_card_visa_chargeDeclined":                  {Code: "generic_decline"},
 		"pm_card_visa_chargeDeclinedInsufficientFunds": {Code: "insufficient_funds"},
@@ -24,46 +24,46 @@ func TestARefusedCardSaysWhy(t *testing.T) {
 			_, err := w.Attach(t.Context(), w.customerOf(), token)
 			got := *w.failure(err, rental.CardRefused).Decline
 			if got.Message == "" {
-				t.Error("nothing for a person")
+				t.Error("the decline has no message")
 			}
 			if got.Message = ""; got != want {
-				t.Errorf("%+v", got)
+				t.Errorf("decline %+v, want %+v", got, want)
 			}
 		})
 	}
 }
 
-func TestADeclinedPaymentCanBeTriedAgain(t *testing.T) {
+func TestDecline_PaymentCanBeRetried(t *testing.T) {
 	w := newWorld(t)
 	bad, good := w.card("pm_card_chargeCustomerFail"), w.card("pm_card_mastercard")
 	prepared := w.prepare(w.request(1_000, "EUR"))
 	_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, bad.Token)
 	f := w.failure(err, rental.CardRefused)
 	if f.Decline.Code != "generic_decline" || f.Decline.Hard || f.Decline.Action {
-		t.Errorf("%+v", f.Decline)
+		t.Errorf("decline %+v, want a soft generic_decline", f.Decline)
 	}
 	if f.Intent == nil || f.Intent.ID != prepared.ID || f.Intent.Status != rental.IntentPrepared || f.Intent.Attempt == "" || f.Intent.Decline == nil {
-		t.Fatalf("%+v", f.Intent)
+		t.Fatalf("intent %+v, want it prepared, with the attempt and its decline", f.Intent)
 	}
 	looked, err := w.Intent(t.Context(), prepared.ID)
 	if err != nil || looked.Attempt != f.Intent.Attempt || *looked.Decline != *f.Decline {
-		t.Errorf("%v %v", looked, err)
+		t.Errorf("queried as %v, %v; want the same attempt and decline", looked, err)
 	}
-	// The same key again is the same attempt.
+	// The same key repeats the same attempt.
 	_, err = w.Confirm(t.Context(), "attempt-1", prepared.ID, bad.Token)
 	if again := w.failure(err, rental.CardRefused); again.Intent.Attempt != f.Intent.Attempt {
-		t.Errorf("%+v", again.Intent)
+		t.Errorf("intent %+v, want the same attempt", again.Intent)
 	}
 	paid, err := w.Confirm(t.Context(), "attempt-2", prepared.ID, good.Token)
 	if err != nil || paid.Status != rental.IntentSucceeded || paid.Attempt == f.Intent.Attempt || paid.Decline != nil {
-		t.Errorf("%v %v", paid, err)
+		t.Errorf("intent %v, %v; want it succeeded by another attempt", paid, err)
 	}
 	if m := w.only(); m.Attempts != 2 || m.Approved != 1 || m.Captured != 1_000 {
-		t.Errorf("%+v", m)
+		t.Errorf("payment %+v, want two attempts and 1000 once", m)
 	}
 }
 
-func TestAHardDeclineIsOneByItsCodeOrByTheIssuersAdvice(t *testing.T) {
+func TestDecline_HardByItsCodeOrTheIssuersAdvice(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_visa")
 	for behaviour, hard := range map[sandbox.Behaviour]bool{
@@ -86,32 +86,32 @@ func TestAHardDeclineIsOneByItsCodeOrByTheIssuersAdvice(t *testing.T) {
 		f := w.failure(err, rental.CardRefused)
 		looked, lookErr := w.Intent(t.Context(), prepared.ID)
 		if lookErr != nil || f.Decline.Hard != hard || looked.Decline.Hard != hard || looked.Decline.Code != behaviour.Decline || *f.Intent.Decline != *f.Decline {
-			t.Errorf("%+v: %+v %+v %v", behaviour, f.Decline, looked.Decline, lookErr)
+			t.Errorf("behaviour %+v: decline %+v, queried as %+v, %v", behaviour, f.Decline, looked.Decline, lookErr)
 		}
 	}
 }
 
-func TestTheOwnerConfirmsWhatIsRefusedInItsAbsence(t *testing.T) {
+func TestDecline_OwnerConfirmsThePayment(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_authenticationRequired")
 	prepared := w.prepare(w.request(1_000, "EUR"))
 	_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
 	f := w.failure(err, rental.CardRefused)
 	if f.Decline.Code != "authentication_required" || !f.Decline.Action || f.Decline.Hard || f.Intent.Status != rental.IntentAction {
-		t.Errorf("%+v %v", f.Decline, f.Intent)
+		t.Errorf("decline %+v of the intent %v, want an action of the owner", f.Decline, f.Intent)
 	}
 	waiting, err := w.Intent(t.Context(), prepared.ID)
 	if err != nil || waiting.Status != rental.IntentAction || !waiting.Decline.Action || waiting.Secret == "" {
-		t.Errorf("%v %v", waiting, err)
+		t.Errorf("queried as %v, %v; want it waiting for the owner", waiting, err)
 	}
 	w.byOwner(waiting)
 	paid, err := w.Intent(t.Context(), prepared.ID)
 	if err != nil || paid.Status != rental.IntentSucceeded || paid.Amount != 1_000 || paid.Decline != nil {
-		t.Errorf("%v %v", paid, err)
+		t.Errorf("intent %v, %v; want 1000 paid", paid, err)
 	}
 }
 
-func TestACardThatIsGoneIsRefusedForEver(t *testing.T) {
+func TestDecline_DetachedCardIsHard(t *testing.T) {
 	w := newWorld(t)
 	gone := w.card("pm_card_visa")
 	if err := w.Detach(t.Context(), gone.Token); err != nil {
@@ -121,12 +121,12 @@ func TestACardThatIsGoneIsRefusedForEver(t *testing.T) {
 	for _, token := range []string{gone.Token, "pm_unknown", "", "../pm"} {
 		_, err := w.Confirm(t.Context(), uuid.NewString(), prepared.ID, token)
 		if f := w.failure(err, rental.CardRefused); !f.Decline.Hard || f.Decline.Action {
-			t.Errorf("%s: %+v", token, f.Decline)
+			t.Errorf("%s: decline %+v, want a hard one", token, f.Decline)
 		}
 	}
 	_, err := w.Confirm(t.Context(), uuid.NewString(), "pi_unknown", gone.Token)
 	w.wants(err, rental.NotKnown)
 	if m := w.only(); m.Attempts != 0 {
-		t.Errorf("%+v", m)
+		t.Errorf("payment %+v, want no attempt", m)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 func quick(c *stripe.Config) { c.Timeout = 150 * time.Millisecond }
 
-func TestAnAnswerThatIsLostMayHaveHappened(t *testing.T) {
+func TestFailure_LostResponseMayHaveHappened(t *testing.T) {
 	for kind, happened := range map[sandbox.FaultKind]bool{
 		sandbox.HangAfter: true, sandbox.ResetAfter: true, sandbox.HangBefore: false, sandbox.ResetBefore: false,
 	} {
@@ -36,20 +36,20 @@ func TestAnAnswerThatIsLostMayHaveHappened(t *testing.T) {
 			w.there.Heal()
 			looked, err := w.Intent(t.Context(), prepared.ID)
 			if err != nil || (looked.Status == rental.IntentSucceeded) != happened {
-				t.Errorf("%v %v", looked, err)
+				t.Errorf("queried as %v, %v", looked, err)
 			}
 			paid, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
 			if err != nil || paid.Status != rental.IntentSucceeded {
-				t.Errorf("%v %v", paid, err)
+				t.Errorf("the repeated request: %v, %v; want it succeeded", paid, err)
 			}
 			if m := w.only(); m.Attempts != 1 || m.Captured != 1_000 {
-				t.Errorf("the same key is one attempt: %+v", m)
+				t.Errorf("payment %+v, want one attempt of the same key", m)
 			}
 		})
 	}
 }
 
-func TestAnErrorOfTheProcessorsOwnIsTheKeysAnswerForEver(t *testing.T) {
+func TestFailure_ServerErrorIsThePermanentResponseOfTheKey(t *testing.T) {
 	for kind, happened := range map[sandbox.FaultKind]bool{sandbox.FailAfter: true, sandbox.FailBefore: false} {
 		t.Run(string(kind), func(t *testing.T) {
 			w := newWorld(t)
@@ -61,7 +61,7 @@ func TestAnErrorOfTheProcessorsOwnIsTheKeysAnswerForEver(t *testing.T) {
 			}
 			looked, err := w.Intent(t.Context(), prepared.ID)
 			if err != nil || (looked.Status == rental.IntentSucceeded) != happened {
-				t.Errorf("%v %v", looked, err)
+				t.Errorf("queried as %v, %v", looked, err)
 			}
 			_, err = w.Confirm(t.Context(), "attempt-2", prepared.ID, card.Token)
 			if happened {
@@ -70,7 +70,7 @@ func TestAnErrorOfTheProcessorsOwnIsTheKeysAnswerForEver(t *testing.T) {
 				t.Error(err)
 			}
 			if m := w.only(); m.Attempts != 1 || m.Captured != 1_000 {
-				t.Errorf("%+v", m)
+				t.Errorf("payment %+v, want 1000 in one attempt", m)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
 	_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
 	w.wants(err, rental.NotDone)
 
-	// One object, two keys; one key, two requests.
+	// Two keys for one object, and one key for two requests.
 	w.breaks(sandbox.Fault{Kind: sandbox.Slow, Path: confirms, For: 1500 * time.Millisecond})
 	var first sync.WaitGroup
 	first.Go(func() {
@@ -100,7 +100,7 @@ func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
 	w.wants(err, rental.NotDone)
 	first.Wait()
 	if m := w.only(); m.Attempts != 1 || m.Captured != 1_000 {
-		t.Errorf("%+v", m)
+		t.Errorf("payment %+v, want 1000 in one attempt", m)
 	}
 }
 
@@ -120,14 +120,14 @@ func TestProcessor_UnavailableHasDoneNothing(t *testing.T) {
 	if err := w.there.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	w.Close() // on an old connection the request may have left
+	w.Close() // on an open connection the request might have been sent
 	_, err := w.Cancel(t.Context(), "cancel", prepared.ID)
 	w.wants(err, rental.NotDone)
 	if err := w.there.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	if gone, err := w.Cancel(t.Context(), "cancel", prepared.ID); err != nil || gone.Status != rental.IntentCanceled {
-		t.Errorf("%v %v", gone, err)
+		t.Errorf("after the restart: %v, %v; want it canceled", gone, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -137,7 +137,7 @@ func TestProcessor_UnavailableHasDoneNothing(t *testing.T) {
 	}
 }
 
-func TestARefusedKeyIsOurs(t *testing.T) {
+func TestFailure_RefusedKeyIsOurError(t *testing.T) {
 	for _, key := range []string{"sk_test_other", "pk_test_app", ""} {
 		w := newWorld(t, func(c *stripe.Config) { c.Key = key })
 		_, err := w.CreateCustomer(t.Context(), "customer", rental.Client{ID: 1})
@@ -145,8 +145,8 @@ func TestARefusedKeyIsOurs(t *testing.T) {
 	}
 }
 
-// answering is a server that answers everything in one way.
-func answering(t *testing.T, status int, body string) *stripe.Processor {
+// respondingWith returns a processor whose server gives every request one response.
+func respondingWith(t *testing.T, status int, body string) *stripe.Processor {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -159,7 +159,7 @@ func answering(t *testing.T, status int, body string) *stripe.Processor {
 	return p
 }
 
-func TestEveryAnswerHasItsKind(t *testing.T) {
+func TestFailure_KindByResponse(t *testing.T) {
 	body := func(kind, code string) string {
 		return fmt.Sprintf(`{"error":{"type":%q,"code":%q,"message":"m"}}`, kind, code)
 	}
@@ -168,47 +168,47 @@ func TestEveryAnswerHasItsKind(t *testing.T) {
 		body            string
 		changed, looked rental.ProcessorFailure
 	}{
-		"broken":                        {500, body("api_error", ""), rental.BrokenThere, rental.NotDone},
-		"broken, not in JSON":           {502, "<html>client_secret hush</html>", rental.BrokenThere, rental.NotDone},
+		"server error":                  {500, body("api_error", ""), rental.BrokenThere, rental.NotDone},
+		"server error, not JSON":        {502, "<html>client_secret hush</html>", rental.BrokenThere, rental.NotDone},
 		"unavailable":                   {503, body("api_error", ""), rental.BrokenThere, rental.NotDone},
-		"too many":                      {429, body("invalid_request_error", "rate_limit"), rental.NotDone, rental.NotDone},
-		"too many, not in JSON":         {429, "slow down", rental.NotDone, rental.NotDone},
-		"locked":                        {429, body("invalid_request_error", "lock_timeout"), rental.NotDone, rental.NotDone},
+		"too many requests":             {429, body("invalid_request_error", "rate_limit"), rental.NotDone, rental.NotDone},
+		"too many requests, not JSON":   {429, "slow down", rental.NotDone, rental.NotDone},
+		"object locked":                 {429, body("invalid_request_error", "lock_timeout"), rental.NotDone, rental.NotDone},
 		"key in use":                    {409, body("idempotency_error", "idempotency_key_in_use"), rental.MayHaveHappened, rental.MayHaveHappened},
-		"some conflict":                 {409, body("invalid_request_error", ""), rental.MayHaveHappened, rental.MayHaveHappened},
-		"key of another":                {400, body("idempotency_error", ""), rental.Refused, rental.Refused},
+		"other conflict":                {409, body("invalid_request_error", ""), rental.MayHaveHappened, rental.MayHaveHappened},
+		"key of another request":        {400, body("idempotency_error", ""), rental.Refused, rental.Refused},
 		"key refused":                   {401, body("invalid_request_error", "api_key_expired"), rental.NotOurs, rental.NotOurs},
-		"no right":                      {403, body("invalid_request_error", "more_permissions_required"), rental.NotOurs, rental.NotOurs},
-		"a proxy's gate":                {403, "forbidden", rental.NotOurs, rental.NotOurs},
-		"unknown":                       {404, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
-		"unknown, named by a parameter": {400, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
-		"no such address":               {404, "404 page not found", rental.NotDone, rental.NotDone},
+		"missing permission":            {403, body("invalid_request_error", "more_permissions_required"), rental.NotOurs, rental.NotOurs},
+		"forbidden by a proxy":          {403, "forbidden", rental.NotOurs, rental.NotOurs},
+		"unknown object":                {404, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
+		"unknown object in a parameter": {400, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
+		"unknown path":                  {404, "404 page not found", rental.NotDone, rental.NotDone},
 		"bad parameter":                 {400, body("invalid_request_error", "parameter_invalid_integer"), rental.Refused, rental.Refused},
-		"other state":                   {400, body("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState},
-		"given back already":            {400, body("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState},
+		"wrong state":                   {400, body("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState},
+		"refunded already":              {400, body("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState},
 		"declined":                      {402, body("card_error", "card_declined"), rental.CardRefused, rental.CardRefused},
-		"no more money of ours":         {402, body("invalid_request_error", ""), rental.Refused, rental.Refused},
-		"elsewhere":                     {307, "", rental.NotDone, rental.NotDone},
-		"half an answer":                {200, `{"id":"pi_1","client_secret":"hush`, rental.MayHaveHappened, rental.NotDone},
+		"balance too low":               {402, body("invalid_request_error", ""), rental.Refused, rental.Refused},
+		"redirect":                      {307, "", rental.NotDone, rental.NotDone},
+		"truncated response":            {200, `{"id":"pi_1","client_secret":"hush`, rental.MayHaveHappened, rental.NotDone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := answering(t, c.status, c.body)
+			p := respondingWith(t, c.status, c.body)
 			_, changed := p.Cancel(t.Context(), "key", "pi_1")
 			_, looked := p.Intent(t.Context(), "pi_1")
 			for err, want := range map[error]rental.ProcessorFailure{changed: c.changed, looked: c.looked} {
 				f, ok := err.(*rental.ProcessorError) //nolint:errorlint // the contract is the type itself
 				if !ok || f.Kind != want || (f.Decline != nil) != (want == rental.CardRefused) {
-					t.Errorf("%v, want %s", err, want)
+					t.Errorf("error %v, want %s", err, want)
 				}
 				if text := fmt.Sprintf("%v %+v %#v", err, err, f.Cause); strings.Contains(text, "hush") {
-					t.Errorf("the answer is in the error: %s", text)
+					t.Errorf("the error quotes the response: %s", text)
 				}
 			}
 		})
 	}
 }
 
-func TestNoErrorAndNoLogHasTheClientSecret(t *testing.T) {
+func TestProcessor_NoErrorOrLogHasTheClientSecret(t *testing.T) {
 	var log lines
 	w := newWorld(t, quick, func(c *stripe.Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -230,14 +230,14 @@ func TestNoErrorAndNoLogHasTheClientSecret(t *testing.T) {
 		}
 	}
 	if secret == "" || strings.Contains(text, secret) || strings.Contains(text, w.there.Key()) {
-		t.Errorf("a secret is in %s", text)
+		t.Errorf("a secret is in: %s", text)
 	}
 	if !strings.Contains(log.String(), prepared.ID) {
-		t.Error("nothing was logged")
+		t.Error("the log does not name the intent")
 	}
 }
 
-// lines is a log that is written from several goroutines.
+// lines is a log that several goroutines write.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -255,7 +255,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func TestARequestTellsNothingOfThisMachine(t *testing.T) {
+func TestProcessor_RequestsDoNotDescribeThisMachine(t *testing.T) {
 	var seen http.Header
 	count := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -269,7 +269,7 @@ func TestARequestTellsNothingOfThisMachine(t *testing.T) {
 	defer p.Close()
 	_, err := p.CreateCustomer(t.Context(), "the-key", rental.Client{ID: 1})
 	if err == nil || count != 1 {
-		t.Errorf("%d requests, %v: nothing is repeated in here", count, err)
+		t.Errorf("%d requests, %v; want one failed request without a retry", count, err)
 	}
 	allowed := map[string]string{
 		"Authorization": "Bearer sk_test_x", "Content-Type": "application/x-www-form-urlencoded", "Stripe-Version": api.APIVersion,
@@ -277,25 +277,25 @@ func TestARequestTellsNothingOfThisMachine(t *testing.T) {
 	}
 	for name := range seen {
 		if want, ok := allowed[name]; ok && seen.Get(name) != want || !ok && name != "Content-Length" && name != "Accept-Encoding" {
-			t.Errorf("%s: %q", name, seen.Get(name))
+			t.Errorf("unexpected header %s: %q", name, seen.Get(name))
 		}
 	}
 	if api.Key != key || api.EnableTelemetry != version {
-		t.Error("the library's own state was changed")
+		t.Error("the global state of the library was changed")
 	}
 }
 
-func TestAConfigPrintsNoSecret(t *testing.T) {
+func TestConfig_PrintsNoSecret(t *testing.T) {
 	c := stripe.Config{Key: "sk_hush", WebhookSecret: "whsec_hush"}
 	var log lines
 	slog.New(slog.NewTextHandler(&log, nil)).Info("config", "config", c)
 	if text := fmt.Sprintf("%v %+v %#v %s", c, c, c, log.String()); strings.Contains(text, "hush") {
-		t.Errorf("a secret is in %s", text)
+		t.Errorf("a secret is in: %s", text)
 	}
 	for key, live := range map[string]bool{"sk_live_1": true, "rk_live_1": true, "sk_test_1": false, "rk_test_1": false, "": false} {
 		p := stripe.New(stripe.Config{Key: key})
 		if p.Live() != live {
-			t.Errorf("%q: live %v", key, p.Live())
+			t.Errorf("key %q: live %v", key, p.Live())
 		}
 	}
 }
@@ -319,7 +319,7 @@ func TestProcessor_ConcurrentPaymentsAreOneEach(t *testing.T) {
 						return
 					}
 				}
-				t.Error("not paid")
+				t.Error("a payment did not succeed")
 			})
 		}
 	}
@@ -328,11 +328,11 @@ func TestProcessor_ConcurrentPaymentsAreOneEach(t *testing.T) {
 	charges := map[string]bool{}
 	for _, m := range ledger {
 		if charges[m.Charge] || m.Captured != 1_000 || m.Attempts != 1 {
-			t.Errorf("%+v", m)
+			t.Errorf("payment %+v, want one per charge, of 1000 in one attempt", m)
 		}
 		charges[m.Charge] = true
 	}
 	if len(charges) != 20 {
-		t.Errorf("%d charges", len(charges))
+		t.Errorf("%d charges, want 20", len(charges))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-// world is the adapter before a sandbox.
+// world is the adapter with a sandbox.
 type world struct {
 	*testing.T
 	*stripe.Processor
@@ -42,7 +42,7 @@ func newWorld(t *testing.T, change ...func(*stripe.Config)) *world {
 	return w
 }
 
-// customerOf returns the world's customer, made at first use.
+// customerOf returns the world's customer, which it creates at first use.
 func (w *world) customerOf() string {
 	w.Helper()
 	if w.customer == "" {
@@ -55,7 +55,7 @@ func (w *world) customerOf() string {
 	return w.customer
 }
 
-// card attaches one of the published cards.
+// card attaches one of Stripe's published test cards.
 func (w *world) card(token string) rental.Card {
 	w.Helper()
 	card, err := w.Attach(w.Context(), w.customerOf(), token)
@@ -79,28 +79,28 @@ func (w *world) prepare(r rental.IntentRequest) rental.Intent {
 	return intent
 }
 
-// paid returns a payment that has succeeded.
+// paid returns a succeeded payment.
 func (w *world) paid(amount rental.Minor, c rental.Currency, token string) rental.Intent {
 	w.Helper()
 	intent, err := w.Confirm(w.Context(), uuid.NewString(), w.prepare(w.request(amount, c)).ID, token)
 	if err != nil || intent.Status != rental.IntentSucceeded {
-		w.Fatalf("%v %v", intent, err)
+		w.Fatalf("intent %v, %v; want it succeeded", intent, err)
 	}
 	return intent
 }
 
-// wants checks what an error says is known.
+// wants checks the kind of an error.
 func (w *world) wants(err error, kind rental.ProcessorFailure) {
 	w.Helper()
 	_ = w.failure(err, kind)
 }
 
-// failure returns an error of a kind.
+// failure returns the error, which must have the kind.
 func (w *world) failure(err error, kind rental.ProcessorFailure) *rental.ProcessorError {
 	w.Helper()
 	var f *rental.ProcessorError
 	if !errors.As(err, &f) || f.Kind != kind {
-		w.Fatalf("%v, want %s", err, kind)
+		w.Fatalf("error %v, want %s", err, kind)
 	}
 	return f
 }
@@ -112,17 +112,17 @@ func (w *world) breaks(f sandbox.Fault) {
 	}
 }
 
-// only returns the one payment of the ledger.
+// only returns the single payment of the ledger.
 func (w *world) only() sandbox.Movement {
 	w.Helper()
 	all := w.there.Ledger()
 	if len(all) != 1 {
-		w.Fatalf("%d payments: %+v", len(all), all)
+		w.Fatalf("%d payments, want 1: %+v", len(all), all)
 	}
 	return all[0]
 }
 
-// confirms is the path on which cards are charged.
+// confirms is the path of the calls that charge cards.
 const confirms = "/v1/payment_intents/*/confirm"
 
 // byOwner confirms a payment as the owner's app does, with the client secret.
@@ -142,6 +142,6 @@ func (w *world) byOwner(i rental.Intent) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		w.Fatalf("the owner's confirmation was answered %d", response.StatusCode)
+		w.Fatalf("the owner's confirmation had the status %d, want 200", response.StatusCode)
 	}
 }

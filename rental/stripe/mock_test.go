@@ -20,14 +20,14 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// mockModule is Stripe's own check of requests: it holds each against the published OpenAPI of the
-// API, and remembers nothing.
+// mockModule is Stripe's own check of requests: it validates each request against the published
+// OpenAPI document of the API, and keeps no state.
 const (
 	mockModule = "github.com/stripe/stripe-mock"
 	mockAt     = "v0.203.0"
 )
 
-// installMock returns the program, which is built once into the user's cache.
+// installMock returns the path of the program, which it builds once into the user's cache.
 func installMock(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -42,7 +42,7 @@ func installMock(ctx context.Context) (string, error) {
 		return "", err
 	}
 	install := exec.CommandContext(ctx, "go", "install", mockModule+"@"+mockAt)
-	install.Dir = dir // away from this module
+	install.Dir = dir // outside this module
 	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod", "CGO_ENABLED=0")
 	if said, err := install.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go install %s@%s: %w: %s", mockModule, mockAt, err, said)
@@ -77,7 +77,7 @@ func startMock(t *testing.T) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", port)
 }
 
-// witness notes what was answered.
+// witness records each request with its response, and the responses that it must not have.
 type witness struct {
 	next http.RoundTripper
 
@@ -102,7 +102,7 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// used is a rental.Processor that notes which of its methods were called.
+// used is a rental.Processor that records which of its methods were called.
 type used struct {
 	p    *stripe.Processor
 	seen map[string]bool
@@ -110,7 +110,7 @@ type used struct {
 
 func (u used) as(method string) *stripe.Processor { u.seen[method] = true; return u.p }
 
-func TestStripeAcceptsEveryRequestThatWeMake(t *testing.T) {
+func TestMock_AcceptsEveryRequest(t *testing.T) {
 	url := startMock(t)
 	w := &witness{next: &http.Transport{}}
 	p := stripe.New(stripe.Config{Key: "sk_test_123", BaseURL: url, HTTPClient: &http.Client{Transport: w}})
@@ -129,7 +129,7 @@ func TestStripeAcceptsEveryRequestThatWeMake(t *testing.T) {
 	card, err := u.as("Attach").Attach(ctx, customer, "pm_card_visa")
 	check("attach", err)
 	if card.Token == "" || card.Brand == "" || len(card.LastFour) != 4 || card.ExpYear == 0 {
-		t.Errorf("%+v", card)
+		t.Errorf("card %+v, want a token, brand, four digits and an expiry", card)
 	}
 	_, _, err = u.as("Card").Card(ctx, card.Token)
 	check("card", err)
@@ -148,7 +148,7 @@ func TestStripeAcceptsEveryRequestThatWeMake(t *testing.T) {
 		}
 	}
 	if intent.ID == "" || intent.Secret == "" {
-		t.Errorf("%v", intent)
+		t.Errorf("intent %v, want an id and a secret", intent)
 	}
 	_, err = u.as("Confirm").Confirm(ctx, key(), intent.ID, card.Token)
 	check("confirm", err)
@@ -170,14 +170,14 @@ func TestStripeAcceptsEveryRequestThatWeMake(t *testing.T) {
 	}
 	for method := range reflect.TypeFor[rental.Processor]().Methods() {
 		if !u.seen[method.Name] {
-			t.Errorf("%s was not tried", method.Name)
+			t.Errorf("the method %s was not called", method.Name)
 		}
 	}
 	if len(w.answers) < len(u.seen) {
-		t.Errorf("%d requests for %d methods: %s", len(w.answers), len(u.seen), strings.Join(w.answers, "\n"))
+		t.Errorf("%d requests for %d methods, want at least one each: %s", len(w.answers), len(u.seen), strings.Join(w.answers, "\n"))
 	}
 
-	// That it can refuse is what makes its assent worth something.
+	// An unknown parameter shows that stripe-mock does check the requests.
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/payment_intents", strings.NewReader("amount=12&currency=eur&colour=red"))
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +190,6 @@ func TestStripeAcceptsEveryRequestThatWeMake(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusBadRequest {
-		t.Errorf("an unknown parameter was answered %d", response.StatusCode)
+		t.Errorf("an unknown parameter had the status %d, want 400", response.StatusCode)
 	}
 }

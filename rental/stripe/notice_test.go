@@ -31,7 +31,7 @@ func event(kind, object string) []byte {
 	return []byte(fmt.Sprintf(`{"id":"evt_1","object":"event","type":%q,"api_version":"2019-02-19","livemode":true,"data":{"object":%s}}`, kind, object))
 }
 
-func TestANoticeSaysWhatChanged(t *testing.T) {
+func TestRead_NamesTheChangedObject(t *testing.T) {
 	p := reader(t, hushed)
 	for _, c := range []struct {
 		name, object string
@@ -64,12 +64,12 @@ func TestANoticeSaysWhatChanged(t *testing.T) {
 		n, err := p.Read(signed(sandbox.Sign(hushed, time.Now(), body)), body)
 		want := rental.Notice{ID: "evt_1", Type: c.name, Object: c.about, Kind: c.kind, Live: true}
 		if err != nil || n != want {
-			t.Errorf("%s %s: %+v %v", c.name, c.object, n, err)
+			t.Errorf("%s %s: notice %+v, %v", c.name, c.object, n, err)
 		}
 	}
 }
 
-func TestANoticeThatIsNotTheProcessorsIsNotBelieved(t *testing.T) {
+func TestRead_RefusesWhatTheProcessorDidNotSign(t *testing.T) {
 	p, now := reader(t, hushed), time.Now()
 	body := event("payment_intent.succeeded", `{"id":"pi_1"}`)
 	good := sandbox.Sign(hushed, now, body)
@@ -78,28 +78,28 @@ func TestANoticeThatIsNotTheProcessorsIsNotBelieved(t *testing.T) {
 		header http.Header
 		body   []byte
 	}{
-		"no signature":               {http.Header{}, body},
-		"another's secret":           {signed(sandbox.Sign("whsec_other", now, body)), body},
-		"no secret at all":           {signed(sandbox.Sign("", now, body)), body},
-		"a changed body":             {signed(good), event("payment_intent.succeeded", `{"id":"pi_2"}`)},
-		"a space more":               {signed(good), append([]byte(" "), body...)},
-		"a time that was not signed": {signed(fmt.Sprintf("t=%d,%s", now.Unix()-1, signature)), body},
-		"an old one":                 {signed(sandbox.Sign(hushed, now.Add(-5*time.Minute-2*time.Second), body)), body},
-		"the old scheme":             {signed(strings.Replace(good, "v1=", "v0=", 1)), body},
-		"no time":                    {signed(signature), body},
-		"garbage":                    {signed("garbage"), body},
-		"two headers":                {signed(good, good), body},
-		"not hex":                    {signed(stamp + ",v1=zz"), body},
-		"no event":                   {signed(sandbox.Sign(hushed, now, []byte(`{"object":"v2.core.event"}`))), []byte(`{"object":"v2.core.event"}`)},
-		"not JSON":                   {signed(sandbox.Sign(hushed, now, []byte(`{`))), []byte(`{`)},
-		"nothing":                    {signed(sandbox.Sign(hushed, now, nil)), nil},
-		"an event of nothing":        {signed(sandbox.Sign(hushed, now, []byte(`{"object":"event","id":"evt_1"}`))), []byte(`{"object":"event","id":"evt_1"}`)},
+		"no signature":            {http.Header{}, body},
+		"another secret":          {signed(sandbox.Sign("whsec_other", now, body)), body},
+		"empty secret":            {signed(sandbox.Sign("", now, body)), body},
+		"changed body":            {signed(good), event("payment_intent.succeeded", `{"id":"pi_2"}`)},
+		"body with another space": {signed(good), append([]byte(" "), body...)},
+		"changed time":            {signed(fmt.Sprintf("t=%d,%s", now.Unix()-1, signature)), body},
+		"too old":                 {signed(sandbox.Sign(hushed, now.Add(-5*time.Minute-2*time.Second), body)), body},
+		"old scheme":              {signed(strings.Replace(good, "v1=", "v0=", 1)), body},
+		"no time":                 {signed(signature), body},
+		"garbage":                 {signed("garbage"), body},
+		"two headers":             {signed(good, good), body},
+		"not hex":                 {signed(stamp + ",v1=zz"), body},
+		"no event":                {signed(sandbox.Sign(hushed, now, []byte(`{"object":"v2.core.event"}`))), []byte(`{"object":"v2.core.event"}`)},
+		"not JSON":                {signed(sandbox.Sign(hushed, now, []byte(`{`))), []byte(`{`)},
+		"empty body":              {signed(sandbox.Sign(hushed, now, nil)), nil},
+		"event without an object": {signed(sandbox.Sign(hushed, now, []byte(`{"object":"event","id":"evt_1"}`))), []byte(`{"object":"event","id":"evt_1"}`)},
 	} {
 		if n, err := p.Read(c.header, c.body); err == nil {
-			t.Errorf("%s: %+v", name, n)
+			t.Errorf("%s: read as %+v, want an error", name, n)
 		}
 	}
-	// While a secret is replaced there are two signatures.
+	// While a secret is replaced, a notice has two signatures.
 	other := sandbox.Sign("whsec_other", now, body)
 	_, wrong, _ := strings.Cut(other, ",")
 	for _, header := range []string{good, good + "," + wrong, stamp + "," + wrong + "," + signature, sandbox.Sign(hushed, now.Add(-4*time.Minute), body)} {
@@ -112,11 +112,11 @@ func TestANoticeThatIsNotTheProcessorsIsNotBelieved(t *testing.T) {
 func TestWithoutASecretNoNoticeIsBelieved(t *testing.T) {
 	p, body := reader(t, ""), event("payment_intent.succeeded", `{"id":"pi_1"}`)
 	if n, err := p.Read(signed(sandbox.Sign("", time.Now(), body)), body); err == nil {
-		t.Errorf("%+v", n)
+		t.Errorf("read as %+v, want an error", n)
 	}
 }
 
-func TestWhatTheSandboxTellsIsRead(t *testing.T) {
+func TestRead_NoticesOfTheSandbox(t *testing.T) {
 	w := newWorld(t)
 	got := make(chan rental.Notice, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -126,7 +126,7 @@ func TestWhatTheSandboxTellsIsRead(t *testing.T) {
 		}
 		n, err := w.Read(r.Header, body)
 		if err != nil || n.Live {
-			t.Errorf("%+v %v\n%s", n, err, body)
+			t.Errorf("notice %+v, %v, of\n%s", n, err, body)
 		}
 		got <- n
 	}))
@@ -156,17 +156,17 @@ func TestWhatTheSandboxTellsIsRead(t *testing.T) {
 		case n := <-got:
 			want, ok := missing[n.Type]
 			if ok && (n.Object != want.Object || n.Kind != want.Kind) {
-				t.Errorf("%+v, want %+v", n, want)
+				t.Errorf("notice %+v, want %+v", n, want)
 			}
 			delete(missing, n.Type)
 		case <-deadline:
-			t.Fatalf("no notice of: %v", missing)
+			t.Fatalf("no notice arrived of: %v", missing)
 		}
 	}
 	w.there.SetWebhook("")
 }
 
-func FuzzASignedBodyIsReadOrRefused(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		string(event("payment_intent.succeeded", `{"id":"pi_1"}`)), string(event("charge.refunded", `{"payment_intent":[]}`)), `{}`, `null`, `[]`,
 		`{"object":"event","id":"evt_1","type":"refund.failed","data":null}`, `{"object":"event","id":"evt_1","type":"refund.failed","data":{}}`,
@@ -178,7 +178,7 @@ func FuzzASignedBodyIsReadOrRefused(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		n, err := p.Read(signed(sandbox.Sign(hushed, time.Now(), body)), body)
 		if err == nil && (n.ID == "" || n.Type == "" || n.Object == "" && n.Kind != rental.AboutOther) {
-			t.Errorf("%+v of %q", n, body)
+			t.Errorf("notice %+v, without an id, type or object, of %q", n, body)
 		}
 	})
 }

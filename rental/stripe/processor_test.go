@@ -12,24 +12,24 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-func TestACardIsAttachedSeenAndDetached(t *testing.T) {
+func TestCard_IsAttachedReadAndDetached(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.card("pm_card_visa"), w.card("pm_card_visa")
 	if first.Brand != "visa" || first.LastFour != "4242" || first.ExpYear < 2030 || first.ExpMonth != 12 || first.Fingerprint == "" {
-		t.Errorf("%+v", first)
+		t.Errorf("card %+v, want a Visa 4242 until 12/2030 or later", first)
 	}
 	if first.Token == second.Token || first.Fingerprint != second.Fingerprint {
-		t.Errorf("the same card again: %+v %+v", first, second)
+		t.Errorf("the same card twice: %+v and %+v, want two tokens and one fingerprint", first, second)
 	}
 	if other := w.card("pm_card_mastercard"); other.Fingerprint == first.Fingerprint || other.Brand != "mastercard" {
-		t.Errorf("%+v", other)
+		t.Errorf("card %+v, want a Mastercard with another fingerprint", other)
 	}
 	card, owner, err := w.Card(t.Context(), first.Token)
 	if err != nil || owner != w.customer || card != first {
-		t.Errorf("%+v %q %v", card, owner, err)
+		t.Errorf("card %+v of the customer %q, %v", card, owner, err)
 	}
 	if again, err := w.Attach(t.Context(), w.customer, first.Token); err != nil || again != first {
-		t.Errorf("attached again: %+v %v", again, err)
+		t.Errorf("attached again: %+v, %v; want the same card", again, err)
 	}
 	for range 2 {
 		if err := w.Detach(t.Context(), first.Token); err != nil {
@@ -37,7 +37,7 @@ func TestACardIsAttachedSeenAndDetached(t *testing.T) {
 		}
 	}
 	if _, owner, err := w.Card(t.Context(), first.Token); err != nil || owner != "" {
-		t.Errorf("%q %v", owner, err)
+		t.Errorf("after Detach the customer is %q, %v; want none", owner, err)
 	}
 	if err := w.Detach(t.Context(), "pm_unknown"); err != nil {
 		t.Error(err)
@@ -46,7 +46,7 @@ func TestACardIsAttachedSeenAndDetached(t *testing.T) {
 	w.wants(err, rental.Refused)
 }
 
-func TestACardOfAnotherCustomerIsNotTaken(t *testing.T) {
+func TestAttach_CardOfAnotherCustomerIsRefused(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_visa")
 	w.customer = ""
@@ -80,39 +80,39 @@ func TestProcessor_AnInvalidIDSendsNoRequest(t *testing.T) {
 		_, err = w.CreateIntent(ctx, "k", rental.IntentRequest{Charge: uuid.New(), Customer: id, Amount: 1, Currency: "EUR"})
 		w.wants(err, rental.NotKnown)
 		if err := w.Detach(ctx, id); err != nil {
-			t.Errorf("%q: %v", id, err)
+			t.Errorf("Detach of the id %q: %v", id, err)
 		}
 	}
 }
 
-func TestAPaymentIsPreparedAndThenCarriedOut(t *testing.T) {
+func TestPayment_IsPreparedThenConfirmed(t *testing.T) {
 	w := newWorld(t)
 	card, r := w.card("pm_card_visa"), w.request(13_200, "EUR")
 	prepared := w.prepare(r)
 	if prepared.Status != rental.IntentPrepared || prepared.Amount != 0 || prepared.Attempt != "" || prepared.Secret == "" || prepared.Decline != nil {
-		t.Errorf("%v", prepared)
+		t.Errorf("intent %v, want it prepared, with a secret and no attempt", prepared)
 	}
 	if again := w.prepare(r); again.ID != prepared.ID {
-		t.Errorf("prepared twice: %v %v", prepared, again)
+		t.Errorf("the same key prepared two intents: %v and %v", prepared, again)
 	}
 	paid, err := w.Confirm(t.Context(), "confirm", prepared.ID, card.Token)
 	if err != nil || paid.Status != rental.IntentSucceeded || paid.Amount != 13_200 || paid.Attempt == "" {
-		t.Fatalf("%v %v", paid, err)
+		t.Fatalf("intent %v, %v; want 13200 paid", paid, err)
 	}
 	looked, err := w.Intent(t.Context(), prepared.ID)
 	if err != nil || looked != paid {
-		t.Errorf("%v %v", looked, err)
+		t.Errorf("queried as %v, %v; want the same intent", looked, err)
 	}
 	if m := w.only(); m.Charge != r.Charge.String() || m.Captured != 13_200 || m.Attempts != 1 || m.Currency != "EUR" {
-		t.Errorf("%+v", m)
+		t.Errorf("payment %+v, want 13200 EUR in one attempt", m)
 	}
 	_, err = w.Confirm(t.Context(), "confirm-2", prepared.ID, card.Token)
 	if f := w.failure(err, rental.WrongState); f.Intent == nil || f.Intent.Status != rental.IntentSucceeded {
-		t.Errorf("%+v", f)
+		t.Errorf("failure %+v, want it with the succeeded intent", f)
 	}
 }
 
-func TestAHoldIsCapturedInPartOrReleased(t *testing.T) {
+func TestHold_IsCapturedInPartOrReleased(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_amex")
 	hold := func() rental.Intent {
@@ -120,7 +120,7 @@ func TestAHoldIsCapturedInPartOrReleased(t *testing.T) {
 		r.Hold = true
 		held, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
 		if err != nil || held.Status != rental.IntentHeld || held.Amount != 20_000 {
-			t.Fatalf("%v %v", held, err)
+			t.Fatalf("intent %v, %v; want 20000 held", held, err)
 		}
 		return held
 	}
@@ -132,11 +132,11 @@ func TestAHoldIsCapturedInPartOrReleased(t *testing.T) {
 	}
 	taken, err := w.Capture(t.Context(), "capture", first.ID, 5_000, "EUR")
 	if err != nil || taken.Status != rental.IntentSucceeded || taken.Amount != 5_000 {
-		t.Errorf("%v %v", taken, err)
+		t.Errorf("intent %v, %v; want 5000 captured", taken, err)
 	}
 	freed, err := w.Cancel(t.Context(), "cancel", second.ID)
 	if err != nil || freed.Status != rental.IntentCanceled || freed.Amount != 0 {
-		t.Errorf("%v %v", freed, err)
+		t.Errorf("intent %v, %v; want it canceled", freed, err)
 	}
 	_, err = w.Cancel(t.Context(), "cancel-2", first.ID)
 	w.wants(err, rental.WrongState)
@@ -144,7 +144,7 @@ func TestAHoldIsCapturedInPartOrReleased(t *testing.T) {
 	w.wants(err, rental.WrongState)
 }
 
-func TestARefundIsFoundByItsCharge(t *testing.T) {
+func TestRefundOf_FindsTheRefundOfACharge(t *testing.T) {
 	w := newWorld(t)
 	paid := w.paid(13_200, "EUR", w.card("pm_card_visa").Token)
 	var last rental.ChargeID
@@ -152,25 +152,25 @@ func TestARefundIsFoundByItsCharge(t *testing.T) {
 		last = uuid.New()
 		made, err := w.Refund(t.Context(), fmt.Sprint("refund-", n), rental.RefundRequest{Charge: last, Intent: paid.ID, Amount: 100, Currency: "EUR"})
 		if err != nil || made.Status != rental.RefundSucceeded || made.Amount != 100 {
-			t.Fatalf("%+v %v", made, err)
+			t.Fatalf("refund %+v, %v; want 100 refunded", made, err)
 		}
 		if n == 0 {
 			defer func(first rental.ChargeID) {
 				if found, ok, err := w.RefundOf(t.Context(), paid.ID, first); err != nil || !ok || found != made {
-					t.Errorf("%+v %v %v", found, ok, err)
+					t.Errorf("found %+v, %v, %v; want the first refund", found, ok, err)
 				}
 			}(last)
 		}
 	}
 	found, ok, err := w.RefundOf(t.Context(), paid.ID, last)
 	if err != nil || !ok {
-		t.Fatalf("%+v %v %v", found, ok, err)
+		t.Fatalf("found %+v, %v, %v; want the last refund", found, ok, err)
 	}
 	if byID, err := w.RefundByID(t.Context(), found.ID); err != nil || byID != found {
-		t.Errorf("%+v %v", byID, err)
+		t.Errorf("by its id: %+v, %v; want the same refund", byID, err)
 	}
 	if _, ok, err := w.RefundOf(t.Context(), paid.ID, uuid.New()); err != nil || ok {
-		t.Errorf("%v %v", ok, err)
+		t.Errorf("a charge without a refund: found %v, %v", ok, err)
 	}
 	_, err = w.Refund(t.Context(), "too-much", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 201, Currency: "EUR"})
 	w.wants(err, rental.Refused)
@@ -180,7 +180,7 @@ func TestARefundIsFoundByItsCharge(t *testing.T) {
 	_, err = w.Refund(t.Context(), "once-more", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 1, Currency: "EUR"})
 	w.wants(err, rental.WrongState)
 	if m := w.only(); m.Refunded != m.Captured {
-		t.Errorf("%+v", m)
+		t.Errorf("payment %+v, want all of it refunded", m)
 	}
 	_, err = w.Refund(t.Context(), "of-nothing", rental.RefundRequest{Charge: uuid.New(), Intent: "pi_none", Amount: 1, Currency: "EUR"})
 	w.wants(err, rental.NotKnown)
@@ -188,7 +188,7 @@ func TestARefundIsFoundByItsCharge(t *testing.T) {
 	w.wants(err, rental.NotKnown)
 }
 
-func TestARefundMayTakeItsTimeOrFail(t *testing.T) {
+func TestRefund_MaySucceedOrFailLater(t *testing.T) {
 	for token, want := range map[string][2]rental.RefundStatus{
 		"pm_card_pendingRefund": {rental.RefundPending, rental.RefundSucceeded},
 		"pm_card_refundFail":    {rental.RefundSucceeded, rental.RefundFailed},
@@ -197,7 +197,7 @@ func TestARefundMayTakeItsTimeOrFail(t *testing.T) {
 		paid, charge := w.paid(1_000, "EUR", w.card(token).Token), uuid.New()
 		made, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Charge: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
 		if err != nil || made.Status != want[0] {
-			t.Fatalf("%s: %+v %v", token, made, err)
+			t.Fatalf("%s: refund %+v, %v", token, made, err)
 		}
 		for deadline := time.Now().Add(5 * time.Second); made.Status != want[1] && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			if made, err = w.RefundByID(t.Context(), made.ID); err != nil {
@@ -205,7 +205,7 @@ func TestARefundMayTakeItsTimeOrFail(t *testing.T) {
 			}
 		}
 		if made.Status != want[1] || (made.Why == "") != (made.Status != rental.RefundFailed) {
-			t.Errorf("%s: %+v", token, made)
+			t.Errorf("%s: later the refund is %+v", token, made)
 		}
 		if made.Status != rental.RefundFailed {
 			continue
@@ -215,7 +215,7 @@ func TestARefundMayTakeItsTimeOrFail(t *testing.T) {
 			t.Fatal(err)
 		}
 		if found, ok, err := w.RefundOf(t.Context(), paid.ID, charge); err != nil || !ok || found.ID != again.ID {
-			t.Errorf("the one that did not fail counts: %+v %v %v", found, ok, err)
+			t.Errorf("found %+v, %v, %v; want the refund that did not fail", found, ok, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"motorpool/rental/wallet"
 )
 
-// The record decides; what it does not take is detached again.
+// The record decides: a card that it refuses is detached again.
 func TestAddMethod_BeyondTheLimitIsDetached(t *testing.T) {
 	p := newPurse(t)
 	for range rental.MaxMethods - 1 {
@@ -38,12 +38,12 @@ func TestAddMethod_BeyondTheLimitIsDetached(t *testing.T) {
 	}
 	wg.Wait()
 	if refused != 5 {
-		t.Errorf("%d were refused", refused)
+		t.Errorf("%d cards were refused, want 5", refused)
 	}
 	p.wantsRecorded(rental.MaxMethods)
 }
 
-func TestAFullWalletAsksForNoCardInVain(t *testing.T) {
+func TestAddMethod_FullWalletAttachesNothing(t *testing.T) {
 	p := newPurse(t)
 	var last rental.Method
 	for range rental.MaxMethods {
@@ -52,27 +52,27 @@ func TestAFullWalletAsksForNoCardInVain(t *testing.T) {
 	asked := len(p.vault.Asked("Attach"))
 	_, err := p.try(p.issue())
 	wantCode(t, err, rental.MethodLimit)
-	_, err = p.try(rentaltest.NewCard()) // which the processor does not know
+	_, err = p.try(rentaltest.NewCard()) // unknown to the processor
 	wantCode(t, err, rental.MethodLimit)
 	if now := len(p.vault.Asked("Attach")); now != asked {
-		t.Errorf("attached %d times more", now-asked)
+		t.Errorf("attached %d more times, want none", now-asked)
 	}
 	renewed := last.Card
 	renewed.Token, renewed.ExpYear = rentaltest.NewCard().Token, 2035
-	added, err := p.try(p.vault.Issue(renewed)) // one that it has, all the same
+	added, err := p.try(p.vault.Issue(renewed)) // a card that the wallet has is still updated
 	if err != nil || !added.Existed || added.Method.Card != renewed {
-		t.Errorf("%+v, %v", added, err)
+		t.Errorf("added %+v, %v; want the existing card, renewed", added, err)
 	}
 	p.wantsRecorded(rental.MaxMethods)
 }
 
-func TestACardIsOffTheRecordBeforeItIsDetached(t *testing.T) {
+func TestRemoveMethod_RecordComesBeforeTheProcessor(t *testing.T) {
 	p := newPurse(t)
 	p.add()
 	m := p.add()
 	p.vault.FailWith(func(method, _ string) error {
 		if methods, err := p.List(t.Context(), owner); method == "Detach" && (err != nil || len(methods) != 1) {
-			t.Errorf("detached while the record has %d methods, %v", len(methods), err)
+			t.Errorf("detached while the record has %d methods (%v), want 1", len(methods), err)
 		}
 		return nil
 	})
@@ -92,19 +92,19 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 	}
 	methods, err := p.List(t.Context(), owner)
 	if err != nil || len(methods) != 1 || !strings.Contains(p.log.String(), "card not detached") || strings.Contains(p.log.String(), m.Token) {
-		t.Errorf("%v, %v; log %s", methods, err, p.log.String())
+		t.Errorf("methods %v, %v; log %s; want one method and an entry without the token", methods, err, p.log.String())
 	}
 	wantCode(t, p.Remove(t.Context(), rental.MethodRequest{Method: methods[0].ID, Actor: owner}), rental.DefaultMethod)
 	if asked := p.vault.Asked("Detach"); len(asked) != 1 {
-		t.Errorf("detached %v", asked)
+		t.Errorf("detached %v, want one attempt", asked)
 	}
 }
 
-// What may have been stored must not be detached: the record would name a card that is
-// useless.
-func TestWhereTheRecordDoesNotAnswerNothingIsDetached(t *testing.T) {
+// The card may have been stored although the store failed. It must not be detached: the record
+// would name a useless card.
+func TestAddMethod_NothingIsDetachedWhenTheStoreFails(t *testing.T) {
 	p := newPurse(t)
-	broken := errors.New("the connection broke before the commit was heard of")
+	broken := errors.New("the connection broke before the commit was confirmed")
 	p.vault.FailWith(func(method, _ string) error {
 		if method == "Attach" {
 			p.cards.FailWith(broken)
@@ -113,10 +113,10 @@ func TestWhereTheRecordDoesNotAnswerNothingIsDetached(t *testing.T) {
 	})
 	card := p.issue()
 	if _, err := p.try(card); !errors.Is(err, broken) {
-		t.Fatalf("error %v", err)
+		t.Fatalf("error %v, want that of the store", err)
 	}
 	if asked := p.vault.Asked("Detach"); len(asked) != 0 {
-		t.Errorf("detached %v", asked)
+		t.Errorf("detached %v, want nothing", asked)
 	}
 	p.vault.FailWith(nil)
 	p.cards.FailWith(nil)
@@ -126,7 +126,7 @@ func TestWhereTheRecordDoesNotAnswerNothingIsDetached(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-func TestAddMethod_ADeclineThatCannotBeKeptIsReturned(t *testing.T) {
+func TestAddMethod_DeclineThatCannotBeStoredIsReturned(t *testing.T) {
 	p := newPurse(t)
 	p.vault.FailWith(func(method, _ string) error {
 		if method != "Attach" {
@@ -137,11 +137,11 @@ func TestAddMethod_ADeclineThatCannotBeKeptIsReturned(t *testing.T) {
 	})
 	_, err := p.try(p.issue(), func(n *rental.NewCard) { n.Key = rentaltest.NewKey(owner.Subject) })
 	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "generic_decline" || !strings.Contains(p.log.String(), "decline not kept") {
-		t.Errorf("%+v; log %s", decline, p.log.String())
+		t.Errorf("decline %+v; log %s", decline, p.log.String())
 	}
 }
 
-func TestWallet_ChangesGoOnWhenTheCallerHangsUp(t *testing.T) {
+func TestWallet_ChangesCompleteWhenTheCallerDisconnects(t *testing.T) {
 	p := newPurse(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -163,7 +163,7 @@ func TestWallet_ChangesGoOnWhenTheCallerHangsUp(t *testing.T) {
 	p.wantsRecorded(1)
 }
 
-func TestWallet_AProcessorThatNeverAnswersTimesOut(t *testing.T) {
+func TestWallet_UnresponsiveProcessorTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cards := rentaltest.NewCards()
 		w := wallet.New(wallet.Config{Cards: cards, Processor: silent{}, Log: slog.New(slog.DiscardHandler)})
@@ -171,12 +171,12 @@ func TestWallet_AProcessorThatNeverAnswersTimesOut(t *testing.T) {
 		_, err := w.Add(t.Context(), rental.NewCard{Token: "pm_1", Actor: owner})
 		wantCode(t, err, rental.ProcessorUnavailable)
 		if took := time.Since(start); took != 20*time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("the call took %v, want 20s", took)
 		}
 	})
 }
 
-// silent never answers.
+// silent is a processor that never responds.
 type silent struct{ wallet.Vault }
 
 func (silent) CreateCustomer(ctx context.Context, _ string, _ rental.Client) (string, error) {
@@ -184,18 +184,18 @@ func (silent) CreateCustomer(ctx context.Context, _ string, _ rental.Client) (st
 	return "", &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: ctx.Err()}
 }
 
-func TestALineIsDatedByTheChange(t *testing.T) {
+func TestActivity_HasTheTimeOfTheChange(t *testing.T) {
 	p := newPurse(t)
 	p.add()
 	if line := p.cards.Lines()[0]; !line.At.Equal(p.Now()) || line.Latency != time.Second {
-		t.Errorf("%+v", line)
+		t.Errorf("audit entry %+v, want the time of the change and a latency of 1s", line)
 	}
 }
 
-func TestOneKeyAddsOneCardAndLeavesOneAttached(t *testing.T) {
+func TestAddMethod_OneKeyAddsAndAttachesOneCard(t *testing.T) {
 	p := newPurse(t)
 	key := rentaltest.NewKey(owner.Subject)
-	// One card, of which the processor makes a payment method for each request.
+	// One card; the processor creates another payment method of it for each request.
 	number := rentaltest.NewCard()
 	var wg sync.WaitGroup
 	for i := range 8 {

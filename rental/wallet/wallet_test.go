@@ -18,7 +18,7 @@ import (
 
 var _ wallet.Vault = rental.Processor(nil)
 
-// purse is a wallet between fakes.
+// purse is a wallet with fake ports.
 type purse struct {
 	*wallet.Wallet
 	t     *testing.T
@@ -38,7 +38,7 @@ func newPurse(t *testing.T) *purse {
 	return p
 }
 
-// try adds a card that the processor has.
+// try adds a card that the processor issued.
 func (p *purse) try(card rental.Card, change ...func(*rental.NewCard)) (rental.Added, error) {
 	n := rental.NewCard{Token: card.Token, Actor: owner, Activity: telematics.Activity{At: p.Now().Add(-time.Second), Action: rental.MethodAdd, Actor: owner, Agency: 1}}
 	for _, c := range change {
@@ -58,7 +58,7 @@ func (p *purse) add() rental.Method {
 	return added.Method
 }
 
-// wantsRecorded checks that what is attached at the processor is what is on record.
+// wantsRecorded checks that the record has n cards, and the processor exactly these attached.
 func (p *purse) wantsRecorded(n int) {
 	p.t.Helper()
 	methods, err := p.List(p.t.Context(), owner)
@@ -68,18 +68,18 @@ func (p *purse) wantsRecorded(n int) {
 	}
 	slices.Sort(tokens)
 	if err != nil || len(tokens) != n || !slices.Equal(tokens, p.vault.Attached()) {
-		p.t.Errorf("on record are %v (%v), attached %v; want %d", tokens, err, p.vault.Attached(), n)
+		p.t.Errorf("the record has %v (%v), attached are %v; want %d in both", tokens, err, p.vault.Attached(), n)
 	}
 }
 
 func wantCode(t *testing.T, err error, code telematics.Code) {
 	t.Helper()
 	if known := refusal(t, err, code); known.Message == "" {
-		t.Errorf("%s says nothing to a person", code)
+		t.Errorf("the error %s has no message", code)
 	}
 }
 
-// refusal returns the error that a client reads, which must have the code.
+// refusal returns the error that the client receives, which must have the code.
 func refusal(t *testing.T, err error, code telematics.Code) *telematics.Error {
 	t.Helper()
 	var known *telematics.Error
@@ -94,14 +94,14 @@ func failing(method string, kind rental.ProcessorFailure) func(string, string) e
 		if called != method {
 			return nil
 		}
-		return &rental.ProcessorError{Kind: kind, Cause: errors.New("as the test wants it")}
+		return &rental.ProcessorError{Kind: kind, Cause: errors.New("failure of the test")}
 	}
 }
 
-func TestACustomerIsMadeAtFirstUseAndOnce(t *testing.T) {
+func TestCustomer_IsCreatedOnceAtFirstUse(t *testing.T) {
 	p := newPurse(t)
 	if _, err := p.List(t.Context(), owner); err != nil || p.vault.Customers() != 0 {
-		t.Errorf("%d customers for who only looks, %v", p.vault.Customers(), err)
+		t.Errorf("%d customers after listing (%v), want none", p.vault.Customers(), err)
 	}
 	var wg sync.WaitGroup
 	for range 8 {
@@ -115,34 +115,34 @@ func TestACustomerIsMadeAtFirstUseAndOnce(t *testing.T) {
 	wg.Wait()
 	client, err := p.cards.Client(t.Context(), 1, owner.Subject)
 	if err != nil || p.vault.Customers() != 1 || client.Customer == "" {
-		t.Errorf("%d customers, %+v, %v", p.vault.Customers(), client, err)
+		t.Errorf("%d customers, client %+v, %v; want one on record", p.vault.Customers(), client, err)
 	}
 	for _, key := range p.vault.Asked("CreateCustomer") {
 		if key != "client-"+client.Key {
-			t.Errorf("asked under %s, want client-%s", key, client.Key)
+			t.Errorf("created under the key %s, want client-%s", key, client.Key)
 		}
 	}
 	p.wantsRecorded(8)
 }
 
-func TestACustomerWhoseMakingWentUnheardIsFoundAgain(t *testing.T) {
+func TestCustomer_CreatedWithoutAResponseIsFoundAgain(t *testing.T) {
 	p := newPurse(t)
 	p.vault.FailWith(failing("CreateCustomer", rental.MayHaveHappened))
 	card := p.issue()
 	_, err := p.try(card)
 	if failure := refusal(t, err, rental.ProcessorUnavailable); !failure.Retryable || failure.RetryAfter != 10*time.Second {
-		t.Errorf("%+v", failure)
+		t.Errorf("failure %+v, want it retryable in 10s", failure)
 	}
 	p.vault.FailWith(nil)
 	if _, err := p.try(card); err != nil || p.vault.Customers() != 1 {
-		t.Errorf("%v, %d customers", err, p.vault.Customers())
+		t.Errorf("Add: %v; %d customers, want 1", err, p.vault.Customers())
 	}
 	p.wantsRecorded(1)
 }
 
-// The processor keeps its own errors under a key, for ever: with the same key nothing would ever
-// come of it.
-func TestAKeyThatAnswersAnErrorForEverIsGivenUp(t *testing.T) {
+// The processor stores an error as the permanent response of its key: a retry with the same key
+// would never succeed.
+func TestCustomer_KeyWithAPermanentErrorIsReplaced(t *testing.T) {
 	p := newPurse(t)
 	var once sync.Once
 	p.vault.FailWith(func(method, _ string) (err error) {
@@ -154,42 +154,42 @@ func TestAKeyThatAnswersAnErrorForEverIsGivenUp(t *testing.T) {
 	p.add()
 	keys := p.vault.Asked("CreateCustomer")
 	if len(keys) != 2 || keys[1] != keys[0]+"-2" {
-		t.Errorf("asked under %v", keys)
+		t.Errorf("created under the keys %v, want the second with -2", keys)
 	}
 	other := newPurse(t)
 	other.vault.FailWith(failing("CreateCustomer", rental.BrokenThere))
 	_, err := other.try(other.issue())
 	wantCode(t, err, rental.ProcessorUnavailable)
 	if asked := other.vault.Asked("CreateCustomer"); len(asked) != 3 {
-		t.Errorf("asked %v", asked)
+		t.Errorf("calls %v, want three", asked)
 	}
 }
 
-func TestACustomerThatCannotBeMadeIsOurFault(t *testing.T) {
+func TestCustomer_RefusedCreationIsUnavailable(t *testing.T) {
 	p := newPurse(t)
 	p.vault.FailWith(failing("CreateCustomer", rental.Refused))
 	_, err := p.try(p.issue())
 	wantCode(t, err, telematics.Internal)
 }
 
-func TestACardThatWasAttachedUnheardIsAddedTheNextTime(t *testing.T) {
+func TestAddMethod_AttachedWithoutAResponseIsAddedByTheRetry(t *testing.T) {
 	p := newPurse(t)
 	card := p.issue()
 	p.vault.FailWith(failing("Attach", rental.MayHaveHappened))
 	_, err := p.try(card)
 	wantCode(t, err, rental.ProcessorUnavailable)
 	if methods, err := p.List(t.Context(), owner); err != nil || len(methods) != 0 || len(p.vault.Attached()) != 1 {
-		t.Fatalf("%v, %v", methods, err)
+		t.Fatalf("methods %v, %v; want none recorded and one attached", methods, err)
 	}
 	p.vault.FailWith(nil)
 	added, err := p.try(card)
 	if err != nil || added.Existed || added.Method.Card != card {
-		t.Fatalf("%+v, %v", added, err)
+		t.Fatalf("added %+v, %v; want the new card", added, err)
 	}
 	p.wantsRecorded(1)
 	again, err := p.try(card)
 	if err != nil || !again.Existed || again.Method != added.Method {
-		t.Errorf("%+v, %v", again, err)
+		t.Errorf("added again %+v, %v; want the existing one", again, err)
 	}
 	p.wantsRecorded(1)
 }
@@ -207,22 +207,22 @@ func TestWallet_DistinguishesFailuresOfTheProcessor(t *testing.T) {
 		_, err := p.try(card, func(n *rental.NewCard) { n.Key = key })
 		failure := refusal(t, err, code)
 		if failure.Retryable != (code == rental.ProcessorUnavailable) || failure.Message == "" {
-			t.Errorf("%s: %+v", kind, failure)
+			t.Errorf("%s: failure %+v", kind, failure)
 		}
 		p.vault.FailWith(nil)
 		_, err = p.try(card, func(n *rental.NewCard) { n.Key = key })
 		if kept := code == rental.CardDeclined; kept {
 			wantCode(t, err, rental.CardDeclined)
 		} else if err != nil {
-			t.Errorf("%s: the same again: %v", kind, err)
+			t.Errorf("%s: the retry with the same key: %v", kind, err)
 		}
 		if logged := strings.Contains(p.log.String(), "rejected the api key"); logged != (kind == rental.NotOurs) {
-			t.Errorf("%s: log %s", kind, p.log.String())
+			t.Errorf("failure %s: log %s", kind, p.log.String())
 		}
 	}
 }
 
-func TestWallet_DoesNotGuessWhileTheProcessorIsUnavailable(t *testing.T) {
+func TestAddMethod_FailedQueryIsUnavailable(t *testing.T) {
 	p := newPurse(t)
 	p.vault.FailWith(func(method, _ string) error {
 		switch method {
@@ -237,17 +237,17 @@ func TestWallet_DoesNotGuessWhileTheProcessorIsUnavailable(t *testing.T) {
 	wantCode(t, err, rental.ProcessorUnavailable)
 }
 
-func TestACardLastsToTheEndOfItsMonth(t *testing.T) {
+func TestAddMethod_CardIsValidUntilTheEndOfItsMonth(t *testing.T) {
 	p := newPurse(t) // in the last second of January
 	last, over := rentaltest.NewCard(), rentaltest.NewCard()
 	last.ExpMonth, last.ExpYear = 1, 2026
 	over.ExpMonth, over.ExpYear = 12, 2025
 	if _, err := p.try(p.vault.Issue(last)); err != nil {
-		t.Errorf("January: %v", err)
+		t.Errorf("a card until January was refused: %v", err)
 	}
 	_, err := p.try(p.vault.Issue(over))
 	if refused := refusal(t, err, rental.MethodInvalid); !strings.Contains(refused.Message, "expired") {
-		t.Errorf("%s", refused.Message)
+		t.Errorf("message %q, want that the card expired", refused.Message)
 	}
 	p.wantsRecorded(1)
 }
