@@ -24,7 +24,7 @@ func (l *sealedLog) monthAhead(n int) string {
 	return time.Date(now.Year(), now.Month()+time.Month(n), 1, 0, 0, 0, 0, time.UTC).Format("2006_01")
 }
 
-// unpartitioned is the last version with one table.
+// unpartitioned is the last schema version with a single table.
 const unpartitioned = 45
 
 func logAt(t *testing.T, version int64) *sealedLog {
@@ -36,7 +36,7 @@ func logAt(t *testing.T, version int64) *sealedLog {
 	return &sealedLog{T: t, Log: New(db), sealer: NewSealer(db, slog.New(slog.DiscardHandler))}
 }
 
-// An instance of the version before goes on with its open connections and prepared statements.
+// An instance of the previous version keeps its open connections and prepared statements.
 func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T) {
 	t.Parallel()
 	l := logAt(t, unpartitioned)
@@ -63,7 +63,7 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 			now := entry(n)
 			now.At = time.Now()
 			if err := l.Add(t.Context(), now); err != nil {
-				t.Errorf("while the table is changed: %v", err)
+				t.Errorf("adding an entry during the migration: %v", err)
 				return
 			}
 			n++
@@ -75,7 +75,7 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 	close(stop)
 	n := <-added
 	if n == 0 {
-		t.Error("no entry was added meanwhile")
+		t.Error("no entry was added during the migration")
 	}
 	if got, want := l.partitions(), []string{"activity_" + l.monthAhead(2), "activity_default", "activity_to_" + l.monthAhead(1)}; !slices.Equal(got, want) {
 		t.Errorf("partitions %q, want %q", got, want)
@@ -83,19 +83,19 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 	l.write(entry(11))
 	l.seal()
 	if r := l.verify(noted); len(r.Findings) > 0 || r.Entries != int64(11+n) {
-		t.Errorf("%d entries were added meanwhile: %+v", n, r)
+		t.Errorf("with %d entries added during the migration: %+v", n, r)
 	}
 	var ids []int64
 	l.must(l.db.Pool.Select(&ids, `select id from activity order by id`))
 	if len(ids) != 11+n || slices.Contains(ids, 0) || len(slices.Compact(ids)) != 11+n {
-		t.Errorf("%d entries with %d ids", 11+n, len(slices.Compact(ids)))
+		t.Errorf("%d entries have %d different ids", 11+n, len(slices.Compact(ids)))
 	}
 	var rights string
 	l.must(l.db.Pool.Get(&rights, `select concat_ws(' ', has_table_privilege('activity_reader', 'activity', 'select'), has_table_privilege('activity_reader', 'activity', 'insert'),
 		has_table_privilege('activity_keeper', 'activity', 'insert'), has_table_privilege('activity_keeper', 'activity', 'update'),
 		has_table_privilege('activity_keeper', 'activity_to_`+l.monthAhead(1)+`', 'delete'))`))
 	if rights != "t f t f f" {
-		t.Errorf("rights %s", rights)
+		t.Errorf("rights %s, want t f t f f", rights)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestAddPartitions_OfTheNextMonthsThroughTheServicesRole(t *testing.T) {
 	})
 	l.write(current, entry(1), far)
 	l.db.Pool.SetMaxOpenConns(1)
-	l.exec(`set role activity_owner`) // owns nothing
+	l.exec(`set role activity_owner`) // a role that owns no table
 	for range 2 {
 		if _, err := AddPartitions(t.Context(), l.db); err != nil {
 			t.Fatal(err)
@@ -135,9 +135,9 @@ func TestAddPartitions_OfTheNextMonthsThroughTheServicesRole(t *testing.T) {
 	}
 	l.seal()
 	if r := l.verify(); len(r.Findings) > 0 || r.Entries != 3 || r.Seals != 3 {
-		t.Errorf("%+v", r)
+		t.Errorf("verified as %+v, want 3 entries under 3 seals", r)
 	}
 	if _, err := l.db.Pool.Exec(`delete from ` + want[0]); err == nil || !strings.Contains(err.Error(), "append-only") {
-		t.Errorf("delete from a partition: %v", err)
+		t.Errorf("delete from a partition: %v, want it refused as append-only", err)
 	}
 }

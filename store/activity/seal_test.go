@@ -72,7 +72,7 @@ func (l *sealedLog) seal() {
 	}
 }
 
-// exec changes what the database's owner can change.
+// exec runs statements as the owner of the database.
 func (l *sealedLog) exec(statements ...string) {
 	l.Helper()
 	for _, statement := range statements {
@@ -101,7 +101,7 @@ func (l *sealedLog) head() Hash {
 	return seal.Hash
 }
 
-// problems are findings without their seals.
+// problems returns the findings without their seals.
 func problems(r Report) []string {
 	var list []string
 	for _, f := range r.Findings {
@@ -114,33 +114,33 @@ func TestVerify_CleanLogHasNoFindings(t *testing.T) {
 	t.Parallel()
 	l := newSealedLog(t)
 	if r := l.verify(); len(r.Findings) > 0 || r.Seals != 0 || r.Unsealed != 0 {
-		t.Errorf("empty: %+v", r)
+		t.Errorf("empty log: %+v", r)
 	}
 	l.writeNumbered(1, 2*sealEntries+50)
 	if r := l.verify(); len(r.Findings) > 0 || r.Entries != 0 || r.Unsealed != 2*sealEntries+50 {
-		t.Errorf("not sealed yet: %+v", r)
+		t.Errorf("nothing sealed yet: %+v", r)
 	}
 	if age, err := l.UnsealedFor(t.Context()); err != nil || age == 0 {
-		t.Errorf("UnsealedFor = %v, %v", age, err)
+		t.Errorf("UnsealedFor = %v, %v; want the age of the oldest entry", age, err)
 	}
 	l.seal()
 	l.write(telematics.Activity{At: march.AddDate(0, 1, 0), Actor: telematics.Actor{Role: telematics.System}, Action: "x"}, entry(1))
 	r := l.verify()
 	if len(r.Findings) > 0 || r.Seals != 3 || r.Entries != 2*sealEntries+50 || r.Unsealed != 2 {
-		t.Errorf("sealed but for two: %+v", r)
+		t.Errorf("all but two entries sealed: %+v", r)
 	}
 	first := r.Head.Hash
 	l.seal()
 	if age, err := l.UnsealedFor(t.Context()); err != nil || age != 0 {
-		t.Errorf("UnsealedFor = %v, %v", age, err)
+		t.Errorf("UnsealedFor = %v, %v; want 0", age, err)
 	}
 	r = l.verify(first, l.head())
 	if len(r.Findings) > 0 || r.Seals != 5 || r.Entries != 2*sealEntries+52 || r.Unsealed != 0 || r.Head.LastID != 2*sealEntries+52 {
-		t.Errorf("two months more: %+v", r)
+		t.Errorf("two months later: %+v", r)
 	}
 }
 
-func TestSeal_GoesOnBehindMoreIdsThatWereRolledBackThanASealHas(t *testing.T) {
+func TestSeal_ContinuesAfterMoreRolledBackIDsThanASealHolds(t *testing.T) {
 	t.Parallel()
 	l := newSealedLog(t)
 	l.writeNumbered(1, 5)
@@ -148,7 +148,7 @@ func TestSeal_GoesOnBehindMoreIdsThatWereRolledBackThanASealHas(t *testing.T) {
 	l.writeNumbered(6, 10)
 	l.seal()
 	if r := l.verify(); len(r.Findings) > 0 || r.Entries != 10 || r.Unsealed != 0 || r.Head.LastID != 3*sealEntries+10 {
-		t.Errorf("%+v", r)
+		t.Errorf("verified as %+v, want 10 sealed entries", r)
 	}
 }
 
@@ -156,12 +156,12 @@ func TestVerify_FindsWhatWasChanged(t *testing.T) {
 	t.Parallel()
 	l := newSealedLog(t)
 	l.writeNumbered(1, sealEntries)
-	// 301 to 310 were rolled back.
+	// The ids 301 to 310 were rolled back.
 	l.exec(`select nextval(pg_get_serial_sequence('activity', 'id')) from generate_series(1, 10)`)
 	l.writeNumbered(sealEntries+1, sealEntries+100)
 	l.seal()
 	if r := l.verify(); len(r.Findings) > 0 || r.Seals != 2 {
-		t.Fatalf("before: %+v", r)
+		t.Fatalf("before the changes: %+v", r)
 	}
 	const insert = `insert into activity (id, at, actor_subject, actor_role, action, outcome, code, latency_us, late) overriding system value
 		values (%d, '2026-03-24', 'eve', 'admin', 'status.read', 'executed', '', 1, false)`
@@ -174,16 +174,16 @@ func TestVerify_FindsWhatWasChanged(t *testing.T) {
 		{"null instead of zero", `update activity set agency_id = null where id = 5`, []string{"entry changed 5-5"}},
 		{"moved to another month", `update activity set at = at - interval '1 month' where id = 300`, []string{"entry changed 300-300"}},
 		{"renumbered", `update activity set id = default where id = 300`, []string{"entry removed 300-300"}},
-		{"two exchanged", `update activity set vehicle_id = 15 - vehicle_id where id in (7, 8)`, []string{"entry changed 7-7", "entry changed 8-8"}},
+		{"two entries exchanged", `update activity set vehicle_id = 15 - vehicle_id where id in (7, 8)`, []string{"entry changed 7-7", "entry changed 8-8"}},
 		{"removed", `delete from activity where id = 5`, []string{"entry removed 5-5"}},
-		{"the last removed", `delete from activity where id = 410`, []string{"entry removed 410-410"}},
+		{"last entry removed", `delete from activity where id = 410`, []string{"entry removed 410-410"}},
 		{"all of a seal removed", `delete from activity where id > 310`, []string{"entry removed 311-311", "entry removed 410-410"}},
 		{"inserted", fmt.Sprintf(insert, 305), []string{"entry inserted 305-305"}},
-		{"inserted before all", fmt.Sprintf(insert, 0), []string{"entry inserted 0-0"}},
-		{"a seal's digest changed", `update activity_seals set digest = sha256('') where number = 1`, []string{"seal changed 1-300", "entries changed 1-300"}},
-		{"a mark and its entry changed", `with m as (update activity_seals set marks = '' where number = 1) update activity set note = 'x' where id = 9`, nil},
-		{"a seal removed", `delete from activity_seals where number = 1`, []string{"seals removed 1-300"}},
-		{"a seal changed", `update activity_seals set sealed_at = sealed_at - interval '1 second' where number = 2`, []string{"seal changed 301-410"}},
+		{"inserted before the first entry", fmt.Sprintf(insert, 0), []string{"entry inserted 0-0"}},
+		{"digest of a seal changed", `update activity_seals set digest = sha256('') where number = 1`, []string{"seal changed 1-300", "entries changed 1-300"}},
+		{"mark and its entry changed", `with m as (update activity_seals set marks = '' where number = 1) update activity set note = 'x' where id = 9`, nil},
+		{"seal removed", `delete from activity_seals where number = 1`, []string{"seals removed 1-300"}},
+		{"seal changed", `update activity_seals set sealed_at = sealed_at - interval '1 second' where number = 2`, []string{"seal changed 301-410"}},
 		{"pruned by hand", `with s as (delete from activity_seals where number = 1) delete from activity where id <= 300`, []string{"seals removed 1-300"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,11 +195,11 @@ func TestVerify_FindsWhatWasChanged(t *testing.T) {
 				got = []string{got[0], got[99]}
 			}
 			if c.want == nil && len(got) != sealEntries || c.want != nil && !slices.Equal(got, c.want) {
-				t.Errorf("found %q, want %q", got, c.want)
+				t.Errorf("findings %q, want %q", got, c.want)
 			}
 			l.restore(before)
 			if r := l.verify(); len(r.Findings) > 0 {
-				t.Fatalf("restored: %v", r.Findings)
+				t.Fatalf("after the log was restored: %v", r.Findings)
 			}
 		})
 	}
@@ -223,9 +223,9 @@ func (l *sealedLog) restore(texts [2]string) {
 	l.must(err)
 }
 
-// Who owns the database can write the chain anew: it is consistent, and only a head that was noted
-// elsewhere shows that it is another one.
-func TestVerify_RewrittenChainLacksTheHeadThatWasNoted(t *testing.T) {
+// The owner of the database can rewrite the chain so that it is consistent. Only a head that was
+// recorded elsewhere shows that the chain is another one.
+func TestVerify_RewrittenChainLacksTheRecordedHead(t *testing.T) {
 	t.Parallel()
 	l := newSealedLog(t)
 	l.writeNumbered(1, 20)
@@ -234,26 +234,26 @@ func TestVerify_RewrittenChainLacksTheHeadThatWasNoted(t *testing.T) {
 	l.writeNumbered(21, 30)
 	l.seal()
 	if r := l.verify(noted); len(r.Findings) > 0 {
-		t.Errorf("before: %v", r.Findings)
+		t.Errorf("before the change: %v", r.Findings)
 	}
 	l.tamper(`update activity set outcome = 'failed' where id = 5`)
 	l.tamper(`delete from activity_seals`)
 	l.seal()
 	if r := l.verify(); len(r.Findings) > 0 {
-		t.Errorf("the new chain: %v", r.Findings)
+		t.Errorf("the rewritten chain alone: %v", r.Findings)
 	}
 	if r := l.verify(noted); len(r.Findings) != 1 || r.Findings[0].Problem != HeadMissing || !strings.Contains(r.Findings[0].String(), noted.String()) {
-		t.Errorf("with the head: %v", r.Findings)
+		t.Errorf("with the recorded head: %v, want it missing", r.Findings)
 	}
 }
 
-// An entry with a smaller id may be committed after one with a greater id.
+// A smaller id may be committed after a greater one.
 func TestSeal_WaitsForTransactionsThatHaveDrawnSmallerIDs(t *testing.T) {
 	t.Parallel()
 	l := newSealedLog(t)
 	early, err := l.db.Pool.BeginTxx(t.Context(), nil)
 	l.must(err)
-	defer early.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	defer early.Rollback() //nolint:errcheck // after the commit it has no effect
 	l.must(Insert(t.Context(), early, entry(1)))
 	l.writeNumbered(2, 3)
 	sealed := make(chan error, 1)
@@ -263,13 +263,13 @@ func TestSeal_WaitsForTransactionsThatHaveDrawnSmallerIDs(t *testing.T) {
 	}()
 	select {
 	case err := <-sealed:
-		t.Fatalf("sealed without the open transaction: %v", err)
+		t.Fatalf("sealed before the open transaction ended: %v", err)
 	case <-time.After(20 * sealRetry):
 	}
 	l.must(early.Commit())
 	l.must(<-sealed)
 	if r := l.verify(); len(r.Findings) > 0 || r.Entries != 3 {
-		t.Errorf("%+v", r)
+		t.Errorf("verified as %+v, want 3 entries", r)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestSeal_ManyWritersAndSealersMakeOneChain(t *testing.T) {
 	for w := range 4 {
 		working.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				// Batches, single entries, and transactions that end late or not at all.
+				// Batches, single entries, and transactions that commit late or roll back.
 				switch (n + w) % 4 {
 				case 0:
 					_ = l.Add(ctx, entry(n))
@@ -306,7 +306,7 @@ func TestSeal_ManyWritersAndSealersMakeOneChain(t *testing.T) {
 	}
 	working.Wait()
 	var r Report
-	// Postgres may still carry out a statement that was given up.
+	// Postgres may still execute a statement that its caller abandoned.
 	storetest.Eventually(t, "all entries are sealed", func() bool {
 		l.seal()
 		r = l.verify()
@@ -315,18 +315,18 @@ func TestSeal_ManyWritersAndSealersMakeOneChain(t *testing.T) {
 	var written int64
 	l.must(l.db.Pool.Get(&written, `select count(*) from activity`))
 	if len(r.Findings) > 0 || r.Entries != written || r.Seals < 3 {
-		t.Errorf("%d entries: %+v", written, r)
+		t.Errorf("%d entries were written: %+v", written, r)
 	}
-	t.Logf("%d entries under %d seals", r.Entries, r.Seals)
+	t.Logf("%d entries have %d seals", r.Entries, r.Seals)
 }
 
-// late adds an entry in a transaction that takes a while.
+// late adds an entry in a transaction that lasts for a while.
 func (l *sealedLog) late(ctx context.Context, d time.Duration, commit bool) {
 	tx, err := l.db.Pool.BeginTxx(ctx, nil)
 	if err != nil {
 		return
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
 	_ = Insert(ctx, tx, entry(1))
 	time.Sleep(d)
 	if commit {
@@ -352,16 +352,16 @@ func TestExport_CanBeVerifiedWithoutADatabase(t *testing.T) {
 	whole := export(Range{})
 	r, err := VerifyExport(strings.NewReader(whole), noted)
 	if err != nil || len(r.Findings) > 0 || r.Seals != 3 || r.Entries != 2*sealEntries+3 || r.Unsealed != 2 || r.Head.Hash != l.head() {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("the export is verified as %+v, %v", r, err)
 	}
-	// Of the second seal, and to the end of its range.
+	// The range begins in the second seal and ends where that seal ends.
 	part := export(Range{From: march.Add((sealEntries + 10) * time.Second), To: march.Add((sealEntries + 20) * time.Second)})
 	r, err = VerifyExport(strings.NewReader(part), noted)
 	if err != nil || len(r.Findings) > 0 || r.Seals != 1 || r.Entries != sealEntries || r.Unsealed != 0 {
-		t.Errorf("a part: %+v, %v", r, err)
+		t.Errorf("a part of the log: %+v, %v", r, err)
 	}
 	if r, err = VerifyExport(strings.NewReader(part), l.head()); err != nil || len(r.Findings) != 1 || r.Findings[0].Problem != HeadMissing {
-		t.Errorf("a later head: %+v, %v", r, err)
+		t.Errorf("with a later head: %+v, %v; want it missing", r, err)
 	}
 	lines := strings.SplitAfter(whole, "\n")
 	for name, tampered := range map[string][]string{
@@ -371,31 +371,31 @@ func TestExport_CanBeVerifiedWithoutADatabase(t *testing.T) {
 		"a seal removed": append(slices.Clone(lines[:sealEntries+1]), lines[sealEntries+2:]...),
 	} {
 		if strings.Join(tampered, "") == whole {
-			t.Errorf("%s: the same", name)
+			t.Errorf("%s: the export is unchanged", name)
 		}
 		if r, err := VerifyExport(strings.NewReader(strings.Join(tampered, ""))); err != nil || len(r.Findings) == 0 {
-			t.Errorf("%s: %+v, %v", name, r, err)
+			t.Errorf("%s: %+v, %v; want a finding", name, r, err)
 		}
 	}
-	for name, bad := range map[string]string{"empty": "", "cut off": whole[:len(whole)-5], "something else": "id,at\n"} {
+	for name, bad := range map[string]string{"empty": "", "truncated": whole[:len(whole)-5], "another file": "id,at\n"} {
 		if _, err := VerifyExport(strings.NewReader(bad)); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: verified without an error", name)
 		}
 	}
 	var table bytes.Buffer
 	l.must(l.ExportCSV(t.Context(), &table, Range{From: march.Add(10 * time.Second), To: march.Add(12 * time.Second)}))
 	if rows := strings.Split(table.String(), "\n"); len(rows) != 4 || !strings.HasPrefix(rows[1], "10,2026-03-24T10:00:10.123456Z,admin-<3>,admin,2,2,10,,status.read,") {
-		t.Errorf("%q", rows)
+		t.Errorf("exported as %q", rows)
 	}
 }
 
-// A role that may only add can seal.
+// A role that may only insert can seal.
 func TestSeal_RoleThatMayOnlyAddSuffices(t *testing.T) {
 	t.Parallel()
 	for _, r := range pg.Rights {
 		if r.Table == "activity" || r.Table == "activity_seals" {
 			if r.Privileges != "select insert" {
-				t.Errorf("%s: %s", r.Table, r.Privileges)
+				t.Errorf("%s has the rights %s, want select and insert", r.Table, r.Privileges)
 			}
 		}
 	}
@@ -412,16 +412,16 @@ func TestSeal_RoleThatMayOnlyAddSuffices(t *testing.T) {
 	l.seal()
 	for _, statement := range []string{`update activity set note = 'x'`, `delete from activity`, `truncate activity`, `update activity_seals set entries = 0`, `delete from activity_seals`} {
 		if _, err := l.db.Pool.Exec(statement); err == nil || !strings.Contains(err.Error(), "permission denied") {
-			t.Errorf("%s: %v", statement, err)
+			t.Errorf("%s by the role: %v, want permission denied", statement, err)
 		}
 	}
 	l.exec(`reset role`)
 	for _, statement := range []string{`update activity_seals set entries = 0`, `delete from activity_seals`, `truncate activity_seals`} {
 		if _, err := l.db.Pool.Exec(statement); err == nil || !strings.Contains(err.Error(), "activity_seals is append-only") {
-			t.Errorf("%s: %v", statement, err)
+			t.Errorf("%s by the owner: %v, want it refused as append-only", statement, err)
 		}
 	}
 	if r := l.verify(); len(r.Findings) > 0 || r.Entries != 3 {
-		t.Errorf("%+v", r)
+		t.Errorf("verified as %+v, want 3 entries", r)
 	}
 }

@@ -26,7 +26,7 @@ func withAgencies(t *testing.T) *pg.DB {
 	return p
 }
 
-// keysOf returns the keys as an instance sees them that has read nothing yet.
+// keysOf returns the keys of an instance that has not read any yet.
 func keysOf(t *testing.T, p *pg.DB, seals ...string) *Keys {
 	t.Helper()
 	return New(p, sealer(t, seals...))
@@ -45,39 +45,39 @@ func found(t *testing.T, k *Keys, id string) rental.AgencyKey {
 	t.Helper()
 	key, ok, err := k.AgencyKey(t.Context(), id)
 	if err != nil || !ok {
-		t.Fatalf("%s: %v %v", id, ok, err)
+		t.Fatalf("key %s: found %v, %v", id, ok, err)
 	}
 	return key
 }
 
-func TestAnAgencysKeyIsReadWithItsSecretByEveryInstance(t *testing.T) {
+func TestKeys_EveryInstanceReadsTheSecret(t *testing.T) {
 	p := withAgencies(t)
 	k := keysOf(t, p, sealKeyA)
 	one, two := addKey(t, k, 1), addKey(t, k, 2)
 	if len(one.Secret) != 32 || bytes.Equal(one.Secret, two.Secret) || one.ID == two.ID || one.AgencyCode != "MUC" || two.Agency != 2 || !one.Valid(time.Now()) {
-		t.Errorf("%+v %+v", one, two)
+		t.Errorf("keys %+v and %+v, want valid ones with different ids and secrets", one, two)
 	}
 	if _, err := rental.ParseSignature("k=" + one.ID + ",t=1,n=abcdefghijklmnop,v1=" + strings.Repeat("00", 32)); err != nil {
-		t.Errorf("no signature can name the key %s: %v", one.ID, err)
+		t.Errorf("a signature cannot name the key %s: %v", one.ID, err)
 	}
 	for _, instance := range []*Keys{k, keysOf(t, p, sealKeyB, sealKeyA)} {
 		got := found(t, instance, one.ID)
 		if !bytes.Equal(got.Secret, one.Secret) || got.Agency != 1 || got.AgencyCode != "MUC" || got.State != rental.KeyActive || !got.Created.Equal(one.Created) {
-			t.Errorf("%+v, want %+v", got, one)
+			t.Errorf("read as %+v, want %+v", got, one)
 		}
 	}
 	if _, ok, err := k.AgencyKey(t.Context(), "none\x00"); ok || err != nil {
-		t.Errorf("a key that is not there: %v %v", ok, err)
+		t.Errorf("unknown key: found %v, %v", ok, err)
 	}
 	if _, ok, err := k.Add(t.Context(), 3, telematics.OperatorAt("eva")); ok || err != nil {
-		t.Errorf("of an agency that is not there: %v %v", ok, err)
+		t.Errorf("key for an unknown agency: added %v, %v", ok, err)
 	}
 	var plain int
 	if err := p.Pool.Get(&plain, `select count(*) from agency_keys where position($1::bytea in sealed) > 0`, one.Secret); err != nil || plain != 0 {
-		t.Errorf("%d secrets are in the database as they are, %v", plain, err)
+		t.Errorf("%d secrets are in the database in plain text, %v", plain, err)
 	}
 	if list, err := k.List(t.Context()); err != nil || len(list) != 2 || list[0].ID != one.ID || list[0].Secret != nil || list[1].AgencyCode != "BER" {
-		t.Errorf("list: %+v %v", list, err)
+		t.Errorf("listed as %+v, %v", list, err)
 	}
 }
 
@@ -87,28 +87,28 @@ func TestAKeyRetiresAndIsRevokedPermanently(t *testing.T) {
 	key := addKey(t, k, 1)
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	if got, ok, err := k.Retire(t.Context(), 0, key.ID, until, telematics.OperatorAt("eva")); err != nil || !ok || got.State != rental.KeyRetiring || !got.Retires.Equal(until) {
-		t.Errorf("retire: %+v %v %v", got, ok, err)
+		t.Errorf("Retire = %+v, %v, %v", got, ok, err)
 	}
 	if got := found(t, k, key.ID); !got.Valid(until.Add(-time.Second)) || got.Valid(until) {
-		t.Errorf("retiring: %+v", got)
+		t.Errorf("the retiring key %+v, want it valid until its date", got)
 	}
 	if got, ok, err := k.Revoke(t.Context(), 0, key.ID, telematics.OperatorAt("tom")); err != nil || !ok || got.State != rental.KeyRevoked {
-		t.Errorf("revoke: %+v %v %v", got, ok, err)
+		t.Errorf("Revoke = %+v, %v, %v", got, ok, err)
 	}
 	if found(t, k, key.ID).Valid(time.Now()) {
 		t.Error("a revoked key is valid")
 	}
 	if _, ok, err := k.Retire(t.Context(), 0, key.ID, until, telematics.OperatorAt("eva")); ok || err != nil {
-		t.Errorf("a revoked key comes back: %v %v", ok, err)
+		t.Errorf("Retire of the revoked key: found %v, %v", ok, err)
 	}
 	for _, id := range []string{"none", "no\x00ne"} {
 		if _, ok, err := k.Revoke(t.Context(), 0, id, telematics.OperatorAt("eva")); ok || err != nil {
-			t.Errorf("revoke %q: %v %v", id, ok, err)
+			t.Errorf("Revoke of %q: found %v, %v", id, ok, err)
 		}
 	}
 	lines, err := activity.New(p).Activities(t.Context(), telematics.ActivityQuery{Page: telematics.Page{Limit: 10}})
 	if err != nil || len(lines) != 3 {
-		t.Fatalf("history: %+v %v", lines, err)
+		t.Fatalf("audit entries %+v, %v; want 3", lines, err)
 	}
 	for i, want := range []struct{ action, actor, note string }{
 		{rental.AgencyKeyRevoke, "tom", key.ID},
@@ -116,34 +116,34 @@ func TestAKeyRetiresAndIsRevokedPermanently(t *testing.T) {
 		{rental.AgencyKeyAdd, "eva", key.ID},
 	} {
 		if l := lines[i]; l.Action != want.action || l.Actor.Subject != want.actor || l.Actor.Role != telematics.System || l.Note != want.note || l.Agency != 1 {
-			t.Errorf("line %+v, want %+v", l, want)
+			t.Errorf("audit entry %+v, want %+v", l, want)
 		}
 	}
 }
 
-func TestAnotherInstanceActsUponAChangeWithinASecond(t *testing.T) {
+func TestKeys_OtherInstancesApplyAChangeWithinASecond(t *testing.T) {
 	p := withAgencies(t)
 	here, there := keysOf(t, p, sealKeyA), keysOf(t, p, sealKeyA)
 	clock := storetest.NewClock(time.Now())
 	there.now = clock.Now
 	key := addKey(t, here, 1)
 	if !found(t, there, key.ID).Valid(time.Now()) {
-		t.Fatal("not valid")
+		t.Fatal("the new key is not valid at the other instance")
 	}
 	if _, _, err := here.Revoke(t.Context(), 0, key.ID, telematics.OperatorAt("eva")); err != nil {
 		t.Fatal(err)
 	}
 	if found(t, here, key.ID).Valid(time.Now()) {
-		t.Error("who has revoked it takes it")
+		t.Error("the instance that revoked the key still accepts it")
 	}
 	added := addKey(t, here, 1)
 	clock.Move(Within - time.Millisecond)
 	if !found(t, there, key.ID).Valid(time.Now()) {
-		t.Error("the database is asked each time")
+		t.Error("within a second the other instance reads the key again")
 	}
 	clock.Move(time.Millisecond)
 	if found(t, there, key.ID).Valid(time.Now()) {
-		t.Error("after a second another instance takes it")
+		t.Error("after a second the other instance still accepts the key")
 	}
 	found(t, there, added.ID)
 }
@@ -156,7 +156,7 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Rollback() //nolint:errcheck // it changes nothing
+	defer lock.Rollback() //nolint:errcheck // it changed no row
 	if _, err := lock.Exec(`lock table agency_keys in access exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
@@ -164,23 +164,23 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	for i := range 50 {
 		id := key.ID
 		if i%2 == 0 {
-			id = strings.Repeat("x", i+1) // made up
+			id = strings.Repeat("x", i+1) // an invented id
 		}
 		all.Go(func() {
 			if _, ok, err := k.AgencyKey(t.Context(), id); err != nil || ok != (id == key.ID) {
-				t.Errorf("%s: %v %v", id, ok, err)
+				t.Errorf("key %s: found %v, %v", id, ok, err)
 			}
 		})
 	}
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if _, _, err := k.AgencyKey(left, key.ID); err == nil {
-		t.Error("a caller that left is answered")
+		t.Error("a caller that left got no error")
 	}
 	storetest.WaitForLock(t, p)
 	var waiting int
 	if err := p.Pool.Get(&waiting, `select count(*) from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`); err != nil || waiting != 1 {
-		t.Errorf("%d statements wait, %v", waiting, err)
+		t.Errorf("%d statements wait, %v; want 1", waiting, err)
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
@@ -188,41 +188,41 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	all.Wait()
 }
 
-func TestASecretThatCannotBeOpenedReadsAsUnavailable(t *testing.T) {
+func TestKeys_SecretThatCannotBeOpenedIsUnavailable(t *testing.T) {
 	p := withAgencies(t)
 	a, b := keysOf(t, p, sealKeyA), keysOf(t, p, sealKeyB)
 	mine, theirs := addKey(t, a, 1), addKey(t, b, 1)
 	if _, _, err := a.AgencyKey(t.Context(), theirs.ID); !unavailable.Is(err) || !strings.Contains(err.Error(), theirs.ID) {
-		t.Errorf("sealed with another key: %v", err)
+		t.Errorf("sealed with another key: %v, want unavailable", err)
 	}
-	found(t, a, mine.ID) // the others are not affected
-	// A sealed secret that an attacker with the database copies to another key does not open there.
+	found(t, a, mine.ID) // other keys are not affected
+	// An attacker may copy a sealed secret to another key in the database: it does not open there.
 	if _, err := p.Pool.Exec(`update agency_keys set sealed = (select sealed from agency_keys where id = $1) where id = $2`, mine.ID, theirs.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.forget()
 	if _, _, err := a.AgencyKey(t.Context(), theirs.ID); !unavailable.Is(err) {
-		t.Errorf("copied to another key: %v", err)
+		t.Errorf("copied to another key: %v, want unavailable", err)
 	}
 	if _, err := p.Pool.Exec(`update agency_keys set agency_id = 2 where id = $1`, mine.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.forget()
 	if _, _, err := a.AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) {
-		t.Errorf("moved to another agency: %v", err)
+		t.Errorf("moved to another agency: %v, want unavailable", err)
 	}
 	for name, none := range map[string]*Keys{"nil": New(p, nil), "empty": keysOf(t, p)} {
 		if _, _, err := none.AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s sealer: %v, want unavailable for lack of --agency-secrets-key", name, err)
 		}
 		if _, _, err := none.Add(t.Context(), 1, telematics.OperatorAt("eva")); !unavailable.Is(err) {
-			t.Errorf("%s adds: %v", name, err)
+			t.Errorf("%s sealer: Add = %v, want unavailable", name, err)
 		}
 		if list, err := none.List(t.Context()); err != nil || len(list) != 2 {
-			t.Errorf("%s lists %d, %v", name, len(list), err)
+			t.Errorf("%s sealer: List = %d keys, %v; want 2", name, len(list), err)
 		}
 		if _, ok, err := none.Revoke(t.Context(), 0, mine.ID, telematics.OperatorAt("eva")); err != nil || !ok {
-			t.Errorf("%s cannot revoke: %v", name, err)
+			t.Errorf("%s sealer: Revoke = %v", name, err)
 		}
 	}
 	nowhere, err := pg.New(pg.Config{URL: "postgres://127.0.0.1:1/none"})
@@ -231,7 +231,7 @@ func TestASecretThatCannotBeOpenedReadsAsUnavailable(t *testing.T) {
 	}
 	defer nowhere.Close()
 	if _, _, err := keysOf(t, nowhere, sealKeyA).AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) {
-		t.Errorf("without Postgres: %v", err)
+		t.Errorf("without Postgres: %v, want unavailable", err)
 	}
 }
 
@@ -242,22 +242,22 @@ func TestTheInstallationsKeyIsChangedByResealing(t *testing.T) {
 	both := keysOf(t, p, sealKeyB, sealKeyA)
 	three := addKey(t, both, 1)
 	if n, err := both.Reseal(t.Context()); n != 2 || err != nil {
-		t.Errorf("%d sealed anew, %v", n, err)
+		t.Errorf("%d keys resealed, %v; want 2", n, err)
 	}
 	alone := keysOf(t, p, sealKeyB)
 	for _, key := range []rental.AgencyKey{one, two, three} {
 		if got := found(t, alone, key.ID); !bytes.Equal(got.Secret, key.Secret) {
-			t.Errorf("%s has another secret", key.ID)
+			t.Errorf("the key %s has another secret after the resealing", key.ID)
 		}
 	}
 	if n, err := both.Reseal(t.Context()); n != 0 || err != nil {
-		t.Errorf("again: %d, %v", n, err)
+		t.Errorf("resealed again: %d, %v; want 0", n, err)
 	}
 	lost := addKey(t, old, 1)
 	four := addKey(t, alone, 1)
 	other := keysOf(t, p, strings.Repeat("ab", 32), sealKeyB)
 	if n, err := other.Reseal(t.Context()); n != 4 || err == nil || !strings.Contains(err.Error(), lost.ID) || strings.Contains(err.Error(), four.ID) {
-		t.Errorf("with one that nothing opens: %d, %v", n, err)
+		t.Errorf("with a secret that cannot be opened: %d, %v; want 4 and an error that names it", n, err)
 	}
 }
 
@@ -282,7 +282,7 @@ func TestFirstExpiry_IsThatOfTheFirstAgencyWithoutAnotherKey(t *testing.T) {
 	retire(one.ID, soon)
 	want("the agency has another key", time.Time{})
 	retire(two.ID, soon.Add(time.Hour))
-	want("agency 2 has no other", soon.Add(time.Hour))
+	want("agency 2 has no other key", soon.Add(time.Hour))
 	retire(other.ID, soon.Add(time.Minute))
 	want("the last key of agency 1", soon.Add(time.Minute))
 	for _, id := range []string{one.ID, other.ID} {
@@ -290,5 +290,5 @@ func TestFirstExpiry_IsThatOfTheFirstAgencyWithoutAnotherKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want("agency 1 has left", soon.Add(time.Hour))
+	want("all keys of agency 1 are revoked", soon.Add(time.Hour))
 }

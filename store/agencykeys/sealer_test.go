@@ -24,7 +24,7 @@ func sealer(tb testing.TB, keys ...string) *Sealer {
 	return s
 }
 
-func TestAKeyIsReadInEachOfItsForms(t *testing.T) {
+func TestNewSealer_ReadsEveryFormOfAKey(t *testing.T) {
 	raw, err := hex.DecodeString(sealKeyB)
 	if err != nil {
 		t.Fatal(err)
@@ -38,15 +38,15 @@ func TestAKeyIsReadInEachOfItsForms(t *testing.T) {
 		base64.URLEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw), sealKeyA + " , " + sealKeyB,
 	} {
 		if secret, _, err := sealer(t, text).open(sealed, "owner"); err != nil || string(secret) != "secret" {
-			t.Errorf("%q: %q %v", text, secret, err)
+			t.Errorf("key %q: opened as %q, %v", text, secret, err)
 		}
 	}
 	for name, text := range map[string]string{
-		"short": sealKeyA[2:], "long": sealKeyA + "00", "a comma too many": sealKeyA + ",", "no text of bytes": strings.Repeat("?", 64),
-		"a passphrase": "correct horse battery staple", "16 bytes": sealKeyA[:32], "the second is bad": sealKeyA + ",hush",
+		"short": sealKeyA[2:], "long": sealKeyA + "00", "trailing comma": sealKeyA + ",", "not hex or base64": strings.Repeat("?", 64),
+		"passphrase": "correct horse battery staple", "16 bytes": sealKeyA[:32], "invalid second key": sealKeyA + ",hush",
 	} {
 		if _, err := NewSealer(text); err == nil || strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one that does not quote the key", name, err)
 		}
 	}
 }
@@ -59,39 +59,39 @@ func TestASealedSecretOpensOnlyAsItsOwners(t *testing.T) {
 	}
 	again, err := s.seal(secret, "one")
 	if err != nil || bytes.Equal(one, again) || bytes.Contains(one, secret) {
-		t.Errorf("sealed twice: %x %x %v", one, again, err)
+		t.Errorf("sealed twice: %x and %x, %v; want different texts without the secret", one, again, err)
 	}
 	if got, first, err := s.open(one, "one"); err != nil || !first || !bytes.Equal(got, secret) {
-		t.Errorf("%q %v %v", got, first, err)
+		t.Errorf("opened as %q, by the first key %v, %v", got, first, err)
 	}
 	for i := range one {
 		broken := bytes.Clone(one)
 		broken[i] ^= 1
 		if _, _, err := s.open(broken, "one"); !unavailable.Is(err) {
-			t.Errorf("with byte %d changed: %v", i, err)
+			t.Errorf("with byte %d changed: %v, want unavailable", i, err)
 		}
 	}
-	for name, sealed := range map[string][]byte{"nothing": nil, "its form": {sealedGCM}, "a part": one[:len(one)-1], "more": append(bytes.Clone(one), 0)} {
+	for name, sealed := range map[string][]byte{"empty": nil, "form byte only": {sealedGCM}, "truncated": one[:len(one)-1], "with a trailing byte": append(bytes.Clone(one), 0)} {
 		if _, _, err := s.open(sealed, "one"); !unavailable.Is(err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want unavailable", name, err)
 		}
 	}
 	if _, _, err := s.open(one, "two"); !unavailable.Is(err) {
-		t.Errorf("another's: %v", err)
+		t.Errorf("the secret of another key: %v, want unavailable", err)
 	}
 	if _, _, err := sealer(t, sealKeyB).open(one, "one"); !unavailable.Is(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
-		t.Errorf("with another key: %v", err)
+		t.Errorf("with another sealing key: %v, want unavailable", err)
 	}
 }
 
-func TestTheFirstKeySealsAndAllOpen(t *testing.T) {
+func TestSealer_FirstKeySealsAndAllOpen(t *testing.T) {
 	old, err := sealer(t, sealKeyA).seal([]byte("secret"), "owner")
 	if err != nil {
 		t.Fatal(err)
 	}
 	both := sealer(t, sealKeyB, sealKeyA)
 	if secret, first, err := both.open(old, "owner"); err != nil || first || string(secret) != "secret" {
-		t.Errorf("%q %v %v", secret, first, err)
+		t.Errorf("opened as %q, by the first key %v, %v; want the second key to open it", secret, first, err)
 	}
 	sealed, err := both.seal([]byte("secret"), "owner")
 	if err != nil {
@@ -102,13 +102,13 @@ func TestTheFirstKeySealsAndAllOpen(t *testing.T) {
 	}
 }
 
-func TestWithoutAKeyNothingIsSealedOrOpened(t *testing.T) {
+func TestSealer_WithoutAKeyIsUnavailable(t *testing.T) {
 	for name, s := range map[string]*Sealer{"nil": nil, "zero": {}, "empty": sealer(t, " ")} {
 		if _, err := s.seal([]byte("secret"), "owner"); !unavailable.Is(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
-			t.Errorf("%s seals: %v", name, err)
+			t.Errorf("%s: seal = %v, want unavailable", name, err)
 		}
 		if _, _, err := s.open([]byte{sealedGCM}, "owner"); !unavailable.Is(err) {
-			t.Errorf("%s opens: %v", name, err)
+			t.Errorf("%s: open = %v, want unavailable", name, err)
 		}
 	}
 }

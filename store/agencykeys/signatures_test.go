@@ -27,21 +27,21 @@ func used(t *testing.T, s *Signatures, u rental.SignatureUse) rental.UseResult {
 	return result
 }
 
-func TestASignatureIsUsedOnceAtWhicheverInstance(t *testing.T) {
+func TestUse_OnceAcrossInstances(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	instances := []*Signatures{NewSignatures(storetest.Open(t, address), manySignatures), NewSignatures(storetest.Open(t, address), manySignatures)}
 	now := time.Now()
 	if got := used(t, instances[0], useOf("ak_1", "nonce-1", now)); got != rental.FirstUse {
-		t.Errorf("the first use is %v", got)
+		t.Errorf("the first use is %v, want FirstUse", got)
 	}
 	for _, s := range instances {
 		if got := used(t, s, useOf("ak_1", "nonce-1", now)); got != rental.UsedBefore {
-			t.Errorf("the second use is %v", got)
+			t.Errorf("the second use is %v, want UsedBefore", got)
 		}
 	}
 	for _, other := range []rental.SignatureUse{useOf("ak_1", "Nonce-1", now), useOf("ak_2", "nonce-1", now)} {
 		if got := used(t, instances[1], other); got != rental.FirstUse {
-			t.Errorf("another nonce, or another key's, is %v", got)
+			t.Errorf("with another nonce or another key it is %v, want FirstUse", got)
 		}
 	}
 	var first atomic.Int64
@@ -58,12 +58,12 @@ func TestASignatureIsUsedOnceAtWhicheverInstance(t *testing.T) {
 	}
 	all.Wait()
 	if n := first.Load(); n != 1 {
-		t.Errorf("%d of 60 concurrent uses were the first", n)
+		t.Errorf("%d of 60 concurrent uses were FirstUse, want 1", n)
 	}
 }
 
-// Whether a signature is fresh is decided by the clock that decides when it is forgotten.
-func TestASignatureIsFreshByTheClockOfPostgres(t *testing.T) {
+// The clock that decides how long a use is stored also decides whether the signature is fresh.
+func TestUse_FreshByTheClockOfPostgres(t *testing.T) {
 	s := NewSignatures(storetest.Open(t, storetest.NewDatabase(t)), manySignatures)
 	for age, want := range map[time.Duration]rental.UseResult{
 		-400 * time.Second: rental.NotFresh, -298 * time.Second: rental.FirstUse, 0: rental.FirstUse,
@@ -72,7 +72,7 @@ func TestASignatureIsFreshByTheClockOfPostgres(t *testing.T) {
 		u := useOf("ak_1", fmt.Sprintf("nonce of %v", age), time.Now().Add(-age))
 		for range 2 {
 			if got := used(t, s, u); got != want {
-				t.Errorf("%v old: %v, want %v", age, got, want)
+				t.Errorf("a signature %v old: %v, want %v", age, got, want)
 			}
 			if want == rental.FirstUse {
 				want = rental.UsedBefore
@@ -81,7 +81,7 @@ func TestASignatureIsFreshByTheClockOfPostgres(t *testing.T) {
 	}
 }
 
-func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
+func TestUse_LimitsTheFreshSignaturesOfAClient(t *testing.T) {
 	s := NewSignatures(storetest.Open(t, storetest.NewDatabase(t)), 3)
 	now := time.Now()
 	for i, want := range []rental.UseResult{rental.FirstUse, rental.FirstUse, rental.FirstUse, rental.TooManyUses, rental.TooManyUses} {
@@ -92,18 +92,18 @@ func TestAClientHasABoundOfFreshSignatures(t *testing.T) {
 	other := useOf("ak_1", "nonce-of-another", now)
 	other.Actor.Subject = "client-2"
 	if got := used(t, s, other); got != rental.FirstUse {
-		t.Errorf("another client's: %v", got)
+		t.Errorf("another client: %v, want FirstUse", got)
 	}
 	// Expired uses do not count.
 	if _, err := s.db.Pool.Exec(`update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`); err != nil {
 		t.Fatal(err)
 	}
 	if got := used(t, s, useOf("ak_1", "nonce-9", now)); got != rental.FirstUse {
-		t.Errorf("after one expired: %v", got)
+		t.Errorf("after one expired: %v, want FirstUse", got)
 	}
 }
 
-func TestASignatureIsForgottenLongAfterItWasFresh(t *testing.T) {
+func TestForgetSignatures_LongAfterTheyWereFresh(t *testing.T) {
 	p := storetest.Open(t, storetest.NewDatabase(t))
 	s := NewSignatures(p, manySignatures)
 	now := time.Now()
@@ -120,11 +120,11 @@ func TestASignatureIsForgottenLongAfterItWasFresh(t *testing.T) {
 	age("nonce-3", "590 s")
 	for i, want := range []bool{true, false} {
 		if more, err := ForgetSignatures(t.Context(), p, 2); err != nil || more != want {
-			t.Errorf("%d: Forget = %v, %v; want %v", i, more, err, want)
+			t.Errorf("call %d: ForgetSignatures = %v, %v; want %v", i, more, err, want)
 		}
 	}
 	var left string
 	if err := p.Pool.Get(&left, `select string_agg(nonce, ' ') from used_signatures`); err != nil || left != "nonce-3" {
-		t.Errorf("left is %q, %v", left, err)
+		t.Errorf("left is %q, %v; want nonce-3", left, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// statement is a group's statement that takes a second of virtual time.
+// statement is the statement of a group; it takes a second of virtual time.
 type statement struct {
 	mu      sync.Mutex
 	batches [][]int
@@ -43,20 +43,19 @@ func (s *statement) run(ctx context.Context, batch []int) ([]string, error) {
 	return results, nil
 }
 
-// refusedBatch is the error of a batch of which one request is at fault.
+// refusedBatch is the error of a batch in which one request is at fault.
 type refusedBatch string
 
 func (r refusedBatch) Error() string { return string(r) }
 
 func isSplit(err error) bool { return errors.As(err, new(refusedBatch)) }
 
-// group returns the statement's group, with batches of at most 4 and 3 s.
+// group returns the group of the statement, with batches of at most 4 and a limit of 3 s.
 func (s *statement) group() *Batcher[int, string] {
 	return New(Limits{MaxBatch: 4, Timeout: 3 * time.Second, Splits: isSplit}, s.run)
 }
 
-// call starts calls one after another, a millisecond apart, and returns their errors
-// when all have returned.
+// call starts calls a millisecond apart, and returns their errors when all have returned.
 func call(t *testing.T, g *Batcher[int, string], n int) []error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -64,7 +63,7 @@ func call(t *testing.T, g *Batcher[int, string], n int) []error {
 		wg.Go(func() {
 			result, err := g.Do(t.Context(), i)
 			if err == nil && result != fmt.Sprint("result ", i) {
-				t.Errorf("call %d was given %q", i, result)
+				t.Errorf("call %d got %q", i, result)
 			}
 			errs[i] = err
 		})
@@ -75,9 +74,9 @@ func call(t *testing.T, g *Batcher[int, string], n int) []error {
 	return errs
 }
 
-func TestAGroupPausesAfterALargeBatch(t *testing.T) {
+func TestBatcher_PausesAfterALargeBatch(t *testing.T) {
 	for _, c := range []struct {
-		first, second int // requests of a batch, and of the time after it
+		first, second int // the requests of a batch, and those that begin after it
 		want          [][]int
 	}{
 		{pauseFrom, 3, [][]int{{-1}, {0, 1, 2, 3}, {10, 11, 12}}},
@@ -106,20 +105,21 @@ func TestAGroupPausesAfterALargeBatch(t *testing.T) {
 	}
 }
 
-func TestCallsThatWaitTogetherShareABatch(t *testing.T) {
+func TestBatcher_WaitingCallsShareABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statement{}
 		if err := errors.Join(call(t, s.group(), 7)...); err != nil {
 			t.Fatal(err)
 		}
-		// The first starts alone, immediately; what queued meanwhile follows, up to the limit.
+		// The first call starts alone immediately. The calls that queued meanwhile follow, up to
+		// the limit.
 		if want := [][]int{{0}, {1, 2, 3, 4}, {5, 6}}; !reflect.DeepEqual(s.batches, want) {
 			t.Errorf("batches %v, want %v", s.batches, want)
 		}
 	})
 }
 
-func TestAnIdleGroupDelaysNothing(t *testing.T) {
+func TestBatcher_IdleGroupDelaysNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statement{}
 		g := s.group()
@@ -131,12 +131,12 @@ func TestAnIdleGroupDelaysNothing(t *testing.T) {
 			if took := time.Since(start); took != statementTime {
 				t.Errorf("a call took %v, its statement %v", took, statementTime)
 			}
-			time.Sleep(time.Hour) // synctest fails if a goroutine were left at the end
+			time.Sleep(time.Hour) // synctest would fail if a goroutine were left at the end
 		}
 	})
 }
 
-func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
+func TestBatcher_CancelledCallerDoesNotAffectTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statement{}
 		g := s.group()
@@ -156,19 +156,19 @@ func TestACallerWhoseContextEndsLeavesTheBatchAlone(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		wg.Wait()
-		// 0 was running when its caller left, 1 was still queued and is not made.
+		// Call 0 was running when its caller left; call 1 was still queued and is not made.
 		if want := [][]int{{0}, {2}}; !reflect.DeepEqual(s.batches, want) {
 			t.Errorf("batches %v, want %v", s.batches, want)
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if _, err := g.Do(ended, 3); !errors.Is(err, context.Canceled) || len(s.batches) != 2 {
-			t.Errorf("a call that is over before it began: %v, batches %v", err, s.batches)
+			t.Errorf("a call with an ended context: %v, batches %v", err, s.batches)
 		}
 	})
 }
 
-func TestABatchHasASeparateTimeLimit(t *testing.T) {
+func TestBatcher_BatchHasASeparateTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(Limits{MaxBatch: 4, Timeout: 3 * time.Second}, func(ctx context.Context, batch []int) ([]string, error) {
 			<-ctx.Done()
@@ -182,7 +182,7 @@ func TestABatchHasASeparateTimeLimit(t *testing.T) {
 	})
 }
 
-func TestAnErrorReachesEveryCallerOfItsBatch(t *testing.T) {
+func TestBatcher_ErrorReachesEveryCallerOfTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		s := &statement{fails: func(batch []int) error {
@@ -193,32 +193,32 @@ func TestAnErrorReachesEveryCallerOfItsBatch(t *testing.T) {
 		}}
 		for i, err := range call(t, s.group(), 6) {
 			if want := i >= 1 && i <= 4; errors.Is(err, broken) != want {
-				t.Errorf("call %d: %v", i, err)
+				t.Errorf("call %d: error %v", i, err)
 			}
 		}
 		if len(s.batches) != 3 {
-			t.Errorf("batches %v: a failure that no member causes is not tried again", s.batches)
+			t.Errorf("batches %v, want 3: an error that no single request causes is not retried", s.batches)
 		}
 	})
 }
 
-func TestAPanicReachesEveryCallerOfItsBatch(t *testing.T) {
+func TestBatcher_PanicReachesEveryCallerOfTheBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statement{fails: func(batch []int) error {
 			if slices.Contains(batch, 2) {
-				panic("what was that")
+				panic("panic of the test")
 			}
 			return nil
 		}}
 		for i, err := range call(t, s.group(), 6) {
-			if want := i >= 1 && i <= 4; (err != nil && strings.Contains(err.Error(), "what was that")) != want {
-				t.Errorf("call %d: %v", i, err)
+			if want := i >= 1 && i <= 4; (err != nil && strings.Contains(err.Error(), "panic of the test")) != want {
+				t.Errorf("call %d: error %v", i, err)
 			}
 		}
 	})
 }
 
-func TestOneBadRowDoesNotFailTheOthers(t *testing.T) {
+func TestBatcher_OneBadRowDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, code := range []string{"22P05", "23503", "40P01"} {
 			refused := refusedBatch(code)
@@ -230,7 +230,7 @@ func TestOneBadRowDoesNotFailTheOthers(t *testing.T) {
 			}}
 			for i, err := range call(t, s.group(), 5) {
 				if want := i == 2; errors.Is(err, refused) != want {
-					t.Errorf("%s: call %d: %v", code, i, err)
+					t.Errorf("%s: call %d: error %v", code, i, err)
 				}
 			}
 			if want := [][]int{{0}, {1, 2, 3, 4}, {1}, {2}, {3}, {4}}; !reflect.DeepEqual(s.batches, want) {
@@ -240,10 +240,10 @@ func TestOneBadRowDoesNotFailTheOthers(t *testing.T) {
 	})
 }
 
-func TestAStatementThatAnswersTooLittleIsAnError(t *testing.T) {
+func TestBatcher_MissingResultsAreAnError(t *testing.T) {
 	g := New(Limits{MaxBatch: 4, Timeout: time.Second}, func(context.Context, []int) ([]string, error) { return nil, nil })
 	if _, err := g.Do(t.Context(), 0); err == nil {
-		t.Error("no error")
+		t.Error("a statement without results returned no error")
 	}
 }
 
@@ -252,36 +252,36 @@ func TestBatcher_BegunRequestsShareABatch(t *testing.T) {
 		s := &statement{}
 		g := s.group()
 		first, second := g.Begin(1), g.Begin(2)
-		time.Sleep(statementTime / 2) // the first is running
+		time.Sleep(statementTime / 2) // the first batch is running
 		if result, err := g.Do(t.Context(), 3); result != "result 3" || err != nil {
-			t.Errorf("do = %q, %v", result, err)
+			t.Errorf("Do = %q, %v", result, err)
 		}
 		ended, end := context.WithCancel(t.Context())
 		end()
 		for n, begun := range []*Call[int, string]{first, second} {
-			// It is there.
+			// The result is available although the context has ended.
 			if result, err := g.Wait(ended, begun); result != fmt.Sprint("result ", n+1) || err != nil {
-				t.Errorf("wait = %q, %v", result, err)
+				t.Errorf("Wait = %q, %v", result, err)
 			}
 		}
 		late := g.Begin(4)
 		if _, err := g.Wait(ended, late); !errors.Is(err, context.Canceled) {
-			t.Errorf("wait = %v, want that it is canceled", err)
+			t.Errorf("Wait = %v, want it canceled", err)
 		}
 		synctest.Wait()
 		running := g.Begin(5)
 		time.Sleep(statementTime / 2)
 		waiting := g.Begin(6)
 		if _, err := g.Wait(ended, waiting); !errors.Is(err, context.Canceled) {
-			t.Errorf("wait = %v, want that it is canceled", err)
+			t.Errorf("Wait = %v, want it canceled", err)
 		}
 		if result, err := g.Wait(t.Context(), running); result != "result 5" || err != nil {
-			t.Errorf("wait = %q, %v", result, err)
+			t.Errorf("Wait = %q, %v", result, err)
 		}
 		time.Sleep(2 * statementTime)
 		for _, batch := range s.batches {
 			if slices.Contains(batch, 6) {
-				t.Errorf("batches %v: who left was still queued, and is not asked for", s.batches)
+				t.Errorf("batches %v, want none with call 6, whose caller left while it was queued", s.batches)
 			}
 		}
 	})

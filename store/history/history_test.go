@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics/samples"
 )
 
-// instance is one of several on a database.
+// instance is one of several instances on a database.
 type instance struct {
 	*testing.T
 	*Recorder
@@ -42,7 +42,7 @@ func (i instance) report(vehicle telematics.VehicleID, at time.Time, v report) {
 	i.Record(vehicle, 1, telematics.Electric, &telematics.Report{At: at, Values: v})
 }
 
-// read returns the buckets of vehicle 1, in one bucket for each minute.
+// read returns the history of vehicle 1 in buckets of one minute.
 func (i instance) read(from time.Time, minutes int) []samples.Bucket {
 	i.Helper()
 	q := samples.Query{Vehicle: 1, From: from, To: from.Add(time.Duration(minutes) * time.Minute), Buckets: minutes}
@@ -61,10 +61,10 @@ func (i instance) rows() (n int) {
 	return n
 }
 
-// recently is the beginning of an interval, some time ago.
+// recently returns the beginning of an interval a few hours ago.
 func recently() time.Time { return time.Now().UTC().Add(-3 * time.Hour).Truncate(time.Hour) }
 
-func TestTelemetry_BucketsHaveTheLeastTheMeanAndTheGreatestValue(t *testing.T) {
+func TestTelemetry_BucketsHaveMinimumMeanAndMaximum(t *testing.T) {
 	t.Parallel()
 	i, begin := newInstance(t, storetest.NewDatabase(t), 7), recently()
 	for n := range 8 { // two minutes of a trip
@@ -78,28 +78,28 @@ func TestTelemetry_BucketsHaveTheLeastTheMeanAndTheGreatestValue(t *testing.T) {
 	i.Flush(t.Context())
 	buckets := i.read(begin, 60)
 	if len(buckets) != 3 {
-		t.Fatalf("%d buckets: %+v", len(buckets), buckets)
+		t.Fatalf("%d buckets, want 3: %+v", len(buckets), buckets)
 	}
 	first, second, last := buckets[0], buckets[1], buckets[2]
 	if *first.Speed != (samples.Values{Min: 10, Avg: 11.5, Max: 13}) || *second.Energy != (samples.Values{Min: 79.3, Avg: 79.45, Max: 79.6}) ||
 		first.Voltage.Avg != 14.1 || first.Signal.Min != -90 || *first.Locked || !*first.Ignition {
-		t.Errorf("of the trip: %+v %+v %+v", first, *first.Speed, *second.Energy)
+		t.Errorf("buckets of the trip: %+v, speed %+v, energy %+v", first, *first.Speed, *second.Energy)
 	}
 	if !first.Begin.Equal(begin) || *first.Position != (telematics.Position{Latitude: 48.103, Longitude: -11.5}) || !first.LocatedAt.Equal(begin.Add(48*time.Second)) {
-		t.Errorf("of the position: %+v %+v", first, first.Position)
+		t.Errorf("position in %+v: %+v", first, first.Position)
 	}
 	if !last.Begin.Equal(begin.Add(10*time.Minute)) || last.Voltage.Min != 12.6 || last.Speed != nil || last.Position != nil || last.Locked != nil {
-		t.Errorf("after a gap: %+v", last)
+		t.Errorf("bucket after a gap: %+v", last)
 	}
 	agency, err := i.Telemetry(t.Context(), samples.Query{Vehicle: 1, Agency: 2, From: begin, To: begin.Add(time.Hour), Buckets: 60})
 	if err != nil || len(agency) != 0 {
-		t.Errorf("of another agency: %v, %v", agency, err)
+		t.Errorf("for another agency: %v, %v; want no bucket", agency, err)
 	}
 }
 
-// An interval in which a vehicle has come to another agency is the former one's, and has no field
-// of the other.
-func TestTelemetry_AnIntervalOfTwoAgenciesIsOfTheFirst(t *testing.T) {
+// An interval in which a vehicle changes its agency belongs to the former one, and has no field
+// from the time with the new one.
+func TestTelemetry_IntervalOfTwoAgenciesBelongsToTheFirst(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
 	a, b, begin := newInstance(t, address, 7), newInstance(t, address, 7), recently()
@@ -108,12 +108,12 @@ func TestTelemetry_AnIntervalOfTwoAgenciesIsOfTheFirst(t *testing.T) {
 	a.Flush(t.Context())
 	b.Flush(t.Context())
 	if buckets := a.read(begin, 5); len(buckets) != 1 || buckets[0].Position != nil || a.rows() != 1 {
-		t.Errorf("%d rows; %+v", a.rows(), buckets)
+		t.Errorf("%d rows, want 1 without a position; %+v", a.rows(), buckets)
 	}
 }
 
-// The broker gives each report to one instance, and some to two; a unit may report each field
-// separately.
+// The broker delivers each report to one instance, and some reports to two. A unit may report each
+// field separately.
 func TestRecorder_InstancesStoreASampleOnce(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
@@ -129,16 +129,16 @@ func TestRecorder_InstancesStoreASampleOnce(t *testing.T) {
 		writing.Go(func() { i.Flush(t.Context()) })
 	}
 	writing.Wait()
-	for _, i := range []instance{a, b} { // what had to be retried
+	for _, i := range []instance{a, b} { // writes that had to be retried
 		i.Flush(t.Context())
 	}
 	buckets := a.read(begin, 5)
 	if a.rows() != vehicles || len(buckets) != 1 || buckets[0].Position == nil || buckets[0].Voltage.Min != buckets[0].Voltage.Max {
-		t.Errorf("%d rows; %+v", a.rows(), buckets)
+		t.Errorf("%d rows, want one for each vehicle; %+v", a.rows(), buckets)
 	}
 }
 
-func TestRecorder_AReportThatComesLateIsStoredWhenItWasMade(t *testing.T) {
+func TestRecorder_LateReportIsStoredAtItsOwnTime(t *testing.T) {
 	t.Parallel()
 	i, begin := newInstance(t, storetest.NewDatabase(t), 7), recently()
 	i.report(1, time.Now(), report{telematics.Battery: 50.0})
@@ -147,19 +147,19 @@ func TestRecorder_AReportThatComesLateIsStoredWhenItWasMade(t *testing.T) {
 	i.report(1, begin.AddDate(0, 0, -8), report{telematics.Battery: 95.0})
 	i.Flush(t.Context())
 	if buckets := i.read(late, 5); len(buckets) != 1 || buckets[0].Energy.Avg != 90 || i.rows() != 2 {
-		t.Errorf("%d rows; %+v", i.rows(), buckets)
+		t.Errorf("%d rows, want 2 and 90 in the late one; %+v", i.rows(), buckets)
 	}
 	if n := testutil.ToFloat64(i.metrics.dropped.WithLabelValues(string(samples.TooOld))); n != 1 {
-		t.Errorf("%v are too old", n)
+		t.Errorf("%v reports are too old, want 1", n)
 	}
 }
 
-func TestKeep_DropsTheDaysThatAreTooOldAndAllWhereNoneIsKept(t *testing.T) {
+func TestKeep_DropsOldDaysOrAllIfTurnedOff(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
 	month := newInstance(t, address, 30)
 	if added, dropped := month.keep(); added+dropped != 0 {
-		t.Errorf("a second time: %d added, %d dropped", added, dropped)
+		t.Errorf("a second time: %d days added, %d dropped, want none", added, dropped)
 	}
 	for _, days := range []int{20, 3} {
 		month.report(1, time.Now().AddDate(0, 0, -days), report{telematics.Battery: 50.0})
@@ -167,19 +167,19 @@ func TestKeep_DropsTheDaysThatAreTooOldAndAllWhereNoneIsKept(t *testing.T) {
 	month.Flush(t.Context())
 	week := instance{t, NewRecorder(Config{DB: month.db, Days: 7}), Reader{month.db, 7}}
 	if added, dropped := week.keep(); added != 0 || dropped != 30-7 || week.rows() != 1 {
-		t.Errorf("a week: %d added, %d dropped, %d rows", added, dropped, week.rows())
+		t.Errorf("keeping a week: %d days added, %d dropped, %d rows", added, dropped, week.rows())
 	}
-	// An instance with another setting still writes.
+	// An instance with another setting still writes to its days.
 	month.report(1, time.Now().AddDate(0, 0, -21), report{telematics.Battery: 50.0})
 	month.report(1, time.Now().AddDate(0, 0, -2), report{telematics.Battery: 50.0})
 	month.Flush(t.Context())
 	if n := testutil.ToFloat64(month.metrics.dropped.WithLabelValues(string(samples.Refused))); n != 1 || month.rows() != 2 {
-		t.Errorf("%v refused, %d rows", n, month.rows())
+		t.Errorf("%v samples refused, %d rows; want 1 and 2", n, month.rows())
 	}
 	off := instance{t, NewRecorder(Config{DB: month.db}), Reader{month.db, 0}}
 	off.report(1, time.Now(), report{telematics.Battery: 50.0})
 	if added, dropped := off.keep(); added != 0 || dropped != 7+1+daysAhead || off.sampler.Waiting() != 0 {
-		t.Errorf("off: %d added, %d dropped, %d waiting", added, dropped, off.sampler.Waiting())
+		t.Errorf("turned off: %d days added, %d dropped, %d samples waiting", added, dropped, off.sampler.Waiting())
 	}
 }
 
@@ -198,11 +198,11 @@ func TestRecorder_KeepsSamplesWhilePostgresIsUnavailable(t *testing.T) {
 		i.Flush(t.Context())
 	}
 	if n := i.sampler.Waiting(); n != 3 {
-		t.Errorf("%d wait", n)
+		t.Errorf("%d samples wait, want 3", n)
 	}
 }
 
-// A sample takes no more than this on disk, with its index.
+// A sample takes at most this many bytes on disk, with its index.
 func TestRecorder_ASampleIsSmall(t *testing.T) {
 	t.Parallel()
 	const vehicles, intervals, most = 200, 100, 140
@@ -223,6 +223,6 @@ func TestRecorder_ASampleIsSmall(t *testing.T) {
 	each := float64(bytes) / (vehicles * intervals)
 	t.Logf("%.0f bytes a sample", each)
 	if i.rows() != vehicles*intervals || each > most {
-		t.Errorf("%d rows, %.0f bytes each", i.rows(), each)
+		t.Errorf("%d rows, %.0f bytes each, which is more than allowed", i.rows(), each)
 	}
 }

@@ -16,11 +16,11 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// lockFreeSince is the last migration that these rules do not hold for.
+// lockFreeSince is the last migration to which these rules do not apply.
 const lockFreeSince = 34
 
-// rules are what a migration must not do to a table that is there already: it would read or write
-// the table as a whole, and statements of the service would wait for that.
+// rules are what a migration must not do to an existing table: it would read or write the whole
+// table, while statements of the service wait.
 var rules = []struct{ statement, unless, instead string }{
 	{`^create (unique )?index`, `^create (unique )?index (concurrently|(if not exists )?\S+ on only) `, "create index concurrently, in a migration with NO TRANSACTION; of a partitioned table, create index … on only"},
 	{`^reindex`, `concurrently`, "reindex … concurrently, in a migration with NO TRANSACTION"},
@@ -34,11 +34,11 @@ var rules = []struct{ statement, unless, instead string }{
 	{`^(update|delete from|merge into|truncate|lock|cluster|vacuum full|refresh materialized view)\b`, ``, "a loop of the service, in batches"},
 }
 
-// named finds the table of a statement that a rule applies to.
+// named matches the table of a statement to which a rule applies.
 var named = regexp.MustCompile(`^(?:create (?:unique )?index .*? on (?:only )?|alter table (?:if exists )?(?:only )?|update (?:only )?|delete from (?:only )?|merge into |truncate (?:table )?|lock (?:table )?|cluster |vacuum full |create table (?:if not exists )?)([a-z_0-9."]+)`)
 
-// violations returns what is wrong with a migration. Bodies of functions are not looked at: they do
-// not run.
+// violations returns the rules that a migration breaks. It ignores bodies of functions: they do not
+// run.
 func violations(text string) (found []string) {
 	text = regexp.MustCompile(`(?m)--.*$`).ReplaceAllString(text, "")
 	text = regexp.MustCompile(`(?s)\$\$.*?\$\$`).ReplaceAllString(text, "''")
@@ -130,16 +130,16 @@ func TestViolations(t *testing.T) {
 		`alter table a add constraint c check (b > 0) not valid; alter table a validate constraint c;`,
 	} {
 		if len(violations(bad)) == 0 {
-			t.Errorf("allowed: %s", bad)
+			t.Errorf("this was allowed: %s", bad)
 		}
 	}
 	for _, good := range []string{
 		`create index concurrently a_b on a (b);`,
-		`create index a_b on only a (b);`, // of a partitioned table: reads none of it
+		`create index a_b on only a (b);`, // on a partitioned table it reads no row
 		`create table a (b int primary key, c int references d, check (b > 0)); create index a_c on a (c); update a set b = 1;`,
 		`alter table a add column b text not null default '';`,
 		`alter table a add column b boolean;`,
-		`alter table a add column check_at timestamptz default now();`, // the same for all rows
+		`alter table a add column check_at timestamptz default now();`, // one value for all rows
 		`alter table a add constraint c check (b > 0) not valid;`,
 		`alter table a validate constraint c;`,
 		`alter table a add constraint c unique using index a_b;`,
@@ -148,13 +148,13 @@ func TestViolations(t *testing.T) {
 		`drop index if exists a_b;`,
 	} {
 		if found := violations(good); len(found) > 0 {
-			t.Errorf("refused: %s\n%v", good, found)
+			t.Errorf("this was refused: %s\n%v", good, found)
 		}
 	}
 }
 
-// A table that is written anew is locked against everything until that is done.
-func TestMigrations_WriteNoTableAnew(t *testing.T) {
+// Rewriting a table locks it against every statement until the end.
+func TestMigrations_RewriteNoTable(t *testing.T) {
 	p := storetest.Open(t, storetest.NewEmptyDatabase(t))
 	files := func() map[string]string {
 		t.Helper()
@@ -175,7 +175,7 @@ func TestMigrations_WriteNoTableAnew(t *testing.T) {
 	for _, version := range slices.Sorted(maps.Keys(versions)) {
 		before := files()
 		if len(before) < 40 {
-			t.Fatalf("tables and indexes: %v", before)
+			t.Fatalf("found only %d tables and indexes: %v", len(before), before)
 		}
 		if err := p.MigrateTo(t.Context(), version); err != nil {
 			t.Fatal(err)
@@ -183,7 +183,7 @@ func TestMigrations_WriteNoTableAnew(t *testing.T) {
 		after := files()
 		for name, file := range before {
 			if now, ok := after[name]; ok && now != file {
-				t.Errorf("%s writes %s anew", versions[version], name)
+				t.Errorf("%s rewrites %s", versions[version], name)
 			}
 		}
 	}

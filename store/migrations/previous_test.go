@@ -15,16 +15,16 @@ import (
 )
 
 // previousVersion is the commit of the version that runs while this one is rolled out: the last one
-// without migration 40. Set it to a release when that is the oldest one to upgrade from.
+// without migration 40. When that is the oldest release to upgrade from, set it to the release.
 const previousVersion = "abaecb1fc6edef41852bc3391f64c404c4deb2b5"
 
-// previousTests are tests of the previous version: its claims, settlements, bulks, idempotency
-// keys, reported state, answers that are not on record, and its database role.
+// previousTests are tests of the previous version: of its claims, settlements, bulks, idempotency
+// keys, reported state, unrecorded responses, and its database role.
 const previousTests = "^(TestPostgresKeepsTheContractOfCommands|TestTwinsKeepTheContractOfVehicles|TestABulkIsReadBackWithWhatBecameOfEachVehicle|" +
 	"TestAKeyStandsForABulkOrACommand|TestStoreUnrecorded_WritesAnAnswerOnceWithItsHistory|TestARoleWithItsRightsCarriesACommand)$"
 
-// The source of the previous version, with the migrations of this one, passes its tests. It needs
-// the repository's history.
+// The previous version's source with the migrations of this one passes its tests. This needs the
+// history of the repository.
 func TestPreviousVersion_WorksOnThisSchema(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -61,7 +61,7 @@ func TestPreviousVersion_WorksOnThisSchema(t *testing.T) {
 		if before, err := os.ReadFile(file); err != nil {
 			added++
 		} else if !bytes.Equal(before, text) {
-			t.Errorf("%s has changed since the previous version: a database that has it would never see that", name)
+			t.Errorf("%s has changed since the previous version: a database that has applied it would not get the change", name)
 		}
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ func TestSeveralHosts(t *testing.T) {
 	}
 	for _, address := range []string{"postgres://u:hush@a:1,:2/db", "postgres://a:1,[::1]:2/db", "postgres://a:1,b:2/db?port=3,4"} {
 		if p, err := New(Config{URL: address}); err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: %v, %v", address, p, err)
+			t.Errorf("%s: %v, %v; want an error without the password", address, p, err)
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-func TestSplits_IsForErrorsThatOneRowMayCause(t *testing.T) {
+func TestSplits_ForErrorsThatOneRowMayCause(t *testing.T) {
 	for code, want := range map[string]bool{"22P05": true, "23503": true, "40P01": true, "55P03": true, "57014": false, "42P01": false} {
 		if got := Splits(&pq.Error{Code: pqerror.Code(code)}); got != want {
-			t.Errorf("%s: %t", code, got)
+			t.Errorf("%s: Splits = %t", code, got)
 		}
 	}
 	if Splits(context.DeadlineExceeded) {
-		t.Error("of no answer")
+		t.Error("a missing response does not split a batch")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"motorpool/telematics"
 )
 
-func TestEveryPartOfAClusterHasASeparateTag(t *testing.T) {
-	// The examples of the cluster specification, and of redis-cli cluster keyslot.
+func TestPartOf_EveryPartHasASeparateTag(t *testing.T) {
+	// The examples are those of the cluster specification and of redis-cli cluster keyslot.
 	for tag, slot := range map[string]int{"123456789": 12739, "foo": 12182, "": 0} {
 		if got := slotOf(tag); got != slot {
 			t.Errorf("slot of %q is %d, want %d", tag, got, slot)
@@ -21,7 +21,7 @@ func TestEveryPartOfAClusterHasASeparateTag(t *testing.T) {
 	}
 	for part, tag := range partTags() {
 		if tag == "" || partOf(tag) != part {
-			t.Errorf("tag of part %d is %q, of part %d", part, tag, partOf(tag))
+			t.Errorf("the tag of part %d is %q, which belongs to part %d", part, tag, partOf(tag))
 		}
 	}
 }
@@ -35,9 +35,9 @@ func unitOf(n, count int) telematics.Unit {
 	}
 }
 
-// Commands to vehicles on the other masters go on throughout, those on the failed one as soon as
-// the cluster has replaced it.
-func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
+// Commands to vehicles on the other masters continue throughout; commands to those on the failed
+// master continue as soon as the cluster has replaced it.
+func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.RedisServer)
 	const masters = 3
@@ -49,12 +49,13 @@ func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
 	const dying = 1
 	r := openTable(t, cluster.URL())
 	ready := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // as /readyz
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the limit of /readyz
 		defer cancel()
 		return r.db.Ready(ctx)
 	}
 	register := func(unit telematics.Unit) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // as the broker's step
+		// The limit of a step of the broker.
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		return r.Register(pendingIn(unit, 10*time.Second))(ctx)
 	}
@@ -77,7 +78,7 @@ func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
 		others.Go(func() {
 			for ; watching.Err() == nil; time.Sleep(20 * time.Millisecond) {
 				if err := register(unitOf(n, masters)); err != nil {
-					t.Errorf("a vehicle on master %d, which lives: %v", n, err)
+					t.Errorf("a vehicle on the running master %d: %v", n, err)
 				}
 			}
 		})
@@ -87,25 +88,25 @@ func TestTheDeathOfAClustersMasterStopsItsOwnVehiclesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ready(); err == nil {
-		t.Error("ready without a master")
+		t.Error("ready although a master is missing")
 	} else {
 		t.Log(err)
 	}
 	var healed time.Duration
 	storetest.Eventually(t, "the cluster has replaced its master", func() bool {
 		if healed = time.Since(killed); healed > storetest.Patience {
-			t.Fatal("the cluster did not heal")
+			t.Fatal("the cluster did not recover")
 		}
 		return cluster.Replicas[dying].IsMaster()
 	})
 	storetest.Eventually(t, "vehicles on the failed master are served", func() bool { return register(unitOf(dying, masters)) == nil })
 	served := time.Since(killed)
-	t.Logf("the cluster healed within %v, commands go on after %v", healed, served)
+	t.Logf("the cluster recovered within %v, commands continued after %v", healed, served)
 	if served > healed+5*time.Second {
-		t.Errorf("commands went on %v after the master's death, the cluster had healed after %v", served, healed)
+		t.Errorf("commands continued %v after the master's failure, although the cluster had recovered after %v", served, healed)
 	}
 	if err := ready(); err != nil {
-		t.Errorf("after the cluster has healed: %v", err)
+		t.Errorf("not ready after the cluster recovered: %v", err)
 	}
 	stop()
 	others.Wait()

@@ -7,7 +7,7 @@ import (
 	"motorpool/store/storetest"
 )
 
-func TestATurnIsOneInstancesUntilItIsNotKept(t *testing.T) {
+func TestLease_HeldByOneInstanceUntilItExpires(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := open(t, address), open(t, address)
@@ -20,16 +20,16 @@ func TestATurnIsOneInstancesUntilItIsNotKept(t *testing.T) {
 				return mine
 			}
 			if !lease(here, "a", time.Hour) || lease(there, "b", time.Hour) || !lease(here, "a", time.Millisecond) {
-				t.Error("not the first instance alone holds the lease")
+				t.Error("want the lease held by the first instance alone")
 			}
-			if name == "redis" { // miniredis has a separate clock
+			if name == "redis" { // the time of miniredis does not pass
 				for deadline := time.Now().Add(10 * time.Second); !lease(there, "b", time.Hour); time.Sleep(5 * time.Millisecond) {
 					if time.Now().After(deadline) {
-						t.Fatal("a lease that was not extended is not free")
+						t.Fatal("a lease that was not extended did not expire")
 					}
 				}
 				if lease(here, "a", time.Hour) {
-					t.Error("the former instance holds the lease, too")
+					t.Error("the former instance still holds the lease")
 				}
 			}
 		})

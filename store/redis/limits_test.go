@@ -19,7 +19,7 @@ import (
 	"motorpool/telematics"
 )
 
-// limitsAt opens an instance that a busy machine does not make impatient.
+// limitsAt opens an instance with timeouts that are long enough for a busy machine.
 func limitsAt(t *testing.T, address string) *Limits {
 	t.Helper()
 	return patient(NewLimits(open(t, address)))
@@ -58,22 +58,22 @@ func TestALimitIsSharedByAllInstances(t *testing.T) {
 			for i := range 10 {
 				q := counted(t, []*Limits{here, there}[i%2], "vehicle:1", 10)
 				if q.Over || q.Limit != 10 || q.Remaining > 9-i || q.Remaining < 8-i || q.Reset <= 0 || q.Reset > time.Duration(i+1)*6*time.Second {
-					t.Errorf("taking %d: %+v", i+1, q)
+					t.Errorf("request %d: %+v", i+1, q)
 				}
 			}
 			for _, l := range []*Limits{here, there} {
 				if q := counted(t, l, "vehicle:1", 10); !q.Over || q.Limit != 10 || q.Remaining != 0 || q.Reset <= 0 || q.Reset > 6*time.Second {
-					t.Errorf("taking one more: %+v", q)
+					t.Errorf("one request more: %+v, want it refused", q)
 				}
 			}
 			if q := counted(t, here, "vehicle:2", 10); q.Over {
-				t.Errorf("another vehicle: %+v", q)
+				t.Errorf("another vehicle: %+v, want it accepted", q)
 			}
 		})
 	}
 }
 
-func TestManyConcurrentlyTakeNoMoreThanThereIs(t *testing.T) {
+func TestTake_ConcurrentRequestsDoNotExceedTheLimit(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			instances := []*Limits{limitsAt(t, address), limitsAt(t, address)}
@@ -91,28 +91,28 @@ func TestManyConcurrentlyTakeNoMoreThanThereIs(t *testing.T) {
 			}
 			all.Wait()
 			if n := passed.Load(); n != 10 {
-				t.Errorf("%d of 60 passed, want 10", n)
+				t.Errorf("%d of 60 requests passed, want 10", n)
 			}
 		})
 	}
 }
 
-func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
+func TestTake_RetryAfterTheNamedTimePasses(t *testing.T) {
 	server := storetest.StartMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
 	l := limitsAt(t, server.URL())
 	for range 10 {
 		if q := counted(t, l, "vehicle:1", 10); q.Over {
-			t.Fatalf("%+v", q)
+			t.Fatalf("within the limit: %+v, want it accepted", q)
 		}
 		clock = clock.Add(100 * time.Millisecond)
 		server.SetTime(clock)
 	}
-	for range 20 { // for two minutes, one each six seconds
+	for range 20 { // for two minutes, one every six seconds
 		refused := counted(t, l, "vehicle:1", 10)
 		if !refused.Over || refused.Reset <= 0 || refused.Reset > 6*time.Second {
-			t.Fatalf("%+v", refused)
+			t.Fatalf("over the limit: %+v, want a refusal for at most 6 s", refused)
 		}
 		server.SetTime(clock.Add(refused.Reset - time.Millisecond))
 		if q := counted(t, l, "vehicle:1", 10); !q.Over {
@@ -127,11 +127,11 @@ func TestARetryAtTheTimeThatARefusalNamesPasses(t *testing.T) {
 	clock = clock.Add(time.Hour)
 	server.SetTime(clock)
 	if q := counted(t, l, "vehicle:1", 10); q.Remaining != 9 {
-		t.Errorf("after an hour of rest: %+v, want a minute's worth and no more", q)
+		t.Errorf("after an hour without requests: %+v, want the limit of one minute", q)
 	}
 }
 
-func TestLimits_UnusedRequestsComeBackOneByOne(t *testing.T) {
+func TestLimits_UsedRequestsAreRestoredOneByOne(t *testing.T) {
 	server := storetest.StartMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
@@ -148,20 +148,20 @@ func TestLimits_UnusedRequestsComeBackOneByOne(t *testing.T) {
 	}
 	for i := range 20 {
 		if q := take(0); q.Over || q.Limit != 20 || q.Remaining != 19-i {
-			t.Fatalf("taking %d: %+v", i+1, q)
+			t.Fatalf("request %d: %+v", i+1, q)
 		}
 	}
 	if q := take(0); !q.Over || q.Reset != 3*time.Minute {
-		t.Errorf("taking one more: %+v, want one more after three minutes", q)
+		t.Errorf("one request more: %+v, want it refused for three minutes", q)
 	}
 	if q := take(3*time.Minute - time.Second); !q.Over || q.Reset != time.Second {
-		t.Errorf("a second early: %+v", q)
+		t.Errorf("a second early: %+v, want it refused for a second", q)
 	}
 	if q := take(time.Second + time.Microsecond); q.Over {
-		t.Errorf("after three minutes: %+v", q)
+		t.Errorf("after three minutes: %+v, want it accepted", q)
 	}
 	if q := take(time.Hour); q.Over || q.Remaining != 19 {
-		t.Errorf("after an hour of rest: %+v, want an hour's worth and no more", q)
+		t.Errorf("after an hour without requests: %+v, want the limit of one hour", q)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestLimits_EntryExpiresWithinAMinute(t *testing.T) {
 	}
 	left, err := db.Client.TTL(t.Context(), "rate:motorpool:admin:1:admin-7").Result()
 	if err != nil || left <= 0 || left > time.Minute {
-		t.Errorf("the entry stays for %v, %v", left, err)
+		t.Errorf("the entry expires in %v, %v; want at most a minute", left, err)
 	}
 }
 
@@ -199,13 +199,13 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 				t.Helper()
 				start := time.Now()
 				if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1); !unavailable.Is(err) {
-					t.Errorf("Take = %v, want the error of an unavailable server", err)
+					t.Errorf("Take = %v, want unavailable", err)
 				}
 				if took := time.Since(start); took > within {
-					t.Errorf("Take took %v, at most %v may be", took, within)
+					t.Errorf("Take took %v, want at most %v", took, within)
 				}
 			}
-			// A busy machine: 1000 requests that wait take minutes.
+			// On a busy machine 1000 requests that wait take minutes.
 			const slack = 10 * time.Second
 			refused(ReadTimeout + slack)
 			start := time.Now()
@@ -213,10 +213,10 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 				refused(slack)
 			}
 			if took := time.Since(start); took > slack {
-				t.Errorf("1000 requests were held up for %v", took)
+				t.Errorf("1000 requests took %v", took)
 			}
 			clock.Move(unavailable.RetryAfter)
-			refused(ReadTimeout + slack) // sees whether it is back
+			refused(ReadTimeout + slack) // tries whether Redis is available again
 			refused(slack)
 			if err := trouble.end(); err != nil {
 				t.Fatal(err)
@@ -234,7 +234,7 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 	}
 }
 
-func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
+func TestLimits_OneRequestAtATimeTriesAnUnavailableRedis(t *testing.T) {
 	server := storetest.StartRedis(t)
 	l := NewLimits(open(t, server.URL()))
 	clock := storetest.NewClock(time.Now())
@@ -243,7 +243,7 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(10), 1); !unavailable.Is(err) {
-		t.Fatalf("Take = %v", err)
+		t.Fatalf("Take = %v, want unavailable", err)
 	}
 	clock.Move(unavailable.RetryAfter)
 	var slow atomic.Int64
@@ -264,17 +264,17 @@ func TestOneAtATimeSeesWhetherRedisIsBack(t *testing.T) {
 	}
 }
 
-func TestACallerThatLeavesSaysNothingOfRedis(t *testing.T) {
+func TestLimits_CancelledCallerDoesNotMarkRedisUnavailable(t *testing.T) {
 	l := limitsAt(t, miniredis(t))
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := takeOne(gone, l, "vehicle:1", perMinute(10), 1); err == nil {
-		t.Error("a caller that left was counted")
+		t.Error("Take with a cancelled context returned no error")
 	}
 	counted(t, l, "vehicle:1", 10)
 }
 
-func TestManyAreTakenTogetherOrNotAtAll(t *testing.T) {
+func TestTake_CostIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
@@ -284,14 +284,14 @@ func TestManyAreTakenTogetherOrNotAtAll(t *testing.T) {
 			}{{1000, false}, {1000, false}, {900, true}, {1, false}} {
 				q, err := takeOne(t.Context(), l, "bulk:1:admin", perMinute(2020), want.n)
 				if err != nil || q.Over != want.over || q.Over && (q.Reset < time.Second || q.Reset > time.Minute) {
-					t.Errorf("%d: %d taken: %+v, %v", i, want.n, q, err)
+					t.Errorf("case %d, cost %d: %+v, %v", i, want.n, q, err)
 				}
 			}
 		})
 	}
 }
 
-func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
+func TestTake_StopsAtTheFirstExhaustedLimit(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
 	if err != nil {
@@ -301,7 +301,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
-			// What remains; the last request is another actor's.
+			// The remaining requests of each limit; the last request is of another actor.
 			want := [][]int{{3, 1}, {2, 0}, {1, over}, {0, over}, {over}, {over}, {3, over}}
 			requests := func(prefix string) (requests [][]telematics.Limit) {
 				for i := range want {
@@ -319,7 +319,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 					t.Errorf("request %d: %v, %v, want %v", i+1, got, err, want[i])
 				}
 			}
-			if l.db.isCluster() { // which has the limits of a request in several places
+			if l.db.isCluster() { // the limits of a request are on several masters
 				return
 			}
 			results, err := l.takeEach(t.Context(), requests("together:"))
@@ -328,7 +328,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 			}
 			for i, result := range results {
 				if got := remaining(result.quotas); result.err != nil || !slices.Equal(got, want[i]) {
-					t.Errorf("request %d of one round trip: %v, %v, want %v", i+1, got, result.err, want[i])
+					t.Errorf("in one round trip, request %d: %v, %v, want %v", i+1, got, result.err, want[i])
 				}
 			}
 		})
@@ -337,7 +337,7 @@ func TestTakeStopsAtTheFirstLimitThatIsUsedUp(t *testing.T) {
 
 const over = -1
 
-// remaining is what quotas have left, or over.
+// remaining returns what remains of each quota, or over.
 func remaining(quotas []telematics.Quota) (left []int) {
 	for _, q := range quotas {
 		if q.Over {
@@ -357,8 +357,8 @@ func TestTake_FirstRequestLeavesOneLessThanTheLimit(t *testing.T) {
 	}
 }
 
-// Instances of the version before count with the library whose entries these are.
-func TestEntriesOfLimitsAreAsTheVersionBeforeKeptThem(t *testing.T) {
+// Instances of the previous version count with the library that writes these entries.
+func TestLimits_EntriesAreCompatibleWithThePreviousVersion(t *testing.T) {
 	server := storetest.StartMiniredis(t)
 	server.SetTime(time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC))
 	db := open(t, server.URL())
@@ -367,6 +367,6 @@ func TestEntriesOfLimitsAreAsTheVersionBeforeKeptThem(t *testing.T) {
 	counted(t, l, "vehicle:1", 10)
 	const tenOClock = 1767348000 - 1483228800
 	if entry, err := db.Client.Get(t.Context(), "rate:motorpool:vehicle:1").Float64(); err != nil || entry != tenOClock+12 {
-		t.Errorf("entry %v, %v", entry, err)
+		t.Errorf("entry %v, %v; want the time at which the limit is restored", entry, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// pendings are entries of different units, none of them in the table.
+// pendings returns entries of different units, none of them in the table.
 func pendings(n int) []delivery.Pending {
 	entries := make([]delivery.Pending, n)
 	for i := range entries {
@@ -20,7 +20,7 @@ func pendings(n int) []delivery.Pending {
 	return entries
 }
 
-// BenchmarkPendingTable is the table against a Redis that holds what is in flight and no more.
+// BenchmarkPendingTable measures the table in a Redis that has only the pending commands.
 func BenchmarkPendingTable(b *testing.B) {
 	r := openTable(b, storetest.StartRedis(b).URL())
 	register := func(p delivery.Pending) error { return r.Register(p)(b.Context()) }
@@ -60,7 +60,7 @@ func BenchmarkPendingTable(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/callers=%d", c.name, callers), func(b *testing.B) { storetest.Call(b, callers, c.fresh, c.call) })
 		}
 	}
-	// The floor of the others: one exchange with this Redis.
+	// The lower limit of the others: one exchange with this Redis.
 	b.Run("ping/callers=1", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -23,7 +23,7 @@ func pendingIn(unit telematics.Unit, in time.Duration) delivery.Pending {
 	}
 }
 
-func TestKeysOfOneUnitShareASlot(t *testing.T) {
+func TestPendingKey_KeysOfOneUnitShareASlot(t *testing.T) {
 	p := pendingIn("352099004170375", time.Second)
 	want := "motorpool:{352099004170375}:pending:" + p.Command.String()
 	if key := pendingKey(p.Unit, p.Command); key != want {
@@ -31,7 +31,7 @@ func TestKeysOfOneUnitShareASlot(t *testing.T) {
 	}
 }
 
-func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
+func TestDB_KilledOrFrozenRedisIsNoticedAndRecovers(t *testing.T) {
 	server := storetest.StartRedis(t)
 	r := openTable(t, server.URL())
 	p := pendingIn("unit-1", 10*time.Second)
@@ -70,7 +70,7 @@ func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
 		within     time.Duration
 	}{
 		{"killed", server.Kill, server.Restart, 10 * time.Second},
-		// A second for reading, once more: what a frozen server costs at most, on an idle machine.
+		// Twice a second for reading: the most that a frozen server costs on an idle machine.
 		{"frozen", server.Pause, server.Resume, 20 * time.Second},
 	} {
 		storetest.Eventually(t, "the instance listens", hears)
@@ -82,10 +82,10 @@ func TestAKilledRedisIsNoticedAndFoundAgain(t *testing.T) {
 			wg.Go(func() {
 				start := time.Now()
 				if err := do(context.Background()); !unavailable.Is(err) {
-					t.Errorf("%s: %s = %v, want the error of an unavailable server", trouble.name, name, err)
+					t.Errorf("%s: %s = %v, want unavailable", trouble.name, name, err)
 				}
 				if took := time.Since(start); took > trouble.within {
-					t.Errorf("%s: %s took %v to notice", trouble.name, name, took)
+					t.Errorf("%s: %s took %v to fail", trouble.name, name, took)
 				}
 			})
 		}
@@ -119,11 +119,11 @@ func TestListen_EndsWhileRedisIsUnavailable(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	if err := r.Listen(ctx, "a", func(telematics.CommandID) {}); err != nil || time.Since(start) > storetest.Patience {
-		t.Errorf("Listen = %v after %v", err, time.Since(start))
+		t.Errorf("Listen = %v after %v, want it to end with its context", err, time.Since(start))
 	}
 }
 
-func TestTheAddressTellsTheKindOfRedis(t *testing.T) {
+func TestClient_KindOfRedisByTheAddress(t *testing.T) {
 	for address, want := range map[string]redis.UniversalClient{
 		"redis://h:1/2":                               &redis.Client{},
 		"redis://h:1?addr=i:2&addr=j:3":               &redis.ClusterClient{},
@@ -140,7 +140,7 @@ func TestTheAddressTellsTheKindOfRedis(t *testing.T) {
 	}
 	for _, address := range []string{"", "http://h", "redis://h/db", "redis://h:1?wrong=1"} {
 		if _, err := (Config{URL: address}).client(); err == nil {
-			t.Errorf("%q is an address", address)
+			t.Errorf("%q was accepted as an address", address)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"motorpool/store/storetest"
 )
 
-// Sentinels and clusters name servers that the URL does not, so none is checked by the URL's name.
+// Sentinels and clusters name servers that the URL does not, so no server is verified by the URL's
+// name.
 func TestClient_EachKindOfRedisIsSecured(t *testing.T) {
 	roots := x509.NewCertPool()
 	for url, secured := range map[string]bool{
@@ -29,16 +30,16 @@ func TestClient_EachKindOfRedisIsSecured(t *testing.T) {
 		}
 		var used *tls.Config
 		switch client := client.(type) {
-		case *redis.Client: // of a Sentinel's, too
+		case *redis.Client: // also with Sentinels
 			used = client.Options().TLSConfig
 		case *redis.ClusterClient:
 			used = client.Options().TLSConfig
 		}
 		switch {
 		case (used != nil) != secured:
-			t.Errorf("%s: secured %v", url, used != nil)
+			t.Errorf("%s: secured %v, want the opposite", url, used != nil)
 		case secured && (used.RootCAs != roots || used.ServerName != "" || used.InsecureSkipVerify):
-			t.Errorf("%s: %+v", url, used)
+			t.Errorf("%s: TLS configuration %+v", url, used)
 		}
 		_ = client.Close()
 	}

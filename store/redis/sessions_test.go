@@ -10,7 +10,7 @@ import (
 	"motorpool/store/unavailable"
 )
 
-func TestSessionsAreKeptForAllInstances(t *testing.T) {
+func TestSessions_AreSharedByAllInstances(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := NewSessions(open(t, address)), NewSessions(open(t, address))
@@ -23,19 +23,19 @@ func TestSessionsAreKeptForAllInstances(t *testing.T) {
 				return string(value)
 			}
 			if got := get("a"); got != "" {
-				t.Errorf("before: %q", got)
+				t.Errorf("before Put: %q, want none", got)
 			}
 			if err := here.Put(t.Context(), "a", []byte("1\x00"), time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if got := get("a"); got != "1\x00" {
-				t.Errorf("put: %q", got)
+				t.Errorf("after Put: %q", got)
 			}
 			if ok, err := there.PutNew(t.Context(), "a", []byte("2"), time.Minute); ok || err != nil {
-				t.Errorf("put over it: %v, %v", ok, err)
+				t.Errorf("PutNew over an existing entry: %v, %v", ok, err)
 			}
 			if ok, err := there.PutNew(t.Context(), "b", []byte("2"), time.Minute); !ok || err != nil {
-				t.Errorf("put new: %v, %v", ok, err)
+				t.Errorf("PutNew of a new entry: %v, %v", ok, err)
 			}
 			var taken atomic.Int64
 			var all sync.WaitGroup
@@ -52,7 +52,7 @@ func TestSessionsAreKeptForAllInstances(t *testing.T) {
 			}
 			all.Wait()
 			if taken.Load() != 1 {
-				t.Errorf("taken %d times", taken.Load())
+				t.Errorf("the entry was taken %d times, want once", taken.Load())
 			}
 			for range 2 {
 				if err := here.Delete(t.Context(), "a"); err != nil {
@@ -60,25 +60,25 @@ func TestSessionsAreKeptForAllInstances(t *testing.T) {
 				}
 			}
 			if got := get("a"); got != "" {
-				t.Errorf("deleted: %q", got)
+				t.Errorf("after Delete: %q, want none", got)
 			}
 			if err := here.Put(t.Context(), "c", []byte("3"), 50*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			if name == "redis" { // the other one has no clock
-				storetest.Eventually(t, "the entry ends", func() bool { return get("c") == "" })
+			if name == "redis" { // the time of miniredis does not pass
+				storetest.Eventually(t, "the entry expires", func() bool { return get("c") == "" })
 			}
 		})
 	}
 }
 
-func TestSessionsSayThatRedisIsUnavailable(t *testing.T) {
+func TestSessions_AreUnavailableWithoutRedis(t *testing.T) {
 	server := storetest.StartRedis(t)
 	sessions := NewSessions(open(t, server.URL()))
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := sessions.Get(t.Context(), "a"); !unavailable.Is(err) {
-		t.Errorf("%v", err)
+		t.Errorf("Get = %v, want unavailable", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func TestAllInstancesShareOneSecretGroupName(t *testing.T) {
+func TestSharedGroup_IsOneSecretNameForAllInstances(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	var mu sync.Mutex
 	names := map[string]int{}
@@ -32,11 +32,11 @@ func TestAllInstancesShareOneSecretGroupName(t *testing.T) {
 	wg.Wait()
 	for name, n := range names {
 		if n != 12 || !regexp.MustCompile(`^motorpool-[0-9a-f]{32}$`).MatchString(name) {
-			t.Errorf("%d of 12 were given %q", n, name)
+			t.Errorf("%d of 12 instances got %q", n, name)
 		}
 	}
 	other, err := SharedGroup(t.Context(), storetest.Open(t, storetest.NewDatabase(t)))
 	if err != nil || names[other] > 0 {
-		t.Errorf("another installation was given %q, %v", other, err)
+		t.Errorf("another installation got %q, %v", other, err)
 	}
 }

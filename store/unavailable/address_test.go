@@ -15,7 +15,7 @@ func TestRedactURL_HidesEveryPassword(t *testing.T) {
 		"redis://a:6379/%zz?password=hidden":                               "(unreadable)",
 	} {
 		if got := RedactURL(address); got != want || strings.Contains(got, "hidden") {
-			t.Errorf("%s is shown as %s", address, got)
+			t.Errorf("%s is redacted as %s, want %s", address, got, want)
 		}
 	}
 }

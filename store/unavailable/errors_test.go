@@ -17,14 +17,14 @@ import (
 	"motorpool/telematics"
 )
 
-// reply is an error that Redis answers.
+// reply is an error that Redis returns.
 type reply string
 
 func (r reply) Error() string { return string(r) }
 func (r reply) RedisError()   {}
 
 func TestWrap_MarksErrorsOfUnavailableServers(t *testing.T) {
-	for err, away := range map[error]bool{
+	for err, want := range map[error]bool{
 		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}: true,
 		&net.DNSError{IsNotFound: true}:                     true,
 		io.EOF:                                              true,
@@ -53,15 +53,15 @@ func TestWrap_MarksErrorsOfUnavailableServers(t *testing.T) {
 		telematics.Unavailable("", nil): false,
 	} {
 		wrapped := fmt.Errorf("handle request: %w", Wrap("read vehicle", err))
-		if Is(wrapped) != away || !errors.Is(wrapped, err) {
-			t.Errorf("Away(%v) = %v, want %v", wrapped, !away, away)
+		if Is(wrapped) != want || !errors.Is(wrapped, err) {
+			t.Errorf("Is(%v) = %v, want %v", wrapped, !want, want)
 		}
 		var unavailable interface{ Unavailable() bool }
-		if errors.As(wrapped, &unavailable) != away {
-			t.Errorf("%v: Unavailable() is not what Away is", wrapped)
+		if errors.As(wrapped, &unavailable) != want {
+			t.Errorf("%v: errors.As and Is disagree", wrapped)
 		}
 	}
 	if Wrap("read vehicle", nil) != nil || Is(nil) {
-		t.Error("no error became one")
+		t.Error("a nil error became an error")
 	}
 }
