@@ -18,39 +18,39 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAChangeIsWrittenWhole(t *testing.T) {
+func TestAmend_WritesBookingChargesAndAuditEntry(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 8))
 	started := w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
 	if started.State != rental.Active || !started.ActualStart.Equal(noon) || len(started.Charges) != 2 {
-		t.Fatalf("started: %+v", started)
+		t.Fatalf("started booking %+v, want it active with two charges", started)
 	}
 	rent, deposit := started.Charges[0], started.Charges[1]
 	if rent.Kind != rental.StartCharge || rent.Amount != 13_200 || rent.Number != 1 || rent.State != rental.Pending || !rent.NextAttempt.Equal(noon) ||
 		rent.ID == (rental.ChargeID{}) || rent.Currency != "EUR" {
-		t.Errorf("rental %+v", rent)
+		t.Errorf("charge of the rental %+v", rent)
 	}
 	if deposit.Kind != rental.DepositCharge || deposit.Amount != 20_000 || deposit.Goal != rental.Hold || deposit.ID == rent.ID {
-		t.Errorf("deposit %+v", deposit)
+		t.Errorf("charge of the deposit %+v", deposit)
 	}
 	extended := w.amend(rental.BookingExtend, booking.ID, noon.Add(time.Hour), func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Extend(noon.Add(time.Hour), noon.Add(10*time.Hour))
 	})
 	if !extended.End.Equal(noon.Add(10*time.Hour)) || extended.Extensions != 1 || extended.Price.Hours != 1000 || extended.Charges[2].Amount != 3_300 {
-		t.Errorf("extended: %+v", extended)
+		t.Errorf("extended booking %+v", extended)
 	}
-	// As of noon: before the extension.
+	// The fee is decided as of noon, before the extension.
 	fined := w.amend(rental.BookingFee, booking.ID, noon.Add(time.Hour), fineOf(4_550))
 	if fee := fined.Charges[2]; fee.Fee != "cleaning" || fee.Reason != "dog hair" || fee.Amount != 4_550 || fee.Number != 1 {
-		t.Errorf("fee %+v", fee)
+		t.Errorf("charge of the fee %+v", fee)
 	}
 	ended := w.amend(rental.BookingEnd, booking.ID, noon.Add(9*time.Hour), finishAt(noon.Add(9*time.Hour)))
 	if ended.State != rental.Completed || !ended.ActualEnd.Equal(noon.Add(9*time.Hour)) || ended.Charges[1].Goal != rental.Release ||
 		!ended.Charges[1].NextAttempt.Equal(noon.Add(9*time.Hour)) {
-		t.Errorf("ended: %+v", ended)
+		t.Errorf("ended booking %+v", ended)
 	}
 	if n := w.count(`select count(*) from charges where kind = 'deposit' and woken_at = $1`, noon.Add(9*time.Hour)); n != 1 {
-		t.Error("a worker at the deposit does not get its new goal")
+		t.Error("the deposit was not woken for its new goal")
 	}
 	lines := w.lines(booking.ID)
 	var actions []string
@@ -58,14 +58,14 @@ func TestAChangeIsWrittenWhole(t *testing.T) {
 		actions = append(actions, line.Action)
 	}
 	if want := []string{rental.BookingCreate, rental.BookingStart, rental.BookingExtend, rental.BookingFee, rental.BookingEnd}; !reflect.DeepEqual(actions, want) {
-		t.Errorf("history %v", actions)
+		t.Errorf("audit entries %v, want %v", actions, want)
 	}
 	if fee := lines[3]; fee.Note != "dog hair" || fee.Details["amount"] != "45.50" || fee.Agency != 1 || fee.Vehicle != 1 || fee.Outcome != telematics.Executed {
-		t.Errorf("line of the fee %+v", fee)
+		t.Errorf("audit entry of the fee %+v", fee)
 	}
 }
 
-func TestADepositIsCapturedByItsGoal(t *testing.T) {
+func TestAmend_CaptureSetsTheGoalOfTheDeposit(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 8))
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
@@ -74,11 +74,11 @@ func TestADepositIsCapturedByItsGoal(t *testing.T) {
 		return d.CaptureDeposit(noon, 15_000, "scratch")
 	})
 	if c := d.Charges[1]; c.Goal != rental.Capture || c.CaptureAmount != 15_000 || c.Reason != "scratch" || !c.NextAttempt.Equal(noon) {
-		t.Errorf("deposit %+v", c)
+		t.Errorf("deposit %+v, want its capture due now", c)
 	}
 }
 
-// everything is what a change could touch.
+// everything returns all rows that a change could touch.
 func (w *rentalWorld) everything() (rows [5]string) {
 	w.t.Helper()
 	for i, query := range []string{
@@ -93,13 +93,13 @@ func (w *rentalWorld) everything() (rows [5]string) {
 	return rows
 }
 
-func TestAChangeThatFailsLeavesNothing(t *testing.T) {
+func TestAmend_FailedChangeWritesNothing(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 8))
-	refusal := errors.New("decided against it")
+	refusal := errors.New("refused by the decision")
 	before := w.everything()
 	for name, decide := range map[string]rental.Decision{
-		"decided": func(rental.BookingDetails) (rental.Change, error) { return rental.Change{}, refusal },
+		"decision": func(rental.BookingDetails) (rental.Change, error) { return rental.Change{}, refusal },
 		"charge": func(d rental.BookingDetails) (rental.Change, error) {
 			c, err := d.Begin(noon)
 			c.Charges[1].Amount = -1
@@ -110,27 +110,27 @@ func TestAChangeThatFailsLeavesNothing(t *testing.T) {
 			c.Booking.Extensions = 4
 			return c, err
 		},
-		"history": func(d rental.BookingDetails) (rental.Change, error) {
+		"audit entry": func(d rental.BookingDetails) (rental.Change, error) {
 			c, err := d.Begin(noon)
 			c.Note = "\x00"
 			return c, err
 		},
 	} {
 		_, replayed, err := w.here.Amend(t.Context(), named(asks(operator, rental.BookingStart, booking.ID, noon), "k", "start"), decide)
-		if err == nil || replayed || unavailable.Is(err) || name == "decided" && !errors.Is(err, refusal) {
-			t.Errorf("%s: %v", name, err)
+		if err == nil || replayed || unavailable.Is(err) || name == "decision" && !errors.Is(err, refusal) {
+			t.Errorf("%s fails: error %v", name, err)
 		}
 		if after := w.everything(); after != before {
-			t.Errorf("%s: something was written: %s", name, after)
+			t.Errorf("%s fails: rows were written: %s", name, after)
 		}
 	}
-	// The key is free.
+	// The key was not used up.
 	if _, replayed, err := w.here.Amend(t.Context(), named(asks(operator, rental.BookingStart, booking.ID, noon), "k", "start"), beginAt(noon)); err != nil || replayed {
-		t.Error(replayed, err)
+		t.Errorf("with the key of the failed changes: replayed %v, %v", replayed, err)
 	}
 }
 
-func TestARepeatedChangeIsAnsweredFromWhatIsThereNow(t *testing.T) {
+func TestAmend_RepetitionReturnsThePresentBooking(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 8))
 	request := named(asks(operator, rental.BookingStart, booking.ID, noon), "k", "start")
@@ -140,30 +140,30 @@ func TestARepeatedChangeIsAnsweredFromWhatIsThereNow(t *testing.T) {
 	w.amend(rental.BookingEnd, booking.ID, noon.Add(time.Hour), finishAt(noon.Add(time.Hour)))
 	before := w.everything()
 	d, replayed, err := w.there.Amend(t.Context(), request, func(rental.BookingDetails) (rental.Change, error) {
-		t.Error("a repetition was decided about")
+		t.Error("the decision ran for a repetition")
 		return rental.Change{}, nil
 	})
 	if err != nil || !replayed || d.State != rental.Completed {
-		t.Errorf("repeated: %s %v %v", d.State, replayed, err)
+		t.Errorf("repeated: state %s, replayed %v, %v", d.State, replayed, err)
 	}
 	if _, _, err := w.there.Amend(t.Context(), named(request, "k", "another"), beginAt(noon)); codeOf(err) != telematics.IdempotencyMismatch {
-		t.Errorf("another request under the key: %v", err)
+		t.Errorf("another request with the key: %v, want a mismatch", err)
 	}
 	if after := w.everything(); after != before {
-		t.Error("a repetition wrote something")
+		t.Error("a repetition wrote rows")
 	}
-	// Another caller's key is another key, and a key is forgotten after a day.
+	// A key belongs to its caller, and expires after a day.
 	w.exec(`update idempotency_keys set made_at = clock_timestamp() - interval '24 hours'`)
 	if _, replayed, err := w.here.Amend(t.Context(), named(request, "k", "another"), fineOf(100)); err != nil || replayed {
-		t.Errorf("after a day: %v %v", replayed, err)
+		t.Errorf("with the key after a day: replayed %v, %v", replayed, err)
 	}
 	other := asks(telematics.Actor{Subject: "admin-8", Role: telematics.Admin}, rental.BookingFee, booking.ID, noon)
 	if _, replayed, err := w.here.Amend(t.Context(), named(other, "k", "a third"), fineOf(100)); err != nil || replayed {
-		t.Errorf("another caller: %v %v", replayed, err)
+		t.Errorf("another caller with the key: replayed %v, %v", replayed, err)
 	}
 }
 
-func TestWhatAnActorMayNotSeeIsNotThereForIt(t *testing.T) {
+func TestAmend_InvisibleBookingIsNotFound(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 8))
 	before := w.everything()
@@ -175,21 +175,21 @@ func TestWhatAnActorMayNotSeeIsNotThereForIt(t *testing.T) {
 		var foreign, missing *telematics.Error
 		_, _, err2 := w.here.Amend(t.Context(), asks(actor, rental.BookingCancel, booking.ID+1, noon), cancelAt(noon))
 		if !errors.As(err, &foreign) || !errors.As(err2, &missing) {
-			t.Fatalf("%+v: %v, %v", actor, err, err2)
+			t.Fatalf("%+v: errors %v and %v, want not found", actor, err, err2)
 		}
 		if *foreign != *rental.NoSuchBooking(booking.ID) || *missing != *rental.NoSuchBooking(booking.ID + 1) {
-			t.Errorf("%+v: %+v, %+v", actor, foreign, missing)
+			t.Errorf("%+v: errors %+v and %+v, want the same text for both", actor, foreign, missing)
 		}
 	}
 	if after := w.everything(); after != before {
-		t.Error("something was written")
+		t.Error("a refused change wrote rows")
 	}
 	if _, _, err := w.here.Amend(t.Context(), asks(anna, rental.BookingCancel, booking.ID, noon.Add(-3*time.Hour)), cancelAt(noon.Add(-3*time.Hour))); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAVehiclesStatusFollowsItsBookings(t *testing.T) {
+func TestAmend_VehicleStatusFollowsTheBookings(t *testing.T) {
 	w := newRentalWorld(t)
 	is := func(want telematics.VehicleStatus) {
 		t.Helper()
@@ -234,7 +234,7 @@ func TestAmend_LockNotAvailableIsUnavailable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, err := hurried.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon)); !unavailable.Is(err) {
-			t.Errorf("%s are held: %v", table, err)
+			t.Errorf("while %s are locked: %v, want unavailable", table, err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
@@ -243,7 +243,7 @@ func TestAmend_LockNotAvailableIsUnavailable(t *testing.T) {
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
 }
 
-func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
+func TestAmend_LocksInOneOrder(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
@@ -268,7 +268,7 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 			}
 			_, err := w.there.Pool.Exec(`select from ` + other + ` for update nowait`)
 			if free := err == nil; free != (j > i) {
-				t.Errorf("while %s are held by another transaction, %s are free: %v (%v)", held, other, free, err)
+				t.Errorf("while %s are locked by another transaction, %s can be locked: %v (%v)", held, other, free, err)
 			}
 		}
 		if err := tx.Rollback(); err != nil {
@@ -280,9 +280,9 @@ func TestAChangeTakesItsLocksInOneOrder(t *testing.T) {
 	}
 }
 
-func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
+func TestRetryTransaction_RepeatsAfterDeadlockOrSerializationFailure(t *testing.T) {
 	w := newRentalWorld(t)
-	// Deadlock, no serial order.
+	// A deadlock, and a serialization failure.
 	for _, failure := range []*pq.Error{{Code: "40P01"}, {Code: "40001"}} {
 		attempts := 0
 		err := retryTransaction(t.Context(), w.here.DB, func(*sqlx.Tx) error {
@@ -295,13 +295,13 @@ func TestAChangeThatIsGivenUpForAnotherIsMadeAgain(t *testing.T) {
 			t.Errorf("%s: %d attempts, %v", failure.Code, attempts, err)
 		}
 		if err := retryTransaction(t.Context(), w.here.DB, func(*sqlx.Tx) error { return failure }); !unavailable.Is(err) {
-			t.Errorf("%s for ever: %v", failure.Code, err)
+			t.Errorf("a permanent %s: %v, want unavailable", failure.Code, err)
 		}
 	}
 	attempts := 0
 	_ = retryTransaction(t.Context(), w.here.DB, func(*sqlx.Tx) error { attempts++; return &pq.Error{Code: "23514"} })
 	if attempts != 1 {
-		t.Errorf("what can never succeed was tried %d times", attempts)
+		t.Errorf("after an error that stays, %d attempts, want 1", attempts)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestAmend_DeadlockIsRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // it has done nothing
+	defer tx.Rollback() //nolint:errcheck // it changed no row
 	if _, err := tx.Exec(`select from vehicles where id = 1 for update`); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestAmend_DeadlockIsRepeated(t *testing.T) {
 		done <- err
 	}()
 	storetest.WaitForLock(t, w.there.DB)
-	// One of the two is given up.
+	// Postgres aborts one of the two transactions.
 	_, _ = tx.Exec(`select from clients where subject = 'anna' for update`)
 	_ = tx.Rollback()
 	if err := <-done; err != nil && !unavailable.Is(err) {

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// together runs n calls concurrently, on both instances in turn, and returns the errors.
+// together runs n calls concurrently, alternating between the instances, and returns the errors.
 func (w *rentalWorld) together(n int, run func(i int, p *fixture) error) []error {
 	w.t.Helper()
 	errs := make([]error, n)
@@ -27,12 +27,12 @@ func (w *rentalWorld) together(n int, run func(i int, p *fixture) error) []error
 	return errs
 }
 
-func TestOfManyBookingsForOneVehicleAndTimeOneWins(t *testing.T) {
+func TestBook_OneOfManyConcurrentOverlappingBookingsSucceeds(t *testing.T) {
 	w := newRentalWorld(t)
 	for vehicle := telematics.VehicleID(1); vehicle <= 4; vehicle++ {
 		won := 0
 		errs := w.together(24, func(i int, p *fixture) error {
-			d := draft(vehicle, 1+float64(i%3), 4+float64(i%2)) // all of them overlap
+			d := draft(vehicle, 1+float64(i%3), 4+float64(i%2)) // all times overlap
 			d.Client = []string{"anna", "ben"}[i/2%2]
 			_, _, err := p.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, noon))
 			return err
@@ -42,19 +42,19 @@ func TestOfManyBookingsForOneVehicleAndTimeOneWins(t *testing.T) {
 			case err == nil:
 				won++
 			case codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "has another booking in that time"):
-				t.Errorf("vehicle %d: %v", vehicle, err)
+				t.Errorf("vehicle %d: error %v, want not available", vehicle, err)
 			}
 		}
 		if live := w.count(`select count(*) from bookings where vehicle_id = $1`, vehicle); won != 1 || live != 1 {
-			t.Errorf("vehicle %d: %d won, %d are on record", vehicle, won, live)
+			t.Errorf("vehicle %d: %d calls succeeded, %d bookings are stored; want 1 and 1", vehicle, won, live)
 		}
 	}
 	if n := w.count(`select last from booking_numbers where year = 2026`); n != 4 {
-		t.Errorf("the last number is %d: a loser used one up", n)
+		t.Errorf("the last number is %d, want 4: a refused booking uses none", n)
 	}
 }
 
-func TestBookingsThatTouchDoNotOverlap(t *testing.T) {
+func TestBook_AdjacentBookingsDoNotOverlap(t *testing.T) {
 	w := newRentalWorld(t)
 	errs := w.together(6, func(i int, p *fixture) error {
 		_, _, err := p.OpenBooking(t.Context(), draft(1, float64(i), float64(i)+1), asks(operator, rental.BookingCreate, 0, noon))
@@ -66,39 +66,39 @@ func TestBookingsThatTouchDoNotOverlap(t *testing.T) {
 		}
 	}
 	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 2.5, 2.6), asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
-		t.Error(err)
+		t.Errorf("a booking across two others: %v, want not available", err)
 	}
 }
 
-func TestACancelledBookingFreesItsTime(t *testing.T) {
+func TestBook_TimeOfACancelledBookingIsFree(t *testing.T) {
 	w := newRentalWorld(t)
 	first := w.book(draft(1, 4, 6))
 	w.amend(rental.BookingCancel, first.ID, noon, cancelAt(noon))
 	w.book(draft(1, 4, 6))
 }
 
-func TestAVehicleIsInTheHandsOfOneBookingAtMost(t *testing.T) {
+func TestAmend_OneActiveBookingPerVehicle(t *testing.T) {
 	w := newRentalWorld(t)
 	first, second := w.book(draft(1, 0, 1)), w.book(draft(1, 1, 2))
 	w.amend(rental.BookingStart, first.ID, noon, beginAt(noon))
 	overdue := noon.Add(90 * time.Minute)
 	_, _, err := w.here.Amend(t.Context(), asks(operator, rental.BookingStart, second.ID, overdue), beginAt(overdue))
 	if codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "in the hands of another booking") {
-		t.Errorf("an overdue booking does not block the next: %v", err)
+		t.Errorf("start of the next booking while one is overdue: %v, want not available", err)
 	}
-	// Whatever is decided, the schema holds.
+	// Whatever the program decides, the schema refuses it.
 	forced := func(d rental.BookingDetails) (rental.Change, error) {
 		d.State, d.ActualStart = rental.Active, overdue
 		return rental.Change{Booking: d.Booking}, nil
 	}
 	if _, _, err := w.here.Amend(t.Context(), asks(operator, rental.BookingStart, second.ID, overdue), forced); codeOf(err) != rental.VehicleNotAvailable {
-		t.Errorf("two active bookings: %v", err)
+		t.Errorf("a second active booking: %v, want not available", err)
 	}
 	w.amend(rental.BookingEnd, first.ID, overdue, finishAt(overdue))
 	w.amend(rental.BookingStart, second.ID, overdue, beginAt(overdue))
 }
 
-func TestAnExtensionIntoAnotherBookingIsRefusedBySchema(t *testing.T) {
+func TestAmend_SchemaRefusesAnExtensionIntoAnotherBooking(t *testing.T) {
 	w := newRentalWorld(t)
 	first := w.book(draft(1, 0, 1))
 	w.book(draft(1, 2, 3))
@@ -108,11 +108,11 @@ func TestAnExtensionIntoAnotherBookingIsRefusedBySchema(t *testing.T) {
 	}
 	_, _, err := w.here.Amend(t.Context(), asks(anna, rental.BookingExtend, first.ID, noon), forced)
 	if codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "has another booking") {
-		t.Error(err)
+		t.Errorf("extension into another booking: %v, want not available", err)
 	}
 }
 
-func TestConcurrentFeesAreNumberedOneAfterAnother(t *testing.T) {
+func TestAmend_ConcurrentFeesHaveConsecutiveNumbers(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
@@ -125,11 +125,11 @@ func TestConcurrentFeesAreNumberedOneAfterAnother(t *testing.T) {
 		}
 	}
 	if n := w.count(`select count(distinct number) from charges where kind = 'fee' and number between 1 and 12`); n != 12 {
-		t.Errorf("%d fees are numbered", n)
+		t.Errorf("%d fees have different numbers from 1 to 12, want 12", n)
 	}
 }
 
-func TestAKeyOfConcurrentRequestsIsOneRequest(t *testing.T) {
+func TestBook_ConcurrentRequestsWithOneKeyAreOne(t *testing.T) {
 	w := newRentalWorld(t)
 	var mu sync.Mutex
 	made, replays := map[rental.BookingID]bool{}, 0
@@ -148,7 +148,7 @@ func TestAKeyOfConcurrentRequestsIsOneRequest(t *testing.T) {
 		}
 	}
 	if len(made) != 1 || replays != 11 || w.count(`select count(*) from bookings`) != 1 {
-		t.Errorf("made %v, %d were repetitions", made, replays)
+		t.Errorf("bookings %v, %d repetitions; want one and 11", made, replays)
 	}
 	var booking rental.BookingID
 	for booking = range made {
@@ -163,11 +163,11 @@ func TestAKeyOfConcurrentRequestsIsOneRequest(t *testing.T) {
 		}
 	}
 	if n := w.count(`select count(*) from charges where kind = 'fee'`); n != 1 {
-		t.Errorf("%d fees under one key", n)
+		t.Errorf("%d fees with one key, want 1", n)
 	}
 }
 
-func TestOneKeyOfTwoConcurrentClientsMakesOneBooking(t *testing.T) {
+func TestBook_OneKeyForTwoConcurrentClientsMakesOneBooking(t *testing.T) {
 	w := newRentalWorld(t)
 	for round := range 5 {
 		key := string(rune('a' + round))
@@ -188,7 +188,7 @@ func TestOneKeyOfTwoConcurrentClientsMakesOneBooking(t *testing.T) {
 			}
 		}
 		if n := w.count(`select count(*) from bookings where start_at = $1`, noon.Add(time.Duration(round)*time.Hour)); n != 1 || won != 4 || mismatched != 4 {
-			t.Errorf("round %d: %d bookings, %d answered, %d mismatched", round, n, won, mismatched)
+			t.Errorf("round %d: %d bookings, %d calls succeeded, %d mismatches; want 1, 4 and 4", round, n, won, mismatched)
 		}
 	}
 }

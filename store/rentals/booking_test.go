@@ -21,7 +21,7 @@ import (
 
 var _ httpapi.Bookings = (*fixture)(nil)
 
-func TestABookingIsOnRecordWithAllThatIsKnownOfIt(t *testing.T) {
+func TestBook_StoresAllDetails(t *testing.T) {
 	w := newRentalWorld(t)
 	made := w.book(draft(1, 4, 12))
 	read, err := w.there.BookingDetails(t.Context(), made.ID)
@@ -31,7 +31,7 @@ func TestABookingIsOnRecordWithAllThatIsKnownOfIt(t *testing.T) {
 	for name, d := range map[string]rental.BookingDetails{"made": made, "read": read} {
 		switch {
 		case d.Reference != "BK-2026-00001", d.State != rental.Upcoming, d.Agency != 1, d.AgencyCode != "MUC", d.Subject != "anna", d.VehicleID != 1:
-			t.Errorf("%s: %+v", name, d.Booking)
+			t.Errorf("%s: booking %+v", name, d.Booking)
 		case !d.Start.Equal(noon.Add(4 * time.Hour)), !d.End.Equal(noon.Add(12 * time.Hour)), !d.Created.Equal(noon), !d.ActualStart.IsZero(), !d.ActualEnd.IsZero():
 			t.Errorf("%s: times %+v", name, d.Booking)
 		case d.Price.Currency != "EUR", d.Price.Hours != 800, d.Price.Subtotal != 12_000, d.Price.TaxDue != 1_200, d.Price.Deposit != 20_000, d.Price.Total() != 33_200:
@@ -43,20 +43,20 @@ func TestABookingIsOnRecordWithAllThatIsKnownOfIt(t *testing.T) {
 		case d.Pickup.Name != "Hauptbahnhof", d.Dropoff.Address != "Orleansplatz 1", d.Dropoff.Longitude != 11.6:
 			t.Errorf("%s: stations %+v %+v", name, d.Pickup, d.Dropoff)
 		case d.Card == nil || d.Card.Label() != "Visa •••• 4242", len(d.Charges) != 0, !d.Next.IsZero(), d.InOther, d.Before:
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: card, charges or next booking of %+v", name, d)
 		}
 	}
 	if second := w.book(draft(1, 12, 13)); second.Reference != "BK-2026-00002" {
-		t.Errorf("second reference %s", second.Reference)
+		t.Errorf("the second reference is %s, want BK-2026-00002", second.Reference)
 	}
 	lines := w.lines(made.ID)
 	if len(lines) != 1 || lines[0].Action != rental.BookingCreate || lines[0].Agency != 1 || lines[0].Vehicle != 1 ||
 		lines[0].Outcome != telematics.Executed || lines[0].Actor != operator || lines[0].Details["client"] != "anna" {
-		t.Errorf("history %+v", lines)
+		t.Errorf("audit entries %+v", lines)
 	}
 }
 
-func TestReferencesCountAnewEachYear(t *testing.T) {
+func TestBook_ReferencesRestartEachYear(t *testing.T) {
 	w := newRentalWorld(t)
 	w.book(draft(1, 1, 2))
 	newYear := time.Date(2027, 1, 1, 0, 30, 0, 0, time.FixedZone("CET", 3600)) // still 2026 in UTC
@@ -66,19 +66,19 @@ func TestReferencesCountAnewEachYear(t *testing.T) {
 		d.Start, d.End = now, now.Add(30*time.Minute)
 		made, _, err := w.here.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, now))
 		if err != nil || made.Reference != want {
-			t.Errorf("%s: %s %v", want, made.Reference, err)
+			t.Errorf("reference %s, %v; want %s", made.Reference, err, want)
 		}
 	}
 }
 
-func TestAnUnknownBookingIsNotFound(t *testing.T) {
+func TestBookingDetails_UnknownBookingIsNotFound(t *testing.T) {
 	w := newRentalWorld(t)
 	if _, err := w.here.BookingDetails(t.Context(), 99); codeOf(err) != rental.BookingNotFound {
-		t.Error(err)
+		t.Errorf("BookingDetails = %v, want not found", err)
 	}
 }
 
-func TestBookingDetails_NameTheVehiclesOtherBookings(t *testing.T) {
+func TestBookingDetails_NameOtherBookingsOfTheVehicle(t *testing.T) {
 	w := newRentalWorld(t)
 	now := time.Now().UTC().Truncate(time.Hour) // BookingDetails uses the clock
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Hour) }
@@ -92,7 +92,8 @@ func TestBookingDetails_NameTheVehiclesOtherBookings(t *testing.T) {
 		return made.ID
 	}
 	first, second, third := book(0, 2), book(3, 5), book(6, 8)
-	w.amend(rental.BookingCancel, book(5, 6), now, cancelAt(now)) // claims nothing
+	// A cancelled booking does not count.
+	w.amend(rental.BookingCancel, book(5, 6), now, cancelAt(now))
 	w.amend(rental.BookingStart, first, now, beginAt(now))
 	for id, want := range map[rental.BookingID]struct {
 		next            time.Time
@@ -105,11 +106,11 @@ func TestBookingDetails_NameTheVehiclesOtherBookings(t *testing.T) {
 	}
 	w.amend(rental.BookingEnd, first, at(1), finishAt(at(1)))
 	if d, err := w.here.BookingDetails(t.Context(), second); err != nil || d.InOther || d.Before {
-		t.Errorf("after the first has ended: %v %v %v", d.InOther, d.Before, err)
+		t.Errorf("after the first booking ended: in another %v, before %v, %v", d.InOther, d.Before, err)
 	}
 }
 
-func TestTheCardOfABookingIsTheOneThatWasTriedElseTheOneThatWouldBe(t *testing.T) {
+func TestBookingDetails_CardIsTheTriedOneElseTheNext(t *testing.T) {
 	w := newRentalWorld(t)
 	d := draft(1, 0, 1)
 	d.Method = w.master
@@ -130,11 +131,11 @@ func TestTheCardOfABookingIsTheOneThatWasTriedElseTheOneThatWouldBe(t *testing.T
 	card("Visa •••• 4242")
 	w.exec(`update clients set default_payment_method_id = null; delete from payment_methods`)
 	if d, err := w.here.BookingDetails(t.Context(), booking.ID); err != nil || d.Card != nil {
-		t.Errorf("without a card: %+v %v", d.Card, err)
+		t.Errorf("without a card: %+v, %v; want none", d.Card, err)
 	}
 }
 
-func TestBookingsAreListedNewestFirstAndFiltered(t *testing.T) {
+func TestFindBookings_NewestFirstAndFiltered(t *testing.T) {
 	w := newRentalWorld(t)
 	var ids []rental.BookingID
 	var references []string
@@ -169,17 +170,17 @@ func TestBookingsAreListedNewestFirstAndFiltered(t *testing.T) {
 			got = append(got, d.ID)
 		}
 		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%+v: %v %v, want %v", c.q, got, err, c.want)
+			t.Errorf("query %+v: bookings %v, %v; want %v", c.q, got, err, c.want)
 		}
 		for _, d := range found {
 			if wanted := map[bool]int{true: 2}[d.ID == ids[0]]; len(d.Charges) != wanted {
-				t.Errorf("booking %d has %d charges", d.ID, len(d.Charges))
+				t.Errorf("booking %d has %d charges, want %d", d.ID, len(d.Charges), wanted)
 			}
 		}
 	}
 }
 
-// counting is a database that counts the statements that return rows.
+// counting is a database connector that counts the statements that return rows.
 type counting struct {
 	driver.Connector
 	queries *atomic.Int64
@@ -215,7 +216,7 @@ func (s countingStmt) QueryContext(ctx context.Context, args []driver.NamedValue
 	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 }
 
-func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
+func TestBookings_OneOrAPageIsReadInOneQuery(t *testing.T) {
 	w := newRentalWorld(t)
 	var last rental.BookingID
 	for i := range 6 {
@@ -230,10 +231,10 @@ func TestABookingIsReadInOneQueryAndSoIsAPageOfThem(t *testing.T) {
 	defer db.Close()
 	p := Bookings{&pg.DB{Pool: db, Prepared: pg.NewStatements(db, 1), Lists: db}}
 	if _, err := p.BookingDetails(t.Context(), last); err != nil || queries.Swap(0) != 1 {
-		t.Errorf("a booking: more or less than one query, or %v", err)
+		t.Errorf("BookingDetails used more or less than one query, or %v", err)
 	}
 	if found, err := p.FindBookings(t.Context(), rental.BookingQuery{Agency: 1}); err != nil || len(found) != 6 || queries.Load() != 1 {
-		t.Errorf("%d bookings in %d queries, %v", len(found), queries.Load(), err)
+		t.Errorf("FindBookings = %d bookings in %d queries, %v; want 6 in 1", len(found), queries.Load(), err)
 	}
 }
 
@@ -247,25 +248,25 @@ func TestBook_DraftIsRefusedByWhatIsStored(t *testing.T) {
 		field  string
 		code   telematics.Code
 	}{
-		"agency":          {func(d *rental.Draft) { d.Agency = 7 }, "agency_id", ""},
-		"station":         {func(d *rental.Draft) { d.Pickup = 9 }, "pickup_station_id", ""},
-		"others' station": {func(d *rental.Draft) { d.Dropoff = 3 }, "dropoff_station_id", ""},
-		"past":            {func(d *rental.Draft) { d.Start = noon.Add(-time.Hour) }, "start_date", ""},
-		"vehicle":         {func(d *rental.Draft) { d.Vehicle = 99 }, "", telematics.VehicleNotFound},
-		"no rate":         {func(d *rental.Draft) { d.Vehicle = 2 }, "", rental.VehicleNotAvailable},
-		"withdrawn":       {func(d *rental.Draft) { d.Vehicle = 3 }, "", rental.VehicleNotAvailable},
-		"no card":         {func(d *rental.Draft) { d.Client = "dora" }, "", rental.MethodRequired},
-		"others' card":    {func(d *rental.Draft) { d.Method = another }, "", rental.MethodInvalid},
+		"unknown agency":           {func(d *rental.Draft) { d.Agency = 7 }, "agency_id", ""},
+		"unknown station":          {func(d *rental.Draft) { d.Pickup = 9 }, "pickup_station_id", ""},
+		"another agency's station": {func(d *rental.Draft) { d.Dropoff = 3 }, "dropoff_station_id", ""},
+		"start in the past":        {func(d *rental.Draft) { d.Start = noon.Add(-time.Hour) }, "start_date", ""},
+		"unknown vehicle":          {func(d *rental.Draft) { d.Vehicle = 99 }, "", telematics.VehicleNotFound},
+		"no rate":                  {func(d *rental.Draft) { d.Vehicle = 2 }, "", rental.VehicleNotAvailable},
+		"withdrawn vehicle":        {func(d *rental.Draft) { d.Vehicle = 3 }, "", rental.VehicleNotAvailable},
+		"no card":                  {func(d *rental.Draft) { d.Client = "dora" }, "", rental.MethodRequired},
+		"another client's card":    {func(d *rental.Draft) { d.Method = another }, "", rental.MethodInvalid},
 	} {
 		d := draft(1, 1, 2)
 		c.change(&d)
 		_, _, err := w.here.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, noon))
 		var field *rental.FieldError
 		if errors.As(err, &field) && field.Field != c.field || field == nil && (c.field != "" || codeOf(err) != c.code) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want field %q, code %q", name, err, c.field, c.code)
 		}
 	}
 	if n := w.count(`select count(*) from bookings`) + w.count(`select count(*) from booking_numbers`); n != 0 {
-		t.Errorf("%d rows were left behind", n)
+		t.Errorf("%d rows were written, want none", n)
 	}
 }

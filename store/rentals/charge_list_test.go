@@ -8,7 +8,7 @@ import (
 	"motorpool/rental"
 )
 
-func TestFindCharges_SelectsAndSaysWhoAskedForThem(t *testing.T) {
+func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 	w := newRentalWorld(t)
 	first, second := w.book(draft(1, 0, 4)), w.book(draft(1, 4, 8))
 	w.amend(rental.BookingStart, first.ID, noon, beginAt(noon))
@@ -35,31 +35,31 @@ func TestFindCharges_SelectsAndSaysWhoAskedForThem(t *testing.T) {
 	}
 	all := find(rental.ChargeQuery{})
 	if len(all) != 5 || !slices.IsSortedFunc(all, func(a, b rental.BookedCharge) int { return b.Created.Compare(a.Created) }) {
-		t.Fatalf("all %+v", all)
+		t.Fatalf("all charges %+v, want 5, newest first", all)
 	}
 	newest := all[0]
 	if newest.Booking != second.ID || newest.Reference != second.Reference || newest.Agency != 1 || newest.Subject != "anna" || newest.Vehicle.Plate != "M-IM 1" || newest.By != operator.Subject {
-		t.Errorf("newest %+v", newest)
+		t.Errorf("the newest charge is %+v", newest)
 	}
 	for _, c := range all {
 		if c.Booking == first.ID && c.Kind == rental.DepositCharge && (c.By != "zoe" || c.Reason != "scratch") {
-			t.Errorf("captured by %q: %q", c.By, c.Reason)
+			t.Errorf("the capture is by %q for %q, want zoe and scratch", c.By, c.Reason)
 		}
 	}
 	for name, q := range map[string]struct {
 		query rental.ChargeQuery
 		want  int
 	}{
-		"a booking":      {rental.ChargeQuery{Booking: first.ID}, 3},
-		"a state":        {rental.ChargeQuery{States: []rental.ChargeState{rental.Authorized}}, 1},
+		"booking":        {rental.ChargeQuery{Booking: first.ID}, 3},
+		"state":          {rental.ChargeQuery{States: []rental.ChargeState{rental.Authorized}}, 1},
 		"two states":     {rental.ChargeQuery{States: []rental.ChargeState{rental.Authorized, rental.Pending}}, 5},
-		"the agency":     {rental.ChargeQuery{Agency: 1}, 5},
+		"own agency":     {rental.ChargeQuery{Agency: 1}, 5},
 		"another agency": {rental.ChargeQuery{Agency: 2}, 0},
 		"from":           {rental.ChargeQuery{From: noon.Add(4 * time.Hour)}, 2},
 		"to":             {rental.ChargeQuery{To: noon.Add(time.Minute)}, 3},
-		"a page":         {rental.ChargeQuery{Limit: 2}, 2},
-		"the next page":  {rental.ChargeQuery{Limit: 4, Before: all[1].ID}, 3},
-		"no such state":  {rental.ChargeQuery{States: []rental.ChargeState{"\x00"}}, 0},
+		"first page":     {rental.ChargeQuery{Limit: 2}, 2},
+		"next page":      {rental.ChargeQuery{Limit: 4, Before: all[1].ID}, 3},
+		"unknown state":  {rental.ChargeQuery{States: []rental.ChargeState{"\x00"}}, 0},
 	} {
 		if got := find(q.query); len(got) != q.want {
 			t.Errorf("%s: %d charges, want %d", name, len(got), q.want)

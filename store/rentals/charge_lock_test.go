@@ -12,8 +12,8 @@ import (
 )
 
 // A worker that stores an attempt with a card, and a concurrent change of that card, lock the same
-// charge, in whatever order they came.
-func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
+// charge, in either order.
+func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p, watch := open(t, address), open(t, address)
 	add := storetest.Vehicles(t, p.DB)
@@ -40,13 +40,13 @@ func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
 			}
 			jobs = slices.DeleteFunc(jobs, func(j rental.Job) bool { return j.ID != charge })
 			if len(jobs) != 1 || jobs[0].Card == nil || jobs[0].Card.ID != first.ID {
-				t.Fatalf("took %+v", jobs)
+				t.Fatalf("took %+v, want one charge with the first card", jobs)
 			}
 			inTheWay, err := watch.Pool.Beginx()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer inTheWay.Rollback() //nolint:errcheck // after a commit it has nothing to do
+			defer inTheWay.Rollback() //nolint:errcheck // after the commit it has no effect
 			if _, err := inTheWay.Exec(`select from charges where id = $1 for update`, charge); err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestAnAttemptAndAChangeOfItsCardDoNotDeadlock(t *testing.T) {
 				_, err := p.WriteCharge(context.Background(), jobs[0], rental.Result{State: rental.Unknown, CountAttempt: true, Intent: "pi_" + charge.String(), Card: jobs[0].Card})
 				written <- err
 			}()
-			storetest.Eventually(t, "the attempt waits, too", waiting(2))
+			storetest.Eventually(t, "the attempt waits as well", waiting(2))
 			if err := inTheWay.Commit(); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// owing is a client with an active booking, whose charges a test looks at.
+// owing is a client with an active booking that has unpaid charges.
 type owing struct {
 	cardholder
 	booking rental.BookingID
@@ -26,13 +26,13 @@ func newOwing(t *testing.T, p *fixture, vehicle telematics.VehicleID) *owing {
 	return &owing{cardholder: c, booking: bookWith(t, p, vehicle, c.client.ID, 0, rental.Active)}
 }
 
-// fee puts a charge in that a card was tried for.
+// fee inserts a fee for which a card was tried.
 func (o *owing) fee(set string, tried rental.MethodID) uuid.UUID {
 	o.number++
 	return owe(o.tb, o.fixture, o.booking, rental.FeeCharge, o.number, fmt.Sprintf("%s, payment_method_id = nullif(%d, 0)", set, tried))
 }
 
-// wantsDue checks whether a charge is due now, with a card; zero: it is not due.
+// wantsDue checks whether a charge is due now and with which card; zero: it is not due.
 func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
 	o.tb.Helper()
 	var row struct {
@@ -51,16 +51,16 @@ func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
 		o.tb.Fatal(err)
 	}
 	if row.Due != (card != 0) || row.Woken != row.Due {
-		o.tb.Errorf("%s: due %v, woken %v; want %v", what, row.Due, row.Woken, card != 0)
+		o.tb.Errorf("%s: due %v, woken %v; want both %v", what, row.Due, row.Woken, card != 0)
 	}
 	if card != 0 && (pg.Deref(row.Method) != int64(card) || row.LastFour != "4242" || row.Declines != 0 || row.Hard) {
-		o.tb.Errorf("%s: %+v, want to be tried with %d", what, row, card)
+		o.tb.Errorf("%s: charge %+v, want it due with card %d", what, row, card)
 	}
 }
 
 const declined = `state = 'declined', declines = 2, decline_code = 'insufficient_funds', next_attempt_at = now() + interval '1 day'`
 
-func TestANewDefaultIsTriedImmediatelyForWhatIsOwed(t *testing.T) {
+func TestDefault_NewOneIsTriedImmediatelyForUnpaidCharges(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	for name, change := range map[string]func(o *owing, second rental.Method) rental.MethodID{
@@ -77,7 +77,7 @@ func TestANewDefaultIsTriedImmediatelyForWhatIsOwed(t *testing.T) {
 			}
 			return second.ID
 		},
-		"next, where the first is gone": func(o *owing, second rental.Method) rental.MethodID {
+		"next, after the first was dropped": func(o *owing, second rental.Method) rental.MethodID {
 			methods, err := o.Methods(t.Context(), o.client.ID)
 			if err != nil {
 				t.Fatal(err)
@@ -93,19 +93,19 @@ func TestANewDefaultIsTriedImmediatelyForWhatIsOwed(t *testing.T) {
 			o := newOwing(t, p, vehicle)
 			first, second := o.add(false), o.add(false)
 			due := map[string]uuid.UUID{
-				"declined":                 o.fee(declined, first.ID),
-				"given up":                 o.fee(`state = 'failed'`, first.ID),
-				"waiting for its owner":    o.fee(`state = 'requires_action'`, first.ID),
-				"not to be tried with it":  o.fee(`state = 'failed', hard = true`, first.ID),
-				"whose card was removed":   o.fee(`state = 'failed'`, 0),
-				"while a worker has it":    o.fee(declined+`, lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, first.ID),
-				"a deposit that is wanted": owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', payment_method_id = %d`, first.ID)),
+				"declined":                   o.fee(declined, first.ID),
+				"failed":                     o.fee(`state = 'failed'`, first.ID),
+				"waiting for confirmation":   o.fee(`state = 'requires_action'`, first.ID),
+				"barred from the first card": o.fee(`state = 'failed', hard = true`, first.ID),
+				"whose card was removed":     o.fee(`state = 'failed'`, 0),
+				"leased by a worker":         o.fee(declined+`, lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, first.ID),
+				"declined deposit":           owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', payment_method_id = %d`, first.ID)),
 			}
 			stays := map[string]uuid.UUID{
-				"paid":        o.fee(`state = 'paid'`, first.ID),
-				"unknown":     o.fee(`state = 'unknown'`, first.ID),
-				"pending":     o.fee(`state = 'pending'`, first.ID),
-				"of a refund": owe(t, p, o.booking, rental.RefundCharge, 1, fmt.Sprintf(`state = 'failed', payment_method_id = %d`, first.ID)),
+				"paid":    o.fee(`state = 'paid'`, first.ID),
+				"unknown": o.fee(`state = 'unknown'`, first.ID),
+				"pending": o.fee(`state = 'pending'`, first.ID),
+				"refund":  owe(t, p, o.booking, rental.RefundCharge, 1, fmt.Sprintf(`state = 'failed', payment_method_id = %d`, first.ID)),
 			}
 			other, _ := add()
 			another := newOwing(t, p, other)
@@ -117,12 +117,12 @@ func TestANewDefaultIsTriedImmediatelyForWhatIsOwed(t *testing.T) {
 			for what, id := range stays {
 				o.wantsDue(what, id, 0)
 			}
-			o.wantsDue("another client's", theirs, 0)
+			o.wantsDue("charge of another client", theirs, 0)
 		})
 	}
 }
 
-func TestADepositThatIsNoLongerWantedIsNotRevived(t *testing.T) {
+func TestDefault_DepositToBeReleasedIsNotRetried(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
@@ -131,10 +131,10 @@ func TestADepositThatIsNoLongerWantedIsNotRevived(t *testing.T) {
 	if err := o.makeDefault(second.ID); err != nil {
 		t.Fatal(err)
 	}
-	o.wantsDue("to be released", deposit, 0)
+	o.wantsDue("deposit to be released", deposit, 0)
 }
 
-func TestACardThatIsNotTheDefaultRevivesNothing(t *testing.T) {
+func TestDefault_OtherCardCausesNoRetry(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
@@ -148,7 +148,7 @@ func TestACardThatIsNotTheDefaultRevivesNothing(t *testing.T) {
 	o.wantsDue("the declined card became the default again", fee, 0)
 }
 
-func TestARenewedCardIsTriedAgainUnlessTheBankForbadeIt(t *testing.T) {
+func TestDefault_RenewedCardIsRetriedUnlessBarred(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
@@ -163,9 +163,9 @@ func TestARenewedCardIsTriedAgainUnlessTheBankForbadeIt(t *testing.T) {
 	o.wantsDue("forbidden", hard, 0)
 }
 
-// The bank said once that the card must not be tried for this charge. Neither cards in between nor
-// a new id of the same card make that forgotten.
-func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
+// The bank refused the card permanently for this charge. Neither another card in between nor a new
+// id of the same card lifts that.
+func TestDefault_BarredCardIsNeverRetried(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
@@ -185,7 +185,7 @@ func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
 	if err := o.makeDefault(stolen.ID); err != nil {
 		t.Fatal(err)
 	}
-	o.wantsDue("with the forbidden card", fee, 0)
+	o.wantsDue("with the barred card", fee, 0)
 	if err := o.makeDefault(second.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -195,19 +195,19 @@ func TestAForbiddenCardIsNeverTriedAgain(t *testing.T) {
 	again := stolen.Card
 	again.Token = rentaltest.NewCard().Token
 	if added, err := o.put(again, true); err != nil || added.Existed {
-		t.Fatalf("%+v, %v", added, err)
+		t.Fatalf("added %+v, %v; want a new method", added, err)
 	}
-	o.wantsDue("with the forbidden card, as a new method", fee, 0)
+	o.wantsDue("with the barred card as a new method", fee, 0)
 	third := o.add(true)
 	o.wantsDue("with a third card", fee, third.ID)
 }
 
-func TestAForbiddenCardThatWasRemovedIsRemembered(t *testing.T) {
+func TestDefault_BarredCardStaysBarredAfterItsRemoval(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	first, stolen := o.add(false), o.add(false)
-	fee := o.fee(`state = 'failed', hard = true`, stolen.ID) // the booking had named it
+	fee := o.fee(`state = 'failed', hard = true`, stolen.ID) // the booking named this card
 	if err := o.remove(stolen.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -216,15 +216,15 @@ func TestAForbiddenCardThatWasRemovedIsRemembered(t *testing.T) {
 	if _, err := o.put(again, true); err != nil {
 		t.Fatal(err)
 	}
-	o.wantsDue("as a new method", fee, 0)
+	o.wantsDue("with the barred card as a new method", fee, 0)
 	if err := o.makeDefault(first.ID); err != nil {
 		t.Fatal(err)
 	}
 	o.wantsDue("with another card", fee, first.ID)
 }
 
-// A worker records that a charge is paid at the moment at which another card is chosen for it.
-func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
+// A worker records that a charge is paid while another card is chosen for it.
+func TestDefault_WaitsForTheWorkerOfACharge(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
@@ -234,7 +234,7 @@ func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer worker.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	defer worker.Rollback() //nolint:errcheck // after the commit it has no effect
 	if _, err := worker.Exec(`update charges set state = 'paid', next_attempt_at = null where id = $1`, paid); err != nil {
 		t.Fatal(err)
 	}
@@ -252,6 +252,6 @@ func TestARevivalWaitsForTheWorkerAtACharge(t *testing.T) {
 	case <-time.After(storetest.Patience):
 		t.Fatal("the default was not set")
 	}
-	o.wantsDue("paid meanwhile", paid, 0)
-	o.wantsDue("still owed", owed, second.ID)
+	o.wantsDue("paid in the meantime", paid, 0)
+	o.wantsDue("still unpaid", owed, second.ID)
 }

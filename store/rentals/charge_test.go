@@ -47,7 +47,7 @@ func TestPostgresKeepsTheContractOfNotices(t *testing.T) {
 	})
 }
 
-// market makes clients, cards, bookings and charges, as those would whose they are.
+// market creates clients, cards, bookings and charges in the database.
 type market struct {
 	t       testing.TB
 	p       *fixture
@@ -137,7 +137,7 @@ func (m *market) charge(id rental.ChargeID) rental.Charge {
 	return row.charge()
 }
 
-func TestAChargeIsReadAsItWasWritten(t *testing.T) {
+func TestCharge_IsReadAsWritten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
@@ -152,11 +152,11 @@ func TestAChargeIsReadAsItWasWritten(t *testing.T) {
 		Attempts: 3, Declines: 2, DeclineCode: "insufficient_funds", NextAttempt: at, PaidAt: at, Created: at,
 	}
 	if got := m.charge(c.ID); got != want {
-		t.Errorf("got  %+v\nwant %+v", got, want)
+		t.Errorf("read as %+v\nwant    %+v", got, want)
 	}
 }
 
-func TestConcurrentWorkersTakeEachChargeOnce(t *testing.T) {
+func TestTakeCharges_ConcurrentWorkersTakeEachOnce(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	m := newMarket(t, p)
@@ -192,7 +192,8 @@ func TestConcurrentWorkersTakeEachChargeOnce(t *testing.T) {
 	for id := range taken {
 		times[id]++
 	}
-	// Who found others at all that was left has gone: what they released is not taken yet.
+	// A worker stops when others have locked all remaining charges. Charges that were released
+	// after that are taken here.
 	rest, err := p.TakeCharges(t.Context(), charges, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +211,7 @@ func TestConcurrentWorkersTakeEachChargeOnce(t *testing.T) {
 	}
 }
 
-func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
+func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
@@ -228,7 +229,7 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
 	if _, err := tx.Exec(`update clients set default_payment_method_id = $2 where id = $1`, client, other.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 	go func() {
 		ok, err := p.SettleCharge(context.Background(), jobs[0], rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
 		if err == nil && !ok {
-			err = fmt.Errorf("the job was lost")
+			err = fmt.Errorf("the lease of the job was lost")
 		}
 		settled <- err
 	}()
@@ -248,11 +249,11 @@ func TestADefaultThatIsBeingSetIsNotMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if is := m.charge(c.ID); is.Method != other.ID || is.NextAttempt.After(time.Now()) || is.Declines != 0 {
-		t.Errorf("the charge is %+v", is)
+		t.Errorf("the charge is %+v, want it due with the new default", is)
 	}
 }
 
-func TestOldNoticesAreForgotten(t *testing.T) {
+func TestForgetNotices_OldHandledOnes(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for _, id := range []string{"old", "open", "new"} {
 		if err := p.Keep(t.Context(), rental.Notice{ID: id, Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}); err != nil {
@@ -278,11 +279,11 @@ func TestOldNoticesAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(left) != 2 || left[0] != "new" || left[1] != "open" {
-		t.Errorf("left: %v", left)
+		t.Errorf("left are the notices %v, want new and open", left)
 	}
 }
 
-func TestStuck_CountsUnknownChargesAfterSeveralLooks(t *testing.T) {
+func TestStuck_CountsUnknownChargesAfterSeveralQueries(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
@@ -291,6 +292,6 @@ func TestStuck_CountsUnknownChargesAfterSeveralLooks(t *testing.T) {
 		m.exec(`update charges set tries = $2 where id = $1`, c.ID, tries)
 	}
 	if n, err := (Charges{DB: p.DB}).Stuck(t.Context()); err != nil || n != 2 {
-		t.Errorf("%d are stuck, %v; want 2", n, err)
+		t.Errorf("Stuck = %d, %v; want 2", n, err)
 	}
 }

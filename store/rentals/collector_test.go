@@ -15,10 +15,10 @@ import (
 	"motorpool/store/storetest"
 )
 
-// Two instances over one record, and a bank each of whose answers may be lost the first time: every
-// charge is in its ledger once, and ours is equal to it. One instance is stopped in the middle of
-// its work.
-func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
+// Two instances share one database, and the response of each call of the bank may be lost the first
+// time. Every charge is in the bank's ledger once, and equals our record. One instance stops in the
+// middle of its work.
+func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
@@ -83,20 +83,20 @@ func TestCollectorsOverPostgresChargeOnce(t *testing.T) {
 			m.amend(c, rental.Capture, 5_000)
 		}
 	}
-	storetest.Eventually(t, "every deposit is taken", is(rental.Captured, rental.DepositCharge))
+	storetest.Eventually(t, "every deposit is captured", is(rental.Captured, rental.DepositCharge))
 	for _, c := range charges {
 		if is, e := m.charge(c.ID), bank.Of(c.ID); e.Payments != 1 || e.Held != 0 || e.Taken != is.Settled || is.PaidAt.IsZero() {
-			t.Errorf("the bank says %+v, we %+v", e, is)
+			t.Errorf("the bank has %+v, our record %+v", e, is)
 		}
 	}
 	var lines int
 	m.get(&lines, `select count(*) from activity where action like 'charge.%' and outcome = 'executed'`)
 	if want := len(charges) + len(charges)/4; lines != want {
-		t.Errorf("%d audit log entries tell that something was carried out, want %d", lines, want)
+		t.Errorf("%d audit entries of executed charges, want %d", lines, want)
 	}
 }
 
-// unluckyOnce has some calls go wrong, each the first time only.
+// unluckyOnce makes some calls fail the first time.
 func unluckyOnce() func(rentaltest.Call) rentaltest.Fault {
 	var mu sync.Mutex
 	seen := map[rentaltest.Call]bool{}

@@ -10,7 +10,7 @@ import (
 	"motorpool/store/storetest"
 )
 
-func TestAKeyOfACardIsForgottenInTime(t *testing.T) {
+func TestAddMethod_KeyExpiresAfterADay(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	c := newCardholder(t, p)
@@ -26,11 +26,11 @@ func TestAKeyOfACardIsForgottenInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, found, err := p.AddedUnder(t.Context(), c.client.ID, *key); found || err != nil {
-		t.Errorf("AddedUnder = %v, %v", found, err)
+		t.Errorf("AddedUnder = %v, %v; want nothing found after a day", found, err)
 	}
 	second, err := p.AddMethod(t.Context(), addition())
 	if err != nil || second.Replayed || second.Method.ID == first.Method.ID {
-		t.Errorf("AddMethod = %+v, %v", second, err)
+		t.Errorf("AddMethod = %+v, %v; want another method", second, err)
 	}
 	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours'`); err != nil {
 		t.Fatal(err)

@@ -10,9 +10,9 @@ import (
 	"motorpool/telematics"
 )
 
-// A change waits for a lock for longer than a member of a batch does: it is not an unavailable
-// server.
-func TestAChangeStandsInLineForItsClient(t *testing.T) {
+// A change waits for a lock longer than a request of a batch does: the wait does not mean that the
+// server is unavailable.
+func TestChanges_WaitForTheLockOfTheirClient(t *testing.T) {
 	w := newRentalWorld(t)
 	p := open(t, w.address)
 	booking := w.book(draft(1, 1, 9))
@@ -26,17 +26,17 @@ func TestAChangeStandsInLineForItsClient(t *testing.T) {
 	}
 	var line sync.WaitGroup
 	for name, change := range map[string]func() error{
-		"a default": func() error {
+		"default": func() error {
 			_, _, err := p.SetDefault(t.Context(), client, w.master, telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault}, nil)
 			return err
 		},
-		"a card": func() error {
+		"card": func() error {
 			_, err := p.AddMethod(t.Context(), rental.Addition{Client: client, Now: noon,
 				Card:     rental.Card{Token: "pm_line", Brand: "amex", LastFour: "8431", ExpMonth: 12, ExpYear: 2030},
 				Activity: telematics.Activity{At: noon, Actor: anna, Action: rental.MethodAdd}})
 			return err
 		},
-		"a cancellation": func() error {
+		"cancellation": func() error {
 			_, _, err := p.Amend(t.Context(), asks(anna, rental.BookingCancel, booking.ID, noon), cancelAt(noon.Add(-24*time.Hour)))
 			return err
 		},
@@ -47,7 +47,7 @@ func TestAChangeStandsInLineForItsClient(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(2 * p.Timeout() / pg.LockShare) // for as long as one of a batch waits, and again
+	time.Sleep(2 * p.Timeout() / pg.LockShare) // twice as long as a request of a batch waits
 	if err := holder.Commit(); err != nil {
 		t.Fatal(err)
 	}

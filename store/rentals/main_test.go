@@ -12,7 +12,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// fixture is the commercial side with the connections of its database, the fleet and the audit log.
+// fixture has the commercial side with the connections of its database, the fleet and the audit
+// log.
 type fixture struct {
 	*pg.DB
 	*vehicles.Fleet
@@ -33,7 +34,7 @@ func open(tb testing.TB, address string) *fixture {
 	return newFixture(storetest.Open(tb, address))
 }
 
-// openPatient connects an instance that waits long enough for a lock that many want concurrently.
+// openPatient connects an instance that waits long enough for a lock that many callers want.
 func openPatient(tb testing.TB, address string) *fixture {
 	tb.Helper()
 	return newFixture(storetest.OpenWith(tb, pg.Config{URL: address, MaxConns: 8, Timeout: time.Minute}))

@@ -17,9 +17,9 @@ import (
 	"motorpool/telematics"
 )
 
-// Clients change their cards, the processor drops some, bookings name them, and workers write what
-// became of charges: on the same few rows, in any order, by two instances.
-func TestCardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
+// Clients change their cards, the processor drops some, bookings name them, and workers store
+// outcomes of charges: on the same few rows, in any order, by two instances.
+func TestRentals_CardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	instances := []*fixture{open(t, address), open(t, address)}
 	watch := open(t, address)
@@ -45,7 +45,7 @@ func TestCardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
 		case err == nil:
 			done.Add(1)
 		case errors.As(err, &refusal) && refusal.Code != telematics.Internal:
-		case violation != nil && violation.Code == "23503": // a worker names a card that is gone
+		case violation != nil && violation.Code == "23503": // a worker names a removed card
 		default:
 			t.Errorf("%s: %v", what, err)
 		}
@@ -103,11 +103,11 @@ func TestCardsBookingsAndChargesDoNotDeadlock(t *testing.T) {
 	wg.Wait()
 	for _, o := range clients {
 		if wrong, err := oneDefault(watch, o.client.ID); err != nil || wrong != "" {
-			t.Errorf("%s %v", wrong, err)
+			t.Errorf("default of the client: %s %v", wrong, err)
 		}
 	}
 	if !enough() {
-		t.Errorf("%d changes, %d writes: this proves little", changes.Load(), writes.Load())
+		t.Errorf("%d changes and %d writes are too few, want 100 each", changes.Load(), writes.Load())
 	}
 	t.Logf("%d changes, %d writes", changes.Load(), writes.Load())
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lib/pq"
 )
 
-func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
+func TestSchema_KeepsOneDefault(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	c, other := newCardholder(t, p), newCardholder(t, p)
@@ -22,15 +22,15 @@ func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
 		sql        string
 		args       []any
 	}{
-		"no default with methods":    {"clients_default_is_there", `update clients set default_payment_method_id = null where id = $1`, []any{c.client.ID}},
-		"a method without a default": {"clients_default_is_there", insert, []any{empty.client.ID}},
-		"another's as the default":   {"clients_default_is_own", `update clients set default_payment_method_id = $2 where id = $1`, []any{c.client.ID, theirs.ID}},
-		"one that does not exist":    {"clients_default_is_own", `update clients set default_payment_method_id = 999999 where id = $1`, []any{c.client.ID}},
-		"removal of the default":     {"clients_default_is_own", `delete from payment_methods where id = $1`, []any{first.ID}},
-		"removal of all":             {"clients_default_is_own", `delete from payment_methods where client_id = $1`, []any{c.client.ID}},
-		"the default moved away":     {"clients_default_is_own", `update payment_methods set client_id = $2 where id = $1`, []any{first.ID, other.client.ID}},
-		"one moved to who has none":  {"clients_default_is_there", `update payment_methods set client_id = $2 where id = $1`, []any{second.ID, empty.client.ID}},
-		"removal of the client":      {"payment_methods_client_exists", `delete from clients where id = $1`, []any{other.client.ID}},
+		"no default with methods":                    {"clients_default_is_there", `update clients set default_payment_method_id = null where id = $1`, []any{c.client.ID}},
+		"method without a default":                   {"clients_default_is_there", insert, []any{empty.client.ID}},
+		"another client's method as the default":     {"clients_default_is_own", `update clients set default_payment_method_id = $2 where id = $1`, []any{c.client.ID, theirs.ID}},
+		"unknown method as the default":              {"clients_default_is_own", `update clients set default_payment_method_id = 999999 where id = $1`, []any{c.client.ID}},
+		"removal of the default":                     {"clients_default_is_own", `delete from payment_methods where id = $1`, []any{first.ID}},
+		"removal of all":                             {"clients_default_is_own", `delete from payment_methods where client_id = $1`, []any{c.client.ID}},
+		"default moved to another client":            {"clients_default_is_own", `update payment_methods set client_id = $2 where id = $1`, []any{first.ID, other.client.ID}},
+		"method moved to a client without a default": {"clients_default_is_there", `update payment_methods set client_id = $2 where id = $1`, []any{second.ID, empty.client.ID}},
+		"removal of the client":                      {"payment_methods_client_exists", `delete from clients where id = $1`, []any{other.client.ID}},
 	} {
 		err := p.Within(t.Context(), func(tx *sqlx.Tx) error {
 			_, err := tx.Exec(violation.sql, violation.args...)
@@ -42,14 +42,14 @@ func TestTheSchemaAloneKeepsOneDefault(t *testing.T) {
 	}
 	for _, holder := range []cardholder{c, other, empty} {
 		if wrong, err := oneDefault(p, holder.client.ID); err != nil || wrong != "" {
-			t.Errorf("%s %v", wrong, err)
+			t.Errorf("default of the client: %s %v", wrong, err)
 		}
 	}
 }
 
-// Each of two transactions sees a client with a default, or without methods; together they would
-// leave methods without one. The schema has them go one after another, in any order.
-func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
+// Each of two transactions alone sees a client with a default, or without methods; together they
+// would leave methods without a default. The schema serializes them in either order.
+func TestSchema_SerializesChangesOfOneClientsMethods(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	insert := func(tx *sqlx.Tx, c cardholder) error {
@@ -66,8 +66,8 @@ func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
 		return err
 	}
 	for name, steps := range map[string][2]func(*sqlx.Tx, cardholder) error{
-		"the last one goes before another comes": {empty, insert},
-		"another comes before the last one goes": {insert, empty},
+		"the last method is removed before another is added": {empty, insert},
+		"another method is added before the last is removed": {insert, empty},
 	} {
 		c := newCardholder(t, p)
 		m := c.add(false)
@@ -80,7 +80,7 @@ func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+			defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
 			if err := steps[i](tx, c); err != nil {
 				t.Fatal(err)
 			}
@@ -93,10 +93,10 @@ func TestTheSchemaSeesWhatTwoTransactionsDoTogether(t *testing.T) {
 		}
 		wg.Wait()
 		if (errs[0] == nil) == (errs[1] == nil) {
-			t.Errorf("%s: %v, %v; want one of them refused", name, errs[0], errs[1])
+			t.Errorf("%s: errors %v and %v, want exactly one", name, errs[0], errs[1])
 		}
 		if wrong, err := oneDefault(p, c.client.ID); err != nil || wrong != "" {
-			t.Errorf("%s: %s %v", name, wrong, err)
+			t.Errorf("%s: default of the client: %s %v", name, wrong, err)
 		}
 	}
 }

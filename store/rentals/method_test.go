@@ -46,8 +46,8 @@ func TestPostgresKeepsTheContractOfCards(t *testing.T) {
 	})
 }
 
-// bookWith puts a booking of a vehicle in, in a state, that is to be paid with a method; zero: with
-// the default.
+// bookWith inserts a booking of a vehicle in a state, to be paid with a method; zero: with the
+// default.
 func bookWith(tb testing.TB, p *fixture, vehicle telematics.VehicleID, client rental.ClientID, method rental.MethodID, state rental.BookingState) rental.BookingID {
 	tb.Helper()
 	var id int64
@@ -68,7 +68,7 @@ func bookWith(tb testing.TB, p *fixture, vehicle telematics.VehicleID, client re
 	return rental.BookingID(id)
 }
 
-// owe puts a charge in, with a change of its columns such as state = 'declined'.
+// owe inserts a charge, with a change of its columns such as state = 'declined'.
 func owe(tb testing.TB, p *fixture, booking rental.BookingID, kind rental.ChargeKind, number int, set string) uuid.UUID {
 	tb.Helper()
 	id := uuid.New()
@@ -131,7 +131,7 @@ func (c cardholder) remove(id rental.MethodID) error {
 	return err
 }
 
-// oneDefault reports what is wrong with a client's default, as one snapshot of the database shows
+// oneDefault returns what is wrong with the client's default, as one snapshot of the database shows
 // it; empty: nothing.
 func oneDefault(p *fixture, client rental.ClientID) (string, error) {
 	var seen struct {
@@ -149,13 +149,13 @@ func oneDefault(p *fixture, client rental.ClientID) (string, error) {
 	return "", err
 }
 
-func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) {
+func TestMethods_ConcurrentChangesKeepOneDefaultAndEveryChange(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	instances := []*fixture{open(t, address), open(t, address)}
 	storetest.AddVehicle(t, instances[0].DB, 1)
 	c := newCardholder(t, instances[0])
 	known := []rental.Method{c.add(false), c.add(false), c.add(false), c.add(false)}
-	deck := make([]rental.Card, 12) // each is added several times, and not all of them find room
+	deck := make([]rental.Card, 12) // each is added several times; they exceed the limit
 	for i := range deck {
 		deck[i] = rentaltest.NewCard()
 	}
@@ -168,7 +168,7 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 		for ctx.Err() == nil {
 			wrong, err := oneDefault(watch, c.client.ID)
 			if err != nil || wrong != "" {
-				t.Errorf("%s %v", wrong, err)
+				t.Errorf("default of the client: %s %v", wrong, err)
 				return
 			}
 			looks++
@@ -190,7 +190,7 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// A method that its caller has read; others may be faster.
+	// The caller has read the method; other callers may change it first.
 	some := func(here cardholder) rental.MethodID {
 		methods, err := here.Methods(t.Context(), c.client.ID)
 		if err != nil || len(methods) == 0 {
@@ -223,8 +223,8 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 	stop()
 	watching.Wait()
 
-	// The history is written with each change, while the client is locked: it must lead to what
-	// there is.
+	// The audit entries are written with each change while the client is locked. In their order
+	// they must lead to the present methods.
 	lines, err := watch.Activities(t.Context(), telematics.ActivityQuery{Actor: c.client.Subject})
 	if err != nil {
 		t.Fatal(err)
@@ -242,13 +242,13 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 		case rental.MethodRemove:
 			recorded["remove"]++
 			if !there[id] || id == last {
-				t.Errorf("%s was removed: there %v, default %s", id, there[id], last)
+				t.Errorf("the audit log removes the method %s: present %v, default %s", id, there[id], last)
 			}
 			delete(there, id)
 		case rental.MethodDefault:
 			recorded["default"]++
 			if !there[id] {
-				t.Errorf("%s was made the default, and is not there", id)
+				t.Errorf("the audit log makes %s the default, which is not present", id)
 			}
 			last = id
 		}
@@ -259,11 +259,11 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 	}
 	methods, err := watch.Methods(t.Context(), c.client.ID)
 	if err != nil || len(methods) != len(there) {
-		t.Fatalf("%d methods, %v; the history leads to %d", len(methods), err, len(there))
+		t.Fatalf("%d methods, %v; the audit log leads to %d", len(methods), err, len(there))
 	}
 	for _, m := range methods {
 		if id := fmt.Sprint(m.ID); !there[id] || m.Default != (id == last) {
-			t.Errorf("%+v: there %v, default %s", m, there[id], last)
+			t.Errorf("method %+v: by the audit log present %v, default %s", m, there[id], last)
 		}
 	}
 	all := 0
@@ -274,46 +274,46 @@ func TestTwoHundredConcurrentChangesLeaveOneDefaultAndLoseNothing(t *testing.T) 
 		all += n
 	}
 	if all != 200+len(known) || looks < 20 || succeeded["remove"] < 5 || succeeded["default"] < 5 {
-		t.Errorf("%v, %v, %d looks: this proves little", succeeded, refused, looks)
+		t.Errorf("succeeded %v, refused %v, %d snapshots: too few for a valid test", succeeded, refused, looks)
 	}
-	t.Logf("succeeded %v, refused %v, %d looks", succeeded, refused, looks)
+	t.Logf("succeeded %v, refused %v, %d snapshots", succeeded, refused, looks)
 }
 
 func asRefusal(err error, refusal **telematics.Error) bool {
 	return errors.As(err, refusal) && (*refusal).Code != telematics.Internal
 }
 
-func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
+func TestRemoveMethod_InUseWhileAPaymentNeedsTheCard(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	add()
 	for name, test := range map[string]struct {
 		state    rental.BookingState
-		named    bool // by the booking
+		named    bool // the booking names the card
 		kind     rental.ChargeKind
-		set      string // of a charge; empty: there is none
-		cardless bool   // the charge has not got the card
+		set      string // columns of a charge; empty: no charge
+		cardless bool   // the charge does not name the card
 		used     bool
 	}{
-		"named by an active booking":                      {state: rental.Active, named: true, used: true},
-		"named by an upcoming booking":                    {state: rental.Upcoming, named: true},
-		"named by a completed booking":                    {state: rental.Completed, named: true},
-		"a charge to be tried":                            {state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true},
-		"a charge whose outcome is unknown":               {state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true},
-		"a charge to be tried again":                      {state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true},
-		"a charge its owner must confirm":                 {state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true},
-		"a deposit that is held":                          {state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true},
-		"a deposit that was released":                     {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
-		"a charge that is paid":                           {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
-		"a charge that was given up":                      {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
-		"a card that must not be tried":                   {state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`},
-		"a refund":                                        {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
-		"a fee of a completed booking":                    {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
-		"one that a worker has, even then":                {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true},
-		"one that has no card yet, while a worker has it": {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
-		"one of a booking that names it, likewise":        {state: rental.Completed, named: true, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
-		"one that has no card yet":                        {state: rental.Active, kind: rental.FeeCharge, set: `state = 'pending'`, cardless: true},
-		"one whose worker died":                           {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`},
+		"named by an active booking":                        {state: rental.Active, named: true, used: true},
+		"named by an upcoming booking":                      {state: rental.Upcoming, named: true},
+		"named by a completed booking":                      {state: rental.Completed, named: true},
+		"pending charge":                                    {state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true},
+		"charge with an unknown outcome":                    {state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true},
+		"declined charge to be retried":                     {state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true},
+		"charge that the owner must confirm":                {state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true},
+		"held deposit":                                      {state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true},
+		"released deposit":                                  {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
+		"paid charge":                                       {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
+		"failed charge":                                     {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
+		"declined charge, card barred":                      {state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`},
+		"refund":                                            {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
+		"fee of a completed booking":                        {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
+		"leased fee of a completed booking":                 {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true},
+		"leased fee without a card":                         {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
+		"leased fee without a card, booking names the card": {state: rental.Completed, named: true, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
+		"fee without a card":                                {state: rental.Active, kind: rental.FeeCharge, set: `state = 'pending'`, cardless: true},
+		"fee with an expired lease":                         {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCardholder(t, p)
@@ -334,11 +334,11 @@ func TestACardIsInUseWhileSomethingIsToBePaidWithIt(t *testing.T) {
 			err := c.remove(m.ID)
 			var refusal *telematics.Error
 			if used := asRefusal(err, &refusal) && refusal.Code == rental.MethodInUse; used != test.used || !used && err != nil {
-				t.Fatalf("remove = %v, want in use %v", err, test.used)
+				t.Fatalf("Remove = %v, want in use %v", err, test.used)
 			}
 			var named int
 			if err := p.Pool.Get(&named, `select count(*) from bookings where id = $1 and payment_method_id is not null`, booking); err != nil || (named > 0) != (test.named && test.used) {
-				t.Errorf("the booking names it: %d, %v", named, err)
+				t.Errorf("%d bookings still name the card, %v", named, err)
 			}
 		})
 	}

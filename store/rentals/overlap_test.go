@@ -8,15 +8,15 @@ import (
 	"github.com/lib/pq"
 )
 
-// The schema refuses these, whatever the program does.
-func TestTheRecordKeepsBookingsOfAVehicleApart(t *testing.T) {
+// The schema refuses these bookings, whatever the program does.
+func TestSchema_BookingsOfAVehicleDoNotOverlap(t *testing.T) {
 	p := newRentalWorld(t).here
 	if _, err := p.Pool.ExecContext(t.Context(), `insert into clients (agency_id, subject) values (1, 'c')`); err != nil {
 		t.Fatal(err)
 	}
 	made := 0
-	// put inserts a booking from one hour of a day to another, of a state, begun at an hour; -1:
-	// not begun.
+	// put inserts a booking from one hour of a day to another, in a state, started at an hour; -1:
+	// not started.
 	put := func(vehicle, from, to int, state string, begun int) string {
 		made++
 		_, err := p.Pool.ExecContext(t.Context(), `
@@ -46,22 +46,22 @@ func TestTheRecordKeepsBookingsOfAVehicleApart(t *testing.T) {
 		{1, 11, 13, "upcoming", -1, overlap},
 		{1, 10, 12, "upcoming", -1, overlap},
 		{1, 9, 13, "upcoming", -1, overlap},
-		{1, 12, 13, "upcoming", -1, ""}, // the end is not a part of it
+		{1, 12, 13, "upcoming", -1, ""}, // the end does not belong to the booking
 		{1, 9, 10, "upcoming", -1, ""},
 		{2, 10, 12, "upcoming", -1, ""}, // another vehicle
 		{1, 10, 12, "cancelled", -1, ""},
 		{1, 10, 12, "completed", 10, ""},
 		{1, 11, 12, "active", 11, overlap},
 		{1, 14, 16, "active", 14, ""},
-		{1, 18, 20, "active", 18, second}, // an overdue one blocks the next
-		{3, 14, 16, "active", 10, ""},     // begun early
+		{1, 18, 20, "active", 18, second}, // an overdue booking blocks the next
+		{3, 14, 16, "active", 10, ""},     // started early
 		{3, 11, 12, "upcoming", -1, overlap},
 		{3, 9, 10, "upcoming", -1, ""},
-		{4, 14, 16, "active", 15, ""}, // begun late
+		{4, 14, 16, "active", 15, ""}, // started late
 		{4, 14, 15, "upcoming", -1, overlap},
 	} {
 		if got := put(c.vehicle, c.from, c.to, c.state, c.begun); got != c.violates {
-			t.Errorf("%+v: violates %q", c, got)
+			t.Errorf("booking %+v: violates %q", c, got)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"motorpool/telematics"
 )
 
-func TestABookingInAnyStateIsMovedAsItIsAndWas(t *testing.T) {
+func TestRedate_KeepsStateAndOrderOfTimes(t *testing.T) {
 	w := newRentalWorld(t)
-	begin, end := noon.Add(-time.Minute), noon // before its agreed start
+	begin, end := noon.Add(-time.Minute), noon // started before the agreed time
 	for i, state := range []rental.BookingState{rental.Upcoming, rental.Active, rental.Completed, rental.Cancelled} {
 		d := draft(1, 1, 3)
 		d.Vehicle = telematics.VehicleID(i + 1)
@@ -33,11 +33,11 @@ func TestABookingInAnyStateIsMovedAsItIsAndWas(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			case after.State != state, !after.Start.Equal(before.Start.Add(by)), !after.End.Equal(before.End.Add(by)), after.Created.After(before.Created):
-				t.Errorf("%s, by %v: %+v, was %+v", state, by, after.Booking, before.Booking)
+				t.Errorf("%s, moved by %v: booking %+v, was %+v", state, by, after.Booking, before.Booking)
 			case after.ActualStart.IsZero() != (state == rental.Upcoming || state == rental.Cancelled), after.ActualEnd.IsZero() != (state != rental.Completed):
-				t.Errorf("%s, by %v: from %v to %v in fact", state, by, after.ActualStart, after.ActualEnd)
+				t.Errorf("%s, moved by %v: actual times %v to %v", state, by, after.ActualStart, after.ActualEnd)
 			case !after.ActualStart.IsZero() && after.ActualStart.Before(after.Start), !after.ActualEnd.IsZero() && after.ActualEnd.Before(after.ActualStart):
-				t.Errorf("%s, by %v: from %v to %v, but agreed from %v", state, by, after.ActualStart, after.ActualEnd, after.Start)
+				t.Errorf("%s, moved by %v: actual times %v to %v, but agreed from %v", state, by, after.ActualStart, after.ActualEnd, after.Start)
 			}
 			before = after
 		}

@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics"
 )
 
-// noon is when the bookings of these tests are made.
+// noon is the time at which the bookings of these tests are made.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 var (
@@ -24,8 +24,7 @@ var (
 	operator = telematics.Actor{Subject: "admin-7", Role: telematics.Admin}
 )
 
-// rentalWorld is two agencies, each with stations, vehicles that are for rent, and clients that
-// have a card.
+// rentalWorld has two agencies, each with stations, vehicles for rent, and clients with a card.
 type rentalWorld struct {
 	t            *testing.T
 	address      string
@@ -70,7 +69,7 @@ func (w *rentalWorld) exec(query string, args ...any) {
 	}
 }
 
-// count returns what a query counts.
+// count returns the result of a counting query.
 func (w *rentalWorld) count(query string, args ...any) (n int) {
 	w.t.Helper()
 	if err := w.here.Pool.Get(&n, query, args...); err != nil {
@@ -79,7 +78,7 @@ func (w *rentalWorld) count(query string, args ...any) (n int) {
 	return n
 }
 
-// addCard puts a card of a client of agency 1 on record; the first one is the default.
+// addCard stores a card of a client of agency 1; the first card is the default.
 func (w *rentalWorld) addCard(subject, brand, lastFour string) (id rental.MethodID) {
 	w.t.Helper()
 	w.exec(`insert into clients (agency_id, subject) values (1, $1) on conflict do nothing`, subject)
@@ -98,7 +97,7 @@ func (w *rentalWorld) addCard(subject, brand, lastFour string) (id rental.Method
 	return id
 }
 
-// draft is a booking of a vehicle of agency 1 for anna, from one hour after noon to another.
+// draft is a booking of a vehicle of agency 1 for anna, between two hours after noon.
 func draft(vehicle telematics.VehicleID, from, to float64) rental.Draft {
 	hours := func(n float64) time.Time { return noon.Add(time.Duration(n * float64(time.Hour))) }
 	return rental.Draft{Agency: 1, Client: "anna", Vehicle: vehicle, Start: hours(from), End: hours(to), Pickup: 1, Dropoff: 2}
@@ -110,7 +109,7 @@ func asks(actor telematics.Actor, activity string, id rental.BookingID, now time
 		Activity: telematics.Activity{At: now, Actor: actor, Agency: actor.Agency, Action: activity, RequestID: uuid.New()}}
 }
 
-// named gives a request an idempotency key; the text stands for what is asked.
+// named adds an idempotency key to a request; the text stands for the content of the request.
 func named(r rental.Request, key, asked string) rental.Request {
 	r.Key = &telematics.IdempotencyKey{Agency: r.Actor.Agency, Subject: r.Actor.Subject, Key: key, Fingerprint: sha256.Sum256([]byte(asked))}
 	return r
@@ -177,7 +176,7 @@ func (w *rentalWorld) lines(id rental.BookingID) []telematics.Activity {
 	return lines
 }
 
-// codeOf returns the code of an error; empty: it has none.
+// codeOf returns the code of an error; empty: none.
 func codeOf(err error) telematics.Code {
 	var known *telematics.Error
 	if !errors.As(err, &known) {

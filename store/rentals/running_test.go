@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestRunning_HasVehiclesOfRunningBookingsByProtocol(t *testing.T) {
+func TestRunning_HasVehiclesOfActiveBookingsByProtocol(t *testing.T) {
 	w := newRentalWorld(t)
 	w.exec(`update units set protocol = 'ovms' where serial in ('unit-1', 'unit-2')`)
 	running, _, other := w.book(draft(1, 0, 8)), w.book(draft(2, 0, 8)), w.book(draft(3, 0, 8))
@@ -23,7 +23,7 @@ func TestRunning_HasVehiclesOfRunningBookingsByProtocol(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", when, found, err, vehicles)
 		}
 	}
-	want("one runs, and one is upcoming", telematics.Vehicle{ID: 1, Unit: "unit-1", Protocol: "ovms"})
+	want("one active, one upcoming", telematics.Vehicle{ID: 1, Unit: "unit-1", Protocol: "ovms"})
 	w.amend(rental.BookingEnd, running.ID, noon.Add(time.Hour), finishAt(noon.Add(time.Hour)))
-	want("the other is upcoming")
+	want("one upcoming")
 }
