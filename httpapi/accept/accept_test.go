@@ -26,12 +26,12 @@ func TestGzip(t *testing.T) {
 		{[]string{"gzip;q=none"}, false},
 		{[]string{"*"}, true},
 		{[]string{"*;q=0"}, false},
-		{[]string{"*, gzip;q=0"}, false}, // the name counts, wherever it stands
+		{[]string{"*, gzip;q=0"}, false}, // gzip by its name counts before *, in any position
 		{[]string{"*;q=0, gzip"}, true},
 		{[]string{"gzip2"}, false},
 	} {
 		if got := Gzip(http.Header{"Accept-Encoding": c.headers}); got != c.want {
-			t.Errorf("%q: %v", c.headers, got)
+			t.Errorf("%q: Gzip = %v", c.headers, got)
 		}
 	}
 }

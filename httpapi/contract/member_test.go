@@ -6,17 +6,17 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// An object that is left open would take unknown members, and one in a list would not be looked
-// into.
-func TestEveryObjectOfARequestBodyIsClosed(t *testing.T) {
+// An open object would accept unknown members, and the members of objects in a list are not
+// checked.
+func TestDocument_ObjectsOfRequestBodiesAreClosed(t *testing.T) {
 	bodies := 0
 	var closed func(name string, s *openapi3.Schema)
 	closed = func(name string, s *openapi3.Schema) {
 		if s.Type.Is(openapi3.TypeObject) && (s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has) {
-			t.Errorf("%s takes unknown members", name)
+			t.Errorf("%s accepts unknown members", name)
 		}
 		if len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) > 0 || s.Items != nil && !s.Items.Value.Type.Is(openapi3.TypeInteger) {
-			t.Errorf("%s is of a kind whose members are not checked", name)
+			t.Errorf("%s has a schema whose members are not checked", name)
 		}
 		for member, ref := range s.Properties {
 			closed(name+"."+member, ref.Value)
@@ -31,11 +31,11 @@ func TestEveryObjectOfARequestBodyIsClosed(t *testing.T) {
 		}
 	}
 	if bodies < 8 {
-		t.Errorf("%d bodies", bodies)
+		t.Errorf("found %d request bodies, want at least 8", bodies)
 	}
 }
 
-func TestTheNameThatWasProbablyMeant(t *testing.T) {
+func TestNearest_SuggestsTheProbableName(t *testing.T) {
 	known := []string{"amount", "duration_ms", "end_date", "full", "kind", "reason", "signal", "start_date", "vehicle_ids"}
 	for name, want := range map[string]string{
 		"amuont": "amount", "AMOUNT": "amount", "amt": "", "durationMs": "duration_ms", "duration": "duration_ms", "endDate": "end_date", "end": "",
@@ -43,7 +43,7 @@ func TestTheNameThatWasProbablyMeant(t *testing.T) {
 		"Reasön": "reason",
 	} {
 		if got := nearest(name, known); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
+			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
 		}
 	}
 }
@@ -54,12 +54,12 @@ func TestEditDistance(t *testing.T) {
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3}, {"é", "e", 1}} {
 		if got := editDistance([]rune(c.a), []rune(c.b)); got != c.want {
-			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
+			t.Errorf("distance of %q and %q: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }
 
-func TestTheFirstMemberThatComesTwiceIsFound(t *testing.T) {
+func TestRepeatedName_FindsTheFirst(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":1,"a":2}`: "a", `{"a":"a","b":"a"}`: "", `{"a":{"b":1,"b":2}}`: "a.b", `{"a":{"b":1},"b":{"b":1}}`: "", `[{"a":1},{"a":1}]`: "", `[{"a":1,"a":1}]`: "a",
 		`{"a":["a","a"],"b":1}`: "", `{"a":[{"b":1,"b":[]}]}`: "a.b", `{"a":{},"a":{}}`: "a", `{"\u0061":1,"a":2}`: "a", `{"A":1,"a":2}`: "", `{"a":null,"b":true,"a":1.5}`: "a",
@@ -67,10 +67,10 @@ func TestTheFirstMemberThatComesTwiceIsFound(t *testing.T) {
 	} {
 		got, repeated := RepeatedName([]byte(text))
 		if got != want || repeated != (want != "") {
-			t.Errorf("%s: %q %t, want %q", text, got, repeated, want)
+			t.Errorf("%s: RepeatedName = %q, %t; want %q", text, got, repeated, want)
 		}
 	}
 	if _, repeated := RepeatedName([]byte(`{"":1,"":2}`)); !repeated {
-		t.Error("the empty name came twice")
+		t.Error("a repeated empty name was not found")
 	}
 }

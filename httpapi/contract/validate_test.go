@@ -19,8 +19,8 @@ func loadDocument(t *testing.T) *Document {
 	return MustParse(text)
 }
 
-// The library does not check what it does not get.
-func TestIntegersOfPathsAreCheckedAsTheLibraryDoes(t *testing.T) {
+// Integers that are checked here do not reach the library's check.
+func TestCheck_IntegersOfPathsLikeTheLibrary(t *testing.T) {
 	c := loadDocument(t)
 	for path, item := range c.parsed.Paths.Map() {
 		for method, operation := range item.Operations() {
@@ -30,14 +30,14 @@ func TestIntegersOfPathsAreCheckedAsTheLibraryDoes(t *testing.T) {
 					continue
 				}
 				if !c.anyInteger[parameter] {
-					t.Errorf("%s %s: %s is left to the library", method, path, parameter.Name)
+					t.Errorf("%s %s: the parameter %s is checked by the library", method, path, parameter.Name)
 				}
 				for _, text := range strings.Fields("0 1 -5 +5 007 9223372036854775807 -9223372036854775808 9223372036854775808 1.0 1e3 0x1 1_0 one ١") {
 					err := openapi3filter.ValidateParameter(t.Context(), &openapi3filter.RequestValidationInput{
 						Request: httptest.NewRequest(http.MethodGet, "/", nil), PathParams: map[string]string{parameter.Name: text}, Options: everyRule,
 					}, parameter)
 					if (err == nil) != isInteger(text) {
-						t.Errorf("%s %s: %s=%s: the library says %v", method, path, parameter.Name, text, err)
+						t.Errorf("%s %s: %s=%s: the library disagrees: %v", method, path, parameter.Name, text, err)
 					}
 				}
 			}
@@ -45,7 +45,7 @@ func TestIntegersOfPathsAreCheckedAsTheLibraryDoes(t *testing.T) {
 	}
 }
 
-func TestAbsentParametersPassTheLibrary(t *testing.T) {
+func TestCheck_AbsentParametersPassTheLibrary(t *testing.T) {
 	for path, item := range loadDocument(t).parsed.Paths.Map() {
 		for method, operation := range item.Operations() {
 			for _, ref := range operation.Parameters {
@@ -60,7 +60,7 @@ func TestAbsentParametersPassTheLibrary(t *testing.T) {
 	}
 }
 
-func TestTextsOfHeadersThatAreNotCheckedPassTheLibrary(t *testing.T) {
+func TestCheck_TextsOfUncheckedHeadersPassTheLibrary(t *testing.T) {
 	c := loadDocument(t)
 	passed := 0
 	for path, item := range c.parsed.Paths.Map() {
@@ -79,12 +79,12 @@ func TestTextsOfHeadersThatAreNotCheckedPassTheLibrary(t *testing.T) {
 					}
 				}
 				if parameter.In == "header" && c.anyText[parameter] == 0 && strings.Contains(path, "/control/") {
-					t.Errorf("%s %s: %s of an order is left to the library", method, path, parameter.Name)
+					t.Errorf("%s %s: the header %s of a command is checked by the library", method, path, parameter.Name)
 				}
 			}
 		}
 	}
 	if passed == 0 {
-		t.Error("no header is known")
+		t.Error("no header was checked")
 	}
 }

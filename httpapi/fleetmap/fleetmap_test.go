@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// marker returns a vehicle that differs from all others.
+// marker returns a vehicle whose fields differ from those of all others.
 func marker(n int) telematics.Marker {
 	locked, energy := n%2 == 0, float64(n%100)
 	return telematics.Marker{
@@ -51,14 +51,14 @@ func TestEncoder_WritesOneJSONDocumentOfAnySize(t *testing.T) {
 			Message string
 		}
 		if err := json.Unmarshal(text.Bytes(), &body); err != nil || len(body.Data.Vehicles) != vehicles || body.Message != "m" {
-			t.Errorf("%d vehicles: %d rows, %v", vehicles, len(body.Data.Vehicles), err)
+			t.Errorf("%d vehicles were encoded as %d rows, %v", vehicles, len(body.Data.Vehicles), err)
 		}
 		if _, again := encode(t, vehicles); again != etag || tags[etag] {
-			t.Errorf("%d vehicles: tag %s, then %s", vehicles, etag, again)
+			t.Errorf("%d vehicles: tag %s, then %s; want one tag that no other content has", vehicles, etag, again)
 		}
 		tags[etag] = true
 		if vehicles > 1000 && len(compressed) > 30*vehicles {
-			t.Errorf("%d bytes for %d vehicles", len(compressed), vehicles)
+			t.Errorf("%d bytes for %d vehicles, want at most 30 each", len(compressed), vehicles)
 		}
 	}
 }

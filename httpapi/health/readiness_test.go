@@ -29,26 +29,26 @@ func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
 	return recorded.Code, body
 }
 
-func TestReadinessNamesWhatIsNotReady(t *testing.T) {
+func TestReadiness_NamesTheFailedCheck(t *testing.T) {
 	var err error
 	h := health.New(
 		health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
 		health.Check{Name: "mqtt", Ready: func(context.Context) error { return err }},
 	).Internal()
 	if status, body := ask(t, h, "/readyz"); status != 200 || body["status"] != "ready" {
-		t.Errorf("%d %v", status, body)
+		t.Errorf("ready: status %d, body %v", status, body)
 	}
 	err = errors.New("not connected")
 	status, body := ask(t, h, "/readyz")
 	if want := map[string]any{"postgres": "ok", "mqtt": "not connected"}; status != 503 || body["status"] != "not_ready" || !reflect.DeepEqual(body["checks"], want) {
-		t.Errorf("%d %v", status, body)
+		t.Errorf("not ready: status %d, body %v", status, body)
 	}
 	if status, body := ask(t, h, "/healthz"); status != 200 || body["status"] != "ok" {
-		t.Errorf("%d %v", status, body)
+		t.Errorf("healthz while not ready: status %d, body %v", status, body)
 	}
 }
 
-func TestReadiness_AnOptionalCheckThatFailsIsShownAndNothingElse(t *testing.T) {
+func TestReadiness_FailedOptionalCheckIsOnlyShown(t *testing.T) {
 	r := health.New(
 		health.Check{Name: "mqtt", Ready: func(context.Context) error { return nil }},
 		health.Check{Name: "mqtt_shard_1", Optional: true, Ready: func(context.Context) error { return errors.New("not connected") }},
@@ -56,19 +56,19 @@ func TestReadiness_AnOptionalCheckThatFailsIsShownAndNothingElse(t *testing.T) {
 	for h, text := range map[http.Handler]string{r.Internal(): "not connected", r.Public(): "failed"} {
 		status, body := ask(t, h, "/readyz")
 		if want := map[string]any{"mqtt": "ok", "mqtt_shard_1": text}; status != 200 || body["status"] != "ready" || !reflect.DeepEqual(body["checks"], want) {
-			t.Errorf("%d %v", status, body)
+			t.Errorf("status %d, body %v; want ready with the checks %v", status, body, want)
 		}
 	}
 }
 
-func TestACheckThatHangsIsNotReady(t *testing.T) {
+func TestReadiness_HangingCheckIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := health.New(health.Check{Name: "postgres", Ready: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}).Internal()
 		if status, body := ask(t, h, "/readyz"); status != 503 {
-			t.Errorf("%d %v", status, body)
+			t.Errorf("status %d, body %v; want 503", status, body)
 		}
 	})
 }
@@ -77,37 +77,37 @@ func TestReadiness_DrainingIsNotReadyAndAlive(t *testing.T) {
 	r := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }})
 	for name, h := range map[string]http.Handler{"internal": r.Internal(), "public": r.Public()} {
 		if status, body := ask(t, h, "/readyz"); status != 200 || body["status"] != "ready" {
-			t.Errorf("%s: %d %v", name, status, body)
+			t.Errorf("%s before the draining: status %d, body %v", name, status, body)
 		}
 	}
 	r.Drain()
 	for name, h := range map[string]http.Handler{"internal": r.Internal(), "public": r.Public()} {
 		if status, body := ask(t, h, "/readyz"); status != 503 || body["status"] != "not_ready" || body["reason"] != "draining" {
-			t.Errorf("%s: %d %v", name, status, body)
+			t.Errorf("%s while draining: status %d, body %v", name, status, body)
 		}
 		if status, _ := ask(t, h, "/healthz"); status != 200 {
-			t.Errorf("%s: not alive: %d", name, status)
+			t.Errorf("%s while draining: healthz has the status %d, want 200", name, status)
 		}
 	}
 }
 
-func TestReadiness_PublicHandlerNamesNoServersAndBoundsTheChecks(t *testing.T) {
+func TestReadiness_PublicHandlerNamesNoServersAndLimitsTheChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, err := 0, errors.New("dial tcp db.internal:5432: refused")
 		h := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return err }}).Public()
 		for range 100 {
 			status, body := ask(t, h, "/readyz")
 			if want := map[string]any{"postgres": "failed"}; status != 503 || !reflect.DeepEqual(body["checks"], want) {
-				t.Fatalf("%d %v", status, body)
+				t.Fatalf("status %d, body %v; want 503 with the checks %v", status, body, want)
 			}
 		}
 		if runs != 1 {
-			t.Errorf("100 probes within a second ran the check %d times", runs)
+			t.Errorf("100 probes within a second ran the check %d times, want once", runs)
 		}
 		time.Sleep(time.Second)
 		err = nil
 		if status, body := ask(t, h, "/readyz"); status != 200 || runs != 2 {
-			t.Errorf("%d %v after %d runs", status, body, runs)
+			t.Errorf("a second later: status %d, body %v after %d runs; want 200 and 2 runs", status, body, runs)
 		}
 	})
 }
@@ -117,11 +117,11 @@ func TestReadiness_IsAMetricByCheck(t *testing.T) {
 		health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
 		health.Check{Name: "mqtt", Ready: func(context.Context) error { return errors.New("not connected") }},
 	)
-	r.Drain() // its servers work all the same
+	r.Drain() // draining does not change the metrics of the checks
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(r)
 	values, err := metrics.Gather(registry)
 	if want := (metrics.Values{`motorpool_ready{check="postgres"}`: 1, `motorpool_ready{check="mqtt"}`: 0}); err != nil || !maps.Equal(values, want) {
-		t.Errorf("%v, %v; want %v", values, err, want)
+		t.Errorf("metrics %v, %v; want %v", values, err, want)
 	}
 }

@@ -30,16 +30,16 @@ const (
 )
 
 // fakeIssuer is an OpenID Connect provider with one account, which is always signed in. A refresh
-// token is good once.
+// token is valid once.
 type fakeIssuer struct {
 	*httptest.Server
 	t   *testing.T
 	key jwk.Key
 
 	mu       sync.Mutex
-	claims   map[string]any // guarded by mu: of access tokens, besides their own
-	lifetime time.Duration  // guarded by mu: of access tokens
-	status   int            // guarded by mu: of each token request; 0: as deserved
+	claims   map[string]any // guarded by mu: further claims of access tokens
+	lifetime time.Duration  // guarded by mu: lifetime of access tokens
+	status   int            // guarded by mu: status of every token request; 0: by the request
 	codes    map[string]url.Values
 	refresh  map[string]bool
 	renewals int
@@ -107,12 +107,12 @@ func (i *fakeIssuer) answer(w http.ResponseWriter, status int, body any) {
 	}
 }
 
-// authorize sends the browser back with a code.
+// authorize redirects the browser back with a code.
 func (i *fakeIssuer) authorize(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query()
 	for name, want := range map[string]string{"response_type": "code", "client_id": clientID, "scope": "openid offline_access", "code_challenge_method": "S256", "audience": audience, "resource": audience} {
 		if asked.Get(name) != want {
-			i.t.Errorf("%s=%q, want %q", name, asked.Get(name), want)
+			i.t.Errorf("authorization request: %s=%q, want %q", name, asked.Get(name), want)
 		}
 	}
 	i.mu.Lock()

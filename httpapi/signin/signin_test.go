@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics"
 )
 
-// memory is a store of two instances.
+// memory is a store that two instances share.
 type memory struct {
 	mu     sync.Mutex
 	values map[string][]byte
@@ -75,12 +75,12 @@ func (m *memory) String() string {
 	return all.String()
 }
 
-// world is an issuer, and instances of the service that share a store.
+// world has an issuer, and instances of the service that share a store.
 type world struct {
 	t      *testing.T
 	issuer *fakeIssuer
 	store  *memory
-	ahead  atomic.Int64 // by how much the instances' clock is ahead
+	ahead  atomic.Int64 // how far the clock of the instances is ahead
 }
 
 func newWorld(t *testing.T) *world {
@@ -121,7 +121,8 @@ func (w *world) instance() *signin.SignIn {
 	return s
 }
 
-// browse has a browser open a page of the issuer, and returns where it is sent back to.
+// browse opens a page of the issuer in a browser, and returns the address to which it is
+// redirected.
 func (w *world) browse(page string) *url.URL {
 	w.t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -135,7 +136,7 @@ func (w *world) browse(page string) *url.URL {
 		w.t.Fatal(err)
 	}
 	if !strings.HasPrefix(back.String(), public+"/auth/callback?") {
-		w.t.Fatalf("sent back to %s", back)
+		w.t.Fatalf("redirected to %s, want the callback", back)
 	}
 	return back
 }
@@ -156,7 +157,7 @@ func callback(back *url.URL, cookies ...*http.Cookie) *http.Request {
 	return r
 }
 
-// signIn returns the cookie of a new session.
+// signIn signs in and returns the cookie of the new session.
 func (w *world) signIn(s *signin.SignIn) *http.Cookie {
 	w.t.Helper()
 	page, attempt, err := s.Begin(w.t.Context())
@@ -171,7 +172,7 @@ func (w *world) signIn(s *signin.SignIn) *http.Cookie {
 		w.t.Fatalf("signed in as %+v", id)
 	}
 	if cookies[1].Name != attempt.Name || cookies[1].MaxAge >= 0 {
-		w.t.Errorf("cookie of the attempt is not removed: %v", cookies[1])
+		w.t.Errorf("the cookie of the attempt is not removed: %v", cookies[1])
 	}
 	return cookies[0]
 }
@@ -180,7 +181,7 @@ func wants(t *testing.T, err error, code telematics.Code, word string) {
 	t.Helper()
 	var refusal *telematics.Error
 	if !errors.As(err, &refusal) || refusal.Code != code || !strings.Contains(refusal.Message, word) {
-		t.Errorf("%v, want %s with %q", err, code, word)
+		t.Errorf("error %v, want %s with %q", err, code, word)
 	}
 }
 
@@ -189,7 +190,7 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &server) && server.Unavailable()
 }
 
-func TestSignIn_GivesABrowserNothingButACookie(t *testing.T) {
+func TestSignIn_BrowserGetsOnlyACookie(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.instance(), w.instance()
 	cookie := w.signIn(s)
@@ -202,22 +203,22 @@ func TestSignIn_GivesABrowserNothingButACookie(t *testing.T) {
 	}
 	token := strings.TrimPrefix(header, "Bearer ")
 	if strings.Count(token, ".") != 2 {
-		t.Fatalf("header %q", header)
+		t.Fatalf("header %q, want a JWT", header)
 	}
-	// Redis has nothing that opens anything.
+	// The store has no text from which a session or token can be used.
 	if kept := w.store.String(); strings.Contains(kept, token) || strings.Contains(kept, "zoe") || strings.Contains(kept, cookie.Value) || strings.Contains(kept, "eyJ") {
-		t.Errorf("the store has %q", kept)
+		t.Errorf("the store has a secret or a name: %q", kept)
 	}
 	for name, r := range map[string]*http.Request{"none": request(http.MethodGet), "another": request(http.MethodGet, &http.Cookie{Name: "x", Value: cookie.Value})} {
 		if header, err := s.Authorization(r); header != "" || err != nil {
-			t.Errorf("with cookie %s: %q, %v", name, header, err)
+			t.Errorf("with the cookie %s: header %q, %v; want none", name, header, err)
 		}
 	}
-	// The token of a request counts, not its cookie.
+	// A request with a token does not use its cookie.
 	both := request(http.MethodGet, cookie)
 	both.Header.Set("Authorization", "Bearer a.b.c")
 	if header, err := s.Authorization(both); header != "" || err != nil {
-		t.Errorf("with a token: %q, %v", header, err)
+		t.Errorf("with a token and a cookie: header %q, %v; want none", header, err)
 	}
 	for _, value := range []string{"", "x", cookie.Value[1:] + "A", strings.Repeat("A", 43)} {
 		_, err := s.Authorization(request(http.MethodGet, &http.Cookie{Name: cookie.Name, Value: value}))
@@ -225,7 +226,7 @@ func TestSignIn_GivesABrowserNothingButACookie(t *testing.T) {
 	}
 }
 
-func TestFinish_RefusesWhatThisBrowserDidNotBegin(t *testing.T) {
+func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
 	page, attempt, err := s.Begin(t.Context())
@@ -250,15 +251,15 @@ func TestFinish_RefusesWhatThisBrowserDidNotBegin(t *testing.T) {
 	}{
 		"another browser":           {callback(back), "another browser"},
 		"a later attempt":           {callback(back, later), "Another sign-in"},
-		"a made-up state":           {callback(changed("state", "x"), attempt), "Another sign-in"},
+		"an invented state":         {callback(changed("state", "x"), attempt), "Another sign-in"},
 		"another issuer (RFC 9207)": {callback(changed("iss", "https://evil.example"), attempt), "another issuer"},
 		"refused by the issuer":     {callback(&url.URL{Path: "/", RawQuery: "error=access_denied&state=" + back.Query().Get("state")}, attempt), "access_denied"},
-		"a made-up code":            {callback(changed("code", "x"), attempt), "not good"},
-		"a broken cookie":           {callback(back, &http.Cookie{Name: attempt.Name, Value: "e30"}), "another browser"},
+		"an invented code":          {callback(changed("code", "x"), attempt), "not good"},
+		"an invalid cookie":         {callback(back, &http.Cookie{Name: attempt.Name, Value: "e30"}), "another browser"},
 	} {
 		_, cookies, err := s.Finish(c.r)
 		if len(cookies) > 0 {
-			t.Errorf("%s: got in", name)
+			t.Errorf("%s: signed in", name)
 		}
 		wants(t, err, "unauthenticated", c.word)
 	}
@@ -269,7 +270,7 @@ func TestFinish_RefusesWhatThisBrowserDidNotBegin(t *testing.T) {
 	wants(t, err, "unauthenticated", "not good")
 }
 
-func TestFinish_LetsInWhoMayUseTheConsole(t *testing.T) {
+func TestFinish_AcceptsRolesOfTheConsole(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
 	for _, c := range []struct {
@@ -278,7 +279,7 @@ func TestFinish_LetsInWhoMayUseTheConsole(t *testing.T) {
 	}{
 		{map[string]any{"role": "client", "agency_id": 7}, "forbidden"},
 		{map[string]any{"role": "janitor"}, "forbidden"},
-		{map[string]any{"role": "admin"}, "unauthenticated"}, // of no agency
+		{map[string]any{"role": "admin"}, "unauthenticated"}, // without an agency
 		{map[string]any{"role": "admin", "agency_id": 7, "aud": "another"}, "unauthenticated"},
 	} {
 		w.issuer.set(func() { w.issuer.claims = c.claims })
@@ -288,7 +289,7 @@ func TestFinish_LetsInWhoMayUseTheConsole(t *testing.T) {
 		}
 		_, cookies, err := s.Finish(callback(w.browse(page), attempt))
 		if len(cookies) > 0 {
-			t.Errorf("%v got in", c.claims)
+			t.Errorf("the claims %v were accepted", c.claims)
 		}
 		wants(t, err, c.code, "")
 	}
@@ -303,7 +304,7 @@ func TestAuthorization_RenewsTokensOnceForAllInstances(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Once while the token is still good, once after its end.
+	// Once while the token is still valid, and once after it expired.
 	for _, ahead := range []time.Duration{9*time.Minute + 45*time.Second, 25 * time.Minute} {
 		w.ahead.Store(int64(ahead))
 		before := 0
@@ -313,24 +314,24 @@ func TestAuthorization_RenewsTokensOnceForAllInstances(t *testing.T) {
 		for i := range 20 {
 			all.Go(func() {
 				if _, err := instances[i%2].Authorization(request(http.MethodGet, cookie)); err != nil {
-					t.Errorf("%v ahead: %v", ahead, err)
+					t.Errorf("clock %v ahead: %v", ahead, err)
 				}
 			})
 		}
 		all.Wait()
 		w.issuer.set(func() {
 			if w.issuer.renewals != before+1 {
-				t.Errorf("%v ahead: the issuer was asked %d times", ahead, w.issuer.renewals-before)
+				t.Errorf("clock %v ahead: the token was renewed %d times, want once", ahead, w.issuer.renewals-before)
 			}
 		})
 	}
 	last, err := instances[1].Authorization(request(http.MethodGet, cookie))
 	if err != nil || last == first {
-		t.Errorf("still the first token, %v", err)
+		t.Errorf("the token is still the first one, %v", err)
 	}
 }
 
-func TestAuthorization_OutlivesAnIssuerThatIsUnavailable(t *testing.T) {
+func TestAuthorization_SessionSurvivesAnUnavailableIssuer(t *testing.T) {
 	w := newWorld(t)
 	w.issuer.set(func() { w.issuer.lifetime = 10 * time.Minute })
 	s := w.instance()
@@ -338,24 +339,24 @@ func TestAuthorization_OutlivesAnIssuerThatIsUnavailable(t *testing.T) {
 	w.issuer.set(func() { w.issuer.status = 503 })
 	w.ahead.Store(int64(9*time.Minute + 45*time.Second))
 	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("with a token that is still good: %v", err)
+		t.Errorf("with a valid token: %v", err)
 	}
 	w.ahead.Store(int64(11 * time.Minute))
 	if _, err := s.Authorization(request(http.MethodGet, cookie)); !isUnavailable(err) {
-		t.Errorf("with an ended token: %v", err)
+		t.Errorf("with an expired token: %v, want unavailable", err)
 	}
 	w.issuer.set(func() { w.issuer.status = 0 })
 	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("once the issuer is back: %v", err)
+		t.Errorf("after the issuer recovered: %v", err)
 	}
-	w.issuer.set(func() { clear(w.issuer.refresh) }) // signed out there, or disabled
+	w.issuer.set(func() { clear(w.issuer.refresh) }) // signed out or disabled at the issuer
 	w.ahead.Store(int64(30 * time.Minute))
 	for range 2 {
 		_, err := s.Authorization(request(http.MethodGet, cookie))
 		wants(t, err, "unauthenticated", "Sign in again")
 	}
 	if kept := w.store.String(); kept != "" {
-		t.Errorf("an ended session is still stored: %q", kept)
+		t.Errorf("the ended session is still stored: %q", kept)
 	}
 }
 
@@ -390,37 +391,37 @@ func TestAuthorization_RefusesChangesFromAnotherSite(t *testing.T) {
 		}
 		header, err := s.Authorization(r)
 		if c.ok && (err != nil || header == "") {
-			t.Errorf("%s with %v: %v", c.method, c.header, err)
+			t.Errorf("%s with %v: header %q, %v", c.method, c.header, header, err)
 		}
 		if !c.ok {
 			wants(t, err, "forbidden", "another site")
 			if _, _, _, err := s.End(r); err == nil {
-				t.Errorf("%s with %v: signed out", c.method, c.header)
+				t.Errorf("%s with %v: the session was ended", c.method, c.header)
 			}
 		}
 	}
 }
 
-func TestEnd_EndsTheSessionEverywhere(t *testing.T) {
+func TestEnd_EndsTheSessionAtEveryInstance(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.instance(), w.instance()
 	cookie := w.signIn(s)
 	header, page, cookies, err := s.End(request(http.MethodPost, cookie))
 	if err != nil || !strings.HasPrefix(header, "Bearer ") || len(cookies) != 2 || cookies[0].Name != cookie.Name || cookies[0].MaxAge >= 0 {
-		t.Errorf("%q, %v, %v", header, cookies, err)
+		t.Errorf("End = %q, cookies %v, %v", header, cookies, err)
 	}
 	out, err := url.Parse(page)
 	if err != nil || !strings.HasPrefix(page, w.issuer.URL+"/out?") || out.Query().Get("x") != "1" || out.Query().Get("id_token_hint") == "" || out.Query().Get("post_logout_redirect_uri") != public+"/console/" {
-		t.Errorf("page of the issuer %q, %v", page, err)
+		t.Errorf("sign-out page of the issuer %q, %v", page, err)
 	}
 	_, err = other.Authorization(request(http.MethodGet, cookie))
 	wants(t, err, "unauthenticated", "Sign in again")
 	if header, _, cookies, err := s.End(request(http.MethodPost, cookie)); header != "" || len(cookies) != 2 || err != nil {
-		t.Errorf("again: %q, %v, %v", header, cookies, err)
+		t.Errorf("a second End = %q, cookies %v, %v", header, cookies, err)
 	}
 }
 
-func TestRedeem_LetsOneBrowserIn(t *testing.T) {
+func TestRedeem_SignsInOneBrowser(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
 	token := w.issuer.sign(map[string]any{"iss": w.issuer.URL, "aud": audience, "sub": "dev", "role": "admin", "agency_id": 7, "exp": time.Now().Add(time.Hour).Unix()})
@@ -429,7 +430,7 @@ func TestRedeem_LetsOneBrowserIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Authorization(request(http.MethodGet, &http.Cookie{Name: "__Host-motorpool-motorpool", Value: code})); err == nil {
-		t.Error("a code serves as a cookie")
+		t.Error("a code was accepted as a cookie")
 	}
 	var in atomic.Int64
 	var all sync.WaitGroup
@@ -442,13 +443,13 @@ func TestRedeem_LetsOneBrowserIn(t *testing.T) {
 			}
 			in.Add(1)
 			if header, err := s.Authorization(request(http.MethodGet, cookies[0])); err != nil || header != "Bearer "+token || id.Actor.Subject != "dev" {
-				t.Errorf("%q, %+v, %v", header, id, err)
+				t.Errorf("header %q, identity %+v, %v", header, id, err)
 			}
 		})
 	}
 	all.Wait()
 	if in.Load() != 1 {
-		t.Errorf("%d browsers are in", in.Load())
+		t.Errorf("%d browsers are signed in, want 1", in.Load())
 	}
 	late, err := s.Offer(t.Context(), token, time.Minute)
 	if err != nil {
@@ -461,19 +462,19 @@ func TestRedeem_LetsOneBrowserIn(t *testing.T) {
 	wants(t, err, "unauthenticated", "complete")
 }
 
-func TestSignIn_WithoutItsServersSaysSo(t *testing.T) {
+func TestSignIn_IsUnavailableWithoutItsServers(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
 	cookie := w.signIn(s)
 	w.store.err = gone{}
 	if _, err := s.Authorization(request(http.MethodGet, cookie)); !isUnavailable(err) {
-		t.Errorf("without the store: %v", err)
+		t.Errorf("without the store: %v, want unavailable", err)
 	}
 	w.store.err = nil
 	cold := w.instance()
 	w.issuer.Close()
 	if _, _, err := cold.Begin(t.Context()); !isUnavailable(err) {
-		t.Errorf("without the issuer: %v", err)
+		t.Errorf("without the issuer: %v, want unavailable", err)
 	}
 	address, _ := url.Parse(public)
 	without, err := signin.New(signin.Config{Store: w.store, URL: address})
