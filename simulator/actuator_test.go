@@ -11,7 +11,7 @@ func TestSteps_MoveAPartForEveryControlAction(t *testing.T) {
 	for _, action := range telematics.ControlActions {
 		for _, step := range steps(action, &telematics.Attention{Duration: time.Second}, time.Second) {
 			if step.part == "" {
-				t.Errorf("%s moves no part: add it to parts", action)
+				t.Errorf("the action %s moves no part: add it to parts", action)
 			}
 		}
 	}

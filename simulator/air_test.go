@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-func TestEveryOtherCommandIsLostOnce(t *testing.T) {
+func TestAir_LosesEveryOtherCommandOnce(t *testing.T) {
 	a := newAir(Fast, &Faults{Drop: Rule{Every: 2}}, newRNG())
 	for i := range 6 {
 		message := []byte(fmt.Sprintf("command %d", i))
 		_, first := a.down(epoch, message)
 		_, second := a.down(epoch, message)
 		if lost := i%2 == 1; first == lost || !second {
-			t.Errorf("command %d: first delivery %t, second %t", i, first, second)
+			t.Errorf("command %d: first delivery arrives %t, second %t", i, first, second)
 		}
 	}
 }
 
-func TestChanceTakesAnyDeliveryInItsShare(t *testing.T) {
+func TestAir_LosesTheConfiguredShare(t *testing.T) {
 	a := newAir(Fast, &Faults{Drop: Rule{Chance: 0.3}}, newRNG())
 	lost := 0
 	for range 10_000 {
@@ -28,11 +28,11 @@ func TestChanceTakesAnyDeliveryInItsShare(t *testing.T) {
 		}
 	}
 	if lost < 2800 || lost > 3200 {
-		t.Errorf("%d of 10000 lost", lost)
+		t.Errorf("%d of 10000 deliveries were lost, want about 3000", lost)
 	}
 }
 
-func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
+func TestAir_SameSeedMakesTheSameFaults(t *testing.T) {
 	arrivals := func(car Config) string {
 		a := newAir(Cellular, &Faults{Drop: Rule{Chance: 0.5}}, Random(car.Seed, car.Unit))
 		arrivals := ""
@@ -45,12 +45,12 @@ func TestTheSameSeedMakesTheSameFaults(t *testing.T) {
 	car, other := Config{Unit: aUnit, Seed: 3}, Config{Unit: "another", Seed: 3}
 	once, again := arrivals(car), arrivals(car)
 	if once != again || once == arrivals(other) {
-		t.Error("not reproducible, or the same for every car")
+		t.Error("the faults are not reproducible, or equal for different cars")
 	}
 }
 
-// A radio delays, but does not reorder without that fault.
-func TestMessagesStayInOrderWithoutFaults(t *testing.T) {
+// A radio delays messages, but reorders them only with that fault.
+func TestAir_KeepsTheOrderWithoutFaults(t *testing.T) {
 	a := newAir(Cellular, &Faults{}, newRNG())
 	var down, up []time.Time
 	for i := range 100 {
@@ -61,26 +61,26 @@ func TestMessagesStayInOrderWithoutFaults(t *testing.T) {
 		up = append(up, a.up(now))
 	}
 	if !slices.IsSortedFunc(down, time.Time.Compare) || !slices.IsSortedFunc(up, time.Time.Compare) || len(up) != 200 {
-		t.Error("out of order, or not all")
+		t.Error("messages are out of order, or some are missing")
 	}
 }
 
-func TestACommandAndItsAnswerTakeOneTripTogether(t *testing.T) {
+func TestAir_CommandAndAnswerTakeOneLatencyTogether(t *testing.T) {
 	a := newAir(Between(6*time.Second, 6*time.Second), &Faults{Delay: 2 * time.Second}, newRNG())
 	at, _ := a.down(epoch, []byte("command"))
 	if got := a.upAnswer(at)[0].Sub(epoch); got != 8*time.Second {
-		t.Errorf("took %v", got)
+		t.Errorf("the round trip took %v, want 8s", got)
 	}
 }
 
-func TestAnswersAreDoubledDroppedAndOvertaken(t *testing.T) {
+func TestAir_DuplicatesDropsAndReordersAnswers(t *testing.T) {
 	a := newAir(Fast, &Faults{Duplicate: Always}, newRNG())
 	if n := len(a.upAnswer(epoch)); n != 2 {
-		t.Errorf("%d copies", n)
+		t.Errorf("%d copies of a duplicated answer, want 2", n)
 	}
 	a = newAir(Fast, &Faults{DropAnswer: Always}, newRNG())
 	if n := len(a.upAnswer(epoch)); n != 0 {
-		t.Errorf("%d copies of a dropped answer", n)
+		t.Errorf("%d copies of a dropped answer, want 0", n)
 	}
 	a = newAir(Fast, &Faults{Reorder: Rule{Chance: 0.5}}, newRNG())
 	var leave []time.Time
@@ -88,23 +88,23 @@ func TestAnswersAreDoubledDroppedAndOvertaken(t *testing.T) {
 		leave = append(leave, a.upAnswer(epoch)...)
 	}
 	if slices.IsSortedFunc(leave, time.Time.Compare) {
-		t.Error("nothing was overtaken")
+		t.Error("no answer was reordered")
 	}
 	for _, at := range leave {
 		if at.Sub(epoch) > maxHold+10*time.Millisecond {
-			t.Errorf("held back for %v", at.Sub(epoch))
+			t.Errorf("an answer was delayed by %v, more than the limit", at.Sub(epoch))
 		}
 	}
 }
 
-func TestAHealedRadioIsNotLateWithItsNextReport(t *testing.T) {
+func TestAir_ReportAfterADelayIsNotLate(t *testing.T) {
 	faults := Faults{Delay: 20 * time.Second}
 	a := newAir(Fast, &faults, newRNG())
 	now := time.Now()
 	faults.Delay = 0
 	a.settle()
 	if at := a.up(now); at.After(now.Add(time.Second)) {
-		t.Errorf("the report leaves %v later", at.Sub(now))
+		t.Errorf("the report leaves %v later, want at most 1s", at.Sub(now))
 	}
 }
 
@@ -118,20 +118,20 @@ func quantiles(l Latency) func(float64) time.Duration {
 	return func(q float64) time.Duration { return drawn[int(q*float64(len(drawn)-1))] }
 }
 
-func TestMostCellularAnswersTakeTwoToTenSeconds(t *testing.T) {
+func TestCellular_MostAnswersTakeTwoToTenSeconds(t *testing.T) {
 	at := quantiles(Cellular)
 	if median := at(0.5); median < 4*time.Second || median > 4400*time.Millisecond {
-		t.Errorf("median %v", median)
+		t.Errorf("the median is %v, want about 4.2s", median)
 	}
 	if at(0.06) < 2*time.Second || at(0.96) > 10*time.Second {
-		t.Errorf("6 %% take less than %v, 4 %% more than %v", at(0.06), at(0.96))
+		t.Errorf("6 %% take less than %v, 4 %% more than %v, want 2s and 10s", at(0.06), at(0.96))
 	}
 	if at(1) < 12*time.Second { // log-normal: the tail is long
-		t.Errorf("the slowest takes %v", at(1))
+		t.Errorf("the slowest takes %v, want at least 12s", at(1))
 	}
 }
 
-func TestFastIsAFewMillisecondsAndARangeIsKept(t *testing.T) {
+func TestLatency_StaysInItsRange(t *testing.T) {
 	for name, c := range map[string]struct {
 		latency   Latency
 		low, high time.Duration
@@ -141,7 +141,7 @@ func TestFastIsAFewMillisecondsAndARangeIsKept(t *testing.T) {
 		"fixed":   {Between(time.Second, time.Second), time.Second, time.Second},
 	} {
 		if at := quantiles(c.latency); at(0) < c.low || at(1) > c.high {
-			t.Errorf("%s: %v to %v", name, at(0), at(1))
+			t.Errorf("%s: %v to %v, want %v to %v", name, at(0), at(1), c.low, c.high)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 
 var epoch = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
-// bench is a unit on a bench: no network, and a clock that the test turns.
+// bench is a unit without a network, and with a clock that the test advances.
 type bench struct {
 	*Unit
 	t      *testing.T
@@ -29,7 +29,7 @@ type bench struct {
 	seq    int64
 	waits  []due
 	events []Event
-	err    error // of the memory
+	err    error // error of the memory
 }
 
 type due struct {
@@ -58,7 +58,7 @@ func newKey(t *testing.T) signing.Key {
 	return key
 }
 
-// boot starts the unit, for the first time or again, and returns what it says.
+// boot starts or restarts the unit, and returns its answers.
 func (b *bench) boot() []telematics.Answer {
 	b.t.Helper()
 	b.waits = nil
@@ -78,7 +78,7 @@ func (b *bench) take(e Effects) []telematics.Answer {
 	return e.Answers
 }
 
-// command makes a valid one that was ordered now, and may take ten seconds.
+// command returns a valid command that is issued now and expires in ten seconds.
 func (b *bench) command(action telematics.Action) telematics.Claims {
 	b.seq++
 	c := telematics.Claims{
@@ -91,7 +91,7 @@ func (b *bench) command(action telematics.Action) telematics.Claims {
 	return c
 }
 
-// send delivers a command and returns what the unit answers immediately.
+// send delivers a command and returns the immediate answers of the unit.
 func (b *bench) send(c telematics.Claims) []telematics.Answer {
 	b.t.Helper()
 	return b.deliver(sign(b.t, b.key, c))
@@ -110,7 +110,7 @@ func sign(t *testing.T, key signing.Key, c telematics.Claims) []byte {
 	return message
 }
 
-// pass lets time pass, and returns what the unit says meanwhile.
+// pass advances the time, and returns the answers of the unit.
 func (b *bench) pass(d time.Duration) []telematics.Answer {
 	end := b.now.Add(d)
 	var said []telematics.Answer
@@ -146,7 +146,7 @@ func (b *bench) order(c telematics.Claims) telematics.Answer {
 			return a
 		}
 	}
-	b.t.Fatalf("no final answer to %s", c.Action)
+	b.t.Fatalf("%s got no final answer", c.Action)
 	return telematics.Answer{}
 }
 
@@ -156,15 +156,15 @@ func count(events []Event, kind Kind) int {
 	return len(slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Kind != kind }))
 }
 
-// says checks an answer by its state, reason and detail.
+// says checks the state, reason and detail of an answer.
 func says(t *testing.T, got telematics.Answer, state telematics.State, reason, detail string) {
 	t.Helper()
 	if got.State != state || got.Reason != reason || got.Detail != detail {
-		t.Errorf("answer is %s %q %q, want %s %q %q", got.State, got.Reason, got.Detail, state, reason, detail)
+		t.Errorf("the answer is %s %q %q, want %s %q %q", got.State, got.Reason, got.Detail, state, reason, detail)
 	}
 }
 
-// saysOnce checks that exactly one answer was given.
+// saysOnce checks that there is exactly one answer.
 func saysOnce(t *testing.T, got []telematics.Answer, state telematics.State, reason, detail string) {
 	t.Helper()
 	if len(got) != 1 {

@@ -7,11 +7,11 @@ import (
 )
 
 // [CMD-7]
-func TestImmobilizingAnImmobilizedCarLeavesItSo(t *testing.T) {
+func TestBody_ImmobilizingTwiceChangesNothing(t *testing.T) {
 	b := Hatchback(munich)
 	b.Immobilizer, b.Ignition = Engaged, true
 	b.do(telematics.DisableDriving)
 	if b.Immobilizer != Engaged || b.EngineRuns() {
-		t.Errorf("the immobilizer is %s, the engine runs %v", b.Immobilizer, b.EngineRuns())
+		t.Errorf("the immobilizer is %s and the engine runs %v, want it engaged and stopped", b.Immobilizer, b.EngineRuns())
 	}
 }

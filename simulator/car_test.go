@@ -14,76 +14,78 @@ import (
 
 func newID() telematics.CommandID { return uuid.New() }
 
-func TestACarThatConnectsSaysWhoAndHowItIs(t *testing.T) {
+func TestCar_PublishesPresenceAndReportWhenItConnects(t *testing.T) {
 	onTheRoad(t, Config{Password: "secret"}, func(r *road) {
 		link := r.radio.link()
 		if link.Unit != aUnit || link.Password != "secret" || !r.car.Connected() {
-			t.Fatalf("login %+v, connected %t", link.Login, r.car.Connected())
+			t.Fatalf("login %+v, connected %t; want it connected with its password", link.Login, r.car.Connected())
 		}
 		online := link.presences(t)
 		if len(online) != 1 || online[0].Status != telematics.Online || len(online[0].Actions) != len(CarActions) || online[0].Firmware == "" {
-			t.Fatalf("presence %+v", online)
+			t.Fatalf("presences %+v, want one online with actions and firmware", online)
 		}
 		will, err := v1.DecodePresence(link.Will, time.Now())
-		if err != nil || will.Status != telematics.Offline || will.Session != online[0].Session || !will.At.IsZero() { // [PRE-1]
-			t.Errorf("will %s, session %s: %v", link.Will, online[0].Session, err)
+		// [PRE-1]
+		if err != nil || will.Status != telematics.Offline || will.Session != online[0].Session || !will.At.IsZero() {
+			t.Errorf("last will %s of the session %s: %v; want offline without a time", link.Will, online[0].Session, err)
 		}
 		reports := link.reports(t)
 		if len(reports) != 1 || reports[0].Values[telematics.MileageKm] == nil || reports[0].Values[telematics.RSRP] == nil {
-			t.Errorf("reports %+v", reports)
+			t.Errorf("reports %+v, want one with mileage and signal", reports)
 		}
 	})
 }
 
-func TestACarReportsWholeAtItsInterval(t *testing.T) {
+func TestCar_SendsFullReportsAtItsInterval(t *testing.T) {
 	onTheRoad(t, Config{Interval: 10 * time.Second}, func(r *road) {
 		r.wait(time.Minute)
 		if n := len(r.radio.link().reports(t)); n < 6 || n > 8 {
-			t.Errorf("%d reports in a minute", n)
+			t.Errorf("%d reports in a minute, want 6 to 8", n)
 		}
 	})
 }
 
-func TestACarThatStopsAnnouncesStandbyAndDisconnects(t *testing.T) {
+func TestCar_AnnouncesStandbyAndDisconnectsWhenItStops(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		link := r.radio.link()
 		r.stop()
 		said := link.presences(t)
 		if last := said[len(said)-1]; last.Status != telematics.Standby || last.Session != said[0].Session {
-			t.Errorf("said %+v", said)
+			t.Errorf("presences %+v, want standby of the same session at the end", said)
 		}
 		if !link.closed || r.car.Connected() {
-			t.Error("no DISCONNECT")
+			t.Error("the car sent no DISCONNECT, or is still connected")
 		}
 		r.car.Change(func(*Body) { t.Error("a stopped car was changed") })
 	})
 }
 
-func TestACommandIsAnsweredReportedAndRecorded(t *testing.T) {
+func TestCar_CommandIsAnsweredReportedAndRecorded(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		c := r.send(telematics.Unlock, 10*time.Second)
 		r.wait(100 * time.Millisecond)
 		answers := r.radio.link().answers(t)
 		if len(answers) != 2 {
-			t.Fatalf("answers %+v", answers)
+			t.Fatalf("answers %+v, want two", answers)
 		}
 		says(t, answers[0], telematics.Received, "", "")
 		says(t, answers[1], telematics.Succeeded, "", "")
 		reports := r.radio.link().reports(t)
 		partial := reports[len(reports)-1]
 		if len(partial.Values) != 1 || partial.Values[telematics.IsLocked] != false {
-			t.Errorf("partial report %+v", partial)
+			t.Errorf("the partial report is %+v, want is_locked alone", partial)
 		}
 		r.wait(30 * time.Second)
 		reports = r.radio.link().reports(t)
-		if a := reports[len(reports)-1].Answers; len(a) != 1 || a[0].Command != c.Command { // [TEL-3]
-			t.Errorf("the report repeats %+v", a)
+		// [TEL-3]
+		if a := reports[len(reports)-1].Answers; len(a) != 1 || a[0].Command != c.Command {
+			t.Errorf("the report repeats the answers %+v, want that of the command", a)
 		}
 		var kinds []Kind
 		for _, e := range r.recorder.Of(c.Command) {
 			kinds = append(kinds, e.Kind)
 			if e.Unit != aUnit || e.Action != c.Action || e.Lane != c.Lane || e.Seq != c.Seq || e.True.IsZero() {
-				t.Errorf("recorded %+v", e)
+				t.Errorf("recorded event %+v does not match the command", e)
 			}
 		}
 		want := []Kind{CommandReceived, CommandAnswered, CommandStarted, CommandEnded, CommandAnswered}
@@ -98,91 +100,91 @@ func TestACommandIsAnsweredReportedAndRecorded(t *testing.T) {
 	})
 }
 
-func TestALostConnectionIsDialledAgainWithANewSession(t *testing.T) {
+func TestCar_ReconnectsWithANewSession(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		first := r.radio.link()
 		first.lose()
 		r.wait(2 * time.Second)
 		second := r.radio.link()
 		if second == first || !r.car.Connected() {
-			t.Fatal("not connected again")
+			t.Fatal("the car did not reconnect")
 		}
 		if second.presences(t)[0].Session == first.presences(t)[0].Session {
-			t.Error("the session is the old one")
+			t.Error("the new connection has the old session")
 		}
 	})
 }
 
-func TestAnAnswerThatFindsNoConnectionIsSaidOnTheNext(t *testing.T) {
+func TestCar_AnswerWithoutAConnectionIsSentOnTheNext(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		first := r.radio.link()
 		c := r.send(telematics.Unlock, 10*time.Second)
-		r.wait(15 * time.Millisecond) // at work
+		r.wait(15 * time.Millisecond) // the command is being executed
 		first.jam()
 		r.wait(50 * time.Millisecond)
 		close(first.lost)
 		r.wait(2 * time.Second)
 		answers := r.radio.link().answers(t)
 		if len(answers) == 0 || answers[len(answers)-1].Command != c.Command || answers[len(answers)-1].State != telematics.Succeeded {
-			t.Errorf("answers %+v", answers)
+			t.Errorf("answers %+v on the next connection, want succeeded at the end", answers)
 		}
 	})
 }
 
-func TestRefusedConnectionsAreTriedForeverAndEverMoreSeldom(t *testing.T) {
+func TestCar_RetriesRefusedConnectionsWithBackoff(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		r.radio.setRefuse(true)
 		r.radio.link().lose()
 		r.wait(2 * time.Hour)
 		attempts := r.radio.attempts()
 		if n := len(attempts); n < 150 || n > 600 {
-			t.Errorf("%d attempts in two hours", n)
+			t.Errorf("%d attempts in two hours, want 150 to 600", n)
 		}
 		if gap := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2]); gap < 10*time.Second || gap > time.Minute {
-			t.Errorf("the last two are %v apart", gap)
+			t.Errorf("the last two attempts are %v apart, want 10s to 1m", gap)
 		}
 		r.radio.setRefuse(false)
 		r.wait(time.Minute)
 		if !r.car.Connected() {
-			t.Error("not connected though the network is back")
+			t.Error("not connected although the network is available again")
 		}
 	})
 }
 
 // [CMD-5]
-func TestAUnitThatLosesPowerAtWorkSaysInterruptedWhenItIsBack(t *testing.T) {
+func TestCar_AnswersInterruptedAfterAPowerLoss(t *testing.T) {
 	onTheRoad(t, Config{Effort: time.Second}, func(r *road) {
 		first := r.radio.link()
 		c := r.send(telematics.LockAndDisableDriving, 10*time.Second)
 		r.wait(500 * time.Millisecond)
 		r.car.Restart()
 		if !first.cut {
-			t.Error("a unit without power does not say DISCONNECT")
+			t.Error("the connection was not cut; a unit without power sends no DISCONNECT")
 		}
 		r.wait(3 * time.Second)
 		answers := r.radio.link().answers(t)
 		if len(answers) != 1 || answers[0].Report == nil {
-			t.Fatalf("answers %+v", answers)
+			t.Fatalf("answers %+v, want one with a report", answers)
 		}
 		says(t, answers[0], telematics.Failed, telematics.Interrupted, "")
 		r.publish(c)
 		r.wait(100 * time.Millisecond)
 		says(t, r.radio.link().answers(t)[1], telematics.Failed, telematics.Interrupted, "")
 		if n := count(r.recorder.Events(), CommandStarted); n != 1 {
-			t.Errorf("started %d times", n)
+			t.Errorf("the command started %d times, want once", n)
 		}
 		if b := r.car.Body(); b.Immobilizer != Engaged {
-			t.Errorf("immobilizer %s: the first half was done", b.Immobilizer)
+			t.Errorf("the immobilizer is %s, want engaged: the first half was executed", b.Immobilizer)
 		}
 	})
 }
 
-func TestAMemoryThatCannotBeReadStopsTheCar(t *testing.T) {
+func TestCar_UnreadableMemoryStopsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("worn out")
 		err := NewCar(Config{Memory: unreadable{broken}, Radio: &fakeRadio{}}).Run(t.Context())
 		if !errors.Is(err, broken) {
-			t.Errorf("run: %v", err)
+			t.Errorf("Run = %v, want the error of the memory", err)
 		}
 	})
 }
@@ -192,7 +194,7 @@ type unreadable struct{ error }
 func (u unreadable) Load() (Log, error) { return Log{}, u.error }
 func (unreadable) Save(Log) error       { return nil }
 
-func TestSwitchingTheIgnitionOffLetsAnArmedImmobilizerActAndReportsIt(t *testing.T) {
+func TestCar_ArmedImmobilizerEngagesAtSwitchOffAndIsReported(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		r.car.Change(func(b *Body) { b.Ignition = true })
 		r.send(telematics.DisableDriving, 10*time.Second)
@@ -204,24 +206,24 @@ func TestSwitchingTheIgnitionOffLetsAnArmedImmobilizerActAndReportsIt(t *testing
 		reports := r.radio.link().reports(t)
 		last := reports[len(reports)-1].Values
 		if last[telematics.Ignition] != "off" || last[telematics.OEMData].(map[string]any)["immobilizer"] != "engaged" {
-			t.Errorf("reported %v", last)
+			t.Errorf("reported %v, want the ignition off and the immobilizer engaged", last)
 		}
 	})
 }
 
-func TestACommandThatExpiresOnTheWayIsNotExecuted(t *testing.T) {
+func TestCar_DoesNotExecuteACommandThatExpiredInTransit(t *testing.T) {
 	onTheRoad(t, Config{Profile: Profile{Latency: slowRadio}}, func(r *road) {
-		c := r.send(telematics.Unlock, 2*time.Second) // it takes three to arrive
+		c := r.send(telematics.Unlock, 2*time.Second) // it arrives after three seconds
 		r.wait(10 * time.Second)
 		answers := r.radio.link().answers(t)
 		if len(answers) != 1 || count(r.recorder.Of(c.Command), CommandStarted) != 0 {
-			t.Fatalf("answers %+v", answers)
+			t.Fatalf("answers %+v, want one and no start", answers)
 		}
 		says(t, answers[0], telematics.Rejected, telematics.TooLate, "")
 	})
 }
 
-func TestASlowRadioAnswersAfterSixToNineSeconds(t *testing.T) {
+func TestCar_SlowRadioAnswersAfterSixToNineSeconds(t *testing.T) {
 	profile, _ := Demo(7)
 	for _, action := range CarActions {
 		onTheRoad(t, Config{Profile: profile}, func(r *road) {
@@ -233,7 +235,7 @@ func TestASlowRadioAnswersAfterSixToNineSeconds(t *testing.T) {
 			r.wait(10 * time.Second)
 			said := r.radio.link().on(v1.AckChannel)
 			if took := said[len(said)-1].at.Sub(sent); len(said) != 2 || took < 6*time.Second || took > 9*time.Second {
-				t.Errorf("%s: %d answers, the last after %v", action, len(said), took)
+				t.Errorf("%s: %d answers, the last after %v; want 2 and 6s to 9s", action, len(said), took)
 			}
 		})
 	}
@@ -246,18 +248,18 @@ func horn(a telematics.Action) *telematics.Attention {
 	return &telematics.Attention{Signal: telematics.Horn, Duration: telematics.DefaultPulse}
 }
 
-func TestASilentCarKeepsReporting(t *testing.T) {
+func TestCar_SilentCarKeepsReporting(t *testing.T) {
 	onTheRoad(t, Config{Profile: Profile{Faults: Faults{Silent: true}}}, func(r *road) {
 		r.send(telematics.Unlock, 10*time.Second)
 		r.wait(5 * time.Minute)
 		link := r.radio.link()
 		if len(link.answers(t)) != 0 || len(link.reports(t)) < 10 || link.presences(t)[0].Status != telematics.Online {
-			t.Errorf("%d answers, %d reports", len(link.answers(t)), len(link.reports(t)))
+			t.Errorf("%d answers and %d reports, want none and at least 10", len(link.answers(t)), len(link.reports(t)))
 		}
 	})
 }
 
-func TestTheCarThatIsGoneLeavesItsWillAndNothingElse(t *testing.T) {
+func TestCar_GoneCarLeavesOnlyItsLastWill(t *testing.T) {
 	profile, _ := Demo(5)
 	onTheRoad(t, Config{Profile: profile}, func(r *road) {
 		begun := time.Now()
@@ -265,19 +267,19 @@ func TestTheCarThatIsGoneLeavesItsWillAndNothingElse(t *testing.T) {
 		link := r.radio.link()
 		will, err := v1.DecodePresence(link.Will, time.Now())
 		if err != nil || begun.Sub(will.At).Round(time.Minute) != time.Hour || will.Status != telematics.Offline {
-			t.Errorf("will %+v: %v", will, err)
+			t.Errorf("last will %+v: %v; want offline since an hour", will, err)
 		}
 		if !link.cut || len(link.said) != 0 || len(r.radio.attempts()) != 1 || r.car.Connected() {
-			t.Errorf("cut %t, said %d, dialled %d times", link.cut, len(link.said), len(r.radio.attempts()))
+			t.Errorf("cut %t, %d messages, dialled %d times; want cut, none, once", link.cut, len(link.said), len(r.radio.attempts()))
 		}
 	})
 }
 
-func TestACarCanBeTakenOffTheNetworkAndPutBack(t *testing.T) {
+func TestCar_CanBeDisconnectedAndReconnected(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		r.car.SetFaults(Faults{Offline: true})
 		if first := r.radio.link(); !first.cut || r.car.Connected() {
-			t.Error("still connected")
+			t.Error("the car is still connected")
 		}
 		r.wait(time.Hour)
 		if n := len(r.radio.attempts()); n != 1 {
@@ -286,36 +288,36 @@ func TestACarCanBeTakenOffTheNetworkAndPutBack(t *testing.T) {
 		r.car.SetFaults(Faults{})
 		r.wait(time.Second)
 		if !r.car.Connected() {
-			t.Error("not connected again")
+			t.Error("the car did not reconnect")
 		}
 	})
 }
 
-func TestACutConnectionComesBack(t *testing.T) {
+func TestCar_ReconnectsAfterACut(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		first := r.radio.link()
 		r.car.Cut()
 		r.wait(2 * time.Second)
 		if !first.cut || first.closed || !r.car.Connected() {
-			t.Errorf("cut %t, closed %t, connected %t", first.cut, first.closed, r.car.Connected())
+			t.Errorf("cut %t, closed %t, connected %t; want cut, not closed, connected", first.cut, first.closed, r.car.Connected())
 		}
 	})
 }
 
-func TestACarWithAWrongClockDatesByIt(t *testing.T) {
+func TestCar_WrongClockDatesReports(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		r.car.SetClock(Clock{Skew: 4 * time.Minute})
 		r.car.Change(func(b *Body) { b.KeyIn = true })
 		r.wait(100 * time.Millisecond)
 		reports := r.radio.link().reports(t)
 		if ahead := time.Until(reports[len(reports)-1].At); ahead < 3*time.Minute {
-			t.Errorf("the report is %v ahead", ahead)
+			t.Errorf("the report is dated %v ahead, want at least 3m", ahead)
 		}
 	})
 }
 
-// The noisy car says everything twice and in any order, but never anything untrue.
-func TestTheNoisyCarExecutesEachCommandOnce(t *testing.T) {
+// The noisy car publishes everything twice and in any order, but nothing false.
+func TestCar_NoisyCarExecutesEachCommandOnce(t *testing.T) {
 	profile, _ := Demo(9)
 	onTheRoad(t, Config{Profile: profile}, func(r *road) {
 		disorder, doubles := 0, 0
@@ -337,17 +339,17 @@ func TestTheNoisyCarExecutesEachCommandOnce(t *testing.T) {
 				}
 			}
 			if final == 0 {
-				t.Errorf("no final answer to command %d", c.Seq)
+				t.Errorf("command %d got no final answer", c.Seq)
 			}
 			if seen > 1 || final > 2 {
 				doubles++
 			}
 		}
 		if n := count(r.recorder.Events(), CommandStarted); n != 20 || len(r.recorder.Repeated()) != 0 {
-			t.Errorf("%d starts of 20 commands", n)
+			t.Errorf("%d starts of 20 commands, want one each", n)
 		}
 		if disorder == 0 || doubles == 0 {
-			t.Errorf("%d out of order, %d doubled: it is not noisy", disorder, doubles)
+			t.Errorf("%d messages out of order and %d duplicated, want some of both", disorder, doubles)
 		}
 	})
 }

@@ -10,9 +10,9 @@ import (
 
 // A command in which everything is wrong is refused for the first reason of the list; with that
 // mended, for the next one: this fixes the order, not only the reasons. [CMD-4]
-func TestACommandIsRefusedForTheFirstReasonInTheProtocolsOrder(t *testing.T) {
+func TestCheck_RefusesInTheOrderOfTheProtocol(t *testing.T) {
 	b := newBench(t)
-	b.order(b.command(telematics.Lock)) // takes seq 1 of the lane
+	b.order(b.command(telematics.Lock)) // uses seq 1 of the lane
 	unknown := newKey(t)
 	b.clock.Unset = true
 	b.actions = []telematics.Action{}
@@ -37,20 +37,20 @@ func TestACommandIsRefusedForTheFirstReasonInTheProtocolsOrder(t *testing.T) {
 		{telematics.Unsupported, "", func() { b.actions = AllActions }},
 		{telematics.StateConflict, telematics.Moving, func() { b.body.SpeedKmh = 0 }},
 	} {
-		c.Command = b.command(c.Action).Command // a refused one is remembered
-		b.floor = floor{}                       // and one that was understood teaches the time
+		c.Command = b.command(c.Action).Command // a refused command is remembered
+		b.floor = floor{}                       // and a command for this unit teaches it the time
 		saysOnce(t, b.deliver(sign(t, signer, c)), telematics.Rejected, step.reason, step.detail)
 		step.mend()
 	}
 	if b.starts() != 1 {
-		t.Fatalf("%d commands started, want the first alone", b.starts())
+		t.Fatalf("%d commands started, want only the first", b.starts())
 	}
 	c.Command = b.command(c.Action).Command
 	says(t, b.order(c), telematics.Succeeded, "", "")
 }
 
-// The seen id is looked up right after the audience. [CMD-4] [CMD-5]
-func TestASeenCommandIsAnsweredAgainWhateverElseIsWrongByNow(t *testing.T) {
+// The unit looks up the command id directly after the audience. [CMD-4] [CMD-5]
+func TestCheck_SeenCommandRepeatsItsAnswerDespiteOtherFaults(t *testing.T) {
 	b := newBench(t)
 	c := b.command(telematics.Lock)
 	first := b.order(c)
@@ -60,31 +60,31 @@ func TestASeenCommandIsAnsweredAgainWhateverElseIsWrongByNow(t *testing.T) {
 	got := b.send(c)
 	saysOnce(t, got, telematics.Succeeded, "", "")
 	if string(v1.EncodeAnswer(got[0])) != string(v1.EncodeAnswer(first)) {
-		t.Errorf("repeated %+v, want %+v", got[0], first)
+		t.Errorf("repeated answer %+v, want %+v", got[0], first)
 	}
 }
 
-func TestARetainedCommandIsDroppedWithoutAWord(t *testing.T) {
+func TestCheck_RetainedCommandIsDroppedSilently(t *testing.T) {
 	b := newBench(t)
 	e := b.Receive(b.clock.Read(b.now), sign(t, b.key, b.command(telematics.Unlock)), true)
 	if len(e.Answers)+len(e.Events)+len(e.Waits) != 0 || !b.body.Locked {
-		t.Errorf("%+v", e)
+		t.Errorf("effects %+v, want none", e)
 	}
 }
 
-func TestClockErrorsOfFiveSecondsAreAllowedAndNoMore(t *testing.T) {
+func TestCheck_AllowsClockErrorsOfFiveSeconds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		skew   time.Duration
-		age    time.Duration // of the command, which lives for ten seconds
+		age    time.Duration // of the command, which expires after ten seconds
 		reason string
 	}{
 		{"five seconds behind", -5 * time.Second, 0, ""},
 		{"more than five seconds behind", -5001 * time.Millisecond, 0, telematics.ClockBehind},
-		{"the last moment", 0, 9999 * time.Millisecond, ""},
-		{"the very expiry", 0, 10 * time.Second, telematics.TooLate},
-		{"ahead, so that it seems too late", 10 * time.Second, 0, telematics.TooLate},
-		{"behind, so that it seems in time", -4 * time.Second, 13 * time.Second, ""},
+		{"just before the expiry", 0, 9999 * time.Millisecond, ""},
+		{"at the expiry", 0, 10 * time.Second, telematics.TooLate},
+		{"ahead, so that the command seems expired", 10 * time.Second, 0, telematics.TooLate},
+		{"behind, so that the command seems valid", -4 * time.Second, 13 * time.Second, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
@@ -100,14 +100,14 @@ func TestClockErrorsOfFiveSecondsAreAllowedAndNoMore(t *testing.T) {
 	}
 }
 
-func TestALifeOfThirtyFiveSecondsIsAllowed(t *testing.T) {
+func TestCheck_AllowsALifetimeOf35Seconds(t *testing.T) {
 	b := newBench(t)
 	c := b.command(telematics.Lock)
 	c.Expires = c.IssuedAt.Add(35 * time.Second)
 	saysOnce(t, b.send(c), telematics.Received, "", "")
 }
 
-func TestSequencesOfDifferentLanesAreIndependent(t *testing.T) {
+func TestCheck_SequencesOfLanesAreIndependent(t *testing.T) {
 	b := newBench(t)
 	high := b.command(telematics.Lock)
 	high.Seq = 1000
@@ -118,8 +118,8 @@ func TestSequencesOfDifferentLanesAreIndependent(t *testing.T) {
 	says(t, b.order(equal), telematics.Rejected, telematics.OutOfOrder, "")
 }
 
-// "Accepted" means accepted: a command that was refused does not bar an older one. [CMD-4]
-func TestARefusedCommandDoesNotCountForTheSequence(t *testing.T) {
+// Only accepted commands count: a refused command does not bar an older one. [CMD-4]
+func TestCheck_RefusedCommandDoesNotCountForTheSequence(t *testing.T) {
 	b := newBench(t)
 	b.body.SpeedKmh = 50
 	newer := b.command(telematics.Unlock)
@@ -128,7 +128,7 @@ func TestARefusedCommandDoesNotCountForTheSequence(t *testing.T) {
 	says(t, b.order(b.command(telematics.Lock)), telematics.Succeeded, "", "")
 }
 
-func TestACommandInTheWrongLaneOrWithBadParametersIsUnsupported(t *testing.T) {
+func TestCheck_WrongLaneOrBadParametersAreUnsupported(t *testing.T) {
 	b := newBench(t)
 	lane := b.command(telematics.Lock)
 	lane.Lane = telematics.AttentionLane
@@ -146,7 +146,7 @@ func TestACommandInTheWrongLaneOrWithBadParametersIsUnsupported(t *testing.T) {
 	says(t, b.order(unknown), telematics.Rejected, telematics.Unsupported, "")
 }
 
-func TestWhatTheCarsStateForbids(t *testing.T) {
+func TestCheck_RefusesByTheStateOfTheCar(t *testing.T) {
 	standing := func(*Body) {}
 	crawling := func(b *Body) { b.SpeedKmh = 5 }
 	driving := func(b *Body) { b.SpeedKmh = 5.1 }
@@ -186,7 +186,7 @@ func TestWhatTheCarsStateForbids(t *testing.T) {
 				}
 				says(t, got, telematics.Rejected, telematics.StateConflict, c.detail)
 				if got.Report == nil || len(got.Report.Values) == 0 {
-					t.Error("the refusal shows no evidence")
+					t.Error("the refusal has no report of the state")
 				}
 			})
 		}

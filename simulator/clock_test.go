@@ -8,30 +8,30 @@ import (
 	"motorpool/telematics"
 )
 
-// A unit whose clock is wrong must not start a command that was held back on the way: by its clock
-// it looks fresh. [CMD-9]
-func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
+// A unit whose clock is wrong must not start a command that was delayed in transit: by the clock of
+// the unit it seems fresh. [CMD-9]
+func TestFloor_CountsTimeFromSignedCommands(t *testing.T) {
 	type command struct {
-		skew   time.Duration // of the unit's clock when the command arrives
-		held   time.Duration // on the way; it may take ten seconds
-		reason string        // of the refusal; empty: it is done
+		skew   time.Duration // error of the unit's clock when the command arrives
+		held   time.Duration // delay in transit; the command expires after ten seconds
+		reason string        // of the refusal; empty: executed
 	}
 	for _, c := range []struct {
 		name     string
 		commands []command
 	}{
-		{"right", []command{
+		{"right clock", []command{
 			{0, 0, ""},
 			{0, 20 * time.Second, telematics.TooLate},
 			{0, 8 * time.Second, ""},
 		}},
-		{"behind from the start: what it refuses teaches it nothing", []command{
+		{"behind from the start: a refused command teaches no time", []command{
 			{-30 * time.Second, 0, telematics.ClockBehind},
 			{-30 * time.Second, 0, telematics.ClockBehind},
 			{-30 * time.Second, 20 * time.Second, telematics.ClockBehind},
-			{0, 0, ""}, // set right, it is right
+			{0, 0, ""}, // the clock is corrected
 		}},
-		{"set back, and a prompt command", []command{
+		{"set back, prompt command", []command{
 			{0, 0, ""},
 			{-30 * time.Second, 0, ""},
 			{-30 * time.Second, 27 * time.Second, telematics.TooLate},
@@ -42,21 +42,21 @@ func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 			{-time.Hour, 20 * time.Second, telematics.TooLate},
 			{-time.Hour, 0, ""},
 		}},
-		{"drifting back within what is allowed", []command{
+		{"drifting back within the allowance", []command{
 			{-3 * time.Second, 0, ""},
-			// By the unit's clock there was a second left.
+			// By the clock of the unit one second was left.
 			{-3 * time.Second, 12 * time.Second, telematics.TooLate},
 		}},
-		{"ahead, as much as is allowed", []command{
+		{"ahead, within the allowance", []command{
 			{5 * time.Second, 0, ""},
 			{5 * time.Second, 6 * time.Second, telematics.TooLate},
 			{5 * time.Second, 4 * time.Second, ""},
 		}},
 		{"ahead, too far", []command{
 			{30 * time.Second, 0, telematics.TooLate},
-			{0, 0, ""}, // set right, it is right
+			{0, 0, ""}, // the clock is corrected
 		}},
-		{"so far behind that it rejects every command", []command{
+		{"so far behind that every command is refused", []command{
 			{-6 * time.Minute, 0, telematics.ClockBehind},
 			{-6 * time.Minute, 0, telematics.ClockBehind},
 		}},
@@ -74,7 +74,7 @@ func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 				}
 				got := b.order(command)
 				if got.State != state || got.Reason != step.reason {
-					t.Fatalf("command %d: %s %q, want %s %q", i+1, got.State, got.Reason, state, step.reason)
+					t.Fatalf("command %d: answer %s %q, want %s %q", i+1, got.State, got.Reason, state, step.reason)
 				}
 				b.pass(time.Minute)
 			}
@@ -83,16 +83,16 @@ func TestAUnitCountsTimeFromWhatWasSigned(t *testing.T) {
 					t.Errorf("started %v after its expiry", e.True.Sub(e.Expires))
 				}
 				if want := e.True.Add(b.clock.Skew); e.Kind == CommandStarted && c.commands[0].skew == b.clock.Skew && !e.Clock.Equal(want) {
-					t.Errorf("the recorder says %s of the car's clock, which shows %s", e.Clock, want)
+					t.Errorf("the recorder has %s for the car's clock, want %s", e.Clock, want)
 				}
 			}
 		})
 	}
 }
 
-// For five minutes after a prompt command no clock can be so wrong, nor a way so slow, that a
-// command begins late. [CMD-9]
-func TestHoweverWrongTheClockBecomesNothingStartsLate(t *testing.T) {
+// For five minutes after a prompt command no clock error and no delay in transit makes a command
+// start late. [CMD-9]
+func TestFloor_NoCommandStartsLateWithAnyClock(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	started := 0
 	for range 200 {
@@ -118,12 +118,13 @@ func TestHoweverWrongTheClockBecomesNothingStartsLate(t *testing.T) {
 		}
 	}
 	if started < 400 {
-		t.Errorf("only %d commands started: this proves little", started)
+		t.Errorf("only %d commands started, want at least 400", started)
 	}
 }
 
-// A clock that is set back while a command waits for its turn does not make it fresh again. [CMD-8]
-func TestACommandThatWaitsIsJudgedByWhatWasSigned(t *testing.T) {
+// Setting the clock back while a command waits for its turn does not make the command fresh again.
+// [CMD-8]
+func TestFloor_AppliesToAWaitingCommand(t *testing.T) {
 	b := newBench(t)
 	b.body.Locked = false
 	first, second := b.command(telematics.LockAndDisableDriving), b.command(telematics.Unlock)
@@ -140,8 +141,8 @@ func TestACommandThatWaitsIsJudgedByWhatWasSigned(t *testing.T) {
 	t.Fatal("the second command was not answered")
 }
 
-// Only what the fleet signed for this unit tells the time, and only what can be true.
-func TestWhatTeachesAUnitTheTime(t *testing.T) {
+// Only a message that the fleet signed for this unit teaches the time, and only a possible time.
+func TestFloor_TaughtOnlyByValidCommands(t *testing.T) {
 	ahead := func(c telematics.Claims, d time.Duration) telematics.Claims {
 		c.IssuedAt, c.Expires = c.IssuedAt.Add(d), c.Expires.Add(d)
 		return c
@@ -151,32 +152,32 @@ func TestWhatTeachesAUnitTheTime(t *testing.T) {
 		tell    func(*bench)
 		teaches bool
 	}{
-		{"a command", func(b *bench) { b.send(b.command(telematics.Lock)) }, true},
-		{"a refused command", func(b *bench) { b.send(b.command(telematics.Action("fly"))) }, true},
-		{"a seen id", func(b *bench) {
+		{"command", func(b *bench) { b.send(b.command(telematics.Lock)) }, true},
+		{"refused command", func(b *bench) { b.send(b.command(telematics.Action("fly"))) }, true},
+		{"repeated command", func(b *bench) {
 			c := b.command(telematics.Lock)
 			b.clock.Unset = true
 			b.send(c)
 			b.clock.Unset = false
 			b.send(c)
 		}, true},
-		{"one from five seconds ahead", func(b *bench) { b.send(ahead(b.command(telematics.Lock), 5*time.Second)) }, true},
-		{"one from further ahead", func(b *bench) { b.send(ahead(b.command(telematics.Lock), 6*time.Second)) }, false},
-		{"one before a restart", func(b *bench) {
+		{"issued five seconds ahead", func(b *bench) { b.send(ahead(b.command(telematics.Lock), 5*time.Second)) }, true},
+		{"issued further ahead", func(b *bench) { b.send(ahead(b.command(telematics.Lock), 6*time.Second)) }, false},
+		{"before a restart", func(b *bench) {
 			b.send(b.command(telematics.Lock))
 			b.boot()
 		}, false},
-		{"one while the clock is not set", func(b *bench) {
+		{"while the clock is not set", func(b *bench) {
 			b.clock.Unset = true
 			b.send(b.command(telematics.Lock))
 		}, false},
-		{"one for another unit", func(b *bench) {
+		{"for another unit", func(b *bench) {
 			c := b.command(telematics.Lock)
 			c.Unit = "another"
 			b.send(c)
 		}, false},
-		{"a forged one", func(b *bench) { b.deliver(sign(t, newKey(t), b.command(telematics.Lock))) }, false},
-		{"a retained one", func(b *bench) {
+		{"forged", func(b *bench) { b.deliver(sign(t, newKey(t), b.command(telematics.Lock))) }, false},
+		{"retained", func(b *bench) {
 			b.take(b.Receive(b.clock.Read(b.now), sign(t, b.key, b.command(telematics.Lock)), true))
 		}, false},
 	} {
@@ -184,15 +185,15 @@ func TestWhatTeachesAUnitTheTime(t *testing.T) {
 			b := newBench(t)
 			c.tell(b)
 			if taught := !b.floor.issued.IsZero(); taught != c.teaches {
-				t.Errorf("taught: %t, want %t", taught, c.teaches)
+				t.Errorf("the time was taught: %t, want %t", taught, c.teaches)
 			}
 		})
 	}
 }
 
-// A service whose clock was ahead must not lock a unit out: not for a moment where the unit's clock
-// is right, and for five minutes at most where it was wrong in the same way. [CMD-9]
-func TestAServiceThatWasAheadLocksNoUnitOut(t *testing.T) {
+// A service whose clock was ahead must not lock out a unit: not at all where the clock of the unit
+// is right, and for at most five minutes where it had the same error. [CMD-9]
+func TestFloor_ServiceThatWasAheadLocksOutNoUnit(t *testing.T) {
 	order := func(b *bench, ahead time.Duration) telematics.Answer {
 		t.Helper()
 		c := b.command(telematics.Lock)

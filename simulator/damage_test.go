@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestADamagedCopyIsRefusedAndForgottenAndTheSoundOneIsExecuted(t *testing.T) {
+func TestUnit_DamagedCopyIsRefusedAndTheIntactOneExecuted(t *testing.T) {
 	onTheRoad(t, Config{Profile: Profile{Faults: Faults{Damage: Always}}}, func(r *road) {
 		c := r.send(telematics.Unlock, 10*time.Second)
 		r.wait(5 * time.Second)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestDay_TheCarDrivesUsesEnergyChargesAndSleeps(t *testing.T) {
+func TestDay_CarDrivesUsesEnergyChargesAndSleeps(t *testing.T) {
 	b := ElectricCar(munich)
 	b.Locked, b.EnergyPercent = true, 80
 	d, rng := NewDay(0), Random(1, "OV-1")
@@ -25,7 +25,7 @@ func TestDay_TheCarDrivesUsesEnergyChargesAndSleeps(t *testing.T) {
 		charged = charged || d.Phase() == Charging && b.EnergyPercent > before.EnergyPercent
 		keyed = keyed || before.Locked && !b.Locked && d.Phase() == Driving
 		if d.Phase() != Driving && (b.SpeedKmh != 0 || b.Ignition) {
-			t.Fatalf("%s at %v km/h", d.Phase(), b.SpeedKmh)
+			t.Fatalf("in the phase %s the speed is %v km/h, want 0 with the ignition off", d.Phase(), b.SpeedKmh)
 		}
 	}
 	if len(met) != len(Phases) || !drained || !charged || !keyed || towed != 1 || !b.Locked {
@@ -33,7 +33,7 @@ func TestDay_TheCarDrivesUsesEnergyChargesAndSleeps(t *testing.T) {
 	}
 }
 
-func TestDay_AnEngagedImmobilizerKeepsTheCarFromDriving(t *testing.T) {
+func TestDay_EngagedImmobilizerPreventsDriving(t *testing.T) {
 	b := Van(munich)
 	b.Immobilizer = Engaged
 	before := b.MileageKm
@@ -42,6 +42,6 @@ func TestDay_AnEngagedImmobilizerKeepsTheCarFromDriving(t *testing.T) {
 		d.Pass(&b, time.Minute, rng)
 	}
 	if b.MileageKm != before {
-		t.Errorf("drove %v km", b.MileageKm-before)
+		t.Errorf("the car drove %v km, want 0", b.MileageKm-before)
 	}
 }

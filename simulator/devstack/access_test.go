@@ -21,7 +21,7 @@ pattern write up/%u/ack
 pattern readwrite by-id/%c
 `
 
-func TestTheAccessFileAllowsWhatItListsAndNothingElse(t *testing.T) {
+func TestAccess_AllowsOnlyWhatTheFileLists(t *testing.T) {
 	a, err := parseAccess(accessFile)
 	if err != nil {
 		t.Fatal(err)
@@ -74,31 +74,31 @@ func TestTheAccessFileAllowsWhatItListsAndNothingElse(t *testing.T) {
 		{"+", read, "down/+/command", false},
 		{"+", read, "down/car/command", false},
 		{"#", read, "down/#/command", false},
-		{"", read, "down//command", true}, // no listener lets the nameless in
+		{"", read, "down//command", true}, // no listener accepts a client without a name
 	} {
 		if got := a.may(c.user, "id-of-"+c.user, c.want, c.filter); got != c.may {
-			t.Errorf("may %q do %d with %q: %v, want %v", c.user, c.want, c.filter, got, c.may)
+			t.Errorf("may(%q, %d, %q) = %v, want %v", c.user, c.want, c.filter, got, c.may)
 		}
 	}
 }
 
-func TestWildcardsInARuleNeverReachTheBrokersOwnTopics(t *testing.T) {
+func TestAccess_WildcardsDoNotMatchTopicsOfTheBroker(t *testing.T) {
 	a, err := parseAccess("user monitor\ntopic read #\ntopic read +/broker/version\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a.may("monitor", "", read, "$SYS/broker/version") {
-		t.Error("# opened $SYS")
+		t.Error("the rule # allows $SYS")
 	}
 	if !a.may("monitor", "", read, "any/topic") {
-		t.Error("# did not open an ordinary topic")
+		t.Error("the rule # does not allow an ordinary topic")
 	}
 	if a, err = parseAccess("user monitor\ntopic read $SYS/#\n"); err != nil || !a.may("monitor", "", read, "$SYS/broker/version") {
-		t.Errorf("a rule for $SYS did not open it (%v)", err)
+		t.Errorf("a rule for $SYS does not allow it (%v)", err)
 	}
 }
 
-func TestAnAccessFileWithAMistakeIsRefused(t *testing.T) {
+func TestParseAccess_RefusesAMistake(t *testing.T) {
 	for _, text := range []string{"allow all", "user", "topic", "pattern  "} {
 		if _, err := parseAccess("user a\n" + text); err == nil || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%q gave %v, want an error that names line 2", text, err)

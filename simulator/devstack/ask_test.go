@@ -15,7 +15,7 @@ import (
 	"motorpool/mosquitto"
 )
 
-// ask has a new client get an answer from the server at a URL.
+// ask connects a new client and makes one request to the server at a URL.
 func ask(address string, within time.Duration) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -34,7 +34,7 @@ func ask(address string, within time.Duration) error {
 }
 
 func askPostgres(ctx context.Context, address string) error {
-	// Until the server has greeted, the driver obeys this timeout and not the context.
+	// Before the greeting of the server the driver obeys this timeout, not the context.
 	db, err := sql.Open("postgres", address+"&connect_timeout=1")
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func askMQTT(within time.Duration, address string) error {
 	return token.Error()
 }
 
-// eventually polls until what must come true is true.
+// eventually polls until a condition holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
@@ -76,7 +76,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// listens reports whether a server accepts connections where a URL points.
+// listens reports whether a server accepts connections at the address of a URL.
 func listens(t *testing.T, address string) bool {
 	t.Helper()
 	u, err := url.Parse(address)

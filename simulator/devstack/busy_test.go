@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-func TestABusyServersWordThatItRunsIsNotLost(t *testing.T) {
+func TestOutput_KeepsTheFirstAndLastLinesOfABusyServer(t *testing.T) {
 	o := &output{log: slog.New(slog.DiscardHandler)}
 	fmt.Fprintln(o, "mosquitto version 2 running")
 	for n := range 10 * keptLines {
 		fmt.Fprintln(o, "New connection", n)
 	}
 	if !o.contains(" running") {
-		t.Error("its first words are forgotten")
+		t.Error("the first line is lost")
 	}
 	if !o.contains(fmt.Sprint("connection ", 10*keptLines-1)) {
-		t.Error("its last words are forgotten")
+		t.Error("the last line is lost")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// eachServer runs a test over each server that runs as a child process.
+// eachServer runs a test for each server that runs as a child process.
 func eachServer(t *testing.T, test func(t *testing.T, server string)) {
 	for _, server := range childServers {
 		t.Run(server, func(t *testing.T) {
@@ -35,22 +35,22 @@ func mustStart(t *testing.T, server string) (childServer, string) {
 		}
 	})
 	if err := ask(url, patience); err != nil {
-		t.Fatalf("the server does not answer: %v", err)
+		t.Fatalf("the server does not respond: %v", err)
 	}
 	return s, url
 }
 
-func TestAPausedServerIsSilentAndAnswersAfterResume(t *testing.T) {
+func TestPause_ServerIsSilentUntilResume(t *testing.T) {
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
 		if err := s.Pause(); err != nil {
 			t.Fatal(err)
 		}
 		if !listens(t, url) {
-			t.Error("a frozen server's port is closed; it should be open and silent")
+			t.Error("the port of a paused server is closed, want it open and silent")
 		}
 		if err := ask(url, 300*time.Millisecond); err == nil {
-			t.Error("a frozen server answered")
+			t.Error("a paused server responded")
 		}
 		if err := s.Resume(); err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAPausedServerIsSilentAndAnswersAfterResume(t *testing.T) {
 	})
 }
 
-func TestAKilledServerComesBackOnItsPort(t *testing.T) {
+func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
 		if err := s.Kill(); err != nil {
@@ -71,7 +71,7 @@ func TestAKilledServerComesBackOnItsPort(t *testing.T) {
 			t.Error("the port is still open after Kill returned")
 		}
 		if err := s.Kill(); err == nil {
-			t.Error("killing a dead server succeeded")
+			t.Error("a second Kill returned no error")
 		}
 		if err := s.Restart(); err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestAKilledServerComesBackOnItsPort(t *testing.T) {
 	})
 }
 
-func TestCloseEndsAFrozenServerAndMayBeRepeated(t *testing.T) {
+func TestClose_EndsAPausedServerAndMayBeRepeated(t *testing.T) {
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
 		if err := s.Pause(); err != nil {
@@ -108,13 +108,13 @@ func TestCloseEndsAFrozenServerAndMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestAServerDiesWithItsKilledParent(t *testing.T) {
+func TestServer_EndsWithItsKilledParent(t *testing.T) {
 	eachServer(t, func(t *testing.T, server string) {
 		dir := t.TempDir()
 		cleanPostgres(t, dir)
 		parent, url := startInAnotherProcess(t, server, dir)
 		if err := ask(url, patience); err != nil {
-			t.Fatalf("the server does not answer: %v", err)
+			t.Fatalf("the server does not respond: %v", err)
 		}
 		if err := parent.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func startInAnotherProcess(t *testing.T, server, dir string) (parent *exec.Cmd, 
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || !strings.Contains(line, "://") {
-		t.Fatalf("the other process said %q (%v)", line, err)
+		t.Fatalf("the other process printed %q (%v), want a URL", line, err)
 	}
 	return parent, strings.TrimSpace(line)
 }

@@ -1,6 +1,6 @@
 package devstack
 
-// OutsideOf tells the tests what to clean up.
+// OutsideOf returns the folder that the tests must remove.
 func OutsideOf(dir string) string {
 	if real, err := realPath(dir); err == nil {
 		dir = real
@@ -8,7 +8,7 @@ func OutsideOf(dir string) string {
 	return outsideOf(dir)
 }
 
-// StartRedisOn and StartMosquittoOn start a server on a port that the test chose.
+// StartRedisOn and StartMosquittoOn start a server on a given port.
 func StartRedisOn(dir string, port int) (*Redis, error) {
 	program, err := findProgram(RedisServer)
 	if err != nil {

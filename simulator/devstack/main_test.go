@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// orphanVariable makes the test binary start a server and wait to be killed, instead of
-	// testing.
+	// orphanVariable makes the test binary start a server and wait until it is killed, instead of
+	// running the tests.
 	orphanVariable = "DEVSTACK_TEST_ORPHAN"
 	dirVariable    = "DEVSTACK_TEST_DIR"
 
-	// patience bounds every wait for something that must come.
+	// patience limits every wait.
 	patience = time.Minute
 )
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// startAndWait prints where the server listens, and does not return once it serves.
+// startAndWait prints the URL of a server, and does not return while it runs.
 func startAndWait(server, dir string) error {
 	_, url, err := startServer(server, dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func startAndWait(server, dir string) error {
 
 var childServers = []string{devstack.MosquittoServer, devstack.RedisServer, devstack.PostgresServer}
 
-// childServer is what the servers have in common that run as child processes.
+// childServer has the methods that all servers in child processes share.
 type childServer interface {
 	Pause() error
 	Resume() error
@@ -76,5 +76,5 @@ func startServer(server, dir string) (childServer, string, error) {
 		}
 		return s, s.URL(), nil
 	}
-	return nil, "", fmt.Errorf("no server is called %q", server)
+	return nil, "", fmt.Errorf("there is no server %q", server)
 }

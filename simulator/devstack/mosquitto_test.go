@@ -10,7 +10,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-func TestMosquittoRemembersPresenceAcrossARestart(t *testing.T) {
+func TestMosquitto_KeepsPresenceAcrossARestart(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret",
@@ -25,7 +25,7 @@ func TestMosquittoRemembersPresenceAcrossARestart(t *testing.T) {
 	})
 	unit := dialMQTT(t, m.UnitsURL(), "", "car", "car", ignore)
 	if !unit.Publish("motorpool/v1/car/presence", 1, true, "standby").WaitTimeout(patience) {
-		t.Fatal("publish: no acknowledgement")
+		t.Fatal("the publication was not acknowledged")
 	}
 	if err := m.Restart(); err != nil {
 		t.Fatal(err)
@@ -36,14 +36,14 @@ func TestMosquittoRemembersPresenceAcrossARestart(t *testing.T) {
 	select {
 	case p := <-heard:
 		if string(p.Payload()) != "standby" || !p.Retained() {
-			t.Errorf("heard %q, retained: %v", p.Payload(), p.Retained())
+			t.Errorf("received %q, retained %v; want standby, retained", p.Payload(), p.Retained())
 		}
 	case <-time.After(patience):
-		t.Error("the presence is gone")
+		t.Error("the retained presence was not received")
 	}
 }
 
-func TestAWatcherHearsWhatTheServiceSaysToUnits(t *testing.T) {
+func TestMosquitto_WatcherReceivesCommandsToUnits(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret", WatcherPassword: "eyes",
@@ -61,14 +61,14 @@ func TestAWatcherHearsWhatTheServiceSaysToUnits(t *testing.T) {
 	watcher.mustSubscribe(t, "motorpool/v1/+/command")
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
 	if !service.Publish("motorpool/v1/car/command", 1, false, "lock").WaitTimeout(patience) {
-		t.Fatal("publish: no acknowledgement")
+		t.Fatal("the publication was not acknowledged")
 	}
 	select {
 	case p := <-heard:
 		if string(p.Payload()) != "lock" {
-			t.Errorf("heard %q", p.Payload())
+			t.Errorf("received %q, want lock", p.Payload())
 		}
 	case <-time.After(patience):
-		t.Error("heard nothing")
+		t.Error("the watcher received nothing")
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// startMQTT starts an embedded broker in which every unit's password is its name.
+// startMQTT starts an embedded broker in which the password of every unit is its name.
 func startMQTT(t *testing.T) *devstack.MQTT {
 	t.Helper()
 	m, err := devstack.StartMQTT(devstack.MQTTConfig{
@@ -36,7 +36,7 @@ func startMQTT(t *testing.T) *devstack.MQTT {
 	return m
 }
 
-// mqttClient is a connection that hands its messages to a channel.
+// mqttClient is a connection that passes its messages to a function.
 type mqttClient struct {
 	paho.Client
 	lost chan struct{}
@@ -59,7 +59,7 @@ func dialMQTT(t *testing.T, address, id, user, password string, onMessage func(p
 func (c *mqttClient) mustPublish(t *testing.T, topic string, payload any) {
 	t.Helper()
 	if !c.Publish(topic, 1, false, payload).WaitTimeout(patience) {
-		t.Fatalf("publish to %s: no acknowledgement", topic)
+		t.Fatalf("the publication to %s was not acknowledged", topic)
 	}
 }
 
@@ -67,16 +67,16 @@ func (c *mqttClient) mustSubscribe(t *testing.T, filter string) {
 	t.Helper()
 	token := c.Subscribe(filter, 1, nil)
 	if !token.WaitTimeout(patience) {
-		t.Fatalf("subscribe to %s: no answer", filter)
+		t.Fatalf("the subscription to %s was not acknowledged", filter)
 	}
 	if granted := token.(*paho.SubscribeToken).Result()[filter]; granted > 2 {
-		t.Fatalf("subscribe to %s: refused (%#x)", filter, granted)
+		t.Fatalf("the subscription to %s was refused (%#x)", filter, granted)
 	}
 }
 
 func ignore(paho.Message) {}
 
-func TestAReconnectedUnitHearsItsCommandsEveryTime(t *testing.T) {
+func TestMQTT_ReconnectedUnitReceivesItsCommands(t *testing.T) {
 	m := startMQTT(t)
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
 	var previous *mqttClient
@@ -88,23 +88,23 @@ func TestAReconnectedUnitHearsItsCommandsEveryTime(t *testing.T) {
 		select {
 		case got := <-heard:
 			if want := fmt.Sprintf("command %d", i); got != want {
-				t.Fatalf("heard %q, want %q", got, want)
+				t.Fatalf("received %q, want %q", got, want)
 			}
 		case <-time.After(patience):
-			t.Fatalf("connection %d looks alive and hears nothing", i)
+			t.Fatalf("connection %d receives nothing", i)
 		}
 		if previous != nil {
 			select {
 			case <-previous.lost:
 			case <-time.After(patience):
-				t.Fatalf("connection %d was not replaced", i-1)
+				t.Fatalf("connection %d was not closed by its successor", i-1)
 			}
 		}
 		previous = unit
 	}
 }
 
-func TestMQTT_OfConcurrentConnectionsOfAUnitTheLastOneStays(t *testing.T) {
+func TestMQTT_LastOfConcurrentConnectionsOfAUnitStays(t *testing.T) {
 	m := startMQTT(t)
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
 	const connections = 20
@@ -118,7 +118,7 @@ func TestMQTT_OfConcurrentConnectionsOfAUnitTheLastOneStays(t *testing.T) {
 				SetConnectionLostHandler(func(paho.Client, error) { lost.Add(1) }))
 			t.Cleanup(func() { client.Disconnect(0) })
 			if token := client.Connect(); !token.WaitTimeout(patience) || token.Error() != nil {
-				lost.Add(1) // replaced before it was greeted
+				lost.Add(1) // replaced before it was accepted
 				return
 			}
 			client.Subscribe("motorpool/v1/car/command", 1, nil).WaitTimeout(patience)
@@ -127,10 +127,10 @@ func TestMQTT_OfConcurrentConnectionsOfAUnitTheLastOneStays(t *testing.T) {
 	all.Wait()
 	eventually(t, "all connections but one to be replaced", func() bool { return lost.Load() == connections-1 })
 	service.mustPublish(t, "motorpool/v1/car/command", "command")
-	eventually(t, "the last connection to hear a command", func() bool { return heard.Load() == 1 })
+	eventually(t, "the last connection to receive a command", func() bool { return heard.Load() == 1 })
 }
 
-func TestADeniedPublishIsAcknowledgedAndKeepsTheConnection(t *testing.T) {
+func TestMQTT_DeniedPublicationIsAcknowledgedAndKeepsTheConnection(t *testing.T) {
 	m := startMQTT(t)
 	heard := make(chan string, 10)
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", func(p paho.Message) { heard <- p.Topic() })
@@ -141,14 +141,14 @@ func TestADeniedPublishIsAcknowledgedAndKeepsTheConnection(t *testing.T) {
 	select {
 	case got := <-heard:
 		if got != "motorpool/v1/car/ack" {
-			t.Errorf("heard %s", got)
+			t.Errorf("received a message on %s, want motorpool/v1/car/ack", got)
 		}
 	case <-time.After(patience):
-		t.Error("the genuine answer never came")
+		t.Error("the permitted message was not received")
 	}
 }
 
-func TestUnitPasswordsAreAskedAnewAtEveryConnect(t *testing.T) {
+func TestMQTT_UnitPasswordIsReadAtEveryConnect(t *testing.T) {
 	var password atomic.Value
 	password.Store("first")
 	m, err := devstack.StartMQTT(devstack.MQTTConfig{UnitPassword: func(string) (string, bool) { return password.Load().(string), true }})
@@ -163,15 +163,15 @@ func TestUnitPasswordsAreAskedAnewAtEveryConnect(t *testing.T) {
 		return token.WaitTimeout(patience) && token.Error() == nil
 	}
 	if !connects("first") || connects("second") {
-		t.Fatal("the first password is not the one that counts")
+		t.Fatal("the first password is refused, or another accepted")
 	}
 	password.Store("second")
 	if !connects("second") || connects("first") {
-		t.Error("the second password is not the one that counts")
+		t.Error("the second password is refused, or the first still accepted")
 	}
 }
 
-func TestMQTT_AClientThatDoesNotReadDelaysNoOther(t *testing.T) {
+func TestMQTT_ClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	m := startMQTT(t)
 	const reports = 200
 	frozen := make(chan struct{})
@@ -183,14 +183,14 @@ func TestMQTT_AClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	service.mustSubscribe(t, "motorpool/v1/+/telemetry")
 
 	unit := dialMQTT(t, m.UnitsURL(), "", "car", "car", ignore)
-	report := []byte(strings.Repeat("x", 100<<10)) // together more than the sockets can hold
+	report := []byte(strings.Repeat("x", 100<<10)) // together more than the socket buffers hold
 	for range reports {
 		unit.mustPublish(t, "motorpool/v1/car/telemetry", report)
 	}
 	eventually(t, "the other instance to get every report", func() bool { return heard.Load() == reports })
 }
 
-func TestCloseEndsConnectionsThatNeverIntroducedThemselves(t *testing.T) {
+func TestMQTT_CloseEndsConnectionsWithoutConnect(t *testing.T) {
 	m := startMQTT(t)
 	u, err := url.Parse(m.UnitsURL())
 	if err != nil {
@@ -209,6 +209,6 @@ func TestCloseEndsConnectionsThatNeverIntroducedThemselves(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(patience):
-		t.Fatal("Close waits for a silent connection")
+		t.Fatal("Close waits for a connection that sent nothing")
 	}
 }

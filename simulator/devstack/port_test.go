@@ -9,7 +9,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-func TestAPortInUseIsAnErrorThatCallersCanTell(t *testing.T) {
+func TestStart_PortInUseIsEADDRINUSE(t *testing.T) {
 	port := occupied(t)
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	starts := map[string]func() error{
@@ -28,12 +28,12 @@ func TestAPortInUseIsAnErrorThatCallersCanTell(t *testing.T) {
 	}
 	for name, start := range starts {
 		if err := start(); !errors.Is(err, syscall.EADDRINUSE) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want EADDRINUSE", name, err)
 		}
 	}
 }
 
-func TestARealServerThatFindsItsPortTakenSaysSo(t *testing.T) {
+func TestStart_RealServerWithItsPortInUseIsEADDRINUSE(t *testing.T) {
 	starts := map[string]func(port int) error{
 		devstack.RedisServer: func(port int) error {
 			_, err := devstack.StartRedisOn(t.TempDir(), port)
@@ -48,13 +48,13 @@ func TestARealServerThatFindsItsPortTakenSaysSo(t *testing.T) {
 		t.Run(server, func(t *testing.T) {
 			devstack.NeedServer(t, server)
 			if err := start(occupied(t)); !errors.Is(err, syscall.EADDRINUSE) {
-				t.Error(err)
+				t.Errorf("error %v, want EADDRINUSE", err)
 			}
 		})
 	}
 }
 
-func TestAnotherPortIsTriedWhenOneWasTaken(t *testing.T) {
+func TestOnFreePorts_TriesAnotherPortWhenOneIsInUse(t *testing.T) {
 	calls := 0
 	got, err := devstack.OnFreePorts(2, func(ports []int) (int, error) {
 		calls++
@@ -68,6 +68,6 @@ func TestAnotherPortIsTriedWhenOneWasTaken(t *testing.T) {
 	}
 	calls = 0
 	if _, err := devstack.OnFreePorts(1, func([]int) (int, error) { calls++; return 0, errors.New("broken") }); err == nil || calls != 1 {
-		t.Errorf("another failure was tried %d times and gave %v", calls, err)
+		t.Errorf("another failure: %d calls and error %v, want one call", calls, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// cleanPostgres removes, at the end of the test, what a Postgres of dir keeps elsewhere.
+// cleanPostgres removes at the end of the test the data that a Postgres of dir keeps elsewhere.
 func cleanPostgres(t *testing.T, dir string) {
 	t.Helper()
 	outside := devstack.OutsideOf(dir)
@@ -67,7 +67,7 @@ func closeNow(t *testing.T, p *devstack.Postgres) {
 	}
 }
 
-func TestPostgresUnderAPrivateFolderKeepsItsDataBetweenRuns(t *testing.T) {
+func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(t.TempDir(), "private", "postgres")
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
@@ -79,7 +79,7 @@ func TestPostgresUnderAPrivateFolderKeepsItsDataBetweenRuns(t *testing.T) {
 	before := first.DataDir()
 	closeNow(t, first)
 	if _, err := os.Stat(devstack.OutsideOf(dir)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a stopped server left its data at %s (%v)", devstack.OutsideOf(dir), err)
+		t.Errorf("after the stop the data are still at %s (%v)", devstack.OutsideOf(dir), err)
 	}
 
 	second := startPostgres(t, dir)
@@ -89,7 +89,7 @@ func TestPostgresUnderAPrivateFolderKeepsItsDataBetweenRuns(t *testing.T) {
 	}
 	inside := strings.HasPrefix(second.DataDir(), dir)
 	if root := os.Geteuid() == 0; root == inside {
-		t.Errorf("data lie in %s; root: %v", second.DataDir(), root)
+		t.Errorf("the data are in %s; running as root: %v", second.DataDir(), root)
 	}
 	info, err := os.Stat(filepath.Dir(second.DataDir()))
 	if err != nil {
@@ -99,11 +99,11 @@ func TestPostgresUnderAPrivateFolderKeepsItsDataBetweenRuns(t *testing.T) {
 		t.Errorf("%s has mode %v, want 0700", filepath.Dir(second.DataDir()), info.Mode())
 	}
 	if owner := info.Sys().(*syscall.Stat_t).Uid; owner == 0 {
-		t.Error("the data belong to root")
+		t.Error("the owner of the data is root")
 	}
 }
 
-func TestPostgresKeepsItsDataInAFolderThatItsUserCanReach(t *testing.T) {
+func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	parent, err := os.MkdirTemp("/var/tmp", "motorpool-test-")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestPostgresKeepsItsDataInAFolderThatItsUserCanReach(t *testing.T) {
 	dir := filepath.Join(parent, "postgres")
 	p := startPostgres(t, dir)
 	if !strings.HasPrefix(p.DataDir(), dir) {
-		t.Errorf("data lie in %s, want them in %s", p.DataDir(), dir)
+		t.Errorf("the data are in %s, want them in %s", p.DataDir(), dir)
 	}
 	mustExecute(t, p.URL(), `create table cars (id int)`)
 	closeNow(t, p)
@@ -127,11 +127,11 @@ func TestPostgresKeepsItsDataInAFolderThatItsUserCanReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the password has mode %v, want 0600", info.Mode())
+		t.Errorf("the password file has mode %v, want 0600", info.Mode())
 	}
 }
 
-func TestARemovedFolderTakesItsDataWithIt(t *testing.T) {
+func TestPostgres_RemovedFolderLosesItsData(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(t.TempDir(), "postgres")
 	cleanPostgres(t, dir)
@@ -142,16 +142,16 @@ func TestARemovedFolderTakesItsDataWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(devstack.OutsideOf(dir)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("data of the removed folder are at %s (%v)", devstack.OutsideOf(dir), err)
+		t.Errorf("the data of the removed folder are still at %s (%v)", devstack.OutsideOf(dir), err)
 	}
 	second := startPostgres(t, dir)
 	if err := execute(t, second.URL(), `select * from cars`); err == nil {
-		t.Error("the table of the removed folder is still there")
+		t.Error("the table of the removed folder still exists")
 	}
 	mustExecute(t, second.URL(), `create table cars (id int)`)
 }
 
-func TestADiscardedPostgresLeavesNothingBehind(t *testing.T) {
+func TestPostgres_DiscardRemovesEverything(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -161,12 +161,12 @@ func TestADiscardedPostgresLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Dir(first.DataDir())); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is still there (%v)", filepath.Dir(first.DataDir()), err)
+		t.Errorf("%s still exists (%v)", filepath.Dir(first.DataDir()), err)
 	}
 	mustExecute(t, startPostgres(t, dir).URL(), `create table cars (id int)`)
 }
 
-func TestPostgresRefusesAWrongPasswordAndListensOnLoopbackAlone(t *testing.T) {
+func TestPostgres_RefusesAWrongPasswordAndListensOnLoopbackOnly(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -177,7 +177,7 @@ func TestPostgresRefusesAWrongPasswordAndListensOnLoopbackAlone(t *testing.T) {
 	}
 	wrong.User = url.UserPassword(wrong.User.Username(), "wrong")
 	if err := ask(wrong.String(), patience); err == nil || !strings.Contains(err.Error(), "password") {
-		t.Errorf("a wrong password gave %v", err)
+		t.Errorf("with a wrong password: %v, want an error about the password", err)
 	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -189,12 +189,12 @@ func TestPostgresRefusesAWrongPasswordAndListensOnLoopbackAlone(t *testing.T) {
 			continue
 		}
 		if listens(t, "tcp://"+net.JoinHostPort(ip.String(), wrong.Port())) {
-			t.Errorf("it listens on %s", ip)
+			t.Errorf("Postgres listens on %s, want only loopback", ip)
 		}
 	}
 }
 
-func TestCommittedRowsSurviveAKilledServer(t *testing.T) {
+func TestPostgres_CommittedRowsSurviveAKill(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -210,7 +210,7 @@ func TestCommittedRowsSurviveAKilledServer(t *testing.T) {
 	mustExecute(t, p.URL(), `insert into cars select 1 / count(*) from cars`)
 }
 
-func TestPostgresStartsAfterItsParentWasKilled(t *testing.T) {
+func TestPostgres_StartsAfterItsParentWasKilled(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	for name, frozen := range map[string]bool{"running": false, "frozen": true} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func postmasterPID(t *testing.T, dir string) int {
 	return pid
 }
 
-// dataOf finds the data of a folder whose server another process started.
+// dataOf returns the data folder of a server that another process started.
 func dataOf(t *testing.T, dir string) string {
 	t.Helper()
 	for _, root := range []string{filepath.Join(dir, "cluster"), devstack.OutsideOf(dir)} {
@@ -261,11 +261,11 @@ func dataOf(t *testing.T, dir string) string {
 			return data
 		}
 	}
-	t.Fatalf("%s has no data", dir)
+	t.Fatalf("%s has no data folder", dir)
 	return ""
 }
 
-func TestPostgresStartsThoughAnotherProcessGotTheNumberInItsLockFile(t *testing.T) {
+func TestPostgres_StartsAlthoughAnotherProcessHasThePIDOfItsLockFile(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -295,24 +295,24 @@ func TestPostgresStartsThoughAnotherProcessGotTheNumberInItsLockFile(t *testing.
 
 	startPostgres(t, dir)
 	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
-		t.Errorf("the other process was harmed: %v", err)
+		t.Errorf("the other process does not run any more: %v", err)
 	}
 }
 
-func TestAFolderServesOnePostgresAtATime(t *testing.T) {
+func TestPostgres_SecondServerOfAFolderIsRefused(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
 	if _, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("a second server gave %v", err)
+		t.Errorf("a second server: %v, want an error that the folder is in use", err)
 	}
 	if err := ask(first.URL(), patience); err != nil {
-		t.Errorf("the first was disturbed: %v", err)
+		t.Errorf("the first server does not respond: %v", err)
 	}
 }
 
-func TestAPostgresThatCannotStartQuotesItsLog(t *testing.T) {
+func TestPostgres_FailedStartQuotesTheLog(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -323,22 +323,22 @@ func TestAPostgresThatCannotStartQuotesItsLog(t *testing.T) {
 	}
 	_, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
-		t.Errorf("the error is: %v", err)
+		t.Errorf("the error is %v, want the log with no_such_setting", err)
 	}
 }
 
-func TestAPostgresPortInUseIsSaidSo(t *testing.T) {
+func TestPostgres_PortInUseIsEADDRINUSE(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
 	port := occupied(t)
 	_, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir, Port: port})
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("the error is: %v", err)
+		t.Errorf("the error is %v, want EADDRINUSE", err)
 	}
 }
 
-// occupied returns a loopback port that is taken for the length of the test.
+// occupied returns a loopback port that is in use until the end of the test.
 func occupied(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -353,7 +353,7 @@ func TestLockFolder_IsFreeOnceUnlocked(t *testing.T) {
 	children := make(chan error)
 	go func() {
 		defer close(children)
-		for range 300 { // each child shares open files until it runs its program
+		for range 300 { // each child shares the open files until it executes its program
 			if err := exec.Command("true").Run(); err != nil {
 				children <- err
 				return

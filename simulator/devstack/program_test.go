@@ -7,7 +7,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-func TestAProgramIsStartedKilledAndStartedAgain(t *testing.T) {
+func TestProgram_IsStartedKilledAndRestarted(t *testing.T) {
 	p, err := devstack.StartProgram(t.Context(), devstack.ProgramConfig{
 		Name: "a program", Serving: "I serve",
 		Command: func() *exec.Cmd { return exec.Command("sh", "-c", "echo I serve; exec sleep 60") },
@@ -26,6 +26,6 @@ func TestAProgramIsStartedKilledAndStartedAgain(t *testing.T) {
 		}
 	}
 	if err := p.Pause(); err == nil {
-		t.Error("it still runs")
+		t.Error("Pause of an ended program returned no error")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-func TestAMiniredisKeyExpiresInRealTime(t *testing.T) {
+func TestMiniredis_KeyExpiresInRealTime(t *testing.T) {
 	server, err := devstack.StartMiniredis("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestAMiniredisKeyExpiresInRealTime(t *testing.T) {
 		}
 	}
 	exists := func(key string) bool {
-		// A script, since that is how the pending table is read; a plain command must agree.
+		// A script is how the pending table reads keys; a plain command must agree.
 		n, err := client.Eval(ctx, `return redis.call("exists", KEYS[1])`, []string{key}).Int()
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestAMiniredisKeyExpiresInRealTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n == 0 && plain != 0 {
-			t.Error("a key was gone for a script and is back for a command")
+			t.Error("a key expired for a script but exists for a command")
 		}
 		return n == 1
 	}
