@@ -8,8 +8,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// A command in which everything is wrong is refused for the first reason of the list; with that
-// mended, for the next one: this fixes the order, not only the reasons. [CMD-4]
+// A command in which everything is wrong is refused for the first reason of the list. With that
+// corrected, it is refused for the next one: this fixes the order as well as the reasons. [CMD-4]
 func TestCheck_RefusesInTheOrderOfTheProtocol(t *testing.T) {
 	b := newBench(t)
 	b.order(b.command(telematics.Lock)) // uses seq 1 of the lane

@@ -16,7 +16,7 @@ import (
 
 // fakeRadio is a network in memory, in virtual time.
 type fakeRadio struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	refuse bool
 	dials  []time.Time
 	links  []*fakeLink
@@ -27,7 +27,7 @@ type fakeLink struct {
 	deliver func(Message)
 	lost    chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	said   []spoken
 	broken bool
 	closed bool
@@ -107,10 +107,10 @@ func (l *fakeLink) end(how func()) {
 	}
 }
 
-// lose breaks the connection from the network's side.
+// lose breaks the connection from the side of the network.
 func (l *fakeLink) lose() { l.end(func() {}) }
 
-// jam makes the socket refuse everything, before either side has noticed.
+// jam makes the socket refuse every message before either side has detected the loss.
 func (l *fakeLink) jam() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,7 @@ func (l *fakeLink) reports(t *testing.T) []telematics.Report {
 	return list
 }
 
-// road is a car that lives in virtual time, at the end of a fake radio.
+// road is a car in virtual time, connected to a fake radio.
 type road struct {
 	*testing.T
 	car      *Car
@@ -170,15 +170,15 @@ type road struct {
 	recorder *Recorder
 	key      signing.Key
 	seq      int64
-	stop     func() // lets the car sleep, and waits until it does
+	stop     func() // ends Run, and waits until it returned
 }
 
-// onTheRoad runs a test in virtual time, with a car that has just connected, if it can.
+// onTheRoad runs a test in virtual time, with a car that has just connected unless it cannot.
 func onTheRoad(t *testing.T, config Config, test func(road *road)) {
 	t.Helper()
 	key := newKey(t)
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(epoch)) // virtual time begins in 2000, which no receiver believes
+		time.Sleep(time.Until(epoch)) // virtual time begins in 2000, which receivers refuse
 		r := &road{T: t, radio: &fakeRadio{}, recorder: &Recorder{}, key: key}
 		config.Unit, config.Keyring, config.Radio, config.Recorder = aUnit, key.Keyring(), r.radio, r.recorder
 		r.car = NewCar(config)
@@ -188,7 +188,7 @@ func onTheRoad(t *testing.T, config Config, test func(road *road)) {
 		r.stop = sync.OnceFunc(func() {
 			cancel()
 			if err := <-done; err != nil {
-				t.Errorf("run: %v", err)
+				t.Errorf("Run: %v", err)
 			}
 		})
 		defer r.stop()
@@ -202,7 +202,7 @@ func (r *road) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// send publishes a command that may take as long as given, and returns it.
+// send publishes a command with a time limit, and returns it.
 func (r *road) send(action telematics.Action, budget time.Duration) telematics.Claims {
 	r.Helper()
 	r.seq++

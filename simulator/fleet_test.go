@@ -11,7 +11,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-func TestAFleetOfThousandsCostsOneGoroutineACar(t *testing.T) {
+func TestFleet_UsesOneGoroutinePerCar(t *testing.T) {
 	const cars = 2000
 	synctest.Test(t, func(t *testing.T) {
 		radio := &fakeRadio{}
@@ -26,15 +26,15 @@ func TestAFleetOfThousandsCostsOneGoroutineACar(t *testing.T) {
 		go func() { done <- fleet.Run(ctx) }()
 		time.Sleep(2 * time.Second)
 		if n := fleet.Connected(); n == cars {
-			t.Error("all connected together: nothing staggers them")
+			t.Error("all cars connected at the same time, want them staggered")
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if n := fleet.Connected(); n != cars {
-			t.Errorf("%d of %d connected", n, cars)
+			t.Errorf("%d of %d cars are connected", n, cars)
 		}
 		if n := runtime.NumGoroutine() - before; n > cars+10 {
-			t.Errorf("%d goroutines", n)
+			t.Errorf("%d goroutines, want about one per car", n)
 		}
 		cancel()
 		if err := <-done; err != nil {
@@ -42,13 +42,13 @@ func TestAFleetOfThousandsCostsOneGoroutineACar(t *testing.T) {
 		}
 		for _, link := range radio.links {
 			if !link.closed {
-				t.Error("a car left without DISCONNECT")
+				t.Error("a car ended without DISCONNECT")
 			}
 		}
 	})
 }
 
-func TestAFleetEndsWhileItsCarsAreStillStarting(t *testing.T) {
+func TestFleet_EndsWhileCarsAreStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fleet := NewFleet(FleetConfig{Stagger: time.Hour}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -56,32 +56,32 @@ func TestAFleetEndsWhileItsCarsAreStillStarting(t *testing.T) {
 		if err := fleet.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		fleet.Cars()[1].Restart() // returns, though that car never ran
+		fleet.Cars()[1].Restart() // returns although that car never ran
 	})
 }
 
-func TestACarThatCannotStartStopsTheFleet(t *testing.T) {
+func TestFleet_CarThatCannotStartStopsTheFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("worn out")
 		fleet := NewFleet(FleetConfig{}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}, Memory: unreadable{broken}})
 		if err := fleet.Run(t.Context()); !errors.Is(err, broken) {
-			t.Errorf("run: %v", err)
+			t.Errorf("Run = %v, want the error of the car", err)
 		}
 	})
 }
 
-func TestACarsOwnConfigStandsBeforeTheFleets(t *testing.T) {
+func TestFleet_ConfigOfTheCarOverridesThatOfTheFleet(t *testing.T) {
 	own := Config{Unit: "own", Broker: "tcp://own:1", Interval: time.Minute, Seed: 5, Keyring: signing.Keyring{"own": nil}}
 	shared := FleetConfig{Broker: "tcp://shared:1", Interval: time.Hour, Seed: 6, Keyring: signing.Keyring{}, Recorder: &Recorder{}}
 	fleet := NewFleet(shared, own, Config{Unit: "other"})
 	if c := fleet.Car("own").config; c.Broker != own.Broker || c.Interval != own.Interval || c.Seed != 5 || len(c.Keyring) != 1 {
-		t.Errorf("own: %+v", c)
+		t.Errorf("config of the car with its own values: %+v", c)
 	}
 	c := fleet.Car("other").config
 	if c.Broker != shared.Broker || c.Interval != shared.Interval || c.Seed != 6 || c.Recorder != shared.Recorder {
-		t.Errorf("other: %+v", c)
+		t.Errorf("config of the other car: %+v", c)
 	}
 	if fleet.Car("none") != nil {
-		t.Error("there is a third")
+		t.Error("there is a third car")
 	}
 }

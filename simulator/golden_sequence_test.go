@@ -10,8 +10,9 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// The vectors of docs/protocol.md that a unit runs one after the other, with one memory.
-func TestAUnitRunsAllVectorsOneAfterTheOtherWithOneMemory(t *testing.T) {
+// These are the vectors of docs/protocol.md that a unit executes one after another, with one
+// memory.
+func TestUnit_ExecutesTheSequenceOfVectors(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
 	if err != nil {
@@ -26,7 +27,7 @@ func TestAUnitRunsAllVectorsOneAfterTheOtherWithOneMemory(t *testing.T) {
 		file           string
 		state          telematics.State
 		reason, detail string
-		takes          time.Duration // in all before the first of them expires
+		takes          time.Duration // in total, before the first command expires
 		before         func()
 	}{
 		{file: "lock", state: telematics.Succeeded},
@@ -55,12 +56,12 @@ func TestAUnitRunsAllVectorsOneAfterTheOtherWithOneMemory(t *testing.T) {
 			v.before()
 		}
 		if v.file == "half-handover" && b.body.Immobilizer != Engaged {
-			t.Errorf("with the ignition off the armed immobilizer is %s", b.body.Immobilizer)
+			t.Errorf("with the ignition off the armed immobilizer is %s, want engaged", b.body.Immobilizer)
 		}
 		said := append(b.deliver(golden(t, filepath.Join("wire", "command-"+v.file+".jws"))), b.pass(cmp.Or(v.takes, 300*time.Millisecond))...)
 		last := said[len(said)-1]
 		if last.State != v.state || last.Reason != v.reason || last.Detail != v.detail {
-			t.Errorf("%s: %s %q %q, want %s %q %q", v.file, last.State, last.Reason, last.Detail, v.state, v.reason, v.detail)
+			t.Errorf("%s: answer %s %q %q, want %s %q %q", v.file, last.State, last.Reason, last.Detail, v.state, v.reason, v.detail)
 		}
 	}
 	b.faults.Jammed = nil

@@ -10,8 +10,8 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// What a unit makes of the golden messages that the codec's tests pin to the byte.
-func TestAUnitActsOnTheGoldenCommandsAndRefusesTheGoldenForgeries(t *testing.T) {
+// The golden messages are those that the tests of the codec compare byte by byte.
+func TestUnit_ExecutesGoldenCommandsAndRefusesGoldenForgeries(t *testing.T) {
 	for file, want := range map[string]telematics.Answer{
 		"command-lock.jws":         {State: telematics.Received},
 		"command-attention.jws":    {State: telematics.Received},
@@ -37,7 +37,7 @@ func TestAUnitActsOnTheGoldenCommandsAndRefusesTheGoldenForgeries(t *testing.T) 
 	}
 }
 
-func TestAUnitThatGetsTheKeyBetweenTwoCopiesExecutesTheSecond(t *testing.T) {
+func TestUnit_ExecutesTheSecondCopyAfterItGotTheKey(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
 	if err != nil {
@@ -61,7 +61,7 @@ func golden(t *testing.T, file string) []byte {
 }
 
 // [ACK-5]
-func TestAUnitReturnsTheTraceOfACommandInEachAnswer(t *testing.T) {
+func TestUnit_EveryAnswerHasTheTraceOfTheCommand(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
 	if err != nil {
@@ -71,22 +71,22 @@ func TestAUnitReturnsTheTraceOfACommandInEachAnswer(t *testing.T) {
 	traced := golden(t, filepath.Join("wire", "command-attention.jws"))
 	claims, err := ring.Verify(traced)
 	if err != nil || claims.Trace == "" {
-		t.Fatalf("the golden command has the trace %q: %v", claims.Trace, err)
+		t.Fatalf("the golden command has the trace %q (%v), want one", claims.Trace, err)
 	}
 	said := b.deliver(traced)
 	said = append(said, b.pass(2*time.Second)...)
 	said = append(said, b.deliver(traced)...)
 	if len(said) != 3 {
-		t.Fatalf("answers: %+v", said)
+		t.Fatalf("answers %+v, want 3", said)
 	}
 	for _, a := range said {
 		if a.Trace != claims.Trace {
-			t.Errorf("%s returns %q, want %q", a.State, a.Trace, claims.Trace)
+			t.Errorf("the answer %s has the trace %q, want %q", a.State, a.Trace, claims.Trace)
 		}
 	}
 	for _, a := range b.deliver(golden(t, filepath.Join("wire", "command-lock.jws"))) {
 		if a.Trace != "" {
-			t.Errorf("a command without a trace is answered with %q", a.Trace)
+			t.Errorf("the answer to a command without a trace has the trace %q", a.Trace)
 		}
 	}
 }

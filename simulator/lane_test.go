@@ -8,37 +8,37 @@ import (
 )
 
 // [CMD-8]
-func TestANewerCommandOfTheLaneWaitsForTheOlder(t *testing.T) {
+func TestLane_NewerCommandWaitsForTheOlder(t *testing.T) {
 	b := newBench(t)
 	unlock, lock := b.command(telematics.Unlock), b.command(telematics.Lock)
 	b.send(unlock)
 	saysOnce(t, b.send(lock), telematics.Received, "", "")
 	if b.starts() != 1 {
-		t.Fatalf("%d commands at work in one lane", b.starts())
+		t.Fatalf("%d commands are executed at the same time in one lane, want 1", b.starts())
 	}
 	said := b.pass(effort)
 	saysOnce(t, said, telematics.Succeeded, "", "")
 	if said[0].Command != unlock.Command || b.starts() != 2 {
-		t.Fatalf("said %+v after %d starts", said, b.starts())
+		t.Fatalf("answers %+v after %d starts", said, b.starts())
 	}
 	saysOnce(t, b.pass(effort), telematics.Succeeded, "", "")
 	if !b.body.Locked {
-		t.Error("the newer command did not have the last word")
+		t.Error("the car is not locked, but the newer command locks it")
 	}
 }
 
-func TestLanesDoNotWaitForOneAnother(t *testing.T) {
+func TestLane_LanesDoNotWaitForOneAnother(t *testing.T) {
 	b := newBench(t)
 	b.send(b.command(telematics.Unlock))
 	b.send(b.command(telematics.AttentionSignal))
 	b.send(b.command(telematics.OpenTopCase))
 	if b.starts() != 3 {
-		t.Errorf("%d of 3 lanes at work", b.starts())
+		t.Errorf("commands of %d of 3 lanes started", b.starts())
 	}
 }
 
 // [CMD-8]
-func TestExpiryIsCheckedAgainWhenTheWaitIsOver(t *testing.T) {
+func TestLane_ExpiryIsCheckedAgainAfterTheWait(t *testing.T) {
 	b := newBench(t)
 	b.effort = 4 * time.Second
 	b.send(b.command(telematics.Unlock))
@@ -48,17 +48,17 @@ func TestExpiryIsCheckedAgainWhenTheWaitIsOver(t *testing.T) {
 	b.send(patient)
 	said := b.pass(4 * time.Second)
 	if len(said) != 2 {
-		t.Fatalf("said %+v", said)
+		t.Fatalf("answers %+v, want 2", said)
 	}
 	says(t, said[1], telematics.Rejected, telematics.TooLate, "")
 	if b.starts() != 2 {
-		t.Errorf("%d starts, want the first and the patient one", b.starts())
+		t.Errorf("%d starts, want the first command and the one with the longer limit", b.starts())
 	}
 	saysOnce(t, b.pass(4*time.Second), telematics.Succeeded, "", "")
 	saysOnce(t, b.send(impatient), telematics.Rejected, telematics.TooLate, "")
 }
 
-func TestACarThatDroveOffMeanwhileIsNotOpened(t *testing.T) {
+func TestLane_CarThatDroveOffDuringTheWaitIsNotOpened(t *testing.T) {
 	b := newBench(t)
 	b.send(b.command(telematics.EnableDriving))
 	b.send(b.command(telematics.Unlock))
@@ -66,11 +66,11 @@ func TestACarThatDroveOffMeanwhileIsNotOpened(t *testing.T) {
 	said := b.pass(effort)
 	says(t, said[1], telematics.Rejected, telematics.StateConflict, telematics.Moving)
 	if !b.body.Locked {
-		t.Error("a driving car was opened")
+		t.Error("the driving car was unlocked")
 	}
 }
 
-func TestAClockLostMeanwhileStopsTheWaitingCommand(t *testing.T) {
+func TestLane_ClockLostDuringTheWaitRefusesTheCommand(t *testing.T) {
 	b := newBench(t)
 	b.send(b.command(telematics.EnableDriving))
 	b.send(b.command(telematics.Unlock))
@@ -79,22 +79,22 @@ func TestAClockLostMeanwhileStopsTheWaitingCommand(t *testing.T) {
 }
 
 // [CMD-6]
-func TestAReturnImmobilizesFirstAndLocksSecond(t *testing.T) {
+func TestHandover_ReturnImmobilizesThenLocks(t *testing.T) {
 	b := newBench(t)
 	b.body.Locked = false
 	b.send(b.command(telematics.LockAndDisableDriving))
 	if b.body.Immobilizer != Engaged || b.body.Locked {
-		t.Fatalf("first: immobilizer %s, locked %t", b.body.Immobilizer, b.body.Locked)
+		t.Fatalf("after the first half: immobilizer %s, locked %t; want engaged, unlocked", b.body.Immobilizer, b.body.Locked)
 	}
 	b.pass(effort)
 	if !b.body.Locked {
-		t.Fatal("second: not locked")
+		t.Fatal("after the second half the car is not locked")
 	}
 	saysOnce(t, b.pass(effort), telematics.Succeeded, "", "")
 }
 
 // [CMD-6]
-func TestAHalfDoneCommandFailsAndNamesTheHalf(t *testing.T) {
+func TestHandover_FailedHalfIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		action      telematics.Action
 		jammed      Part
@@ -115,69 +115,69 @@ func TestAHalfDoneCommandFailsAndNamesTheHalf(t *testing.T) {
 			got := b.order(b.command(c.action))
 			says(t, got, telematics.Failed, "", c.detail)
 			if b.body.Locked != c.locked || b.body.Immobilizer != c.immobilizer {
-				t.Errorf("locked %t, immobilizer %s", b.body.Locked, b.body.Immobilizer)
+				t.Errorf("locked %t, immobilizer %s; want %t, %s", b.body.Locked, b.body.Immobilizer, c.locked, c.immobilizer)
 			}
 			values := got.Report.Values
 			if values[telematics.IsLocked] != c.locked || values[telematics.OEMData].(map[string]any)["immobilizer"] != string(c.immobilizer) {
-				t.Errorf("the report says %v", values)
+				t.Errorf("the report has %v", values)
 			}
 		})
 	}
 }
 
-func TestACarThatIsDrivenOffBetweenTheHalvesStaysLocked(t *testing.T) {
+func TestHandover_CarThatDroveOffBetweenTheHalvesStaysLocked(t *testing.T) {
 	b := newBench(t)
 	b.send(b.command(telematics.UnlockAndEnableDriving))
 	b.body.SpeedKmh = 20
 	saysOnce(t, b.pass(effort), telematics.Failed, "", "enable-driving")
 	if !b.body.Locked {
-		t.Error("a driving car was opened")
+		t.Error("the driving car was unlocked")
 	}
 }
 
-func TestAFailingCarTriesAndNothingMoves(t *testing.T) {
+func TestActuator_FailingCarTriesAndChangesNothing(t *testing.T) {
 	for _, action := range telematics.ControlActions {
 		b := newBench(t)
 		b.faults.Fail = Always
 		before := b.body.clone()
 		got := b.order(b.command(action))
 		if got.State != telematics.Failed || got.Detail == "" || b.starts() != 1 {
-			t.Errorf("%s: %+v after %d starts", action, got, b.starts())
+			t.Errorf("%s: answer %+v after %d starts, want failed after one", action, got, b.starts())
 		}
 		if b.body.Locked != before.Locked || b.body.Immobilizer != before.Immobilizer || b.body.TopCase != before.TopCase {
-			t.Errorf("%s: something moved", action)
+			t.Errorf("%s: the state of the car changed", action)
 		}
 	}
 }
 
 // [CMD-7]
-func TestWithTheIgnitionOnTheImmobilizerIsArmedAndActsAfterSwitchOff(t *testing.T) {
+func TestImmobilizer_ArmedWithTheIgnitionOnAndEngagedAfterSwitchOff(t *testing.T) {
 	for _, action := range []telematics.Action{telematics.DisableDriving, telematics.LockAndDisableDriving} {
 		b := newBench(t)
 		b.body.Ignition = true
 		says(t, b.order(b.command(action)), telematics.Succeeded, "", "armed")
 		if b.body.Immobilizer != Armed || !b.body.EngineRuns() {
-			t.Fatalf("%s: immobilizer %s, engine runs %t", action, b.body.Immobilizer, b.body.EngineRuns())
+			t.Fatalf("%s: immobilizer %s, engine runs %t; want armed, running", action, b.body.Immobilizer, b.body.EngineRuns())
 		}
-		b.boot() // a restart does not forget it
+		b.boot() // the immobilizer stays armed across a restart
 		b.body.Ignition, b.body.SpeedKmh = false, 8
 		b.take(b.Watch(b.clock.Read(b.now)))
 		if b.body.Immobilizer != Armed {
-			t.Fatalf("%s: it acted on a rolling car", action)
+			t.Fatalf("%s: the immobilizer engaged in a rolling car", action)
 		}
 		b.body.SpeedKmh = 0
 		b.take(b.Watch(b.clock.Read(b.now)))
 		if b.body.Immobilizer != Engaged || b.log.Armed {
-			t.Fatalf("%s: immobilizer %s after switch-off", action, b.body.Immobilizer)
+			t.Fatalf("%s: immobilizer %s after switch-off, want engaged", action, b.body.Immobilizer)
 		}
 		b.body.Ignition = true
 		if b.body.EngineRuns() {
-			t.Errorf("%s: the engine starts", action)
+			t.Errorf("%s: the engine starts despite the engaged immobilizer", action)
 		}
 	}
 }
 
-func TestEnablingDisarms(t *testing.T) {
+func TestImmobilizer_EnablingDisarms(t *testing.T) {
 	b := newBench(t)
 	b.body.Ignition = true
 	b.order(b.command(telematics.DisableDriving))
@@ -186,17 +186,17 @@ func TestEnablingDisarms(t *testing.T) {
 	b.body.Ignition = false
 	b.take(b.Watch(b.clock.Read(b.now)))
 	if b.body.Immobilizer != Released {
-		t.Errorf("immobilizer %s", b.body.Immobilizer)
+		t.Errorf("immobilizer %s, want released", b.body.Immobilizer)
 	}
 }
 
-func TestAttention_AHornSoundsForItsDuration(t *testing.T) {
+func TestAttention_HornSoundsForItsDuration(t *testing.T) {
 	b := newBench(t)
 	c := b.command(telematics.AttentionSignal)
 	c.Attention.Duration = 5 * time.Second
 	b.send(c)
 	if said := b.pass(5*time.Second - 1); len(said) != 0 {
-		t.Errorf("said %+v while it sounds", said)
+		t.Errorf("answers %+v before the end of the sound, want none", said)
 	}
 	saysOnce(t, b.pass(1), telematics.Succeeded, "", "")
 }

@@ -17,15 +17,15 @@ func memories(t *testing.T) map[string]func() Memory {
 	ram := &RAM{}
 	return map[string]func() Memory{
 		"ram":  func() Memory { return ram },
-		"file": func() Memory { return File{Path: path} }, // opened anew each time
+		"file": func() Memory { return File{Path: path} }, // opened again each time
 	}
 }
 
-func TestAMemoryReturnsWhatWasSavedLast(t *testing.T) {
+func TestMemory_ReturnsWhatWasSavedLast(t *testing.T) {
 	for name, open := range memories(t) {
 		t.Run(name, func(t *testing.T) {
 			if l, err := open().Load(); err != nil || len(l.Commands) != 0 || l.Seq == nil {
-				t.Fatalf("new: %+v, %v", l, err)
+				t.Fatalf("new memory: %+v, %v; want it empty", l, err)
 			}
 			body := Hatchback(munich)
 			report := body.Report(epoch)
@@ -50,14 +50,14 @@ func TestAMemoryReturnsWhatWasSavedLast(t *testing.T) {
 			}
 			got.Commands[0].Answer, want.Commands[0].Answer = nil, nil
 			if !reflect.DeepEqual(got, want) {
-				t.Errorf("got %+v, want %+v", got, want)
+				t.Errorf("loaded %+v, want %+v", got, want)
 			}
 		})
 	}
 }
 
-// What was not saved must be gone after a restart, or tests of restarts would prove nothing.
-func TestAMemoryDoesNotShareWhatItWasGiven(t *testing.T) {
+// What was not saved must be lost after a restart. Otherwise tests of restarts would be invalid.
+func TestMemory_DoesNotShareWhatItWasGiven(t *testing.T) {
 	for name, open := range memories(t) {
 		l := Log{Commands: []Remembered{{Command: uuid.New()}}, Seq: map[telematics.Lane]int64{}}
 		if err := open().Save(l); err != nil {
@@ -65,32 +65,32 @@ func TestAMemoryDoesNotShareWhatItWasGiven(t *testing.T) {
 		}
 		l.Commands[0].Seq, l.Seq[telematics.AccessLane] = 9, 9
 		if got, err := open().Load(); err != nil || got.Commands[0].Seq != 0 || len(got.Seq) != 0 {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: a change after Save was loaded: %+v, %v", name, got, err)
 		}
 	}
 }
 
-func TestABrokenMemoryFileIsAnErrorAndLeavesNothingBehind(t *testing.T) {
+func TestMemory_InvalidFileIsAnErrorAndLeavesNoTemporaryFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "unit.json")
 	if err := os.WriteFile(path, []byte(`{"commands":[{"answer":{"status":"odd"}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (File{Path: path}).Load(); err == nil {
-		t.Error("a broken file was taken")
+		t.Error("an invalid file was loaded")
 	}
 	if err := (File{Path: filepath.Join(dir, "none", "unit.json")}).Save(Log{}); err == nil {
-		t.Error("saved into a folder that does not exist")
+		t.Error("Save into a folder that does not exist returned no error")
 	}
 	if err := (File{Path: path}).Save(Log{}); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("%v, %v", left, err)
+		t.Errorf("the folder has %v, %v; want one file", left, err)
 	}
 }
 
-func TestOnlyFinishedCommandsAreForgotten(t *testing.T) {
+func TestMemory_ForgetsOnlyFinishedCommands(t *testing.T) {
 	var l Log
 	unfinished := uuid.New()
 	l.add(Remembered{Command: unfinished})
@@ -98,6 +98,6 @@ func TestOnlyFinishedCommandsAreForgotten(t *testing.T) {
 		l.add(Remembered{Command: uuid.New(), Answer: &telematics.Answer{}})
 	}
 	if len(l.Commands) != remembered || l.find(unfinished) == nil {
-		t.Errorf("%d remembered, the unfinished one: %v", len(l.Commands), l.find(unfinished))
+		t.Errorf("%d commands are remembered, the unfinished one is %v", len(l.Commands), l.find(unfinished))
 	}
 }

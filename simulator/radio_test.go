@@ -17,7 +17,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// allow lets every client in, and refuses some subscriptions.
+// allow accepts every client, and refuses some subscriptions.
 type allow struct {
 	mochi.HookBase
 	but []v1.Channel
@@ -33,7 +33,7 @@ func (a *allow) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
 	return err != nil || write || !slices.Contains(a.but, channel)
 }
 
-// broker is a bare MQTT broker with the service's view of it.
+// broker is a plain MQTT broker that also receives messages like the service.
 type broker struct {
 	*testing.T
 	server *mochi.Server
@@ -61,9 +61,8 @@ func startBroker(t *testing.T, but ...v1.Channel) *broker {
 		}
 	}
 	t.Cleanup(func() {
-		// mochi takes a read lock twice when it closes: a client that leaves in between locks it
-		// for ever.
-		// The broker's own client stays.
+		// mochi takes a read lock twice when it closes: a client that disconnects in between blocks
+		// it permanently. The client of the broker itself stays.
 		eventually(t, "empty broker", func() bool { return b.server.Clients.Len() <= 1 })
 		if err := b.server.Close(); err != nil {
 			t.Error(err)
@@ -123,8 +122,8 @@ func (b *broker) presences(unit telematics.Unit) []telematics.Presence {
 	return list
 }
 
-// online waits until the broker has heard of a session other than the one before. A car's own word
-// comes earlier when it connects, and later when it is cut.
+// online waits until the broker has received a session other than the one before. The state of the
+// car changes earlier when it connects, and later when it is cut.
 func (b *broker) online(unit telematics.Unit, before string) (session string) {
 	b.Helper()
 	eventually(b.T, "new session", func() bool {
@@ -178,7 +177,7 @@ func (b *broker) publish(unit telematics.Unit, message []byte, retain bool) {
 	}
 }
 
-// live lets a car live until the test ends, or until stop is called.
+// live runs a car until the test ends, or until stop is called.
 func (b *broker) live(config Config) (car *Car, stop func()) {
 	b.Helper()
 	config.Broker, config.Keyring = b.url, b.key.Keyring()
@@ -189,7 +188,7 @@ func (b *broker) live(config Config) (car *Car, stop func()) {
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			b.Errorf("run: %v", err)
+			b.Errorf("Run: %v", err)
 		}
 	})
 	b.Cleanup(stop)
@@ -200,23 +199,23 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("no %s within 20 s", what)
+			t.Fatalf("within 20 s this did not happen: %s", what)
 		}
 	}
 }
 
-func TestOverMQTTACarObeysAndReports(t *testing.T) {
+func TestMQTT_CarExecutesAndReports(t *testing.T) {
 	b := startBroker(t)
 	car, stop := b.live(Config{Unit: "unit-1"})
 	eventually(t, "connection", car.Connected)
 	client, ok := b.server.Clients.Get("unit-1") // [TOP-4]
 	if !ok || !client.Properties.Clean || client.State.Keepalive > 60 || string(client.Properties.Username) != "unit-1" {
-		t.Fatalf("client %+v", client)
+		t.Fatalf("client %+v, want a clean session, a keep-alive of at most 60 s and the unit as user name", client)
 	}
 	says(t, b.order("unit-1", telematics.Unlock, 1), telematics.Succeeded, "", "")
 	says(t, b.order("unit-1", telematics.OpenTopCase, 2), telematics.Rejected, telematics.Unsupported, "")
 	if car.Body().Locked {
-		t.Error("still locked")
+		t.Error("the car is still locked")
 	}
 	eventually(t, "report", func() bool { return len(b.heard("unit-1", v1.TelemetryChannel)) >= 2 })
 	stop()
@@ -226,12 +225,12 @@ func TestOverMQTTACarObeysAndReports(t *testing.T) {
 	})
 	for _, p := range b.presences("unit-1") {
 		if p.Status == telematics.Offline {
-			t.Error("a proper DISCONNECT left a last will")
+			t.Error("a last will was published after a DISCONNECT")
 		}
 	}
 }
 
-func TestOverMQTTACutConnectionLeavesTheLastWillOfItsSession(t *testing.T) {
+func TestMQTT_CutConnectionLeavesTheLastWillOfItsSession(t *testing.T) {
 	b := startBroker(t)
 	car, _ := b.live(Config{Unit: "unit-2"})
 	session := b.online("unit-2", "")
@@ -245,21 +244,21 @@ func TestOverMQTTACutConnectionLeavesTheLastWillOfItsSession(t *testing.T) {
 	says(t, b.order("unit-2", telematics.Unlock, 1), telematics.Succeeded, "", "")
 }
 
-func TestOverMQTTTheGoneCarIsOfflineSinceAnHour(t *testing.T) {
+func TestMQTT_GoneCarIsOfflineSinceAnHour(t *testing.T) {
 	b := startBroker(t)
 	profile, _ := Demo(5)
 	b.live(Config{Unit: "unit-5", Profile: profile})
 	eventually(t, "last will", func() bool { return len(b.presences("unit-5")) == 1 })
 	will := b.presences("unit-5")[0]
 	if ago := time.Since(will.At); will.Status != telematics.Offline || ago < 59*time.Minute || ago > 61*time.Minute {
-		t.Errorf("presence %+v", will)
+		t.Errorf("presence %+v, want offline since an hour", will)
 	}
 	if kept := b.server.Topics.Messages(v1.PresenceChannel.Topic("unit-5")); len(kept) != 1 {
-		t.Errorf("%d retained messages", len(kept))
+		t.Errorf("%d retained messages, want 1", len(kept))
 	}
 }
 
-func TestOverMQTTARetainedCommandIsNotObeyed(t *testing.T) {
+func TestMQTT_RetainedCommandIsNotExecuted(t *testing.T) {
 	b := startBroker(t)
 	now := time.Now()
 	c := telematics.Claims{
@@ -271,36 +270,37 @@ func TestOverMQTTARetainedCommandIsNotObeyed(t *testing.T) {
 	eventually(t, "connection", car.Connected)
 	says(t, b.order("unit-3", telematics.AttentionSignal, 2), telematics.Rejected, telematics.Unsupported, "params")
 	if !car.Body().Locked || len(b.answers("unit-3", c.Command)) != 0 {
-		t.Error("a retained command was obeyed, or answered")
+		t.Error("a retained command was executed or answered")
 	}
 }
 
-func TestOverMQTTACarOutlivesItsBroker(t *testing.T) {
-	car := NewCar(Config{Unit: "unit-4", Broker: "tcp://127.0.0.1:1"}) // no server listens there
+func TestMQTT_CarRunsWithoutABroker(t *testing.T) {
+	// No server listens on this port.
+	car := NewCar(Config{Unit: "unit-4", Broker: "tcp://127.0.0.1:1"})
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
 	if err := car.Run(ctx); err != nil || car.Connected() {
-		t.Errorf("run: %v, connected %t", err, car.Connected())
+		t.Errorf("Run = %v, connected %t; want neither an error nor a connection", err, car.Connected())
 	}
 	odd := NewCar(Config{Unit: "unit-4", Broker: "quic://127.0.0.1:1"})
 	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := odd.Run(ctx); err != nil || odd.Connected() {
-		t.Errorf("run: %v, connected %t", err, odd.Connected())
+		t.Errorf("Run = %v, connected %t; want neither an error nor a connection", err, odd.Connected())
 	}
 }
 
-func TestOverMQTTARefusedSubscriptionIsNoConnection(t *testing.T) {
+func TestMQTT_RefusedSubscriptionIsNoConnection(t *testing.T) {
 	b := startBroker(t, v1.CommandChannel)
 	car, _ := b.live(Config{Unit: "unit-6"})
-	// The last will of one that gave up.
+	// The last will is that of a connection that the car ended.
 	eventually(t, "attempt", func() bool { return len(b.presences("unit-6")) > 0 })
 	if p := b.presences("unit-6")[0]; p.Status != telematics.Offline || car.Connected() {
-		t.Errorf("presence %+v, connected %t", p, car.Connected())
+		t.Errorf("presence %+v, connected %t; want offline, not connected", p, car.Connected())
 	}
 }
 
-func TestOverMQTTAFleetObeysInParallel(t *testing.T) {
+func TestMQTT_FleetExecutesInParallel(t *testing.T) {
 	b := startBroker(t)
 	const n = 50
 	cars := make([]Config, n)
@@ -321,7 +321,7 @@ func TestOverMQTTAFleetObeysInParallel(t *testing.T) {
 		says(t, b.final(c.Unit, ids[i]), telematics.Succeeded, "", "")
 	}
 	if got := count(recorder.Events(), CommandEnded); got != n || len(recorder.Late(0)) != 0 || len(recorder.Repeated()) != 0 {
-		t.Errorf("%d ended, late %v, repeated %v", got, recorder.Late(0), recorder.Repeated())
+		t.Errorf("%d commands ended, late %v, repeated %v", got, recorder.Late(0), recorder.Repeated())
 	}
 	cancel()
 	if err := <-done; err != nil {

@@ -15,7 +15,7 @@ func started(id uuid.UUID, at, expires time.Time) Event {
 	return Event{Kind: CommandStarted, Unit: aUnit, Command: id, True: at, Clock: at, Expires: expires}
 }
 
-func TestTheRecorderFindsLateAndRepeatedCommands(t *testing.T) {
+func TestRecorder_FindsLateAndRepeatedCommands(t *testing.T) {
 	good, late, twice := uuid.New(), uuid.New(), uuid.New()
 	r := &Recorder{}
 	r.Record(
@@ -26,17 +26,17 @@ func TestTheRecorderFindsLateAndRepeatedCommands(t *testing.T) {
 		Event{Kind: CommandAnswered, Command: good, True: epoch.Add(time.Hour), Expires: epoch},
 	)
 	if got := r.Late(5 * time.Second); len(got) != 1 || got[0].Command != late {
-		t.Errorf("late: %+v", got)
+		t.Errorf("late commands: %+v", got)
 	}
 	if got := r.Repeated(); len(got) != 1 || got[0].Command != twice {
-		t.Errorf("repeated: %+v", got)
+		t.Errorf("repeated commands: %+v", got)
 	}
 	if got := r.Of(good); len(got) != 2 {
-		t.Errorf("of one command: %+v", got)
+		t.Errorf("events of one command: %+v, want 2", got)
 	}
 }
 
-func TestTheRecorderWritesALineOfJSONForEachEvent(t *testing.T) {
+func TestRecorder_WritesALineOfJSONForEachEvent(t *testing.T) {
 	var out bytes.Buffer
 	r := &Recorder{Out: &out, Limit: -1}
 	want := started(uuid.New(), epoch, epoch.Add(10*time.Second))
@@ -51,33 +51,33 @@ func TestTheRecorderWritesALineOfJSONForEachEvent(t *testing.T) {
 	writers.Wait()
 	lines := bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))
 	if len(lines) != 400 || len(r.Events()) != 0 || r.Err() != nil {
-		t.Fatalf("%d lines, %d in memory, %v", len(lines), len(r.Events()), r.Err())
+		t.Fatalf("%d lines, %d events in memory, %v; want 400 and none", len(lines), len(r.Events()), r.Err())
 	}
 	var got Event
 	if err := json.Unmarshal(lines[0], &got); err != nil || got != want {
-		t.Errorf("%s: %v", lines[0], err)
+		t.Errorf("the first line is %s, %v", lines[0], err)
 	}
 }
 
-func TestTheRecorderKeepsTheLatestEventsOnly(t *testing.T) {
+func TestRecorder_KeepsOnlyTheLatestEvents(t *testing.T) {
 	r := &Recorder{Limit: 10}
 	for i := range 35 {
 		r.Record(Event{Seq: int64(i)})
 	}
 	if got := r.Events(); len(got) != 10 || got[0].Seq != 25 || got[9].Seq != 34 {
-		t.Errorf("kept %+v", got)
+		t.Errorf("kept %+v, want the events 25 to 34", got)
 	}
 }
 
-func TestARecorderThatCannotWriteSaysSo(t *testing.T) {
+func TestRecorder_WriteErrorIsReturned(t *testing.T) {
 	r := &Recorder{Out: fullDisk{}}
 	r.Record(Event{})
 	r.Record(Event{})
 	if !errors.Is(r.Err(), errFull) || len(r.Events()) != 2 {
-		t.Errorf("%v, %d events", r.Err(), len(r.Events()))
+		t.Errorf("error %v, %d events; want the write error and 2 events", r.Err(), len(r.Events()))
 	}
 	var none *Recorder
-	none.Record(Event{}) // nil records nothing
+	none.Record(Event{}) // a nil recorder records nothing
 }
 
 var errFull = errors.New("no space left")

@@ -11,8 +11,8 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Every value of every demo car is of the right vocabulary, by the service's own decoder.
-func TestEveryDemoCarReportsWhatTheServiceTakesWhole(t *testing.T) {
+// Every value of every demo car is valid for the decoder of the service.
+func TestReport_ServiceDecodesEveryFieldOfTheDemoCars(t *testing.T) {
 	for id, profile := range demo() {
 		body := profile.Body.clone()
 		body.Advance(time.Minute, rand.New(rand.NewPCG(1, 1)))
@@ -23,13 +23,13 @@ func TestEveryDemoCarReportsWhatTheServiceTakesWhole(t *testing.T) {
 		}
 		for field, value := range want.Values {
 			if _, ok := got.Values[field]; !ok {
-				t.Errorf("vehicle %d: %s (%v) did not arrive", id, field, value)
+				t.Errorf("vehicle %d: the field %s (%v) is missing after decoding", id, field, value)
 			}
 		}
 	}
 }
 
-func TestCarsReportEveryFieldThatTheyCan(t *testing.T) {
+func TestReport_HasEveryFieldOfTheCar(t *testing.T) {
 	everything := []telematics.Field{
 		telematics.Latitude, telematics.Longitude, telematics.Heading, telematics.LocatedAt, telematics.SpeedKmh,
 		telematics.MileageKm, telematics.Ignition, telematics.Gear, telematics.ParkBrake, telematics.RangeKm,
@@ -57,45 +57,45 @@ func TestCarsReportEveryFieldThatTheyCan(t *testing.T) {
 	}
 }
 
-func TestAVanReportsNoWindowsAndAScooterNoDoors(t *testing.T) {
+func TestReport_VanHasNoWindowsAndScooterNoDoors(t *testing.T) {
 	for id, absent := range map[telematics.VehicleID]telematics.Field{3: Doors, 4: Windows} {
 		profile, _ := Demo(id)
 		for field := range profile.Body.Report(epoch).Values {
 			if strings.HasPrefix(string(field), string(absent)) {
-				t.Errorf("vehicle %d reports %s", id, field)
+				t.Errorf("vehicle %d reports %s, want no such field", id, field)
 			}
 		}
 	}
 }
 
-func TestAnUnknownSpeedIsReportedAsNull(t *testing.T) {
+func TestReport_UnknownSpeedIsNull(t *testing.T) {
 	body := Hatchback(munich)
 	body.SpeedUnknown = true
 	value, said := body.Report(epoch).Values[telematics.SpeedKmh]
 	if !said || value != nil {
-		t.Errorf("speed %v, said %t", value, said)
+		t.Errorf("speed %v, present %t; want null", value, said)
 	}
 }
 
-func TestAClockThatIsNotSetDatesNoPosition(t *testing.T) {
+func TestReport_UnsetClockDatesNoPosition(t *testing.T) {
 	body := Hatchback(munich)
 	report := body.Report(Clock{Unset: true}.Read(epoch).Clock)
 	if _, dropped, err := v1.DecodeReport(v1.EncodeReport(report), epoch); err != nil || len(dropped) != 1 || dropped[0].Fault != telematics.WrongTime {
-		t.Errorf("dropped %v: %v, want the time alone", dropped, err)
+		t.Errorf("dropped %v, %v; want only the time", dropped, err)
 	}
 }
 
-func TestOnlyWhatChangedIsReportedAndAPositionWhole(t *testing.T) {
+func TestChanged_HasOnlyChangedFieldsAndWholePositions(t *testing.T) {
 	body := Hatchback(munich)
 	before := body.Report(epoch)
 	if same := changed(before, body.Report(epoch)); len(same.Values) != 0 {
-		t.Errorf("nothing changed, yet %v", same.Values)
+		t.Errorf("without a change: %v, want no field", same.Values)
 	}
 	body.Opened = []telematics.Field{telematics.DoorTrunk}
 	body.Latitude += 0.01
 	got := changed(before, body.Report(epoch)).Values
 	want := []telematics.Field{telematics.DoorTrunk, telematics.Latitude, telematics.Longitude, telematics.LocatedAt}
 	if len(got) != len(want) || got[telematics.DoorTrunk] != "open" || got[telematics.Longitude] == nil || got[telematics.LocatedAt] == nil {
-		t.Errorf("changed: %v", got)
+		t.Errorf("changed fields: %v, want %v", got, want)
 	}
 }

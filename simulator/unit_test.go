@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestACommandIsReceivedThenDone(t *testing.T) {
+func TestUnit_CommandIsReceivedThenDone(t *testing.T) {
 	b := newBench(t)
 	b.body.Locked = false
 	c := b.command(telematics.Lock)
@@ -21,7 +21,7 @@ func TestACommandIsReceivedThenDone(t *testing.T) {
 }
 
 // [CMD-5]
-func TestACommandUnderWorkIsReceivedAgainAndDoneOnce(t *testing.T) {
+func TestUnit_RepeatedRunningCommandIsReceivedAgainAndDoneOnce(t *testing.T) {
 	b := newBench(t)
 	c := b.command(telematics.Unlock)
 	b.send(c)
@@ -29,12 +29,12 @@ func TestACommandUnderWorkIsReceivedAgainAndDoneOnce(t *testing.T) {
 	saysOnce(t, b.pass(effort), telematics.Succeeded, "", "")
 	saysOnce(t, b.send(c), telematics.Succeeded, "", "")
 	if b.starts() != 1 {
-		t.Errorf("started %d times", b.starts())
+		t.Errorf("started %d times, want once", b.starts())
 	}
 }
 
-// A refusal is an answer like any other: the caller got the answer that nothing happened. [CMD-5]
-func TestARefusedCommandStaysRefusedWhenItComesAgain(t *testing.T) {
+// A refusal is final: the caller knows that nothing happened. [CMD-5]
+func TestUnit_RefusedCommandStaysRefusedWhenRepeated(t *testing.T) {
 	b := newBench(t)
 	b.clock.Unset = true
 	c := b.command(telematics.Unlock)
@@ -43,11 +43,11 @@ func TestARefusedCommandStaysRefusedWhenItComesAgain(t *testing.T) {
 	b.clock.Unset = false
 	saysOnce(t, b.send(c), telematics.Rejected, telematics.ClockUnset, "")
 	if b.starts() != 0 {
-		t.Error("it was executed")
+		t.Error("a refused command was executed")
 	}
 }
 
-func TestSixtyFourCommandsAreRememberedAcrossARestart(t *testing.T) {
+func TestUnit_Remembers64CommandsAcrossARestart(t *testing.T) {
 	b := newBench(t)
 	var sent []telematics.Claims
 	for range remembered {
@@ -73,12 +73,12 @@ func TestAForgottenCommandIsStillNotDoneTwice(t *testing.T) {
 	for range remembered {
 		b.order(b.command(telematics.Lock))
 	}
-	b.now = first.IssuedAt // let not even its expiry protect us
+	b.now = first.IssuedAt // the expiry does not protect here
 	saysOnce(t, b.send(first), telematics.Rejected, telematics.OutOfOrder, "")
 }
 
 // [CMD-5]
-func TestARestartAnswersWhatWasUnfinishedAsInterruptedWithAReport(t *testing.T) {
+func TestUnit_RestartAnswersInterruptedWithAReport(t *testing.T) {
 	b := newBench(t)
 	atWork, waiting := b.command(telematics.LockAndDisableDriving), b.command(telematics.Unlock)
 	b.body.Locked = false
@@ -86,41 +86,41 @@ func TestARestartAnswersWhatWasUnfinishedAsInterruptedWithAReport(t *testing.T) 
 	b.send(waiting)
 	said := b.boot()
 	if len(said) != 2 {
-		t.Fatalf("said %+v", said)
+		t.Fatalf("answers %+v, want 2", said)
 	}
 	for _, a := range said {
 		says(t, a, telematics.Failed, telematics.Interrupted, "")
 		if a.Report == nil || a.Report.Values[telematics.IsLocked] != false {
-			t.Errorf("report %+v", a.Report)
+			t.Errorf("report %+v, want is_locked false", a.Report)
 		}
 	}
 	if b.body.Immobilizer != Engaged {
 		t.Error("the first half was done before the restart")
 	}
 	if more := b.pass(time.Minute); len(more) != 0 {
-		t.Errorf("went on with %+v", more)
+		t.Errorf("a minute later it answered %+v, want nothing", more)
 	}
 	saysOnce(t, b.send(atWork), telematics.Failed, telematics.Interrupted, "")
 	says(t, b.order(b.command(telematics.Unlock)), telematics.Succeeded, "", "")
 }
 
-func TestNothingMovesBeforeTheMemoryHasIt(t *testing.T) {
+func TestUnit_SavesBeforeItActs(t *testing.T) {
 	b := newBench(t)
 	broken := errors.New("worn out")
 	b.memory = memoryFunc(func(Log) error {
 		if !b.body.Locked {
-			t.Error("it moved first")
+			t.Error("the lock moved before the memory was saved")
 		}
 		return broken
 	})
 	c := b.command(telematics.Unlock)
 	saysOnce(t, b.send(c), telematics.Failed, "", "memory_fault")
 	if !b.body.Locked || b.starts() != 0 || !errors.Is(b.err, broken) {
-		t.Errorf("locked %t, %d starts, %v", b.body.Locked, b.starts(), b.err)
+		t.Errorf("locked %t, %d starts, %v; want locked, none and the error of the memory", b.body.Locked, b.starts(), b.err)
 	}
 }
 
-func TestTheMemoryHasTheCommandWhenItMoves(t *testing.T) {
+func TestUnit_SavesTheCommandBeforeItActs(t *testing.T) {
 	b := newBench(t)
 	c := b.command(telematics.Unlock)
 	var saved []Log
@@ -128,7 +128,7 @@ func TestTheMemoryHasTheCommandWhenItMoves(t *testing.T) {
 	b.send(c)
 	known := saved[0].find(c.Command)
 	if known == nil || known.Answer != nil || saved[0].Seq[telematics.AccessLane] != c.Seq {
-		t.Errorf("saved first: %+v", saved[0])
+		t.Errorf("saved first: %+v, want the unanswered command with its seq", saved[0])
 	}
 }
 
@@ -137,45 +137,45 @@ type memoryFunc func(Log) error
 func (memoryFunc) Load() (Log, error) { return Log{}.clone(), nil }
 func (f memoryFunc) Save(l Log) error { return f(l) }
 
-func TestAForgeryIsAnsweredOnlyWhereItNamesACommandThatWeDoNotKnow(t *testing.T) {
+func TestUnit_AnswersAForgeryOnlyWithAnUnknownCommand(t *testing.T) {
 	b := newBench(t)
 	known, unknown := b.command(telematics.Unlock), b.command(telematics.Unlock)
 	b.send(known)
 	foreign := newKey(t)
 	if said := b.deliver(sign(t, foreign, known)); len(said) != 0 {
-		t.Errorf("a forged copy made the unit say %+v", said)
+		t.Errorf("the answers to a forged copy are %+v, want none", said)
 	}
 	saysOnce(t, b.deliver(sign(t, foreign, unknown)), telematics.Rejected, telematics.BadSignature, "")
 	for _, garbage := range []string{"", "a.b.c", "...", "a.e30.c", "{}", string(make([]byte, telematics.MaxMessage+1))} {
 		if said := b.deliver([]byte(garbage)); len(said) != 0 {
-			t.Errorf("%.10q made the unit say %+v", garbage, said)
+			t.Errorf("the answers to %.10q are %+v, want none", garbage, said)
 		}
 	}
 	saysOnce(t, b.pass(effort), telematics.Succeeded, "", "")
-	// The forgery leaves no trace: the real command with that id is executed.
+	// The forgery is not remembered: the genuine command with that id is executed.
 	says(t, b.order(unknown), telematics.Succeeded, "", "")
 }
 
-func TestASilentUnitHearsAndDoesNothing(t *testing.T) {
+func TestUnit_SilentUnitOnlyReceives(t *testing.T) {
 	b := newBench(t)
 	b.faults.Silent = true
 	said := append(b.send(b.command(telematics.Unlock)), b.pass(time.Minute)...)
 	if len(said) != 0 || !b.body.Locked || len(b.log.answers()) != 0 {
-		t.Errorf("said %+v, locked %t", said, b.body.Locked)
+		t.Errorf("answers %+v, locked %t; want none, locked", said, b.body.Locked)
 	}
 	if count(b.events, CommandReceived) != 1 || len(b.events) != 1 {
-		t.Errorf("recorded %+v", b.events)
+		t.Errorf("recorded %+v, want only the reception", b.events)
 	}
 }
 
-func TestARefusingUnitLosesItsClockForThatCommand(t *testing.T) {
+func TestUnit_RefusingUnitLosesItsClockForThatCommand(t *testing.T) {
 	b := newBench(t)
 	b.faults.Refuse = Always
 	says(t, b.order(b.command(telematics.Unlock)), telematics.Rejected, telematics.ClockUnset, "")
 }
 
 // [TEL-3]
-func TestReportsRepeatTheLastEightFinalAnswers(t *testing.T) {
+func TestUnit_ReportsRepeatTheLastEightFinalAnswers(t *testing.T) {
 	b := newBench(t)
 	var sent []telematics.Claims
 	for range repeated + 2 {
@@ -183,10 +183,10 @@ func TestReportsRepeatTheLastEightFinalAnswers(t *testing.T) {
 		sent = append(sent, c)
 		b.order(c)
 	}
-	b.send(b.command(telematics.Unlock)) // at work: not final
+	b.send(b.command(telematics.Unlock)) // running, so its answer is not final
 	answers := b.log.answers()
 	if len(answers) != repeated {
-		t.Fatalf("%d answers", len(answers))
+		t.Fatalf("%d answers, want 8", len(answers))
 	}
 	for i, a := range answers {
 		if a.Command != sent[i+2].Command || !a.State.IsFinal() {
@@ -195,13 +195,13 @@ func TestReportsRepeatTheLastEightFinalAnswers(t *testing.T) {
 	}
 }
 
-func TestReportStateAnswersWithTheWholeReport(t *testing.T) {
+func TestUnit_ReportStateAnswersWithTheFullReport(t *testing.T) {
 	b := newBench(t)
-	b.actions = nil // every unit can
+	b.actions = nil // every unit supports report_state
 	b.body.SpeedKmh = 120
 	got := b.order(b.command(telematics.ReportState))
 	says(t, got, telematics.Succeeded, "", "")
 	if want := b.body.Report(b.now); len(got.Report.Values) != len(want.Values) {
-		t.Errorf("%d fields, want %d", len(got.Report.Values), len(want.Values))
+		t.Errorf("the report has %d fields, want %d", len(got.Report.Values), len(want.Values))
 	}
 }

@@ -22,11 +22,11 @@ import (
 
 const patience = 20 * time.Second
 
-// onceItListens is how often a module has sent its metrics by the time that it hears commands: once
+// onceItListens is how often a module has sent its metrics when it is ready for commands: once
 // before it subscribes, and once after.
 const onceItListens = 2
 
-// service is a client with the rights of the service, which keeps what units say.
+// service is a client with the rights of the service, which records the messages of units.
 type service struct {
 	t      *testing.T
 	client paho.Client
@@ -116,7 +116,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, patience)
+			t.Fatalf("this did not happen: %s, within %s", what, patience)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 func (s *service) send(last, payload string) {
 	s.t.Helper()
 	if !s.client.Publish(ovms(last), 0, false, payload).WaitTimeout(patience) {
-		s.t.Fatal("not published")
+		s.t.Fatal("the message was not published")
 	}
 }
 
@@ -142,8 +142,8 @@ func kinds(events []simulator.Event) (all []simulator.Kind) {
 	return all
 }
 
-// The module was written from the firmware, and the codec separately: both have to agree.
-func TestModule_MeansWhatTheCodecReads(t *testing.T) {
+// The module was written from the firmware, and the codec separately; both must agree.
+func TestModule_PublishesWhatTheCodecReads(t *testing.T) {
 	t.Parallel()
 	w := begin(t, Config{})
 	w.await(onceItListens, "metric/v/type", "NL")
@@ -158,7 +158,7 @@ func TestModule_MeansWhatTheCodecReads(t *testing.T) {
 		}
 		r, dropped, err := codec.Dialect{}.DecodeReport(telematics.Message{Subject: subject, Payload: m.Payload()}, time.Now())
 		if len(dropped) > 0 || err != nil && subject != "metric/s/v3/connected" {
-			t.Errorf("%s %q: %v, %v", m.Topic(), m.Payload(), dropped, err)
+			t.Errorf("%s %q: dropped %v, %v", m.Topic(), m.Payload(), dropped, err)
 		}
 		maps.Copy(fields, r.Values)
 	}
@@ -168,12 +168,12 @@ func TestModule_MeansWhatTheCodecReads(t *testing.T) {
 		telematics.DoorFrontLeft, telematics.DoorTrunk, telematics.ServiceDueKm, telematics.Firmware, telematics.OEMData,
 	} {
 		if _, ok := fields[f]; !ok {
-			t.Errorf("no metric gives %s", f)
+			t.Errorf("no metric has the field %s", f)
 		}
 	}
 }
 
-func TestModule_ExecutesACommandAsOftenAsItComes(t *testing.T) {
+func TestModule_ExecutesEveryCopyOfACommand(t *testing.T) {
 	t.Parallel()
 	w := begin(t, Config{})
 	w.await(onceItListens, "metric/v/e/locked", "no")
@@ -184,7 +184,7 @@ func TestModule_ExecutesACommandAsOftenAsItComes(t *testing.T) {
 	w.await(2, answers, "Vehicle locked")
 	eventually(t, "executed twice", func() bool { return len(w.recorder.Repeated()) == 1 })
 	if late := w.recorder.Late(0); len(late) > 0 {
-		t.Errorf("late without an expiry: %v", late)
+		t.Errorf("events count as late although commands have no expiry: %v", late)
 	}
 	_, answers = w.order("server v3 update all")
 	w.await(1, answers, "Server V3 data update for all metrics has been scheduled")
@@ -193,7 +193,7 @@ func TestModule_ExecutesACommandAsOftenAsItComes(t *testing.T) {
 	w.await(1, answers, "Unrecognised command")
 }
 
-func TestModule_SaysLockedThoughTheCarIsNot(t *testing.T) {
+func TestModule_AnswersLockedAlthoughTheCarIsNot(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"NL", "RZ"} {
 		w := begin(t, Config{Type: kind, Faults: Faults{Stuck: true}})
@@ -202,13 +202,13 @@ func TestModule_SaysLockedThoughTheCarIsNot(t *testing.T) {
 		w.await(1, answers, "Vehicle locked")
 		eventually(t, "the frames were ignored", func() bool { return slices.Contains(kinds(w.recorder.Of(id)), simulator.CommandEnded) })
 		if w.module.Body(t.Context()).Locked {
-			t.Error("locked")
+			t.Error("the car was locked")
 		}
-		// A Kangoo's module believes itself.
+		// The module of a Kangoo reports the state that it assumes.
 		if kind == "RZ" {
 			w.await(1, "metric/v/e/locked", "yes")
 		} else if w.count("metric/v/e/locked", "yes") > 0 {
-			t.Error("v.e.locked without the car")
+			t.Error("v.e.locked is yes although the car is not locked")
 		}
 	}
 }
@@ -222,12 +222,12 @@ func TestModule_LockLimitsTheSpeedOfATwizy(t *testing.T) {
 	_, answers := w.order("lock 4711")
 	w.await(1, answers, "Error: vehicle could not be locked")
 	if n := w.module.LimitKmh(t.Context()); n != 0 {
-		t.Errorf("limited to %d km/h by a PIN of four digits", n)
+		t.Errorf("a PIN of four digits limits the speed to %d km/h, want no limit", n)
 	}
 	id, answers := w.order("lock 12")
 	w.await(1, answers, "Vehicle locked")
 	if got := w.module.Body(t.Context()); got.SpeedKmh != 12 || !slices.Contains(kinds(w.recorder.Of(id)), simulator.Harmed) {
-		t.Errorf("%v km/h, recorded %v", got.SpeedKmh, kinds(w.recorder.Of(id)))
+		t.Errorf("the speed is %v km/h, recorded %v; want 12 and harm", got.SpeedKmh, kinds(w.recorder.Of(id)))
 	}
 }
 
@@ -246,18 +246,18 @@ func TestModule_StopsConnectingAfterARefusedLogin(t *testing.T) {
 	t.Parallel()
 	w := begin(t, Config{Password: "wrong", Speed: 200})
 	eventually(t, "suspended", w.module.Suspended)
-	time.Sleep(300 * time.Millisecond) // a minute of the module
+	time.Sleep(300 * time.Millisecond) // one minute of the module
 	var attempts int
 	w.module.ask(t.Context(), func() { attempts = w.module.attempt })
 	if attempts != 1 || w.module.Connected() {
-		t.Errorf("%d attempts", attempts)
+		t.Errorf("%d attempts, want 1 and no connection", attempts)
 	}
 }
 
 func TestModule_SendsAllAgainAtReconnectsAndEvery20Minutes(t *testing.T) {
 	t.Parallel()
 	w := begin(t, Config{Speed: 500})
-	w.await(onceItListens, "metric/v/p/latitude", "48.137402") // 32 bits
+	w.await(onceItListens, "metric/v/p/latitude", "48.137402") // with 32 bits
 	w.module.Do(t.Context(), func(_ *simulator.Body, f *Faults) { f.NoFix = true })
 	w.await(onceItListens+2, "metric/v/p/latitude", "48.137402") // 40 minutes
 	w.module.Cut(t.Context())
@@ -266,7 +266,7 @@ func TestModule_SendsAllAgainAtReconnectsAndEvery20Minutes(t *testing.T) {
 	w.await(known+1, "metric/v/type", "NL")
 }
 
-func TestModule_SendsOftenWhileItIsWatched(t *testing.T) {
+func TestModule_SendsMoreOftenWhileAClientIsConnected(t *testing.T) {
 	t.Parallel()
 	w := begin(t, Config{Speed: 200})
 	w.await(onceItListens, "metric/v/b/soc", decimal(w.module.config.Body.EnergyPercent, 1))
@@ -278,13 +278,13 @@ func TestModule_SendsOftenWhileItIsWatched(t *testing.T) {
 	w.send("client/motorpool/active", "1")
 	w.await(1, "metric/s/v3/peers", "1")
 	if n := interval(); n != whileWatched {
-		t.Errorf("every %d s", n)
+		t.Errorf("the interval is %d s, want that of a connected client", n)
 	}
-	eventually(t, "the lease ends", func() bool { return interval() == whileIdle })
+	eventually(t, "the lease expires", func() bool { return interval() == whileIdle })
 	w.send("client/motorpool/active", "1")
-	eventually(t, "a lease again", func() bool { return interval() == whileWatched })
+	eventually(t, "another lease", func() bool { return interval() == whileWatched })
 	w.send("client/motorpool/active", "0")
-	eventually(t, "given back", func() bool { return interval() == whileIdle })
+	eventually(t, "the lease is returned", func() bool { return interval() == whileIdle })
 }
 
 func TestModule_AlertsAndSettings(t *testing.T) {
@@ -293,7 +293,7 @@ func TestModule_AlertsAndSettings(t *testing.T) {
 	w.await(onceItListens, "metric/v/type", "NL")
 	w.module.Alert(t.Context(), "flatbed.moved", "Vehicle is being transported")
 	w.await(1, "notify/alert/flatbed/moved", "Vehicle is being transported")
-	// The access rules keep this request from every module; the firmware would answer it.
+	// The access rules keep this request from every module; the firmware would respond to it.
 	w.send("client/motorpool/request/config", "password/pin")
 	_, answers := w.order("server v3 update all")
 	w.await(1, answers, "Server V3 data update for all metrics has been scheduled")
@@ -304,26 +304,26 @@ func TestModule_AlertsAndSettings(t *testing.T) {
 		w.module.receive(t.Context(), message{ovms("client/motorpool/request/config"), "password/pin", w.module.attempt})
 	})
 	if !slices.Contains(kinds(w.recorder.Events()), simulator.Harmed) {
-		t.Error("a module that is asked for its PIN does not tell it")
+		t.Error("a module that receives the request does not publish its PIN")
 	}
 }
 
-func TestModule_AbsentHearsNothing(t *testing.T) {
+func TestModule_AbsentReceivesNothing(t *testing.T) {
 	t.Parallel()
 	w := begin(t, Config{Speed: 300})
 	w.await(onceItListens, "metric/v/e/locked", "no")
 	w.module.Cut(t.Context())
 	w.await(1, "metric/s/v3/connected", "no")
 	id, _ := w.order("unlock 4711")
-	w.await(2*onceItListens, "metric/v/type", "NL") // it is back
+	w.await(2*onceItListens, "metric/v/type", "NL") // the module is connected again
 	_, answers := w.order("server v3 update all")
 	w.await(1, answers, "Server V3 data update for all metrics has been scheduled")
 	if events := w.recorder.Of(id); len(events) > 0 {
-		t.Errorf("a command from before was executed: %v", kinds(events))
+		t.Errorf("a command that was sent during the absence was executed: %v", kinds(events))
 	}
 }
 
-func TestModule_LivesADay(t *testing.T) {
+func TestModule_RunsADay(t *testing.T) {
 	t.Parallel()
 	w := begin(t, Config{Speed: 1500, Day: simulator.NewDay(6*time.Hour + 50*time.Minute)})
 	w.await(1, "metric/v/e/on", "no")
@@ -341,11 +341,11 @@ func TestModule_LivesADay(t *testing.T) {
 			turns = append(turns, e.Detail)
 		}
 	}
-	// By the key, after the drive.
+	// The driver uses the key after the drive.
 	if !slices.Equal(turns, []string{simulator.TurnedUnlocked, simulator.TurnedLocked}) {
-		t.Errorf("the recorder has %v", turns)
+		t.Errorf("the recorder has %v, want unlocked and locked by the key", turns)
 	}
-	w.await(1, "metric/s/v3/connected", "no") // the garage
+	w.await(1, "metric/s/v3/connected", "no") // the car is in the garage, without a network
 }
 
 func TestModule_FaultsOfTheRadio(t *testing.T) {
@@ -370,9 +370,9 @@ func TestModule_FaultsOfTheRadio(t *testing.T) {
 	w.await(2*onceItListens, "metric/v/type", "NL")
 	_, answers = w.order("unlock 4711")
 	w.await(1, answers, "Vehicle unlocked")
-	time.Sleep(500 * time.Millisecond) // until what was delayed would have been executed
+	time.Sleep(500 * time.Millisecond) // until a delayed command would have been executed
 	if len(w.recorder.Of(lost)) > 0 || len(w.recorder.Of(forgotten)) != 1 {
-		t.Errorf("lost: %v; forgotten in the restart: %v", kinds(w.recorder.Of(lost)), kinds(w.recorder.Of(forgotten)))
+		t.Errorf("events of the lost command: %v; of the one before the restart: %v", kinds(w.recorder.Of(lost)), kinds(w.recorder.Of(forgotten)))
 	}
 	set(Faults{Offline: true})
 	w.await(2, "metric/s/v3/connected", "no")

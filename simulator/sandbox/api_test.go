@@ -9,15 +9,15 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-func TestARequestNeedsTheSecretKey(t *testing.T) {
+func TestAPI_NeedsTheSecretKey(t *testing.T) {
 	b := newBench(t)
 	for name, c := range map[string]struct {
 		change func(*http.Request)
 		code   string
 	}{
-		"none":        {func(r *http.Request) { r.Header.Del("Authorization") }, ""},
-		"another":     {as("sk_test_other"), ""},
-		"publishable": {as("pk_test_app"), "secret_key_required"},
+		"no key":          {func(r *http.Request) { r.Header.Del("Authorization") }, ""},
+		"another key":     {as("sk_test_other"), ""},
+		"publishable key": {as("pk_test_app"), "secret_key_required"},
 	} {
 		t.Log(name)
 		b.do(http.MethodPost, "/v1/customers", nil, c.change).wants(401, "invalid_request_error", c.code)
@@ -26,7 +26,7 @@ func TestARequestNeedsTheSecretKey(t *testing.T) {
 	b.do(http.MethodPost, "/v1/customers", nil, basic).wants(200, "", "")
 }
 
-func TestWhatIsNotKnownIsAnError(t *testing.T) {
+func TestAPI_UnknownParameterOrObjectIsAnError(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
 	intent := b.intent(customer)
@@ -77,17 +77,17 @@ func TestCustomer_HasADefaultCard(t *testing.T) {
 		return b.get("/v1/customers/" + one).body["invoice_settings"].(map[string]any)["default_payment_method"]
 	}
 	if settings() != card {
-		t.Errorf("%v", settings())
+		t.Errorf("the default card is %v, want the new one", settings())
 	}
 	b.post("/v1/payment_methods/"+card+"/detach").wants(200, "", "")
 	if settings() != nil {
-		t.Errorf("a card that is gone is the default: %v", settings())
+		t.Errorf("a detached card is still the default: %v", settings())
 	}
 	b.post("/v1/payment_methods/"+card+"/detach").wants(400, "invalid_request_error", "")
 	b.post("/v1/payment_methods/"+card+"/attach", "customer", one).wants(400, "invalid_request_error", "")
 }
 
-func TestAPaymentFollowsItsLifecycle(t *testing.T) {
+func TestPayment_FollowsItsLifecycle(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
 	visa := b.attach(customer, "pm_card_visa")
@@ -95,7 +95,7 @@ func TestAPaymentFollowsItsLifecycle(t *testing.T) {
 	const wrong = "payment_intent_unexpected_state"
 
 	direct, held, dropped := b.intent(customer), b.intent(customer, "capture_method", "manual"), b.intent(customer)
-	// With which card?
+	// No card was given.
 	b.post(path(direct, "/confirm"), "off_session", "true").wants(400, "invalid_request_error", wrong)
 	b.post(path(direct, "/confirm"), "payment_method", visa, "off_session", "true").wants(200, "", "")
 	b.post(path(direct, "/confirm"), "payment_method", visa).wants(400, "invalid_request_error", wrong)
@@ -104,7 +104,7 @@ func TestAPaymentFollowsItsLifecycle(t *testing.T) {
 
 	b.post(path(held, "/capture")).wants(400, "invalid_request_error", wrong)
 	if r := b.post(path(held, "/confirm"), "payment_method", visa).wants(200, "", ""); r.text("status") != "requires_capture" {
-		t.Error(r.body)
+		t.Errorf("confirmed as %v, want requires_capture", r.body)
 	}
 	b.post(path(held, "/capture"), "amount_to_capture", "1001").wants(400, "invalid_request_error", "amount_too_large")
 	b.post(path(held, "/capture"), "amount_to_capture", "400").wants(200, "", "")
@@ -126,27 +126,27 @@ func TestAPaymentFollowsItsLifecycle(t *testing.T) {
 	}
 	for i, m := range b.Ledger() {
 		if m.Charge != "c-1" || m.Customer != customer || m.Currency != "EUR" || m.Amount != 1000 || m.Held != 0 || i == 1 && (len(m.Refunds) != 2 || m.Refunds[0].Charge != "c-2") {
-			t.Errorf("%+v", m)
+			t.Errorf("payment %+v has wrong details", m)
 		}
 		if m.Status != want[i].Status || m.Captured != want[i].Captured || m.Refunded != want[i].Refunded || m.Attempts != want[i].Attempts || m.Approved != want[i].Approved {
-			t.Errorf("%+v, want %+v", m, want[i])
+			t.Errorf("payment %+v, want %+v", m, want[i])
 		}
 	}
 	list := b.get("/v1/payment_intents", "customer", customer, "limit", "2").wants(200, "", "")
 	data := list.body["data"].([]any)
 	if list.body["has_more"] != true || len(data) != 2 || data[0].(map[string]any)["id"] != dropped {
-		t.Errorf("%v", list.body)
+		t.Errorf("first page %v, want two payments and more", list.body)
 	}
 	rest := b.get("/v1/payment_intents", "customer", customer, "starting_after", held)
 	if data := rest.body["data"].([]any); rest.body["has_more"] != false || len(data) != 1 || data[0].(map[string]any)["id"] != direct {
-		t.Errorf("%v", rest.body)
+		t.Errorf("second page %v, want the first payment and no more", rest.body)
 	}
 	if none := b.get("/v1/payment_intents", "customer", b.customer()); len(none.body["data"].([]any)) != 0 {
-		t.Errorf("%v", none.body)
+		t.Errorf("payments of another customer: %v, want none", none.body)
 	}
 }
 
-func TestTheOwnerConfirmsWithTheClientSecret(t *testing.T) {
+func TestConfirm_OwnerConfirmsWithTheClientSecret(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
 	card := b.attach(customer, "pm_card_authenticationRequired")
@@ -154,10 +154,10 @@ func TestTheOwnerConfirmsWithTheClientSecret(t *testing.T) {
 	refused := b.post(path+"/confirm", "payment_method", card, "off_session", "true").wants(402, "card_error", "authentication_required")
 	intent := refused.body["error"].(map[string]any)["payment_intent"].(map[string]any)
 	if intent["status"] != "requires_payment_method" || intent["latest_charge"] == nil || intent["last_payment_error"] == nil {
-		t.Errorf("%v", intent)
+		t.Errorf("intent %v, want it declined for lack of the owner's confirmation", intent)
 	}
 	if r := b.post(path+"/confirm", "payment_method", card).wants(200, "", ""); r.text("status") != "requires_action" || r.body["next_action"] == nil {
-		t.Errorf("%v", r.body)
+		t.Errorf("confirmed as %v, want requires_action", r.body)
 	}
 	secret := intent["client_secret"].(string)
 	app := as("pk_test_app")
@@ -168,16 +168,16 @@ func TestTheOwnerConfirmsWithTheClientSecret(t *testing.T) {
 	b.do(http.MethodGet, path, []string{"client_secret", secret}, app).wants(200, "", "")
 	b.do(http.MethodPost, path+"/cancel", []string{"client_secret", secret}, app).wants(401, "invalid_request_error", "secret_key_required")
 	if r := b.do(http.MethodPost, path+"/confirm", []string{"client_secret", secret}, app).wants(200, "", ""); r.text("status") != "succeeded" {
-		t.Errorf("%v", r.body)
+		t.Errorf("confirmed by the owner as %v, want succeeded", r.body)
 	}
 }
 
-func TestACardIsRefusedWhenItIsAttachedOrWhenItIsCharged(t *testing.T) {
+func TestCard_IsDeclinedWhenAttachedOrCharged(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
 	attached := b.post("/v1/payment_methods/pm_card_visa_chargeDeclined/attach", "customer", customer).wants(402, "card_error", "card_declined")
 	if e := attached.body["error"].(map[string]any); e["decline_code"] != "generic_decline" {
-		t.Error(e)
+		t.Errorf("declined as %v, want generic_decline", e)
 	}
 	card := b.attach(customer, "pm_card_chargeCustomerFail")
 	path := "/v1/payment_intents/" + b.intent(customer) + "/confirm"
@@ -189,30 +189,30 @@ func TestACardIsRefusedWhenItIsAttachedOrWhenItIsCharged(t *testing.T) {
 	}
 	b.post(path, "payment_method", card).wants(200, "", "")
 	if m := b.Ledger()[0]; m.Attempts != 3 || m.Approved != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("payment %+v, want three attempts, one approved", m)
 	}
 	other := b.customer()
 	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", card).wants(400, "invalid_request_error", "resource_missing")
 	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", "pm_none").wants(400, "invalid_request_error", "resource_missing")
 	for _, err := range []error{b.SetCard("pm_none", sandbox.Behaviour{}), b.Renew("pm_none", 1, 2035), b.Drop("pm_none")} {
 		if err == nil {
-			t.Error("a card that does not exist was changed")
+			t.Error("the change of an unknown card returned no error")
 		}
 	}
 }
 
-func TestTheSameKeyIsTheSameRequest(t *testing.T) {
+func TestKey_SameKeyIsTheSameRequest(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
 	first := b.do(http.MethodPost, "/v1/customers", []string{"description", "a"}, withKey("k"))
 	again := b.do(http.MethodPost, "/v1/customers", []string{"description", "a"}, withKey("k"))
 	if again.text("id") != first.text("id") || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
-		t.Errorf("%v %v", first.body, again.body)
+		t.Errorf("first %v, repeated %v; want the same, marked as replayed", first.body, again.body)
 	}
 	b.do(http.MethodPost, "/v1/customers", []string{"description", "b"}, withKey("k")).wants(400, "idempotency_error", "")
 	b.do(http.MethodPost, "/v1/customers/"+customer, []string{"description", "a"}, withKey("k")).wants(400, "idempotency_error", "")
 
-	// What was not begun keeps no key, what failed in itself does.
+	// A request that is refused before it starts stores no key; one that fails later does.
 	b.do(http.MethodPost, "/v1/customers", []string{"colour", "red"}, withKey("bad")).wants(400, "invalid_request_error", "parameter_unknown")
 	b.do(http.MethodPost, "/v1/customers", nil, withKey("bad")).wants(200, "", "")
 	if err := b.Break(sandbox.Fault{Kind: sandbox.FailBefore, Path: "/v1/customers"}); err != nil {
@@ -224,13 +224,13 @@ func TestTheSameKeyIsTheSameRequest(t *testing.T) {
 	b.do(http.MethodPost, "/v1/customers", nil, withKey("other")).wants(200, "", "")
 }
 
-func TestFaultsBreakTheRequestsThatTheyAreFor(t *testing.T) {
+func TestBreak_AffectsMatchingRequests(t *testing.T) {
 	b := newBench(t)
 	for _, bad := range []sandbox.Fault{
 		{}, {Kind: "odd"}, {Kind: sandbox.TooMany, Path: "["}, {Kind: sandbox.TooMany, Percent: 101}, {Kind: sandbox.Slow},
 	} {
 		if b.Break(bad) == nil {
-			t.Errorf("%+v was taken", bad)
+			t.Errorf("the invalid fault %+v was accepted", bad)
 		}
 	}
 	breaks := func(f sandbox.Fault) {
@@ -247,7 +247,7 @@ func TestFaultsBreakTheRequestsThatTheyAreFor(t *testing.T) {
 	}
 	b.post("/v1/customers/"+customer).wants(200, "", "")
 	if fired := b.Fired(); len(fired) != 1 || fired[sandbox.TooMany] != 2 {
-		t.Errorf("it counts %v", fired)
+		t.Errorf("the fired faults are %v, want two of too many requests", fired)
 	}
 
 	for kind, happens := range map[sandbox.FaultKind]bool{
@@ -256,10 +256,10 @@ func TestFaultsBreakTheRequestsThatTheyAreFor(t *testing.T) {
 		breaks(sandbox.Fault{Kind: kind, For: 10 * time.Millisecond})
 		before := b.Ledger()
 		if r, err := b.try(http.MethodPost, "/v1/payment_intents", []string{"amount", "1000", "currency", "eur", "payment_method_types[]", "card"}, withKey(string(kind))); err == nil {
-			t.Errorf("%s was answered: %v", kind, r.body)
+			t.Errorf("the fault %s gave a response: %v", kind, r.body)
 		}
 		if got := len(b.Ledger()) > len(before); got != happens {
-			t.Errorf("%s happened: %v", kind, got)
+			t.Errorf("the fault %s executed the request: %v", kind, got)
 		}
 	}
 	breaks(sandbox.Fault{Kind: sandbox.TooMany, Times: -1})
@@ -274,6 +274,6 @@ func TestFaultsBreakTheRequestsThatTheyAreFor(t *testing.T) {
 		statuses = append(statuses, b.post("/v1/customers").status)
 	}
 	if !slices.Contains(statuses, 200) || !slices.Contains(statuses, 429) {
-		t.Errorf("half of them: %v", statuses)
+		t.Errorf("with a fault of 50 %%: statuses %v, want 200 and 429", statuses)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-// bench is a sandbox with a caller.
+// bench is a sandbox with a client.
 type bench struct {
 	*testing.T
 	*sandbox.Server
@@ -28,7 +28,7 @@ func newBench(t *testing.T, change ...func(*sandbox.Config)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// On an old connection net/http repeats requests automatically.
+	// On an open connection net/http repeats requests automatically.
 	b := &bench{T: t, Server: server, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	t.Cleanup(func() {
 		b.client.CloseIdleConnections()
@@ -39,7 +39,7 @@ func newBench(t *testing.T, change ...func(*sandbox.Config)) *bench {
 	return b
 }
 
-// reply is an answer, read.
+// reply is a decoded response.
 type reply struct {
 	*testing.T
 	status int
@@ -55,7 +55,7 @@ func as(key string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }
 }
 
-// try sends a request whose parameters are name, value, name, value …
+// try sends a request; the parameters are alternating names and values.
 func (b *bench) try(method, path string, parameters []string, change ...func(*http.Request)) (reply, error) {
 	b.Helper()
 	form := url.Values{}
@@ -119,17 +119,17 @@ func (r reply) wants(status int, kind, code string) reply {
 	gotKind, _ := e["type"].(string)
 	gotCode, _ := e["code"].(string)
 	if r.status != status || gotKind != kind || gotCode != code {
-		r.Fatalf("answered %d %q %q, want %d %q %q: %v", r.status, gotKind, gotCode, status, kind, code, r.body)
+		r.Fatalf("response %d %q %q, want %d %q %q: %v", r.status, gotKind, gotCode, status, kind, code, r.body)
 	}
 	return r
 }
 
-// text returns a word of the answer.
+// text returns a text field of the response.
 func (r reply) text(name string) string {
 	r.Helper()
 	value, ok := r.body[name].(string)
 	if !ok {
-		r.Fatalf("no text %q in %v", name, r.body)
+		r.Fatalf("the response has no text %q: %v", name, r.body)
 	}
 	return value
 }
@@ -144,7 +144,7 @@ func (b *bench) attach(customer, token string) string {
 	return b.post("/v1/payment_methods/"+token+"/attach", "customer", customer).wants(200, "", "").text("id")
 }
 
-// intent makes a payment of 10 €.
+// intent creates a payment of 10 €.
 func (b *bench) intent(customer string, more ...string) string {
 	b.Helper()
 	parameters := append([]string{"amount", "1000", "currency", "eur", "customer", customer, "payment_method_types[0]", "card", "metadata[charge_id]", "c-1"}, more...)

@@ -14,7 +14,7 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-func TestTheLedgerOutlivesItsServer(t *testing.T) {
+func TestServer_LedgerSurvivesARestart(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
 	intent := b.intent(customer)
@@ -23,24 +23,24 @@ func TestTheLedgerOutlivesItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := b.try(http.MethodGet, "/v1/payment_intents/"+intent, nil); err == nil {
-		t.Error("it listens still")
+		t.Error("the killed server still responds")
 	}
 	if err := b.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	if b.URL() != address {
-		t.Errorf("%s, was %s", b.URL(), address)
+		t.Errorf("the address is %s, want %s as before", b.URL(), address)
 	}
 	b.get("/v1/payment_intents/"+intent).wants(200, "", "")
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 	if b.Restart() == nil {
-		t.Error("a closed one was restarted")
+		t.Error("a closed server was restarted")
 	}
 }
 
-func TestAFileKeepsTheLedgerOverARestart(t *testing.T) {
+func TestServer_FileKeepsTheLedger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.json")
 	inFile := func(c *sandbox.Config) { c.File, c.RefundDelay = file, time.Hour }
 	b := newBench(t, inFile)
@@ -53,10 +53,10 @@ func TestAFileKeepsTheLedgerOverARestart(t *testing.T) {
 	b.post("/v1/payment_intents/"+refused+"/confirm", "payment_method", wary, "off_session", "true").wants(402, "card_error", "authentication_required")
 	refund := b.post("/v1/refunds", "payment_intent", intent, "amount", "100").wants(200, "", "")
 	if refund.text("status") != "pending" {
-		t.Errorf("%v", refund.body)
+		t.Errorf("refund %v, want it pending", refund.body)
 	}
 	was := b.Ledger()
-	// The process was killed, so nothing else closes it.
+	// The file must be complete before Close: the process may be killed instead.
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), refund.text("id")) {
 			break
@@ -70,18 +70,18 @@ func TestAFileKeepsTheLedgerOverARestart(t *testing.T) {
 	}
 	again := newBench(t, inFile, func(c *sandbox.Config) { c.RefundDelay = time.Millisecond })
 	if now := again.Ledger(); !reflect.DeepEqual(now, was) && now[0].Refunds[0].Status == "pending" {
-		t.Errorf("%+v\nwas\n%+v", now, was)
+		t.Errorf("the ledger is %+v\nwant\n%+v", now, was)
 	}
 	if r := again.do(http.MethodPost, "/v1/payment_intents/"+intent+"/confirm", confirm, withKey("confirm")).wants(200, "", ""); r.header.Get("Idempotent-Replayed") != "true" {
-		t.Error("a key was forgotten")
+		t.Error("the repeated key was not replayed after the restart")
 	}
 	if r := again.get("/v1/payment_intents/"+refused).wants(200, "", ""); r.body["last_payment_error"] == nil {
-		t.Errorf("%v", r.body)
+		t.Errorf("the declined payment is %v, want it with its error", r.body)
 	}
 	again.post("/v1/payment_intents/"+again.intent(customer)+"/confirm", "payment_method", card).wants(200, "", "")
 	for deadline := time.Now().Add(5 * time.Second); again.get("/v1/refunds/"+refund.text("id")).text("status") != "succeeded"; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("a refund that was pending stays so")
+			t.Fatal("a pending refund did not complete after the restart")
 		}
 	}
 	if err := os.WriteFile(file+".bad", []byte("{"), 0o600); err != nil {
@@ -89,11 +89,11 @@ func TestAFileKeepsTheLedgerOverARestart(t *testing.T) {
 	}
 	if s, err := sandbox.Start(sandbox.Config{File: file + ".bad"}); err == nil {
 		_ = s.Close()
-		t.Error("a broken file was taken")
+		t.Error("an invalid file was loaded")
 	}
 }
 
-func TestItsOwnMachineOrdersItToBreakOverHTTP(t *testing.T) {
+func TestAdmin_SetsFaultsCardsAndWebhooks(t *testing.T) {
 	b := newBench(t)
 	admin := func(method, path, body string) (int, string) {
 		t.Helper()
@@ -114,36 +114,36 @@ func TestItsOwnMachineOrdersItToBreakOverHTTP(t *testing.T) {
 	}
 	order := `[{"kind":"too_many","method":"POST","path":"/v1/customers","times":1}]`
 	if status, text := admin(http.MethodPost, "/sandbox/faults", order); status != 204 {
-		t.Errorf("%d %s", status, text)
+		t.Errorf("setting the faults: %d %s", status, text)
 	}
 	if status, text := admin(http.MethodGet, "/sandbox/faults", ""); status != 200 || !strings.Contains(text, `"percent":100`) {
-		t.Errorf("%d %s", status, text)
+		t.Errorf("reading the faults: %d %s", status, text)
 	}
 	b.post("/v1/customers").wants(429, "invalid_request_error", "rate_limit")
 	_, _ = admin(http.MethodPost, "/sandbox/faults", order)
 	if status, _ := admin(http.MethodDelete, "/sandbox/faults", ""); status != 204 || len(b.Faults()) != 0 {
-		t.Errorf("%d %+v", status, b.Faults())
+		t.Errorf("removing the faults: %d, left %+v", status, b.Faults())
 	}
 	customer := b.customer()
 	card := b.attach(customer, "pm_card_visa")
 	if status, text := admin(http.MethodPost, "/sandbox/cards/"+card, `{"decline_code":"stolen_card"}`); status != 204 {
-		t.Errorf("%d %s", status, text)
+		t.Errorf("setting a card: %d %s", status, text)
 	}
 	b.post("/v1/payment_intents/"+b.intent(customer)+"/confirm", "payment_method", card).wants(402, "card_error", "card_declined")
 	if status, _ := admin(http.MethodPost, "/sandbox/webhook", `{"url":""}`); status != 204 {
-		t.Error(status)
+		t.Errorf("setting the webhook: %d, want 204", status)
 	}
 	status, text := admin(http.MethodGet, "/sandbox/ledger", "")
 	var movements []sandbox.Movement
 	if err := json.Unmarshal([]byte(text), &movements); err != nil || status != 200 || !reflect.DeepEqual(movements, b.Ledger()) {
-		t.Errorf("%d %v %s", status, err, text)
+		t.Errorf("reading the ledger: %d, %v, %s", status, err, text)
 	}
 	for _, bad := range [][2]string{
 		{"/sandbox/faults", `[{"kind":"odd"}]`}, {"/sandbox/faults", `{`}, {"/sandbox/faults", `[{"colour":"red"}]`},
 		{"/sandbox/cards/pm_none", `{}`}, {"/sandbox/cards/" + card, `{"colour":1}`},
 	} {
 		if status, text := admin(http.MethodPost, bad[0], bad[1]); status != 400 || !strings.Contains(text, "error") {
-			t.Errorf("%v: %d %s", bad, status, text)
+			t.Errorf("invalid request %v: %d %s, want 400", bad, status, text)
 		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-// inbox takes events.
+// inbox receives events.
 type inbox struct {
 	*httptest.Server
 	mu    sync.Mutex
 	seen  []sandboxEvent
-	fails int // answered 503 first
+	fails int // number of first requests with the status 503
 	wrong []string
 }
 
@@ -64,7 +64,7 @@ func newInbox(t *testing.T, secret string) *inbox {
 	return i
 }
 
-// awaits returns the notices, once all of them have come.
+// awaits returns the notices when all of them have arrived.
 func (i *inbox) awaits(t *testing.T, names ...string) []sandboxEvent {
 	t.Helper()
 	slices.Sort(names)
@@ -90,7 +90,7 @@ func (i *inbox) awaits(t *testing.T, names ...string) []sandboxEvent {
 	return nil
 }
 
-func TestEventsAreSignedAndComeUntilTheyAreTaken(t *testing.T) {
+func TestWebhook_EventsAreSignedAndRepeatedUntilAccepted(t *testing.T) {
 	in := newInbox(t, sandbox.DefaultWebhookSecret)
 	in.fails = 3
 	b := newBench(t, func(c *sandbox.Config) { c.WebhookURL, c.RefundDelay = in.URL, time.Millisecond })
@@ -122,18 +122,18 @@ func TestEventsAreSignedAndComeUntilTheyAreTaken(t *testing.T) {
 	)
 	for _, e := range seen {
 		if e.Livemode || e.Data.Object["id"] == nil {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v is live or names no object", e)
 		}
 		if e.Type == "charge.refunded" && e.Data.Object["payment_intent"] != paid {
-			t.Errorf("%+v", e)
+			t.Errorf("event %+v, want the refunded payment", e)
 		}
 	}
 }
 
-func TestEventsMayComeTwiceAndInAnyOrder(t *testing.T) {
+func TestWebhook_EventsMayRepeatInAnyOrder(t *testing.T) {
 	in := newInbox(t, "whsec_other")
 	b := newBench(t, func(c *sandbox.Config) { c.WebhookSecret, c.Disorder = "whsec_other", true })
-	b.customer() // no notice is sent
+	b.customer() // before the webhook is set, no event is sent
 	b.SetWebhook(in.URL)
 	var names []string
 	for range 60 {
@@ -150,7 +150,7 @@ func TestEventsMayComeTwiceAndInAnyOrder(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("none came twice")
+			t.Fatal("no event was sent twice")
 		}
 		time.Sleep(time.Millisecond)
 	}

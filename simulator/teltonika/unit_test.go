@@ -32,7 +32,7 @@ var installation = telematics.Installation{
 }
 
 // world is a unit at a real Mosquitto with the production access rules, and a client with the
-// rights of the service, which reads with its codec.
+// rights of the service, which decodes with its codec.
 type world struct {
 	t        *testing.T
 	ctx      context.Context
@@ -41,7 +41,7 @@ type world struct {
 	recorder *simulator.Recorder
 
 	mu      sync.Mutex
-	reports []telematics.Report // in the order of their arrival
+	reports []telematics.Report // in order of arrival
 	answers []telematics.Answer
 }
 
@@ -93,13 +93,13 @@ func (w *world) hear(m paho.Message) {
 	answer, _, answerErr := (codec.Dialect{}).DecodeAnswer(message, time.Now())
 	switch {
 	case err != nil || m.Retained() || len(dropped) > 0:
-		w.t.Errorf("%s %s: %v, %v", m.Topic(), m.Payload(), err, dropped)
+		w.t.Errorf("message on %s: %s: error %v, dropped %v", m.Topic(), m.Payload(), err, dropped)
 	case reportErr == nil && errors.Is(answerErr, telematics.ErrOtherKind):
 		w.reports = append(w.reports, report)
 	case answerErr == nil && errors.Is(reportErr, telematics.ErrOtherKind):
 		w.answers = append(w.answers, answer)
 	default:
-		w.t.Errorf("%s: %v, %v", m.Payload(), reportErr, answerErr)
+		w.t.Errorf("the message %s is neither a report (%v) nor an answer (%v)", m.Payload(), reportErr, answerErr)
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *world) await(what string, holds func() bool) {
 			return
 		}
 	}
-	w.t.Fatalf("%s did not happen; %v, %v", what, w.reports, w.answers)
+	w.t.Fatalf("%s did not happen; reports %v, answers %v", what, w.reports, w.answers)
 }
 
 func (w *world) send(a telematics.Action) {
@@ -137,7 +137,7 @@ func (w *world) publish(topic string, qos byte, payload []byte) {
 	}
 }
 
-// started counts what the vehicle began to do.
+// started counts how often the vehicle started an action.
 func (w *world) started(a telematics.Action) (n int) {
 	for _, e := range w.recorder.Events() {
 		if e.Kind == simulator.CommandStarted && e.Action == a {
@@ -153,10 +153,10 @@ func (w *world) awaitAnswers(n int) telematics.Answer {
 	return w.answers[n-1]
 }
 
-// locked reports what the latest record says of the locks.
+// locked returns the state of the locks in the latest record.
 func (w *world) locked() any { return w.reports[len(w.reports)-1].Values[telematics.IsLocked] }
 
-func TestEveryCommandIsExecutedAnsweredAndReported(t *testing.T) {
+func TestUnit_ExecutesAnswersAndReportsEveryCommand(t *testing.T) {
 	w := begin(t, Config{})
 	for i, a := range []telematics.Action{
 		telematics.Lock, telematics.Unlock, telematics.DisableDriving, telematics.EnableDriving, telematics.AttentionSignal,
@@ -164,7 +164,7 @@ func TestEveryCommandIsExecutedAnsweredAndReported(t *testing.T) {
 	} {
 		w.send(a)
 		if answer := w.awaitAnswers(i + 1); answer.State != telematics.Succeeded || answer.Command != telematics.NoCommand {
-			t.Errorf("%s: %+v", a, answer)
+			t.Errorf("%s: answer %+v, want succeeded without a command", a, answer)
 		}
 		switch a {
 		case telematics.Lock, telematics.LockAndDisableDriving:
@@ -177,35 +177,35 @@ func TestEveryCommandIsExecutedAnsweredAndReported(t *testing.T) {
 		}
 	}
 	if w.started(telematics.Lock) != 2 || w.started(telematics.AttentionSignal) != 1 {
-		t.Errorf("the flight recorder has %v", w.recorder.Events())
+		t.Errorf("the recorder has %v, want two locks and one signal", w.recorder.Events())
 	}
 }
 
-func TestACommandIsExecutedAsOftenAsItComes(t *testing.T) {
+func TestUnit_ExecutesEveryCopyOfACommand(t *testing.T) {
 	w := begin(t, Config{})
 	for range 3 {
 		w.send(telematics.Lock)
 	}
 	w.awaitAnswers(3)
 	if n := w.started(telematics.Lock); n != 3 {
-		t.Errorf("executed %d times", n)
+		t.Errorf("executed %d times, want 3", n)
 	}
 }
 
-func TestAStuckLockIsAnsweredAndNeverReported(t *testing.T) {
+func TestUnit_StuckLockIsAnsweredButNotReported(t *testing.T) {
 	w := begin(t, Config{Faults: Faults{Stuck: true}})
 	w.send(telematics.Lock)
 	if a := w.awaitAnswers(1); a.State != telematics.Succeeded {
-		t.Errorf("%+v", a)
+		t.Errorf("answer %+v, want succeeded", a)
 	}
 	w.unit.Do(w.ctx, func(b *simulator.Body, _ *Faults) { b.Ignition = true })
 	w.await("a record", func() bool { return w.reports[len(w.reports)-1].Values[telematics.Ignition] == "on" })
 	if w.locked() != false || w.unit.Body(w.ctx).Locked {
-		t.Error("a stuck lock moved")
+		t.Error("the stuck lock moved")
 	}
 }
 
-func TestAnswersAreLostOrLateAndNameNoCommand(t *testing.T) {
+func TestUnit_AnswersMayBeLostOrLateAndNameNoCommand(t *testing.T) {
 	w := begin(t, Config{Faults: Faults{Mute: true}})
 	w.send(telematics.Lock)
 	w.await("the lock", func() bool { return w.locked() == true })
@@ -216,26 +216,26 @@ func TestAnswersAreLostOrLateAndNameNoCommand(t *testing.T) {
 	early := len(w.answers)
 	w.mu.Unlock()
 	if a := w.awaitAnswers(1); early != 0 || !strings.HasPrefix(a.Detail, "DOUT1:IGNORED DOUT2:IGNORED DOUT3:ON") {
-		t.Errorf("%d answers came before, then %+v", early, a)
+		t.Errorf("%d answers came too early, then %+v", early, a)
 	}
 }
 
-func TestWhatTheUnitRefusesIsSaid(t *testing.T) {
+func TestUnit_RefusalIsAnswered(t *testing.T) {
 	w := begin(t, Config{Faults: Faults{Disabled: true}})
 	w.send(telematics.Lock)
 	if a := w.awaitAnswers(1); a.State != telematics.Rejected || a.Reason != telematics.Unsupported {
-		t.Errorf("%+v", a)
+		t.Errorf("answer %+v, want rejected as unsupported", a)
 	}
 	w.publish(codec.CommandTopic(imei), 1, []byte(`{"CMD":"SETDIGOUT 1"}`))
 	if a := w.awaitAnswers(2); a.State != telematics.Rejected {
-		t.Errorf("%+v", a)
+		t.Errorf("answer %+v, want rejected", a)
 	}
 	if w.unit.Body(w.ctx).Locked {
-		t.Error("it locked")
+		t.Error("a refused command locked the vehicle")
 	}
 }
 
-func TestRecordsAreKeptWhileThereIsNoNetwork(t *testing.T) {
+func TestUnit_KeepsRecordsWithoutANetwork(t *testing.T) {
 	w := begin(t, Config{})
 	w.unit.Do(w.ctx, func(_ *simulator.Body, f *Faults) { f.Offline = true })
 	before := time.Now()
@@ -251,15 +251,15 @@ func TestRecordsAreKeptWhileThereIsNoNetwork(t *testing.T) {
 	kept := w.reports[known : known+2]
 	for i, r := range kept {
 		if r.At.Before(before.Truncate(time.Second)) || r.At.After(back) || i > 0 && r.At.Before(kept[0].At) {
-			t.Errorf("record %d is of %v, between %v and %v", i, r.At, before, back)
+			t.Errorf("record %d is dated %v, want it between %v and %v and in order", i, r.At, before, back)
 		}
 	}
 	if kept[0].Values[telematics.IsLocked] != false || kept[1].Values[telematics.IsLocked] != true {
-		t.Errorf("they say %v", kept)
+		t.Errorf("the records are %v, want unlocked, then locked", kept)
 	}
 }
 
-func TestAMovingVehicleReportsOftenAndAParkedOneRarely(t *testing.T) {
+func TestUnit_MovingVehicleReportsOftenAParkedOneRarely(t *testing.T) {
 	w := begin(t, Config{Speed: 60, Moving: 10 * time.Second, Stopped: time.Hour})
 	w.unit.Do(w.ctx, func(b *simulator.Body, _ *Faults) { b.Ignition, b.SpeedKmh = true, 50 })
 	w.await("ten records of the drive", func() bool { return len(w.reports) >= 10 })
@@ -270,17 +270,17 @@ func TestAMovingVehicleReportsOftenAndAParkedOneRarely(t *testing.T) {
 	last := w.reports[stopped-1]
 	w.mu.Unlock()
 	if first.Values[telematics.MileageKm].(float64) >= last.Values[telematics.MileageKm].(float64) {
-		t.Errorf("from %v to %v", first, last)
+		t.Errorf("the mileage did not increase from %v to %v", first, last)
 	}
-	time.Sleep(500 * time.Millisecond) // half a minute of the unit
+	time.Sleep(500 * time.Millisecond) // half a minute of the unit's time
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.reports) != stopped {
-		t.Errorf("%d records of a parked vehicle", len(w.reports)-stopped)
+		t.Errorf("%d records of a parked vehicle in half a minute, want none", len(w.reports)-stopped)
 	}
 }
 
-func TestTheUnitConnectsAgain(t *testing.T) {
+func TestUnit_Reconnects(t *testing.T) {
 	w := begin(t, Config{})
 	w.unit.Cut(w.ctx)
 	w.await("a second connection", w.unit.Connected)
@@ -288,7 +288,7 @@ func TestTheUnitConnectsAgain(t *testing.T) {
 	w.awaitAnswers(1)
 }
 
-func TestAVehicleLivesADay(t *testing.T) {
+func TestUnit_RunsADay(t *testing.T) {
 	w := begin(t, Config{Speed: 3000, Day: simulator.NewDay(6*time.Hour + 50*time.Minute)})
 	before := w.unit.Body(w.ctx)
 	saw := func(f telematics.Field, value any) func() bool {
@@ -302,8 +302,8 @@ func TestAVehicleLivesADay(t *testing.T) {
 		}
 	}
 	w.await("the drive", saw(telematics.Ignition, "on"))
-	w.await("the garage", func() bool { return !w.unit.Connected() })
-	w.await("the way out of it", w.unit.Connected)
+	w.await("the garage without a network", func() bool { return !w.unit.Connected() })
+	w.await("the connection after the garage", w.unit.Connected)
 	after := w.unit.Body(w.ctx)
 	if after.EnergyPercent >= before.EnergyPercent || after.MileageKm <= before.MileageKm || !after.Locked {
 		t.Errorf("after the drive %.1f %% and %.1f km, locked %t; before %.1f %% and %.1f km", after.EnergyPercent, after.MileageKm, after.Locked, before.EnergyPercent, before.MileageKm)
@@ -331,8 +331,8 @@ func TestFaultsOfTheRadio(t *testing.T) {
 	w.await("a connection", w.unit.Connected)
 	w.send(telematics.Unlock)
 	w.awaitAnswers(3)
-	time.Sleep(300 * time.Millisecond) // until what was delayed would have been executed
+	time.Sleep(300 * time.Millisecond) // until a delayed command would have been executed
 	if n := w.started(telematics.DisableDriving); n != 0 {
-		t.Errorf("executed %d commands that were lost", n)
+		t.Errorf("executed %d lost commands, want none", n)
 	}
 }

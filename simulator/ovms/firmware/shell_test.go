@@ -30,8 +30,8 @@ const (
 	pin  = "4711"
 )
 
-// openBroker is a Mosquitto without access rules, as the owner of one car runs it: a client's shell
-// may say everything there.
+// openBroker starts a Mosquitto without access rules, like that of the owner of a single car: the
+// client's shell may publish everything there.
 func openBroker(t *testing.T) string {
 	t.Helper()
 	devstack.NeedServer(t, devstack.MosquittoServer)
@@ -53,7 +53,7 @@ func openBroker(t *testing.T) string {
 	return "tcp://" + net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
 }
 
-// world is one module, a client's shell, and the record of what the module says.
+// world is one module, the shell of a client, and the record of what the module publishes.
 type world struct {
 	*testing.T
 	*firmware.Recorder
@@ -61,7 +61,7 @@ type world struct {
 	subject
 }
 
-// subject is a module, and what happens to its vehicle.
+// subject is a module, with the events of its vehicle.
 type subject struct {
 	run           func(context.Context)
 	alarms, drive func()
@@ -92,7 +92,7 @@ func (w world) eventually(what string, holds func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.Fatalf("not within 30 s: %s", what)
+			w.Fatalf("within 30 s this did not happen: %s", what)
 		}
 	}
 }
@@ -109,20 +109,20 @@ func (w world) command(id, line, want string) {
 	var got string
 	w.eventually("an answer to "+line, func() (ok bool) { got, ok = w.shell.Answer(id); return ok })
 	if got != want {
-		w.Errorf("%q is answered with %q, want %q", line, got, want)
+		w.Errorf("the answer to %q is %q, want %q", line, got, want)
 	}
 }
 
-// use is what a client's shell does with a module, from its connection to its loss.
+// use does what the shell of a client does with a module, from its connection to its loss.
 func (w world) use() {
-	w.metric("s.v3.connected", "yes") // which the firmware says before it subscribes
-	w.eventually("it has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.Arrived())) > 0 })
+	w.metric("s.v3.connected", "yes") // the firmware publishes this before it subscribes
+	w.eventually("the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.Arrived())) > 0 })
 	w.metric("v.e.locked", "no")
 	w.shell.SetActive(true)
-	w.eventually("it says that a client is there", func() bool { _, ok := w.shell.Last("event/app/connected"); return ok })
+	w.eventually("the module publishes that a client is connected", func() bool { _, ok := w.shell.Last("event/app/connected"); return ok })
 	w.command("1", "lock "+pin, "Vehicle locked\n")
 	w.metric("v.e.locked", "yes")
-	// It changes nothing: neither a metric nor an event follows.
+	// The repeated command changes nothing: neither a metric nor an event follows.
 	w.command("again", "lock "+pin, "Vehicle locked\n")
 	w.command("2", "unlock "+pin, "Vehicle unlocked\n")
 	w.metric("v.e.locked", "no")
@@ -140,7 +140,7 @@ func (w world) use() {
 	w.shell.Request("v.b.*")
 	w.eventually("the requested metric is sent again", func() bool { return w.count("metric/v/b/soc") > requested })
 	w.shell.SetActive(false)
-	w.eventually("it says that no client is there", func() bool { _, ok := w.shell.Last("event/app/disconnected"); return ok })
+	w.eventually("the module publishes that no client is connected", func() bool { _, ok := w.shell.Last("event/app/disconnected"); return ok })
 	w.Cut()
 	w.metric("s.v3.connected", "no")
 }
@@ -195,11 +195,11 @@ func newIndependent(_ *testing.T, broker string) subject {
 }
 
 const (
-	second = 50 * time.Millisecond // of a module
+	second = 50 * time.Millisecond // one second of the module
 	moved  = "Vehicle is being transported while parked - possible theft/flatbed (@48.148701,11.568000)"
 )
 
-// park lets the module's vehicle report what a parked car does.
+// park makes the module's vehicle report what a parked car does.
 func park(m *firmware.Module) {
 	for name, value := range map[string]any{
 		"m.version": "3.3.006", "v.type": "NL", "v.b.soc": 71.5, "v.b.range.est": 180.0, "v.b.12v.voltage": 12.6, "v.c.state": "stopped",
@@ -210,9 +210,9 @@ func park(m *firmware.Module) {
 	}
 }
 
-// TestASimulatedModuleSaysWhatTheFirmwareSays compares what a module written from the firmware's
-// source and the simulated one publish for the same happenings.
-func TestASimulatedModuleSaysWhatTheFirmwareSays(t *testing.T) {
+// The test compares what a module written from the source of the firmware and the simulated module
+// publish for the same events.
+func TestModule_SimulatedPublishesWhatTheFirmwareDoes(t *testing.T) {
 	var simulated, independent world
 	t.Run("simulated", func(t *testing.T) { simulated = begin(t, newSimulated); simulated.use() })
 	t.Run("independent", func(t *testing.T) { independent = begin(t, newIndependent); independent.use() })
@@ -220,17 +220,17 @@ func TestASimulatedModuleSaysWhatTheFirmwareSays(t *testing.T) {
 		return
 	}
 	if got, want := simulated.login(), independent.login(); got != want {
-		t.Errorf("it logs in with %s\nwant %s", got, want)
+		t.Errorf("the simulated module logs in with %s\nwant %s", got, want)
 	}
 	if got, want := simulated.subscriptions(), independent.subscriptions(); !slices.Equal(got, want) {
-		t.Errorf("it subscribes %q\nwant %q", got, want)
+		t.Errorf("the simulated module subscribes to %q\nwant %q", got, want)
 	}
 	if got, want := simulated.story(), independent.story(); !slices.Equal(got, want) {
-		t.Errorf("it publishes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the simulated module publishes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, name := range ovms.Metrics() {
 		if simulated.count("metric/"+strings.ReplaceAll(name, ".", "/")) == 0 {
-			t.Errorf("it does not publish %s", name)
+			t.Errorf("the simulated module does not publish %s", name)
 		}
 	}
 	for _, w := range []world{simulated, independent} {
@@ -244,7 +244,7 @@ func TestASimulatedModuleSaysWhatTheFirmwareSays(t *testing.T) {
 	}
 }
 
-// login is the first packet, but for its length.
+// login returns the first packet without its length.
 func (w world) login() string {
 	p := firmware.Of[*packets.ConnectPacket](w.Sent())[0]
 	p.RemainingLength = 0
@@ -254,14 +254,14 @@ func (w world) login() string {
 func (w world) subscriptions() (all []string) {
 	for _, p := range firmware.Of[*packets.SubscribePacket](w.Sent()) {
 		topics := slices.Clone(p.Topics)
-		slices.Sort(topics) // a map has none
+		slices.Sort(topics) // the order of a map is random
 		all = append(all, fmt.Sprintf("%q with QoS %x", topics, p.Qoss))
 	}
 	return all
 }
 
-// story is all that is published besides metrics, and the state of the locks when it has changed,
-// in order.
+// story returns all publications except metrics in order, and the state of the locks when it
+// changes.
 func (w world) story() (all []string) {
 	locked := "no"
 	for _, p := range w.published() {
