@@ -8,43 +8,43 @@ import (
 	"motorpool/mosquitto"
 )
 
-// attacks are what a unit in the wrong hands might try, one after the other, against the production
-// configuration in the real Mosquitto and in the embedded broker. Each is judged by what is
-// delivered, never by a return code, and each also sends something legitimate the same way, so that
-// silence means refusal and not a broken test.
+// attacks are what an attacker with a unit might try, in sequence, against the production
+// configuration in the real Mosquitto and in the embedded broker. Each is judged by the delivered
+// messages, never by a return code. Each also sends a permitted message in the same way, so that a
+// missing message means a refusal and not a broken test.
 var attacks = []struct {
 	name string
 	run  func(world)
 }{
-	{"a unit reads its own commands only", readsAnothersCommands},
-	{"wildcards give a unit nothing but its own commands", subscribesToWildcards},
-	{"a unit answers and reports for itself only", speaksForAnother},
-	{"a last will speaks for its own unit only", leavesAWillForAnother},
+	{"a unit reads only its own commands", readsAnothersCommands},
+	{"with wildcards a unit reads only its own commands", subscribesToWildcards},
+	{"a unit answers and reports only for itself", speaksForAnother},
+	{"a last will is accepted only for its own unit", leavesAWillForAnother},
 	{"a unit cannot send commands", sendsCommands},
-	{"a unit cannot leave commands behind (retained)", retainsCommands},
+	{"a unit cannot send retained commands", retainsCommands},
 	{"a retained presence is delivered later and the service can clear it", retainsItsPresence},
 	{"a retained answer is marked when it is delivered later", retainsItsAnswer},
-	{"a unit in a group of a guessed name takes nothing from the service", joinsAGuessedGroup},
+	{"a unit in a group with a guessed name takes no message of the service", joinsAGuessedGroup},
 	{"a unit in the service's own group reads nothing", joinsTheSecretGroup},
 	{"a unit cannot take another's client id", takesAnothersClientID},
 	{"a unit cannot take the service's client id", takesTheServicesClientID},
 	{"a unit can replace its own connection", replacesItself},
 	{"a unit named like the service has a unit's rights", isNamedLikeTheService},
 	{"no client connects without a valid login", connectsWithoutALogin},
-	{"a login is good for its own listener only", usesTheOtherListener},
+	{"a login is valid only for its listener", usesTheOtherListener},
 	{"the service can neither read commands nor answer for a unit", abusesTheServiceAccount},
 	{"an oversized report is dropped", sendsTooMuch},
 	{"a unit can neither forge nor take the service's probe", spoilsTheProbe},
-	{"OVMS: a unit reads its own command lines only", ovmsReadsAnothers},
-	{"OVMS: a unit answers, reports and alerts for itself only", ovmsSpeaksForAnother},
-	{"OVMS: a last will speaks for its own unit only", ovmsLeavesAWillForAnother},
-	{"OVMS: a unit writes no command line, for another or itself", ovmsWritesCommands},
-	{"OVMS: a module's settings are requested and answered by no account", ovmsReadsSettings},
+	{"OVMS: a unit reads only its own command lines", ovmsReadsAnothers},
+	{"OVMS: a unit answers, reports and alerts only for itself", ovmsSpeaksForAnother},
+	{"OVMS: a last will is accepted only for its own unit", ovmsLeavesAWillForAnother},
+	{"OVMS: a unit cannot write a command line for any unit", ovmsWritesCommands},
+	{"OVMS: no account requests or publishes the settings of a module", ovmsReadsSettings},
 	{"OVMS: the service neither reads command lines nor speaks for a unit", ovmsAbusesTheService},
 	{"OVMS: retained values are marked, and no answer is delivered twice as fresh", ovmsRetains},
-	{"Teltonika: a unit reads its own commands only", teltonikaReadsAnothers},
-	{"Teltonika: a unit answers, reports and leaves a will for itself only", teltonikaSpeaksForAnother},
-	{"Teltonika: a unit writes no command, for another or itself", teltonikaWritesCommands},
+	{"Teltonika: a unit reads only its own commands", teltonikaReadsAnothers},
+	{"Teltonika: a unit answers, reports and leaves a will only for itself", teltonikaSpeaksForAnother},
+	{"Teltonika: a unit cannot write a command for any unit", teltonikaWritesCommands},
 	{"Teltonika: the service neither reads commands nor speaks for a unit", teltonikaAbusesTheService},
 	{"a command at QoS 0 does not wait for an absent unit", absentUnitsFindNoCommand},
 }
@@ -122,7 +122,7 @@ func leavesAWillForAnother(w world) {
 		l.mustDial(w.t).breakConnection()
 	}
 	will(w.victim, "forged")
-	// This connection replaces the one before, whose will has spoken by then.
+	// This connection replaces the one before, whose will has been published by then.
 	will(w.attacker, "genuine")
 
 	service.await("genuine")
@@ -170,8 +170,8 @@ func retainsCommands(w world) {
 }
 
 func retainsItsPresence(w world) {
-	// The earlier instance tells when a message has been dealt out: what comes to a later one is
-	// then what was kept.
+	// The earlier instance receives the message when the broker has delivered it. A later instance
+	// then receives the retained copy.
 	filters := []string{topic(w.victim, "presence"), topic(w.attacker, "presence")}
 	earlier := w.service().mustDial(w.t)
 	earlier.subscribe(filters...)
@@ -183,7 +183,7 @@ func retainsItsPresence(w world) {
 	service := w.anotherInstance().mustDial(w.t)
 	service.subscribe(filters...)
 	if m := service.await("online"); !m.retained {
-		w.t.Errorf("presence came as %+v, want it retained", m)
+		w.t.Errorf("the presence was received as %+v, want it retained", m)
 	}
 	service.publishRetained(topic(w.victim, "presence"), "") // [PRE-1]
 	earlier.await("")
@@ -194,9 +194,9 @@ func retainsItsPresence(w world) {
 	later.onlyReceived("other")
 }
 
-// retainsItsAnswer leaves an answer behind for an instance that connects later. The broker lets it:
-// the instance drops what is marked as retained [ACK-4]. (Mosquitto 2.0.11 delivers it to shared
-// subscriptions, too, which the standard forbids.)
+// retainsItsAnswer leaves a retained answer for an instance that connects later. The broker allows
+// it: the instance drops messages that are marked as retained [ACK-4]. (Mosquitto 2.0.11 delivers
+// it to shared subscriptions, too, which the standard forbids.)
 func retainsItsAnswer(w world) {
 	attacker, earlier := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
 	earlier.subscribe(all("ack"))
@@ -209,11 +209,11 @@ func retainsItsAnswer(w world) {
 		service.subscribe(filter)
 		attacker.publish(topic(w.attacker, "ack"), "fresh "+filter)
 		if m := service.await("fresh " + filter); m.retained {
-			w.t.Errorf("%s: a fresh answer came as retained", filter)
+			w.t.Errorf("%s: a new answer is marked as retained", filter)
 		}
 		for _, m := range service.messages() {
 			if m.payload == "stale" && !m.retained {
-				w.t.Errorf("%s: a stale answer came as if it were fresh", filter)
+				w.t.Errorf("%s: a retained answer is not marked as retained", filter)
 			}
 		}
 		if filter == all("ack") {
@@ -224,8 +224,8 @@ func retainsItsAnswer(w world) {
 
 const answers = 40
 
-// answerAll has the victim answer many times, and returns when all that reaches the service has
-// reached it.
+// answerAll makes the victim answer many times, and returns when the service has received all that
+// it will receive.
 func answerAll(w world, service *client) {
 	service.subscribe(shared(w.secretGroup(), "ack"), all("telemetry"))
 	victim := w.unit(w.victim).mustDial(w.t)
@@ -237,7 +237,7 @@ func answerAll(w world, service *client) {
 }
 
 // answersAmong counts the victim's answers. An embedded broker acknowledges before it delivers, so
-// what another test took back from a retained topic may arrive here, too.
+// the removal of a retained message by another test may arrive here, too.
 func answersAmong(messages []message) (n int) {
 	for _, m := range messages {
 		if strings.HasPrefix(m.payload, "answer ") {
@@ -252,21 +252,21 @@ func joinsAGuessedGroup(w world) {
 	attacker.subscribe(shared("motorpool", "ack"), shared("service", "ack"), shared("+", "ack"), shared("#", "ack"), topic(w.attacker, "command"))
 	answerAll(w, service)
 	if got := answersAmong(service.messages()); got != answers {
-		w.t.Errorf("the service received %d answers, want all %d: %+v", got, answers, service.messages())
+		w.t.Errorf("the service received %d answers, want %d: %+v", got, answers, service.messages())
 	}
 	service.publish(topic(w.attacker, "command"), "for the attacker")
 	attacker.await("for the attacker")
 	attacker.onlyReceived("for the attacker")
 }
 
-// joinsTheSecretGroup shows why the name is a secret: Mosquitto hands a member its share of what it
-// may not read, and that share vanishes. How much is lost is Mosquitto's business and only logged;
-// that nothing is read is ours.
+// joinsTheSecretGroup shows why the name is secret: Mosquitto assigns a member a share of messages
+// that it may not read, and that share is lost. How much is lost depends on Mosquitto and is only
+// logged; the test checks that the unit reads nothing.
 func joinsTheSecretGroup(w world) {
 	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
 	attacker.subscribe(shared(w.secretGroup(), "ack"), topic(w.attacker, "command"))
 	answerAll(w, service)
-	w.t.Logf("with the group's name in a unit's hands the service received %d of %d answers", answersAmong(service.messages()), answers)
+	w.t.Logf("with a unit in the group the service received %d of %d answers", answersAmong(service.messages()), answers)
 	service.publish(topic(w.attacker, "command"), "for the attacker")
 	attacker.await("for the attacker")
 	attacker.onlyReceived("for the attacker")
@@ -381,14 +381,14 @@ func usesTheOtherListener(w world) {
 	service.onlyReceived("genuine")
 }
 
-// intrude tries a login that must not work, and makes what it can of it if it does.
+// intrude tries a login that must be refused, and uses the connection if it is accepted.
 func intrude(w world, l login) {
 	w.t.Helper()
 	intruder, err := l.dial(w.t)
 	if err != nil {
 		return
 	}
-	w.t.Errorf("user %q, password %q connected", l.user, l.password)
+	w.t.Errorf("user %q with the password %q connected, want it refused", l.user, l.password)
 	intruder.publish(topic(w.attacker, "ack"), "intruded")
 }
 
@@ -406,7 +406,7 @@ func abusesTheServiceAccount(w world) {
 	service.await("genuine answer")
 	for _, m := range service.messages() {
 		if m.payload == "forged" || strings.HasSuffix(m.topic, "/command") || strings.HasPrefix(m.topic, "$SYS") {
-			w.t.Errorf("received %+v", m)
+			w.t.Errorf("the service received %+v, which it may not read", m)
 		}
 	}
 }

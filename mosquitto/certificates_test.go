@@ -47,7 +47,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// sign returns a certificate, of the authority itself while it has none.
+// sign returns a certificate; that of the authority itself is self-signed.
 func (a authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
 	a.t.Helper()
 	template.SerialNumber, template.NotBefore = big.NewInt(time.Now().UnixNano()), time.Now().Add(-2*time.Hour)
@@ -66,7 +66,7 @@ func (a authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) *x509
 	return certificate
 }
 
-// unit returns a certificate with its key.
+// unit returns a certificate of a unit with its key.
 func (a authority) unit(name string, expires time.Duration) tls.Certificate {
 	a.t.Helper()
 	key := newKey(a.t)
@@ -76,7 +76,7 @@ func (a authority) unit(name string, expires time.Duration) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
 }
 
-// files are the authority's certificate, and a revocation list.
+// files returns the files of the authority's certificate and of a revocation list.
 func (a authority) files(revoked ...tls.Certificate) (certificate, list string) {
 	a.t.Helper()
 	template := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
@@ -101,7 +101,7 @@ func (a authority) files(revoked ...tls.Certificate) (certificate, list string) 
 	return certificate, list
 }
 
-func TestCertificatesListener_AcceptsUnitsOfTheAuthorityAlone(t *testing.T) {
+func TestCertificatesListener_AcceptsOnlyUnitsOfTheAuthority(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	ours, foreign := newAuthority(t), newAuthority(t)
 	revoked := ours.unit("revoked", time.Hour)
@@ -123,7 +123,7 @@ func TestCertificatesListener_AcceptsUnitsOfTheAuthorityAlone(t *testing.T) {
 		"a certificate on the passwords' listener": {url: broker.UnitsURL(), user: "victim", tune: as("victim", ours.unit("victim", time.Hour)).tune},
 	} {
 		if _, err := l.dial(t); err == nil {
-			t.Errorf("%s: connected", what)
+			t.Errorf("with %s the client connected, want it refused", what)
 		}
 	}
 
@@ -131,7 +131,7 @@ func TestCertificatesListener_AcceptsUnitsOfTheAuthorityAlone(t *testing.T) {
 	service.subscribe(all("telemetry"))
 	victim := as("", ours.unit("victim", time.Hour)).mustDial(t)
 	victim.subscribe(topic("victim", "command"))
-	// The name is the certificate's, whatever the client says.
+	// The name is that of the certificate, whatever the client sends.
 	attacker := as("victim", ours.unit("attacker", time.Hour)).mustDial(t)
 	attacker.subscribe("#", topic("victim", "command"), topic("attacker", "command"))
 	attacker.publish(topic("victim", "telemetry"), "forged")
@@ -144,7 +144,7 @@ func TestCertificatesListener_AcceptsUnitsOfTheAuthorityAlone(t *testing.T) {
 	attacker.await("for the attacker")
 	attacker.onlyReceived("for the attacker")
 	if !victim.connected() {
-		t.Error("the attacker took the victim's client id")
+		t.Error("the attacker replaced the victim's connection")
 	}
 }
 
@@ -160,7 +160,7 @@ func TestUnitsListener_RefusesPlainTextAndOversizedPackets(t *testing.T) {
 	}
 	plain := login{url: "tcp://" + secured.Host, user: "unit", password: passwordOf("unit")}
 	if _, err := plain.dial(t); err == nil {
-		t.Error("connected without TLS")
+		t.Error("a client connected without TLS")
 	}
 
 	l := login{url: broker.UnitsURL(), user: "unit", password: passwordOf("unit")}

@@ -11,16 +11,16 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// patience bounds every wait for something that must come.
+// patience limits every wait.
 const patience = time.Minute
 
-// client is a connection whose every received message is kept.
+// client is a connection that keeps every message it receives.
 type client struct {
 	t    *testing.T
 	paho paho.Client
 	conn net.Conn
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the field below
 	received []message
 	lost     bool
 }
@@ -30,7 +30,7 @@ type message struct {
 	retained       bool
 }
 
-// login is what a client introduces itself with.
+// login is the name, password and address with which a client connects.
 type login struct {
 	url, id, user, password string
 	willTopic, willPayload  string
@@ -64,7 +64,7 @@ func (l login) dial(t *testing.T) (*client, error) {
 	c.paho = paho.NewClient(o)
 	token := c.paho.Connect()
 	if !token.WaitTimeout(patience) {
-		t.Fatalf("connect as %q: no answer", l.user)
+		t.Fatalf("connect as %q: no response", l.user)
 	}
 	if token.Error() != nil {
 		return nil, token.Error()
@@ -88,17 +88,18 @@ func (c *client) take(_ paho.Client, m paho.Message) {
 	c.received = append(c.received, message{m.Topic(), string(m.Payload()), m.Retained()})
 }
 
-// subscribe asks for a filter; whether it was granted shows in what is delivered.
+// subscribe subscribes to filters; the delivered messages show whether the broker granted them.
 func (c *client) subscribe(filters ...string) {
 	c.t.Helper()
 	for _, filter := range filters {
 		if !c.paho.Subscribe(filter, 1, nil).WaitTimeout(patience) {
-			c.t.Fatalf("subscribe to %s: no answer", filter)
+			c.t.Fatalf("the subscription to %s was not acknowledged", filter)
 		}
 	}
 }
 
-// publish returns when the broker has acknowledged, which it does for a message that it drops, too.
+// publish returns when the broker has acknowledged the message; it also acknowledges one that it
+// drops.
 func (c *client) publish(topic, payload string) { c.t.Helper(); c.send(topic, payload, false) }
 
 func (c *client) publishRetained(topic, payload string) { c.t.Helper(); c.send(topic, payload, true) }
@@ -106,11 +107,12 @@ func (c *client) publishRetained(topic, payload string) { c.t.Helper(); c.send(t
 func (c *client) send(topic, payload string, retained bool) {
 	c.t.Helper()
 	if !c.paho.Publish(topic, 1, retained, payload).WaitTimeout(patience) {
-		c.t.Fatalf("publish to %s: no acknowledgement", topic)
+		c.t.Fatalf("the publication to %s was not acknowledged", topic)
 	}
 }
 
-// breakConnection ends the connection as a dead radio does, so that the last will speaks.
+// breakConnection ends the connection as a failed radio does, so that the broker publishes the last
+// will.
 func (c *client) breakConnection() { _ = c.conn.Close() }
 
 func (c *client) messages() []message {
@@ -119,9 +121,9 @@ func (c *client) messages() []message {
 	return slices.Clone(c.received)
 }
 
-// await returns when a payload has come. Messages come in the order in which one sender sent them,
-// so whatever that sender sent before has come by then, if it comes at all: this is what gives the
-// absence of a message its meaning.
+// await returns when a payload has arrived. The messages of one sender arrive in the order in which
+// they were sent, so all that it sent before has arrived by then, if it was delivered: this shows
+// that a missing message was not delivered.
 func (c *client) await(payload string) message {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -131,17 +133,17 @@ func (c *client) await(payload string) message {
 			}
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("%q never came; what came: %+v", payload, c.messages())
+			c.t.Fatalf("%q was not received; received were %+v", payload, c.messages())
 		}
 	}
 }
 
-// received only what is wanted, in any order and number.
+// onlyReceived checks that all received messages have one of the payloads, in any order and number.
 func (c *client) onlyReceived(payloads ...string) {
 	c.t.Helper()
 	for _, m := range c.messages() {
 		if !slices.Contains(payloads, m.payload) {
-			c.t.Errorf("received %+v, want nothing but %q", m, payloads)
+			c.t.Errorf("received %+v, want only %q", m, payloads)
 		}
 	}
 }
@@ -157,12 +159,12 @@ func (c *client) awaitLost() {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); c.connected(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			c.t.Fatal("the connection was not ended")
+			c.t.Fatal("the broker did not end the connection")
 		}
 	}
 }
 
-// awaitLogin returns when a login works.
+// awaitLogin returns when a login succeeds.
 func awaitLogin(t *testing.T, l login) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

@@ -12,7 +12,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// Idle connections fill the units' listener, and nothing beyond it.
+// Idle connections exhaust the limit of the units' listener, and do not affect the other listener.
 func TestConnectionsOfUnitsAreBoundedAndTheServicesAreNot(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	const most = 20
@@ -28,7 +28,7 @@ func TestConnectionsOfUnitsAreBoundedAndTheServicesAreNot(t *testing.T) {
 	}
 	_ = open[len(open)-1].SetReadDeadline(time.Now().Add(patience))
 	if _, err := open[len(open)-1].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a connection beyond the bound is open: %v", err)
+		t.Errorf("a connection beyond the limit is open: %v", err)
 	}
 	login{url: broker.ServiceURL(), id: "instance", user: mosquitto.ServiceUser, password: servicePassword}.mustDial(t)
 }

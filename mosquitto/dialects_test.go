@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// A subscription that is denied keeps a connection down, for the units of all protocols.
+// A denied subscription keeps a connection from being established, for the units of all protocols.
 func TestServiceRules_GrantEverySubscriptionOfEachProtocol(t *testing.T) {
 	var granted []string
 	for line := range strings.Lines(mosquitto.ServiceACL) {

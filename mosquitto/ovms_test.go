@@ -11,7 +11,7 @@ import (
 // ovms returns a topic of an OVMS module.
 func ovms(unit, last string) string { return "ovms/" + unit + "/" + unit + "/" + last }
 
-// What a module subscribes to (ovms_server_v3.cpp: Connect).
+// moduleFilters are the subscriptions of a module (ovms_server_v3.cpp: Connect).
 var moduleFilters = []string{"client/+/active", "client/+/command/+", "client/+/request/metric", "client/+/request/config"}
 
 // module connects a unit as the firmware does.
@@ -23,7 +23,7 @@ func (w world) module(name string) *client {
 	return c
 }
 
-// What the service subscribes to.
+// serviceFilters are the subscriptions of the service.
 var serviceFilters = []string{"metric/#", "notify/alert/#", "event/vehicle/alert/#", "client/motorpool/response/+"}
 
 func (w world) ovmsService() *client {
@@ -59,7 +59,7 @@ func ovmsSpeaksForAnother(w world) {
 		}
 		attacker.publish(ovms(w.attacker, last), "genuine "+last)
 		if m := service.await("genuine " + last); m.topic != ovms(w.attacker, last) {
-			w.t.Errorf("%+v", m)
+			w.t.Errorf("received %+v, want it on the attacker's own topic", m)
 		}
 	}
 	service.neverReceived("forged")
@@ -69,7 +69,7 @@ func (c *client) neverReceived(payload string) {
 	c.t.Helper()
 	for _, m := range c.messages() {
 		if m.payload == payload {
-			c.t.Errorf("received %+v", m)
+			c.t.Errorf("received %+v, which must not be delivered", m)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func ovmsLeavesAWillForAnother(w world) {
 	service.neverReceived("no, of the victim")
 }
 
-// below are topics on which a module listens.
+// below are topics to which a module subscribes.
 var below = []string{
 	"client/motorpool/command/1", "client/app/command/1", "client/motorpool/active", "client/app/active",
 	"client/motorpool/request/metric", "client/motorpool/request/config", "client/app/request/config",
@@ -110,13 +110,13 @@ func ovmsWritesCommands(w world) {
 	victim.onlyReceived("1", "genuine")
 	attacker.await("genuine")
 	attacker.onlyReceived("genuine")
-	later := w.module(w.victim) // what was retained would come now
+	later := w.module(w.victim) // a retained message would arrive now
 	service.publish(ovms(w.victim, "client/motorpool/command/2"), "later")
 	later.await("later")
 	later.onlyReceived("later")
 }
 
-// A module answers client/{c}/request/config with the value of any setting, passwords included.
+// A module answers client/{c}/request/config with the value of any setting, including passwords.
 func ovmsReadsSettings(w world) {
 	victim, service := w.module(w.victim), w.ovmsService()
 	service.subscribe("ovms/+/+/client/#", "ovms/+/+/client/+/config/#", ovms(w.victim, "client/motorpool/config/password/server.v3"), "#")
@@ -150,7 +150,7 @@ func ovmsAbusesTheService(w world) {
 	service.await("genuine answer")
 	for _, m := range service.messages() {
 		if m.payload == "forged" || strings.Contains(m.topic, "/command/") {
-			w.t.Errorf("received %+v", m)
+			w.t.Errorf("the service received %+v, which it may not read", m)
 		}
 	}
 }
@@ -166,13 +166,13 @@ func ovmsRetains(w world) {
 	later.subscribe(ovms(w.attacker, "metric/#"), ovms(w.attacker, "client/motorpool/response/+"))
 	for _, payload := range []string{"yes", "Vehicle locked"} {
 		if m := later.await(payload); !m.retained {
-			w.t.Errorf("%+v came as if it were fresh", m)
+			w.t.Errorf("%+v is not marked as retained", m)
 		}
 	}
 }
 
 // absentUnitsFindNoCommand is required of every MQTT broker, see README.md: a unit that checks no
-// expiry must not find an old command when it returns to its session.
+// expiry must not receive an old command when it resumes its session.
 func absentUnitsFindNoCommand(w world) {
 	l, service := w.unit(w.victim), w.ovmsService()
 	l.willTopic, l.willPayload = ovms(w.victim, "metric/s/v3/connected"), "no"
@@ -186,7 +186,7 @@ func absentUnitsFindNoCommand(w world) {
 	}
 	send := func(payload string, qos byte) {
 		if !service.paho.Publish(ovms(w.victim, "client/motorpool/command/1"), qos, false, payload).WaitTimeout(patience) {
-			w.t.Fatalf("publish %s: no acknowledgement", payload)
+			w.t.Fatalf("the publication of %s was not acknowledged", payload)
 		}
 	}
 
@@ -195,9 +195,9 @@ func absentUnitsFindNoCommand(w world) {
 	send("now", 0)
 	present.await("now")
 	_ = radio.Close()
-	service.await("no") // the MQTT broker knows that the unit is gone
+	service.await("no") // the MQTT broker has detected that the unit is disconnected
 	send("unlock 4711", 0)
-	send("kept", 1) // shows that the session is there
+	send("kept", 1) // shows that the session exists
 
 	back := l.mustDial(w.t)
 	back.await("kept")

@@ -8,7 +8,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-func TestMosquittoAcceptsTheHashedPasswordAndNoOther(t *testing.T) {
+func TestPasswordLine_MosquittoAcceptsOnlyThatPassword(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	passwords := map[string]string{
 		"354762111234567": "short",
@@ -26,7 +26,7 @@ func TestMosquittoAcceptsTheHashedPasswordAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAReloadLetsNewUnitsInAndRemovedOnesOut(t *testing.T) {
+func TestReload_AcceptsNewUnitsAndRefusesRemovedOnes(t *testing.T) {
 	broker := realMosquitto(t, []string{"kept", "removed"})
 	as := func(unit string) login {
 		return login{url: broker.UnitsURL(), user: unit, password: passwordOf(unit)}
@@ -41,11 +41,11 @@ func TestAReloadLetsNewUnitsInAndRemovedOnesOut(t *testing.T) {
 		t.Error("the removed unit connected")
 	}
 	if !kept.connected() {
-		t.Error("the unit that was kept was disconnected")
+		t.Error("the kept unit was disconnected")
 	}
 }
 
-func TestTheSamePasswordNeverGivesTheSameLine(t *testing.T) {
+func TestPasswordLine_HasARandomSalt(t *testing.T) {
 	first, err := mosquitto.PasswordLine("unit", "password")
 	if err != nil {
 		t.Fatal(err)
@@ -58,11 +58,11 @@ func TestTheSamePasswordNeverGivesTheSameLine(t *testing.T) {
 		t.Error("two lines are equal: the salt is not random")
 	}
 	if !strings.HasPrefix(first, "unit:$7$101$") || strings.ContainsAny(first, "\r\n") {
-		t.Errorf("line is %q", first)
+		t.Errorf("the line is %q, want one that begins with unit:$7$101$", first)
 	}
 }
 
-func TestALineIsRefusedThatWouldCorruptThePasswordFile(t *testing.T) {
+func TestPasswordLine_RefusesNamesThatCorruptTheFile(t *testing.T) {
 	for _, c := range []struct{ user, password string }{
 		{"", "password"}, {"a:b", "password"}, {"a\nroot", "password"}, {"a\r", "password"}, {"a\x00", "password"}, {"unit", ""},
 	} {

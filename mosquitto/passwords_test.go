@@ -13,7 +13,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-func TestPasswords_AFileOfMosquittoPasswdIsRead(t *testing.T) {
+func TestPasswords_FileOfMosquittoPasswdIsRead(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	file := filepath.Join(t.TempDir(), "units.passwd")
 	for i, args := range [][]string{{"-c", "-b"}, {"-b"}, {"-H", "sha512", "-b"}} {
@@ -31,10 +31,10 @@ func TestPasswords_AFileOfMosquittoPasswdIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if users := passwords.Users(); !slices.Equal(users, []string{"unit-0", "unit-1", "unit-2"}) {
-		t.Errorf("users: %v", users)
+		t.Errorf("the users are %v", users)
 	}
 	if encoded := passwords.Encode(); string(encoded) != string(text) {
-		t.Errorf("another file: %s", encoded)
+		t.Errorf("encoded as another file: %s", encoded)
 	}
 }
 
@@ -55,34 +55,34 @@ func TestPasswords_AreSetAndRemovedInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if users := passwords.Users(); !slices.Equal(users, []string{"b", "c"}) || passwords.Has("a") || passwords.Has("") || !passwords.Has("b") {
-		t.Errorf("users: %v", users)
+		t.Errorf("the users are %v, want b and c", users)
 	}
 	if !strings.HasPrefix(string(passwords.Encode()), "# units\nb:$7$") {
-		t.Errorf("file: %s", passwords.Encode())
+		t.Errorf("the file is %s", passwords.Encode())
 	}
 	if err := passwords.Set("a:b", "password"); err == nil {
 		t.Error("a user name with a colon is accepted")
 	}
 }
 
-func TestPasswords_LinesThatMosquittoMightEndAtAreNamed(t *testing.T) {
+func TestPasswords_ErrorNamesAnInvalidLine(t *testing.T) {
 	good, err := mosquitto.PasswordLine("good", "password")
 	if err != nil {
 		t.Fatal(err)
 	}
 	hash := strings.TrimPrefix(good, "good")
 	for name, line := range map[string]string{
-		"no colon": "unit", "no hash": "unit:", "plain text": "unit:password", "no name": hash, "a space after the name": "unit " + hash,
-		"twice": good, "an unknown kind": "unit:$9$101$c2FsdA==$aGFzaA==", "cut off": "unit" + hash[:len(hash)-5], "no iterations": "unit:$7$x$c2FsdA==$aGFzaA==",
-		"no salt": "unit:$6$$" + hash[strings.LastIndex(hash, "$")+1:], "more after it": "unit" + hash + "$x",
+		"no colon": "unit", "no hash": "unit:", "plain text": "unit:password", "no name": hash, "space after the name": "unit " + hash,
+		"duplicate name": good, "unknown hash": "unit:$9$101$c2FsdA==$aGFzaA==", "truncated": "unit" + hash[:len(hash)-5], "no iterations": "unit:$7$x$c2FsdA==$aGFzaA==",
+		"no salt": "unit:$6$$" + hash[strings.LastIndex(hash, "$")+1:], "trailing text": "unit" + hash + "$x",
 	} {
 		if _, err := mosquitto.ParsePasswords([]byte(good + "\n# comment\n" + line + "\n")); err == nil || !strings.Contains(err.Error(), "line 3") {
-			t.Errorf("%s: %q: %v", name, line, err)
+			t.Errorf("%s: %q: error %v, want one that names line 3", name, line, err)
 		}
 	}
 }
 
-func TestFindProcess_RefusesWhatIsNotMosquitto(t *testing.T) {
+func TestFindProcess_RefusesOtherProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mosquitto.pid")
 	for content, want := range map[string]string{
 		"": "want the number", "x": "want the number", "-1": "want the number", "0": "want the number", "1": "want the number",
@@ -92,11 +92,11 @@ func TestFindProcess_RefusesWhatIsNotMosquitto(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := mosquitto.FindProcess(file); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", content, err)
+			t.Errorf("file with %q: error %v, want %q", content, err, want)
 		}
 	}
 	if _, err := mosquitto.FindProcess(file + "-none"); err == nil || !strings.Contains(err.Error(), "pid_file") {
-		t.Errorf("no file: %v", err)
+		t.Errorf("missing file: error %v, want one about pid_file", err)
 	}
 	other := exec.Command("sleep", "60")
 	if err := other.Start(); err != nil {
@@ -107,6 +107,6 @@ func TestFindProcess_RefusesWhatIsNotMosquitto(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := mosquitto.FindProcess(file); err == nil || !strings.Contains(err.Error(), "not mosquitto") {
-		t.Errorf("another program's number: %v", err)
+		t.Errorf("the number of another program: error %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 package mosquitto_test
 
-// spoilsTheProbe is about the message that an instance sends itself through a shared group, to see
-// whether the broker delivers there.
+// spoilsTheProbe attacks the message that an instance sends to itself through a shared group, to
+// verify that the broker delivers there.
 func spoilsTheProbe(w world) {
 	const unused = "probe-3F9K2M7Q"
 	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)

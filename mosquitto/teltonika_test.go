@@ -60,7 +60,7 @@ func teltonikaWritesCommands(w world) {
 	}
 	attacker.publish(teltonika(w.attacker, "data"), "all tried")
 	service.await("all tried")
-	later := w.unit(w.victim).mustDial(w.t) // what was retained would come now
+	later := w.unit(w.victim).mustDial(w.t) // a retained message would arrive now
 	later.subscribe(teltonika(w.victim, "commands"))
 	service.publish(teltonika(w.victim, "commands"), "genuine")
 	service.publish(teltonika(w.attacker, "commands"), "genuine")
@@ -82,13 +82,14 @@ func teltonikaAbusesTheService(w world) {
 	service.await("genuine answer")
 	for _, m := range service.messages() {
 		if m.payload == "forged" || strings.HasSuffix(m.topic, "/commands") {
-			w.t.Errorf("received %+v", m)
+			w.t.Errorf("the service received %+v, which it may not read", m)
 		}
 	}
 }
 
-// A unit with a certificate bears the IMEI in it as its name; one without TLS does not connect.
-func TestTeltonika_TheCertificateNamesTheUnit(t *testing.T) {
+// A unit with a certificate has the IMEI of the certificate as its name. A unit without TLS cannot
+// connect.
+func TestTeltonika_CertificateNamesTheUnit(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	ours := newAuthority(t)
 	cfg := devstack.MosquittoConfig{ServicePassword: servicePassword, Units: map[string]string{"352093081452251": passwordOf("352093081452251")}}
@@ -103,7 +104,7 @@ func TestTeltonika_TheCertificateNamesTheUnit(t *testing.T) {
 		}
 		plain := login{url: "tcp://" + address.Host, user: "352093081452251", password: passwordOf("352093081452251")}
 		if _, err := plain.dial(t); err == nil {
-			t.Errorf("%s: connected without TLS", secured)
+			t.Errorf("%s: a unit connected without TLS", secured)
 		}
 	}
 	as := func(imei, user string) *client {

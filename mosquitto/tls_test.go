@@ -32,11 +32,11 @@ func TestUnitsListener_SpeaksTLS(t *testing.T) {
 
 	l.tune = func(o *paho.ClientOptions) { o.SetTLSConfig(&tls.Config{RootCAs: x509.NewCertPool()}) }
 	if _, err := l.dial(t); err == nil {
-		t.Error("connected to a broker with an unknown certificate")
+		t.Error("a client connected to a broker with an unknown certificate")
 	}
 }
 
-// certificate makes a self-signed certificate for 127.0.0.1.
+// certificate creates a self-signed certificate for 127.0.0.1.
 func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

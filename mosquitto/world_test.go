@@ -15,7 +15,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const servicePassword = "service-password"
 
-// world is a broker under attack. Every attack has its own victim and attacker: they are numbered.
+// world is a broker under attack. Every attack has a separate victim and attacker, with its number
+// in their names.
 type world struct {
 	t      *testing.T
 	broker interface {
@@ -26,7 +27,7 @@ type world struct {
 	victim, attacker string
 }
 
-// unitNames are in both brokers. One unit bears the name of the service's account.
+// unitNames returns the units of both brokers. One unit has the name of the service's account.
 func unitNames() []string {
 	names := []string{mosquitto.ServiceUser}
 	for i := range len(attacks) {
@@ -90,23 +91,23 @@ func startMosquitto(t *testing.T, cfg devstack.MosquittoConfig) *devstack.Mosqui
 	return broker
 }
 
-// secretGroup is the service's shared group [TOP-3]. Each attack has its own: a client of the
-// attack before, which the broker has not let go of yet, would take its share.
+// secretGroup is the service's shared group [TOP-3]. Each attack uses a separate group: a client of
+// the attack before that the broker still considers connected would take its share.
 func (w world) secretGroup() string {
 	return fmt.Sprintf("motorpool-5f0c6a0e9b7d4c3c8a1b2e4d6f708192-%d", w.number)
 }
 
-// unit is how a unit logs in. The client id is one that the broker should overrule.
+// unit returns the login of a unit, with a client id that the broker must replace.
 func (w world) unit(name string) login {
 	return login{url: w.broker.UnitsURL(), id: "any-id-of-" + name, user: name, password: passwordOf(name)}
 }
 
-// service is how an instance of the service logs in.
+// service returns the login of an instance of the service.
 func (w world) service() login {
 	return login{url: w.broker.ServiceURL(), id: fmt.Sprintf("instance-%d", w.number), user: mosquitto.ServiceUser, password: servicePassword}
 }
 
-// anotherInstance logs in with a random id, as all instances do [TOP-4].
+// anotherInstance returns a login with a random client id, as all instances use [TOP-4].
 func (w world) anotherInstance() login {
 	l := w.service()
 	l.id = rand.Text()
