@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// The arrows of docs/architecture.md: the packages of this project that a package may import. cmd
-// may import everything; the tests of a package may import its ports' contract suites.
+// arrows are those of docs/architecture.md: the packages of this project that a package may import.
+// cmd may import everything; the tests of a package may import the contract suites of its ports.
 var arrows = map[string][]string{
 	"telematics":                  {},
 	"telematics/delivery":         {"telematics"},
@@ -86,18 +86,20 @@ var arrows = map[string][]string{
 	"telematics/places/nominatim": {"telematics"},
 }
 
-// Third-party names stay in one place each; "store/..." is the package and those in its folder.
+// homes lists the only packages that may import a third-party library; "store/..." is the package
+// and those in its folder.
 var homes = map[string][]string{
-	// bench: units, and floors with the service's client; chaos: see redis below.
+	// bench: units, and lower limits measured with the client of the service; chaos: see redis
+	// below.
 	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
-	// bench: floors with the service's library.
+	// bench measures lower limits with the library of the service.
 	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "cmd/internal/enrolment"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},
 	"github.com/coreos/go-oidc/":    {"httpapi/signin"},
 	"golang.org/x/oauth2":           {"httpapi/signin"},
-	// bench reads what is stored without the service.
+	// bench reads stored data without the service.
 	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards"},
-	// devstack polls whether the server is up.
+	// devstack polls until the server is ready.
 	"github.com/lib/pq": {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards", "cmd/bench/measure"},
 	// chaos must not read through the code that it checks.
 	"github.com/redis/go-redis/":                 {"store/...", "cmd/chaos"},
@@ -105,7 +107,7 @@ var homes = map[string][]string{
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
 	"github.com/Shopify/toxiproxy/":              {"cmd/chaos/network"},
-	// Until it is part of the standard library: Go 1.27.
+	// This library is used until it is part of the standard library, in Go 1.27.
 	"github.com/go-json-experiment/json":   {"telematics/v1", "store/vehicles", "store/twins"},
 	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":          {"rental"},
@@ -120,7 +122,8 @@ var homes = map[string][]string{
 	"gonum.org/v1/plot":             {"cmd/bench/report"},
 }
 
-// maxFiles is how many files of a package, tests apart, a reader can know by name.
+// maxFiles is how many files without tests a package may have, so that a reader can know them by
+// name.
 const maxFiles = 25
 
 // maxMethods is how many exported methods of a type a reader can know by name.
@@ -139,7 +142,7 @@ func TestArrowsPointAtTheDomain(t *testing.T) {
 		name := strings.TrimPrefix(p.ImportPath, "motorpool/")
 		allowed, ok := arrows[name]
 		if !ok && !strings.HasPrefix(name, "cmd/") && name != "motorpool" {
-			t.Errorf("%s has no place in the architecture: say what it may import", name)
+			t.Errorf("%s is not in the list: add the packages that it may import", name)
 		}
 		if len(p.GoFiles) > maxFiles {
 			t.Errorf("%s has %d files, at most %d: divide it, or merge small ones", name, len(p.GoFiles), maxFiles)
@@ -147,11 +150,11 @@ func TestArrowsPointAtTheDomain(t *testing.T) {
 		for _, imported := range p.Imports {
 			ours, isOurs := strings.CutPrefix(imported, "motorpool/")
 			if isOurs && ok && !slices.Contains(allowed, ours) {
-				t.Errorf("%s imports %s", name, ours)
+				t.Errorf("%s imports %s, which its arrows do not allow", name, ours)
 			}
 			for library, home := range homes {
 				if strings.HasPrefix(imported, library) && !slices.ContainsFunc(home, func(h string) bool { return isIn(h, name) }) {
-					t.Errorf("%s imports %s, whose place is %v", name, imported, home)
+					t.Errorf("%s imports %s, which only %v may import", name, imported, home)
 				}
 			}
 		}
@@ -214,7 +217,7 @@ func TestTheServiceIsNotLinkedWithTheDevelopmentWorld(t *testing.T) {
 	}
 }
 
-// isIn reports whether a package is the home, or is in its folder where the home ends with "/...".
+// isIn reports whether a package is the home, or is in its folder if the home ends with "/...".
 func isIn(home, name string) bool {
 	folder, ok := strings.CutSuffix(home, "/...")
 	return name == folder || ok && strings.HasPrefix(name, folder+"/")

@@ -17,8 +17,8 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// compose loads docker-compose.yml with the library that Docker itself uses, which
-// checks it against the specification.
+// compose loads docker-compose.yml with the library of Docker, which validates it against the
+// specification.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{"docker-compose.yml"}, cli.WithName("motorpool"), cli.WithProfiles([]string{"observe"}))
@@ -44,10 +44,10 @@ func TestComposeHasEveryPartAndPublishesToThisMachineOnly(t *testing.T) {
 		for _, port := range service.Ports {
 			published++
 			if ip := net.ParseIP(port.HostIP); ip == nil || !ip.IsLoopback() {
-				t.Errorf("%s publishes %s on %q, beyond this machine", name, port.Published, port.HostIP)
+				t.Errorf("%s publishes %s on %q, want a loopback address", name, port.Published, port.HostIP)
 			}
 			if onlyInternal(project, service) {
-				t.Errorf("%s publishes a port from an internal network, which Docker cannot", name)
+				t.Errorf("%s publishes a port from an internal network, which Docker does not support", name)
 			}
 		}
 		if service.Restart != "" && (service.HealthCheck == nil || len(service.HealthCheck.Test) == 0) {
@@ -55,7 +55,7 @@ func TestComposeHasEveryPartAndPublishesToThisMachineOnly(t *testing.T) {
 		}
 	}
 	if published == 0 {
-		t.Error("nothing is published: the API cannot be reached")
+		t.Error("no port is published, so the API cannot be reached")
 	}
 }
 
@@ -68,7 +68,7 @@ func onlyInternal(project *types.Project, service types.ServiceConfig) bool {
 	return true
 }
 
-// Units reach the MQTT broker, and must not reach what else the service talks to.
+// Units connect to the MQTT broker, and must not reach the other servers of the service.
 func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 	project := compose(t)
 	for _, name := range []string{"redis", "postgres", "motorpool", "prometheus", "alertmanager", "grafana"} {
@@ -82,7 +82,7 @@ func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 	}
 }
 
-// The service is probed on the listener that is made for it.
+// Docker probes the service on its health listener.
 func TestComposeProbesTheHealthListener(t *testing.T) {
 	service := compose(t).Services["motorpool"]
 	health, internal := service.Environment["MOTORPOOL_HEALTH"], service.Environment["MOTORPOOL_INTERNAL"]
@@ -91,11 +91,11 @@ func TestComposeProbesTheHealthListener(t *testing.T) {
 	}
 	_, port, err := net.SplitHostPort(*health)
 	if test := strings.Join(service.HealthCheck.Test, " "); err != nil || !strings.Contains(test, ":"+port+"/readyz") {
-		t.Errorf("probe %s, listener %s: %v", test, *health, err)
+		t.Errorf("the probe is %s, the listener %s: %v", test, *health, err)
 	}
 }
 
-// The internal listener requires no token: only Prometheus shares the network that it listens in.
+// The internal listener requires no token: only Prometheus shares its network.
 func TestComposeShowsTheInternalListenerToPrometheusAlone(t *testing.T) {
 	project := compose(t)
 	address := *project.Services["motorpool"].Environment["MOTORPOOL_INTERNAL"]
@@ -120,7 +120,7 @@ func TestComposeShowsTheInternalListenerToPrometheusAlone(t *testing.T) {
 	}
 	slices.Sort(members)
 	if !slices.Equal(members, []string{"motorpool", "prometheus"}) {
-		t.Errorf("the network %s has %v", network, members)
+		t.Errorf("the network %s has %v, want motorpool and prometheus", network, members)
 	}
 	config, err := os.ReadFile("deploy/prometheus/prometheus.yml")
 	if err != nil || !strings.Contains(string(config), `["`+address+`"]`) {
@@ -132,18 +132,19 @@ func TestComposeStartsWhatObservesOnlyOnRequest(t *testing.T) {
 	for name, service := range compose(t).Services {
 		observes := slices.Contains([]string{"prometheus", "alertmanager", "grafana"}, name)
 		if observes != slices.Equal(service.Profiles, []string{"observe"}) {
-			t.Errorf("%s has the profiles %v", name, service.Profiles)
+			t.Errorf("%s has the profiles %v; only services that observe have the profile observe", name, service.Profiles)
 		}
 	}
 }
 
-// The service has every setting that compose sets.
+// Every variable that compose sets is a setting of the service.
 func TestComposeSetsOnlyVariablesThatExist(t *testing.T) {
 	config, err := os.ReadFile("cmd/internal/app/config.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := []string{"MOTORPOOL_UNIT_SECRET", "MOTORPOOL_SERVICE_PASSWORD"} // of motorpool passwd
+	// Settings of motorpool passwd.
+	known := []string{"MOTORPOOL_UNIT_SECRET", "MOTORPOOL_SERVICE_PASSWORD"}
 	for _, match := range regexp.MustCompile(`(?m)^\t(\w+)\s+\S+\s+`+"`"+`(?:name:"([\w-]+)")?`).FindAllStringSubmatch(string(config), -1) {
 		name := match[2]
 		if name == "" {
@@ -157,12 +158,12 @@ func TestComposeSetsOnlyVariablesThatExist(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`MOTORPOOL_\w+`).FindAllString(string(text), -1) {
 		if !slices.Contains(known, name) {
-			t.Errorf("%s is no setting; known are %v", name, known)
+			t.Errorf("%s is not a setting; known are %v", name, known)
 		}
 	}
 }
 
-// kebab returns a field's name as kong writes it: DatabaseURL is database-url.
+// kebab returns the name of a field as kong writes it: DatabaseURL is database-url.
 func kebab(field string) string {
 	words := regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field, "$1-$2")
 	return strings.ToLower(words)
@@ -181,11 +182,11 @@ func TestComposeMountsOnlyFilesThatExist(t *testing.T) {
 	}
 }
 
-// An operator who sources the secrets next to the service gets the same values as the service.
+// An operator who sources the secrets gets the same values as the service.
 func TestComposeHandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	project := compose(t)
 	if script := strings.Join(project.Services["motorpool"].Command, ""); !strings.Contains(script, ". /secrets/env\n") {
-		t.Errorf("the service does not read what setup writes: %s", script)
+		t.Errorf("the service does not source the secrets of setup: %s", script)
 	}
 	_, rest, found := strings.Cut(strings.ReplaceAll(strings.Join(project.Services["setup"].Command, ""), "$$", "$"), "printf 'export ")
 	if !found {
@@ -203,7 +204,7 @@ func TestComposeHandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	out, err := command.CombinedOutput()
 	want := "postgres://motorpool:pg1@postgres:5432/motorpool?sslmode=disable mq2 YWdlbmN5Lys9PQ=="
 	if err != nil || strings.TrimSpace(string(out)) != want {
-		t.Errorf("%s: %s %v", writes, out, err)
+		t.Errorf("%s prints %s, %v; want %s", writes, out, err, want)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The pages that a newcomer looks for are there, are reached from the README, and name nothing that
+// The pages for contributors exist, README.md links to them, and they name no file or target that
 // does not exist.
 func TestPagesForContributorsAreThere(t *testing.T) {
 	read := func(name string) string {
@@ -21,7 +21,7 @@ func TestPagesForContributorsAreThere(t *testing.T) {
 	readme, makefile := read("README.md"), read("Makefile")
 	for _, name := range []string{"CONTRIBUTING.md", "SECURITY.md"} {
 		if !strings.Contains(readme, "]("+name+")") {
-			t.Errorf("README.md does not lead to %s", name)
+			t.Errorf("README.md has no link to %s", name)
 		}
 		text := read(name)
 		for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
@@ -31,7 +31,7 @@ func TestPagesForContributorsAreThere(t *testing.T) {
 		}
 		for _, target := range regexp.MustCompile(`(?m)^make (\w+)`).FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(makefile, "\n"+target[1]+":") {
-				t.Errorf("%s: there is no make %s", name, target[1])
+				t.Errorf("%s names make %s, which does not exist", name, target[1])
 			}
 		}
 		if regexp.MustCompile(`[\w.]+@[\w-]+\.\w+`).MatchString(text) {
@@ -39,11 +39,11 @@ func TestPagesForContributorsAreThere(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("LICENSE"); err != nil && !strings.Contains(readme, "has not chosen a licence") {
-		t.Error("README.md does not say that there is no licence")
+		t.Error("there is no LICENSE, but README.md does not say so")
 	}
 }
 
-// A protection that is said to be tested is tested: the tests that docs/security.md names exist.
+// The tests that docs/security.md names exist.
 func TestSecurityPageNamesTestsThatExist(t *testing.T) {
 	tests := map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
@@ -66,11 +66,11 @@ func TestSecurityPageNamesTestsThatExist(t *testing.T) {
 	}
 	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(page, -1)
 	if len(named) < 20 {
-		t.Errorf("docs/security.md names %d tests", len(named))
+		t.Errorf("docs/security.md names %d tests, want at least 20", len(named))
 	}
 	for _, match := range named {
 		if !tests[string(match[1])] {
-			t.Errorf("docs/security.md: there is no %s", match[1])
+			t.Errorf("docs/security.md names %s, which does not exist", match[1])
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestEachDecisionIsInTheIndex(t *testing.T) {
 	}
 	for _, name := range decisions {
 		if strings.Count(string(index), "]("+name+")") != 1 {
-			t.Errorf("docs/adr/README.md does not have %s once", name)
+			t.Errorf("docs/adr/README.md must link to %s exactly once", name)
 		}
 	}
 }

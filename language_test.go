@@ -13,8 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// Words that readers do not search for, or that can be read in two ways, and what to write instead.
-// They are found in comments, in texts and, since camel case is split, in identifiers.
+// phrases lists words that readers do not search for, or that have two meanings, and what to write
+// instead. The test finds them in comments, in texts and, since it splits camel case, in
+// identifiers.
 var phrases = []struct{ words, instead string }{
 	{"nobody|somebody|everybody|anybody|whoever", "name it: the caller, the unit, no instance, each client"},
 	{"(is|are|was|were|be|been|being) told", "returned, published, logged, recorded, notified"},
@@ -36,7 +37,7 @@ var phrases = []struct{ words, instead string }{
 	{"lines? of the history", "audit log entry"},
 }
 
-// Quotations may contain such words: names and texts that other programs fix.
+// quotations may contain such words: they are names and texts that other programs fix.
 var quotations = []string{
 	"`strangers`", // a table
 	"still under way; ask again with the same key", // messages of the HTTP interface
@@ -45,11 +46,12 @@ var quotations = []string{
 	"a user postgres nor nobody",
 }
 
-// Files, folders, and folders with those below them (/), whose words are not checked yet. The list
-// may only get shorter.
+// notYetChecked lists files, folders, and folders with those below them (/), whose words are not
+// checked yet. The list may only get shorter.
 var notYetChecked = []string{}
 
-// Published entries of the changelog stay as they are.
+// languageExempt lists files that may have any words: published entries of the changelog stay as
+// they are.
 var languageExempt = []string{"CHANGELOG.md", "language_test.go"}
 
 func TestLanguage_NoMisleadingPhrases(t *testing.T) {
@@ -95,7 +97,7 @@ func TestLanguage_NoMisleadingPhrases(t *testing.T) {
 	}
 	for _, folder := range notYetChecked {
 		if !unclean[folder] {
-			t.Errorf("%s is clean: remove it from notYetChecked", folder)
+			t.Errorf("%s has no such word: remove it from notYetChecked", folder)
 		}
 	}
 }
@@ -127,7 +129,8 @@ func notYet(file string) string {
 	return ""
 }
 
-// Comments that cannot be wrapped: diagrams, the name of a law, directives, URLs.
+// unwrappable matches comments that cannot be wrapped: diagrams, the name of a law, directives,
+// URLs.
 var unwrappable = regexp.MustCompile(`^//(?:\t|   |go:)|^// \[[A-Z]+-\d+\]$|//nolint|https?://\S{60}`)
 
 func TestLanguage_CommentsHaveAtMost100Columns(t *testing.T) {
@@ -159,18 +162,19 @@ func TestLanguage_CommentsHaveAtMost100Columns(t *testing.T) {
 	}
 }
 
-// Sources only: what is larger was built or recorded, and does not belong into the history.
+// The repository has only sources: a larger file was built or recorded, and does not belong in the
+// history.
 func TestRepository_NoLargeFiles(t *testing.T) {
 	const most = 1 << 20
 	for _, file := range trackedFiles(t) {
 		if info, err := os.Lstat(file); err == nil && info.Size() > most {
-			t.Errorf("%s has %d bytes; a tracked file may have %d", file, info.Size(), most)
+			t.Errorf("%s has %d bytes; a tracked file may have at most %d", file, info.Size(), most)
 		}
 	}
 }
 
-// trackedFiles lists what git tracks and what it would add, so that a mistake shows before the
-// commit.
+// trackedFiles lists the files that git tracks and those that it would add, so that a mistake shows
+// before the commit.
 func trackedFiles(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, patterns...)

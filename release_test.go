@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// goreleaser is the version whose schema the release's configuration is checked against. Its
-// module is downloaded for the schema alone: the program takes minutes to build.
+// goreleaser is the version against whose schema the release configuration is validated. Only its
+// module is downloaded, for the schema: building the program takes minutes.
 const goreleaser = "github.com/goreleaser/goreleaser/v2@v2.13.0"
 
 func TestReleaseIsConfiguredByGoReleasersSchema(t *testing.T) {
@@ -29,11 +29,11 @@ func TestReleaseIsConfiguredByGoReleasersSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := schema.Validate(release(t)); err != nil {
-		t.Errorf("%v", err)
+		t.Errorf("the release configuration does not match the schema: %v", err)
 	}
 }
 
-// release returns the configuration with the types of JSON.
+// release returns the configuration, with the types of JSON.
 func release(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(".goreleaser.yaml")
@@ -51,26 +51,26 @@ func release(t *testing.T) map[string]any {
 	return config.(map[string]any)
 }
 
-// What a release builds and packs is there, and every build sets the version that 'motorpool
-// version' prints.
-func TestReleaseNamesWhatIsThere(t *testing.T) {
+// Everything that a release builds and packs exists, and every build sets the version that
+// 'motorpool version' prints.
+func TestRelease_NamesExistingFiles(t *testing.T) {
 	config := release(t)
 	var ids []string
 	for _, build := range config["builds"].([]any) {
 		build := build.(map[string]any)
 		ids = append(ids, build["id"].(string))
 		if files, err := filepath.Glob(build["main"].(string) + "/main.go"); err != nil || len(files) != 1 {
-			t.Errorf("%s is no program: %v", build["main"], err)
+			t.Errorf("%s is not a program: %v", build["main"], err)
 		}
 		if flags := build["ldflags"].([]any)[0].(string); !strings.Contains(flags, "-X main.version={{ .Version }}") {
-			t.Errorf("%s is built with %s", build["id"], flags)
+			t.Errorf("%s is built with the flags %s, which do not set the version", build["id"], flags)
 		}
 	}
 	for _, pack := range config["nfpms"].([]any) {
 		pack := pack.(map[string]any)
 		for _, id := range pack["ids"].([]any) {
 			if !slices.Contains(ids, id.(string)) {
-				t.Errorf("a package of %s, which is not built", id)
+				t.Errorf("a package contains %s, which is not built", id)
 			}
 		}
 		for _, content := range pack["contents"].([]any) {

@@ -33,11 +33,11 @@ func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder
 func TestThePageLoadsOnlyFilesOfTheProgram(t *testing.T) {
 	page := get(t, "/console/")
 	if page.Code != 200 || page.Header().Get("Content-Type") != "text/html; charset=utf-8" || page.Header().Get("Cache-Control") != "no-cache" {
-		t.Fatalf("%d %v", page.Code, page.Header())
+		t.Fatalf("the page has the status %d and the header %v", page.Code, page.Header())
 	}
 	links := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.Body.String(), -1)
 	if len(links) < 3 {
-		t.Fatalf("links %v", links)
+		t.Fatalf("the page has the links %v, want at least 3", links)
 	}
 	for _, link := range links {
 		relative, ok := strings.CutPrefix(link[1], "./")
@@ -47,14 +47,14 @@ func TestThePageLoadsOnlyFilesOfTheProgram(t *testing.T) {
 		}
 		file := get(t, "/console/"+relative)
 		if file.Code != 200 || file.Header().Get("Content-Type") == "" {
-			t.Errorf("%s: %d %v", relative, file.Code, file.Header())
+			t.Errorf("%s: status %d, header %v", relative, file.Code, file.Header())
 		}
 		if strings.HasPrefix(relative, "assets/") != (file.Header().Get("Cache-Control") == "public, max-age=31536000, immutable") {
 			t.Errorf("%s is cached as %q", relative, file.Header().Get("Cache-Control"))
 		}
 	}
 	if strings.Contains(page.Body.String(), "<script>") || strings.Contains(page.Body.String(), "<style") || strings.Contains(page.Body.String(), "://") {
-		t.Errorf("the page has something inline, or of another host:\n%s", page.Body)
+		t.Errorf("the page has inline content or an address of another host:\n%s", page.Body)
 	}
 }
 
@@ -62,12 +62,12 @@ func TestThePolicyAllowsNothingInlineOrForeign(t *testing.T) {
 	policy := get(t, "/console/").Header().Get("Content-Security-Policy")
 	for _, word := range []string{"default-src 'none'", "frame-ancestors 'none'", "script-src 'self';", "connect-src 'self';"} {
 		if !strings.Contains(policy, word) {
-			t.Errorf("%q lacks %q", policy, word)
+			t.Errorf("the policy %q lacks %q", policy, word)
 		}
 	}
 	for _, word := range []string{"unsafe", "*", "http"} {
 		if strings.Contains(policy, word) {
-			t.Errorf("%q has %q", policy, word)
+			t.Errorf("the policy %q has %q", policy, word)
 		}
 	}
 }
@@ -75,11 +75,11 @@ func TestThePolicyAllowsNothingInlineOrForeign(t *testing.T) {
 func TestAFileThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	etag := get(t, "/console/").Header().Get("ETag")
 	if again := get(t, "/console/", "If-None-Match", etag); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
-		t.Errorf("%d with %d bytes", again.Code, again.Body.Len())
+		t.Errorf("a request with the entity tag: status %d with %d bytes, want 304 without content", again.Code, again.Body.Len())
 	}
 	for _, path := range []string{"/console/x", "/console/../console.go", "/other/", "/console/assets/"} {
 		if w := get(t, path); w.Code != http.StatusNotFound {
-			t.Errorf("%s: %d", path, w.Code)
+			t.Errorf("%s: status %d, want 404", path, w.Code)
 		}
 	}
 }
@@ -88,32 +88,32 @@ func TestFilesAreSentCompressed(t *testing.T) {
 	plain := get(t, "/console/")
 	packed := get(t, "/console/", "Accept-Encoding", "br;q=1, gzip;q=0.8")
 	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" || packed.Header().Get("ETag") == plain.Header().Get("ETag") {
-		t.Fatalf("%v, and uncompressed %v", packed.Header(), plain.Header())
+		t.Fatalf("compressed header %v, uncompressed %v", packed.Header(), plain.Header())
 	}
 	r, err := gzip.NewReader(packed.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if content, err := io.ReadAll(r); err != nil || !bytes.Equal(content, plain.Body.Bytes()) {
-		t.Errorf("%q %v", content, err)
+		t.Errorf("decompressed as %q, %v", content, err)
 	}
 	if w := get(t, "/console/", "Accept-Encoding", "*"); w.Header().Get("Content-Encoding") != "gzip" {
-		t.Errorf("Accept-Encoding *: %v", w.Header())
+		t.Errorf("Accept-Encoding *: header %v, want gzip", w.Header())
 	}
 	for _, header := range []string{"", "identity", "gzip;q=0", "gzip;q=0.0", "br"} {
 		if w := get(t, "/console/", "Accept-Encoding", header); w.Header().Get("Content-Encoding") != "" {
-			t.Errorf("Accept-Encoding %q: %v", header, w.Header())
+			t.Errorf("Accept-Encoding %q: header %v, want no encoding", header, w.Header())
 		}
 	}
 }
 
-// A slow connection must not wait for the map to see the fleet.
+// On a slow connection the fleet must be visible before the map has loaded.
 func TestTheConsoleIsSmall(t *testing.T) {
 	const first, all = 120 << 10, 700 << 10
 	size := func(path string) int {
 		w := get(t, path, "Accept-Encoding", "gzip")
 		if w.Code != 200 {
-			t.Errorf("%s: %d", path, w.Code)
+			t.Errorf("%s: status %d, want 200", path, w.Code)
 		}
 		return w.Body.Len()
 	}
@@ -130,11 +130,11 @@ func TestTheConsoleIsSmall(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d KiB before the map, %d KiB in all", before>>10, total>>10)
+	t.Logf("%d KiB before the map, %d KiB in total", before>>10, total>>10)
 	if before > first || before < 10<<10 {
-		t.Errorf("%d bytes load before the map, more than %d or too few to be true", before, first)
+		t.Errorf("%d bytes load before the map, want at most %d, and a plausible number", before, first)
 	}
 	if total > all || total <= before {
-		t.Errorf("%d bytes in all, more than %d or too few to be true", total, all)
+		t.Errorf("%d bytes in total, want at most %d, and a plausible number", total, all)
 	}
 }

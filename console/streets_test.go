@@ -24,35 +24,35 @@ func TestStreets_AFileIsCheckedWhenTheServiceStarts(t *testing.T) {
 	old := maptest.Feature{Shape: maptest.Dot, Points: []maptest.Point{{}}, Properties: map[string]string{"pmap:kind": "highway"}}
 	for name, c := range map[string]struct {
 		content []byte
-		want    string // of the error; empty: there is none
+		want    string // part of the error; empty: no error
 	}{
-		"of the Protomaps basemap":         {good, ""},
-		"empty":                            {nil, "no PMTiles archive: EOF"},
-		"something else":                   {bytes.Repeat([]byte("x"), 1000), "no PMTiles archive of version 3"},
-		"of version 2":                     {changed(func(b []byte) { b[7] = 2 }), "no PMTiles archive of version 3"},
-		"not downloaded to its end":        {good[:len(good)-1], "cut short"},
-		"with a section far away":          {changed(func(b []byte) { copy(b[8:], bytes.Repeat([]byte{0xff}, 8)) }), "cut short"},
-		"with pictures":                    {changed(func(b []byte) { b[99] = 2 }), "its tiles are pictures"},
-		"packed by Brotli":                 {changed(func(b []byte) { b[98] = 3 }), "want gzip"},
-		"whose metadata is not compressed": {changed(func(b []byte) { b[97] = 1 }), "read metadata"},
-		"of another schema":                {layers(maptest.Layer{Name: "transportation"}, maptest.Layer{Name: "water"}), "it has: transportation, water"},
-		"of version 3 of the basemap":      {layers(maptest.Layer{Name: "roads", Features: []maptest.Feature{old}}), "want version 4"},
+		"Protomaps basemap":        {good, ""},
+		"empty":                    {nil, "no PMTiles archive: EOF"},
+		"another file":             {bytes.Repeat([]byte("x"), 1000), "no PMTiles archive of version 3"},
+		"version 2":                {changed(func(b []byte) { b[7] = 2 }), "no PMTiles archive of version 3"},
+		"truncated":                {good[:len(good)-1], "cut short"},
+		"section beyond the end":   {changed(func(b []byte) { copy(b[8:], bytes.Repeat([]byte{0xff}, 8)) }), "cut short"},
+		"pictures":                 {changed(func(b []byte) { b[99] = 2 }), "its tiles are pictures"},
+		"Brotli":                   {changed(func(b []byte) { b[98] = 3 }), "want gzip"},
+		"metadata not compressed":  {changed(func(b []byte) { b[97] = 1 }), "read metadata"},
+		"another schema":           {layers(maptest.Layer{Name: "transportation"}, maptest.Layer{Name: "water"}), "it has: transportation, water"},
+		"version 3 of the basemap": {layers(maptest.Layer{Name: "roads", Features: []maptest.Feature{old}}), "want version 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "map.pmtiles")
 			place(t, file, c.content)
 			_, err := console.OpenStreets(file)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), file+": ")) {
-				t.Errorf("%v, want %q", err, c.want)
+				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
 	}
 	if _, err := console.OpenStreets(filepath.Join(t.TempDir(), "none.pmtiles")); err == nil || !strings.Contains(err.Error(), "none.pmtiles: no such file") {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 }
 
-// place puts content where a file is, or is to be.
+// place replaces a file by one with the given content.
 func place(t *testing.T, file string, content []byte) {
 	t.Helper()
 	next := file + ".next"
@@ -86,14 +86,14 @@ func TestStreets_AFileMayBeReplacedWhileItIsInUse(t *testing.T) {
 	road := maptest.Feature{Shape: maptest.Dot, Points: []maptest.Point{{}}, Properties: map[string]string{"kind": "highway"}}
 	place(t, file, maptest.Archive(maptest.Tile{Layers: []maptest.Layer{{Name: "roads", Features: []maptest.Feature{road}}}}))
 	if content, err := io.ReadAll(read); err != nil || !bytes.Equal(content, before) {
-		t.Errorf("what was opened before has changed: %v", err)
+		t.Errorf("the content of an open file changed: %v", err)
 	}
 	if _, after := open(t, streets); after == etag {
-		t.Errorf("other content has the entity tag %s, too", etag)
+		t.Errorf("other content has the same entity tag %s", etag)
 	}
 	place(t, file, []byte("x"))
 	if _, _, err := streets.Open(); err == nil {
-		t.Error("a file that became something else is served")
+		t.Error("a file that became invalid is served")
 	}
 	place(t, file, before)
 	if _, after := open(t, streets); after != etag || !strings.HasPrefix(etag, `"`) {
@@ -101,7 +101,7 @@ func TestStreets_AFileMayBeReplacedWhileItIsInUse(t *testing.T) {
 	}
 }
 
-// A load balancer leads the requests of one browser to several instances.
+// A load balancer sends the requests of one browser to several instances.
 func TestStreets_CopiesOfAFileHaveOneEntityTag(t *testing.T) {
 	var tags []string
 	for age := range 2 {
@@ -118,6 +118,6 @@ func TestStreets_CopiesOfAFileHaveOneEntityTag(t *testing.T) {
 		tags = append(tags, etag)
 	}
 	if tags[0] != tags[1] {
-		t.Errorf("entity tags %v", tags)
+		t.Errorf("entity tags %v, want one for all copies", tags)
 	}
 }

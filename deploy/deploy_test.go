@@ -1,4 +1,4 @@
-// Package deploy_test checks the files with which an installation is observed. A test of
+// Package deploy_test checks the files with which an installation is monitored. A test of
 // cmd/internal/app uses them with real servers.
 package deploy_test
 
@@ -43,7 +43,7 @@ func rules(t *testing.T) []rule {
 		all = append(all, group.Rules...)
 	}
 	if len(all) == 0 {
-		t.Fatal("there are no rules")
+		t.Fatal("rules.yml has no rules")
 	}
 	return all
 }
@@ -52,7 +52,7 @@ func TestPrometheus_FilesPassTheToolsOfTheServers(t *testing.T) {
 	devstack.NeedServer(t, devstack.PrometheusServer)
 	devstack.NeedServer(t, devstack.AlertmanagerServer)
 	for _, command := range []string{
-		"promtool check config prometheus.yml", // and the rules that it names
+		"promtool check config prometheus.yml", // with the rule files that it names
 		"promtool check rules --lint-fatal rules.yml",
 		"promtool test rules rules_test.yml",
 		"amtool check-config alertmanager.yml",
@@ -77,7 +77,7 @@ func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
 	}
 	for _, r := range rules(t) {
 		if severity := r.Labels["severity"]; severity != "page" && severity != "ticket" {
-			t.Errorf("%s: severity %q", r.Alert, severity)
+			t.Errorf("%s: severity %q, want page or ticket", r.Alert, severity)
 		}
 		if r.Annotations["summary"] == "" {
 			t.Errorf("%s has no summary", r.Alert)
@@ -90,7 +90,7 @@ func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
 	}
 	for section, used := range sections {
 		if !used {
-			t.Errorf("no alert leads to the section %s", section)
+			t.Errorf("no alert has the runbook section %s", section)
 		}
 	}
 }
@@ -114,12 +114,12 @@ func TestAlerts_FireInOneCaseAndStaySilentInAnother(t *testing.T) {
 	}
 	for _, r := range rules(t) {
 		if !fires[r.Alert] || !silent[r.Alert] {
-			t.Errorf("%s: fires in a case: %t, stays silent in a case: %t", r.Alert, fires[r.Alert], silent[r.Alert])
+			t.Errorf("%s: a case in which it fires: %t, a case in which it does not: %t", r.Alert, fires[r.Alert], silent[r.Alert])
 		}
 	}
 }
 
-func TestDashboard_PanelsHaveTheirOwnPlaceAndQueries(t *testing.T) {
+func TestDashboard_PanelsDoNotOverlapAndHaveQueries(t *testing.T) {
 	text, err := os.ReadFile("grafana/motorpool.json")
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestDashboard_PanelsHaveTheirOwnPlaceAndQueries(t *testing.T) {
 	taken := map[[2]int]string{}
 	for _, p := range dashboard.Panels {
 		if p.Title == "" || slices.Contains(ids, p.ID) {
-			t.Errorf("panel %d, %q: no title, or its id is used twice", p.ID, p.Title)
+			t.Errorf("panel %d, %q: no title, or a duplicate id", p.ID, p.Title)
 		}
 		ids = append(ids, p.ID)
 		if p.Type != "row" && len(p.Targets) == 0 {
@@ -149,7 +149,7 @@ func TestDashboard_PanelsHaveTheirOwnPlaceAndQueries(t *testing.T) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%s is over %s, or beyond the edge", p.Title, other)
+					t.Fatalf("the panel %s overlaps %s or the edge", p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}

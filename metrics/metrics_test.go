@@ -39,18 +39,18 @@ func TestRead_EqualsGather(t *testing.T) {
 		t.Errorf("gathered %v, read %v, want %v", gathered, read, want)
 	}
 	if key := read.Label("key_info", "key"); key != "k-1" {
-		t.Errorf("label %q", key)
+		t.Errorf("the label is %q, want k-1", key)
 	}
 }
 
 func TestRead_FailsWithoutMetrics(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
-		"not found": http.NotFound,
-		"no text":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"counts":{}}`)) },
+		"not found":           http.NotFound,
+		"not the text format": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"counts":{}}`)) },
 	} {
 		server := httptest.NewServer(handler)
 		if _, err := metrics.Read(t.Context(), http.DefaultClient, server.URL); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s: Read returned no error", name)
 		}
 		server.Close()
 	}

@@ -15,7 +15,7 @@ import (
 
 const (
 	caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	// The caller does not record.
+	// The caller does not record its trace.
 	unasked = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 )
 
@@ -37,56 +37,56 @@ func TestRequest_JoinsTheTraceOfItsCaller(t *testing.T) {
 	span.End()
 	ended := spans.Ended()
 	if len(ended) != 2 || ended[0].Name() != "claim" || ended[1].Name() != "POST /lock" {
-		t.Fatalf("spans: %v", ended)
+		t.Fatalf("spans %v, want claim and POST /lock", ended)
 	}
 	if got := ended[1].Parent().SpanID().String(); got != "00f067aa0ba902b7" {
-		t.Errorf("the request's parent is %s", got)
+		t.Errorf("the parent of the request is %s, want that of the caller", got)
 	}
 	if ended[0].Parent().SpanID() != ended[1].SpanContext().SpanID() || ended[0].SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
-		t.Errorf("the step is not in the request: %v", ended[0].Parent())
+		t.Errorf("the step is not in the span of the request: %v", ended[0].Parent())
 	}
 }
 
-func TestRequest_RecordsNothingThatItsCallerDoesNotRecord(t *testing.T) {
+func TestRequest_NotRecordedIfTheCallerDoesNotRecord(t *testing.T) {
 	tracer, spans := recorded()
 	ctx, span := tracer.Request(t.Context(), request(unasked), "POST")
 	tracing.Step(ctx, "claim").End()
 	span.End()
 	if got := tracing.Traceparent(ctx); len(spans.Ended()) != 0 || got != "" {
-		t.Errorf("recorded %d spans, and is named %q", len(spans.Ended()), got)
+		t.Errorf("recorded %d spans with the traceparent %q, want none", len(spans.Ended()), got)
 	}
 }
 
-func TestRequest_BeginsATraceWhereTheHeaderIsNoTraceparent(t *testing.T) {
+func TestRequest_StartsATraceWithoutAValidTraceparent(t *testing.T) {
 	for _, header := range []string{"", "hello", "00-0-0-0", strings.Repeat("-", 1000)} {
 		tracer, spans := recorded()
 		ctx, span := tracer.Request(t.Context(), request(header), "POST")
 		span.End()
 		if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().IsValid() || tracing.Traceparent(ctx) == "" {
-			t.Errorf("%.20q: %v", header, ended)
+			t.Errorf("header %.20q: spans %v, want one without a parent", header, ended)
 		}
 	}
 }
 
-func TestJoin_RecordsWhatIsDoneForASpanOfAnotherProcess(t *testing.T) {
+func TestJoin_RecordsSpansUnderASpanOfAnotherProcess(t *testing.T) {
 	tracer, spans := recorded()
 	ctx, ok := tracer.Join(t.Context(), caller)
 	if !ok || tracing.Traceparent(ctx) != caller {
-		t.Fatalf("joined %t: %q", ok, tracing.Traceparent(ctx))
+		t.Fatalf("joined %t, traceparent %q", ok, tracing.Traceparent(ctx))
 	}
 	now := time.Now()
 	tracer.Record(ctx, "settle", now.Add(-time.Second), now)
 	if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().SpanID().String() != "00f067aa0ba902b7" || ended[0].EndTime().Sub(ended[0].StartTime()) != time.Second {
-		t.Errorf("spans: %v", ended)
+		t.Errorf("spans %v, want one of a second with the caller as parent", ended)
 	}
 	for _, no := range []string{"", "x", unasked} {
 		if _, ok := tracer.Join(t.Context(), no); ok {
-			t.Errorf("joined %q", no)
+			t.Errorf("joined the invalid traceparent %q", no)
 		}
 	}
 }
 
-// off is everything that a command does with traces that are off.
+// off does everything that a command does, with traces turned off.
 func off(ctx context.Context, none *tracing.Tracer, h http.Header) {
 	ctx, span := none.Request(ctx, h, "POST")
 	ctx, command := tracing.Start(ctx, "command")
@@ -94,7 +94,7 @@ func off(ctx context.Context, none *tracing.Tracer, h http.Header) {
 		tracing.Step(ctx, "claim").End()
 	}
 	if tracing.Traceparent(ctx) != "" || command.IsRecording() {
-		panic("there is a trace")
+		panic("a trace was started although traces are off")
 	}
 	if _, ok := none.Join(ctx, ""); ok {
 		panic("joined")
@@ -107,7 +107,7 @@ func off(ctx context.Context, none *tracing.Tracer, h http.Header) {
 func TestStep_AllocatesNothingWhileTracesAreOff(t *testing.T) {
 	ctx, h := t.Context(), request(caller)
 	if n := testing.AllocsPerRun(100, func() { off(ctx, nil, h) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestSummary_NamesFailuresAndEndsWithThePackagesLines(t *testing.T) {
+func TestSummary_NamesFailuresAndEndsWithTheLinesOfThePackages(t *testing.T) {
 	var in strings.Builder
 	say := func(action, pkg, test, output string) {
 		fmt.Fprintf(&in, `{"Action":%q,"Package":%q,"Test":%q,"Output":%q}`+"\n", action, pkg, test, output)
@@ -36,16 +36,16 @@ func TestSummary_NamesFailuresAndEndsWithThePackagesLines(t *testing.T) {
 	for _, part := range []string{"go: downloading something\n", "line 60\n", "line 99\n", "undefined: x", "did not run:\n  TestY: no redis\n\n",
 		"failed:\n  b TestBad/real\n  c\n", "1 tests passed, 2 failed, 0 skipped; took 1m23s\n"} {
 		if !strings.Contains(text, part) {
-			t.Errorf("no %q", part)
+			t.Errorf("the summary lacks %q", part)
 		}
 	}
 	for _, part := range []string{"line 59\n", "secret"} {
 		if strings.Contains(text, part) {
-			t.Errorf("there is %q", part)
+			t.Errorf("the summary has %q, want it left out", part)
 		}
 	}
 	if !strings.HasSuffix(text, "\nline 99\nFAIL\tb\t0.2s\nc.go:1: undefined: x\nFAIL\tc [build failed]\n") ||
 		!strings.Contains(text, "\nok  \ta\t0.1s\nline 88\n") {
-		t.Errorf("the end is not go test's own:\n%s", text)
+		t.Errorf("the summary does not end with the lines of go test:\n%s", text)
 	}
 }

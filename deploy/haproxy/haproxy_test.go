@@ -9,7 +9,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// HAProxy itself reads the configuration, and has nothing to warn of.
+// HAProxy itself accepts the configuration without a warning.
 func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	devstack.NeedServer(t, devstack.HAProxyServer)
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func TestMQTTConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	accepted(t, file)
 }
 
-// accepted checks a configuration with the real HAProxy.
+// accepted validates a configuration with the real HAProxy.
 func accepted(t *testing.T, file string) {
 	t.Helper()
 	program, err := exec.LookPath("haproxy")
@@ -60,6 +60,6 @@ func accepted(t *testing.T, file string) {
 	}
 	said, err := exec.Command(program, "-c", "-f", file).CombinedOutput()
 	if err != nil || !strings.Contains(string(said), "valid") || strings.Contains(string(said), "WARNING") {
-		t.Errorf("%v: %s", err, said)
+		t.Errorf("haproxy -c: %v: %s", err, said)
 	}
 }

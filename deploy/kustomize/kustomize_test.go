@@ -1,5 +1,5 @@
-// Package kustomize_test renders the Kubernetes manifests as kubectl does, and checks them against
-// Kubernetes' own types.
+// Package kustomize_test renders the Kubernetes manifests as kubectl does, and validates them
+// against the types of Kubernetes.
 package kustomize_test
 
 import (
@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are what a folder renders to, by kind and name.
+// manifests are the rendered objects of a folder, by kind and name.
 type manifests struct {
 	deployment *appsv1.Deployment
 	budget     *policyv1.PodDisruptionBudget
@@ -73,13 +73,13 @@ func render(t *testing.T, folder string) *manifests {
 			m.secrets[object.GetName()] = &corev1.Secret{}
 			into = m.secrets[object.GetName()]
 		default:
-			t.Fatalf("an object of kind %s, which no test knows", kind)
+			t.Fatalf("no test knows objects of the kind %s", kind)
 		}
 		if err := yaml.UnmarshalStrict(text, into); err != nil {
 			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 		if problems := validation.IsDNS1123Label(into.GetName()); len(problems) > 0 {
-			t.Errorf("%s: %v", into.GetName(), problems)
+			t.Errorf("invalid name %s: %v", into.GetName(), problems)
 		}
 	}
 	if m.deployment == nil || m.budget == nil || m.network == nil || m.account == nil || len(m.services) != 2 || len(m.configs) != 1 {
@@ -124,7 +124,7 @@ func TestBaseSelectsTheInstances(t *testing.T) {
 	}
 }
 
-// The ports that services, probes and policies name are those that the settings open.
+// The ports of services, probes and policies are those that the settings open.
 func TestBaseNamesThePortsThatAreOpen(t *testing.T) {
 	m := render(t, "base")
 	container := m.deployment.Spec.Template.Spec.Containers[0]
@@ -135,41 +135,41 @@ func TestBaseNamesThePortsThatAreOpen(t *testing.T) {
 	for name, setting := range map[string]string{"http": "MOTORPOOL_HTTP", "internal": "MOTORPOOL_INTERNAL", "health": "MOTORPOOL_HEALTH"} {
 		_, port, _ := strings.Cut(m.settings()[setting], ":")
 		if want := open[name]; want == 0 || port != strconv.Itoa(int(want)) {
-			t.Errorf("%s is %q, the container's port %s is %d", setting, m.settings()[setting], name, want)
+			t.Errorf("%s is %q, but the port %s of the container is %d", setting, m.settings()[setting], name, want)
 		}
 	}
 	for name, service := range m.services {
 		for _, port := range service.Spec.Ports {
 			if _, ok := open[port.TargetPort.StrVal]; !ok {
-				t.Errorf("service %s leads to %q", name, port.TargetPort.StrVal)
+				t.Errorf("the service %s targets the port %q, which is not open", name, port.TargetPort.StrVal)
 			}
 		}
 	}
 	for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
 		if probe.HTTPGet.Port.StrVal != "health" {
-			t.Errorf("a probe asks %v", probe.HTTPGet.Port)
+			t.Errorf("a probe uses the port %v, want health", probe.HTTPGet.Port)
 		}
 	}
 	if container.LivenessProbe.HTTPGet.Path != "/healthz" || container.ReadinessProbe.HTTPGet.Path != "/readyz" {
-		t.Error("liveness is /healthz and readiness /readyz: a restart repairs no database")
+		t.Error("want /healthz for liveness and /readyz for readiness: a restart does not repair a database")
 	}
 	for _, rule := range m.network.Spec.Ingress {
 		if rule.Ports[0].Port.StrVal != "internal" {
 			continue
 		}
 		if len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels["app.kubernetes.io/name"] != "prometheus" {
-			t.Errorf("the internal listener is reached from %+v", rule.From)
+			t.Errorf("the internal listener accepts %+v, want only prometheus", rule.From)
 		}
 	}
 }
 
-// A rolling update must not end a command: a new instance is ready before an old one goes, and the
-// old one has the drain and 90 s.
+// A rolling update must not interrupt a command: a new instance is ready before an old one ends,
+// and the old one has the drain and 90 s.
 func TestBaseRollsWithoutLosingACommand(t *testing.T) {
 	m := render(t, "base")
 	rolling := m.deployment.Spec.Strategy.RollingUpdate
 	if rolling == nil || rolling.MaxUnavailable.IntValue() != 0 || rolling.MaxSurge.IntValue() < 1 {
-		t.Errorf("an update takes instances away first: %+v", m.deployment.Spec.Strategy)
+		t.Errorf("an update removes instances before new ones are ready: %+v", m.deployment.Spec.Strategy)
 	}
 	drain, err := time.ParseDuration(m.settings()["MOTORPOOL_DRAIN"])
 	if err != nil {
@@ -177,11 +177,11 @@ func TestBaseRollsWithoutLosingACommand(t *testing.T) {
 	}
 	grace := time.Duration(*m.deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 	if grace < drain+90*time.Second {
-		t.Errorf("%v to stop, want the drain of %v and 90 s", grace, drain)
+		t.Errorf("the grace period is %v, want the drain of %v and 90 s", grace, drain)
 	}
 	readiness := m.deployment.Spec.Template.Spec.Containers[0].ReadinessProbe
 	if notice := time.Duration(readiness.PeriodSeconds*readiness.FailureThreshold+readiness.TimeoutSeconds) * time.Second; drain < notice {
-		t.Errorf("it takes %v until an instance is out of the service, the drain is %v", notice, drain)
+		t.Errorf("the removal of an instance from the service takes %v, more than the drain of %v", notice, drain)
 	}
 }
 
@@ -190,11 +190,11 @@ func TestBaseRunsWithoutPrivileges(t *testing.T) {
 	c := pod.Containers[0].SecurityContext
 	switch {
 	case pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot:
-		t.Error("root")
+		t.Error("the pod may run as root")
 	case pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken:
-		t.Error("a token of the cluster")
+		t.Error("the pod has a token of the cluster")
 	case *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}):
-		t.Errorf("%+v", c)
+		t.Errorf("security context %+v, want no privileges", c)
 	}
 }
 
@@ -206,12 +206,12 @@ func TestSettingsExist(t *testing.T) {
 	known := regexp.MustCompile(`MOTORPOOL_\w+`).FindAllString(string(help), -1)
 	for name := range render(t, "base").settings() {
 		if !slices.Contains(known, name) {
-			t.Errorf("%s is no setting of 'motorpool serve'", name)
+			t.Errorf("%s is not a setting of 'motorpool serve'", name)
 		}
 	}
 }
 
-// The example is rendered in a copy, with the files that an operator adds.
+// The test renders a copy of the example, with the files that an operator adds.
 func TestExampleRendersWithAnOperatorsFiles(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS(".")); err != nil {
@@ -230,17 +230,17 @@ func TestExampleRendersWithAnOperatorsFiles(t *testing.T) {
 	pod := m.deployment.Spec.Template.Spec
 	for _, from := range pod.Containers[0].EnvFrom {
 		if from.ConfigMapRef != nil && m.configs[from.ConfigMapRef.Name] == nil || from.SecretRef != nil && m.secrets[from.SecretRef.Name] == nil {
-			t.Errorf("the settings come from %+v, which is not there", from)
+			t.Errorf("the settings come from %+v, which does not exist", from)
 		}
 	}
 	keys := m.secrets[pod.Volumes[0].Secret.SecretName]
 	if keys == nil || keys.Data["signing.jwks"] == nil || keys.Data["tokens.jwks"] == nil {
-		t.Errorf("the keys are %+v", keys)
+		t.Errorf("the secret of the keys is %+v", keys)
 	}
 	if m.deployment.Namespace != "motorpool" || *m.deployment.Spec.Replicas != 3 || pod.Containers[0].Image != "registry.example.com/motorpool:1.0.0" {
-		t.Errorf("%s, %d instances of %s", m.deployment.Namespace, *m.deployment.Spec.Replicas, pod.Containers[0].Image)
+		t.Errorf("namespace %s, %d instances of %s", m.deployment.Namespace, *m.deployment.Spec.Replicas, pod.Containers[0].Image)
 	}
 	if m.settings()["MOTORPOOL_TOKEN_ISSUER"] == "" || m.settings()["MOTORPOOL_DRAIN"] == "" {
-		t.Errorf("settings %v", m.settings())
+		t.Errorf("settings %v, want an issuer and a drain", m.settings())
 	}
 }

@@ -21,21 +21,21 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(t.TempDir(), unit)
-	// The program and the manual are not installed here.
+	// The program and the manual are not installed on the test machine.
 	installed := strings.NewReplacer("/usr/bin/motorpool", "/bin/true").Replace(string(text))
 	if err := os.WriteFile(copied, []byte(installed), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", copied).CombinedOutput(); err != nil || strings.Contains(string(out), unit+":") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }
 
-// The exposure that systemd computes: 0 is none, 100 is all; a unit without hardening has 96.
+// systemd computes the exposure: 0 is none, 100 the highest; a unit without hardening has 96.
 func TestTheUnitIsHardened(t *testing.T) {
 	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=15", "--no-pager", unit).CombinedOutput()
 	if err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the exposure is too high: %v\n%s", err, out)
 	}
 }
 
@@ -46,12 +46,12 @@ func TestTheUnitGivesCommandsTheTimeToEnd(t *testing.T) {
 	}
 	match := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindSubmatch(text)
 	if match == nil {
-		t.Fatal("no TimeoutStopSec")
+		t.Fatal("the unit has no TimeoutStopSec")
 	}
 	seconds, err := strconv.Atoi(string(match[1]))
 	const drain = 5 * time.Second // by default
 	if stop := time.Duration(seconds) * time.Second; err != nil || stop < drain+90*time.Second {
-		t.Errorf("%v to stop", stop)
+		t.Errorf("TimeoutStopSec is %v, want the drain of %v and 90 s", stop, drain)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestSettingsExist(t *testing.T) {
 		}
 		for _, used := range setting.FindAllString(string(text), -1) {
 			if !slices.Contains(known, used) {
-				t.Errorf("%s: %s is no setting of 'motorpool serve'", name, used)
+				t.Errorf("%s: %s is not a setting of 'motorpool serve'", name, used)
 			}
 		}
 	}
