@@ -16,7 +16,7 @@ import (
 
 const sealKey = "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
 
-// keyPrinted returns what "agency key add" prints.
+// keyPrinted parses the output of "agency key add".
 func keyPrinted(t *testing.T, printed string) (id string, secret []byte) {
 	t.Helper()
 	first, second, _ := strings.Cut(strings.TrimSpace(printed), "\n")
@@ -24,12 +24,12 @@ func keyPrinted(t *testing.T, printed string) (id string, secret []byte) {
 	text, okSecret := strings.CutPrefix(second, "AGENCY_SECRET=")
 	secret, err := hex.DecodeString(text)
 	if !okID || !okSecret || err != nil || len(secret) != rental.SecretSize {
-		t.Fatalf("%q: %v", printed, err)
+		t.Fatalf("add prints %q, %v; want an id and a secret", printed, err)
 	}
 	return id, secret
 }
 
-func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
+func TestAgencyKey_CommandsNameTheNextStep(t *testing.T) {
 	postgres, url := recorded(t)
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	t.Setenv("MOTORPOOL_AGENCY_SECRETS_KEY", sealKey)
@@ -41,7 +41,7 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Helper()
 		key, ok, err := agencykeys.New(postgres, sealer).AgencyKey(t.Context(), id)
 		if err != nil || !ok {
-			t.Fatalf("%s: %v %v", id, ok, err)
+			t.Fatalf("key %s: found %v, %v", id, ok, err)
 		}
 		return key
 	}
@@ -52,7 +52,7 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 	}
 	id, secret := keyPrinted(t, printed)
 	if key := state(id); key.Agency != 2 || string(key.Secret) != string(secret) || !key.Valid(time.Now()) || strings.Contains(said, hex.EncodeToString(secret)) {
-		t.Errorf("%+v", key)
+		t.Errorf("key %+v, want it valid for agency 2, and the secret only on standard output", key)
 	}
 	list, err := output(t, "agency", "key", "list", "--direct", "--output", "table")
 	if err != nil || !lineHas(list, id, "active") || !lineHas(list, id, "TWO") || strings.Contains(list, hex.EncodeToString(secret)) {
@@ -72,7 +72,7 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Errorf("revoke: %q %q %v, %+v", printed, said, err, key)
 	}
 	if _, _, err := runTool(t, "agency", "key", "retire", "--direct", id, "24h"); err == nil || !strings.Contains(err.Error(), "or it is revoked") {
-		t.Errorf("retire a revoked one: %v", err)
+		t.Errorf("retire a revoked key: %v", err)
 	}
 
 	other := strings.Repeat("0b", 32)
@@ -81,11 +81,11 @@ func TestAgencyKeysAreKeptByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Errorf("reseal: %q %q %v", printed, said, err)
 	}
 	if _, _, err := runTool(t, "agency", "key", "reseal"); err == nil || !strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "right database") {
-		t.Errorf("reseal with a key that opens nothing: %v", err)
+		t.Errorf("reseal with a key that opens no secret: %v", err)
 	}
 }
 
-func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
+func TestAgencyKey_AddRefusesASealingKeyUnlikeTheServices(t *testing.T) {
 	_, url := recorded(t)
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	add := func(seals string) (id string, err error) {
@@ -102,19 +102,19 @@ func TestNoKeyIsMadeThatTheServiceCannotOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := add(other); err == nil || !strings.Contains(err.Error(), "opens none of the 1 keys on record") {
-		t.Errorf("with a key that the service has not: %v", err)
+		t.Errorf("with another sealing key: %v, want it refused", err)
 	}
-	second, err := add(other + "," + sealKey) // while the installation's key is changed
+	second, err := add(other + "," + sealKey) // while the sealing key is being replaced
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{first, second} { // the key of the installation is lost
+	for _, id := range []string{first, second} { // the sealing key of the installation is lost
 		if _, _, err := runTool(t, "agency", "key", "revoke", "--direct", id); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := add(strings.Repeat("0c", 32)); err != nil {
-		t.Errorf("once the others are revoked: %v", err)
+		t.Errorf("after the other keys were revoked: %v", err)
 	}
 }
 
@@ -134,15 +134,15 @@ func TestAgencyKey_InvalidArgumentsAreRefused(t *testing.T) {
 	} {
 		printed, _, err := runTool(t, append([]string{"agency", "key"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%v: %q %v, want %q", args, printed, err, want)
+			t.Errorf("%v: printed %q, error %v, want %q", args, printed, err, want)
 		}
 	}
 	if _, _, err := runTool(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none"); err == nil || !strings.Contains(err.Error(), "right database") {
-		t.Errorf("no database: %v", err)
+		t.Errorf("without a database: %v", err)
 	}
 }
 
-func TestAKeyMayEndAtADurationADateOrATime(t *testing.T) {
+func TestUntilWhen_AcceptsADurationADateOrATime(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 	for text, want := range map[string]time.Time{
 		"720h":                      time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC),
@@ -155,19 +155,19 @@ func TestAKeyMayEndAtADurationADateOrATime(t *testing.T) {
 	}
 }
 
-func TestAKeyWhoseDateHasComeReadsRetired(t *testing.T) {
+func TestKeyState_RetiredAtItsDate(t *testing.T) {
 	now := time.Now()
 	for want, key := range map[string]rental.AgencyKey{
 		"retired": {State: rental.KeyRetiring, Retires: now}, "retiring": {State: rental.KeyRetiring, Retires: now.Add(time.Second)},
 		"active": {State: rental.KeyActive}, "revoked": {State: rental.KeyRevoked},
 	} {
 		if got := keyState(key, now); got != want {
-			t.Errorf("%+v: %s, want %s", key, got, want)
+			t.Errorf("state of %+v: %s, want %s", key, got, want)
 		}
 	}
 }
 
-func TestAgencyKeys_GoThroughTheService(t *testing.T) {
+func TestAgencyKey_UsesTheService(t *testing.T) {
 	var asked []string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -196,11 +196,11 @@ func TestAgencyKeys_GoThroughTheService(t *testing.T) {
 	const keys = "/api/v1/admin/agencies/2/keys"
 	want := []string{"POST " + keys, "GET " + keys, "POST " + keys + `/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`, "POST " + keys + "/ak_1/revoke"}
 	if !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
+		t.Errorf("requests %q, want %q", asked, want)
 	}
 	for _, args := range [][]string{{"list"}, {"revoke", "ak_1"}, {"retire", "ak_1", "24h"}} {
 		if _, err := output(t, append([]string{"agency", "key"}, args...)...); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--agency") {
-			t.Errorf("%v without an agency: %d %v", args, exitCode(err), err)
+			t.Errorf("%v without an agency: exit code %d, %v", args, exitCode(err), err)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"motorpool/telematics"
 )
 
-// The procedure of docs/backup.md: a base backup, archived WAL, the server is lost, and restored to
-// a moment before its end.
+// The test follows docs/backup.md: a base backup, archived WAL, the server is lost, and restored to
+// a time before its end.
 func TestBackup_RestoredToAMomentTheAuditLogIsSealedAndNumbersJump(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	server := storetest.StartPostgres(t, false)
@@ -70,7 +70,7 @@ func TestBackup_RestoredToAMomentTheAuditLogIsSealedAndNumbersJump(t *testing.T)
 	kept := head(address)
 	moment, err := db.Time(t.Context())
 	must(err)
-	time.Sleep(20 * time.Millisecond) // so that the moment is before what follows
+	time.Sleep(20 * time.Millisecond) // so that the restored time is before the next entries
 	write(db, 20)
 	lost, last := head(address), number(db)
 	must(server.Archived(t.Context()))
@@ -88,13 +88,13 @@ func TestBackup_RestoredToAMomentTheAuditLogIsSealedAndNumbersJump(t *testing.T)
 	to.Path = "/" + storetest.Template
 	address = to.String()
 	if printed, err := tool(address, "activity", "verify", "--expect-head", kept); err != nil || !strings.HasPrefix(printed, "compared 450 entries with 3 seals; 0 entries are not sealed yet") {
-		t.Errorf("restored: %q, %v", printed, err)
+		t.Errorf("after the restore: %q, %v", printed, err)
 	}
 	if printed, err := tool(address, "activity", "verify", "--expect-head", lost); exitCode(err) != exitFailed {
-		t.Errorf("the head of what was lost: %q, %v", printed, err)
+		t.Errorf("with the head of the lost entries: %q, %v", printed, err)
 	}
 	if printed, err := tool(address, "seq", "advance", "--dry-run"); err != nil || !strings.Contains(printed, "the next command makes it jump") {
-		t.Errorf("numbers: %q, %v", printed, err)
+		t.Errorf("seq advance after the restore: %q, %v", printed, err)
 	}
 	db = open(address)
 	if next := number(db); next <= last {

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// answering returns the address of a service that always gives the same answer.
-func answering(t *testing.T, status int, answer string) string {
+// respondingWith returns the URL of a service that always returns the same response.
+func respondingWith(t *testing.T, status int, answer string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -27,7 +27,7 @@ func answering(t *testing.T, status int, answer string) string {
 	return server.URL
 }
 
-func TestExitCode_TellsWhatHappened(t *testing.T) {
+func TestExitCode_ByResponse(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	failing := func(code, outcome string) string {
 		return fmt.Sprintf(`{"success":false,"message":"No.","error":{"code":%q,"outcome":%q}}`, code, outcome)
@@ -45,25 +45,25 @@ func TestExitCode_TellsWhatHappened(t *testing.T) {
 		"not supported":            {409, failing("command_not_supported", "not_executed"), []string{"lock", "42"}, 3},
 		"rejected by the unit":     {502, failing("command_rejected", "not_executed"), []string{"lock", "42"}, 3},
 		"forbidden":                {403, failing("forbidden", ""), []string{"lock", "42"}, 3},
-		"no such vehicle":          {404, failing("vehicle_not_found", ""), []string{"status", "42"}, 3},
-		"too many":                 {429, failing("rate_limited", ""), []string{"lock", "42"}, 3},
+		"unknown vehicle":          {404, failing("vehicle_not_found", ""), []string{"status", "42"}, 3},
+		"too many requests":        {429, failing("rate_limited", ""), []string{"lock", "42"}, 3},
 		"failed":                   {502, failing("command_failed", "failed"), []string{"lock", "42"}, 4},
-		"no answer of the vehicle": {504, failing("command_timeout", "unknown"), []string{"lock", "42"}, 5},
-		"broken":                   {500, failing("internal", ""), []string{"lock", "42"}, 5},
-		"broken, of a read":        {500, failing("internal", ""), []string{"status", "42"}, 6},
+		"vehicle does not answer":  {504, failing("command_timeout", "unknown"), []string{"lock", "42"}, 5},
+		"internal error":           {500, failing("internal", ""), []string{"lock", "42"}, 5},
+		"internal error of a read": {500, failing("internal", ""), []string{"status", "42"}, 6},
 		"no MQTT":                  {503, failing("telematics_unavailable", "not_executed"), []string{"lock", "42"}, 6},
 		"no Postgres":              {503, failing("service_unavailable", ""), []string{"vehicles"}, 6},
-		"a proxy's 502":            {502, `<html>`, []string{"lock", "42"}, 5},
-		"a proxy's 503":            {503, `<html>`, []string{"lock", "42"}, 6},
-		"a proxy's 404":            {404, `<html>`, []string{"lock", "42"}, 3},
-		"no such command":          {200, ``, []string{"lokc", "42"}, 2},
-		"no such flag":             {200, ``, []string{"lock", "--now", "42"}, 2},
-		"a flag's value":           {200, ``, []string{"lock", "--wait", "31", "42"}, 2},
-		"no number":                {200, ``, []string{"lock", "--wait", "x", "42"}, 2},
+		"502 of a proxy":           {502, `<html>`, []string{"lock", "42"}, 5},
+		"503 of a proxy":           {503, `<html>`, []string{"lock", "42"}, 6},
+		"404 of a proxy":           {404, `<html>`, []string{"lock", "42"}, 3},
+		"unknown command":          {200, ``, []string{"lokc", "42"}, 2},
+		"unknown flag":             {200, ``, []string{"lock", "--now", "42"}, 2},
+		"flag out of range":        {200, ``, []string{"lock", "--wait", "31", "42"}, 2},
+		"flag without a number":    {200, ``, []string{"lock", "--wait", "x", "42"}, 2},
 		"no vehicle":               {200, ``, []string{"lock"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("MOTORPOOL_URL", answering(t, c.status, c.answer))
+			t.Setenv("MOTORPOOL_URL", respondingWith(t, c.status, c.answer))
 			if _, err := output(t, c.args...); exitCode(err) != c.want {
 				t.Errorf("%v: exit code %d, want %d: %v", c.args, exitCode(err), c.want, err)
 			}
@@ -72,10 +72,10 @@ func TestExitCode_TellsWhatHappened(t *testing.T) {
 	t.Run("no service", func(t *testing.T) {
 		t.Setenv("MOTORPOOL_URL", "http://127.0.0.1:1")
 		if _, err := output(t, "lock", "42"); exitCode(err) != exitUnavailable {
-			t.Errorf("%d %v", exitCode(err), err)
+			t.Errorf("exit code %d, %v; want unavailable", exitCode(err), err)
 		}
 	})
-	t.Run("the answer is lost", func(t *testing.T) {
+	t.Run("lost response", func(t *testing.T) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -93,21 +93,21 @@ func TestExitCode_TellsWhatHappened(t *testing.T) {
 		}()
 		t.Setenv("MOTORPOOL_URL", "http://"+listener.Addr().String())
 		if _, err := output(t, "lock", "42"); exitCode(err) != exitUnknown {
-			t.Errorf("of a command: %d %v", exitCode(err), err)
+			t.Errorf("of a command: exit code %d, %v; want unknown", exitCode(err), err)
 		}
 		if _, err := output(t, "status", "42"); exitCode(err) != exitUnavailable {
-			t.Errorf("of a read: %d %v", exitCode(err), err)
+			t.Errorf("of a read: exit code %d, %v; want unavailable", exitCode(err), err)
 		}
 	})
 	t.Run("no token", func(t *testing.T) {
 		t.Setenv("MOTORPOOL_TOKEN", "")
 		if _, err := output(t, "lock", "42"); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "MOTORPOOL_TOKEN") {
-			t.Errorf("%d %v", exitCode(err), err)
+			t.Errorf("exit code %d, %v; want a usage error", exitCode(err), err)
 		}
 	})
 }
 
-func TestPlate_NamesAVehicleWhereItIsTheWholeOneOfOne(t *testing.T) {
+func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 	var asked []string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Path)
@@ -145,34 +145,34 @@ func TestPlate_NamesAVehicleWhereItIsTheWholeOneOfOne(t *testing.T) {
 		asked = nil
 		_, err := output(t, "lock", plate)
 		if exitCode(err) != want.code || !strings.Contains(err.Error(), want.says) || slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, "POST") }) {
-			t.Errorf("%q: %d %v after %q", plate, exitCode(err), err, asked)
+			t.Errorf("plate %q: exit code %d, %v after the requests %q", plate, exitCode(err), err, asked)
 		}
 	}
 }
 
 func TestOutput_TableOrJSON(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	t.Setenv("MOTORPOOL_URL", answering(t, 200, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
+	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
 		"status":"available","connectivity":{"status":"online","last_seen":null},"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`))
 	printed, said, err := runTool(t, "vehicles", "--output", "table")
 	if err != nil || !inOrder(printed, "ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true") || !strings.Contains(said, "--cursor abc") {
-		t.Errorf("%q %q %v", printed, said, err)
+		t.Errorf("table %q, then %q, %v", printed, said, err)
 	}
-	// Not a terminal.
+	// The output is not a terminal.
 	if printed, err := output(t, "vehicles"); err != nil || !strings.HasPrefix(printed, "[\n") {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("printed %q, %v; want JSON", printed, err)
 	}
-	t.Setenv("MOTORPOOL_URL", answering(t, 200, `{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`))
+	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`))
 	if printed, err := output(t, "status", "42", "--output", "table"); err != nil ||
 		printed != "diagnostics.dtcs       P0300, P0171\ntelemetry.doors.trunk  closed\ntelemetry.mileage_km   1234567.5\nvehicle_id             42\n" {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("printed %q, %v; want the fields in order", printed, err)
 	}
 	if _, err := output(t, "status", "42", "--output", "xml"); exitCode(err) != exitUsage {
 		t.Errorf("--output xml: %v", err)
 	}
 }
 
-func TestLists_AskForWhatTheirFlagsSay(t *testing.T) {
+func TestLists_FlagsAreQueryParameters(t *testing.T) {
 	var asked string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.RequestURI
@@ -187,7 +187,7 @@ func TestLists_AskForWhatTheirFlagsSay(t *testing.T) {
 		"activity?action=command.unlock&actor=eva&limit=5&outcome=failed": {"activity", "--limit", "5", "--actor", "eva", "--action", "command.unlock", "--outcome", "failed"},
 	} {
 		if _, err := output(t, args...); err != nil || asked != "/api/v1/admin/"+want {
-			t.Errorf("%v asked %s, %v", args, asked, err)
+			t.Errorf("%v requested %s, %v", args, asked, err)
 		}
 	}
 }
@@ -199,11 +199,11 @@ func TestBulk_ExitsByTheWorstOutcome(t *testing.T) {
 		async   bool
 		want    int
 	}{
-		"all did":        {`{"open":0}`, false, 0},
-		"sent":           {`{"open":2}`, true, 0},
-		"one did not":    {`{"not_executed":1}`, false, 3},
-		"one failed":     {`{"not_executed":1,"failed":1}`, false, 4},
-		"one is unknown": {`{"not_executed":1,"failed":1,"unknown":1}`, false, 5},
+		"all executed":     {`{"open":0}`, false, 0},
+		"only sent":        {`{"open":2}`, true, 0},
+		"one not executed": {`{"not_executed":1}`, false, 3},
+		"one failed":       {`{"not_executed":1,"failed":1}`, false, 4},
+		"one is unknown":   {`{"not_executed":1,"failed":1,"unknown":1}`, false, 5},
 	} {
 		calls := 0
 		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -220,12 +220,12 @@ func TestBulk_ExitsByTheWorstOutcome(t *testing.T) {
 		}
 		_, err := output(t, args...)
 		if service.Close(); exitCode(err) != c.want || calls < 2 && !c.async {
-			t.Errorf("%s: %d after %d calls: %v", name, exitCode(err), calls, err)
+			t.Errorf("%s: exit code %d after %d requests: %v", name, exitCode(err), calls, err)
 		}
 	}
 }
 
-// Dangerous settings must stand in the command line, not in a variable that an operator forgot.
+// Dangerous settings must be given on the command line, not in a variable that an operator forgot.
 func TestFlags_DangerousOnesAreNotReadFromTheEnvironment(t *testing.T) {
 	dangerous := []string{"force", "direct", "why", "by", "agency", "scope", "async", "idempotency-key", "refresh", "vehicle", "signal", "duration-ms"}
 	found := map[string]bool{}
@@ -251,11 +251,11 @@ func TestFlags_DangerousOnesAreNotReadFromTheEnvironment(t *testing.T) {
 	}
 	walk(reflect.TypeFor[commandLine]())
 	if len(found) != len(dangerous) {
-		t.Errorf("looked at %v, want %v", found, dangerous)
+		t.Errorf("found the flags %v, want %v", found, dangerous)
 	}
 }
 
-// program builds the command line's program.
+// program builds the program and returns its path.
 func program(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "motorpool")
@@ -318,12 +318,12 @@ func TestProgram_VersionHelpCompletionAndExitCode(t *testing.T) {
 		test := fmt.Sprintf("source %s; COMP_WORDS=(%s); COMP_CWORD=%d; _motorpool; echo ${COMPREPLY[@]}", file, line, len(words)-1)
 		out, err := exec.Command("bash", "-c", test).CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != want {
-			t.Errorf("%q completes to %q, want %q: %v", line, strings.TrimSpace(string(out)), want, err)
+			t.Errorf("%q is completed to %q, want %q: %v", line, strings.TrimSpace(string(out)), want, err)
 		}
 	}
 	for _, shell := range []string{"zsh", "fish"} {
 		if script, code := run("completion", shell); code != 0 || !strings.Contains(script, "halts") {
-			t.Errorf("%s: %d %s", shell, code, script)
+			t.Errorf("completion %s: exit code %d: %s", shell, code, script)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestUnit_SettingsOfATeltonikaUnitArePrintedWordForWord(t *testing.T) {
+func TestUnit_PrintsTheSettingsOfATeltonikaUnit(t *testing.T) {
 	file := unitsFile(t)
 	printed, _, err := runTool(t, "unit", "add", "352093081452251", "--protocol", "teltonika", "--server", "mqtt.example.com")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestUnit_SettingsOfATeltonikaUnitArePrintedWordForWord(t *testing.T) {
 	} {
 		_, said, err := runTool(t, append([]string{"unit", "add"}, strings.Fields(c.args)...)...)
 		if err == nil || !strings.Contains(err.Error()+said, c.want) {
-			t.Errorf("%s: %q, %v, want %q", c.args, said, err, c.want)
+			t.Errorf("%s: printed %q, error %v, want %q", c.args, said, err, c.want)
 		}
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
@@ -45,7 +45,7 @@ func TestUnit_SettingsOfATeltonikaUnitArePrintedWordForWord(t *testing.T) {
 	}
 }
 
-func TestUnit_SettingsOfAnOVMSModuleArePrintedWordForWord(t *testing.T) {
+func TestUnit_PrintsTheSettingsOfAnOVMSModule(t *testing.T) {
 	unitsFile(t)
 	printed, _, err := runTool(t, "unit", "add", "OVMS-2111", "--protocol", "ovms", "--server", "mqtt.example.com")
 	if err != nil {

@@ -29,12 +29,12 @@ import (
 	"motorpool/telematics"
 )
 
-// pki is a certificate of servers on loopback, and an authority of units, which the environment
-// names.
+// pki has a certificate for servers on loopback, and an authority of units, which are set in the
+// environment.
 type pki struct {
 	dir     string
 	server  devstack.KeyPair
-	trusted *tls.Config // of clients of the servers
+	trusted *tls.Config // configuration of clients of the servers
 }
 
 func newPKI(t *testing.T) pki {
@@ -58,7 +58,7 @@ func newPKI(t *testing.T) pki {
 
 func (p pki) crl() string { return filepath.Join(p.dir, "units.crl") }
 
-// brokerConfig is that of a Mosquitto with a listener for certificates.
+// brokerConfig returns the configuration of a Mosquitto with a listener for certificates.
 func (p pki) brokerConfig(t *testing.T) devstack.MosquittoConfig {
 	t.Helper()
 	return devstack.MosquittoConfig{
@@ -85,7 +85,7 @@ func (p pki) serve(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		if err := errors.Join(server.Process.Signal(syscall.SIGTERM), server.Wait()); err != nil {
-			t.Errorf("enrolment server: %v", err)
+			t.Errorf("the enrolment server ended with %v", err)
 		}
 	})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -119,7 +119,7 @@ func (p pki) post(t *testing.T, server, code string, request []byte) (status int
 	return p.postTo(t, server+"/v1/enrol", code, request)
 }
 
-// renew sends a request with a certificate, or none, as a unit does.
+// renew sends a request with a certificate or without one, as a unit does.
 func (p pki) renew(t *testing.T, server string, request []byte, certificates ...tls.Certificate) (status int, answer []byte) {
 	t.Helper()
 	return p.postTo(t, server+"/v1/renew", "", request, certificates...)
@@ -144,7 +144,7 @@ func (p pki) tryPost(t *testing.T, address, code string, request []byte, certifi
 		r.Header.Set("Authorization", "Bearer "+code)
 	}
 	config := p.trusted.Clone()
-	if len(certificates) > 0 { // whatever authorities the server names
+	if len(certificates) > 0 { // independent of the authorities that the server names
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &certificates[0], nil }
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
@@ -157,29 +157,29 @@ func (p pki) tryPost(t *testing.T, address, code string, request []byte, certifi
 	return response.StatusCode, answer, err
 }
 
-// code has the operator make a code.
+// newCode creates a code with the operator's command.
 func newCode(t *testing.T, unit string, flags ...string) string {
 	t.Helper()
 	printed, _, err := runTool(t, append([]string{"unit", "enrol", unit}, flags...)...)
 	name, code, _ := strings.Cut(printed, " ")
 	if err != nil || name != unit || len(code) != 26 {
-		t.Fatalf("enrol: %q %v", printed, err)
+		t.Fatalf("enrol prints %q, %v; want the unit and a code", printed, err)
 	}
 	return code
 }
 
-// enrol gets a unit a certificate, with a key that the unit alone has.
+// enrol gets a certificate for a unit, with a key that only the unit has.
 func (p pki) enrol(t *testing.T, server, unit string, flags ...string) tls.Certificate {
 	t.Helper()
 	request, key := newRequest(t, unit)
 	status, answer := p.post(t, server, newCode(t, unit, flags...), request)
 	if status != http.StatusOK {
-		t.Fatalf("enrol: %d %s", status, answer)
+		t.Fatalf("enrolment: status %d: %s", status, answer)
 	}
 	return certificateOf(answer, key)
 }
 
-// certificateOf returns what the enrolment server answered, with its key.
+// certificateOf returns the certificate of a response, with its key.
 func certificateOf(answer []byte, key *ecdsa.PrivateKey) tls.Certificate {
 	certificate := tls.Certificate{PrivateKey: key}
 	for block, rest := pem.Decode(answer); block != nil; block, rest = pem.Decode(rest) {
@@ -188,7 +188,7 @@ func certificateOf(answer []byte, key *ecdsa.PrivateKey) tls.Certificate {
 	return certificate
 }
 
-// age makes the record say that all certificates were issued earlier.
+// age moves the issue times of all certificates on record into the past.
 func (p pki) age(t *testing.T, by time.Duration) {
 	t.Helper()
 	file := filepath.Join(p.dir, "authority", "certificates.json")
@@ -215,7 +215,7 @@ func (p pki) age(t *testing.T, by time.Duration) {
 	}
 }
 
-// radio connects with a certificate.
+// radio returns a connection to the broker with a certificate.
 func (p pki) radio(broker *devstack.Mosquitto, certificates ...tls.Certificate) simulator.MQTT {
 	config := p.trusted.Clone()
 	config.Certificates = certificates
@@ -253,26 +253,26 @@ func TestUnit_CertificatesAreIssuedReplacedAndRevokedWithoutARestart(t *testing.
 	old := p.enrol(t, server, "unit-1")
 	first := p.mustConnect(t, broker, "unit-1", old)
 	if _, err := p.connect(t, broker, "unit-1"); err == nil {
-		t.Error("connected without a certificate")
+		t.Error("a unit connected without a certificate")
 	}
 
 	current := p.enrol(t, server, "unit-1")
 	second := p.mustConnect(t, broker, "unit-1", current)
-	awaitLost(t, "the connection that the second one replaces", first)
+	awaitLost(t, "connection replaced by the second certificate", first)
 	if _, _, err := runTool(t, "unit", "remove", "--superseded", "unit-1"); err != nil {
 		t.Fatal(err)
 	}
-	awaitLost(t, "the connection at the time of a revocation", second)
+	awaitLost(t, "connection during a revocation", second)
 	if _, err := p.connect(t, broker, "unit-1", old); err == nil {
 		t.Error("the replaced certificate is accepted")
 	}
 	third := p.mustConnect(t, broker, "unit-1", current)
 
-	// Immediately: the revocation list must have a later date.
+	// The next revocation follows immediately: its list must have a later date.
 	if printed, said, err := runTool(t, "unit", "remove", "unit-1"); err != nil || printed != "removed: unit-1" || said != "" {
 		t.Fatalf("remove: %q %q %v", printed, said, err)
 	}
-	awaitLost(t, "of a removed unit", third)
+	awaitLost(t, "connection of a removed unit", third)
 	if _, err := p.connect(t, broker, "unit-1", current); err == nil {
 		t.Error("a revoked certificate is accepted")
 	}
@@ -282,7 +282,7 @@ func TestUnit_CertificatesAreIssuedReplacedAndRevokedWithoutARestart(t *testing.
 	default:
 	}
 	if _, _, err := runTool(t, "unit", "remove", "unit-1"); err != nil {
-		t.Errorf("remove again: %v", err)
+		t.Errorf("a repeated remove: %v", err)
 	}
 	if list, err := output(t, "unit", "list", "--output", "table"); err != nil || !lineHas(list, "other", "1") || lineHas(list, "unit-1", "false") {
 		t.Errorf("list: %s %v", list, err)
@@ -297,32 +297,32 @@ func TestUnit_ARequestIsWorthACertificateOnlyWithItsCode(t *testing.T) {
 	foreign, _ := newRequest(t, "unit-2")
 	unnamed, _ := newRequest(t, "")
 	tampered, _ := pem.Decode(request)
-	tampered.Bytes[len(tampered.Bytes)-1] ^= 1 // of the signature
+	tampered.Bytes[len(tampered.Bytes)-1] ^= 1 // changes the signature
 	for name, c := range map[string]struct {
 		code    string
 		request []byte
 		status  int
 	}{
 		"no code":          {"", request, http.StatusUnauthorized},
-		"a guess":          {strings.Repeat("A", 26), request, http.StatusUnauthorized},
+		"a wrong code":     {strings.Repeat("A", 26), request, http.StatusUnauthorized},
 		"another unit":     {code, foreign, http.StatusBadRequest},
 		"not a request":    {code, []byte("hello"), http.StatusBadRequest},
 		"a forged request": {code, pem.EncodeToMemory(tampered), http.StatusBadRequest},
 		"too long":         {code, make([]byte, 20<<10), http.StatusRequestEntityTooLarge},
 	} {
 		if status, answer := p.post(t, server, c.code, c.request); status != c.status || bytes.Contains(answer, []byte("CERTIFICATE-")) {
-			t.Errorf("%s: %d %s", name, status, answer)
+			t.Errorf("%s: status %d: %s", name, status, answer)
 		}
 	}
 	status, first := p.post(t, server, code, request)
 	if status != http.StatusOK {
-		t.Fatalf("%d %s", status, first)
+		t.Fatalf("with the code: status %d: %s", status, first)
 	}
 	if status, again := p.post(t, server, code, request); status != http.StatusOK || !bytes.Equal(first, again) {
-		t.Errorf("the same request again: %d %s", status, again)
+		t.Errorf("the repeated request: status %d: %s", status, again)
 	}
 	if status, _ := p.post(t, server, code, unnamed); status != http.StatusUnauthorized {
-		t.Errorf("the code with another key: %d", status)
+		t.Errorf("the code with another key: status %d, want 401", status)
 	}
 	block, _ := pem.Decode(first)
 	certificate, err := x509.ParseCertificate(block.Bytes)
@@ -331,7 +331,7 @@ func TestUnit_ARequestIsWorthACertificateOnlyWithItsCode(t *testing.T) {
 	}
 	if valid := time.Until(certificate.NotAfter); certificate.Subject.CommonName != "unit-1" || certificate.IsCA || len(certificate.ExtKeyUsage) != 1 ||
 		certificate.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth || valid > 8760*time.Hour || valid < 8759*time.Hour {
-		t.Errorf("certificate %+v", certificate)
+		t.Errorf("wrong certificate %+v", certificate)
 	}
 
 	removed := newCode(t, "unit-3")
@@ -340,7 +340,7 @@ func TestUnit_ARequestIsWorthACertificateOnlyWithItsCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _ := p.post(t, server, removed, unnamed); status != http.StatusUnauthorized {
-		t.Errorf("the code of a removed unit: %d", status)
+		t.Errorf("the code of a removed unit: status %d, want 401", status)
 	}
 }
 
@@ -351,27 +351,27 @@ func TestUnit_ACertificateIsRenewedWithTheOneBefore(t *testing.T) {
 	first := p.enrol(t, server, "unit-1")
 	request, key := newRequest(t, "unit-1")
 	if status, answer := p.renew(t, server, request, first); status != http.StatusConflict || !bytes.Contains(answer, []byte("from 20")) {
-		t.Errorf("a new one: %d %s", status, answer)
+		t.Errorf("renewal of a new certificate: status %d: %s", status, answer)
 	}
-	p.age(t, 8761*time.Hour) // more than half of the time that it has left
+	p.age(t, 8761*time.Hour) // less than half of its lifetime remains
 	status, answer := p.renew(t, server, request, first)
 	if status != http.StatusOK {
-		t.Fatalf("renew: %d %s", status, answer)
+		t.Fatalf("renewal: status %d: %s", status, answer)
 	}
 	second := certificateOf(answer, key)
 	p.mustConnect(t, broker, "unit-1", second)
-	p.mustConnect(t, broker, "unit-1", first) // which stays valid
+	p.mustConnect(t, broker, "unit-1", first) // the first certificate stays valid
 
 	again, answer := p.renew(t, server, request, first)
 	if same := certificateOf(answer, key); again != http.StatusOK || serialOf(t, same) != serialOf(t, second) {
-		t.Errorf("the same key again: %d, serial %s, want %s", again, serialOf(t, same), serialOf(t, second))
+		t.Errorf("the repeated renewal: status %d, serial %s, want %s", again, serialOf(t, same), serialOf(t, second))
 	}
 	other, _ := newRequest(t, "unit-1")
 	if status, answer := p.renew(t, server, other, first); status != http.StatusUnauthorized {
-		t.Errorf("another key: %d %s", status, answer)
+		t.Errorf("renewal of the first with another key: status %d: %s", status, answer)
 	}
 	if status, answer := p.renew(t, server, other, second); status != http.StatusConflict {
-		t.Errorf("the second, which is new: %d %s", status, answer)
+		t.Errorf("renewal of the second, which is new: status %d: %s", status, answer)
 	}
 
 	if _, _, err := runTool(t, "unit", "remove", "--superseded", "unit-1"); err != nil {
@@ -382,7 +382,7 @@ func TestUnit_ACertificateIsRenewedWithTheOneBefore(t *testing.T) {
 		t.Error("the replaced certificate is accepted")
 	}
 	if status, _ := p.renew(t, server, request, first); status != http.StatusUnauthorized {
-		t.Errorf("a replaced and revoked one: %d", status)
+		t.Errorf("renewal with a revoked certificate: status %d, want 401", status)
 	}
 	t.Setenv("MOTORPOOL_UNITS_PASSWD", filepath.Join(p.dir, "none"))
 	p.age(t, 20000*time.Hour)
@@ -390,7 +390,7 @@ func TestUnit_ACertificateIsRenewedWithTheOneBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _ := p.renew(t, server, other, second); status != http.StatusUnauthorized {
-		t.Errorf("of a removed unit: %d", status)
+		t.Errorf("renewal of a removed unit: status %d, want 401", status)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestUnit_OnlyItsOwnCertificateRenewsAUnits(t *testing.T) {
 	p.age(t, 8761*time.Hour)
 	request, key := newRequest(t, "unit-1")
 	foreign, _ := newRequest(t, "unit-2")
-	// The authority's name, and another key.
+	// The certificate has the name of the authority and another key.
 	name := &x509.Certificate{
 		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "unit-1"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -416,17 +416,17 @@ func TestUnit_OnlyItsOwnCertificateRenewsAUnits(t *testing.T) {
 		request []byte
 		status  int
 	}{
-		"no certificate":        {nil, request, http.StatusUnauthorized},
-		"a self-signed one":     {[]tls.Certificate{forged}, request, http.StatusUnauthorized},
-		"for another unit":      {[]tls.Certificate{own}, foreign, http.StatusBadRequest},
-		"no request":            {[]tls.Certificate{own}, []byte("hello"), http.StatusBadRequest},
-		"its own, for its name": {[]tls.Certificate{own}, request, http.StatusOK},
+		"no certificate":               {nil, request, http.StatusUnauthorized},
+		"a forged certificate":         {[]tls.Certificate{forged}, request, http.StatusUnauthorized},
+		"request for another unit":     {[]tls.Certificate{own}, foreign, http.StatusBadRequest},
+		"not a request":                {[]tls.Certificate{own}, []byte("hello"), http.StatusBadRequest},
+		"its own certificate and name": {[]tls.Certificate{own}, request, http.StatusOK},
 	} {
 		if status, answer := p.renew(t, server, c.request, c.with...); status != c.status {
-			t.Errorf("%s: %d %s", what, status, answer)
+			t.Errorf("%s: status %d: %s", what, status, answer)
 		}
 	}
-	// Without its key a certificate proves nothing.
+	// A certificate is refused without its key.
 	stolen := own
 	stolen.PrivateKey = key
 	if _, _, err := p.tryPost(t, server+"/v1/renew", "", request, stolen); err == nil {

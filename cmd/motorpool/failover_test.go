@@ -12,7 +12,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// The same round with more vehicles: make chaos ARGS=--failover=postgres-async.
+// The same round runs with more vehicles with: make chaos ARGS=--failover=postgres-async.
 func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
@@ -35,7 +35,7 @@ func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 		t.Error(violation)
 	}
 	if why := round.Worthless(); why != "" {
-		t.Errorf("the round proves nothing: %s", why)
+		t.Errorf("the round is not valid: %s", why)
 	}
 	warned := false
 	for _, log := range instanceLogs(t, dir) {
@@ -45,6 +45,6 @@ func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 		warned = warned || strings.Contains(log, "unrecorded command")
 	}
 	if !warned {
-		t.Error("no log warns of an answer to an unrecorded command")
+		t.Error("want a log entry about an unrecorded command")
 	}
 }

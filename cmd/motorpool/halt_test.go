@@ -18,7 +18,7 @@ import (
 	"motorpool/telematics"
 )
 
-// recorded returns a record with the agencies 1 and 2.
+// recorded returns a database with the agencies 1 and 2.
 func recorded(t *testing.T) (*pg.DB, string) {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -35,7 +35,7 @@ func recorded(t *testing.T) (*pg.DB, string) {
 	return postgres, address
 }
 
-func TestResumeSaysWhatStaysHalted(t *testing.T) {
+func TestResume_NamesWhatStaysHalted(t *testing.T) {
 	postgres, url := recorded(t)
 	halt := func(agency telematics.AgencyID, why string) {
 		t.Helper()
@@ -55,26 +55,26 @@ func TestResumeSaysWhatStaysHalted(t *testing.T) {
 	halt(1, "strike")
 	halt(2, "theft")
 	if got := resume("--agency", "1"); got != "the halt of agency 1 is lifted; that of all agencies still stops its vehicles: recall\n" {
-		t.Errorf("of one, while all are halted: %q", got)
+		t.Errorf("resume of one agency while all are halted: %q", got)
 	}
 	if got := resume(); got != "commands to vehicles of all agencies can be sent again within a second; those that were refused are not sent\nbut for those of agency 2: theft\n" {
-		t.Errorf("of all, while one is halted: %q", got)
+		t.Errorf("resume of all while one agency is halted: %q", got)
 	}
 	if got := resume("--agency", "2"); got != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
-		t.Errorf("of the last one: %q", got)
+		t.Errorf("resume of the last halt: %q", got)
 	}
 }
 
-// A variable that is empty or zero in an operator's script must not stop all agencies.
+// An empty or zero variable in a script of the operator must not stop all agencies.
 func TestHalt_AgencyZeroIsRefused(t *testing.T) {
 	for _, args := range [][]string{{"halt", "--why", "strike", "--agency", "0"}, {"resume", "--agency", "0"}, {"halt", "--why", "strike", "--agency", ""}} {
 		if err := run(t.Context(), append(args, "--direct", "--database-url", "postgres://127.0.0.1:1/none")); err == nil || !strings.Contains(err.Error(), "--agency") {
-			t.Errorf("%v: %v", args, err)
+			t.Errorf("%v: error %v, want one about --agency", args, err)
 		}
 	}
 }
 
-func TestAHaltThatIsNotWaitedForStaysInForce(t *testing.T) {
+func TestHalt_StaysInForceWhenTheWaitIsInterrupted(t *testing.T) {
 	postgres, url := recorded(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -91,14 +91,14 @@ func TestAHaltThatIsNotWaitedForStaysInForce(t *testing.T) {
 	}
 	interrupt()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "stays in force until: motorpool resume --agency 2") {
-		t.Errorf("interrupted: %v", err)
+		t.Errorf("interrupted halt: %v", err)
 	}
 }
 
-// asked is what a service was asked.
+// asked is a request to a service.
 type asked struct{ method, target, body string }
 
-// haltService keeps halts as the service does.
+// haltService stores halts as the service does.
 func haltService(t *testing.T, answers ...func(http.ResponseWriter, *http.Request) bool) (*[]asked, string) {
 	t.Helper()
 	var log []asked
@@ -118,40 +118,40 @@ func haltService(t *testing.T, answers ...func(http.ResponseWriter, *http.Reques
 	return &log, server.URL
 }
 
-func TestHalt_GoesThroughTheService(t *testing.T) {
+func TestHalt_UsesTheService(t *testing.T) {
 	log, url := haltService(t)
 	printed, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x")
 	if err != nil || printed != "commands to vehicles of all agencies are halted; lift it with: motorpool resume\n" {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("halt of all agencies: %q, %v", printed, err)
 	}
 	printed, err = output(t, "halt", "--why", "recall", "--agency", "2", "--url", url, "--token", "x")
 	if err != nil || !strings.Contains(printed, "motorpool resume --agency 2") {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("halt of an agency: %q, %v", printed, err)
 	}
 	if printed, err = output(t, "resume", "--agency", "2", "--url", url, "--token", "x"); err != nil || printed != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("resume of an agency: %q, %v", printed, err)
 	}
 	want := []asked{
 		{"PUT", "/api/v1/admin/halts", `{"agency_id":null,"reason":"recall"}`}, {"PUT", "/api/v1/admin/halts", `{"agency_id":2,"reason":"recall"}`},
 		{"DELETE", "/api/v1/admin/halts?agency_id=2", ""}, {"GET", "/api/v1/admin/halts", ""},
 	}
 	if !slices.Equal(*log, want) {
-		t.Errorf("asked %q, want %q", *log, want)
+		t.Errorf("requests %q, want %q", *log, want)
 	}
 }
 
-func TestHalt_SaysWhatMayStillBeExecuted(t *testing.T) {
+func TestHalt_NamesCommandsThatMayStillBeExecuted(t *testing.T) {
 	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
 		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":{"effect":{"vehicles":120,"withheld":0,"in_flight":3}}}`)
 		return true
 	})
 	printed, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x")
 	if err != nil || !inOrder(printed, "may still be executed: 3", "are halted") {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("printed %q, %v", printed, err)
 	}
 }
 
-func TestHalt_TriesAgainAndNamesTheWayPastTheService(t *testing.T) {
+func TestHalt_RetriesAndSuggestsDirect(t *testing.T) {
 	busy := func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, `{"success":false,"message":"Not available.","error":{"code":"service_unavailable","retryable":true}}`)
@@ -159,15 +159,15 @@ func TestHalt_TriesAgainAndNamesTheWayPastTheService(t *testing.T) {
 	}
 	log, url := haltService(t, busy)
 	if _, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x"); err != nil || len(*log) != 2 {
-		t.Errorf("%v after %q", err, *log)
+		t.Errorf("error %v after the requests %q, want one retry", err, *log)
 	}
 	_, err := output(t, "halts", "--url", "http://127.0.0.1:1", "--token", "x")
 	if exitCode(err) != exitUnavailable || !strings.Contains(err.Error(), "--direct") {
-		t.Errorf("%d %v", exitCode(err), err)
+		t.Errorf("exit code %d, %v; want unavailable with --direct", exitCode(err), err)
 	}
 }
 
-func TestResume_ThatWasDoneByATryWhoseAnswerWasLost(t *testing.T) {
+func TestResume_RetryAfterALostResponseSucceeds(t *testing.T) {
 	lost := func(w http.ResponseWriter, _ *http.Request) bool {
 		connection, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
@@ -182,11 +182,11 @@ func TestResume_ThatWasDoneByATryWhoseAnswerWasLost(t *testing.T) {
 	}
 	_, url := haltService(t, lost, none)
 	if printed, err := output(t, "resume", "--url", url, "--token", "x"); err != nil || !strings.Contains(printed, "can be sent again") {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("printed %q, %v", printed, err)
 	}
 	_, url = haltService(t, none)
 	if _, err := output(t, "resume", "--url", url, "--token", "x"); exitCode(err) != exitRefused || !strings.Contains(err.Error(), "there is no halt of all agencies") {
-		t.Errorf("%d %v", exitCode(err), err)
+		t.Errorf("without a halt: exit code %d, %v", exitCode(err), err)
 	}
 }
 
@@ -197,6 +197,6 @@ func TestHalts_AreListed(t *testing.T) {
 	})
 	printed, err := output(t, "halts", "--output", "table", "--url", url, "--token", "x")
 	if err != nil || !inOrder(printed, "AGENCY", "SINCE", "BY", "VEHICLES", "IN FLIGHT", "REASON", "-", "2026-01-02T10:00:00Z", "eva", "120", "3", "recall") {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("printed %q, %v", printed, err)
 	}
 }

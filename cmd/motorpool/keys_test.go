@@ -36,8 +36,8 @@ func runTool(t *testing.T, args ...string) (printed, said string, failure error)
 	return strings.TrimSpace(printed), string(messages), failure
 }
 
-// newKeyFile makes the file of the signing keys, names it by the environment, and returns
-// it with the id of its key.
+// newKeyFile creates the file of the signing keys, sets its name in the environment, and returns it
+// with the id of its key.
 func newKeyFile(t *testing.T) (file, id string) {
 	t.Helper()
 	private, err := output(t, "keys", "new")
@@ -61,14 +61,14 @@ func chainOf(t *testing.T, file string) signing.Keychain {
 	return chain
 }
 
-func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
+func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, said, err := runTool(t, "keys", "add")
 	if err != nil || added == old || chainOf(t, file).Active().ID != old {
 		t.Fatalf("add: %q %v", added, err)
 	}
 	if !inOrder(said, "keys export", "provision EVERY unit", "keys activate "+added, "60 s later", "keys retire "+old, "export again") {
-		t.Errorf("add says %s", said)
+		t.Errorf("add prints %s", said)
 	}
 	public, err := output(t, "keys", "export")
 	if ring, parsed := signing.ParseKeyring([]byte(public)); err != nil || parsed != nil || len(ring) != 2 || strings.Contains(public, `"d"`) {
@@ -84,10 +84,10 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Fatalf("activate: %q %v", printed, err)
 	}
 	if !inOrder(said, "WARNING", "bad_signature", "keys activate "+old, "not before", "keys retire "+old, "keys export", "forget "+old) {
-		t.Errorf("activate says %s", said)
+		t.Errorf("activate prints %s", said)
 	}
 	if printed, said, err := runTool(t, "keys", "activate", added); err != nil || printed != added+" is active already" || said != "" {
-		t.Errorf("activate again: %q %q %v", printed, said, err)
+		t.Errorf("a repeated activate: %q %q %v", printed, said, err)
 	}
 	deactivated := chainOf(t, file)[1].Deactivated
 	free := deactivated.Add(time.Minute)
@@ -103,7 +103,7 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Errorf("retire immediately: %q, want %v to %v s: %v", wait, least, most, err)
 	}
 	if deactivated.Before(began.Truncate(time.Second)) {
-		t.Errorf("it was active at %v, and the file says that it was deactivated at %v", began, deactivated)
+		t.Errorf("the key was active at %v, but the file has the deactivation at %v", began, deactivated)
 	}
 	err = keyfile.Edit(t.Context(), file, func(c signing.Keychain) (signing.Keychain, error) {
 		for _, at := range []*time.Time{&c[1].Activated, &c[1].Deactivated} { // a minute passes
@@ -118,11 +118,11 @@ func TestKeysAreRotatedByCommandsThatSayWhatComesNext(t *testing.T) {
 		t.Errorf("retire: %q %v", printed, err)
 	}
 	if left := chainOf(t, file); len(left) != 1 || left.Active().ID != added {
-		t.Errorf("left: %v", left)
+		t.Errorf("the remaining keys are %v", left)
 	}
 }
 
-func TestWhatMustNotBeRetiredIsNot(t *testing.T) {
+func TestKeysRetire_RefusesTheActiveKey(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
 	if err != nil {
@@ -130,7 +130,7 @@ func TestWhatMustNotBeRetiredIsNot(t *testing.T) {
 	}
 	for _, args := range [][]string{{old}, {"--force", old}} {
 		if _, _, err := runTool(t, append([]string{"keys", "retire"}, args...)...); err == nil || !strings.Contains(err.Error(), "activate another one first") {
-			t.Errorf("retire %v, which is active: %v", args, err)
+			t.Errorf("retire %v of the active key: %v", args, err)
 		}
 	}
 	for _, verb := range []string{"activate", "retire"} {
@@ -143,11 +143,11 @@ func TestWhatMustNotBeRetiredIsNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := runTool(t, "keys", "retire", "--force", old); err != nil || len(chainOf(t, file)) != 1 {
-		t.Errorf("forced: %v", err)
+		t.Errorf("retire --force: %v", err)
 	}
 }
 
-func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
+func TestKeys_FileThatIsMissingOrReadableByAllOrAPlainJWKS(t *testing.T) {
 	t.Setenv("MOTORPOOL_SIGNING_KEYS", filepath.Join(t.TempDir(), "none.jwks"))
 	for _, verb := range [][]string{{"list"}, {"add"}, {"export"}, {"activate", "x"}, {"retire", "x"}} {
 		if _, _, err := runTool(t, append([]string{"keys"}, verb...)...); err == nil || !strings.Contains(err.Error(), "motorpool keys new >") {
@@ -159,7 +159,7 @@ func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, said, err := runTool(t, "keys", "list"); err != nil || !strings.Contains(said, "chmod 600") {
-		t.Errorf("a file that every user can read: %q %v", said, err)
+		t.Errorf("a file that every user can read: printed %q, %v; want the advice chmod 600", said, err)
 	}
 	a, errA := signing.NewKey()
 	b, errB := signing.NewKey()
@@ -178,26 +178,26 @@ func TestAFileOfKeysThatIsMissingOpenOrPlainIsHandled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, said, err := runTool(t, "keys", "add", "--signing-keys", other); err != nil || !strings.Contains(said, "keys export --signing-keys "+other) {
-		t.Errorf("the next step is not for the same file: %q %v", said, err)
+		t.Errorf("the next step does not name the same file: %q %v", said, err)
 	}
 }
 
-func TestTheAgeOfAKeyIsReadable(t *testing.T) {
+func TestAge_IsReadable(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for want, since := range map[string]time.Time{"-": {}, "59 days": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "1h0m1s": now.Add(-time.Hour - time.Second)} {
 		if got := age(since, now); got != want {
-			t.Errorf("%v: %q, want %q", since, got, want)
+			t.Errorf("age since %v: %q, want %q", since, got, want)
 		}
 	}
 }
 
-// counting is a service that counts the units which hold keys, until the test ends. Its answer is
-// data, or, for a status that is not 200, an error.
+// counting is a service that counts the units which hold keys, until the test ends. It returns the
+// data or, for a status other than 200, an error.
 func counting(t *testing.T, status int, data map[string]string) {
 	t.Helper()
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/api/v1/admin/units/keys" {
-			t.Errorf("asked %s with %s", r.URL, r.Header.Get("Authorization"))
+			t.Errorf("request %s with the token %s", r.URL, r.Header.Get("Authorization"))
 		}
 		w.WriteHeader(status)
 		if status != http.StatusOK {
@@ -211,7 +211,7 @@ func counting(t *testing.T, status int, data map[string]string) {
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 }
 
-func TestActivate_IsRefusedWhileUnitsMissTheKey(t *testing.T) {
+func TestKeysActivate_RefusedWhileUnitsMissTheKey(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
 	if err != nil {
@@ -230,20 +230,20 @@ func TestActivate_IsRefusedWhileUnitsMissTheKey(t *testing.T) {
 		t.Errorf("activate: %v", err)
 	}
 	if chainOf(t, file).Active().ID != old {
-		t.Fatal("it was activated")
+		t.Fatal("the refused key was activated")
 	}
 	_, said, err := runTool(t, "keys", "activate", "--force", added)
 	if err != nil || chainOf(t, file).Active().ID != added || !inOrder(said, "WARNING: 3 of the 120", "WARNING: 4 units do not say") {
-		t.Errorf("forced: %q %v", said, err)
+		t.Errorf("activate --force: %q %v", said, err)
 	}
-	// The way back needs no flag: all have the old key.
+	// Activating the old key again needs no flag: all units have it.
 	_, said, err = runTool(t, "keys", "activate", old)
 	if err != nil || chainOf(t, file).Active().ID != old || !strings.Contains(said, "WARNING: 4 units do not say") {
-		t.Errorf("the way back: %q %v", said, err)
+		t.Errorf("activate of the old key: %q %v", said, err)
 	}
 }
 
-func TestActivate_IsRefusedWhereUnitsCannotBeCounted(t *testing.T) {
+func TestKeysActivate_RefusedIfUnitsCannotBeCounted(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
 	if err != nil {
@@ -259,7 +259,7 @@ func TestActivate_IsRefusedWhereUnitsCannotBeCounted(t *testing.T) {
 		t.Errorf("activate: %v", err)
 	}
 	if _, said, err := runTool(t, "keys", "activate", "--force", added); err != nil || !strings.Contains(said, "not counted") || chainOf(t, file).Active().ID != added {
-		t.Errorf("forced: %s %v", said, err)
+		t.Errorf("activate --force: %s %v", said, err)
 	}
 	t.Setenv("MOTORPOOL_TOKEN", "")
 	if _, said, err := runTool(t, "keys", "activate", old); err != nil || !strings.Contains(said, "not counted which units have "+old) || !strings.Contains(said, "MOTORPOOL_TOKEN") {
@@ -267,7 +267,7 @@ func TestActivate_IsRefusedWhereUnitsCannotBeCounted(t *testing.T) {
 	}
 }
 
-// inOrder reports whether a text has the parts, one after the other.
+// inOrder reports whether a text has the parts in this order.
 func inOrder(text string, parts ...string) bool {
 	for _, part := range parts {
 		_, after, found := strings.Cut(text, part)
@@ -279,7 +279,7 @@ func inOrder(text string, parts ...string) bool {
 	return true
 }
 
-// lineHas reports whether the line that begins with a word has another one.
+// lineHas reports whether the line that begins with one word has another.
 func lineHas(text, first, word string) bool {
 	for line := range strings.Lines(text) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == first && slices.Contains(words, word) {

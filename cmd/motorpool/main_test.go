@@ -16,7 +16,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// output returns what a command prints, and its error.
+// output returns what a command prints to standard output, and its error.
 func output(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -39,7 +39,7 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	t.Setenv("MOTORPOOL_DATABASE_CONNS", "many")
 	err := run(context.Background(), []string{"serve", "--http", "nowhere", "--budget", "soon", "--redis-url", "ftp://x", "--log-level", "loud", "--signing-keys", "/does/not/exist"})
 	if err == nil {
-		t.Fatal("the service starts with bad settings")
+		t.Fatal("the service started with invalid settings")
 	}
 	for _, flag := range []string{"--http", "--budget", "--database-conns", "--redis-url", "--log-level", "--signing-keys", "--token-keys"} {
 		if !strings.Contains(err.Error(), flag) {
@@ -48,15 +48,15 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	}
 }
 
-func TestABudgetOutsideItsRangeIsRefused(t *testing.T) {
+func TestServe_RefusesABudgetOutOfRange(t *testing.T) {
 	for _, budget := range []string{"0s", "999ms", "31s"} {
 		if err := run(context.Background(), []string{"serve", "--budget", budget}); err == nil || !strings.Contains(err.Error(), "--budget") {
-			t.Errorf("--budget %s: %v", budget, err)
+			t.Errorf("--budget %s: error %v, want one about --budget", budget, err)
 		}
 	}
 }
 
-func TestKeysAndTokensFitTogether(t *testing.T) {
+func TestKeys_PublicKeysAndTokensAreConsistent(t *testing.T) {
 	private, err := output(t, "keys", "new")
 	if err != nil {
 		t.Fatal(err)
@@ -67,10 +67,10 @@ func TestKeysAndTokensFitTogether(t *testing.T) {
 	}
 	public, err := output(t, "keys", "public", file)
 	if err != nil || strings.Contains(public, `"d"`) {
-		t.Errorf("the public halves: %s %v", public, err)
+		t.Errorf("the public keys: %s %v", public, err)
 	}
 	if ring, err := signing.ParseKeyring([]byte(public)); err != nil || len(ring) != 1 {
-		t.Errorf("the public halves are no keyring: %v", err)
+		t.Errorf("the public keys are not a keyring: %v", err)
 	}
 	token, err := output(t, "token", "--key", file, "--role", "client", "--agency", "2", "--sub", "anna")
 	if err != nil || strings.Count(token, ".") != 2 {
@@ -78,26 +78,26 @@ func TestKeysAndTokensFitTogether(t *testing.T) {
 	}
 }
 
-func TestPasswordsForTheWholeFleetAreDerivedFromASecret(t *testing.T) {
+func TestPasswd_DerivesAllPasswordsFromASecret(t *testing.T) {
 	lines, err := output(t, "passwd", "--units", "../dev/fleet.json", "--unit-secret", "s")
 	if err != nil || strings.Count(lines, ":$7$") != 12 {
-		t.Errorf("%v\n%s", err, lines)
+		t.Errorf("password lines: %v\n%s", err, lines)
 	}
 	text, err := output(t, "passwd", "--units", "../dev/fleet.json", "--unit-secret", "s", "--format", "json")
 	var logins map[string]login
 	if err != nil || json.Unmarshal([]byte(text), &logins) != nil || len(logins) != 12 || logins["1"].Password == "" {
-		t.Errorf("%v\n%s", err, text)
+		t.Errorf("logins: %v\n%s", err, text)
 	}
 	service, err := output(t, "passwd", "--service-password", "p")
 	if err != nil || !strings.HasPrefix(service, "motorpool:$7$") {
-		t.Errorf("%v\n%s", err, service)
+		t.Errorf("line of the service: %v\n%s", err, service)
 	}
 	if err := run(context.Background(), []string{"passwd"}); err == nil {
-		t.Error("passwd without anything to do succeeds")
+		t.Error("passwd without a flag returned no error")
 	}
 }
 
-func TestTheOperatorReadsWhatTheServiceAnswers(t *testing.T) {
+func TestControl_PrintsTheResponseOfTheService(t *testing.T) {
 	answers := map[string]string{
 		"/api/v1/admin/vehicles/42/control/lock":   `{"success":true,"message":"Vehicle 42 was locked.","data":{"state":"succeeded"}}`,
 		"/api/v1/admin/vehicles/42/status":         `{"success":false,"message":"There is no vehicle 42.","data":null,"request_id":"r-1"}`,
@@ -136,20 +136,20 @@ func TestTheOperatorReadsWhatTheServiceAnswers(t *testing.T) {
 	}
 	t.Setenv("MOTORPOOL_URL", "127.0.0.1:8080")
 	if _, err := output(t, "lock", "42"); err == nil || !strings.Contains(err.Error(), "--url") {
-		t.Errorf("an address without a scheme: %v", err)
+		t.Errorf("a URL without a scheme: %v", err)
 	}
 }
 
-func TestMixedUpPasswordsAreRefused(t *testing.T) {
+func TestPasswd_RefusesFlagsOfDifferentKinds(t *testing.T) {
 	t.Setenv("MOTORPOOL_SERVICE_PASSWORD", "p")
 	for _, args := range [][]string{{"--units", "../dev/fleet.json", "--unit-secret", "s"}, {"--format", "json"}} {
 		if _, err := output(t, append([]string{"passwd"}, args...)...); err == nil {
-			t.Errorf("passwd %v prints the service's line, or the units'", args)
+			t.Errorf("passwd %v returned no error", args)
 		}
 	}
 }
 
-func TestATokenIsOfAnAgencyOrOfAll(t *testing.T) {
+func TestToken_IsForOneAgencyOrForAll(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "private.jwks")
 	private, err := output(t, "keys", "new")
 	if err != nil {
@@ -160,7 +160,7 @@ func TestATokenIsOfAnAgencyOrOfAll(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--agency", "0"}, {"--agency=-3"}, {"--role", "client"}, {}, {"--scope", "all_agencies_read"}} {
 		if token, err := output(t, append([]string{"token", "--key", file}, args...)...); err == nil {
-			t.Errorf("token %v prints %s", args, token)
+			t.Errorf("token %v printed %s, want an error", args, token)
 		}
 	}
 	token, err := output(t, "token", "--key", file, "--scope", "all_agencies")
@@ -173,6 +173,6 @@ func TestATokenIsOfAnAgencyOrOfAll(t *testing.T) {
 	}
 	var scope string
 	if err := parsed.Get("scope", &scope); err != nil || scope != "all_agencies" || parsed.Has("agency_id") {
-		t.Errorf("a token of all agencies: scope %q %v", scope, err)
+		t.Errorf("token for all agencies: scope %q, %v", scope, err)
 	}
 }

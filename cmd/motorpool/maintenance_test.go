@@ -28,17 +28,18 @@ func maintain(t *testing.T, c maintenance.Config) (r maintenance.Result) {
 	return r
 }
 
-func TestNoModuleIsLostInMaintenance(t *testing.T) {
+func TestMaintenance_LosesNoModule(t *testing.T) {
 	t.Parallel()
 	if r := maintain(t, maintenance.Config{Seed: 1, Modules: 4, Steps: 9}); len(r.Violations) > 0 || r.Worthless() != "" {
-		t.Errorf("%d violations; %s", len(r.Violations), r.Worthless())
+		t.Errorf("%d violations; invalid round: %s", len(r.Violations), r.Worthless())
 	}
 }
 
-// Who removes a credential before the next one is added loses modules: the round finds them.
+// An operator who removes a credential before the next one is added loses modules: the round
+// detects this.
 func TestModulesThatTheOtherOrderLosesAreFound(t *testing.T) {
 	t.Parallel()
 	if r := maintain(t, maintenance.Config{Seed: 1, Modules: 3, Steps: 3, RemoveFirst: true}); len(r.Violations) == 0 {
-		t.Error("no violation")
+		t.Error("want a violation")
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"motorpool/store/storetest"
 )
 
-// TestMain lets the tests' own program be the service, for tests that need it as a process: what is
-// killed there is what is built here, with the race detector where the tests have it.
+// TestMain makes the test binary act as the service for tests that need it as a process: the killed
+// process is the code under test, with the race detector if the tests use it.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "unit") {
 		main()
 		return
 	}
-	// Who tried the README's first minute has the settings of that world.
+	// The shell of a developer may have the variables of the README's quick start.
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "MOTORPOOL_") {
 			_ = os.Unsetenv(name)
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A round with thousands of bookings: make chaos ARGS="--bookings 2000".
+// A round with thousands of bookings runs with: make chaos ARGS="--bookings 2000".
 func TestEachChargeIsMadeOnceWhateverDies(t *testing.T) {
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)
@@ -55,7 +55,7 @@ func TestEachChargeIsMadeOnceWhateverDies(t *testing.T) {
 		t.Error(violation)
 	}
 	if why := round.Worthless(); why != "" {
-		t.Errorf("the round proves nothing: %s", why)
+		t.Errorf("the round is not valid: %s", why)
 	}
 	for _, log := range instanceLogs(t, dir) {
 		if !strings.Contains(log, "serving http=") || strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {
@@ -68,7 +68,7 @@ func instanceLogs(t *testing.T, dir string) (logs []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "instance-*.log"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no logs of instances: %v", err)
+		t.Fatalf("there are no logs of instances: %v", err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -19,21 +19,21 @@ func TestStatus_RefreshesOnlyWhenRequested(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	for _, args := range [][]string{{"status", "42"}, {"status", "--refresh", "42"}, {"status", "42", "--refresh", "--wait", "20"}} {
 		if printed, err := output(t, args...); err != nil || !strings.Contains(printed, "42") {
-			t.Errorf("%v: %q %v", args, printed, err)
+			t.Errorf("%v: printed %q, %v", args, printed, err)
 		}
 	}
 	const path = "GET /api/v1/admin/vehicles/42/status"
 	if got, want := strings.Join(asked, "\n"), path+" \n"+path+"?refresh=true \n"+path+"?refresh=true wait=20"; got != want {
-		t.Errorf("asked\n%s\nwant\n%s", got, want)
+		t.Errorf("requests\n%s\nwant\n%s", got, want)
 	}
 	for _, args := range [][]string{{"status", "--wait", "20", "42"}, {"status", "--refresh", "--wait", "31", "42"}} {
 		if _, err := output(t, args...); err == nil || !strings.Contains(err.Error(), "--wait") {
-			t.Errorf("%v: %v", args, err)
+			t.Errorf("%v: error %v, want one about --wait", args, err)
 		}
 	}
 }
 
-func TestUnitsWithoutAVehicleAreListed(t *testing.T) {
+func TestUnits_WithoutAVehicleAreListed(t *testing.T) {
 	var asked string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.Method + " " + r.RequestURI
@@ -42,6 +42,6 @@ func TestUnitsWithoutAVehicleAreListed(t *testing.T) {
 	defer service.Close()
 	printed, err := output(t, "units", "unknown", "--url", service.URL, "--token", "secret", "--limit", "7")
 	if err != nil || !strings.Contains(printed, "unit-x") || asked != "GET /api/v1/admin/units/unknown?limit=7" {
-		t.Errorf("%q after %q, %v", printed, asked, err)
+		t.Errorf("printed %q after the request %q, %v", printed, asked, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"motorpool/store/storetest"
 )
 
-// aYear has 100 settled commands for each of the last 14 months, one of two with an order to many
-// vehicles.
+// aYear has 100 settled commands for each of the last 14 months; every second one belongs to a bulk
+// command.
 const aYear = `
 	with month as (
 		select n, date_trunc('month', now() at time zone 'UTC') at time zone 'UTC' - n * interval '1 month' + interval '1 hour' as at
@@ -56,16 +56,16 @@ func TestPrune_AYear(t *testing.T) {
 		return n
 	}
 	if got := prune(); strings.Contains(got, "settled_commands_") || left() != 1400 {
-		t.Errorf("by default: %s%d are left", got, left())
+		t.Errorf("by default: %s%d commands are left", got, left())
 	}
 	if got := prune("--keep-activity", "0"); !strings.Contains(got, "the whole audit log is kept") {
 		t.Errorf("--keep-activity 0: %s", got)
 	}
 	if got := prune("--keep-commands", "0"); !strings.Contains(got, "all commands are kept") || !strings.Contains(got, "the audit log begins with 20") || left() != 1400 {
-		t.Errorf("keep all: %s%d are left", got, left())
+		t.Errorf("keep all: %s%d commands are left", got, left())
 	}
 	if got := prune("--keep-commands", "4", "--dry-run"); strings.Count(got, "would remove settled_commands_") != 10 || left() != 1400 {
-		t.Errorf("dry run: %s%d are left", got, left())
+		t.Errorf("dry run: %s%d commands are left", got, left())
 	}
 	since, err := postgres.KeepSince(t.Context(), 4)
 	if err != nil {
@@ -73,17 +73,17 @@ func TestPrune_AYear(t *testing.T) {
 	}
 	got := prune("--keep-commands", "4")
 	if strings.Count(got, "removed settled_commands_") != 10 || !strings.Contains(got, "removed 10 orders") || !strings.Contains(got, since.Format(time.DateOnly)) || left() != 400 {
-		t.Errorf("prune: %s%d are left", got, left())
+		t.Errorf("prune: %s%d commands are left", got, left())
 	}
 	if got := prune("--keep-commands", "4"); strings.Contains(got, "settled_commands_") {
-		t.Errorf("again: %s", got)
+		t.Errorf("a repeated prune: %s", got)
 	}
 }
 
-func TestPrune_SaysWhatItNeeds(t *testing.T) {
+func TestPrune_RefusesTooFewMonthsAndNeedsADatabase(t *testing.T) {
 	for _, months := range []string{"1", "2"} {
 		if err := run(t.Context(), []string{"prune", "--keep-commands", months}); exitCode(err) != 2 || !strings.Contains(err.Error(), "at least 3") {
-			t.Errorf("%s months: %v", months, err)
+			t.Errorf("--keep-commands %s: error %v, want at least 3", months, err)
 		}
 	}
 	if err := run(t.Context(), []string{"prune", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil || !strings.Contains(err.Error(), "right database") {
@@ -91,7 +91,7 @@ func TestPrune_SaysWhatItNeeds(t *testing.T) {
 	}
 }
 
-// The owner of the tables gives the service's role its rights, and no others.
+// The owner of the tables grants the service's role its rights, and no others.
 func TestMigrate_GrantTo(t *testing.T) {
 	postgres, address := recorded(t)
 	role := fmt.Sprintf("app_%d", time.Now().UnixNano())
@@ -114,7 +114,7 @@ func TestMigrate_GrantTo(t *testing.T) {
 	}
 	defer service.Close()
 	if err := service.Allowed(t.Context()); err == nil {
-		t.Error("a new role has all rights")
+		t.Error("a new role has all rights before the grant")
 	}
 	if got, err := output(t, "migrate", "--database-url", address, "--grant-to", role); err != nil || !strings.Contains(got, role+" has the rights") {
 		t.Errorf("migrate: %s, %v", got, err)
@@ -129,6 +129,6 @@ func TestMigrate_GrantTo(t *testing.T) {
 		t.Errorf("prune as the service's role: %v", err)
 	}
 	if err := run(t.Context(), []string{"migrate", "--database-url", address, "--grant-to", "no_such_role"}); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("a role that is not there: %v", err)
+		t.Errorf("an unknown role: %v", err)
 	}
 }

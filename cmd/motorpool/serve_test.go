@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Without any server at the other ends: it serves, and says so.
-func TestTheServiceSaysThatItServesAndThatItStopped(t *testing.T) {
+// The service runs without any of its servers, and logs its start and its end.
+func TestServe_LogsItsStartAndItsEnd(t *testing.T) {
 	dir := t.TempDir()
 	private, err := output(t, "keys", "new")
 	if err != nil {
@@ -55,6 +55,6 @@ func TestTheServiceSaysThatItServesAndThatItStopped(t *testing.T) {
 	}
 	all := strings.Join(said, "\n")
 	if err := service.Wait(); err != nil || !strings.HasSuffix(all, "msg=stopped") {
-		t.Errorf("ended with %v; said:\n%s", err, all)
+		t.Errorf("the service ended with %v and the log:\n%s", err, all)
 	}
 }

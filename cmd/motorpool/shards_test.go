@@ -12,7 +12,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// The same round with more commands: make chaos ARGS=--shards.
+// The same round runs with more commands with: make chaos ARGS=--shards.
 func TestCommandsGoOnWhereAnMQTTShardIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer} {
@@ -35,7 +35,7 @@ func TestCommandsGoOnWhereAnMQTTShardIsKilled(t *testing.T) {
 		t.Error(violation)
 	}
 	if why := round.Worthless(); why != "" {
-		t.Errorf("the round proves nothing: %s", why)
+		t.Errorf("the round is not valid: %s", why)
 	}
 	for _, log := range instanceLogs(t, dir) {
 		if strings.Contains(log, "DATA RACE") || strings.Contains(log, "panic:") {

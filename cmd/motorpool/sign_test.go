@@ -16,7 +16,7 @@ const (
 	cardBody   = `{"payment_method_id":"pm_card_visa","set_default":true}`
 )
 
-// setSigningKey names the key of the vectors by the environment.
+// setSigningKey sets the key of the vectors in the environment.
 func setSigningKey(t *testing.T) {
 	t.Helper()
 	t.Setenv("AGENCY_KEY_ID", "ak_1")
@@ -24,7 +24,7 @@ func setSigningKey(t *testing.T) {
 	t.Setenv("CLIENT_TOKEN", "token-abc")
 }
 
-// withStdin has a text on standard input.
+// withStdin provides a text on standard input.
 func withStdin(t *testing.T, text string) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
@@ -40,7 +40,7 @@ func withStdin(t *testing.T, text string) {
 	t.Cleanup(func() { os.Stdin = stdin; _ = reader.Close() })
 }
 
-func TestTheVectorsAreSignedByTheCommand(t *testing.T) {
+func TestSign_SignsTheVectors(t *testing.T) {
 	setSigningKey(t)
 	body := filepath.Join(t.TempDir(), "body.json")
 	if err := os.WriteFile(body, []byte(cardBody), 0o600); err != nil {
@@ -63,7 +63,7 @@ func TestTheVectorsAreSignedByTheCommand(t *testing.T) {
 	} {
 		printed, err := output(t, append([]string{"sign", "--time", "1763640000", "--nonce", signNonce}, c.args...)...)
 		if want := "X-Agency-Signature: k=ak_1,t=1763640000,n=" + signNonce + ",v1=" + c.v1 + "\n"; err != nil || printed != want {
-			t.Errorf("%v: %q %v", c.args, printed, err)
+			t.Errorf("sign %v: %q, %v; want %q", c.args, printed, err, want)
 		}
 	}
 }
@@ -78,35 +78,35 @@ func TestSign_HasTheCurrentTimeAndAUniqueNonce(t *testing.T) {
 		}
 		s, err := rental.ParseSignature(strings.TrimSpace(strings.TrimPrefix(printed, "X-Agency-Signature: ")))
 		if err != nil || !s.Fresh(time.Now()) {
-			t.Errorf("%q: %v", printed, err)
+			t.Errorf("%q is not a fresh signature: %v", printed, err)
 		}
 		nonces[s.Nonce] = true
 	}
 	if len(nonces) != 3 {
-		t.Errorf("nonces %v", nonces)
+		t.Errorf("the nonces are %v, want three different ones", nonces)
 	}
 }
 
-func TestWhatIsSignedIsExplained(t *testing.T) {
+func TestSign_ExplainPrintsTheSignedText(t *testing.T) {
 	setSigningKey(t)
 	_, said, err := runTool(t, "sign", "--explain", "--time", "1763640000", "--nonce", signNonce, "GET", "/a?b=c")
 	if lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n"); err != nil || len(lines) != 8 || lines[0] != "v1" || lines[4] != "/a" || lines[5] != "b=c" {
-		t.Errorf("%q %v", said, err)
+		t.Errorf("the explanation is %q, %v", said, err)
 	}
 }
 
-// The token of an administrator, which the operator's commands need, would only be refused.
-func TestTheOperatorsTokenSignsNothing(t *testing.T) {
+// The operator's commands use the token of an administrator; a signature with it would be refused.
+func TestSign_DoesNotUseTheOperatorsToken(t *testing.T) {
 	setSigningKey(t)
 	t.Setenv("CLIENT_TOKEN", "")
 	_ = os.Unsetenv("CLIENT_TOKEN")
 	t.Setenv("MOTORPOOL_TOKEN", "admin")
 	if printed, err := output(t, "sign", "GET", "/a"); err == nil || !strings.Contains(err.Error(), "--token") {
-		t.Errorf("%q %v", printed, err)
+		t.Errorf("printed %q, error %v, want one about --token", printed, err)
 	}
 }
 
-func TestWhatTheServiceWouldRefuseIsNotSigned(t *testing.T) {
+func TestSign_RefusesWhatTheServiceWouldRefuse(t *testing.T) {
 	for flag, args := range map[string][]string{
 		"--secret":               {"--secret", "0102", "GET", "/a"},
 		"--secret: want 64":      {"--secret", strings.Repeat("g", 64), "GET", "/a"},
@@ -122,12 +122,12 @@ func TestWhatTheServiceWouldRefuseIsNotSigned(t *testing.T) {
 		setSigningKey(t)
 		printed, err := output(t, append([]string{"sign"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), flag) || strings.Contains(printed, "v1=") || strings.Contains(err.Error(), "gggg") {
-			t.Errorf("%v: %q %v", args, printed, err)
+			t.Errorf("sign %v: printed %q, error %v, want %q", args, printed, err, flag)
 		}
 	}
 }
 
-func TestWhatASignatureNeedsIsAskedForByItsVariables(t *testing.T) {
+func TestSign_ErrorNamesTheMissingVariables(t *testing.T) {
 	setSigningKey(t)
 	t.Setenv("CLIENT_TOKEN", "")
 	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" || !strings.HasPrefix(err.Error(), "set CLIENT_TOKEN (--token);") || !strings.Contains(err.Error(), "source .dev/env") {
@@ -136,6 +136,6 @@ func TestWhatASignatureNeedsIsAskedForByItsVariables(t *testing.T) {
 	t.Setenv("AGENCY_KEY_ID", "")
 	t.Setenv("AGENCY_SECRET", "")
 	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" || !strings.HasPrefix(err.Error(), "set AGENCY_KEY_ID (--key-id), AGENCY_SECRET (--secret), CLIENT_TOKEN (--token);") {
-		t.Errorf("without anything: %q %v", out, err)
+		t.Errorf("without any variable: %q %v", out, err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"motorpool/simulator/ovms"
 )
 
-// module lets a simulated module live until stop. After a refused login it never connects again.
+// module runs a simulated module until stop. After a refused login it does not connect any more.
 func module(t *testing.T, broker *devstack.Mosquitto, password string) (m *ovms.Module, stop func()) {
 	t.Helper()
 	return moduleWith(t, ovms.Config{Password: password, Broker: broker.UnitsURL()})
@@ -51,9 +51,10 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 	}
 	pin := regexp.MustCompile(`\n  config set password pin ([1-9][0-9]{5})\n`).FindStringSubmatch(added)
 	if pin == nil || !strings.Contains(added, `"installation": {"pin":"`+pin[1]+`","type":"NL"}`) || !strings.Contains(added, "\n  config set auto vehicle.type NL\n") {
-		t.Errorf("no PIN for the module and for its record in\n%s", added)
+		t.Errorf("the PIN of the module and of its record is missing in\n%s", added)
 	}
-	connectSoon(t, broker, "OVMS-1", passwordOf(t, added, "OVMS-1")).Cut() // Mosquitto has read it
+	// Mosquitto has read the password.
+	connectSoon(t, broker, "OVMS-1", passwordOf(t, added, "OVMS-1")).Cut()
 	running, stop := module(t, broker, passwordOf(t, added, "OVMS-1"))
 	awaitConnected(t, running)
 	before := read(t, broker.UnitsPasswords())
@@ -62,7 +63,7 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 		t.Helper()
 		printed, said, err := runTool(t, append([]string{"unit", "rotate", "OVMS-1"}, args...)...)
 		if err == nil || exitCode(err) != exitRefused || !strings.Contains(err.Error(), want) || printed != "" {
-			t.Errorf("rotate %v: %q %q %v, want %q", args, printed, said, err, want)
+			t.Errorf("rotate %v: printed %q and %q, error %v, want %q", args, printed, said, err, want)
 		}
 	}
 	refused("server v3 stop", "--protocol", "ovms")
@@ -79,7 +80,7 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 		t.Error("the module lost its connection")
 	}
 
-	stop() // server v3 stop
+	stop() // as the command server v3 stop does
 	rotated, _, err := runTool(t, "unit", "rotate", "OVMS-1", "--stopped")
 	if err != nil || !strings.Contains(rotated, "config set password server.v3 PASSWORD\n  server v3 start") {
 		t.Fatalf("rotate: %v\n%s", err, rotated)
@@ -90,12 +91,12 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 	late, _ := module(t, broker, passwordOf(t, added, "OVMS-1"))
 	for deadline := time.Now().Add(time.Minute); !late.Suspended(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the old password is not refused, so this test shows nothing")
+			t.Fatal("the old password is still accepted, so the test is not valid")
 		}
 	}
 }
 
-func TestUnit_AModuleKeepsItsCertificateUntilItUsesTheNextOne(t *testing.T) {
+func TestUnit_ModuleKeepsItsCertificateUntilItUsesTheNext(t *testing.T) {
 	pki := newPKI(t)
 	config := pki.brokerConfig(t)
 	config.ServicePassword = "service"
@@ -119,42 +120,42 @@ func TestUnit_AModuleKeepsItsCertificateUntilItUsesTheNextOne(t *testing.T) {
 	request, key := newRequest(t, "OVMS-1")
 	status, answer := pki.post(t, server, code[1], request)
 	if status != http.StatusOK {
-		t.Fatalf("%d %s", status, answer)
+		t.Fatalf("enrolment: status %d: %s", status, answer)
 	}
 
-	// The module does not have it yet.
+	// The module does not have the next certificate yet.
 	awaitOnline(t)
 	printed, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1", "--wait", "2s")
 	if err == nil || printed != "" || !strings.Contains(err.Error(), "valid again") {
-		t.Errorf("remove: %q %v", printed, err)
+		t.Errorf("remove --superseded before the module uses the next: %q %v", printed, err)
 	}
 	awaitConnected(t, running)
 	stop()
 	if _, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); exitCode(err) != exitRefused {
-		t.Errorf("of a module that is not connected: %v", err)
+		t.Errorf("remove --superseded while the module is not connected: %v", err)
 	}
 
 	again, _ := moduleWith(t, with(certificateOf(answer, key)))
 	awaitConnected(t, again)
 	awaitOnline(t)
 	if printed, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); err != nil || printed != "removed: OVMS-1" {
-		t.Errorf("remove: %q %v", printed, err)
+		t.Errorf("remove --superseded after the module uses the next: %q %v", printed, err)
 	}
 	awaitConnected(t, again)
 	if _, err := pki.connect(t, broker, "OVMS-1", first); err == nil {
-		t.Error("the certificate before is accepted")
+		t.Error("the removed certificate is accepted")
 	}
 	if running.Suspended() || again.Suspended() {
-		t.Error("a login was refused")
+		t.Error("a login of the module was refused")
 	}
 }
 
-// awaitOnline waits until what the module retains of its presence is there.
+// awaitOnline waits until the retained presence of the module is online.
 func awaitOnline(t *testing.T) {
 	t.Helper()
 	s := serviceAccount{MQTTURL: []string{os.Getenv("MOTORPOOL_MQTT_URL")}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: "service"}
 	if missing, err := s.awaitModules(t.Context(), []string{"OVMS-1"}, time.Minute); err != nil || len(missing) > 0 {
-		t.Fatalf("not online: %v, %v", missing, err)
+		t.Fatalf("modules %v are not online, %v", missing, err)
 	}
 }
 

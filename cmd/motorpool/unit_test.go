@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics"
 )
 
-// unitsFile makes a password file with one unit, and names it by the environment.
+// unitsFile creates a password file with one unit, and sets its name in the environment.
 func unitsFile(t *testing.T) string {
 	t.Helper()
 	line, err := mosquitto.PasswordLine("other", "password")
@@ -32,7 +32,7 @@ func unitsFile(t *testing.T) string {
 	return file
 }
 
-// operatedMosquitto is a Mosquitto with the unit "other", which the command line changes and
+// operatedMosquitto starts a Mosquitto with the unit "other", which the command line changes and
 // reloads.
 func operatedMosquitto(t *testing.T, cfg devstack.MosquittoConfig) *devstack.Mosquitto {
 	t.Helper()
@@ -56,11 +56,11 @@ func passwordOf(t *testing.T, printed, unit string) string {
 			return password
 		}
 	}
-	t.Fatalf("no password of %s in %q", unit, printed)
+	t.Fatalf("the password of %s is missing in %q", unit, printed)
 	return ""
 }
 
-// connect logs a unit in, and leaves it connected until the test ends.
+// connect connects a unit until the test ends.
 func connect(t *testing.T, broker *devstack.Mosquitto, unit, password string) (simulator.Connection, error) {
 	t.Helper()
 	c, err := simulator.MQTT{Broker: broker.UnitsURL()}.Dial(t.Context(), simulator.Login{Unit: telematics.Unit(unit), Password: password}, func(simulator.Message) {})
@@ -70,7 +70,7 @@ func connect(t *testing.T, broker *devstack.Mosquitto, unit, password string) (s
 	return c, err
 }
 
-// connectSoon is for credentials that Mosquitto has been signalled to read.
+// connectSoon waits until Mosquitto has reloaded the credentials of the unit.
 func connectSoon(t *testing.T, broker *devstack.Mosquitto, unit, password string) simulator.Connection {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -106,25 +106,25 @@ func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
 	first := connectSoon(t, broker, "new", passwordOf(t, added, "new"))
 	connectSoon(t, broker, "new-2", passwordOf(t, added, "new-2"))
 	if _, err := connect(t, broker, "new", "wrong"); err == nil {
-		t.Error("a wrong password lets the unit in")
+		t.Error("the unit connected with a wrong password")
 	}
 
 	rotated, _, err := runTool(t, "unit", "rotate", "new")
 	if err != nil || passwordOf(t, rotated, "new") == passwordOf(t, added, "new") {
 		t.Fatalf("rotate: %v", err)
 	}
-	awaitLost(t, "with the old password", first)
+	awaitLost(t, "connection with the old password", first)
 	if _, err := connect(t, broker, "new", passwordOf(t, added, "new")); err == nil {
-		t.Error("the old password lets the unit in")
+		t.Error("the unit connected with the old password")
 	}
 	second := connectSoon(t, broker, "new", passwordOf(t, rotated, "new"))
 
 	if printed, _, err := runTool(t, "unit", "remove", "new"); err != nil || printed != "removed: new" {
 		t.Fatalf("remove: %q %v", printed, err)
 	}
-	awaitLost(t, "of a removed unit", second)
+	awaitLost(t, "connection of a removed unit", second)
 	if _, err := connect(t, broker, "new", passwordOf(t, rotated, "new")); err == nil {
-		t.Error("a removed unit is let in")
+		t.Error("a removed unit connected")
 	}
 	select {
 	case <-other.Lost():
@@ -163,17 +163,17 @@ func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
 	}
 	passwords, err := mosquitto.ParsePasswords(text)
 	if users := passwords.Users(); err != nil || len(users) != 1+operators*each || !slices.Contains(users, "other") {
-		t.Errorf("%d users: %v", len(users), err)
+		t.Errorf("%d users are in the file, %v", len(users), err)
 	}
 	if is, err := os.Stat(file); err != nil || is.Mode().Perm() != 0o640 {
-		t.Errorf("mode %v, %v", is.Mode(), err)
+		t.Errorf("the file has the mode %v, %v; want 0640", is.Mode(), err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("the folder has %v, %v; want one file", left, err)
 	}
 }
 
-func TestUnit_WhatIsRefusedChangesNothing(t *testing.T) {
+func TestUnit_RefusedCommandChangesNothing(t *testing.T) {
 	file := unitsFile(t)
 	before, err := os.ReadFile(file)
 	if err != nil {
@@ -193,24 +193,24 @@ func TestUnit_WhatIsRefusedChangesNothing(t *testing.T) {
 		code int
 		says string
 	}{
-		"there already":        {[]string{"add", "new", "other"}, exitRefused, "motorpool unit rotate other"},
-		"not there, rotate":    {[]string{"rotate", "other", "new"}, exitRefused, "motorpool unit add new"},
-		"not there, remove":    {[]string{"remove", "other", "new"}, exitRefused, "unit new has nothing to take away"},
-		"no serial":            {[]string{"add", "a/b"}, exitUsage, "want 1 to 64 letters"},
-		"a wildcard":           {[]string{"add", "+"}, exitUsage, "want 1 to 64 letters"},
-		"twice":                {[]string{"add", "new", "new"}, exitUsage, "named twice"},
-		"a file that is there": {[]string{"add", "new", "--password-file", taken}, exitRefused, "file exists"},
-		"no Mosquitto":         {[]string{"add", "new", "--mosquitto-pid-file", filepath.Join(folder, "none")}, exitFailed, "nothing was changed"},
-		"another process":      {[]string{"add", "new", "--mosquitto-pid-file", stale}, exitFailed, "not mosquitto"},
-		"no password file":     {[]string{"add", "new", "--units-passwd", filepath.Join(folder, "none")}, exitFailed, "install -m 600"},
+		"existing unit":             {[]string{"add", "new", "other"}, exitRefused, "motorpool unit rotate other"},
+		"rotate of an unknown unit": {[]string{"rotate", "other", "new"}, exitRefused, "motorpool unit add new"},
+		"remove of an unknown unit": {[]string{"remove", "other", "new"}, exitRefused, "unit new has nothing to take away"},
+		"invalid serial":            {[]string{"add", "a/b"}, exitUsage, "want 1 to 64 letters"},
+		"wildcard":                  {[]string{"add", "+"}, exitUsage, "want 1 to 64 letters"},
+		"duplicate unit":            {[]string{"add", "new", "new"}, exitUsage, "named twice"},
+		"existing output file":      {[]string{"add", "new", "--password-file", taken}, exitRefused, "file exists"},
+		"missing PID file":          {[]string{"add", "new", "--mosquitto-pid-file", filepath.Join(folder, "none")}, exitFailed, "nothing was changed"},
+		"PID of another process":    {[]string{"add", "new", "--mosquitto-pid-file", stale}, exitFailed, "not mosquitto"},
+		"missing password file":     {[]string{"add", "new", "--units-passwd", filepath.Join(folder, "none")}, exitFailed, "install -m 600"},
 	} {
 		printed, _, err := runTool(t, append([]string{"unit"}, c.args...)...)
 		if exitCode(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || printed != "" {
-			t.Errorf("%s: %d %q %v", name, exitCode(err), printed, err)
+			t.Errorf("%s: exit code %d, printed %q, %v", name, exitCode(err), printed, err)
 		}
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
-		t.Errorf("the file is %q, %v", after, err)
+		t.Errorf("the file was changed to %q, %v", after, err)
 	}
 	if err := os.WriteFile(file, append(before, "plain:text\n"...), 0o600); err != nil {
 		t.Fatal(err)
@@ -222,12 +222,12 @@ func TestUnit_WhatIsRefusedChangesNothing(t *testing.T) {
 	}
 }
 
-func TestUnit_APasswordFileIsForItsOwnerAlone(t *testing.T) {
+func TestUnit_PasswordFileIsReadableByItsOwnerOnly(t *testing.T) {
 	unitsFile(t)
 	file := filepath.Join(t.TempDir(), "new.password")
 	printed, said, err := runTool(t, "unit", "add", "new", "--password-file", file)
 	if err != nil || printed != "" || !strings.Contains(said, "SIGHUP") {
-		t.Errorf("%q %q %v", printed, said, err)
+		t.Errorf("printed %q and %q, %v; want only advice about SIGHUP", printed, said, err)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -235,45 +235,45 @@ func TestUnit_APasswordFileIsForItsOwnerAlone(t *testing.T) {
 	}
 	passwordOf(t, string(text), "new")
 	if is, err := os.Stat(file); err != nil || is.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", is.Mode(), err)
+		t.Errorf("the file has the mode %v, %v; want 0600", is.Mode(), err)
 	}
 }
 
-func TestUnit_ARepeatedRemoveEndsWhatAKilledOneLeft(t *testing.T) {
+func TestUnit_RepeatedRemoveCompletesAnInterruptedOne(t *testing.T) {
 	broker := operatedMosquitto(t, devstack.MosquittoConfig{})
 	other, err := connect(t, broker, "other", "password")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Killed after the file was changed, and before Mosquitto read it.
+	// The first remove is interrupted after it changed the file and before Mosquitto read it.
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", "")
 	if _, _, err := runTool(t, "unit", "remove", "other"); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
 	if _, _, err := runTool(t, "unit", "remove", "other"); exitCode(err) != exitRefused {
-		t.Errorf("remove again: %v", err)
+		t.Errorf("a third remove: %v", err)
 	}
-	awaitLost(t, "of a removed unit", other)
+	awaitLost(t, "connection of a removed unit", other)
 }
 
-func TestUnit_PasswordsThatAreNotInForceAreNotLeft(t *testing.T) {
+func TestUnit_PasswordsOfAFailedChangeAreRemoved(t *testing.T) {
 	file := unitsFile(t)
-	// What cannot be cleaned away makes the change fail after the passwords were drawn.
+	// A file that cannot be removed makes the change fail after the passwords were created.
 	if err := os.MkdirAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	passwords := filepath.Join(t.TempDir(), "passwords")
 	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err == nil {
-		t.Fatal("it was changed")
+		t.Fatal("the change succeeded, want it to fail")
 	}
 	if _, err := os.Stat(passwords); !os.IsNotExist(err) {
-		t.Errorf("the file of the passwords is there: %v", err)
+		t.Errorf("the file of the passwords exists: %v", err)
 	}
 	if err := os.RemoveAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new")); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err != nil {
-		t.Errorf("add again: %v", err)
+		t.Errorf("a repeated add: %v", err)
 	}
 }

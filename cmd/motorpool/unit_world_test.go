@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	operated  = 1 // the vehicle whose unit's credentials change
-	bystander = 2 // vehicles 2 and 3 get commands all the time
+	operated  = 1 // the vehicle whose unit gets other credentials
+	bystander = 2 // vehicles 2 and 3 get commands throughout
 )
 
-// provisioned is an installation in which units get credentials by the command line.
+// provisioned is an installation in which units get their credentials from the command line.
 type provisioned struct {
 	*world.World
 	t     *testing.T
@@ -33,7 +33,7 @@ type provisioned struct {
 	token string
 }
 
-func TestUnits_ComeAndGoWhileOthersAreCommanded(t *testing.T) {
+func TestUnits_ProvisioningDoesNotDisturbOtherUnits(t *testing.T) {
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)
 	}
@@ -84,7 +84,7 @@ func (p *provisioned) startService(ctx context.Context) error {
 	if err := p.Ready(ctx); err != nil {
 		return err
 	}
-	// For 'unit remove', which the instance must not see: it has its own.
+	// The variable is for 'unit remove'. The instance has another one.
 	p.t.Setenv("MOTORPOOL_MQTT_URL", p.Mosquitto.ServiceURL())
 	p.t.Setenv("MOTORPOOL_MQTT_PASSWORD", p.ServicePassword)
 	fleet := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "A", Name: "Agency"}}}
@@ -96,7 +96,7 @@ func (p *provisioned) startService(ctx context.Context) error {
 
 func unitOf(vehicle int) telematics.Unit { return telematics.Unit(fmt.Sprintf("unit-%d", vehicle)) }
 
-// operate is what an operator does with the unit of one vehicle, by password and by certificate.
+// operate does what an operator does with the unit of one vehicle, by password and by certificate.
 func (p *provisioned) operate(ctx context.Context) error {
 	process, err := os.ReadFile(p.Mosquitto.PIDFile())
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 	end := p.drive(operated, passwordOf(p.t, added, unit), p.byPassword())
 	p.want(ctx, operated, telematics.Lock, "200")
 	rotated, _ := p.tool("unit", "rotate", unit)
-	p.wantGone(ctx, operated) // it has the old password
+	p.wantGone(ctx, operated) // the unit still has the old password
 	end()
 	end = p.drive(operated, passwordOf(p.t, rotated, unit), p.byPassword())
 	p.want(ctx, operated, telematics.Unlock, "200")
@@ -131,7 +131,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 	p.want(ctx, operated, telematics.Lock, "200")
 	second := p.pki.enrol(p.t, server, unit)
 	p.tool("unit", "remove", "--superseded", unit)
-	p.wantGone(ctx, operated) // it has the old certificate
+	p.wantGone(ctx, operated) // the unit still has the old certificate
 	end()
 	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, second))
 	p.want(ctx, operated, telematics.Unlock, "200")
@@ -143,7 +143,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 	stop()
 	answers := <-others
 	if sent := answers["200"]; sent < 20 || len(answers) != 1 {
-		p.t.Errorf("commands to the other vehicles: %v", answers)
+		p.t.Errorf("the responses to commands of other vehicles are %v, want only 200", answers)
 	}
 	if still, err := os.ReadFile(p.Mosquitto.PIDFile()); err != nil || string(still) != string(process) {
 		p.t.Errorf("Mosquitto was restarted: process %s, then %s, %v", process, still, err)
@@ -151,7 +151,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 	return p.flood(ctx)
 }
 
-// flood has one unit send as much as it can. The others are commanded as quickly as before.
+// flood makes one unit send as fast as it can. Commands to other units are as fast as before.
 func (p *provisioned) flood(ctx context.Context) error {
 	added, _ := p.tool("unit", "add", string(unitOf(operated)))
 	flooding, err := p.byPassword().Dial(ctx, simulator.Login{Unit: unitOf(operated), Password: passwordOf(p.t, added, string(unitOf(operated)))}, func(simulator.Message) {})
@@ -173,7 +173,7 @@ func (p *provisioned) flood(ctx context.Context) error {
 	for n := range 20 {
 		began := time.Now()
 		if answer := p.call(ctx, bystander, []telematics.Action{telematics.Lock, telematics.Unlock}[n%2]); answer != "200" {
-			p.t.Errorf("a command to another vehicle during the flood: %s", answer)
+			p.t.Errorf("a command to another vehicle during the flood: %s, want 200", answer)
 		}
 		took = append(took, time.Since(began))
 	}
@@ -181,12 +181,12 @@ func (p *provisioned) flood(ctx context.Context) error {
 	n := <-sent
 	flooding.Cut()
 	slices.Sort(took)
-	p.t.Logf("%d messages of one unit; commands to another took %v, the longest %v", 2*n, took[len(took)/2], took[len(took)-1])
+	p.t.Logf("one unit sent %d messages; commands to another took %v, at most %v", 2*n, took[len(took)/2], took[len(took)-1])
 	if n < 1000 {
-		p.t.Errorf("only %d messages were sent: no flood", 2*n)
+		p.t.Errorf("only %d messages were sent, want at least 2000", 2*n)
 	}
 	if median := took[len(took)/2]; median > time.Second {
-		p.t.Errorf("commands to another vehicle took %v", median)
+		p.t.Errorf("commands to another vehicle took %v, want at most 1s", median)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (p *provisioned) byPassword() simulator.MQTT {
 	return simulator.MQTT{Broker: p.Mosquitto.UnitsURL(), TLS: p.pki.trusted}
 }
 
-// drive lets a car live until end is called, or the world is closed.
+// drive runs a car until end is called or the world is closed.
 func (p *provisioned) drive(vehicle int, password string, radio simulator.Radio) (end func()) {
 	fleet := simulator.NewFleet(simulator.FleetConfig{Keyring: p.Signing.Keyring()}, simulator.Config{
 		Unit: unitOf(vehicle), Password: password, Radio: radio, Profile: simulator.Profile{Actions: simulator.AllActions},
@@ -222,7 +222,7 @@ func (p *provisioned) drive(vehicle int, password string, radio simulator.Radio)
 	return end
 }
 
-// want repeats a command until its answer is the wanted one: presence takes a moment.
+// want repeats a command until it gets the wanted response: presence takes a moment.
 func (p *provisioned) want(ctx context.Context, vehicle int, action telematics.Action, answer string) {
 	p.t.Helper()
 	var last string
@@ -230,11 +230,11 @@ func (p *provisioned) want(ctx context.Context, vehicle int, action telematics.A
 		last = p.call(ctx, vehicle, action)
 		return last == answer
 	}); err != nil {
-		p.t.Fatalf("%s of vehicle %d: %s, %v", action, vehicle, last, err)
+		p.t.Fatalf("%s of vehicle %d: last response %s, %v", action, vehicle, last, err)
 	}
 }
 
-// wantOffline waits until the service says of a vehicle that it is offline.
+// wantOffline waits until the service shows a vehicle as offline.
 func (p *provisioned) wantOffline(ctx context.Context, vehicle int) {
 	p.t.Helper()
 	var body struct {
@@ -263,8 +263,8 @@ func (p *provisioned) wantOffline(ctx context.Context, vehicle int) {
 	}
 }
 
-// wantGone waits until the unit executes nothing any more, and finds that it does not come back. An
-// offline vehicle is still sent commands for a minute.
+// wantGone waits until the unit executes no command any more, and verifies that it stays so. The
+// service still sends commands to an offline vehicle for a minute.
 func (p *provisioned) wantGone(ctx context.Context, vehicle int) {
 	p.t.Helper()
 	var last string
@@ -272,17 +272,17 @@ func (p *provisioned) wantGone(ctx context.Context, vehicle int) {
 		last = p.call(ctx, vehicle, telematics.Lock, "Prefer", "wait=1")
 		return last == "503 vehicle_offline" || last == "504 command_timeout"
 	}); err != nil {
-		p.t.Fatalf("vehicle %d: %s, %v", vehicle, last, err)
+		p.t.Fatalf("vehicle %d still answers: %s, %v", vehicle, last, err)
 	}
-	world.Pause(ctx, time.Second) // it tries to connect meanwhile
+	world.Pause(ctx, time.Second) // in which the unit tries to connect
 	if again := p.call(ctx, vehicle, telematics.Lock, "Prefer", "wait=1"); again == "200" {
-		p.t.Errorf("vehicle %d came back", vehicle)
+		p.t.Errorf("vehicle %d executes commands again", vehicle)
 	}
-	p.t.Logf("vehicle %d is gone: %s", vehicle, last)
+	p.t.Logf("vehicle %d does not execute commands any more: %s", vehicle, last)
 }
 
 // commandOthers locks and unlocks the other vehicles until the context ends, and then sends the
-// numbers of their answers.
+// numbers of their responses.
 func (p *provisioned) commandOthers(ctx context.Context) <-chan map[string]int {
 	done := make(chan map[string]int, 1)
 	go func() {
@@ -296,8 +296,8 @@ func (p *provisioned) commandOthers(ctx context.Context) <-chan map[string]int {
 	return done
 }
 
-// call sends one command, and returns status and code of its answer. Headers are names and values
-// in turn.
+// call sends one command, and returns the status and code of the response. Headers are alternating
+// names and values.
 func (p *provisioned) call(ctx context.Context, vehicle int, action telematics.Action, headers ...string) string {
 	request, err := world.Post(ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", p.Running[0].Public, vehicle, action), p.token, nil)
 	if err != nil {
