@@ -15,17 +15,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// answer is what the service has answered, with nothing taken away.
+// answer is the complete response of the service.
 type answer struct {
 	*testing.T
 	asked  string // method and target
 	status int
 	header http.Header
 	text   string
-	body   map[string]any // numbers as they are written
+	body   map[string]any // numbers keep their text
 }
 
-// ask makes a call, and holds the answer against what is true of every one.
+// ask sends a request, and checks what must be true of every response.
 func ask(t *testing.T, request *http.Request) answer {
 	t.Helper()
 	asked := request.Method + " " + request.URL.RequestURI()
@@ -50,8 +50,8 @@ func ask(t *testing.T, request *http.Request) answer {
 
 var envelopeTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
-// checkEnvelope holds the answer against section 2.1 of the interface, and the errors' part of the
-// contract.
+// checkEnvelope compares the response with section 2.1 of the interface, and errors with their part
+// of the contract.
 func (a answer) checkEnvelope(ofClient bool) {
 	a.Helper()
 	success := a.status < 300
@@ -59,7 +59,7 @@ func (a answer) checkEnvelope(ofClient bool) {
 	switch code := a.at("error.code"); {
 	case success && ofClient:
 		want = append(want, "meta")
-	case success && a.body["meta"] != nil: // of an administrator's list
+	case success && a.body["meta"] != nil: // a list for administrators
 		want = append(want, "meta")
 	case !success:
 		want = append(want, "error")
@@ -77,10 +77,10 @@ func (a answer) checkEnvelope(ofClient bool) {
 	_, notUUID := uuid.Parse(id)
 	if a.body["success"] != success || message == "" || notUUID != nil || a.header.Get("X-Request-ID") != id || !envelopeTime.MatchString(at) ||
 		!strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
-		a.Errorf("%s: %d %v %s", a.asked, a.status, a.header, a.text)
+		a.Errorf("%s: status %d with a wrong body or header %v: %s", a.asked, a.status, a.header, a.text)
 	}
 	if strings.Contains(a.asked, " /api") && a.header.Get("Cache-Control") != "no-store" {
-		a.Errorf("%s may be stored: %v", a.asked, a.header)
+		a.Errorf("%s may be cached: %v", a.asked, a.header)
 	}
 	if !success {
 		a.checkError()
@@ -99,7 +99,7 @@ func (a answer) checkError() {
 		after = n.String()
 	}
 	if body["retryable"] != true {
-		after = "" // a caller that obeys the header sends the same again
+		after = "" // a caller that obeys the header would repeat the request
 	}
 	if got := a.header.Get("Retry-After"); got != after {
 		a.Errorf("%s: Retry-After %q, want %q", a.asked, got, after)
@@ -120,7 +120,7 @@ func (a answer) checkError() {
 	}
 }
 
-// at returns what is at a path, such as data.pricing.total or data.0.id; nil: nothing.
+// at returns the value at a path, such as data.pricing.total or data.0.id; nil: none.
 func (a answer) at(path string) any {
 	var here any = a.body
 	for step := range strings.SplitSeq(path, ".") {
@@ -140,13 +140,14 @@ func (a answer) at(path string) any {
 	return here
 }
 
-// code is that of the error; empty: there is none.
+// code returns the code of the error; empty: none.
 func (a answer) code() string {
 	code, _ := a.at("error.code").(string)
 	return code
 }
 
-// wants demands a status, and the code of an error, empty for none. It goes on all the same.
+// wants checks the status and the code of an error, empty for none. The test continues after a
+// failure.
 func (a answer) wants(status int, code string) answer {
 	a.Helper()
 	if a.status != status || a.code() != code {
@@ -155,11 +156,11 @@ func (a answer) wants(status int, code string) answer {
 	return a
 }
 
-// has demands values at paths, as JSON has them; paths and values in turn.
+// has checks the JSON values at paths; the arguments are alternating paths and values.
 func (a answer) has(pairs ...string) answer {
 	a.Helper()
 	for pair := range slices.Chunk(pairs, 2) {
-		got, _ := json.Marshal(a.at(pair[0])) // it was JSON before
+		got, _ := json.Marshal(a.at(pair[0])) // the value was decoded from JSON
 		if string(got) != pair[1] {
 			a.Errorf("%s: %s is %s, want %s", a.asked, pair[0], got, pair[1])
 		}
@@ -167,10 +168,10 @@ func (a answer) has(pairs ...string) answer {
 	return a
 }
 
-// number returns the whole number at a path; zero: there is none.
+// number returns the whole number at a path; zero: none.
 func (a answer) number(path string) int64 {
 	n, _ := a.at(path).(json.Number)
-	i, _ := n.Int64() // zero where it is none
+	i, _ := n.Int64() // zero if it is no number
 	return i
 }
 
@@ -180,7 +181,7 @@ func (a answer) list(path string) []any {
 	return list
 }
 
-// word returns the string at a path; empty: there is none.
+// word returns the string at a path; empty: none.
 func (a answer) word(path string) string {
 	s, _ := a.at(path).(string)
 	return s

@@ -14,7 +14,7 @@ type capabilities struct {
 	Capabilities struct{ Commands, Signals []string }
 }
 
-// wantCapabilities waits until the vehicle has these.
+// wantCapabilities waits until the vehicle has these capabilities.
 func (i *instance) wantCapabilities(what string, commands, signals []string) {
 	i.Helper()
 	var got capabilities
@@ -30,7 +30,7 @@ func (i *instance) wantCapabilities(what string, commands, signals []string) {
 	})
 }
 
-func TestCapabilitiesAreWhatTheUnitSaysElseWhatTheRecordSays(t *testing.T) {
+func TestCapabilities_ByTheUnitElseByTheRecord(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		var all []string
@@ -42,7 +42,7 @@ func TestCapabilitiesAreWhatTheUnitSaysElseWhatTheRecordSays(t *testing.T) {
 		say := func(channel v1.Channel, text string, args ...any) {
 			s.whisper("car-1", channel, fmt.Appendf(nil, text, args...))
 		}
-		i.wantCapabilities("a unit that never spoke", all, none)
+		i.wantCapabilities("a unit that was never connected", all, none)
 		say(v1.PresenceChannel, `{"status":"online","session":"a"}`)
 		say(v1.TelemetryChannel, `{"at":%q,"telemetry":{"key_status":null,"speed_kmh":5}}`, time.Now().UTC().Format(time.RFC3339Nano))
 		i.wantCapabilities("a presence that names no commands", all, []string{"telemetry.speed_kmh"})
@@ -64,7 +64,7 @@ func TestCapabilitiesAreWhatTheUnitSaysElseWhatTheRecordSays(t *testing.T) {
 			}
 		}
 		if i.get("/api/v1/admin/vehicles/1/status", &status); status.Telemetry.SpeedKmh != nil {
-			s.Errorf("the speed is %v", *status.Telemetry.SpeedKmh)
+			s.Errorf("the speed after a restart is %v, want none", *status.Telemetry.SpeedKmh)
 		}
 		i.wantCapabilities("a presence that names no commands after one that did", none, []string{"telemetry.speed_kmh"})
 	})

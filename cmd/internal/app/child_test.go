@@ -19,7 +19,7 @@ import (
 	"motorpool/telematics"
 )
 
-// childConfig is the variable with which these tests run themselves as a service that can be
+// childConfig is the variable with which these tests start this binary as a service that can be
 // killed.
 const childConfig = "MOTORPOOL_TEST_SERVE"
 
@@ -65,8 +65,8 @@ func (r *rentals) openVictim() *instance {
 	return i
 }
 
-// serveChild runs an instance by a command that ends up in this program, and waits until it is
-// ready. Its stop kills it.
+// serveChild runs an instance by a command that starts this binary, and waits until it is ready.
+// Its stop kills it.
 func (s *stack) serveChild(config app.Config, child *exec.Cmd) *instance {
 	s.Helper()
 	var text strings.Builder
@@ -75,7 +75,7 @@ func (s *stack) serveChild(config app.Config, child *exec.Cmd) *instance {
 	s.must(encoder.Close())
 	child.Env = append(os.Environ(), childConfig+"="+text.String())
 	child.Stderr = s.Output()
-	in, err := child.StdinPipe() // its end ends the child, should these tests die
+	in, err := child.StdinPipe() // the child ends with this pipe if the tests are killed
 	s.must(err)
 	out, err := child.StdoutPipe()
 	s.must(err)
@@ -85,7 +85,7 @@ func (s *stack) serveChild(config app.Config, child *exec.Cmd) *instance {
 		if !dead {
 			dead = true
 			_ = child.Process.Kill()
-			_ = child.Wait() // says that it was killed
+			_ = child.Wait() // returns that it was killed
 			_ = in.Close()
 		}
 	}

@@ -11,15 +11,16 @@ import (
 	"motorpool/telematics"
 )
 
-// An instance whose clock is wrong signs nothing and takes nothing from the MQTT broker: another
-// one gets every answer. [LAW-11]
+// An instance with a wrong clock signs no command and consumes no message of the MQTT broker:
+// another instance gets every answer. [LAW-11]
 func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 2)
 	db, err := sql.Open("postgres", s.database)
 	s.must(err)
 	t.Cleanup(func() { _ = db.Close() })
-	// The instance that looks in public first sees another clock of Postgres than the others.
+	// The instance whose search path begins with public reads another clock of Postgres than the
+	// others.
 	for _, statement := range []string{
 		`create table clock (ahead interval not null)`,
 		`insert into clock values ('0')`,
@@ -40,11 +41,12 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 	if r := wrong.control(1, telematics.Lock); r.status != 200 {
 		t.Fatalf("with a right clock: %d %+v", r.status, r.Error)
 	}
-	for _, ahead := range []string{"-250 seconds", "40 seconds"} { // of Postgres's clock
+	// The error of the clock of Postgres.
+	for _, ahead := range []string{"-250 seconds", "40 seconds"} {
 		_, err = db.Exec(`update clock set ahead = $1::interval`, ahead)
 		s.must(err)
 		sent := wrong.metric("motorpool_publications_total")
-		r := wrong.control(1, telematics.Unlock) // before or after it has noticed
+		r := wrong.control(1, telematics.Unlock) // before or after it has detected the error
 		if r.status != 503 || r.Error.Code != "telematics_unavailable" || r.Error.Outcome != "not_executed" || r.retryAfter != "5" {
 			t.Errorf("%s: %d %+v, Retry-After %q", ahead, r.status, r.Error, r.retryAfter)
 		}

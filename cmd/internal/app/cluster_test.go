@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// A cluster that has lost a master promotes a replica. Until then its own vehicles wait, and no
-// others.
+// A cluster that lost a master promotes a replica. Until then only the vehicles of that master
+// wait.
 func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	t.Parallel()
 	const vehicles, masters = 24, 3
@@ -33,7 +33,7 @@ func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	}
 	all(func(vehicle int) {
 		if !lock(vehicle) {
-			t.Errorf("vehicle %d is not served by a sound cluster", vehicle)
+			t.Errorf("vehicle %d is not served although the cluster is complete", vehicle)
 		}
 	})
 
@@ -41,7 +41,7 @@ func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	killed := time.Now()
 	status, why := i.readiness()
 	if status != http.StatusServiceUnavailable {
-		t.Errorf("readyz without a master: %d %s", status, why)
+		t.Errorf("readyz without a master: %d %s, want 503", status, why)
 	}
 	var mu sync.Mutex
 	var served int
@@ -50,7 +50,7 @@ func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 		first := true
 		for ; !lock(vehicle); first = false {
 			if time.Since(killed) > time.Minute {
-				t.Errorf("vehicle %d is not served a minute after", vehicle)
+				t.Errorf("vehicle %d is not served a minute after the failure", vehicle)
 				return
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -64,10 +64,10 @@ func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	})
 	t.Logf("%d of %d vehicles were served throughout, the others again after %v; readyz said %s", served, vehicles, last, why)
 	if served < vehicles/3 || served == vehicles {
-		t.Errorf("%d of %d vehicles were served throughout, want those of two masters of three", served, vehicles)
+		t.Errorf("%d of %d vehicles were served throughout, want those of two of the three masters", served, vehicles)
 	}
 	if last > 15*time.Second {
-		t.Errorf("all were served after %v", last)
+		t.Errorf("all vehicles were served after %v, want 15s", last)
 	}
 	s.eventually(20*time.Second, "ready again", func() bool { status, _ := i.readiness(); return status == http.StatusOK })
 }

@@ -15,7 +15,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// good returns settings in which nothing is wrong.
+// good returns valid settings.
 func good(t *testing.T) Config {
 	t.Helper()
 	key, err := signing.NewKey()
@@ -43,27 +43,27 @@ func good(t *testing.T) Config {
 	}
 }
 
-func TestGoodSettingsPass(t *testing.T) {
+func TestCheck_AcceptsValidSettings(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"all":                    func(*Config) {},
-		"plain MQTT":             func(c *Config) { c.MQTTURL, c.MQTTCA = []string{"tcp://h:1884"}, "" },
-		"a cluster and a shard":  func(c *Config) { c.MQTTURL = []string{"ssl://a:1,ssl://b:1", "ssl://c:1"} },
-		"shards of a variable":   func(c *Config) { c.MQTTURL = []string{"ssl://a:1 ssl://b:1"} },
-		"tokens' keys by https":  func(c *Config) { c.TokenKeys = "https://id.example.com/jwks" },
-		"tokens' keys from here": func(c *Config) { c.TokenKeys = "http://127.0.0.1:8000/jwks" },
-		"a key for secrets":      func(c *Config) { c.AgencySecretsKey = Secret(strings.Repeat("0a", 32)) },
+		"unchanged":                    func(*Config) {},
+		"plain MQTT":                   func(c *Config) { c.MQTTURL, c.MQTTCA = []string{"tcp://h:1884"}, "" },
+		"cluster and shard":            func(c *Config) { c.MQTTURL = []string{"ssl://a:1,ssl://b:1", "ssl://c:1"} },
+		"shards in one variable":       func(c *Config) { c.MQTTURL = []string{"ssl://a:1 ssl://b:1"} },
+		"keys of tokens by HTTPS":      func(c *Config) { c.TokenKeys = "https://id.example.com/jwks" },
+		"keys of tokens from loopback": func(c *Config) { c.TokenKeys = "http://127.0.0.1:8000/jwks" },
+		"one key for secrets":          func(c *Config) { c.AgencySecretsKey = Secret(strings.Repeat("0a", 32)) },
 		"two keys for secrets": func(c *Config) {
 			c.AgencySecretsKey = Secret(strings.Repeat("0a", 32) + "," + strings.Repeat("A", 43) + "=")
 		},
-		"a geocoder": func(c *Config) { c.GeocoderURL = "http://nominatim:8080" },
-		"the public geocoder": func(c *Config) {
+		"geocoder": func(c *Config) { c.GeocoderURL = "http://nominatim:8080" },
+		"public geocoder": func(c *Config) {
 			c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com"
 		},
 		"origins and claims": func(c *Config) {
 			c.CORSOrigins, c.ClaimRole, c.ClaimAgency = "https://console.example.com, http://localhost:5173", "realm_access.roles", "https://example.com/agency"
 		},
 		"several database hosts": func(c *Config) { c.DatabaseURL = "postgres://u@h1:5432,h2:5432/db" },
-		"a database's socket":    func(c *Config) { c.DatabaseURL = "postgres:///db?host=/run/postgresql" },
+		"socket of a database":   func(c *Config) { c.DatabaseURL = "postgres:///db?host=/run/postgresql" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := good(t)
@@ -75,7 +75,7 @@ func TestGoodSettingsPass(t *testing.T) {
 	}
 }
 
-func TestEachBadSettingIsNamed(t *testing.T) {
+func TestCheck_NamesEachInvalidSetting(t *testing.T) {
 	for flag, change := range map[string]func(*Config){
 		"--http":                func(c *Config) { c.HTTP = "8080" },
 		"--internal":            func(c *Config) { c.Internal = "" },
@@ -89,7 +89,7 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 		"--redis-url":           func(c *Config) { c.RedisURL = "h:6379" },
 		"--mqtt-url":            func(c *Config) { c.MQTTURL = []string{"mqtt://h"} },
 		"--mqtt-username":       func(c *Config) { c.MQTTUsername = "" },
-		// A URL without TLS would encrypt nothing.
+		// With a URL without TLS the connection would not be encrypted.
 		"--mqtt-ca":                  func(c *Config) { c.MQTTURL = []string{"tcp://h:1884"} },
 		"--mqtt-cert":                func(c *Config) { c.MQTTKey = c.MQTTCA },
 		"--mqtt-key":                 func(c *Config) { c.MQTTCert = c.MQTTCA },
@@ -130,43 +130,43 @@ func TestEachBadSettingIsNamed(t *testing.T) {
 			change(&c)
 			err := c.Check()
 			if err == nil || !strings.Contains(err.Error(), flag+":") || strings.Count(err.Error(), "\n") > 0 {
-				t.Errorf("%v", err)
+				t.Errorf("error %v, want one line about %s", err, flag)
 			}
 		})
 	}
 }
 
-func TestBadBrokersAreNamed(t *testing.T) {
+func TestCheck_NamesInvalidBrokers(t *testing.T) {
 	for name, urls := range map[string][]string{
-		"none": {" "}, "twice": {"ssl://a:1", "ssl://a:1"}, "an empty node": {"ssl://a:1,"}, "with TLS and without": {"ssl://a:1", "tcp://b:1"},
+		"none": {" "}, "duplicate": {"ssl://a:1", "ssl://a:1"}, "empty node": {"ssl://a:1,"}, "with TLS and without": {"ssl://a:1", "tcp://b:1"},
 	} {
 		c := good(t)
 		c.MQTTURL = urls
 		if err := c.Check(); err == nil || !strings.HasPrefix(err.Error(), "--mqtt-url: ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one about --mqtt-url", name, err)
 		}
 	}
 }
 
 func TestAGeocoderIsAskedByNameOnly(t *testing.T) {
 	for name, c := range map[string]struct{ url, contact, flag string }{
-		"a file":                         {"geocoder.sock", "", "--geocoder-url"},
-		"another protocol":               {"ftp://h/hush", "", "--geocoder-url"},
-		"a contact without a server":     {"", "fleet@example.com", "--geocoder-contact"},
-		"a contact with a header":        {"https://h", "a\r\nb: c", "--geocoder-contact"},
-		"the public one, without a name": {"https://nominatim.openstreetmap.org", "", "--geocoder-contact"},
-		"the same, spelt otherwise":      {"https://Nominatim.OpenStreetMap.org:443/?key=hush", "", "--geocoder-contact"},
+		"file":                              {"geocoder.sock", "", "--geocoder-url"},
+		"other protocol":                    {"ftp://h/hush", "", "--geocoder-url"},
+		"contact without a server":          {"", "fleet@example.com", "--geocoder-contact"},
+		"contact with a header":             {"https://h", "a\r\nb: c", "--geocoder-contact"},
+		"public server without a contact":   {"https://nominatim.openstreetmap.org", "", "--geocoder-contact"},
+		"public server in another spelling": {"https://Nominatim.OpenStreetMap.org:443/?key=hush", "", "--geocoder-contact"},
 	} {
 		config := good(t)
 		config.GeocoderURL, config.GeocoderContact = Secret(c.url), c.contact
 		err := config.Check()
 		if err == nil || !strings.Contains(err.Error(), c.flag) || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one about %s", name, err, c.flag)
 		}
 	}
 }
 
-func TestWithoutAGeocoderNothingIsThereThatCouldAsk(t *testing.T) {
+func TestPlaces_NoGeocoderWithoutItsURL(t *testing.T) {
 	c := good(t)
 	db, err := pg.New(pg.Config{URL: "postgres://127.0.0.1:1/none"})
 	if err != nil {
@@ -190,6 +190,6 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "config", c)
 	slog.New(slog.NewTextHandler(&log, nil)).Info("settings", "config", c)
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c) + log.String(); strings.Contains(text, "hush") || !strings.Contains(log.String(), "redacted") {
-		t.Errorf("a secret is in %s", text)
+		t.Errorf("a secret is in: %s", text)
 	}
 }

@@ -18,7 +18,7 @@ func TestConnectionsWithin_LeavesTheReserve(t *testing.T) {
 	} {
 		got, err := connectionsWithin(c.setting, c.files, c.reserve)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%+v: %d, %v", c, got, err)
+			t.Errorf("%+v: got %d, %v", c, got, err)
 		}
 	}
 }

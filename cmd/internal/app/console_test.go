@@ -17,7 +17,7 @@ import (
 	"motorpool/telematics"
 )
 
-// signIn returns the cookies of a session in the console of an instance.
+// signIn returns the cookies of a console session at an instance.
 func (s *stack) signIn(i *instance) []*http.Cookie {
 	s.Helper()
 	cache, err := redis.New(redis.Config{URL: s.redisURL})
@@ -32,7 +32,7 @@ func (s *stack) signIn(i *instance) []*http.Cookie {
 	return consoletest.SignIn(s.T, i.base+"/auth/once?code="+code)
 }
 
-// What is shown while the service or Redis is unavailable is of the past, and says so.
+// While the service or Redis is unavailable, the console marks what it shows as past.
 func TestConsole_ShowsNothingStaleAsFresh(t *testing.T) {
 	t.Parallel()
 	browser := consoletest.Open(t)
@@ -40,7 +40,7 @@ func TestConsole_ShowsNothingStaleAsFresh(t *testing.T) {
 	port, err := devstack.FreePort()
 	s.must(err)
 	config := s.config()
-	config.HTTP = fmt.Sprintf("127.0.0.1:%d", port) // the same after a restart
+	config.HTTP = fmt.Sprintf("127.0.0.1:%d", port) // the same address after a restart
 	config.ConsoleURL = "http://" + config.HTTP
 	i := s.serveChild(config, exec.Command(os.Args[0]))
 	s.drive(nil, func(telematics.VehicleID) simulator.Profile {
@@ -57,7 +57,8 @@ func TestConsole_ShowsNothingStaleAsFresh(t *testing.T) {
 	p.See(`[role="alert"]`, "Not live since")
 	p.See(`[role="alert"]`, "The service cannot be reached.")
 	p.See("body[data-stale]")
-	p.See(`[data-command][data-state="sent"] svg rect[fill^="url(#"]`) // still not known
+	// The outcome is still unknown.
+	p.See(`[data-command][data-state="sent"] svg rect[fill^="url(#"]`)
 	s.serveChild(config, exec.Command(os.Args[0]))
 	p.See("header", "Live")
 	p.Gone(`[role="alert"]`)

@@ -13,7 +13,7 @@ import (
 	"motorpool/rental/stripe"
 )
 
-func TestOneOfTwoBookingsOfAVehicleAndTimeWins(t *testing.T) {
+func TestBooking_OneOfTwoConcurrentOverlappingBookingsSucceeds(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
@@ -27,7 +27,7 @@ func TestOneOfTwoBookingsOfAVehicleAndTimeWins(t *testing.T) {
 			answers := make([]answer, len(rivals))
 			var racing sync.WaitGroup
 			for n, c := range rivals {
-				// They overlap.
+				// The two times overlap.
 				late := hours{when.from.Add(time.Duration(n) * time.Hour), when.to.Add(time.Duration(n) * time.Hour)}
 				racing.Go(func() {
 					answers[n] = instances[n].asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(1, late, ""))
@@ -42,17 +42,17 @@ func TestOneOfTwoBookingsOfAVehicleAndTimeWins(t *testing.T) {
 			r.Errorf("%d bookings after %d races", n, rounds)
 		}
 		if n := r.rows(`select count(*) from activity where action = 'booking.create' and code = 'vehicle_not_available' and outcome = 'not_executed'`); n != rounds {
-			r.Errorf("%d lines tell of who lost, want %d", n, rounds)
+			r.Errorf("%d audit entries of refused bookings, want %d", n, rounds)
 		}
 	})
 }
 
-// wallet is what a client's answers say that must be there.
+// wallet is what must be on record by the responses to a client.
 type wallet struct {
 	mu      sync.Mutex
 	added   map[int64]bool
 	removed map[int64]bool
-	counts  map[string]int // of answers
+	counts  map[string]int // numbers of responses
 }
 
 func (w *wallet) note(what string, a answer, id int64, allowed ...string) {
@@ -61,7 +61,7 @@ func (w *wallet) note(what string, a answer, id int64, allowed ...string) {
 	said := fmt.Sprintf("%d %s", a.status, a.code())
 	w.counts[what+" "+said]++
 	if !slices.Contains(allowed, strings.TrimSpace(said)) {
-		a.Errorf("%s: %s", a.asked, a.text)
+		a.Errorf("%s: unexpected response %s", a.asked, a.text)
 	}
 	switch {
 	case what == "add" && a.status < 300:
@@ -74,7 +74,7 @@ func (w *wallet) note(what string, a answer, id int64, allowed ...string) {
 	}
 }
 
-// any returns one that may be there.
+// any returns a card that may be present.
 func (w *wallet) any() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,8 +86,8 @@ func (w *wallet) any() int64 {
 	return 1
 }
 
-// It loads the machine, so it runs alone.
-func TestThereIsOneDefaultAtEveryLook(t *testing.T) {
+// The test loads the machine, so it runs alone.
+func TestMethods_AlwaysExactlyOneDefault(t *testing.T) {
 	const calls, hands = 200, 12
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
@@ -141,23 +141,23 @@ func TestThereIsOneDefaultAtEveryLook(t *testing.T) {
 			left := c.oneDefault(i)
 			for id := range w.added {
 				if there := left[id]; there == w.removed[id] {
-					r.Errorf("method %d: there %v, removed %v", id, there, w.removed[id])
+					r.Errorf("method %d: present %v, removed %v", id, there, w.removed[id])
 				}
 				delete(left, id)
 			}
 			if len(left) > 0 {
-				r.Errorf("no notice came for the methods %v", left)
+				r.Errorf("no notice arrived for the methods %v", left)
 			}
 		}
 		r.allAttached()
 		if w.counts["add 201 "] < 3 || w.counts["remove 200 "] == 0 || w.counts["default 200 "] == 0 || looks < 10 {
-			r.Errorf("too little happened: %v, %d looks", w.counts, looks)
+			r.Errorf("too few events for a valid test: %v, %d snapshots", w.counts, looks)
 		}
-		r.Logf("%d looks while %v", looks, w.counts)
+		r.Logf("%d snapshots during %v", looks, w.counts)
 	})
 }
 
-// allAttached demands that the processor holds every card that is on record.
+// allAttached checks that the processor has every card on record.
 func (r *rentals) allAttached() {
 	r.Helper()
 	processor := stripe.New(stripe.Config{Key: r.processor.Key(), BaseURL: r.processor.URL(), Logger: r.log})
@@ -175,7 +175,8 @@ func (r *rentals) allAttached() {
 	r.must(rows.Err())
 }
 
-// oneDefault demands that just one of the client's methods is the default, and returns them all.
+// oneDefault checks that exactly one of the client's methods is the default, and returns all
+// methods.
 func (c customer) oneDefault(i *instance) map[int64]bool {
 	i.Helper()
 	there, defaults := map[int64]bool{}, 0

@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// damaging is a car whose radio delivers each command twice, damaged first.
+// damaging is a car whose radio delivers each command twice, first damaged.
 func damaging(id telematics.VehicleID) simulator.Profile {
 	p := healthy(id)
 	p.Faults.Damage = simulator.Always
@@ -24,18 +24,18 @@ func TestDamagedCommand_IsUnknownAndKeepsItsKey(t *testing.T) {
 		s.drive(&recorder, damaging)
 		first := instances[0].control(1, telematics.Lock, "Idempotency-Key", "k")
 		if first.status != http.StatusBadGateway || first.Error.Code != "command_rejected" || first.Error.Reason != "bad_signature" || first.Error.Outcome != "unknown" {
-			s.Errorf("the first copy was damaged: %d %+v", first.status, first.Error)
+			s.Errorf("with a damaged first copy: %d %+v", first.status, first.Error)
 		}
 		var c command
-		s.eventually(20*time.Second, "the sound copy settles the command", func() bool {
+		s.eventually(20*time.Second, "the intact copy settles the command", func() bool {
 			return instances[1].get("/api/v1/admin/commands/"+first.Error.CommandID, &c).status == 200 && c.State == "succeeded"
 		})
 		if !c.Late || c.Outcome != "executed" {
-			s.Errorf("the command is %+v", c)
+			s.Errorf("the command is %+v, want it late and executed", c)
 		}
 		again := instances[1].control(1, telematics.Lock, "Idempotency-Key", "k")
 		if again.status != 200 || again.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, again).ID != c.ID {
-			s.Errorf("repeated: %d %+v", again.status, again.Error)
+			s.Errorf("the repeated request: %d %+v, want the replayed command", again.status, again.Error)
 		}
 		starts := 0
 		for _, e := range recorder.Events() {
@@ -44,7 +44,7 @@ func TestDamagedCommand_IsUnknownAndKeepsItsKey(t *testing.T) {
 			}
 		}
 		if starts != 1 {
-			s.Errorf("the car acted %d times under one key, want once", starts)
+			s.Errorf("the car executed the command %d times with one key, want once", starts)
 		}
 	})
 }

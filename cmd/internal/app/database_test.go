@@ -14,7 +14,7 @@ import (
 	"motorpool/store/pg"
 )
 
-// refused runs an instance until it ends, and returns why.
+// refused runs an instance until it ends, and returns the error.
 func (s *stack) refused(config app.Config) error {
 	s.Helper()
 	listeners, err := config.Listen()
@@ -23,11 +23,11 @@ func (s *stack) refused(config app.Config) error {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- app.Serve(ctx, config, listeners, s.log) }()
-	for { // it is never ready meanwhile
+	for { // until it ends it must not become ready
 		select {
 		case err := <-ended:
 			if ctx.Err() != nil {
-				s.Error("the service ran on")
+				s.Error("the service did not end")
 			}
 			return err
 		case <-time.After(20 * time.Millisecond):
@@ -48,9 +48,10 @@ func TestServe_RefusesAPostgresThatMayLoseCommits(t *testing.T) {
 	s := frailStack(t, 1)
 	config := s.config()
 	config.AllowUnsafePostgres = false
-	config.Drain = 70 * time.Second // no request was ever taken, so it does not wait for a balancer
+	// The instance accepted no request, so it does not wait for a load balancer.
+	config.Drain = 70 * time.Second
 	if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") || !strings.Contains(err.Error(), "--allow-unsafe-postgres") {
-		t.Errorf("Serve = %v", err)
+		t.Errorf("Serve = %v, want ErrUnsuitable for fsync=off", err)
 	}
 }
 
@@ -67,7 +68,7 @@ func TestServe_RefusesAPoolerThatSharesConnections(t *testing.T) {
 		config := s.config()
 		config.DatabaseURL, config.Migrate = app.Secret(pooler.URL(strings.TrimPrefix(address.Path, "/"))), migrate
 		if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction") {
-			t.Errorf("Serve = %v", err)
+			t.Errorf("Serve = %v, want ErrUnsuitable for pool_mode=transaction", err)
 		}
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"motorpool/telematics"
 )
 
-// One of two instances behind a load balancer is stopped under load: no call fails.
-func TestAnInstanceIsStoppedBehindALoadBalancerWithoutAFailedCall(t *testing.T) {
+// One of two instances behind a load balancer stops under load: no request fails.
+func TestDrain_BehindALoadBalancerNoRequestFails(t *testing.T) {
 	devstack.NeedServer(t, devstack.HAProxyServer)
 	const vehicles, calls = 8, 2000
 	s := embeddedStack(t, vehicles)
@@ -55,7 +55,7 @@ func TestAnInstanceIsStoppedBehindALoadBalancerWithoutAFailedCall(t *testing.T) 
 	var callers sync.WaitGroup
 	for n := range vehicles {
 		callers.Go(func() {
-			for { // until the instance is gone, and long enough
+			for { // until the instance has ended and the time has passed
 				select {
 				case <-stopped:
 					if made.Load() >= calls {
@@ -68,7 +68,7 @@ func TestAnInstanceIsStoppedBehindALoadBalancerWithoutAFailedCall(t *testing.T) 
 				switch {
 				case err != nil:
 					t.Errorf("call %d: %v", call, err)
-				case r.starved(): // which the service has answered
+				case r.starved(): // the service responded
 				case r.status != http.StatusOK:
 					t.Errorf("call %d: status %d %s", call, r.status, r.Error.Code)
 				}
@@ -82,7 +82,7 @@ func TestAnInstanceIsStoppedBehindALoadBalancerWithoutAFailedCall(t *testing.T) 
 	t.Logf("%d calls", made.Load())
 }
 
-// call locks a vehicle, or reads its state. An error means that the service has not answered.
+// call locks a vehicle, or reads its state. An error means that the service did not respond.
 func (i *instance) call(n int, number int64) (r reply, err error) {
 	method, path := http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/lock", n+1)
 	if number%4 != 0 {
@@ -100,12 +100,12 @@ func (i *instance) call(n int, number int64) (r reply, err error) {
 	defer response.Body.Close()
 	r.status = response.StatusCode
 	if err := json.NewDecoder(response.Body).Decode(&r); err != nil {
-		return r, fmt.Errorf("status %d, not an answer of the service: %w", r.status, err)
+		return r, fmt.Errorf("status %d, not a response of the service: %w", r.status, err)
 	}
 	return r, nil
 }
 
-// pipelined sends requests in one piece, and returns the status of each answer; 0: there was none.
+// pipelined sends requests together, and returns the status of each response; 0: none.
 func (i *instance) pipelined(requests int, path string) []int {
 	i.Helper()
 	c, err := net.Dial("tcp", host(i.base))
@@ -134,18 +134,18 @@ func host(url string) string {
 	return address
 }
 
-// An instance that drains is not ready, is alive, and answers; towards the end it ends kept
+// An instance that drains is not ready but alive, and responds; near the end it closes idle
 // connections.
-func TestAnInstanceThatDrainsServesOnAndIsNotReady(t *testing.T) {
+func TestDrain_ServesRequestsAndIsNotReady(t *testing.T) {
 	s := embeddedStack(t, 1)
 	const drain = 6 * time.Second
 	i := s.serve(func(c *app.Config) { c.Health, c.Drain = "127.0.0.1:0", drain })
 	if status, _ := i.fetch(i.health + "/readyz"); status != http.StatusOK {
-		t.Errorf("before: %d", status)
+		t.Errorf("before the drain readyz is %d, want 200", status)
 	}
 	for _, path := range []string{"/metrics", "/units.jwks", "/debug/pprof/"} {
 		if status, _ := i.fetch(i.health + path); status != http.StatusNotFound {
-			t.Errorf("%s on the health listener: %d", path, status)
+			t.Errorf("%s on the health listener: %d, want 404", path, status)
 		}
 	}
 	begin := time.Now()
@@ -157,15 +157,15 @@ func TestAnInstanceThatDrainsServesOnAndIsNotReady(t *testing.T) {
 			return status == http.StatusServiceUnavailable && strings.Contains(string(body), `"reason":"draining"`)
 		})
 		if status, _ := i.fetch(base + "/healthz"); status != http.StatusOK {
-			t.Errorf("healthz: %d", status)
+			t.Errorf("healthz while draining is %d, want 200", status)
 		}
 	}
 	if r := i.get("/api/v1/admin/vehicles", nil); r.status != http.StatusOK {
-		t.Errorf("while it drains: %d", r.status)
+		t.Errorf("a request while draining: %d, want 200", r.status)
 	}
 	for n, status := range i.pipelined(2, "/openapi.json") {
 		if status != http.StatusOK {
-			t.Errorf("pipelined request %d while it drains: %d", n+1, status)
+			t.Errorf("pipelined request %d while draining: %d, want 200", n+1, status)
 		}
 	}
 	s.eventually(drain, "connections are ended", func() bool {
@@ -176,6 +176,6 @@ func TestAnInstanceThatDrainsServesOnAndIsNotReady(t *testing.T) {
 	})
 	<-done
 	if took := time.Since(begin); took < drain {
-		t.Errorf("stopped after %v", took)
+		t.Errorf("the instance stopped after %v, before the end of the drain", took)
 	}
 }

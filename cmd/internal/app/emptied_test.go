@@ -13,7 +13,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// mileage returns what an instance says of a vehicle's odometer; -1: nothing yet.
+// mileage returns the odometer of a vehicle that an instance shows; -1: none yet.
 func (i *instance) mileage(vehicle string) float64 {
 	i.Helper()
 	var status struct {
@@ -41,7 +41,7 @@ func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 			At: time.Now(), Values: map[telematics.Field]any{telematics.MileageKm: km, telematics.IsLocked: int(km)%2 == 0},
 		}))
 	}
-	seen := func(what string) { // by both: from then on no read may return less
+	seen := func(what string) { // by both instances: from then on no read may return less
 		s.eventually(10*time.Second, what, func() bool {
 			return instances[0].mileage("1") == km && instances[1].mileage("1") == km
 		})
@@ -54,13 +54,13 @@ func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 		s.must(s.redis.Kill())
 		for _, i := range instances {
 			if got := i.mileage("1"); got < km {
-				t.Errorf("without Redis an instance says %v, and said %v before", got, km)
+				t.Errorf("without Redis an instance returns %v, after it returned %v", got, km)
 			}
 		}
 		s.must(s.redis.Restart())
 		for _, i := range instances {
 			if got := i.mileage("1"); got < km {
-				t.Errorf("with an empty Redis an instance says %v, and said %v before", got, km)
+				t.Errorf("with an empty Redis an instance returns %v, after it returned %v", got, km)
 			}
 		}
 		report()
@@ -68,8 +68,8 @@ func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 	}
 }
 
-// tellRedis gives Redis a command, past the service.
-func (s *stack) tellRedis(command string) {
+// sendToRedis sends a command to Redis directly.
+func (s *stack) sendToRedis(command string) {
 	s.Helper()
 	address, err := url.Parse(s.redis.URL())
 	s.must(err)
@@ -97,13 +97,13 @@ func TestAUsedSignatureStaysUsedWhereRedisIsEmptied(t *testing.T) {
 	}
 	add(instances[0], func(s *signedRequest) { captured = *s }).wants(201, "")
 	replay := func(s *signedRequest) { s.at, s.nonce = captured.at, captured.nonce }
-	s.tellRedis("FLUSHALL")
+	s.sendToRedis("FLUSHALL")
 	for _, i := range instances {
 		add(i, replay).wants(401, "agency_signature_replayed")
 	}
 }
 
-func TestARedisThatTakesNoWritesIsNotReady(t *testing.T) {
+func TestReadiness_RedisThatRefusesWritesIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 1)
 	i := s.serve()
@@ -111,12 +111,12 @@ func TestARedisThatTakesNoWritesIsNotReady(t *testing.T) {
 		{"CONFIG SET maxmemory 100000", "CONFIG SET maxmemory 0", "it is full: maxmemory is reached"},
 		{"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "it is read-only: a replica"},
 	} {
-		s.tellRedis(trouble.begin)
+		s.sendToRedis(trouble.begin)
 		status, checks := i.readiness()
 		if status != 503 || !strings.Contains(checks, trouble.says) {
 			t.Errorf("after %s: %d %q, want 503 and %q", trouble.begin, status, checks, trouble.says)
 		}
-		s.tellRedis(trouble.end)
+		s.sendToRedis(trouble.end)
 		s.eventually(20*time.Second, "ready again after "+trouble.end, func() bool { status, _ := i.readiness(); return status == 200 })
 	}
 }

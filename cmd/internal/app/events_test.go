@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-// streamed is an event of a stream, by kind.
+// streamed is an event of a stream, of any kind.
 type streamed struct {
 	ID      string
 	Event   string
@@ -29,7 +29,7 @@ type streamed struct {
 	Alarm        struct{ Kind, Text string }
 }
 
-// follower is a reader of a stream.
+// follower reads a stream.
 type follower struct {
 	close func()
 
@@ -39,7 +39,7 @@ type follower struct {
 	ended    bool
 }
 
-// follow opens a stream of an instance, behind an event where one is named.
+// follow opens a stream of an instance, after a given event if any.
 func (i *instance) follow(token, after string) *follower {
 	i.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -52,7 +52,7 @@ func (i *instance) follow(token, after string) *follower {
 	response, err := http.DefaultClient.Do(request)
 	i.must(err)
 	if response.StatusCode != http.StatusOK {
-		i.Fatalf("answered %d", response.StatusCode)
+		i.Fatalf("the stream has the status %d", response.StatusCode)
 	}
 	f := &follower{}
 	var reading sync.WaitGroup
@@ -78,7 +78,7 @@ func (f *follower) read(lines *bufio.Scanner) {
 		case "event":
 			e.Event = value
 		case "data":
-			_ = json.Unmarshal([]byte(value), &e) // what is not readable is missed
+			_ = json.Unmarshal([]byte(value), &e) // an unreadable event is then missing
 		case "":
 			if e.Event != "" {
 				f.streamed = append(f.streamed, e)
@@ -137,17 +137,17 @@ func TestEvents_OfOneInstanceAreStreamedByTheOther(t *testing.T) {
 			c := commandOf(s.T, here.control(vehicle, telematics.Lock))
 			s.eventually(10*time.Second, "its command is streamed", func() bool { return slices.Contains(all.statesOf(c.ID), "succeeded") })
 			if states := all.statesOf(c.ID); states[0] != "accepted" || !slices.Contains(states, "sent") {
-				s.Errorf("streamed %v", states)
+				s.Errorf("the streamed states are %v, want accepted first and sent", states)
 			}
 		}
 		s.eventually(10*time.Second, "the agency gets its events", func() bool { return own.has(func(e streamed) bool { return e.Vehicle == 1 }) })
 		if own.has(func(e streamed) bool { return e.Vehicle == 2 }) {
-			s.Error("an agency hears of another's vehicle")
+			s.Error("an agency received an event of another's vehicle")
 		}
 	})
 }
 
-func TestAReaderGoesOnAtTheOtherInstance(t *testing.T) {
+func TestEvents_ReaderContinuesAtAnotherInstance(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		here, there := s.serve(), s.serve()
@@ -155,21 +155,21 @@ func TestAReaderGoesOnAtTheOtherInstance(t *testing.T) {
 		f := here.follow(here.admin, "")
 		here.stop()
 		if !f.has(func(e streamed) bool { return e.Event == "end" && e.Reason == "stopping" }) {
-			s.Error("the stream ended without a word")
+			s.Error("the stream ended without an end event")
 		}
 		c := commandOf(s.T, there.control(1, telematics.Lock))
 		again := there.follow(there.admin, f.lastID())
-		s.eventually(10*time.Second, "what happened meanwhile is streamed", func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") })
+		s.eventually(10*time.Second, "the missed events are streamed", func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") })
 		if states := again.statesOf(c.ID); states[0] != "accepted" {
-			s.Errorf("streamed %v", states)
+			s.Errorf("the streamed states are %v, want accepted first", states)
 		}
 		if again.has(func(e streamed) bool { return e.Event == "reset" }) {
-			s.Error("a reset, though nothing is missing")
+			s.Error("a reset event although no event is missing")
 		}
 	})
 }
 
-func TestARedisThatLosesItsMemoryResetsTheReaders(t *testing.T) {
+func TestEvents_EmptiedRedisResetsTheReaders(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 1)
 	i := s.serve()
@@ -180,14 +180,14 @@ func TestARedisThatLosesItsMemoryResetsTheReaders(t *testing.T) {
 	s.must(s.redis.Restart())
 	s.eventually(20*time.Second, "a reset", func() bool { return f.has(func(e streamed) bool { return e.Event == "reset" }) })
 	var c command
-	s.eventually(10*time.Second, "commands go through again", func() bool {
+	s.eventually(10*time.Second, "commands are executed again", func() bool {
 		r := i.control(1, telematics.Lock)
 		if r.status == http.StatusOK {
 			c = commandOf(s.T, r)
 		}
 		return r.status == http.StatusOK
 	})
-	s.eventually(10*time.Second, "the stream goes on", func() bool { return slices.Contains(f.statesOf(c.ID), "succeeded") })
+	s.eventually(10*time.Second, "the stream continues", func() bool { return slices.Contains(f.statesOf(c.ID), "succeeded") })
 	again := i.follow(i.admin, old+"0")
-	s.eventually(10*time.Second, "an old place leads to a reset", func() bool { return again.has(func(e streamed) bool { return e.Event == "reset" }) })
+	s.eventually(10*time.Second, "an old position leads to a reset", func() bool { return again.has(func(e streamed) bool { return e.Event == "reset" }) })
 }

@@ -14,7 +14,7 @@ import (
 
 const haltsPath = "/api/v1/admin/halts"
 
-// The kill switch must work when nothing but the database does.
+// The halt must work when only the database does.
 func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T) {
 	t.Parallel()
 	s := frailStack(t, 1)
@@ -26,21 +26,21 @@ func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T
 	begun := time.Now()
 	r := instances[0].askWith(instances[0].admin, http.MethodPut, haltsPath, `{"reason":"recall of the locks","agency_id":null}`)
 	if took := time.Since(begun); r.status != 200 || took > broker.HaltWithin+4*time.Second {
-		t.Fatalf("PUT: %d %s after %v", r.status, r.text, took)
+		t.Fatalf("PUT: %d %s after %v, want 200 within the limit", r.status, r.text, took)
 	}
 	for _, i := range instances {
 		if r := i.askWith(i.admin, http.MethodGet, haltsPath, ""); r.status != 200 || r.body["message"] != "1 halt." {
-			t.Errorf("GET: %d %s", r.status, r.text)
+			t.Errorf("GET: %d %s, want one halt", r.status, r.text)
 		}
 	}
 	s.must(s.redis.Resume())
 	s.must(s.mosquitto.Restart())
-	s.eventually(60*time.Second, "the car back", func() bool { return connected(fleet) })
+	s.eventually(60*time.Second, "the car is connected again", func() bool { return connected(fleet) })
 	for _, i := range instances {
-		s.eventually(30*time.Second, "commands are refused for the halt alone", func() bool {
+		s.eventually(30*time.Second, "commands are refused only because of the halt", func() bool {
 			r := i.control(1, telematics.Lock)
 			if r.status == 200 {
-				t.Fatal("a command left during a halt")
+				t.Fatal("a command was sent during a halt")
 			}
 			return r.Error.Code == "commands_halted" && strings.Contains(r.Message, "recall of the locks")
 		})
@@ -48,10 +48,10 @@ func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T
 	if r := instances[1].askWith(instances[1].admin, http.MethodDelete, haltsPath, ""); r.status != 200 {
 		t.Errorf("DELETE: %d %s", r.status, r.text)
 	}
-	s.eventually(20*time.Second, "commands go again", func() bool { return instances[0].control(1, telematics.Lock).status == 200 })
+	s.eventually(20*time.Second, "commands are executed again", func() bool { return instances[0].control(1, telematics.Lock).status == 200 })
 }
 
-func TestAgencyKey_MadeThroughTheServiceSignsAtEveryInstance(t *testing.T) {
+func TestAgencyKey_CreatedThroughTheServiceIsValidAtEveryInstance(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		here, there := r.serve(r.paid), r.serve(r.paid)
@@ -72,7 +72,7 @@ func TestAgencyKey_MadeThroughTheServiceSignsAtEveryInstance(t *testing.T) {
 			t.Errorf("revoke: %d %s", got.status, got.text)
 		}
 		if got := c.get(there, "/payment-methods"); got.status != 401 {
-			t.Errorf("signed with the revoked key: %d %s", got.status, got.text)
+			t.Errorf("signed with the revoked key: %d %s, want 401", got.status, got.text)
 		}
 	})
 }

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// shown is a field of the interface, by its path; each is there, always.
+// shown is a field of the interface, with its path. Every field is always present.
 type shown struct {
 	path string
-	kind string // as the interface says it
-	null bool   // it may be null
+	kind string // the type in the words of the interface
+	null bool   // whether it may be null
 }
 
-// bookingFields are those of section 2.3.
+// bookingFields are the fields of section 2.3.
 var bookingFields = []shown{
 	{"id", "integer", false}, {"reference", "string", false}, {"status", "string", false},
 	{"start_date", "datetime", false}, {"end_date", "datetime", false}, {"actual_start", "datetime", true}, {"actual_end", "datetime", true},
@@ -34,12 +34,13 @@ var bookingFields = []shown{
 	{"pricing.duration_hours", "number", false}, {"pricing.hourly_rate", "number", false}, {"pricing.subtotal", "number", false},
 	{"pricing.tax", "number", false}, {"pricing.deposit", "number", false}, {"pricing.total", "number", false}, {"pricing.currency", "string", false},
 	{"payment.method", "string", false}, {"payment.status", "string", false}, {"payment.paid_at", "datetime", true},
-	// Added, so that clients see what they pay; there is no fee here.
+	// These fields were added so that clients see what they pay. The booking has no fee.
 	{"pricing.rental_total", "number", false}, {"payment.charged", "number", false}, {"payment.refunded", "number", false}, {"payment.held", "number", false}, {"fees", "strings", false},
 	{"can_cancel", "boolean", false}, {"can_extend", "boolean", false}, {"created_at", "datetime", false},
 }
 
-// methodFields are those of section 2.4; chosenFields are what setting a default answers.
+// methodFields are the fields of section 2.4; chosenFields are those of the response that sets a
+// default.
 var (
 	methodFields = []shown{
 		{"id", "integer", false}, {"type", "string", false}, {"brand", "string", false}, {"last_four", "string", false},
@@ -53,7 +54,7 @@ var (
 
 var wholeNumber = regexp.MustCompile(`^-?\d+$`)
 
-// is reports whether a value has the form that the interface gives a field.
+// is reports whether a value has the type that the interface gives a field.
 func (f shown) is(value any) bool {
 	number, isNumber := value.(json.Number)
 	text, isText := value.(string)
@@ -79,7 +80,7 @@ func (f shown) is(value any) bool {
 	}
 }
 
-// flat takes objects apart, into the paths of what is in them.
+// flat flattens objects into the paths of their values.
 func flat(prefix string, value any, into map[string]any) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -91,8 +92,8 @@ func flat(prefix string, value any, into map[string]any) {
 	}
 }
 
-// shows holds the object at a path against the fields of the interface, which are all that it has,
-// and lists them.
+// shows compares the object at a path with the fields of the interface, which must be all of its
+// fields, and logs them.
 func (a answer) shows(path string, fields []shown) {
 	a.Helper()
 	got := map[string]any{}
@@ -113,12 +114,12 @@ func (a answer) shows(path string, fields []shown) {
 		delete(got, f.path)
 	}
 	for name, value := range got {
-		a.Errorf("%s: %s.%s is %v, and not in the interface", a.asked, path, name, value)
+		a.Errorf("%s: %s.%s is %v, but the interface has no such field", a.asked, path, name, value)
 	}
 	a.Logf("%s: %d, %s:%s", a.asked, a.status, path, table.String())
 }
 
-func TestClientsAreAnsweredAsTheInterfaceSays(t *testing.T) {
+func TestInterface_ResponsesToClients(t *testing.T) {
 	t.Parallel()
 	rentBothStacks(t, 3, func(r *rentals) {
 		i := r.open()
@@ -132,7 +133,7 @@ func TestClientsAreAnsweredAsTheInterfaceSays(t *testing.T) {
 		amex := c.add(i, "pm_card_amex", true)
 		list := c.get(i, "/payment-methods").wants(200, "").has("data.0.is_default", "true", "data.0.brand", `"amex"`, "data.1.is_default", "false")
 		if len(list.list("data")) != 2 || list.number("data.0.id") != amex {
-			r.Errorf("listed %s", list.text)
+			r.Errorf("listed as %s, want two cards", list.text)
 		}
 		list.shows("data.0", methodFields)
 		list.shows("data.1", methodFields)
@@ -153,7 +154,7 @@ func TestClientsAreAnsweredAsTheInterfaceSays(t *testing.T) {
 			"meta", `{"agency_code":"ONE","agency_id":1}`)
 		before.shows("data", bookingFields)
 		if year := time.Now().UTC().Year(); before.word("data.reference") != fmt.Sprintf("BK-%d-00001", year) {
-			r.Errorf("the first booking is %s", before.word("data.reference"))
+			r.Errorf("the first booking has the reference %s", before.word("data.reference"))
 		}
 
 		i.start(booking)
@@ -161,10 +162,10 @@ func TestClientsAreAnsweredAsTheInterfaceSays(t *testing.T) {
 			"data.can_cancel", "false", "data.can_extend", "true", "data.actual_end", "null")
 		paid.shows("data", bookingFields)
 		if paid.at("data.actual_start") == nil || paid.at("data.payment.paid_at") == nil {
-			r.Errorf("a booking that is paid for: %s", paid.text)
+			r.Errorf("a paid booking: %s", paid.text)
 		}
 		if accepted := paid.word("data.payment.paid_at"); accepted < paid.word("data.actual_start") {
-			r.Errorf("paid at %s, before it began", accepted)
+			r.Errorf("the payment is dated %s, before the start", accepted)
 		}
 		page := c.get(i, "/bookings?status=active&limit=1").wants(200, "").has("meta.next_cursor", "null", "meta.agency_id", "1")
 		page.shows("data.0", bookingFields)
@@ -173,7 +174,7 @@ func TestClientsAreAnsweredAsTheInterfaceSays(t *testing.T) {
 		ended := c.get(i, ownOf(booking)).wants(200, "").has("data.status", `"completed"`, "data.can_cancel", "false", "data.can_extend", "false")
 		ended.shows("data", bookingFields)
 		if ended.at("data.actual_end") == nil {
-			r.Errorf("an ended booking: %s", ended.text)
+			r.Errorf("an ended booking without actual_end: %s", ended.text)
 		}
 	})
 }

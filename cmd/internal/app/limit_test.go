@@ -10,7 +10,7 @@ import (
 
 func limited(c *app.Config) { c.VehicleRate, c.AdminRate = 10, 600 }
 
-func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.T) {
+func TestLimit_EleventhCommandOfAMinuteIsRefusedByEveryInstance(t *testing.T) {
 	overBothStacks(t, 2, func(s *stack) {
 		instances := []*instance{s.serve(limited), s.serve(limited)}
 		s.drive(nil, healthy)
@@ -25,7 +25,7 @@ func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.
 				s.Fatalf("call %d: %d %+v", calls+1, r.status, r.Error)
 			case r.header.Get("RateLimit-Limit") == "10":
 				passed++
-			default: // a busy machine made Redis slow, which may have counted it
+			default: // Redis was slow on a busy machine and may have counted the request
 				uncertain++
 			}
 		}
@@ -37,7 +37,7 @@ func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.
 			h := r.header
 			if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.retryAfter != h.Get("RateLimit-Reset") ||
 				h.Get("RateLimit-Limit") != "10" || h.Get("RateLimit-Remaining") != "0" {
-				s.Errorf("%d %+v, headers %v", r.status, r.Error, h)
+				s.Errorf("over the limit: %d %+v, headers %v", r.status, r.Error, h)
 			}
 		}
 		if r := instances[0].control(2, telematics.Lock); r.status != 200 {
@@ -46,17 +46,17 @@ func TestTheEleventhCommandWithinAMinuteIsRefusedByWhicheverInstance(t *testing.
 		var lines []struct{ Code string }
 		instances[1].get("/api/v1/admin/activity?vehicle_id=1&outcome=not_executed", &lines)
 		if len(lines) != 3 || lines[0].Code != "rate_limited" {
-			s.Errorf("history %+v, want three refusals", lines)
+			s.Errorf("audit entries %+v, want three refusals", lines)
 		}
 		wait, err := time.ParseDuration(refusal.retryAfter + "s")
 		s.must(err)
 		if wait > 6*time.Second {
-			s.Errorf("Retry-After is %v", wait)
+			s.Errorf("Retry-After is %v, want at most 6s", wait)
 		}
 	})
 }
 
-func TestAFrozenRedisDelaysNoRead(t *testing.T) {
+func TestLimit_FrozenRedisDelaysNoRead(t *testing.T) {
 	s := realStack(t, 1)
 	i := s.serve(limited)
 	read := func() time.Duration {
@@ -64,7 +64,7 @@ func TestAFrozenRedisDelaysNoRead(t *testing.T) {
 		for range 50 {
 			r := i.get("/api/v1/admin/vehicles/1", nil)
 			if r.status != 200 {
-				t.Fatalf("%d %+v", r.status, r.Error)
+				t.Fatalf("read: %d %+v", r.status, r.Error)
 			}
 		}
 		return time.Since(start)
@@ -72,8 +72,8 @@ func TestAFrozenRedisDelaysNoRead(t *testing.T) {
 	before := read()
 	s.must(s.redis.Pause())
 	defer func() { s.must(s.redis.Resume()) }()
-	const timeout = 250 * time.Millisecond // of a limit with a silent Redis
+	const timeout = 250 * time.Millisecond // of a limit whose Redis does not respond
 	if took := read(); took > 25*timeout+2*before {
-		t.Errorf("50 reads took %v, and %v before: each waited", took, before)
+		t.Errorf("50 reads took %v, and %v before: they waited for Redis", took, before)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"motorpool/telematics"
 )
 
-// logBuffer keeps a log that several goroutines write.
+// logBuffer stores a log that several goroutines write.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -39,7 +39,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// withPassword returns a server's URL with a password.
+// withPassword returns the URL of a server with a password.
 func withPassword(t *testing.T, server, password string) string {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -56,7 +56,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	r := s.rent()
 	spans := newSpanCollector(s)
 	var log logBuffer
-	s.log = logger.New(&log, "debug", "auto") // JSON, since it is no terminal
+	s.log = logger.New(&log, "debug", "auto") // JSON, since the output is not a terminal
 	var settings app.Config
 	i := r.open(func(c *app.Config) {
 		c.GeocoderURL, c.OTLPURL, c.Budget = "http://127.0.0.1:1/?key=hush-geocoder-1", spans.URL, telematics.MinBudget
@@ -69,7 +69,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 		return profile
 	})
 
-	// Commands: executed, without an answer, refused, repeated, of a client.
+	// Commands that are executed, unanswered, refused, repeated, or of a client.
 	i.control(1, telematics.Lock, "Idempotency-Key", "hush-key-1")
 	i.control(1, telematics.Lock, "Idempotency-Key", "hush-key-1")
 	i.control(2, telematics.Unlock)
@@ -79,7 +79,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_chargeDeclined"}`)
 	booking := c.book(i, 1, fromNow(time.Minute), "")
 	c.get(i, ownOf(booking)+"?note=hush-query-1").wants(200, "")
-	// Tokens and signatures that are refused.
+	// Refused tokens and signatures.
 	forged := s.tokens
 	forged.ID = "another"
 	mint := app.Grant{Issuer: "test", Audience: "elsewhere", Actor: telematics.Actor{Subject: "eve", Role: telematics.Admin}, Lifetime: time.Hour}
@@ -96,8 +96,8 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	s.must(err)
 	s.must(response.Body.Close())
 
-	// Servers that are unavailable or refuse the password, named by URLs with passwords. The
-	// configuration's own errors are printed as well.
+	// Servers are unavailable or refuse the password; their URLs have passwords. The errors of the
+	// configuration are printed as well.
 	for _, change := range []func(*app.Config){
 		func(c *app.Config) {
 			c.DatabaseURL, c.RedisURL = "postgres://motorpool:hush-database-2@127.0.0.1:1/motorpool?sslmode=disable", "redis://u:hush-redis-1@127.0.0.1:1/0"
@@ -111,7 +111,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	} {
 		broken := s.serveUnready(r.paid, func(c *app.Config) { c.Drain = 0 }, change)
 		broken.do(http.MethodPost, "/api/v1/admin/vehicles/1/control/lock")
-		time.Sleep(1500 * time.Millisecond) // of retries
+		time.Sleep(1500 * time.Millisecond) // for retries
 		broken.readiness()
 		broken.stop()
 	}
@@ -130,7 +130,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 		change(&bad)
 		err := bad.Check()
 		if err == nil {
-			t.Error("a bad setting passes")
+			t.Error("an invalid setting was accepted")
 			continue
 		}
 		problems.WriteString(err.Error() + "\n")
@@ -149,7 +149,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	checkLines(t, text)
 }
 
-// secrets returns all that no log may have, by name.
+// secrets returns everything that a log must not have, by name.
 func (r *rentals) secrets(c app.Config, tokens []string) map[string]string {
 	r.Helper()
 	private, err := os.ReadFile(filepath.Join(r.dir, "signing.jwks"))
@@ -177,13 +177,13 @@ func (r *rentals) secrets(c app.Config, tokens []string) map[string]string {
 	}
 	for name, secret := range secrets {
 		if len(secret) < 4 {
-			r.Fatalf("%s is %q: nothing is searched for", name, secret)
+			r.Fatalf("%s is %q, too short to search for", name, secret)
 		}
 	}
 	return secrets
 }
 
-// checkLines demands the ids by which the lines of a request, and of a command, are found.
+// checkLines checks the ids by which the lines of a request and of a command can be found.
 func checkLines(t *testing.T, text string) {
 	t.Helper()
 	requests, commands, traced := 0, 0, 0
@@ -198,7 +198,7 @@ func checkLines(t *testing.T, text string) {
 			requests++
 			path, _ := line["path"].(string)
 			if strings.Contains(path, "/vehicles/1/control/") && line["status"] == 200.0 && !ofCommand {
-				t.Errorf("without its command: %s", lines.Text())
+				t.Errorf("a line without its command: %s", lines.Text())
 			}
 			if _, ok := line["trace_id"]; ok {
 				traced++
@@ -208,10 +208,10 @@ func checkLines(t *testing.T, text string) {
 			commands++
 		}
 		if (line["msg"] == "request" || ofCommand) && request == "" {
-			t.Errorf("without its request: %s", lines.Text())
+			t.Errorf("a line without its request: %s", lines.Text())
 		}
 	}
 	if requests < 10 || commands < 3 || traced < 10 {
-		t.Errorf("%d lines of requests, %d of commands, %d with a trace: too few to judge by", requests, commands, traced)
+		t.Errorf("%d lines of requests, %d of commands, %d with a trace: too few for a valid test", requests, commands, traced)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// The tables of docs/operating.md have each metric with its labels, and no other; and what may be
+// The tables of docs/operating.md list every metric with its labels and no other, and what may be
 // dropped, by kind and reason.
 func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// labelNames returns the names of the labels of all series of a metric, sorted.
+// labelNames returns the sorted names of the labels of all series of a metric.
 func labelNames(family *dto.MetricFamily) string {
 	names := map[string]bool{}
 	for _, m := range family.GetMetric() {
@@ -83,8 +83,8 @@ func labelNames(family *dto.MetricFamily) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), " ")
 }
 
-// documentedMetrics returns the labels of each metric, sorted, and what may be dropped, by kind and
-// reason.
+// documentedMetrics returns the sorted labels of each documented metric, and what may be dropped,
+// by kind and reason.
 func documentedMetrics(t *testing.T) (labels map[string]string, dropped map[string]bool) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/operating.md")
@@ -111,7 +111,7 @@ func documentedMetrics(t *testing.T) (labels map[string]string, dropped map[stri
 		case strings.Contains(cells[1], "`motorpool_"):
 			labels[quoted(cells[1])[0]] = strings.Join(slices.Sorted(slices.Values(quoted(cells[2]))), " ")
 			if len(cells) != 7 || strings.TrimSpace(cells[4]) == "" || strings.TrimSpace(cells[5]) == "" {
-				t.Errorf("no meaning, or nothing to do: %s", row)
+				t.Errorf("a row without a meaning or an action: %s", row)
 			}
 		}
 	}

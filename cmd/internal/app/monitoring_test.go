@@ -19,9 +19,9 @@ import (
 
 const deployed = "../../../deploy/"
 
-// A real Prometheus with the files of deploy/ scrapes two instances with a simulated car: it
-// answers each query of the dashboard, no alert fires but for a certificate that expires, and when
-// the MQTT broker ends, Alertmanager gets the alert.
+// A real Prometheus with the files of deploy/ scrapes two instances with a simulated car. Each
+// query of the dashboard has data, no alert fires except for a certificate that expires soon, and
+// when the MQTT broker ends, Alertmanager receives the alert.
 func TestMonitoring_DashboardHasDataAndAnAlertReachesAlertmanager(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.PrometheusServer)
@@ -44,20 +44,20 @@ func TestMonitoring_DashboardHasDataAndAnAlertReachesAlertmanager(t *testing.T) 
 
 	queries := dashboardQueries(t)
 	if len(queries) < 50 {
-		t.Fatalf("the dashboard has %d queries", len(queries))
+		t.Fatalf("the dashboard has %d queries, want at least 50", len(queries))
 	}
 	for _, query := range queries {
-		s.eventually(10*time.Second, "an answer to "+query, func() bool { return s.answers(prometheus, query) > 0 })
+		s.eventually(10*time.Second, "data of "+query, func() bool { return s.answers(prometheus, query) > 0 })
 	}
 	if n := s.answers(prometheus, `sum(motorpool_commands_total{action="lock",outcome="executed"}) >= 1`); n != 1 {
-		t.Error("the command is missing")
+		t.Error("the metrics have no executed command")
 	}
 	s.checkRules(prometheus)
 	t.Logf("%d queries of the dashboard have data, and only the certificate fires an alert", len(queries))
 
 	killed := time.Now()
 	s.must(s.mosquitto.Kill())
-	s.eventually(10*time.Second, "the alert at Alertmanager", func() bool {
+	s.eventually(10*time.Second, "Alertmanager has the alert", func() bool {
 		var alerts []struct {
 			Labels, Annotations map[string]string
 			Status              struct{ State string }
@@ -73,8 +73,8 @@ func TestMonitoring_DashboardHasDataAndAnAlertReachesAlertmanager(t *testing.T) 
 	})
 }
 
-// prometheusConfig returns the path of a copy of deploy/prometheus/prometheus.yml with this test's
-// addresses and short intervals.
+// prometheusConfig returns the path of a copy of deploy/prometheus/prometheus.yml with the
+// addresses of this test and short intervals.
 func (s *stack) prometheusConfig(alertmanager string, instances ...*instance) string {
 	s.Helper()
 	var targets []string
@@ -92,7 +92,7 @@ func (s *stack) prometheusConfig(alertmanager string, instances ...*instance) st
 		{`"monitoring:8081"`, strings.Join(targets, ", ")}, {`"alertmanager:9093"`, `"` + alertmanager + `"`},
 	} {
 		if strings.Count(config, change[0]) != 1 {
-			s.Fatalf("prometheus.yml has no %s", change[0])
+			s.Fatalf("prometheus.yml must have %s exactly once", change[0])
 		}
 		config = strings.Replace(config, change[0], change[1], 1)
 	}
@@ -103,7 +103,7 @@ func (s *stack) prometheusConfig(alertmanager string, instances ...*instance) st
 	return file
 }
 
-// dashboardQueries returns each expression of the dashboard with its variables replaced.
+// dashboardQueries returns each query of the dashboard with its variables replaced.
 func dashboardQueries(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(deployed + "grafana/motorpool.json")
@@ -125,7 +125,7 @@ func dashboardQueries(t *testing.T) []string {
 	return queries
 }
 
-// answers returns how many series a query has. A query that Prometheus refuses fails the test.
+// answers returns the number of series of a query. The test fails if Prometheus refuses the query.
 func (s *stack) answers(p *devstack.Prometheus, query string) int {
 	s.Helper()
 	var answer struct {
@@ -153,9 +153,9 @@ func (s *stack) rules(p *devstack.Prometheus) (rules []alertRule) {
 	return rules
 }
 
-// checkRules wants that Prometheus can evaluate each rule, that the metrics of each exist, and that
-// none fires but for the certificate, which is good for an hour. A busy machine may be slow at
-// first.
+// checkRules checks that Prometheus can evaluate each rule, that the metrics of each exist, and
+// that none fires except for the certificate, which is valid for an hour. A busy machine may be
+// slow at first.
 func (s *stack) checkRules(p *devstack.Prometheus) {
 	s.Helper()
 	s.eventually(10*time.Second, "no alert but for the certificate", func() bool {
@@ -165,7 +165,7 @@ func (s *stack) checkRules(p *devstack.Prometheus) {
 	})
 	rules := s.rules(p)
 	if len(rules) < 20 {
-		s.Errorf("%d rules are loaded", len(rules))
+		s.Errorf("%d rules are loaded, want at least 20", len(rules))
 	}
 	var metrics []string
 	for _, rule := range rules {

@@ -13,18 +13,18 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-// notice is what the processor posts; a test changes it before it is signed.
+// notice is a notice of the processor; a test may change it before it is signed.
 type notice struct {
 	id, name, object string
 	live             bool
 	padding          int // bytes
 	secret           string
 	at               time.Time
-	body             []byte // once it was signed: another one
+	body             []byte // replaces the body after the signing
 	headers          []string
 }
 
-// notify posts a notice as the processor would.
+// notify posts a notice like the processor.
 func (r *rentals) notify(i *instance, name, object string, change func(*notice)) answer {
 	r.Helper()
 	n := notice{id: "evt_" + uuid.NewString(), name: name, object: object, secret: r.processor.WebhookSecret(), at: time.Now()}
@@ -52,7 +52,7 @@ func (r *rentals) notify(i *instance, name, object string, change func(*notice))
 	return ask(i.T, request)
 }
 
-// incompressible returns a text of n random characters: Postgres compresses others before it
+// incompressible returns a text of n random characters: Postgres compresses other texts before it
 // indexes them.
 func incompressible(n int) string {
 	var text strings.Builder
@@ -62,7 +62,7 @@ func incompressible(n int) string {
 	return text.String()[:n]
 }
 
-// kept is how many notices with an id are on record.
+// kept returns the number of stored notices with an id.
 func (r *rentals) kept(id string) int {
 	r.Helper()
 	return r.rows(`select count(*) from processor_notices where id = $1`, id)
@@ -84,7 +84,7 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 			{"two signatures", notify(func(n *notice) {
 				n.headers = []string{sandbox.Sign(n.secret, n.at, nil), sandbox.Sign(n.secret, n.at, nil)}
 			}), 400, forged, false, ""},
-			{"no signature header", notify(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
+			{"an invalid signature", notify(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
 			{"more than 256 KiB", notify(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
 		})
 		const malformed = "malformed_json"
@@ -98,15 +98,15 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 		checkAll(r.T, []refusal{
 			{"NUL in the id", notify(signedBody(fmt.Sprintf(event, `evt_\u0000`, "pi_1"))), 400, malformed, false, ""},
 			{"NUL in the object", notify(signedBody(fmt.Sprintf(event, "evt_1", `pi_\u0000`))), 400, malformed, false, ""},
-			{"an id that no index takes", notify(signedBody(fmt.Sprintf(event, incompressible(4_000), "pi_1"))), 400, malformed, false, ""},
-			{"a member twice", notify(signedBody(strings.Replace(fmt.Sprintf(event, "evt_1", "pi_1"), "{", `{"id":"evt_0",`, 1))), 400, malformed, false, ""},
+			{"an id too long for the index", notify(signedBody(fmt.Sprintf(event, incompressible(4_000), "pi_1"))), 400, malformed, false, ""},
+			{"a repeated member", notify(signedBody(strings.Replace(fmt.Sprintf(event, "evt_1", "pi_1"), "{", `{"id":"evt_0",`, 1))), 400, malformed, false, ""},
 		})
 		if n := r.rows(`select count(*) from processor_notices`); n != 0 {
 			r.Errorf("%d notices were kept, want none", n)
 		}
 
-		// Of the other mode, of nothing that is kept, and of something unknown: taken, and nothing
-		// comes of it.
+		// Notices of the other mode, of a type that is not stored, and of an unknown object are
+		// accepted and have no effect.
 		notify(func(n *notice) { n.id, n.live = "evt_live", true }).wants(200, "")
 		r.notify(i, "customer.created", "cus_4711", id("evt_other")).wants(200, "")
 		for _, id := range []string{"evt_live", "evt_other"} {
@@ -127,7 +127,7 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 			return r.rows(`select count(*) from processor_notices where due_at is null`) == 4
 		})
 		if n := r.rows(`select count(*) from processor_notices`); n != 4 || strange() != 3 {
-			r.Errorf("%d notices are kept, and %d were of nothing known; want 4 and 3", n, strange())
+			r.Errorf("%d notices are stored and %d were of unknown objects, want 4 and 3", n, strange())
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()
-		r.processor.SetWebhook("") // only the notices below
+		r.processor.SetWebhook("") // only the notices below are sent
 		c := r.newCustomer()
 		c.add(i, "pm_card_visa", true)
 		booking := c.book(i, 1, fromNow(time.Minute), "")
@@ -151,11 +151,11 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 		})
 		c.get(i, ownOf(booking)).has("data.payment.status", `"paid"`)
 		if m := r.movements(booking)["start 1"]; m.Captured != 13200 || m.Attempts != 1 {
-			r.Errorf("the processor's ledger: %+v", m)
+			r.Errorf("the processor's ledger is %+v, want 13200 in one attempt", m)
 		}
 
-		// The processor makes a payment, its answers are lost, and what it tells comes before its
-		// id is stored.
+		// The processor makes a payment, its responses are lost, and its notice arrives before the
+		// id of the payment is stored.
 		r.must(r.processor.Break(sandbox.Fault{Kind: sandbox.ResetAfter, Method: http.MethodPost, Path: "/v1/payment_intents", Times: -1}))
 		early := c.book(i, 3, fromNow(time.Minute), "")
 		i.start(early)
@@ -173,7 +173,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 		c.awaitPayment(i, early, "paid")
 		r.eventually(20*time.Second, "the deposit is held", func() bool { return r.movements(early)["deposit 1"].Held == 20000 })
 		if m := r.movements(early)["start 1"]; m.Captured != 13200 || m.Approved != 1 || r.kept("evt_early") != 1 {
-			r.Errorf("the processor's ledger: %+v", m)
+			r.Errorf("the processor's ledger is %+v, want 13200 once", m)
 		}
 		if n := len(r.processor.Ledger()); n != 4 {
 			r.Errorf("%d payments for two bookings, want 4", n)
@@ -181,7 +181,7 @@ func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
 	})
 }
 
-func TestACardThatTheProcessorDropsLeavesTheWallet(t *testing.T) {
+func TestNotice_DroppedCardIsRemovedFromTheWallet(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
@@ -204,7 +204,7 @@ func TestACardThatTheProcessorDropsLeavesTheWallet(t *testing.T) {
 		drop(amex)
 		r.eventually(10*time.Second, "no card is left", func() bool { return len(c.get(i, "/payment-methods").wants(200, "").list("data")) == 0 })
 		if n := r.rows(`select count(*) from activity where action = 'payment_method.dropped' and actor_role = 'system'`); n != 3 {
-			r.Errorf("%d lines tell of it, want 3", n)
+			r.Errorf("%d audit entries of dropped cards, want 3", n)
 		}
 		again := c.add(i, "pm_card_visa", false)
 		c.get(i, "/payment-methods").has("data.0.id", fmt.Sprint(again), "data.0.is_default", "true")

@@ -13,9 +13,9 @@ import (
 	"motorpool/telematics"
 )
 
-// Idle connections without a token fill the public listener; the service still reaches its servers,
-// and answers.
-func TestIdleConnectionsLeaveRoomForTheServicesOwn(t *testing.T) {
+// Idle connections without a token exhaust the public listener. The service still reaches its
+// servers, and responds.
+func TestConnections_IdleOnesDoNotExhaustTheService(t *testing.T) {
 	s := embeddedStack(t, 1)
 	s.drive(nil, healthy)
 	config := s.config()
@@ -34,9 +34,9 @@ func TestIdleConnectionsLeaveRoomForTheServicesOwn(t *testing.T) {
 		}
 	}
 	if status, body := i.readiness(); status != http.StatusOK {
-		t.Errorf("readiness %d %s", status, body)
+		t.Errorf("readyz: %d %s, want 200", status, body)
 	}
 	if evicted := i.metric("motorpool_connections_evicted_total"); evicted == 0 {
-		t.Error("no idle connection was closed")
+		t.Error("want idle connections closed")
 	}
 }

@@ -25,7 +25,7 @@ func commandOf(t *testing.T, r reply) command {
 	return c
 }
 
-func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
+func TestCommand_RepeatedRequestIsAnsweredByEveryInstance(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		var recorder simulator.Recorder
@@ -49,10 +49,10 @@ func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
 		for _, i := range instances {
 			r := i.control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
 			if r.status != 200 || r.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, r).State != "succeeded" {
-				s.Errorf("repeated: %d %+v %v", r.status, r.Error, r.header)
+				s.Errorf("the repeated request: %d %+v, %v", r.status, r.Error, r.header)
 			}
 			if r := i.control(1, telematics.Unlock, "Idempotency-Key", "night-round-1"); r.status != 422 || r.Error.Code != "idempotency_mismatch" {
-				s.Errorf("another request under the key: %d %+v", r.status, r.Error)
+				s.Errorf("another request with the key: %d %+v", r.status, r.Error)
 			}
 		}
 		starts := 0
@@ -62,7 +62,7 @@ func TestARepeatedCallIsAnsweredByAnyInstance(t *testing.T) {
 			}
 		}
 		if starts != 1 {
-			s.Errorf("the car acted %d times, want once", starts)
+			s.Errorf("the car executed the command %d times, want once", starts)
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 		}
 		r := i.send(http.MethodPost, "/api/v1/admin/commands", `{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)
 		if r.status != http.StatusAccepted {
-			s.Fatalf("%d %+v", r.status, r.Error)
+			s.Fatalf("the bulk command: %d %+v, want 202", r.status, r.Error)
 		}
 		var bulk struct {
 			Summary struct {
@@ -94,15 +94,15 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 		}
 		s.must(json.Unmarshal(r.Data, &bulk))
 		if bulk.Summary.Total != fleet+1 || bulk.Summary.NotExecuted != 1 || bulk.Items[0].Error == nil || bulk.Items[0].Error.Code != "vehicle_not_found" || bulk.Items[1].Command == nil {
-			s.Errorf("answered %+v", bulk.Summary)
+			s.Errorf("the summary is %+v, want one vehicle not found", bulk.Summary)
 		}
-		s.eventually(15*time.Second, "all have done it", func() bool {
+		s.eventually(15*time.Second, "all vehicles have executed it", func() bool {
 			return i.get(r.header.Get("Location"), &bulk).status == 200 && bulk.Summary.Executed == fleet
 		})
 	})
 }
 
-func TestAHaltHoldsAtEveryInstance(t *testing.T) {
+func TestHalt_AppliesAtEveryInstance(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		instances := []*instance{s.serve(), s.serve()}
@@ -112,23 +112,23 @@ func TestAHaltHoldsAtEveryInstance(t *testing.T) {
 		defer postgres.Close()
 		_, _, err = commands.HaltStore{DB: postgres}.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"))
 		s.must(err)
-		time.Sleep(broker.HaltWithin) // what it promises
+		time.Sleep(broker.HaltWithin) // the documented limit
 		for _, i := range instances {
 			r := i.control(1, telematics.Lock)
 			if r.status != 503 || r.Error.Code != "commands_halted" || r.retryAfter != "60" || !strings.Contains(r.Message, "recall of the locks") {
-				s.Errorf("agency 1: %d %+v %s", r.status, r.Error, r.Message)
+				s.Errorf("agency 1: %d %+v %s, want commands_halted", r.status, r.Error, r.Message)
 			}
 			if r := i.control(2, telematics.Lock); r.status != 200 {
-				s.Errorf("agency 2: %d %+v", r.status, r.Error)
+				s.Errorf("agency 2: %d %+v, want 200", r.status, r.Error)
 			}
 		}
 		_, err = commands.HaltStore{DB: postgres}.Resume(s.Context(), 1, telematics.OperatorAt("eva"))
 		s.must(err)
-		s.eventually(broker.HaltWithin, "it is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
+		s.eventually(broker.HaltWithin, "the halt is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
 	})
 }
 
-func TestAnAnswerThatIsLostIsFoundInTheNextReport(t *testing.T) {
+func TestCommand_LostAnswerIsFoundInTheNextReport(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		s.interval = 2 * time.Second
@@ -140,24 +140,24 @@ func TestAnAnswerThatIsLostIsFoundInTheNextReport(t *testing.T) {
 		})
 		r := i.control(1, telematics.Lock)
 		if r.status != 200 || commandOf(s.T, r).Late {
-			s.Errorf("%d %+v", r.status, r.Error)
+			s.Errorf("status %d, %+v; want an executed command that is not late", r.status, r.Error)
 		}
 	})
 }
 
-func TestACallerThatDoesNotWaitIsNotForgottenAtTheEnd(t *testing.T) {
+func TestCommand_AsyncCommandSettlesWhileTheInstanceStops(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i, other := s.serve(), s.serve()
 		s.drive(nil, slow(700*time.Millisecond))
 		r := i.control(1, telematics.Lock, "Prefer", "respond-async, wait=20")
 		if r.status != 202 || r.header.Get("Preference-Applied") != "respond-async, wait=20" {
-			s.Fatalf("%d %+v %v", r.status, r.Error, r.header)
+			s.Fatalf("respond-async: %d %+v, %v", r.status, r.Error, r.header)
 		}
 		i.stop()
 		var c command
 		if other.get(r.header.Get("Location"), &c); c.State != "succeeded" || c.Late {
-			s.Errorf("after the instance has stopped: %+v", c)
+			s.Errorf("after the instance stopped the command is %+v, want succeeded", c)
 		}
 	})
 }
