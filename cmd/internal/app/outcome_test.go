@@ -25,7 +25,7 @@ func slow(latency time.Duration) func(telematics.VehicleID) simulator.Profile {
 	}
 }
 
-func TestEveryActionIsExecutedAndSeen(t *testing.T) {
+func TestCommand_EveryActionIsExecutedAndReported(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		var recorder simulator.Recorder
@@ -40,7 +40,7 @@ func TestEveryActionIsExecutedAndSeen(t *testing.T) {
 			}
 			var again command
 			if i.get("/api/v1/admin/commands/"+c.ID, &again); again != c {
-				s.Errorf("%s: answered with %+v, read back as %+v", action, c, again)
+				s.Errorf("%s: the response is %+v, but the command is read as %+v", action, c, again)
 			}
 		}
 		var status struct {
@@ -56,7 +56,7 @@ func TestEveryActionIsExecutedAndSeen(t *testing.T) {
 			i.control(1, action)
 			i.get("/api/v1/admin/vehicles/1/status", &status)
 			if got := status.Telemetry.IsLocked; got == nil || *got != want {
-				s.Errorf("right after %s the status says is_locked %v", action, got)
+				s.Errorf("directly after %s the status has is_locked %v", action, got)
 			}
 		}
 		type line struct {
@@ -65,15 +65,15 @@ func TestEveryActionIsExecutedAndSeen(t *testing.T) {
 		}
 		var lines []line
 		i.get("/api/v1/admin/activity?vehicle_id=1", &lines)
-		// Only entries of commands, and of what they changed.
+		// Only the entries of commands and of their effects are compared.
 		lines = slices.DeleteFunc(lines, func(l line) bool { return l.Action == telematics.CommandsRead })
 		if want := len(telematics.ControlActions) + 3 + 3; len(lines) != want {
-			s.Errorf("%d lines in the history, want %d", len(lines), want)
+			s.Errorf("%d audit entries, want %d", len(lines), want)
 		}
 	})
 }
 
-// A unit's voice, without the unit.
+// whisper publishes a message as a unit would.
 func (s *stack) whisper(unit telematics.Unit, channel v1.Channel, payload []byte) {
 	s.Helper()
 	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(s.units).SetClientID(string(unit)).
@@ -83,19 +83,19 @@ func (s *stack) whisper(unit telematics.Unit, channel v1.Channel, payload []byte
 		func() mqtt.Token { return client.Publish(channel.Topic(unit), 1, false, payload) },
 	} {
 		if token := say(); !token.WaitTimeout(5*time.Second) || token.Error() != nil {
-			s.Fatalf("whisper: %v", token.Error())
+			s.Fatalf("publish as a unit: %v", token.Error())
 		}
 	}
 	client.Disconnect(100)
 }
 
-func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
+func TestCommand_AnswerAfterTheTimeoutIsStoredWithASecondEntry(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve(func(c *app.Config) { c.Budget = 2 * time.Second })
 		r := i.control(1, telematics.Unlock)
 		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.retryAfter != "10" {
-			s.Fatalf("a silent vehicle: %d %+v", r.status, r.Error)
+			s.Fatalf("a vehicle that does not answer: %d %+v", r.status, r.Error)
 		}
 		s.whisper("car-1", v1.AckChannel, v1.EncodeAnswer(telematics.Answer{
 			Command: uuid.MustParse(r.Error.CommandID), State: telematics.Succeeded, At: time.Now(),
@@ -106,7 +106,7 @@ func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
 			return c.State == "succeeded"
 		})
 		if !c.Late || c.Outcome != "executed" {
-			s.Errorf("the command reads %+v, want late and executed", c)
+			s.Errorf("the command is %+v, want it late and executed", c)
 		}
 		var lines []struct {
 			Code    *string `json:"code"`
@@ -114,7 +114,7 @@ func TestAnAnswerAfterTheTimeoutIsBelievedAndBothLinesStand(t *testing.T) {
 		}
 		i.get("/api/v1/admin/activity?vehicle_id=1&action=command.unlock", &lines)
 		if got := fmt.Sprint(len(lines)); got != "2" || lines[0].Outcome != "executed" || lines[1].Outcome != "unknown" {
-			s.Errorf("the history has %+v, want executed above unknown", lines)
+			s.Errorf("the audit log has %+v, want executed after unknown", lines)
 		}
 	})
 }
@@ -130,13 +130,13 @@ func TestGarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
 			}
 		}
 		n := int64(len(garbage))
-		s.eventually(5*time.Second, "all of it is counted", func() bool {
+		s.eventually(5*time.Second, "all messages are counted", func() bool {
 			// An object without a known field is an empty report.
 			return i.metric(`motorpool_dropped_total{kind="answer", reason="malformed"}`) == n && i.metric(`motorpool_dropped_total{kind="presence", reason="malformed"}`) == n && i.metric(`motorpool_dropped_total{kind="report", reason="malformed"}`) == n-2
 		})
 		s.drive(nil, healthy)
 		if r := i.control(1, telematics.Lock); r.status != 200 {
-			s.Errorf("after garbage: %d %s", r.status, r.Error.Code)
+			s.Errorf("a command after garbage: %d %s", r.status, r.Error.Code)
 		}
 	})
 }

@@ -18,8 +18,8 @@ import (
 	"motorpool/telematics/ovms"
 )
 
-// ovmsWorld is the service with the production's MQTT broker, and a module in vehicle 1 that knows
-// nothing of it: it is written from the firmware's source.
+// ovmsWorld is the service with the MQTT broker of production, and in vehicle 1 a module that is
+// independent of our code: it is written from the source of the firmware.
 type ovmsWorld struct {
 	*instance
 	module   *firmware.Module
@@ -27,7 +27,7 @@ type ovmsWorld struct {
 	doors    time.Duration
 }
 
-// plugIn starts a module, set up as `motorpool unit add` says.
+// plugIn starts a module with the settings that `motorpool unit add` prints.
 func plugIn(t *testing.T, change func(*firmware.Config)) ovmsWorld {
 	t.Helper()
 	s := newStack(t, 1, newDatabase(t))
@@ -68,7 +68,7 @@ func (w ovmsWorld) status() (s ovmsStatus) {
 	return s
 }
 
-// ovmsStatus is what a module can report of its vehicle.
+// ovmsStatus has the fields that a module can report.
 type ovmsStatus struct {
 	Connectivity struct {
 		Status   string
@@ -99,10 +99,10 @@ func (w ovmsWorld) becomes(connectivity string) {
 	w.eventually(20*time.Second, connectivity, func() bool { return w.status().Connectivity.Status == connectivity })
 }
 
-// heard are the lines that the service has sent to the module's shell.
+// heard returns the lines that the service has sent to the shell of the module.
 func (w ovmsWorld) heard() (lines []string) {
 	for _, p := range firmware.Of[*packets.PublishPacket](w.recorder.Arrived()) {
-		if p.Retain || p.Qos != 0 { // a line that waits is executed late
+		if p.Retain || p.Qos != 0 { // a retained or queued line would be executed late
 			w.Errorf("%s arrived with QoS %d, retained %v", p.TopicName, p.Qos, p.Retain)
 		}
 		if strings.Contains(p.TopicName, "/command/") {
@@ -112,17 +112,17 @@ func (w ovmsWorld) heard() (lines []string) {
 	return lines
 }
 
-func TestOVMS_AModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
+func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	t.Parallel()
 	w := plugIn(t, nil)
 	w.becomes("online")
-	w.eventually(20*time.Second, "the module listens", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
 	w.eventually(20*time.Second, "all metrics are stored", func() bool {
 		s := w.status()
 		return s.Telemetry.Locked != nil && s.OEM != nil && s.Telemetry.Mileage > 0
 	})
 
-	// Coordinates are floats of 32 bits, and 1234567 km is sent as 1.23457e+06.
+	// Coordinates are 32-bit floating-point numbers, and 1234567 km is sent as 1.23457e+06.
 	want := ovmsStatus{OEM: map[string]any{"ovms_vehicle_type": "NL"}}
 	want.Connectivity.Status, want.Connectivity.Firmware = "online", "3.3.006-12-gabcdef"
 	want.Location.Latitude, want.Location.Longitude, want.Location.Heading = 48.148701, -11.568, 90
@@ -132,17 +132,17 @@ func TestOVMS_AModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	said.Doors = map[string]string{"front_left": "open", "front_right": "closed", "rear_left": "closed", "rear_right": "closed", "trunk": "closed"}
 	want.Diagnostics.Service = 12000
 	if got := w.status(); !reflect.DeepEqual(got, want) {
-		t.Errorf("its status is\n%+v, want\n%+v", got, want)
+		t.Errorf("the status is\n%+v, want\n%+v", got, want)
 	}
 
 	for _, a := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := w.control(1, a)
 		if r.status != http.StatusOK || r.took < w.doors || *w.status().Telemetry.Locked != (a == telematics.Lock) {
-			t.Errorf("%s: %d %+v after %v, locked %v: want 200 once the vehicle says so", a, r.status, r.Error, r.took, *w.status().Telemetry.Locked)
+			t.Errorf("%s: %d %+v after %v, locked %v: want 200 when the vehicle reports it", a, r.status, r.Error, r.took, *w.status().Telemetry.Locked)
 		}
 	}
 	if got := w.heard(); !slices.Equal(got, []string{"lock 4711", "unlock 4711"}) {
-		t.Errorf("the shell has heard %q", got)
+		t.Errorf("the shell received %q", got)
 	}
 
 	events := w.follow(w.admin, "")
@@ -172,31 +172,31 @@ func TestOVMS_AModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	w.module.LoseNetwork()
 	w.becomes("offline")
 	if r := w.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable || r.Error.Outcome != "not_executed" {
-		t.Errorf("to an absent module: %d %+v", r.status, r.Error)
+		t.Errorf("a command to an absent module: %d %+v", r.status, r.Error)
 	}
 	w.module.Reconnect()
 	w.becomes("online")
-	// The MQTT broker has kept the session, with its subscriptions.
-	// Its reports, which make it online again, may be faster than its new presence, without which
-	// nothing is sent to it.
-	w.eventually(20*time.Second, "the module is sent commands again", func() bool {
+	// The MQTT broker has kept the session with its subscriptions. The reports of the module make
+	// it online again. They may be faster than its new presence, without which no command is sent
+	// to it.
+	w.eventually(20*time.Second, "the module receives commands again", func() bool {
 		r := w.control(1, telematics.Lock)
 		if r.status != http.StatusOK && r.status != http.StatusServiceUnavailable {
-			t.Errorf("after a reconnection: %d %+v", r.status, r.Error)
+			t.Errorf("a command after the reconnection: %d %+v", r.status, r.Error)
 		}
 		return r.status == http.StatusOK
 	})
 	if got := w.heard(); len(got) != 3 {
-		t.Errorf("the shell has heard %q, one of them while it was offline", got)
+		t.Errorf("the shell received %q, want no line from the time when it was offline", got)
 	}
 }
 
-func TestOVMS_AModuleThatMayNotWriteToTheBusSaysSo(t *testing.T) {
+func TestOVMS_ModuleThatMayNotWriteToTheBusFails(t *testing.T) {
 	t.Parallel()
 	w := plugIn(t, func(c *firmware.Config) { c.ReadOnly = true })
 	w.becomes("online")
-	w.eventually(20*time.Second, "the module listens", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
 	if r := w.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Outcome != "failed" || r.Error.Detail != "Error: vehicle could not be locked" {
-		t.Errorf("%d %+v", r.status, r.Error)
+		t.Errorf("lock: %d %+v, want failed with the module's error", r.status, r.Error)
 	}
 }

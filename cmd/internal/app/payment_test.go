@@ -12,22 +12,23 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-// amount returns an amount of a charge as it is written; empty: there is none.
+// amount returns the text of an amount of a charge; empty: none.
 func amount(charge map[string]any, name string) string {
 	n, _ := charge[name].(json.Number)
 	return n.String()
 }
 
-func TestPayment_ADeclinedCardIsRetriedAndTheNextOneImmediately(t *testing.T) {
+func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
 		i := instances[0]
 		c := r.newCustomer()
-		// The first is the default whatever it says.
+		// The first card becomes the default in any case.
 		bad := c.add(i, "pm_card_chargeCustomerFail", false)
 		booking := c.book(i, 1, fromNow(time.Minute), "")
-		i.start(booking).has("data.status", `"active"`) // the car is handed over; the money is owed
+		// The vehicle is handed over although the payment fails.
+		i.start(booking).has("data.status", `"active"`)
 		c.awaitPayment(i, booking, "failed").has("data.payment.method", `"Visa •••• 0341"`, "data.payment.paid_at", "null", "data.can_extend", "false")
 		c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, time.Now().Add(20*time.Hour).UTC().Format(time.RFC3339))).wants(409, "booking_not_extendable")
 		for _, kind := range []string{"start", "deposit"} {
@@ -36,7 +37,7 @@ func TestPayment_ADeclinedCardIsRetriedAndTheNextOneImmediately(t *testing.T) {
 			next, _ := charge["next_attempt_at"].(string)
 			at, err := time.Parse(time.RFC3339, next)
 			if in := time.Until(at); err != nil || in < 59*time.Minute || in > time.Hour || charge["decline_code"] != "generic_decline" || amount(charge, "attempts") != "1" {
-				r.Errorf("declined: %v", charge)
+				r.Errorf("the declined charge is %v", charge)
 			}
 		}
 		good := c.add(instances[1], "pm_card_mastercard", true)
@@ -46,7 +47,7 @@ func TestPayment_ADeclinedCardIsRetriedAndTheNextOneImmediately(t *testing.T) {
 		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
 		start, deposit := r.movements(booking)["start 1"], r.movements(booking)["deposit 1"]
 		if start.Captured != 13200 || start.Attempts != 2 || start.Approved != 1 || deposit.Held != 20000 || deposit.Captured != 0 || len(r.processor.Ledger()) != 2 {
-			r.Errorf("the processor's ledger: %+v", r.processor.Ledger())
+			r.Errorf("the processor's ledger is %+v", r.processor.Ledger())
 		}
 		c.get(i, "/payment-methods").has("data.0.id", fmt.Sprint(good), "data.0.is_default", "true", "data.1.is_default", "false")
 		c.remove(i, fmt.Sprintf("/payment-methods/%d", bad)).wants(200, "")
@@ -56,17 +57,17 @@ func TestPayment_ADeclinedCardIsRetriedAndTheNextOneImmediately(t *testing.T) {
 			codes[code]++
 		}
 		if codes["card_declined"] != 1 || codes[""] != 1 {
-			r.Errorf("audit log entries of the start's charge: %v", codes)
+			r.Errorf("audit entries of the charge of the start: %v", codes)
 		}
 	})
 }
 
-// confirm is what an app's library does once the card's owner has agreed.
+// confirm does what the library of an app does when the owner of the card confirms.
 func (r *rentals) confirm(secret string) {
 	r.Helper()
 	intent, _, ok := strings.Cut(secret, "_secret_")
 	if !ok {
-		r.Fatalf("no secret of a payment: %q", secret)
+		r.Fatalf("not a secret of a payment: %q", secret)
 	}
 	form := url.Values{"client_secret": {secret}}
 	request, err := http.NewRequest(http.MethodPost, r.processor.URL()+"/v1/payment_intents/"+intent+"/confirm", strings.NewReader(form.Encode()))
@@ -81,7 +82,7 @@ func (r *rentals) confirm(secret string) {
 	}
 }
 
-func TestAPaymentThatWaitsForItsOwnerIsPaidOnceTheyConfirm(t *testing.T) {
+func TestPayment_IsPaidAfterTheOwnerConfirms(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		i := r.open()
@@ -106,18 +107,18 @@ func TestAPaymentThatWaitsForItsOwnerIsPaidOnceTheyConfirm(t *testing.T) {
 		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
 		c.get(i, ownOf(booking)+"/payment-action").wants(409, "booking_state_conflict")
 		if m := r.movements(booking); m["start 1"].Captured != 13200 || m["start 1"].Approved != 1 || m["deposit 1"].Held != 20000 || m["deposit 1"].Approved != 1 {
-			r.Errorf("the processor's ledger: %+v", m)
+			r.Errorf("the processor's ledger is %+v", m)
 		}
 		for secret := range seen {
 			if n := r.rows(`select count(*) from charges c where c::text like '%' || $1 || '%'`, secret) +
 				r.rows(`select count(*) from activity a where a::text like '%' || $1 || '%'`, secret); n != 0 {
-				r.Errorf("the secret of a payment is on record %d times", n)
+				r.Errorf("the secret of a payment is stored %d times, want 0", n)
 			}
 		}
 	})
 }
 
-func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
+func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()
@@ -128,7 +129,7 @@ func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
 			i.start(booking)
 			c.awaitPayment(i, booking, "paid")
 			if m := r.movements(booking); m["start 1"].Captured != 13200 || m["deposit 1"].Held != 20000 || m["deposit 1"].Captured != 0 || m["deposit 1"].Status != "requires_capture" {
-				r.Errorf("once it has begun: %+v", m)
+				r.Errorf("after the start: %+v", m)
 			}
 		}
 		capture := func() answer {
@@ -137,7 +138,7 @@ func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
 		capture().wants(200, "")
 		c.awaitPayment(i, damaged, "paid")
 		if again := capture().wants(200, ""); again.header.Get("Idempotency-Replayed") != "true" {
-			r.Errorf("repeated: %v", again.header)
+			r.Errorf("the repeated capture has the header %v, want it replayed", again.header)
 		}
 		i.asAdmin(http.MethodPost, adminOf(damaged)+"/deposit/capture", `{"amount":1,"reason":"More"}`, "Idempotency-Key", "more").wants(409, "booking_state_conflict")
 		for _, booking := range []int64{damaged, clean} {
@@ -151,13 +152,13 @@ func TestADepositIsHeldCapturedInPartAndReleased(t *testing.T) {
 			r.Errorf("released: %+v", m)
 		}
 		if charge := i.charge(damaged, "deposit"); charge["state"] != "captured" || amount(charge, "settled") != "35.50" || charge["reason"] != "A scratch" {
-			r.Errorf("captured in part: %v", charge)
+			r.Errorf("the charge that is captured in part: %v", charge)
 		}
 		c.awaitPayment(i, clean, "paid")
 	})
 }
 
-func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
+func TestFee_IsChargedOnceAndRefundedOnce(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}
@@ -184,13 +185,13 @@ func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
 			}
 		}
 		if first != 1 {
-			r.Errorf("%d of ten requests under one key charged a fee, want 1", first)
+			r.Errorf("%d of ten requests with one key charged a fee, want 1", first)
 		}
 		i.asAdmin("POST", adminOf(booking)+"/fees", strings.Replace(fee, "45.50", "45.60", 1), "Idempotency-Key", "dog").wants(422, "idempotency_mismatch")
 		c.awaitPayment(i, booking, "paid")
 		m := r.movements(booking)
 		if len(m) != 3 || m["fee 1"].Captured != 4550 || m["fee 1"].Attempts != 1 {
-			r.Errorf("the processor's ledger: %+v", m)
+			r.Errorf("after the fee the processor's ledger is %+v", m)
 		}
 
 		refund := func(key, body string) answer {
@@ -200,7 +201,7 @@ func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
 		refund("part", `{"amount":50,"reason":"Cold"}`).wants(200, "")
 		c.awaitPayment(i, booking, "partially_refunded")
 		if again := refund("part", `{"amount":50,"reason":"Cold"}`).wants(200, ""); again.header.Get("Idempotency-Replayed") != "true" {
-			r.Errorf("repeated: %v", again.header)
+			r.Errorf("the repeated refund has the header %v, want it replayed", again.header)
 		}
 		refund("much-again", `{"amount":127.51,"reason":"x"}`).wants(422, "refund_exceeds_paid")
 		refund("rest", `{"full":true,"reason":"All of it"}`).wants(200, "")
@@ -208,13 +209,13 @@ func TestFeesAreChargedOnceAndMoneyGoesBackOnce(t *testing.T) {
 		refund("nothing-left", `{"full":true,"reason":"x"}`).wants(422, "refund_exceeds_paid")
 		m = r.movements(booking)
 		if m["fee 1"].Refunded != 4550 || m["start 1"].Refunded != 13200 || len(m["start 1"].Refunds) != 2 || len(m["fee 1"].Refunds) != 1 {
-			r.Errorf("the processor's ledger: %+v", m)
+			r.Errorf("after the refunds the processor's ledger is %+v", m)
 		}
 	})
 }
 
-// The processor may carry something out and not be heard: money moves once.
-func TestPayment_ALostAnswerOfTheProcessorChargesOnce(t *testing.T) {
+// The processor may execute a request whose response is lost: money moves once.
+func TestPayment_LostResponseOfTheProcessorChargesOnce(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
 	r := s.rent()
@@ -233,6 +234,6 @@ func TestPayment_ALostAnswerOfTheProcessorChargesOnce(t *testing.T) {
 		captured, held = captured+m.Captured, held+m.Held
 	}
 	if captured != 13200 || held != 20000 {
-		t.Errorf("the processor's ledger: %+v", r.processor.Ledger())
+		t.Errorf("the processor's ledger is %+v, want 13200 captured and 20000 held", r.processor.Ledger())
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"motorpool/telematics"
 )
 
-// standIn is a server that speaks Nominatim's API, on this machine.
+// standIn is a local server with the API of Nominatim.
 type standIn struct {
 	*httptest.Server
-	release chan struct{} // closed: it answers
+	release chan struct{} // the server responds when it is closed
 
 	mu      sync.Mutex
 	arrived []time.Time
@@ -57,7 +57,7 @@ func (i *instance) address(vehicle string) string {
 	i.Helper()
 	var body located
 	r := i.get("/api/v1/admin/vehicles/"+vehicle+"/status", &body)
-	if r.took > 9*time.Second { // one that waits for a geocoder that is silent waits twice as long
+	if r.took > 9*time.Second { // a read that waits for a silent geocoder takes twice as long
 		i.Errorf("a read took %v", r.took)
 	}
 	switch {
@@ -69,7 +69,7 @@ func (i *instance) address(vehicle string) string {
 	return *body.Location.Address
 }
 
-func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
+func TestPlaces_AddressOfTheStationOrOfTheGeocoder(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 5)
 	s.fleet.Stations = []telematics.Station{{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstraße 1, München", Latitude: 48.1413, Longitude: 11.5578}}
@@ -79,7 +79,7 @@ func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
 			1: {Latitude: 48.1420, Longitude: 11.5578}, // agency 1, 78 m from the station
 			2: {Latitude: 48.1420, Longitude: 11.5578}, // agency 2
 			3: {Latitude: 48.2000, Longitude: 11.5578},
-			4: {Latitude: 48.2001, Longitude: 11.5578}, // on the same lot
+			4: {Latitude: 48.2001, Longitude: 11.5578}, // on the same parking lot
 			5: {Latitude: 48.3000, Longitude: 11.5578},
 		}[id]
 		return simulator.Profile{Body: simulator.Hatchback(at), Actions: simulator.AllActions}
@@ -92,16 +92,16 @@ func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
 	one, two := s.serve(with), s.serve(with)
 
 	for _, vehicle := range []string{"1", "2", "3", "4", "5"} {
-		s.eventually(20*time.Second, "vehicle "+vehicle+" has said where it is", func() bool { return one.address(vehicle) != "no position" })
+		s.eventually(20*time.Second, "vehicle "+vehicle+" has a position", func() bool { return one.address(vehicle) != "no position" })
 	}
-	s.eventually(20*time.Second, "the car by its station has its address", func() bool {
+	s.eventually(20*time.Second, "the car near its station has its address", func() bool {
 		return without.address("1") == "Arnulfstraße 1, München" && one.address("1") == "Arnulfstraße 1, München"
 	})
 	s.eventually(20*time.Second, "a request is sent", func() bool { return len(geocoder.requests()) > 0 })
-	// While the geocoder takes its time, a read does not.
+	// A slow geocoder does not delay a read.
 	for _, vehicle := range []string{"2", "3", "5"} {
 		if got := one.address(vehicle); got != "" {
-			t.Errorf("before there is an answer, vehicle %s is at %q", vehicle, got)
+			t.Errorf("before the geocoder responds, vehicle %s has the address %q", vehicle, got)
 		}
 	}
 	close(geocoder.release)
@@ -110,7 +110,7 @@ func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
 		for vehicle, address := range want {
 			s.eventually(30*time.Second, "vehicle "+vehicle+" is at "+address, func() bool { return i.address(vehicle) == address })
 		}
-		s.eventually(30*time.Second, "the lot has one address", func() bool {
+		s.eventually(30*time.Second, "the parking lot has one address", func() bool {
 			got := i.address("3")
 			return (got == "by 48.2" || got == "by 48.2001") && i.address("4") == got
 		})
@@ -125,23 +125,23 @@ func TestACarHasItsStationsAddressOrTheGeocoders(t *testing.T) {
 	arrived := geocoder.requests()
 	for i := 1; i < len(arrived); i++ {
 		if between := arrived[i].Sub(arrived[i-1]); between < time.Second {
-			t.Errorf("request %d came %v after the one before", i+1, between)
+			t.Errorf("request %d came %v after the previous one, want at least 1s", i+1, between)
 		}
 	}
-	// One that was held for longer than a request may take is made again.
+	// A request that exceeded its time limit is repeated.
 	failed := one.geocoded("failed") + two.geocoded("failed")
 	if int64(len(arrived)) != 3+failed || one.geocoded("found")+two.geocoded("found") != 3 {
-		t.Errorf("%d requests for three places, %d of them failed", len(arrived), failed)
+		t.Errorf("%d requests for three places, of which %d failed", len(arrived), failed)
 	}
 	if len(geocoder.agents) != 1 || !geocoder.agents["motorpool/1.2.3 (+fleet@example.com)"] {
-		t.Errorf("User-Agent %v", geocoder.agents)
+		t.Errorf("the User-Agent is %v", geocoder.agents)
 	}
 	if got := without.address("2"); got != "" || without.geocoded("found") != 0 {
-		t.Errorf("without a geocoder vehicle 2 is at %q, and %d were asked for", got, without.geocoded("found"))
+		t.Errorf("without a geocoder vehicle 2 is at %q, and %d addresses were found", got, without.geocoded("found"))
 	}
 }
 
-// geocoded returns how many requests to the geocoder had a result; zero without a geocoder.
+// geocoded returns the number of requests to the geocoder with a result; zero without a geocoder.
 func (i *instance) geocoded(result string) int64 {
 	i.Helper()
 	return int64(i.metrics()[`motorpool_geocoder_requests_total{result="`+result+`"}`])

@@ -12,18 +12,18 @@ import (
 	"motorpool/rental"
 )
 
-func TestThePaymentProcessorIsTheOneThatIsNamed(t *testing.T) {
+func TestPaymentProcessor_BySettings(t *testing.T) {
 	for _, c := range []struct {
 		name, key, url, secret string
 		live                   bool
 	}{
 		{"none", "", "", "", false},
-		{"test money", "sk_test_1", "https://api.stripe.com", "whsec_1", false},
-		{"real money", "sk_live_1", "https://api.stripe.com", "whsec_1", true},
-		{"a restricted key", "rk_live_1", "https://api.stripe.com/", "", true},
-		{"a sandbox", "sk_test_1", "http://127.0.0.1:12111", "whsec_1", false},
-		{"a sandbox by name", "sk_test_1", "http://localhost:12111", "whsec_1", false},
-		{"a sandbox by IPv6", "sk_test_1", "http://[::1]:12111", "whsec_1", false},
+		{"test key", "sk_test_1", "https://api.stripe.com", "whsec_1", false},
+		{"live key", "sk_live_1", "https://api.stripe.com", "whsec_1", true},
+		{"restricted key", "rk_live_1", "https://api.stripe.com/", "", true},
+		{"sandbox", "sk_test_1", "http://127.0.0.1:12111", "whsec_1", false},
+		{"sandbox by name", "sk_test_1", "http://localhost:12111", "whsec_1", false},
+		{"sandbox by IPv6", "sk_test_1", "http://[::1]:12111", "whsec_1", false},
 	} {
 		config := good(t)
 		config.StripeKey, config.StripeURL, config.StripeWebhookSecret = Secret(c.key), c.url, Secret(c.secret)
@@ -36,26 +36,26 @@ func TestThePaymentProcessorIsTheOneThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestABadPaymentProcessorIsNamedWithoutItsSecrets(t *testing.T) {
+func TestCheck_InvalidPaymentProcessorIsNamedWithoutItsSecrets(t *testing.T) {
 	for name, c := range map[string]struct{ key, url, secret, flag string }{
-		"a publishable key":         {"pk_test_hush", "https://h", "", "--stripe-key"},
-		"some word":                 {"hush", "https://h", "", "--stripe-key"},
-		"a line's end":              {"sk_test_hush\n", "https://h", "", "--stripe-key"},
-		"a secret of another kind":  {"sk_test_hush", "https://h", "sk_hush", "--stripe-webhook-secret"},
-		"a secret alone":            {"", "https://h", "whsec_hush", "--stripe-webhook-secret"},
-		"in the clear":              {"sk_test_hush", "http://api.stripe.com", "", "--stripe-url"},
-		"real money in a sandbox":   {"sk_live_hush", "http://127.0.0.1:1", "", "--stripe-url"},
-		"another protocol":          {"sk_test_hush", "ftp://h", "", "--stripe-url"},
-		"no URL":                    {"sk_test_hush", "", "", "--stripe-url"},
-		"a path":                    {"sk_test_hush", "https://h/v1", "", "--stripe-url"},
-		"a password in the address": {"sk_test_hush", "https://u:hush@h", "", "--stripe-url"},
+		"publishable key":                {"pk_test_hush", "https://h", "", "--stripe-key"},
+		"not a key":                      {"hush", "https://h", "", "--stripe-key"},
+		"key with a line break":          {"sk_test_hush\n", "https://h", "", "--stripe-key"},
+		"webhook secret of another kind": {"sk_test_hush", "https://h", "sk_hush", "--stripe-webhook-secret"},
+		"webhook secret without a key":   {"", "https://h", "whsec_hush", "--stripe-webhook-secret"},
+		"without TLS":                    {"sk_test_hush", "http://api.stripe.com", "", "--stripe-url"},
+		"live key for a sandbox":         {"sk_live_hush", "http://127.0.0.1:1", "", "--stripe-url"},
+		"other protocol":                 {"sk_test_hush", "ftp://h", "", "--stripe-url"},
+		"no URL":                         {"sk_test_hush", "", "", "--stripe-url"},
+		"with a path":                    {"sk_test_hush", "https://h/v1", "", "--stripe-url"},
+		"with a password":                {"sk_test_hush", "https://u:hush@h", "", "--stripe-url"},
 	} {
 		config := good(t)
 		config.StripeKey, config.StripeURL, config.StripeWebhookSecret = Secret(c.key), c.url, Secret(c.secret)
 		_, _, made := config.processor(slog.New(slog.DiscardHandler))
 		for _, err := range []error{config.Check(), made} {
 			if err == nil || !strings.Contains(err.Error(), c.flag+":") || strings.Contains(err.Error(), "hush") || strings.Count(err.Error(), "\n") > 0 {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: error %v, want one about %s", name, err, c.flag)
 			}
 		}
 	}
@@ -65,11 +65,11 @@ func TestSecretsOfTheProcessorAreNotPrinted(t *testing.T) {
 	c := good(t)
 	c.StripeKey, c.StripeWebhookSecret = "sk_hush", "whsec_hush"
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hush") {
-		t.Errorf("a secret is in %s", text)
+		t.Errorf("a secret is in: %s", text)
 	}
 }
 
-func TestWithoutAKeyThePaymentProcessorIsAlwaysAway(t *testing.T) {
+func TestPaymentProcessor_UnavailableWithoutAKey(t *testing.T) {
 	p, _, err := good(t).processor(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestWithoutAKeyThePaymentProcessorIsAlwaysAway(t *testing.T) {
 		err, _ := results[len(results)-1].Interface().(error)
 		var f *rental.ProcessorError
 		if !errors.As(err, &f) || f.Kind != rental.NotDone {
-			t.Errorf("%s: %v", method.Name, err)
+			t.Errorf("%s: error %v, want NotDone", method.Name, err)
 		}
 	}
 	if _, err := p.Read(http.Header{}, nil); err == nil {

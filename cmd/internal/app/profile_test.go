@@ -15,31 +15,31 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestProfilesAreServedInsideAlone(t *testing.T) {
+func TestProfiles_OnlyOnTheInternalListener(t *testing.T) {
 	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Profiles = true })
 	for path, inside := range map[string]int{
 		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200, "/debug/pprof/trace?seconds=1": 200,
-		"/debug/pprof/cmdline": 404, // flags may be secrets
+		"/debug/pprof/cmdline": 404, // the command line may have secrets
 	} {
 		if status, _ := i.fetch(i.internal + path); status != inside {
-			t.Errorf("%s inside: %d, want %d", path, status, inside)
+			t.Errorf("%s on the internal listener: %d, want %d", path, status, inside)
 		}
 		if status, _ := i.fetch(i.base + path); status != http.StatusNotFound {
-			t.Errorf("%s outside: %d", path, status)
+			t.Errorf("%s on the public listener: %d, want 404", path, status)
 		}
 	}
 }
 
-func TestProfilesAreOffUnlessAskedFor(t *testing.T) {
+func TestProfiles_OffByDefault(t *testing.T) {
 	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Health = "127.0.0.1:0" })
 	for _, base := range []string{i.internal, i.health, i.base} {
 		if status, _ := i.fetch(base + "/debug/pprof/"); status != http.StatusNotFound {
-			t.Errorf("%s: %d", base, status)
+			t.Errorf("%s: %d, want 404", base, status)
 		}
 	}
 }
 
-func TestATraceHasAllStepsOfACommand(t *testing.T) {
+func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
 	var tracing sync.Mutex
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.Profiles = 0, 0, true })
@@ -58,7 +58,7 @@ func TestATraceHasAllStepsOfACommand(t *testing.T) {
 				}
 			}
 		})
-		tracing.Lock() // a process traces itself once at a time, and both stacks are in this one
+		tracing.Lock() // a process can run one trace at a time, and both stacks run in this process
 		status, taken := i.fetch(i.internal + "/debug/pprof/trace?seconds=1")
 		tracing.Unlock()
 		close(traced)
@@ -69,13 +69,13 @@ func TestATraceHasAllStepsOfACommand(t *testing.T) {
 		seen := s.regions(taken)
 		for _, step := range delivery.Steps {
 			if seen[step] == 0 {
-				s.Errorf("no region %q among %v", step, seen)
+				s.Errorf("the trace has no region %q, only %v", step, seen)
 			}
 		}
 	})
 }
 
-// fetch returns the status of an address and what it says.
+// fetch returns the status and the body of a URL.
 func (s *stack) fetch(url string) (int, []byte) {
 	s.Helper()
 	response, err := http.Get(url)
@@ -86,7 +86,7 @@ func (s *stack) fetch(url string) (int, []byte) {
 	return response.StatusCode, body
 }
 
-// regions counts the regions that end in a trace, by name.
+// regions counts the completed regions of a trace, by name.
 func (s *stack) regions(taken []byte) map[string]int {
 	s.Helper()
 	reader, err := trace.NewReader(bytes.NewReader(taken))

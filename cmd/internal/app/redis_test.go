@@ -16,9 +16,9 @@ import (
 	"motorpool/store/redis"
 )
 
-// One call is repeated once at most, so it must not meet one connection after the other that Redis
-// has ended.
-func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
+// A call is repeated at most once, so it must not get several connections in sequence that Redis
+// has closed.
+func TestRedis_ClosedConnectionsAreNotUsed(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	server, err := devstack.StartRedis(filepath.Join(t.TempDir(), "redis"))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := db.Ready(t.Context()); err != nil {
-			t.Fatalf("after Redis ended %d connections: %v", open, err)
+			t.Fatalf("after Redis closed %d connections: %v", open, err)
 		}
 		if open >= wanted {
 			return
@@ -67,7 +67,7 @@ func TestConnectionsThatRedisEndedAreNotUsed(t *testing.T) {
 	}
 }
 
-// ended has Redis end all connections but the operator's, and returns how many there were.
+// ended makes Redis close all connections except that of the operator, and returns their number.
 func ended(operator net.Conn, answers *bufio.Reader) (int, error) {
 	if _, err := operator.Write([]byte("CLIENT KILL TYPE normal SKIPME yes\r\n")); err != nil {
 		return 0, err
@@ -78,7 +78,7 @@ func ended(operator net.Conn, answers *bufio.Reader) (int, error) {
 	}
 	var n int
 	if _, err := fmt.Sscanf(strings.TrimSpace(line), ":%d", &n); err != nil {
-		return 0, fmt.Errorf("redis says %q: %w", line, err)
+		return 0, fmt.Errorf("redis replied %q: %w", line, err)
 	}
 	return n, nil
 }

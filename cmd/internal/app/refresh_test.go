@@ -16,7 +16,7 @@ import (
 
 const refresh1 = "/api/v1/admin/vehicles/1/status?refresh=true"
 
-// statusMeta is what a status says of itself.
+// statusMeta is the meta object of a status.
 type statusMeta struct {
 	Source   string
 	Sections map[string]time.Time
@@ -29,8 +29,8 @@ func (i *instance) meta(r reply) statusMeta {
 	return meta
 }
 
-// quiet keeps the cars from reporting unasked, but for once after they connect, which it
-// awaits.
+// quiet makes the cars report only once after they connect and when the service asks them, and
+// waits for the first report.
 func (i *instance) quiet(profile func(telematics.VehicleID) simulator.Profile) statusMeta {
 	i.Helper()
 	i.interval = time.Hour
@@ -52,23 +52,23 @@ func TestRefresh_ReturnsWhatTheUnitReports(t *testing.T) {
 			r := instance.get(refresh1, nil)
 			meta := i.meta(r)
 			if r.status != 200 || meta.Source != "live" || !meta.Sections["telemetry"].After(before.Sections["telemetry"]) || !meta.Sections["location"].After(before.Sections["location"]) {
-				s.Fatalf("%d %+v: %+v, before %+v", r.status, r.Error, meta, before)
+				s.Fatalf("refresh: %d %+v: meta %+v, before %+v", r.status, r.Error, meta, before)
 			}
 			cached := i.meta(other.get("/api/v1/admin/vehicles/1/status", nil))
 			if cached.Source != "cache" || cached.Sections["telemetry"].Before(meta.Sections["telemetry"]) {
-				s.Errorf("right after the refresh another instance knows %+v, want no less than %+v", cached, meta)
+				s.Errorf("directly after the refresh another instance has %+v, want at least %+v", cached, meta)
 			}
 			before = meta
 		}
 		var lines []struct{ Action, Outcome string }
 		i.get("/api/v1/admin/activity?vehicle_id=1&action=command.report-state", &lines)
 		if len(lines) != 3 || lines[0].Outcome != "executed" {
-			s.Errorf("lines of the commands %+v", lines)
+			s.Errorf("audit entries of the commands %+v", lines)
 		}
 	})
 }
 
-func TestOneRefreshAtATime(t *testing.T) {
+func TestRefresh_OneAtATime(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i, other := s.serve(), s.serve()
@@ -77,7 +77,7 @@ func TestOneRefreshAtATime(t *testing.T) {
 		var caller sync.WaitGroup
 		caller.Go(func() { first = i.get(refresh1, nil) })
 		var open []command
-		i.eventually(5*time.Second, "the refresh is on its way", func() bool {
+		i.eventually(5*time.Second, "the refresh is in flight", func() bool {
 			i.get("/api/v1/admin/vehicles/1/commands", &open)
 			return len(open) == 1
 		})
@@ -86,7 +86,7 @@ func TestOneRefreshAtATime(t *testing.T) {
 			s.Errorf("a second refresh: %d %+v, Retry-After %q", second.status, second.Error, second.retryAfter)
 		}
 		if r := other.control(1, telematics.Lock, "Prefer", "respond-async"); r.status != 202 {
-			s.Errorf("the refresh holds up another lane: %d %+v", r.status, r.Error)
+			s.Errorf("a command of another lane during the refresh: %d %+v, want 202", r.status, r.Error)
 		}
 		caller.Wait()
 		if meta := i.meta(first); first.status != 200 || meta.Source != "live" || !meta.Sections["telemetry"].After(before.Sections["telemetry"]) {
@@ -95,7 +95,7 @@ func TestOneRefreshAtATime(t *testing.T) {
 	})
 }
 
-func TestASilentUnitsRefreshTimesOutAndTheLastStateIsStillThere(t *testing.T) {
+func TestRefresh_SilentUnitTimesOutAndKeepsTheLastState(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
@@ -106,7 +106,7 @@ func TestASilentUnitsRefreshTimesOutAndTheLastStateIsStillThere(t *testing.T) {
 		})
 		r := i.do(http.MethodGet, refresh1, "Prefer", "wait=1")
 		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.Error.CommandID == "" || r.retryAfter != "10" || r.took > 9*time.Second {
-			s.Errorf("%d %+v after %v, Retry-After %q", r.status, r.Error, r.took, r.retryAfter)
+			s.Errorf("refresh: %d %+v after %v, Retry-After %q", r.status, r.Error, r.took, r.retryAfter)
 		}
 		if meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil)); meta.Source != "cache" || !meta.Sections["telemetry"].Equal(before.Sections["telemetry"]) {
 			s.Errorf("the latest known state: %+v, want %+v", meta, before)
@@ -114,16 +114,16 @@ func TestASilentUnitsRefreshTimesOutAndTheLastStateIsStillThere(t *testing.T) {
 		var lines []struct{ Action, Outcome, Code string }
 		i.get("/api/v1/admin/activity?vehicle_id=1&outcome=not_executed&action=status.read", &lines)
 		if len(lines) != 1 || lines[0].Code != "command_timeout" {
-			s.Errorf("lines of failed reads: %+v", lines)
+			s.Errorf("audit entries of failed reads: %+v", lines)
 		}
 		i.get("/api/v1/admin/activity?vehicle_id=1&action=command.report-state", &lines)
 		if len(lines) != 1 || lines[0].Outcome != "unknown" || lines[0].Code != "command_timeout" {
-			s.Errorf("lines of commands: %+v", lines)
+			s.Errorf("audit entries of commands: %+v", lines)
 		}
 	})
 }
 
-func TestACallerThatHangsUpCancelsNoRefresh(t *testing.T) {
+func TestRefresh_ContinuesWhenTheCallerDisconnects(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
@@ -136,23 +136,23 @@ func TestACallerThatHangsUpCancelsNoRefresh(t *testing.T) {
 		caller.Go(func() {
 			if response, err := http.DefaultClient.Do(request); err == nil {
 				_ = response.Body.Close()
-				s.Errorf("answered %d", response.StatusCode)
+				s.Errorf("the cancelled request got the status %d", response.StatusCode)
 			}
 		})
 		var commands []command
-		s.eventually(5*time.Second, "the refresh is on its way", func() bool {
+		s.eventually(5*time.Second, "the refresh is in flight", func() bool {
 			i.get("/api/v1/admin/vehicles/1/commands", &commands)
 			return len(commands) == 1
 		})
 		hangUp()
 		caller.Wait()
-		s.eventually(10*time.Second, "the unit's report is merged all the same", func() bool {
+		s.eventually(10*time.Second, "the report of the unit is still merged", func() bool {
 			return i.meta(i.get("/api/v1/admin/vehicles/1/status", nil)).Sections["telemetry"].After(before.Sections["telemetry"])
 		})
 	})
 }
 
-func TestRefreshesAreLimitedByWhicheverInstance(t *testing.T) {
+func TestRefresh_LimitIsSharedByInstances(t *testing.T) {
 	t.Parallel()
 	const attempts = 6
 	overBothStacks(t, 2*attempts, func(s *stack) {
@@ -164,13 +164,13 @@ func TestRefreshesAreLimitedByWhicheverInstance(t *testing.T) {
 				return
 			}
 		}
-		s.Error("the machine was too slow for the limit in each attempt")
+		s.Error("the machine was too slow for the limit in every attempt")
 	})
 }
 
-// refreshesAreLimited refreshes two vehicles. It returns false where that says nothing, since Redis
-// did not count a request in time, or since the limit came back meanwhile: on a busy machine that
-// happens.
+// refreshesAreLimited refreshes two vehicles. It returns false if the result is not valid, because
+// Redis did not count a request in time or the limit was restored in between, as happens on a busy
+// machine.
 func (i *instance) refreshesAreLimited(other *instance, vehicle, second int) bool {
 	i.Helper()
 	began := time.Now()
@@ -191,7 +191,7 @@ func (i *instance) refreshesAreLimited(other *instance, vehicle, second int) boo
 		return false
 	}
 	if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.header.Get("RateLimit-Limit") != "2" {
-		i.Errorf("the third: %d %+v, headers %v", r.status, r.Error, r.header)
+		i.Errorf("the third refresh: %d %+v, headers %v", r.status, r.Error, r.header)
 	}
 	if r := other.get(refresh(second), nil); r.status != 200 && !r.starved() {
 		i.Errorf("another vehicle: %d %+v", r.status, r.Error)

@@ -24,20 +24,20 @@ type refusal struct {
 	status    int
 	code      string
 	retryable bool
-	after     string // error.retry_after; empty: there is none; *: any
+	after     string // error.retry_after; empty: none; *: any
 }
 
-// check holds what was answered against the row, and returns the row as text.
+// check compares the response with the row, and returns the row as text.
 func (f refusal) check(t *testing.T) string {
 	t.Helper()
-	after := "" // the header was checked against it
+	after := "" // ask has compared the header with it
 	if n, ok := f.answer.at("error.retry_after").(json.Number); ok {
 		after = n.String()
 	}
 	f.answer.wants(f.status, f.code)
 	retryable, _ := f.answer.at("error.retryable").(bool)
 	if retryable != f.retryable || after != f.after && (f.after != "*" || after == "") {
-		t.Errorf("%s: retryable %v after %q, want %v after %q", f.name, retryable, after, f.retryable, f.after)
+		t.Errorf("%s: retryable %v with retry_after %q, want %v with %q", f.name, retryable, after, f.retryable, f.after)
 	}
 	return fmt.Sprintf("\n  %-44s %d %-30s %-5v %-4s %s", f.name, f.answer.status, f.answer.code(), retryable, after, f.answer.word("message"))
 }
@@ -51,13 +51,13 @@ func checkAll(t *testing.T, rows []refusal) {
 	t.Log(table.String())
 }
 
-// tenCards are all that differ.
+// tenCards are ten different cards.
 var tenCards = []string{
 	"pm_card_visa", "pm_card_visa_debit", "pm_card_mastercard", "pm_card_mastercard_debit", "pm_card_mastercard_prepaid",
 	"pm_card_amex", "pm_card_discover", "pm_card_diners", "pm_card_jcb", "pm_card_unionpay",
 }
 
-func TestEachRefusalOfAClientIsThatOfTheTable(t *testing.T) {
+func TestRefusals_OfClientsMatchTheTable(t *testing.T) {
 	t.Parallel()
 	rentBothStacks(t, 1, func(r *rentals) {
 		i := r.open()
@@ -84,22 +84,22 @@ func TestEachRefusalOfAClientIsThatOfTheTable(t *testing.T) {
 			{"payment_method_id is null", add(`{"payment_method_id":null}`), 422, "validation_failed", false, ""},
 			{"payment_method_id is a number", add(`{"payment_method_id":7}`), 422, "validation_failed", false, ""},
 			{"set_default is a word", add(`{"payment_method_id":"pm_card_visa","set_default":"yes"}`), 422, "validation_failed", false, ""},
-			{"an id that is no integer", c.get(i, "/bookings/seven"), 422, "validation_failed", false, ""},
-			{"an id of a card that is no integer", c.remove(i, "/payment-methods/7.5"), 422, "validation_failed", false, ""},
-			{"a status that there is not", c.get(i, "/bookings?status=lost"), 422, "validation_failed", false, ""},
+			{"an id that is not an integer", c.get(i, "/bookings/seven"), 422, "validation_failed", false, ""},
+			{"an id of a card that is not an integer", c.remove(i, "/payment-methods/7.5"), 422, "validation_failed", false, ""},
+			{"an unknown status", c.get(i, "/bookings?status=lost"), 422, "validation_failed", false, ""},
 			{"no token", c.get(i, "/bookings", withoutToken), 401, "unauthenticated", false, ""},
 			{"an expired token", c.get(i, "/bookings", expired), 401, "unauthenticated", false, ""},
 			{"an administrator's token", c.get(i, "/bookings", asAdmin), 403, "forbidden", false, ""},
-			{"a client at an administrator's", i.askWith(c.token, http.MethodGet, "/api/v1/admin/bookings", ""), 403, "forbidden", false, ""},
+			{"a client at a path for administrators", i.askWith(c.token, http.MethodGet, "/api/v1/admin/bookings", ""), 403, "forbidden", false, ""},
 			{"an unknown path", c.get(i, "/wallets"), 404, "not_found", false, ""},
-			{"another method", c.at(i, http.MethodPut, methods, ""), 405, "method_not_allowed", false, ""},
+			{"a wrong method", c.at(i, http.MethodPut, methods, ""), 405, "method_not_allowed", false, ""},
 			{"an unknown booking", c.get(i, "/bookings/4711"), 404, "booking_not_found", false, ""},
 			{"an unknown card is removed", c.remove(i, "/payment-methods/4711"), 404, "payment_method_not_found", false, ""},
 			{"an unknown card becomes the default", c.post(i, "/payment-methods/4711/default", ""), 404, "payment_method_not_found", false, ""},
 			{"the default is removed", c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)), 400, "default_payment_method", false, ""},
 			{"the bank refuses the card", add(`{"payment_method_id":"pm_card_visa_chargeDeclined"}`), 422, "card_declined", false, ""},
 			{"the processor does not know the card", add(`{"payment_method_id":"pm_4711"}`), 422, "payment_method_invalid", false, ""},
-			{"the same key, another request", add(`{"payment_method_id":"pm_card_visa"}`, keyed), 422, "idempotency_mismatch", false, ""},
+			{"another request with the same key", add(`{"payment_method_id":"pm_card_visa"}`, keyed), 422, "idempotency_mismatch", false, ""},
 			{"a key with a space", add(`{"payment_method_id":"pm_card_visa"}`, withHeader("Idempotency-Key", "a key")), 422, "validation_failed", false, ""},
 		}
 		rows = append(rows, r.refusedBookings(i, c)...)
@@ -107,18 +107,18 @@ func TestEachRefusalOfAClientIsThatOfTheTable(t *testing.T) {
 		checkAll(r.T, rows)
 
 		if again := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, ""); again.header.Get("Idempotency-Replayed") != "true" || again.number("data.id") != named.number("data.id") {
-			r.Errorf("repeated: %v %s", again.header, again.text)
+			r.Errorf("the repeated request: header %v: %s", again.header, again.text)
 		}
 		if message := c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)).word("message"); !strings.Contains(message, "default payment method cannot be removed") {
-			r.Errorf("the default is removed: %s", message)
+			r.Errorf("the removal of the default has the message %s", message)
 		}
 		if lines := c.rows(`select count(*) from activity where actor_subject = $1 and action = 'payment_method.remove' and code = 'default_payment_method'`, c.actor.Subject); lines != 2 {
-			r.Errorf("%d lines tell of it, want 2", lines)
+			r.Errorf("%d audit entries of refused removals, want 2", lines)
 		}
 	})
 }
 
-// refusedBookings are rows about bookings. They leave the vehicle available.
+// refusedBookings returns rows about bookings. They leave the vehicle available.
 func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 	other, poor := r.newCustomer(), r.newCustomer()
 	other.add(i, "pm_card_visa", true)
@@ -138,29 +138,29 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 	earlier := fmt.Sprintf(`{"end_date":%q}`, now.to.Add(-time.Hour).Format(time.RFC3339Nano))
 	theirs, unknown := other.get(i, ownOf(active)), other.get(i, ownOf(4711))
 	if strings.ReplaceAll(theirs.word("message"), fmt.Sprint(active), "4711") != unknown.word("message") || theirs.text == "" {
-		r.Errorf("another's booking reads %s, an unknown one %s", theirs.text, unknown.text)
+		r.Errorf("the response for another client's booking is %s, for an unknown booking %s; want the same", theirs.text, unknown.text)
 	}
 	foreign := r.newCustomerOf(2)
 	refused := []refusal{
-		{"another's booking", theirs, 404, "booking_not_found", false, ""},
+		{"another client's booking", theirs, 404, "booking_not_found", false, ""},
 		{"another agency's booking", foreign.get(i, ownOf(active)), 404, "booking_not_found", false, ""},
-		{"another's booking is cancelled", other.post(i, ownOf(upcoming)+"/cancel", ""), 404, "booking_not_found", false, ""},
-		{"another's booking is extended", other.post(i, ownOf(active)+"/extend", later), 404, "booking_not_found", false, ""},
-		{"another's vehicle is unlocked", other.post(i, ownOf(active)+"/control/unlock", ""), 404, "booking_not_found", false, ""},
-		{"another's payment", other.get(i, ownOf(active)+"/payment-action"), 404, "booking_not_found", false, ""},
-		{"another's card is removed", other.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 404, "payment_method_not_found", false, ""},
-		{"another's card becomes the default", other.post(i, fmt.Sprintf("/payment-methods/%d/default", card), ""), 404, "payment_method_not_found", false, ""},
-		{"the vehicle is taken for that time", open(other, now, ""), 409, "vehicle_not_available", false, ""},
+		{"another client's booking is cancelled", other.post(i, ownOf(upcoming)+"/cancel", ""), 404, "booking_not_found", false, ""},
+		{"another client's booking is extended", other.post(i, ownOf(active)+"/extend", later), 404, "booking_not_found", false, ""},
+		{"another client's vehicle is unlocked", other.post(i, ownOf(active)+"/control/unlock", ""), 404, "booking_not_found", false, ""},
+		{"another client's payment", other.get(i, ownOf(active)+"/payment-action"), 404, "booking_not_found", false, ""},
+		{"another client's card is removed", other.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 404, "payment_method_not_found", false, ""},
+		{"another client's card becomes the default", other.post(i, fmt.Sprintf("/payment-methods/%d/default", card), ""), 404, "payment_method_not_found", false, ""},
+		{"the vehicle is booked for that time", open(other, now, ""), 409, "vehicle_not_available", false, ""},
 		{"no card", open(poor, fromNow(50*time.Hour), ""), 422, "payment_method_required", false, ""},
-		{"another's card", open(other, fromNow(50*time.Hour), fmt.Sprintf(`,"payment_method_id":%d`, card)), 422, "payment_method_invalid", false, ""},
+		{"another client's card", open(other, fromNow(50*time.Hour), fmt.Sprintf(`,"payment_method_id":%d`, card)), 422, "payment_method_invalid", false, ""},
 		{"in the past", open(other, fromNow(-time.Hour), ""), 422, "validation_failed", false, ""},
 		{"an active booking is cancelled", c.post(i, ownOf(active)+"/cancel", ""), 409, "booking_not_cancellable", false, ""},
 		{"into the next booking", c.post(i, ownOf(active)+"/extend", later), 409, "vehicle_not_available", false, ""},
 		{"to an earlier end", c.post(i, ownOf(active)+"/extend", earlier), 409, "booking_not_extendable", false, ""},
 		{"no end_date", c.post(i, ownOf(active)+"/extend", `{}`), 422, "validation_failed", false, ""},
-		{"a day that there is not", c.post(i, ownOf(active)+"/extend", `{"end_date":"2031-02-30T10:00:00Z"}`), 422, "validation_failed", false, ""},
+		{"an invalid date", c.post(i, ownOf(active)+"/extend", `{"end_date":"2031-02-30T10:00:00Z"}`), 422, "validation_failed", false, ""},
 		{"no payment waits", c.get(i, ownOf(active)+"/payment-action"), 409, "booking_state_conflict", false, ""},
-		{"begun twice", admin("POST", active, "/start", ""), 409, "booking_state_conflict", false, ""},
+		{"started twice", admin("POST", active, "/start", ""), 409, "booking_state_conflict", false, ""},
 		{"two active bookings", admin("POST", upcoming, "/start", ""), 409, "vehicle_not_available", false, ""},
 		{"an upcoming booking is ended", admin("POST", upcoming, "/end", ""), 409, "booking_not_active", false, ""},
 		{"the vehicle of an upcoming booking", c.post(i, ownOf(upcoming)+"/control/lock", ""), 409, "booking_not_active", false, "30"},
@@ -184,7 +184,7 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 	)
 }
 
-// refusedElsewhere are rows about limits, the processor and its notices.
+// refusedElsewhere returns rows about limits, the processor and its notices.
 func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 	rich := r.newCustomer()
 	for _, card := range tenCards {
@@ -196,7 +196,7 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 	for left := range 3 {
 		first := hasty.get(limited, "/bookings").wants(200, "")
 		if h := first.header; h.Get("RateLimit-Limit") != "3" || h.Get("RateLimit-Remaining") != fmt.Sprint(2-left) || h.Get("RateLimit-Reset") == "" {
-			r.Errorf("call %d: %v", left+1, h)
+			r.Errorf("request %d: limit headers %v", left+1, h)
 		}
 	}
 	tooMany := overLimit(func() answer { return hasty.get(limited, "/bookings") })
@@ -229,8 +229,8 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 	}
 }
 
-// overLimit calls until it is refused: on a busy machine Redis may not count for a moment, and then
-// nothing is refused for its rate.
+// overLimit repeats a request until it is refused: on a busy machine Redis may not count for a
+// moment, and then no request is refused for its rate.
 func overLimit(call func() answer) answer {
 	a := call()
 	for end := time.Now().Add(30 * time.Second); a.status != http.StatusTooManyRequests && time.Now().Before(end); a = call() {
@@ -239,7 +239,7 @@ func overLimit(call func() answer) answer {
 	return a
 }
 
-// expired returns a token that was good once.
+// expired returns a token that has expired.
 func (r *rentals) expired(actor telematics.Actor) string {
 	r.Helper()
 	token, err := app.Grant{Issuer: "test", Audience: "test", Actor: actor, Lifetime: -time.Hour}.Mint(r.tokens)
@@ -247,7 +247,7 @@ func (r *rentals) expired(actor telematics.Actor) string {
 	return token
 }
 
-func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
+func TestRefusals_CommandsOfClientsMatchThoseOfAdministrators(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		i, second := r.open(), r.serve(r.paid)
@@ -274,7 +274,7 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 		car.SetFaults(simulator.Faults{Silent: true})
 		wait, first := withHeader("Prefer", "wait=4"), make(chan answer, 1)
 		go func() { first <- lock(i, wait, withHeader("Idempotency-Key", "night")) }()
-		r.eventually(5*time.Second, "the command is on its way", func() bool {
+		r.eventually(5*time.Second, "the command is in flight", func() bool {
 			return r.rows(`select count(*) from commands where state = 'sent'`) == 1
 		})
 		inLane := lock(second)
@@ -297,19 +297,19 @@ func TestACommandOfAClientIsRefusedLikeAnAdministrators(t *testing.T) {
 			{"the unit refused", rejected, 502, "command_rejected", false, "10"},
 			{"a door is open", open, 409, "vehicle_state_conflict", true, "30"},
 			{"an operator halted commands", halted, 503, "commands_halted", true, "60"},
-			{"a command is open in the lane", inLane, 409, "command_in_progress", true, "*"},
-			{"the first one under the key is in flight", twin, 409, "idempotency_in_progress", true, "1"},
-			{"the vehicle says nothing", timedOut, 504, "command_timeout", false, "10"},
+			{"a command is in flight in the lane", inLane, 409, "command_in_progress", true, "*"},
+			{"the first request with the key is in flight", twin, 409, "idempotency_in_progress", true, "1"},
+			{"the vehicle does not answer", timedOut, 504, "command_timeout", false, "10"},
 		}
 		checkAll(r.T, rows)
 		timedOut.has("error.outcome", `"unknown"`)
 		halted.has("error.outcome", `"not_executed"`)
 		if id := inLane.word("error.command_id"); id == "" || id != timedOut.word("error.command_id") {
-			r.Errorf("the lane is held by %s: %s", timedOut.text, inLane.text)
+			r.Errorf("the lane is held by the command of %s, but the refusal is %s", timedOut.text, inLane.text)
 		}
 		for _, want := range []string{"command_failed", "command_rejected", "vehicle_state_conflict", "commands_halted", "command_in_progress", "idempotency_in_progress", "command_timeout"} {
 			if n := r.rows(`select count(*) from activity where booking_id = $1 and action = 'command.lock' and code = $2`, booking, want); n != 1 {
-				r.Errorf("%d lines of the booking tell of %s, want 1", n, want)
+				r.Errorf("%d audit entries of the booking with %s, want 1", n, want)
 			}
 		}
 	})

@@ -22,31 +22,31 @@ import (
 	"motorpool/telematics"
 )
 
-// rentals is the commercial side of an installation: what vehicles cost, who holds cards and moves
-// money, and the keys of the agencies' apps. Vehicles with an odd number are of agency 1, where
-// there are the stations 1 and 2; 3 is agency 2's.
+// rentals is the commercial side of an installation: the prices of vehicles, the processor of cards
+// and payments, and the keys of the agencies' apps. Vehicles with an odd number belong to agency 1,
+// which has the stations 1 and 2; station 3 belongs to agency 2.
 type rentals struct {
 	*stack
 	processor *sandbox.Server
-	sealing   string // the key that secrets of agencies' keys are sealed with
+	sealing   string // the key that seals the secrets of agencies' keys
 	keys      *agencykeys.Keys
 	apps      map[telematics.AgencyID]rental.AgencyKey
 	db        *sql.DB
-	names     atomic.Int64 // of clients
+	names     atomic.Int64 // numbers the names of clients
 }
 
-// rentBothStacks runs a test over the embedded servers and over the real ones.
+// rentBothStacks runs a test with the embedded servers and with the real ones.
 func rentBothStacks(t *testing.T, vehicles int, test func(*rentals)) {
 	overBothStacks(t, vehicles, func(s *stack) { test(s.rent()) })
 }
 
-// rentOneStack runs a test of what is between Postgres and the processor, over the servers that
+// rentOneStack runs a test that depends only on Postgres and the processor, with the servers that
 // start fastest.
 func rentOneStack(t *testing.T, vehicles int, test func(*rentals)) {
 	test(embeddedStack(t, vehicles).rent())
 }
 
-// rent opens the commercial side.
+// rent starts the commercial side.
 func (s *stack) rent() *rentals {
 	s.Helper()
 	processor, err := sandbox.Start(sandbox.Config{})
@@ -71,8 +71,8 @@ func (s *stack) rent() *rentals {
 	return r
 }
 
-// priceFleet gives the agencies stations and terms, and the vehicles what a booking shows of them:
-// 15.00 an hour, 10 % tax, and a deposit of 200.00.
+// priceFleet gives the agencies stations and terms, and the vehicles what a booking needs: 15.00 an
+// hour, 10 % tax, and a deposit of 200.00.
 func (s *stack) priceFleet() {
 	s.fleet.Stations = []telematics.Station{
 		{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Bahnhofplatz 1, 80335 München", Latitude: 48.1402, Longitude: 11.56},
@@ -90,7 +90,7 @@ func (s *stack) priceFleet() {
 	}
 }
 
-// newKey returns a key of the app of an agency.
+// newKey returns a key for the app of an agency.
 func (r *rentals) newKey(agency telematics.AgencyID) rental.AgencyKey {
 	r.Helper()
 	key, ok, err := r.keys.Add(r.Context(), agency, telematics.OperatorAt("eva"))
@@ -106,14 +106,14 @@ func (r *rentals) newKey(agency telematics.AgencyID) rental.AgencyKey {
 	return key
 }
 
-// paid returns the settings of an instance at which clients book and pay.
+// paid returns the settings of an instance with bookings and payments.
 func (r *rentals) paid(c *app.Config) {
 	c.AgencySecretsKey = app.Secret(r.sealing)
 	c.StripeKey, c.StripeURL = app.Secret(r.processor.Key()), r.processor.URL()
 	c.StripeWebhookSecret = app.Secret(r.processor.WebhookSecret())
 }
 
-// open starts an instance, which the processor tells of changes from now on.
+// open starts an instance, to which the processor sends its notices from then on.
 func (r *rentals) open(change ...func(*app.Config)) *instance {
 	r.Helper()
 	i := r.serve(append([]func(*app.Config){r.paid}, change...)...)
@@ -121,7 +121,7 @@ func (r *rentals) open(change ...func(*app.Config)) *instance {
 	return i
 }
 
-// asAdmin makes a call of an administrator; headers are names and values in turn.
+// asAdmin sends a request of an administrator; headers are alternating names and values.
 func (i *instance) asAdmin(method, target, body string, headers ...string) answer {
 	i.Helper()
 	return i.askWith(i.admin, method, target, body, headers...)
@@ -141,7 +141,7 @@ func (i *instance) askWith(token, method, target, body string, headers ...string
 	return ask(i.T, request)
 }
 
-// customer is a client of an agency, with its agency's app.
+// customer is a client of an agency, with the app of the agency.
 type customer struct {
 	*rentals
 	actor telematics.Actor
@@ -157,16 +157,15 @@ func (r *rentals) newCustomerOf(agency telematics.AgencyID) customer {
 	return customer{rentals: r, actor: actor, token: r.token(actor)}
 }
 
-// signedRequest is a request of an app and what it signs of it; a test changes it before it is
-// sent.
+// signedRequest is a request of an app, with what it signs; a test may change it before it is sent.
 type signedRequest struct {
 	key     rental.AgencyKey
 	at      time.Time
 	nonce   string
 	signed  rental.SignedRequest
-	headers http.Header // of the request
-	twice   bool        // the header comes two times
-	as      string      // the header, whatever is signed; empty: what is signed
+	headers http.Header // headers of the request
+	twice   bool        // the signature header is sent twice
+	as      string      // replaces the signature header; empty: the correct one
 }
 
 func newNonce() string {
@@ -175,7 +174,7 @@ func newNonce() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// at asks an instance as the client, through the app of its agency.
+// at sends a request of the client to an instance, through the app of its agency.
 func (c customer) at(i *instance, method, target, body string, change ...func(*signedRequest)) answer {
 	i.Helper()
 	request, err := http.NewRequest(method, i.base+target, strings.NewReader(body))
@@ -206,12 +205,12 @@ func (c customer) at(i *instance, method, target, body string, change ...func(*s
 	return ask(i.T, request)
 }
 
-// withHeader adds a header, which is not signed.
+// withHeader adds a header, which is not part of the signature.
 func withHeader(name, value string) func(*signedRequest) {
 	return func(s *signedRequest) { s.headers.Set(name, value) }
 }
 
-// get reads as the client.
+// get sends a GET request as the client.
 func (c customer) get(i *instance, target string, change ...func(*signedRequest)) answer {
 	i.Helper()
 	return c.at(i, http.MethodGet, "/api/v1/client"+target, "", change...)
@@ -233,16 +232,16 @@ func (c customer) add(i *instance, token string, setDefault bool) int64 {
 	return c.post(i, "/payment-methods", fmt.Sprintf(`{"payment_method_id":%q,"set_default":%t}`, token, setDefault)).wants(201, "").number("data.id")
 }
 
-// hours is a time from now on, such as a booking lasts.
+// hours is a time of a booking.
 type hours struct{ from, to time.Time }
 
-// fromNow returns 8 hours, of which the first begins in some time.
+// fromNow returns 8 hours that begin after a given time.
 func fromNow(in time.Duration) hours {
 	start := time.Now().Add(in).UTC().Truncate(time.Millisecond)
 	return hours{start, start.Add(8 * time.Hour)}
 }
 
-// draft is the body with which the client's booking is made.
+// draft returns the body of a request for a booking.
 func (c customer) draft(vehicle int, when hours, more string) string {
 	pickup, dropoff := 1, 2
 	if c.actor.Agency != 1 {
@@ -252,25 +251,25 @@ func (c customer) draft(vehicle int, when hours, more string) string {
 		c.actor.Agency, c.actor.Subject, vehicle, when.from.Format(time.RFC3339Nano), when.to.Format(time.RFC3339Nano), pickup, dropoff, more)
 }
 
-// book makes a booking of the client, and returns its id.
+// book creates a booking of the client, and returns its id.
 func (c customer) book(i *instance, vehicle int, when hours, more string) int64 {
 	i.Helper()
 	return i.asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(vehicle, when, more)).wants(201, "").number("data.id")
 }
 
-// adminOf is the address of a booking for administrators.
+// adminOf returns the path of a booking for administrators.
 func adminOf(booking int64) string { return fmt.Sprintf("/api/v1/admin/bookings/%d", booking) }
 
-// ownOf is the address of a booking for its client, below /api/v1/client.
+// ownOf returns the path of a booking for its client, below /api/v1/client.
 func ownOf(booking int64) string { return fmt.Sprintf("/bookings/%d", booking) }
 
-// start hands the vehicle over.
+// start starts a booking.
 func (i *instance) start(booking int64) answer {
 	i.Helper()
 	return i.asAdmin(http.MethodPost, adminOf(booking)+"/start", "").wants(200, "")
 }
 
-// awaitPayment waits until the client reads a payment status, and returns what it reads.
+// awaitPayment waits until the client reads a payment status, and returns the response.
 func (c customer) awaitPayment(i *instance, booking int64, status string) answer {
 	i.Helper()
 	var a answer
@@ -281,8 +280,7 @@ func (c customer) awaitPayment(i *instance, booking int64, status string) answer
 	return a
 }
 
-// charge returns what an administrator reads of the newest charge of a kind of a booking; nil:
-// there is none.
+// charge returns the newest charge of a kind of a booking, as administrators read it; nil: none.
 func (i *instance) charge(booking int64, kind string) map[string]any {
 	i.Helper()
 	var newest map[string]any
@@ -294,8 +292,8 @@ func (i *instance) charge(booking int64, kind string) map[string]any {
 	return newest
 }
 
-// movements returns what the processor's ledger says of the charges of a booking, by kind and
-// number: start 1, fee 2 ….
+// movements returns the payments of a booking in the processor's ledger, by kind and number: start
+// 1, fee 2 ….
 func (r *rentals) movements(booking int64) map[string]sandbox.Movement {
 	r.Helper()
 	rows, err := r.db.QueryContext(r.Context(), `select id, kind || ' ' || number from charges where booking_id = $1`, booking)
@@ -312,7 +310,7 @@ func (r *rentals) movements(booking int64) map[string]sandbox.Movement {
 	for _, m := range r.processor.Ledger() {
 		if name, ours := names[m.Charge]; ours {
 			if _, twice := moved[name]; twice {
-				r.Errorf("the processor has two payments for %s of booking %d", name, booking)
+				r.Errorf("the processor has two payments for the charge %s of booking %d", name, booking)
 			}
 			moved[name] = m
 		}
@@ -320,7 +318,7 @@ func (r *rentals) movements(booking int64) map[string]sandbox.Movement {
 	return moved
 }
 
-// rows returns how many rows a query finds.
+// rows returns the number that a query counts.
 func (r *rentals) rows(query string, args ...any) int {
 	r.Helper()
 	var n int

@@ -12,7 +12,7 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// statusView is what these tests look at of a status.
+// statusView has the fields of a status that these tests compare.
 type statusView struct {
 	Telemetry struct {
 		SpeedKmh  *float64 `json:"speed_kmh"`
@@ -26,30 +26,30 @@ type statusView struct {
 	}
 }
 
-// Each report reaches the service through the MQTT broker, as a unit's would. What stays of it is
-// read over HTTP, and what is dropped is counted by its reason.
+// Each report reaches the service through the MQTT broker, like those of units. The test reads the
+// resulting status over HTTP, and the counters of dropped fields by reason.
 func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
 		base := time.Now().UTC().Truncate(time.Millisecond).Add(-time.Minute)
 		at := func(after time.Duration) string { return base.Add(after).Format(time.RFC3339Nano) }
-		var future time.Time // when the report that came from it was sent
+		var future time.Time // when the report with a future date was sent
 		for _, step := range []struct {
 			name, report string
-			want         string // of the status; speed, mileage, ignition, gear, locked, codes
+			want         string // the status: speed, mileage, ignition, gear, locked, codes
 			dropped      metrics.Values
 		}{
-			{name: "a whole report",
+			{name: "a full report",
 				report: `{"at":"` + at(10*time.Second) + `","telemetry":{"speed_kmh":50,"mileage_km":1000,"ignition":"on","gear":"D","is_locked":false},"diagnostics":{"dtcs":["P0420"]}}`,
 				want:   `[50 1000 on D false [P0420]]`},
-			{name: "out of order: only what nothing newer is known of counts",
+			{name: "out of order: only fields without a newer value count",
 				report: `{"at":"` + at(5*time.Second) + `","telemetry":{"speed_kmh":90,"gear":"R"},"diagnostics":{"dtcs":[]}}`,
 				want:   `[50 1000 on D false [P0420]]`},
-			{name: "partial: what is absent stands, null is no longer known",
+			{name: "partial: absent fields stay, null removes the value",
 				report: `{"at":"` + at(20*time.Second) + `","telemetry":{"speed_kmh":30,"gear":null}}`,
 				want:   `[30 1000 on <nil> false [P0420]]`},
-			{name: "unsound fields: the sound rest is taken",
+			{name: "invalid fields: the valid ones count",
 				report:  `{"at":"` + at(21*time.Second) + `","telemetry":{"speed_kmh":900,"mileage_km":"far","ignition":"maybe","gear":"N","is_locked":true}}`,
 				want:    `[30 1000 on N true [P0420]]`,
 				dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="out_of_range"}`: 1, `motorpool_report_fields_dropped_total{reason="wrong_type"}`: 1, `motorpool_report_fields_dropped_total{reason="unknown_word"}`: 1}},
@@ -57,10 +57,10 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 				want: `[30 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="malformed"}`: 1}},
 			{name: "oversize", report: `{"at":"` + at(31*time.Second) + `","telemetry":{"speed_kmh":1},"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
 				want: `[30 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="too_large"}`: 1}},
-			{name: "more than five minutes ahead: taken with our time",
+			{name: "more than five minutes ahead: dated by the arrival",
 				report: `{"at":"` + time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339Nano) + `","telemetry":{"speed_kmh":7}}`,
 				want:   `[7 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="wrong_time"}`: 1}},
-			{name: "dated before our time: the speed of the one from ahead is of its arrival, and stands",
+			{name: "dated before the arrival of the future report, whose speed stays",
 				report: `{"at":"` + at(40*time.Second) + `","telemetry":{"speed_kmh":8,"mileage_km":1001}}`,
 				want:   `[7 1001 on N true [P0420]]`},
 		} {
@@ -69,7 +69,7 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 				future = time.Now()
 			}
 			s.whisper("car-1", v1.TelemetryChannel, []byte(step.report))
-			s.eventually(10*time.Second, step.name+" is taken", func() bool { return i.metrics()["motorpool_reports_total"] == before["motorpool_reports_total"]+1 })
+			s.eventually(10*time.Second, step.name+" is counted", func() bool { return i.metrics()["motorpool_reports_total"] == before["motorpool_reports_total"]+1 })
 			var got string
 			var status statusView
 			for deadline := time.Now().Add(slower * 5 * time.Second); got != step.want && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -82,7 +82,7 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 			}
 			changed := dropped(before, i.metrics())
 			for deadline := time.Now().Add(slower * 5 * time.Second); !maps.Equal(changed, step.dropped) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-				changed = dropped(before, i.metrics()) // counted a moment after the report was
+				changed = dropped(before, i.metrics()) // counted shortly after the report
 			}
 			s.Logf("| %s | %s | %v |", step.name, got, changed)
 			if got != step.want || !maps.Equal(changed, step.dropped) {
@@ -91,12 +91,12 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 		}
 		meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil))
 		if at := meta.Sections["telemetry"]; at.Before(future.Add(-time.Second)) || at.After(time.Now()) {
-			s.Errorf("the telemetry is of %v, want the time of arrival, %v", at, future)
+			s.Errorf("the telemetry is dated %v, want the time of arrival, %v", at, future)
 		}
 	})
 }
 
-// row words what is known.
+// row returns the known values as text.
 func (v statusView) row() string {
 	t := v.Telemetry
 	return fmt.Sprint([]any{valueOf(t.SpeedKmh), valueOf(t.MileageKm), valueOf(t.Ignition), valueOf(t.Gear), valueOf(t.IsLocked), v.Diagnostics.DTCs})
@@ -109,29 +109,29 @@ func valueOf[T any](p *T) any {
 	return *p
 }
 
-func TestPresenceThatDoesNotCountIsCountedByItsReason(t *testing.T) {
+func TestPresence_DroppedMessagesAreCountedByReason(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 1, func(s *stack) {
 		i := s.serve()
 		say := func(text string) { s.whisper("car-1", v1.PresenceChannel, []byte(text)) }
 		now := time.Now().UTC()
 		say(`{"status":"online","session":"b","at":"` + now.Format(time.RFC3339Nano) + `"}`)
-		s.eventually(10*time.Second, "the first is taken", func() bool { return i.metric("motorpool_presence_messages_total") == 1 })
+		s.eventually(10*time.Second, "the first presence is counted", func() bool { return i.metric("motorpool_presence_messages_total") == 1 })
 		say(`{"status":"offline","session":"a"}`)
 		say(`{"status":"standby","session":"a","at":"` + now.Add(-time.Minute).Format(time.RFC3339Nano) + `"}`)
-		s.eventually(10*time.Second, "a ghost and one that was overtaken", func() bool {
+		s.eventually(10*time.Second, "a last will of an old session and an outdated presence", func() bool {
 			return i.metric(`motorpool_presence_ignored_total{reason="former_session"}`) == 1 && i.metric(`motorpool_presence_ignored_total{reason="outdated"}`) == 1
 		})
 		say(`{"status":"online","session":"b","x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`)
-		s.eventually(10*time.Second, "one that is too large", func() bool { return i.metric(`motorpool_dropped_total{kind="presence", reason="too_large"}`) == 1 })
+		s.eventually(10*time.Second, "a presence that is too large", func() bool { return i.metric(`motorpool_dropped_total{kind="presence", reason="too_large"}`) == 1 })
 		var vehicles []struct{ Connectivity struct{ Status string } }
 		if i.get("/api/v1/admin/vehicles?connectivity=online", &vehicles); len(vehicles) != 1 {
-			s.Errorf("online are %+v", vehicles)
+			s.Errorf("the online vehicles are %+v, want one", vehicles)
 		}
 	})
 }
 
-// dropped returns by how much each counter has grown, but for those of what is kept.
+// dropped returns how much each counter of dropped values has grown.
 func dropped(before, after metrics.Values) metrics.Values {
 	grown := metrics.Values{}
 	for sample, n := range after {

@@ -29,8 +29,8 @@ func (s *stack) asRole(owner *pg.DB, role string) string {
 	return address.String()
 }
 
-// The service runs as a role that can neither change nor remove what is history, and moves settled
-// commands all the same.
+// The service runs as a role that can neither change nor remove stored history, but moves settled
+// commands.
 func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
@@ -52,18 +52,18 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	if r := i.control(1, telematics.Lock); r.status != 200 {
 		t.Fatalf("lock: %d %s %s", r.status, r.Error.Code, r.Message)
 	}
-	s.eventually(30*time.Second, "the old command has moved", func() bool {
+	s.eventually(30*time.Second, "the old command was moved", func() bool {
 		var moved bool
 		s.must(owner.Pool.Get(&moved, `select exists (select from settled_commands where id = $1)`, old))
 		return moved
 	})
 	if r := i.get("/api/v1/admin/commands/"+old, &made); r.status != 200 || made.State != "succeeded" {
-		t.Errorf("the command that has moved: %d %+v", r.status, made)
+		t.Errorf("the moved command: %d %+v", r.status, made)
 	}
 	var entries int
 	s.must(owner.Pool.Get(&entries, `select count(*) from activity where action = 'command.lock' and outcome = 'executed'`))
 	if entries != 1 {
-		t.Errorf("%d entries of the audit log", entries)
+		t.Errorf("%d audit entries, want 1", entries)
 	}
 	service, err := pg.New(pg.Config{URL: address})
 	s.must(err)
@@ -73,7 +73,7 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 		`update activity set outcome = 'failed'`, `delete from activity`, `update activity_seals set entries = 0`, `delete from activity_seals`,
 	} {
 		if _, err := service.Pool.Exec(change); err == nil || !strings.Contains(err.Error(), "permission denied") {
-			t.Errorf("%s: %v", change, err)
+			t.Errorf("%s: %v, want permission denied", change, err)
 		}
 	}
 }

@@ -23,14 +23,14 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// tap is a radio that notes which key signed each copy of a command, as it comes from the air.
+// tap is a radio that records which key signed each received copy of a command.
 type tap struct {
 	simulator.Radio
 	held     telematics.Unit // receives nothing before released is closed
 	released chan struct{}
 
-	mu     sync.Mutex          // guards what follows
-	copies map[string][]string // key ids, by the command's id
+	mu     sync.Mutex          // guards the field below
+	copies map[string][]string // key ids by command id
 }
 
 func (t *tap) Dial(ctx context.Context, login simulator.Login, deliver func(simulator.Message)) (simulator.Connection, error) {
@@ -58,7 +58,7 @@ func (t *tap) note(message string) {
 	for i, into := range []any{&header, &claims} {
 		text, err := base64.RawURLEncoding.DecodeString(parts[i])
 		if err != nil || json.Unmarshal(text, into) != nil {
-			panic("no JWS on the air: " + message)
+			panic("not a JWS:  " + message)
 		}
 	}
 	t.mu.Lock()
@@ -66,7 +66,7 @@ func (t *tap) note(message string) {
 	t.copies[claims.JTI] = append(t.copies[claims.JTI], header.KID)
 }
 
-// signers returns the keys that signed the copies of a command so far.
+// signers returns the keys that have signed the copies of a command.
 func (t *tap) signers(command string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (i *instance) signingKey() string {
 	return i.metrics().Label("motorpool_signing_key_info", "key")
 }
 
-// unitKeys returns what the instance hands out for units.
+// unitKeys returns the keys that the instance publishes for units.
 func (i *instance) unitKeys() signing.Keyring {
 	i.Helper()
 	response, err := http.Get(i.internal + "/units.jwks")
@@ -94,7 +94,7 @@ func (i *instance) unitKeys() signing.Keyring {
 	i.must(json.Unmarshal(text, &set))
 	for _, key := range set.Keys {
 		if _, private := key["d"]; private {
-			i.Fatalf("a private key is handed out: %v", key["kid"])
+			i.Fatalf("the private key %v is published", key["kid"])
 		}
 	}
 	ring, err := signing.ParseKeyring(text)
@@ -120,17 +120,17 @@ func (s *stack) activateKey(id string) {
 	s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Activate(id, time.Now()) })
 }
 
-// traffic is a constant load: each vehicle gets one command after the other, through one
-// instance and the other in turn.
+// traffic is a constant load: each vehicle gets one command after another, through the instances in
+// turn.
 type traffic struct {
 	*stack
 	instances []*instance
-	done      []atomic.Int64 // commands, of each vehicle
-	starved   atomic.Int64   // calls that were repeated
+	done      []atomic.Int64 // executed commands of each vehicle
+	starved   atomic.Int64   // number of repeated requests
 	stopping  atomic.Bool
 	callers   sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the field below
 	replies map[*instance][]reply
 }
 
@@ -164,7 +164,7 @@ func (t *traffic) more(n int64) {
 	for v := range t.done {
 		until[v] = t.done[v].Load() + n
 	}
-	t.eventually(60*time.Second, "the load goes on", func() bool {
+	t.eventually(60*time.Second, "the load continues", func() bool {
 		for v := range t.done {
 			if t.done[v].Load() < until[v] {
 				return false
@@ -179,7 +179,7 @@ func (t *traffic) stop() {
 	t.callers.Wait()
 }
 
-func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
+func TestKeys_RotationUnderLoadRefusesNoCommand(t *testing.T) {
 	const vehicles, slowOne = 12, 13
 	overBothStacks(t, slowOne, func(s *stack) {
 		air := &tap{
@@ -199,60 +199,61 @@ func TestKeysAreRotatedUnderLoadWithoutARefusedCommand(t *testing.T) {
 		load.more(15)
 
 		old, next := s.signing.ID, s.addKey()
-		everyInstance("units may learn the new key", func(i *instance) bool { return len(i.unitKeys()) == 2 })
+		everyInstance("the new key is published for units", func(i *instance) bool { return len(i.unitKeys()) == 2 })
 		fleet.SetKeyring(one.unitKeys())
 		load.more(15)
 		if one.signingKey() != old {
-			s.Fatal("a key on standby signs")
+			s.Fatal("a standby key signs")
 		}
 
-		inFlight := make(chan reply, 1) // a command that is published again after the switch
+		// A command that is published again after the switch of keys.
+		inFlight := make(chan reply, 1)
 		go func() { inFlight <- one.control(slowOne, telematics.Lock) }()
-		s.eventually(5*time.Second, "the slow one's command is on the air", func() bool { return one.latestSent(slowOne) != "" })
+		s.eventually(5*time.Second, "the slow vehicle's command was sent", func() bool { return one.latestSent(slowOne) != "" })
 		s.activateKey(next)
 		everyInstance("the new key signs", func(i *instance) bool { return i.signingKey() == next })
 		id := one.latestSent(slowOne)
 		before := len(air.signers(id))
-		s.eventually(10*time.Second, "the slow one's command is published again after the switch", func() bool { return len(air.signers(id)) > before })
+		s.eventually(10*time.Second, "the slow vehicle's command is published again after the switch", func() bool { return len(air.signers(id)) > before })
 		release()
 		load.more(15)
 
 		slowest := <-inFlight
-		// The second began after the switch, so what the old key signed is over: no need to wait a
-		// minute.
+		// The second command began after the switch, so every command that the old key signed has
+		// ended: the test need not wait a minute.
 		load.more(2)
 		s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Remove(old) })
-		everyInstance("units may forget the old key", func(i *instance) bool { return len(i.unitKeys()) == 1 })
+		everyInstance("the old key is not published for units any more", func(i *instance) bool { return len(i.unitKeys()) == 1 })
 		fleet.SetKeyring(two.unitKeys())
 		load.more(15)
 		load.stop()
 
 		evidence := s.evidence(air, &recorder)
-		executed := map[string]int{} // by the key that signed
+		executed := map[string]int{} // commands by signing key
 		for _, i := range load.instances {
 			if n := len(load.replies[i]); n < 250 {
-				s.Errorf("%d commands through an instance", n)
+				s.Errorf("%d commands through an instance, want at least 250", n)
 			}
 			for _, r := range load.replies[i] {
 				executed[evidence.executedBy(r)]++
 			}
 		}
 		if executed[old] < 250 || executed[next] < 250 || len(executed) != 2 {
-			s.Errorf("executed, by signing key: %v", executed)
+			s.Errorf("executed commands by signing key: %v", executed)
 		}
 		if got := evidence.executedBy(slowest); got != old {
-			s.Errorf("the command in flight was signed by %s", got)
+			s.Errorf("the command in flight was signed by %s, want the old key", got)
 		}
 		var c command
 		s.must(json.Unmarshal(slowest.Data, &c))
 		if after := len(air.signers(c.ID)); after <= before {
-			s.Errorf("the command in flight was sent %d times before the switch, %d in all: nothing of it came after", before, after)
+			s.Errorf("the command in flight was sent %d times before the switch, %d in total, want some after", before, after)
 		}
 		s.Logf("executed: %d signed by the first key, %d by the second, refused: %d, repeated on a starved machine: %d", executed[old], executed[next], executed[""], load.starved.Load())
 	})
 }
 
-// latestSent returns the id of the vehicle's latest command, if it was sent, or "".
+// latestSent returns the id of the vehicle's latest command if it was sent, or "".
 func (i *instance) latestSent(vehicle int) string {
 	i.Helper()
 	var commands []command
@@ -263,11 +264,11 @@ func (i *instance) latestSent(vehicle int) string {
 	return commands[0].ID
 }
 
-// evidence is what the air and the cars have seen, whatever the service believes.
+// evidence is what the radio and the cars have recorded, independent of the service.
 type evidence struct {
 	*stack
 	air    *tap
-	starts map[string]int // by command
+	starts map[string]int // starts by command
 }
 
 func (s *stack) evidence(air *tap, recorder *simulator.Recorder) evidence {
@@ -280,7 +281,7 @@ func (s *stack) evidence(air *tap, recorder *simulator.Recorder) evidence {
 	return e
 }
 
-// executedBy returns the key that signed every copy of a command, which its car executed once.
+// executedBy returns the key that signed all copies of a command which its car executed once.
 func (e evidence) executedBy(r reply) string {
 	e.Helper()
 	var c command
@@ -298,7 +299,7 @@ func (e evidence) executedBy(r reply) string {
 	return strings.Join(signers, " ")
 }
 
-func TestAKeyThatUnitsDoNotKnowYetIsRejectedUntilTheyDo(t *testing.T) {
+func TestKeys_UnknownKeyIsRejectedUntilUnitsHaveIt(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
 	i := s.serve()
@@ -310,9 +311,9 @@ func TestAKeyThatUnitsDoNotKnowYetIsRejectedUntilTheyDo(t *testing.T) {
 	s.eventually(5*time.Second, "the new key signs", func() bool { return i.signingKey() != s.signing.ID })
 	if r := i.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Code != "command_rejected" || r.Error.Reason != telematics.BadSignature ||
 		r.Error.Outcome != "unknown" {
-		t.Errorf("an unknown key: %d %+v", r.status, r.Error)
+		t.Errorf("with a key that the unit does not have: %d %+v", r.status, r.Error)
 	}
-	s.activateKey(s.signing.ID) // the way back
+	s.activateKey(s.signing.ID) // back to the old key
 	s.eventually(5*time.Second, "the old key signs again", func() bool { return i.signingKey() == s.signing.ID })
 	if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
 		t.Errorf("back to the old key: %d %+v", r.status, r.Error)
@@ -323,13 +324,13 @@ func TestAKeyThatUnitsDoNotKnowYetIsRejectedUntilTheyDo(t *testing.T) {
 		fleet.SetKeyring(ring)
 		s.eventually(5*time.Second, "the key signs", func() bool { return i.signingKey() == id })
 		if r := i.control(1, telematics.Unlock); r.status != http.StatusOK {
-			t.Errorf("provisioned: %d %+v", r.status, r.Error)
+			t.Errorf("with a provisioned key: %d %+v", r.status, r.Error)
 		}
 		i.wantKeyHolders(id, 1, 0)
 	}
 }
 
-// wantKeyHolders waits until units have said whether they hold a key.
+// wantKeyHolders waits until units have reported whether they hold a key.
 func (i *instance) wantKeyHolders(key string, holding, missing int) {
 	i.Helper()
 	var counted struct{ Holding, Missing, Unreported int }
@@ -339,7 +340,7 @@ func (i *instance) wantKeyHolders(key string, holding, missing int) {
 	})
 }
 
-func TestAFileOfKeysThatIsLostWhileTheServiceRunsStopsNothing(t *testing.T) {
+func TestKeys_LostFileDoesNotAffectTheRunningService(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
 	var said journal
@@ -357,7 +358,7 @@ func TestAFileOfKeysThatIsLostWhileTheServiceRunsStopsNothing(t *testing.T) {
 		{"no such file", func() error { return os.Remove(file) }},
 	} {
 		s.must(spoilt.spoil())
-		s.eventually(5*time.Second, "the service has noticed: "+spoilt.said, func() bool { return said.has("keys not read", spoilt.said) })
+		s.eventually(5*time.Second, "the service has logged: "+spoilt.said, func() bool { return said.has("keys not read", spoilt.said) })
 		if status, said := i.readiness(); status != http.StatusOK {
 			t.Errorf("%s: not ready: %s", spoilt.said, said)
 		}
@@ -385,7 +386,7 @@ func (j *journal) Write(line []byte) (int, error) {
 	return j.text.Write(line)
 }
 
-// has reports whether a line has all the words.
+// has reports whether one line has all the words.
 func (j *journal) has(words ...string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -37,15 +37,15 @@ func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 			{"the body was changed", post(func(s *signedRequest) { s.signed.Body = []byte(`{"payment_method_id":"pm_card_visa"}`) }), 401, invalid, false, ""},
 			{"a body was added", post(func(s *signedRequest) { s.signed.Body = nil }), 401, invalid, false, ""},
 			{"the query was changed", get(func(s *signedRequest) { s.signed.Query = "status=active&limit=21" }), 401, invalid, false, ""},
-			{"the query was put in order", get(func(s *signedRequest) { s.signed.Query = "limit=20&status=active" }), 401, invalid, false, ""},
+			{"the query was sorted", get(func(s *signedRequest) { s.signed.Query = "limit=20&status=active" }), 401, invalid, false, ""},
 			{"the method was changed", get(func(s *signedRequest) { s.signed.Method = http.MethodPost }), 401, invalid, false, ""},
 			{"the path was changed", get(func(s *signedRequest) { s.signed.Path = methods }), 401, invalid, false, ""},
-			{"another's token", get(func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+other.token) }), 401, invalid, false, ""},
+			{"another client's token", get(func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+other.token) }), 401, invalid, false, ""},
 			{"301 s old", get(aged(-302 * time.Second)), 401, stale, false, ""},
-			{"of the future", get(aged(302 * time.Second)), 401, stale, false, ""},
+			{"in the future", get(aged(302 * time.Second)), 401, stale, false, ""},
 			{"a header of 10 kB", get(header("k=" + long)), 401, invalid, false, ""},
 			{"two headers", get(func(s *signedRequest) { s.twice = true }), 401, invalid, false, ""},
-			{"no words of ours", get(header("hello")), 401, invalid, false, ""},
+			{"not a signature", get(header("hello")), 401, invalid, false, ""},
 			{"an encoded body", post(withHeader("Content-Encoding", "gzip")), 401, invalid, false, ""},
 			{"another agency's app", get(func(s *signedRequest) { s.key = r.apps[2] }), 403, "agency_mismatch", false, ""},
 		}
@@ -54,10 +54,10 @@ func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 		c.at(i, http.MethodPost, nobodys, "", func(s *signedRequest) { once = *s }).wants(404, "payment_method_not_found")
 		same := func(s *signedRequest) { s.at, s.nonce = once.at, once.nonce }
 		for n, at := range instances {
-			rows = append(rows, refusal{fmt.Sprintf("again, at instance %d", n+1), c.at(at, http.MethodPost, nobodys, "", same), 401, "agency_signature_replayed", false, ""})
+			rows = append(rows, refusal{fmt.Sprintf("repeated at instance %d", n+1), c.at(at, http.MethodPost, nobodys, "", same), 401, "agency_signature_replayed", false, ""})
 		}
 		get(func(s *signedRequest) { once = *s }).wants(200, "")
-		get(same).wants(200, "") // a read that is repeated changes nothing
+		get(same).wants(200, "") // a repeated read is allowed
 		retiring, revoked, retired := r.newKey(1), r.newKey(1), r.newKey(1)
 		signedBy := func(key rental.AgencyKey) func(*signedRequest) { return func(s *signedRequest) { s.key = key } }
 		for _, key := range []rental.AgencyKey{retiring, revoked, retired} {
@@ -69,7 +69,7 @@ func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 		r.must(err)
 		_, _, err = r.keys.Revoke(r.Context(), 0, revoked.ID, telematics.OperatorAt("eva"))
 		r.must(err)
-		time.Sleep(agencykeys.Within) // what it promises
+		time.Sleep(agencykeys.Within) // the documented limit
 		for n, at := range instances {
 			rows = append(rows,
 				refusal{fmt.Sprintf("revoked, at instance %d", n+1), c.get(at, "/bookings", signedBy(revoked)), 401, invalid, false, ""},
@@ -81,12 +81,12 @@ func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 			r.Errorf("%d cards after requests that were all refused, want 1", n)
 		}
 		if n := r.rows(`select count(*) from activity where code like 'agency_signature%'`); n != 0 {
-			r.Errorf("who has no proof left %d lines in the history", n)
+			r.Errorf("requests without a valid signature left %d audit entries, want none", n)
 		}
 	})
 }
 
-// signed shows what may be signed.
+// signed sends requests that may be signed in different ways.
 func (r *rentals) signed(i *instance, c customer) {
 	r.Helper()
 	for _, target := range []string{"/bookings", "/bookings?status=active&limit=20", "/bookings?limit=%32%30", "/payment-methods"} {
@@ -94,14 +94,14 @@ func (r *rentals) signed(i *instance, c customer) {
 	}
 	c.get(i, "/bookings", func(s *signedRequest) { s.at = s.at.Add(-298 * time.Second) }).wants(200, "")
 	c.get(i, "/bookings", func(s *signedRequest) { s.at = s.at.Add(298 * time.Second) }).wants(200, "")
-	c.get(i, "/bookings", func(s *signedRequest) { // while a secret changes
+	c.get(i, "/bookings", func(s *signedRequest) { // while a secret is being replaced
 		old := s.signed.Sign(s.key.ID, make([]byte, rental.SecretSize), s.at, s.nonce).String()
 		present := s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String()
 		s.as = old + present[strings.LastIndex(present, ",v1="):]
 	}).wants(200, "")
 }
 
-func TestWithoutRedisClientsReadAndChangeWhatNeedsNoVehicle(t *testing.T) {
+func TestClients_WithoutRedisOnlyCommandsAreUnavailable(t *testing.T) {
 	t.Parallel()
 	s := frailStack(t, 1)
 	r := s.rent()
@@ -117,7 +117,7 @@ func TestWithoutRedisClientsReadAndChangeWhatNeedsNoVehicle(t *testing.T) {
 	}
 	card(func(s *signedRequest) { captured = *s }).wants(201, "")
 	card(func(s *signedRequest) { s.at, s.nonce = captured.at, captured.nonce }).wants(401, "agency_signature_replayed")
-	// An administrator signs nothing.
+	// Administrators sign no request.
 	i.asAdmin(http.MethodPost, adminOf(booking)+"/start", "").wants(200, "")
 	c.awaitPayment(i, booking, "paid")
 	s.must(s.redis.Restart())
@@ -133,6 +133,6 @@ func TestWithoutRedisClientsReadAndChangeWhatNeedsNoVehicle(t *testing.T) {
 		{"a notice without Postgres", r.notify(i, "payment_intent.succeeded", "pi_1", nil), 503, "service_unavailable", true, "10"},
 	})
 	s.must(s.postgres.Restart())
-	s.eventually(20*time.Second, "bookings are there again", func() bool { return c.get(i, ownOf(booking)).status == 200 })
+	s.eventually(20*time.Second, "bookings are available again", func() bool { return c.get(i, ownOf(booking)).status == 200 })
 	c.get(i, ownOf(booking)).has("data.payment.status", `"paid"`)
 }

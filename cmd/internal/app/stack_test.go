@@ -35,8 +35,8 @@ const (
 	unitSecret      = "unit-secret"
 )
 
-// stack is the servers of an installation, its fleet on record, and any number of
-// instances of the service and simulated cars on it.
+// stack has the servers of an installation, its fleet in the database, and any number of instances
+// of the service and of simulated cars.
 type stack struct {
 	*testing.T
 	dir      string
@@ -47,23 +47,23 @@ type stack struct {
 	database string // URL
 	redisURL string
 	units    string          // URL of the MQTT broker's listener for units
-	service  string          // URL of its listener for the service
-	interval time.Duration   // between the reports of a car. Defaults to the simulator's
-	radio    simulator.Radio // of the cars; nil: their own
-	http     *http.Client    // of callers. Defaults to http.DefaultClient
+	service  string          // URL of the broker's listener for the service
+	interval time.Duration   // between reports of a car; zero: that of the simulator
+	radio    simulator.Radio // radio of the cars; nil: the default
+	http     *http.Client    // client of callers; nil: http.DefaultClient
 
-	// Of the real servers only.
+	// The fields below are set only with real servers.
 	redis     *devstack.Redis
 	mosquitto *devstack.Mosquitto
 
-	postgres *devstack.Postgres // of a frail stack only
+	postgres *devstack.Postgres // only of a frail stack
 
-	inUse *world.InUse // secrets, which the log must not have
+	inUse *world.InUse // secrets that the log must not have
 }
 
-// overBothStacks runs a test over the embedded servers and over the real ones, at the same time: it
-// mostly waits. So do most tests of this package, which run concurrently; those that measure time
-// or load the machine run before them.
+// overBothStacks runs a test with the embedded servers and with the real ones concurrently: it
+// mostly waits. Most tests of this package do so and run concurrently; those that measure time or
+// load the machine run before them.
 func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
 	for name, start := range map[string]func(*testing.T, int) *stack{"embedded": embeddedStack, "real": realStack} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
 }
 
 // newDatabase returns the address of a separate database with the schema, on a server that the test
-// must leave alone.
+// must not stop.
 func newDatabase(t *testing.T) string {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -87,7 +87,7 @@ func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
 	var logged logBuffer
 	s := &stack{T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo}))}
-	t.Cleanup(func() { // the last: all has stopped
+	t.Cleanup(func() { // runs last, when everything has stopped
 		leaks, err := s.inUse.Search("log", []byte(logged.String()))
 		if err != nil || len(leaks) > 0 {
 			t.Errorf("secrets in the log: %v, %v", leaks, err)
@@ -128,8 +128,8 @@ func realStack(t *testing.T, vehicles int) *stack {
 	return startReal(newStack(t, vehicles, newDatabase(t)))
 }
 
-// frailStack is a real stack whose Postgres is the test's own, to kill and to freeze like the other
-// servers.
+// frailStack is a real stack with a separate Postgres, which the test can kill and pause like the
+// other servers.
 func frailStack(t *testing.T, vehicles int) *stack {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -171,8 +171,8 @@ func (s *stack) must(err error) {
 	}
 }
 
-// testFleet has every vehicle with all actions; those with an odd number are of
-// agency 1, the others of agency 2.
+// testFleet returns vehicles with all actions; those with an odd number belong to agency 1, the
+// others to agency 2.
 func testFleet(n int) vehicles.FleetFile {
 	f := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
 	for i := range n {
@@ -214,9 +214,9 @@ type instance struct {
 	*stack
 	base     string
 	internal string
-	health   string // empty: none
+	health   string // address of the health listener; empty: none
 	budget   time.Duration
-	admin    string // token
+	admin    string // token of an administrator
 	stop     func()
 }
 
@@ -282,7 +282,7 @@ func (s *stack) token(actor telematics.Actor) string {
 	return token
 }
 
-// drive lets simulated cars live until the test ends, and waits until they are connected.
+// drive runs simulated cars until the test ends, and waits until they are connected.
 func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.VehicleID) simulator.Profile) *simulator.Fleet {
 	s.Helper()
 	var cars []simulator.Config
@@ -304,17 +304,17 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	return fleet
 }
 
-// unhurried lets a command take as long as it ever may: for tests that load the machine and are not
-// about time.
+// unhurried gives commands the longest time limit: for tests that load the machine and do not test
+// time limits.
 func unhurried(c *app.Config) { c.Budget = telematics.MaxBudget }
 
-// starved reports whether a server of ours did not answer in time, so that nothing was sent: on a
-// busy machine that happens, and callers repeat the call.
+// starved reports whether a server did not respond in time, so that no command was sent: this
+// happens on a busy machine, and callers repeat the request.
 func (r reply) starved() bool {
 	return r.status == http.StatusServiceUnavailable && r.Error.Code == "telematics_unavailable"
 }
 
-// repeatAfter is how long callers wait then.
+// repeatAfter is how long callers wait before they repeat a request.
 const repeatAfter = 100 * time.Millisecond
 
 func connected(fleet *simulator.Fleet) bool {
@@ -331,8 +331,8 @@ func healthy(telematics.VehicleID) simulator.Profile {
 	return simulator.Profile{Actions: simulator.AllActions}
 }
 
-// slower is how many times as long a busy machine may take than an idle one, for which limits are
-// written.
+// slower is how many times longer a busy machine may take than an idle one, for which the limits
+// are set.
 const slower = 6
 
 // eventually waits for a condition.
@@ -341,13 +341,13 @@ func (s *stack) eventually(within time.Duration, what string, holds func() bool)
 	within *= slower
 	for deadline := time.Now().Add(within); !holds(); {
 		if time.Now().After(deadline) {
-			s.Fatalf("after %v still not: %s", within, what)
+			s.Fatalf("after %v this has not happened: %s", within, what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// reply is an answer of the API.
+// reply is a response of the API.
 type reply struct {
 	status     int
 	header     http.Header
@@ -368,7 +368,7 @@ type reply struct {
 	} `json:"error"`
 }
 
-// command is what the API shows of a command.
+// command has fields of a command that the API shows.
 type command struct {
 	ID       string `json:"id"`
 	State    string `json:"state"`
@@ -395,7 +395,7 @@ func (i *instance) do(method, path string, headers ...string) reply {
 	return i.send(method, path, text, headers...)
 }
 
-// send makes a call; headers are names and values in turn.
+// send sends a request; headers are alternating names and values.
 func (i *instance) send(method, path, text string, headers ...string) reply {
 	i.Helper()
 	var body io.Reader
@@ -428,7 +428,7 @@ func (i *instance) control(vehicle int, action telematics.Action, headers ...str
 	return i.do(http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action), headers...)
 }
 
-// readiness returns the status of /readyz and what it says.
+// readiness returns the status and the checks of /readyz.
 func (i *instance) readiness() (int, string) {
 	i.Helper()
 	response, err := http.Get(i.internal + "/readyz")
@@ -439,7 +439,7 @@ func (i *instance) readiness() (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// metrics returns the samples of the instance.
+// metrics returns all metrics of the instance.
 func (i *instance) metrics() metrics.Values {
 	i.Helper()
 	values, err := metrics.Read(i.Context(), http.DefaultClient, i.internal+"/metrics")
@@ -447,12 +447,12 @@ func (i *instance) metrics() metrics.Values {
 	return values
 }
 
-// metric returns one of the instance's samples.
+// metric returns one metric of the instance.
 func (i *instance) metric(sample string) int64 {
 	i.Helper()
 	value, ok := i.metrics()[sample]
 	if !ok {
-		i.Fatalf("there is no sample %s", sample)
+		i.Fatalf("the instance has no metric %s", sample)
 	}
 	return int64(value)
 }

@@ -18,15 +18,14 @@ import (
 	"motorpool/telematics"
 )
 
-// securedStack is real servers that speak TLS alone with the service, and let in only clients with
-// a certificate of the authority.
+// securedStack has real servers that accept only TLS with a certificate of the authority.
 type securedStack struct {
 	*stack
 	authority *devstack.Authority
-	client    devstack.KeyPair // of the service, at every server
-	public    devstack.KeyPair // of the service's own listener
+	client    devstack.KeyPair // the client certificate of the service
+	public    devstack.KeyPair // the certificate of the service's listener
 	server    devstack.ServerTLS
-	address   *url.URL // of Postgres
+	address   *url.URL // address of Postgres
 }
 
 func newSecuredStack(t *testing.T, vehicles int) *securedStack {
@@ -77,7 +76,7 @@ func (s *securedStack) issue(a *devstack.Authority, name string) devstack.KeyPai
 	return pair
 }
 
-// accept makes the servers let in clients of another authority, once they read their files again.
+// accept makes the servers accept clients of another authority when they reload their files.
 func (s *securedStack) accept(a *devstack.Authority) {
 	s.Helper()
 	text, err := os.ReadFile(a.CAFile)
@@ -85,7 +84,7 @@ func (s *securedStack) accept(a *devstack.Authority) {
 	s.must(os.WriteFile(s.server.CAFile, text, 0o600))
 }
 
-// settings have all files.
+// settings sets all files of certificates.
 func (s *securedStack) settings(c *app.Config) {
 	c.HTTPCert, c.HTTPKey = s.public.CertFile, s.public.KeyFile
 	c.MQTTCA, c.MQTTCert, c.MQTTKey = s.authority.CAFile, s.client.CertFile, s.client.KeyFile
@@ -104,7 +103,7 @@ func (s *securedStack) databaseURL(ca string, pair devstack.KeyPair) app.Secret 
 	return app.Secret(address.String())
 }
 
-// serial returns the number of the certificate that a listener shows to a new connection.
+// serial returns the serial number of the certificate that a listener presents.
 func (s *securedStack) serial(i *instance) string {
 	s.Helper()
 	c, err := tls.Dial("tcp", host(i.base), s.authority.Trusted())
@@ -113,7 +112,7 @@ func (s *securedStack) serial(i *instance) string {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// copyPair puts a certificate and its key where others are in use.
+// copyPair replaces a certificate and its key that are in use.
 func (s *securedStack) copyPair(from, to devstack.KeyPair) {
 	s.Helper()
 	for source, target := range map[string]string{from.CertFile: to.CertFile, from.KeyFile: to.KeyFile} {
@@ -139,11 +138,11 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	}
 	lock()
 	if i.metric("motorpool_connections_open") != 1 || i.metric("motorpool_connections_unauthenticated") != 0 {
-		t.Error("a connection with TLS is not marked as authenticated by its token")
+		t.Error("the metrics do not count the TLS connection as authenticated by its token")
 	}
 	if old, err := tls.Dial("tcp", host(i.base), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
 		_ = old.Close()
-		t.Error("TLS 1.1 is accepted")
+		t.Error("the listener accepts TLS 1.1")
 	}
 
 	of := func(metric, setting, file string) string {
@@ -154,21 +153,21 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	} {
 		expires := time.Unix(i.metric(of("expiry_timestamp_seconds", setting, file)), 0)
 		if left := time.Until(expires); left < 30*time.Minute || left > time.Hour {
-			t.Errorf("%s: the certificate expires in %v", setting, left)
+			t.Errorf("%s: the metric of the certificate expires in %v, want within the hour", setting, left)
 		}
 	}
 	failing := of("reload_failing", "http-cert", s.public.CertFile)
 	first := s.serial(i)
 	s.must(os.WriteFile(s.public.CertFile, []byte("broken"), 0o600))
-	s.eventually(5*time.Second, "the metric says that the files are of no use", func() bool { return i.metric(failing) == 1 })
+	s.eventually(5*time.Second, "the metric reports invalid files", func() bool { return i.metric(failing) == 1 })
 	if now := s.serial(i); now != first {
-		t.Errorf("certificate %s is shown while the files are broken, want %s", now, first)
+		t.Errorf("while the files are invalid the certificate %s is presented, want %s", now, first)
 	}
 	s.issue(s.authority, "public")
-	s.eventually(5*time.Second, "the new certificate is shown", func() bool { return s.serial(i) != first })
-	s.eventually(5*time.Second, "the metric says that the files are good", func() bool { return i.metric(failing) == 0 })
+	s.eventually(5*time.Second, "the new certificate is presented", func() bool { return s.serial(i) != first })
+	s.eventually(5*time.Second, "the metric reports valid files", func() bool { return i.metric(failing) == 0 })
 
-	// From now on the servers let in clients of another authority alone.
+	// From now on the servers accept only clients of another authority.
 	other := s.newAuthority("other")
 	before := i.metric(of("expiry_timestamp_seconds", "mqtt-cert", s.client.CertFile))
 	s.copyPair(s.issue(other, "motorpool"), s.client)
@@ -186,7 +185,7 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	s.eventually(20*time.Second, "commands are executed again", func() bool { return i.control(1, telematics.Lock).status == http.StatusOK })
 }
 
-func TestTLS_AServerThatCannotBeTrustedOrDoesNotTrustUsIsNamedByReadiness(t *testing.T) {
+func TestTLS_ReadinessNamesAServerWithACertificateProblem(t *testing.T) {
 	t.Parallel()
 	s := newSecuredStack(t, 1)
 	wrong := s.newAuthority("wrong").CAFile

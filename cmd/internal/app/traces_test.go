@@ -22,7 +22,7 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// spanCollector takes traces by OTLP/HTTP.
+// spanCollector receives traces over OTLP/HTTP.
 type spanCollector struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -73,7 +73,7 @@ func attribute(attributes []*common.KeyValue, key string) string {
 	return ""
 }
 
-// trace returns the spans of a trace, in the order in which they begin.
+// trace returns the spans of a trace, in the order of their start.
 func (c *spanCollector) trace(id string) (found []collectedSpan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *spanCollector) trace(id string) (found []collectedSpan) {
 	return found
 }
 
-// tree writes a trace as text.
+// tree returns a trace as text.
 func tree(spans []collectedSpan, parent string) string {
 	var text strings.Builder
 	var write func(parent, indent string)
@@ -116,7 +116,7 @@ const (
 	callersSpan  = "00f067aa0ba902b7"
 )
 
-// tracedParents has the parent of each span of a command that a vehicle executes.
+// tracedParents maps each span of an executed command to its parent.
 var tracedParents = map[string]string{
 	"POST /api/v1/admin/vehicles/:vehicle/control/lock": "",
 	delivery.StepAdmit:              "POST /api/v1/admin/vehicles/:vehicle/control/lock",
@@ -148,21 +148,21 @@ func TestTrace_OfOneCommandHasEachStepUnderItsParent(t *testing.T) {
 		}
 		return id
 	}
-	lock(0) // what it reads from Postgres is cached
+	lock(0) // afterwards the reads from Postgres are cached
 	one := lock(1)
 	var others []string
 	second := s.serve(traced)
-	for n := range 20 { // of which the second instance gets each answer in turn, or by chance
+	for n := range 20 { // the second instance gets some of the answers
 		others = append(others, lock(n+2))
 	}
 	second.stop()
-	i.stop() // which send the last spans
+	i.stop() // the instances send their last spans
 
 	first := spans.trace(one)
 	t.Logf("one command:\n%s", tree(first, callersSpan))
 	checkTrace(t, first)
 	if unreturned(first) > 0 {
-		t.Error("the unit did not return the trace")
+		t.Error("an answer of the unit has no trace")
 	}
 	elsewhere := slices.IndexFunc(others, func(id string) bool {
 		found := spans.trace(id)
@@ -171,12 +171,12 @@ func TestTrace_OfOneCommandHasEachStepUnderItsParent(t *testing.T) {
 		return settled >= 0 && found[settled].instance != found[0].instance
 	})
 	if elsewhere < 0 {
-		t.Fatal("the second instance has settled none of 20 commands")
+		t.Fatal("the second instance settled none of 20 commands")
 	}
 	t.Logf("settled by another instance:\n%s", tree(spans.trace(others[elsewhere]), callersSpan))
 }
 
-// unreturned counts the answers in which the unit did not return the trace.
+// unreturned counts the answers of the unit without the trace.
 func unreturned(spans []collectedSpan) (n int) {
 	for _, span := range spans {
 		if strings.HasPrefix(span.Name, delivery.SpanUnit) && attribute(span.Attributes, "motorpool.unit.returned_trace") != "true" {
@@ -196,20 +196,21 @@ func checkTrace(t *testing.T, spans []collectedSpan) {
 	}
 	for _, span := range spans {
 		want, known := tracedParents[span.Name]
-		if span.Name == delivery.StepReport { // where the waiter is alone
+		if span.Name == delivery.StepReport { // where only the waiter has a span
 			want, known = delivery.SpanCommand, true
 		}
 		if got, ok := names[hex.EncodeToString(span.ParentSpanId)]; !known || !ok || got != want {
-			t.Errorf("%q is a child of %q, want %q", span.Name, got, want)
+			t.Errorf("the parent of %q is %q, want %q", span.Name, got, want)
 		}
 	}
-	// With two instances a report can come before an answer. It has the same result, and no trace.
+	// With two instances a report may arrive before an answer. It has the same result, but no
+	// trace.
 	if n := unreturned(spans); n > 1 {
-		t.Errorf("the unit did not return the trace %d times", n)
+		t.Errorf("%d answers of the unit have no trace, want at most 1", n)
 	}
 	for name := range tracedParents {
 		if count[name] == 0 && name != delivery.SpanUnit+"received" {
-			t.Errorf("there is no span %q", name)
+			t.Errorf("the trace has no span %q", name)
 		}
 	}
 	if t.Failed() {

@@ -21,8 +21,8 @@ import (
 	"motorpool/telematics"
 )
 
-// tripCounter counts the trips to Postgres and Redis that an instance makes, by what they are for.
-// It is safe for concurrent use.
+// tripCounter counts the round trips of an instance to Postgres and Redis by their purpose. It is
+// safe for concurrent use.
 type tripCounter struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -40,8 +40,8 @@ func (c *tripCounter) read() map[string]int {
 	return maps.Clone(c.count)
 }
 
-// relay forwards connections to the server of an address, and returns the address that leads
-// through it. What a client sends passes through forward, which counts its trips.
+// relay forwards connections to the server of an address, and returns its own address. What a
+// client sends passes through forward, which counts the trips.
 func (c *tripCounter) relay(t *testing.T, address string, forward func(*bufio.Reader, io.Writer, func(string)) error) string {
 	t.Helper()
 	server, err := url.Parse(address)
@@ -58,7 +58,7 @@ func (c *tripCounter) relay(t *testing.T, address string, forward func(*bufio.Re
 		for {
 			client, err := listener.Accept()
 			if err != nil {
-				return // closed
+				return // the relay was closed
 			}
 			conn, err := net.Dial("tcp", backend)
 			if err != nil {
@@ -81,7 +81,7 @@ func (c *tripCounter) relay(t *testing.T, address string, forward func(*bufio.Re
 
 // forwardPostgres counts each Sync and each simple query as a trip of its statement.
 func forwardPostgres(client *bufio.Reader, server io.Writer, count func(string)) error {
-	const startup = 3 << 16 // version 3.0 of the protocol; other codes ask for encryption first
+	const startup = 3 << 16 // version 3.0 of the protocol; other codes request encryption first
 	for code := 0; code != startup; {
 		message, err := readMessage(client, 0)
 		if err != nil {
@@ -115,7 +115,7 @@ func forwardPostgres(client *bufio.Reader, server io.Writer, count func(string))
 	}
 }
 
-// readMessage reads a message whose length follows its type.
+// readMessage reads a message with its length after its type.
 func readMessage(r *bufio.Reader, typeSize int) ([]byte, error) {
 	head := make([]byte, typeSize+4)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -127,7 +127,7 @@ func readMessage(r *bufio.Reader, typeSize int) ([]byte, error) {
 	return message, err
 }
 
-// forwardRedis counts what a client writes together as one trip of its first command.
+// forwardRedis counts what a client writes together as one trip, named by its first command.
 func forwardRedis(client *bufio.Reader, server io.Writer, count func(string)) error {
 	for {
 		if _, err := client.Peek(1); err != nil {
@@ -137,8 +137,8 @@ func forwardRedis(client *bufio.Reader, server io.Writer, count func(string)) er
 		if err != nil {
 			return err
 		}
-		if sent[0] == '*' { // else what is left of a long one
-			count(tripName(commandName(sent))) // keys differ from request to request
+		if sent[0] == '*' { // otherwise it is the rest of a long command
+			count(tripName(commandName(sent))) // without keys, which differ by request
 		}
 		if _, err := server.Write(sent); err != nil {
 			return err
@@ -149,15 +149,15 @@ func forwardRedis(client *bufio.Reader, server io.Writer, count func(string)) er
 	}
 }
 
-// tripNames are what trips are for, by a part of the statement or the command. Trips for which no
-// request waits have none.
+// tripNames maps a part of the statement or command to the purpose of the trip. Trips that delay no
+// request have an empty name.
 var tripNames = []struct{ part, name string }{
 	{"redis EVALSHA rate:", "redis limits"},
 	{"redis HGETALL", "redis state"},
 	{"redis SET motorpool:", "redis register"},
 	{"redis EVALSHA motorpool:", ""}, // reported state, for other instances
 	{"redis MULTI", ""},              // events
-	{"redis DEL", ""},                // of registrations
+	{"redis DEL", ""},                // removal of registrations
 	{"with claim as", "postgres claim"},
 	{"with settlement as", "postgres settle"},
 	{"from idempotency_keys", "postgres key"},
@@ -184,15 +184,15 @@ func tripName(text string) string {
 	return text
 }
 
-// commandName names what a client has written to Redis, by its first command.
+// commandName returns the name of the first command that a client wrote to Redis.
 func commandName(sent []byte) string {
-	lines := strings.Split(string(sent), "\r\n") // a length comes before each argument
+	lines := strings.Split(string(sent), "\r\n") // each argument follows its length
 	if len(lines) < 3 {
 		return "redis"
 	}
 	name, argument := strings.ToUpper(lines[2]), 4
 	if name == "EVALSHA" {
-		argument = 8 // after the script and the number of its keys
+		argument = 8 // the key after the script and the number of keys
 	}
 	key := ""
 	if len(lines) > argument {
@@ -201,7 +201,7 @@ func commandName(sent []byte) string {
 	return "redis " + name + " " + key
 }
 
-// tripsOf lists the trips for which a request waits. docs/architecture.md has the same table.
+// tripsOf lists the trips that delay a request. docs/architecture.md has the same table.
 var tripsOf = map[string]map[string]int{
 	"order":            {"redis limits": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
 	"order with a key": {"redis limits": 1, "postgres key": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
@@ -215,8 +215,8 @@ var tripsOf = map[string]map[string]int{
 	},
 }
 
-// An agency's administrator and a client make requests with limits on, one at a time. What an
-// instance does in the same time without them is subtracted.
+// An administrator of an agency and a client send requests with limits on, one at a time. The trips
+// that an instance makes in the same time without requests are subtracted.
 func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 1)
@@ -250,12 +250,12 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 					return
 				}
 				if status != http.StatusServiceUnavailable || tries == 3 {
-					// A busy machine makes servers slow.
-					t.Fatalf("%s: %d", name, status)
+					// On a busy machine servers may be slow.
+					t.Fatalf("%s: status %d", name, status)
 				}
 			}
 		}
-		request(-1) // reads what is cached later
+		request(-1) // fills the caches
 		time.Sleep(writtenWithin)
 		start, before := time.Now(), trips.read()
 		for n := range repetitions {
@@ -279,5 +279,6 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	}
 }
 
-// writtenWithin is until what a request leaves to be written is written.
+// writtenWithin is the time within which an instance has written all that a request leaves to
+// write.
 const writtenWithin = 3 * time.Second

@@ -11,11 +11,12 @@ import (
 	"motorpool/telematics"
 )
 
-// A server that goes away costs a clear refusal, and nothing after it is back.
-func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
+// While a server is unavailable, commands are clearly refused; when it is available again, they
+// work.
+func TestServers_ServiceRecoversWithoutARestart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		check string // that says so
+		check string // the check that fails
 		away  func(*stack)
 		back  func(*stack)
 	}{
@@ -46,8 +47,8 @@ func TestAServerThatGoesAwayAndComesBackNeedsNoRestart(t *testing.T) {
 
 			test.back(s)
 			s.eventually(30*time.Second, "ready again", func() bool { status, _ := i.readiness(); return status == 200 })
-			s.eventually(60*time.Second, "the car back", func() bool { return connected(fleet) })
-			s.eventually(20*time.Second, "commands go again", func() bool { return i.control(1, telematics.Lock).status == 200 })
+			s.eventually(60*time.Second, "the car is connected again", func() bool { return connected(fleet) })
+			s.eventually(20*time.Second, "commands are executed again", func() bool { return i.control(1, telematics.Lock).status == 200 })
 		})
 	}
 }
@@ -62,11 +63,11 @@ func TestStart_WaitsForUnavailableServers(t *testing.T) {
 	status, says := i.readiness()
 	for _, check := range []string{"mqtt", "redis", "postgres"} {
 		if status != 503 || !strings.Contains(says, check) {
-			t.Errorf("readiness says %d %s, want 503 naming %s", status, says, check)
+			t.Errorf("readyz: %d %s, want 503 that names %s", status, says, check)
 		}
 	}
 	if r := i.control(1, telematics.Lock); r.status != 503 || r.Error.Code != "telematics_unavailable" {
-		t.Errorf("without any server: %d %s", r.status, r.Error.Code)
+		t.Errorf("a command without any server: %d %s", r.status, r.Error.Code)
 	}
 	s.must(s.postgres.Restart())
 	s.must(s.redis.Restart())
@@ -74,12 +75,13 @@ func TestStart_WaitsForUnavailableServers(t *testing.T) {
 	s.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == 200 })
 	s.drive(nil, healthy)
 	if r := i.control(1, telematics.Lock); r.status != 200 {
-		t.Errorf("after all: %d %s", r.status, r.Error.Code)
+		t.Errorf("a command after all servers started: %d %s", r.status, r.Error.Code)
 	}
 }
 
-// The instances of the version before still run, and share the answers of the fleet with it.
-func TestAnInstanceTakesNothingFromVehiclesBeforeItsSchemaIsThere(t *testing.T) {
+// Instances of the previous version still run, and this instance would share the answers of the
+// fleet with them.
+func TestStart_ConsumesNoMessagesBeforeTheSchemaIsMigrated(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 4)
 	running := s.serve()
@@ -96,10 +98,10 @@ func TestAnInstanceTakesNothingFromVehiclesBeforeItsSchemaIsThere(t *testing.T) 
 		}
 	}
 	if answers, reports := early.metric("motorpool_answers_total"), early.metric("motorpool_reports_total"); answers+reports != 0 {
-		t.Errorf("the one without its schema has taken %d answers and %d reports", answers, reports)
+		t.Errorf("the instance without its schema consumed %d answers and %d reports, want none", answers, reports)
 	}
 	if status, says := early.readiness(); status != 503 || !strings.Contains(says, "schema") {
-		t.Errorf("readiness says %d %s", status, says)
+		t.Errorf("readyz: %d %s, want 503 that names the schema", status, says)
 	}
 	_, err = db.Exec(`insert into goose_db_version (version_id, is_applied) values ($1, true)`, version)
 	s.must(err)
@@ -113,9 +115,9 @@ func TestStop_WaitsForOpenCalls(t *testing.T) {
 	s.drive(nil, slow(2*time.Second))
 	answered := make(chan reply, 1)
 	go func() { answered <- i.control(1, telematics.Lock) }()
-	s.eventually(5*time.Second, "the command is on the air", func() bool { return i.metric("motorpool_publications_total") == 1 })
+	s.eventually(5*time.Second, "the command was sent", func() bool { return i.metric("motorpool_publications_total") == 1 })
 	i.stop()
 	if r := <-answered; r.status != 200 {
-		t.Errorf("the open call ended with %d %s", r.status, r.Error.Code)
+		t.Errorf("the open request ended with %d %s, want 200", r.status, r.Error.Code)
 	}
 }

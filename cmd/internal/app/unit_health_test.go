@@ -27,7 +27,7 @@ type unitView struct {
 	Problems []string `json:"problems"`
 }
 
-func TestUnits_WhatIsWrongWithOneIsListed(t *testing.T) {
+func TestUnits_ProblemsAreListed(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		i, other := s.serve(), s.serve()
@@ -45,15 +45,15 @@ func TestUnits_WhatIsWrongWithOneIsListed(t *testing.T) {
 		})
 		u := list[0]
 		if ahead := time.Duration(u.Clock.ErrorMS) * time.Millisecond; ahead < 90*time.Second || ahead > 2*time.Minute {
-			s.Errorf("its clock is %v ahead", ahead)
+			s.Errorf("the clock is listed as %v ahead, want about 2m", ahead)
 		}
 		for _, reject := range u.Rejects {
 			if reject.Reason != "malformed" && reject.Reason != "unknown_word" || reject.Count != 1 {
-				s.Errorf("rejects %+v", u.Rejects)
+				s.Errorf("the rejected messages are %+v", u.Rejects)
 			}
 		}
 		if other.get("/api/v1/admin/units", &list); len(list) != len(s.fleet.Vehicles) {
-			s.Errorf("%d units", len(list))
+			s.Errorf("%d units are listed, want the whole fleet", len(list))
 		}
 	})
 }

@@ -15,12 +15,12 @@ import (
 	"motorpool/telematics"
 )
 
-// skew is the clock error that the promise allows.
+// skew is the clock error that the guarantee allows.
 const skew = 5 * time.Second
 
-// load sends orders from several callers through the instances until a time has
-// passed or a number was sent, and returns every reply. Without a time no outage is meant:
-// callers then repeat what a starved instance could not send.
+// load sends commands from several callers through the instances until a time has passed or a
+// number was sent, and returns every response. Without a time no outage is intended: callers then
+// repeat a request that a starved instance refused.
 func load(instances []*instance, callers, vehicles, orders int, until time.Time) []reply {
 	var mu sync.Mutex
 	var replies []reply
@@ -41,7 +41,8 @@ func load(instances []*instance, callers, vehicles, orders int, until time.Time)
 					mu.Unlock()
 					again = until.IsZero() && r.starved()
 					if r.status == 503 {
-						time.Sleep(repeatAfter) // an outage is not worth a million refusals
+						// Without the pause an outage would give a million refusals.
+						time.Sleep(repeatAfter)
 					}
 				}
 			}
@@ -51,8 +52,8 @@ func load(instances []*instance, callers, vehicles, orders int, until time.Time)
 	return replies
 }
 
-// reconcile compares the answers to callers with what the cars did, by the flight
-// recorder, and with what the record says in the end.
+// reconcile compares the responses to callers with what the cars did, by their own record, and with
+// the final state of the commands.
 func reconcile(t *testing.T, i *instance, recorder *simulator.Recorder, replies []reply) map[string]int {
 	t.Helper()
 	started := map[uuid.UUID]int{}
@@ -81,19 +82,19 @@ func reconcile(t *testing.T, i *instance, recorder *simulator.Recorder, replies 
 		}
 		switch id := cmp.Or(sent.ID, r.Error.CommandID); {
 		case r.Success && started[uuid.MustParse(id)] != 1:
-			t.Errorf("command %s: the caller got executed, the car executed it %d times", id, started[uuid.MustParse(id)])
+			t.Errorf("command %s: the response says executed, the car executed it %d times", id, started[uuid.MustParse(id)])
 		case r.Error.Outcome == "not_executed" && r.Error.Code != "command_in_progress" && id != "" && started[uuid.MustParse(id)] != 0:
-			t.Errorf("command %s: the caller got not_executed (%s), the car executed it", id, r.Error.Code)
+			t.Errorf("command %s: the response says not_executed (%s), the car executed it", id, r.Error.Code)
 		case !r.Success && r.retryAfter == "":
 			t.Errorf("a failed command without retry_after: %d %s", r.status, r.Error.Code)
 		case r.took > i.budget+skew:
-			t.Errorf("%d %s came after %v", r.status, r.Error.Code, r.took)
+			t.Errorf("the response %d %s came after %v", r.status, r.Error.Code, r.took)
 		}
 	}
 	return tally
 }
 
-func TestTwoInstancesShareFiveHundredCommands(t *testing.T) {
+func TestInstances_ShareFiveHundredCommands(t *testing.T) {
 	overBothStacks(t, 50, func(s *stack) {
 		var recorder simulator.Recorder
 		instances := []*instance{s.serve(unhurried), s.serve(unhurried)}
@@ -101,7 +102,7 @@ func TestTwoInstancesShareFiveHundredCommands(t *testing.T) {
 		replies := load(instances, 16, 50, 500, time.Time{})
 		tally := reconcile(s.T, instances[0], &recorder, replies)
 		if tally["200 executed"]+tally["409 command_in_progress"] != 500 || len(replies)-tally["503 telematics_unavailable"] != 500 {
-			s.Errorf("of 500 commands: %v", tally)
+			s.Errorf("the outcomes of 500 commands are %v", tally)
 		}
 		for n, i := range instances {
 			sent, taken := i.metric("motorpool_commands_published_total"), i.metric("motorpool_answers_total")
@@ -126,7 +127,7 @@ func TestOutage_OfMosquittoDelaysNoCommandAndRecovers(t *testing.T) {
 	})
 }
 
-// outage takes Mosquitto away for a while, under load.
+// outage makes Mosquitto unavailable for a while, under load.
 func outage(t *testing.T, length time.Duration, begin, end func(*stack)) {
 	s := realStack(t, 40)
 	var recorder simulator.Recorder
@@ -136,8 +137,8 @@ func outage(t *testing.T, length time.Duration, begin, end func(*stack)) {
 	time.AfterFunc(2*time.Second+length, func() { end(s) })
 	replies := load(instances, 24, 40, 1<<30, time.Now().Add(length+6*time.Second))
 
-	s.eventually(60*time.Second, "all cars back", func() bool { return connected(fleet) })
-	s.eventually(30*time.Second, "the service back", func() bool {
+	s.eventually(60*time.Second, "all cars are connected again", func() bool { return connected(fleet) })
+	s.eventually(30*time.Second, "the service is ready again", func() bool {
 		for _, i := range instances {
 			if status, _ := i.readiness(); status != 200 {
 				return false
@@ -145,16 +146,16 @@ func outage(t *testing.T, length time.Duration, begin, end func(*stack)) {
 		}
 		return true
 	})
-	// Until the last expiry has passed, as the promise counts.
+	// The last expiry passes, plus the allowed clock error.
 	time.Sleep(telematics.DefaultBudget + skew)
 	tally := reconcile(t, instances[0], &recorder, replies)
 	t.Logf("outcomes: %v", tally)
 	if tally["200 executed"] == 0 || tally["503 telematics_unavailable"] == 0 {
-		t.Errorf("the load did not see both the service and its outage: %v", tally)
+		t.Errorf("the load must have executed and refused commands: %v", tally)
 	}
 	for _, i := range instances {
 		if r := i.control(1, telematics.Lock); r.status != 200 {
-			t.Errorf("after the outage: %d %s", r.status, r.Error.Code)
+			t.Errorf("a command after the outage: %d %s", r.status, r.Error.Code)
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"motorpool/telematics"
 )
 
-// hurried is the pace of the modules: their leases of 120 s still outlast what renews them, each
-// 50 s.
+// hurried is the speed of the modules: their leases of 120 s are still longer than the interval of
+// their renewal, 50 s.
 const hurried = 2
 
-// drivesModules lets OVMS modules live in vehicles until the test ends.
+// drivesModules runs OVMS modules in vehicles until the test ends.
 func (s *stack) drivesModules(ids ...telematics.VehicleID) map[telematics.VehicleID]*ovms.Module {
 	s.Helper()
 	modules := map[telematics.VehicleID]*ovms.Module{}
@@ -40,8 +40,8 @@ func (s *stack) drivesModules(ids ...telematics.VehicleID) map[telematics.Vehicl
 	return modules
 }
 
-// An OVMS module reports each 10 s while its car is watched, and each 5 min otherwise.
-func TestAModuleReportsOftenWhileItsCarIsWatched(t *testing.T) {
+// An OVMS module reports every 10 s while its car is watched, and otherwise every 5 min.
+func TestWatch_ModuleReportsMoreOftenWhileItsCarIsWatched(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 3)
 	r := s.rent()
@@ -69,9 +69,9 @@ func TestAModuleReportsOftenWhileItsCarIsWatched(t *testing.T) {
 		here.get("/api/v1/admin/vehicles/"+id+"/status", &status)
 		return status.Telemetry.Battery
 	}
-	s.eventually(30*time.Second, "both are heard", func() bool { return reported("1") > 0 && reported("2") > 0 })
-	// A module subscribes up to a second after it has connected. What it misses it hears 50 s
-	// later, so this is about the time of the test alone.
+	s.eventually(30*time.Second, "both modules have reported", func() bool { return reported("1") > 0 && reported("2") > 0 })
+	// A module subscribes up to a second after it has connected. It receives a missed request 50 s
+	// later, so the wait only shortens the test.
 	time.Sleep(3 * time.Second / hurried)
 	r.activeBooking(3)
 	one, other := here.watch("1"), there.watch("1")
@@ -80,20 +80,20 @@ func TestAModuleReportsOftenWhileItsCarIsWatched(t *testing.T) {
 		changed := time.Now()
 		energy(percent)
 		s.eventually(30*time.Second, "a watched car reports", func() bool { return reported("1") == percent })
-		// 10 s of the module, and a busy machine.
+		// The limit is 10 s of the module, with time for a busy machine.
 		if took := time.Since(changed); took > 20*time.Second {
-			t.Errorf("reported after %s", took)
+			t.Errorf("the watched car reported after %s, want at most 20s", took)
 		}
 	}
 	if reported("2") == 35 {
-		t.Error("a car that is not watched reports as often")
+		t.Error("a car that is not watched reports as often as a watched one")
 	}
 	one()
 	watchers(1, 1, "the other instance's watch has not ended")
 	other()
 	watchers(0, 1, "both have ended")
 	if n := modules[2].Watchers(t.Context()); n != 0 {
-		t.Errorf("%d watch a car that none needs", n)
+		t.Errorf("%d instances watch a car without a reader, want none", n)
 	}
 	s.eventually(30*time.Second, "a refresh", func() bool {
 		r := here.do(http.MethodGet, "/api/v1/admin/vehicles/2/status?refresh=true")
@@ -113,7 +113,7 @@ func (i *instance) watch(vehicle string) (end func()) {
 	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // end does
 	i.must(err)
 	if response.StatusCode != http.StatusOK {
-		i.Fatalf("answered %d", response.StatusCode)
+		i.Fatalf("the stream has the status %d", response.StatusCode)
 	}
 	var closed sync.Once
 	end = func() { closed.Do(func() { cancel(); _ = response.Body.Close() }) }
@@ -121,7 +121,7 @@ func (i *instance) watch(vehicle string) (end func()) {
 	return end
 }
 
-// activeBooking books a vehicle of agency 1 from now on.
+// activeBooking books a vehicle of agency 1 and starts the booking.
 func (r *rentals) activeBooking(id telematics.VehicleID) {
 	r.Helper()
 	_, err := r.db.ExecContext(r.Context(), `

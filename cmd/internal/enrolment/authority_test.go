@@ -10,35 +10,35 @@ import (
 	"time"
 )
 
-func TestCreate_TwoAtTheSameTimeMakeOneAuthority(t *testing.T) {
+func TestCreate_ConcurrentCallsMakeOneAuthority(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()
 		folder, crl := filepath.Join(dir, "authority"), filepath.Join(dir, "units.crl")
 		var all sync.WaitGroup
 		for range 4 {
-			// One of them may fail, since another is making it; it says so.
+			// One call may fail because the other is creating the authority.
 			all.Go(func() { _, _ = Create(t.Context(), folder, crl, time.Hour) })
 		}
 		all.Wait()
 		if _, err := Create(t.Context(), folder, crl, time.Hour); err != nil {
-			t.Fatalf("the folder is of no use: %v", err)
+			t.Fatalf("the folder cannot be used: %v", err)
 		}
 		if left, err := filepath.Glob(filepath.Join(folder, ".*")); err != nil || len(left) > 0 {
-			t.Errorf("left: %q, %v", left, err)
+			t.Errorf("temporary files are left: %q, %v", left, err)
 		}
 	}
 }
 
-func TestCreate_TheListIsForMosquittoAndTheKeyForItsOwner(t *testing.T) {
+func TestCreate_FileModes(t *testing.T) {
 	a := newAuthority(t)
 	for file, want := range map[string]os.FileMode{a.crl: 0o644, filepath.Join(a.dir, keyFile): 0o600, filepath.Join(a.dir, codesFile): 0o600} {
 		if is, err := os.Stat(file); err != nil || is.Mode().Perm() != want {
-			t.Errorf("%s: %v, want %v: %v", file, is.Mode(), want, err)
+			t.Errorf("%s has the mode %v, want %v: %v", file, is.Mode(), want, err)
 		}
 	}
 }
 
-func TestIssue_AGuessReadsNoFile(t *testing.T) {
+func TestIssue_WrongCodeReadsNoFile(t *testing.T) {
 	a := newAuthority(t)
 	other, err := Open(a.dir, a.crl) // another process
 	if err != nil {
@@ -51,7 +51,7 @@ func TestIssue_AGuessReadsNoFile(t *testing.T) {
 	if err := a.checkCode(code); err != nil {
 		t.Errorf("a code of another process: %v", err)
 	}
-	// The same file, whose content cannot be read any more.
+	// The file is replaced by one with the same size and time but invalid content.
 	file := filepath.Join(a.dir, codesFile)
 	is, err := os.Stat(file)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestIssue_AGuessReadsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := a.Issue(t.Context(), "a guess", newCSR(t)); !errors.Is(err, ErrCode) {
-		t.Errorf("a guess: %v", err)
+		t.Errorf("a wrong code: %v, want ErrCode", err)
 	}
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -74,6 +74,6 @@ func TestIssue_AGuessReadsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := a.checkCode(code); !errors.Is(err, ErrCode) {
-		t.Errorf("a code that was taken back: %v", err)
+		t.Errorf("a revoked code: %v, want ErrCode", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"motorpool/cmd/internal/enrolment"
 )
 
-// Guesses of a code from one address do not keep other units out.
+// Wrong codes from one address do not lock out other units.
 func TestHandler_LimitsTheRequestsOfAnAddress(t *testing.T) {
 	dir := t.TempDir()
 	authority, err := enrolment.Create(t.Context(), dir+"/authority", dir+"/units.crl", time.Hour)
@@ -35,5 +35,5 @@ func TestHandler_LimitsTheRequestsOfAnAddress(t *testing.T) {
 			return
 		}
 	}
-	t.Error("200 guesses of one address were not limited")
+	t.Error("200 wrong codes of one address were not limited")
 }

@@ -35,7 +35,7 @@ func newCSR(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// issue puts a certificate on record that was issued a while ago.
+// issue stores a certificate that was issued some time ago.
 func issue(t *testing.T, a *Authority, ago, lifetime time.Duration) *x509.Certificate {
 	t.Helper()
 	csr, err := parseRequest(newCSR(t))
@@ -75,10 +75,10 @@ func TestRenew_FromHalfOfTheLifetimeUntilItsEnd(t *testing.T) {
 	} {
 		chain, issued, err := a.Renew(t.Context(), issue(t, a, c.ago, time.Hour), newCSR(t))
 		if !errors.Is(err, c.want) || (err == nil) != (len(chain) > 0) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want %v", name, err, c.want)
 		}
 		if err == nil && (issued.Unit != "unit-1" || issued.Expires.Sub(issued.Issued) > time.Hour || time.Until(issued.Expires) < 50*time.Minute) {
-			t.Errorf("%s: %+v", name, issued)
+			t.Errorf("%s: issued %+v", name, issued)
 		}
 	}
 }
@@ -86,14 +86,14 @@ func TestRenew_FromHalfOfTheLifetimeUntilItsEnd(t *testing.T) {
 func TestRenew_OfAnotherAuthorityIsRefused(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	if _, _, err := a.Renew(t.Context(), issue(t, other, 40*time.Minute, time.Hour), newCSR(t)); !errors.Is(err, ErrCertificate) {
-		t.Errorf("%v", err)
+		t.Errorf("another authority: %v, want ErrCertificate", err)
 	}
-	// One that is signed well, and not on record.
+	// The certificate has a valid signature, but is not on record.
 	unknown := issue(t, a, 40*time.Minute, time.Hour)
 	if err := a.editCertificates(t.Context(), func([]Certificate) ([]Certificate, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := a.Renew(t.Context(), unknown, newCSR(t)); !errors.Is(err, ErrCertificate) {
-		t.Errorf("not on record: %v", err)
+		t.Errorf("not on record: %v, want ErrCertificate", err)
 	}
 }

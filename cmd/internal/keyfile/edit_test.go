@@ -20,7 +20,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// editForever names the file that a child of the tests edits until it is killed.
+// editForever is the variable with the file that a child process edits until it is killed.
 const editForever = "KEYFILE_TEST_EDIT_FOREVER"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// rotate adds a key, lets it sign, and removes the one before.
+// rotate adds a key, activates it, and removes the previous one.
 func rotate(c signing.Keychain) (signing.Keychain, error) {
 	key, err := signing.NewKey()
 	if err != nil {
@@ -99,9 +99,9 @@ func inFolderOf(t *testing.T, file string) []string {
 	return names
 }
 
-func TestNoOperatorLosesAnothersChange(t *testing.T) {
+func TestEdit_ConcurrentEditsLoseNoChange(t *testing.T) {
 	file := newFile(t)
-	const operators, edits = 8, 3 // each waits 10 s at most: a disk may need 0.3 s for an edit
+	const operators, edits = 8, 3 // each waits at most 10 s; an edit may take 0.3 s on a slow disk
 	var group sync.WaitGroup
 	for range operators {
 		group.Go(func() {
@@ -114,18 +114,18 @@ func TestNoOperatorLosesAnothersChange(t *testing.T) {
 	}
 	group.Wait()
 	if n := len(read(t, file)); n != 1+operators*edits {
-		t.Errorf("%d keys of %d", n, 1+operators*edits)
+		t.Errorf("%d keys, want %d", n, 1+operators*edits)
 	}
 	if names := inFolderOf(t, file); len(names) != 1 {
-		t.Errorf("left behind: %v", names)
+		t.Errorf("files in the folder: %v, want one", names)
 	}
 }
 
-func TestAnEditKeepsModeOwnerAndLink(t *testing.T) {
+func TestEdit_KeepsModeOwnerAndLink(t *testing.T) {
 	file := newFile(t)
 	link := filepath.Join(t.TempDir(), "link.jwks")
 	owner, group := os.Getuid(), os.Getgid()
-	if owner == 0 { // who else may give files away?
+	if owner == 0 { // only root may change the owner
 		owner, group = 10001, 10002
 	}
 	for _, err := range []error{os.Chmod(file, 0o640), os.Chown(file, owner, group), os.Symlink(file, link)} {
@@ -145,24 +145,24 @@ func TestAnEditKeepsModeOwnerAndLink(t *testing.T) {
 		t.Errorf("mode %v, owner %d:%d, want -rw-r----- %d:%d", is.Mode(), stat.Uid, stat.Gid, owner, group)
 	}
 	if l, err := os.Lstat(link); err != nil || l.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link is %v, %v", l, err)
+		t.Errorf("the link was replaced by %v, %v", l, err)
 	}
 	if n := len(read(t, file)); n != 2 {
-		t.Errorf("%d keys", n)
+		t.Errorf("%d keys, want 2", n)
 	}
 }
 
-func TestAnEditThatFailsChangesNothing(t *testing.T) {
+func TestEdit_FailedEditChangesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
 		change  func(signing.Keychain) (signing.Keychain, error)
 	}{
 		"refused by the change": {"", func(signing.Keychain) (signing.Keychain, error) { return nil, errors.New("no") }},
-		"a key that is none": {"", func(c signing.Keychain) (signing.Keychain, error) {
+		"invalid key": {"", func(c signing.Keychain) (signing.Keychain, error) {
 			return c.Add(signing.Key{ID: "k"}, time.Now())
 		}},
-		"a file that is no JWKS":  {"{", add},
-		"a file of public keys":   {`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, add},
+		"file that is not a JWKS": {"{", add},
+		"file of public keys":     {`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, add},
 		"keys of another purpose": {`{"keys":[{"kty":"oct","kid":"k","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}`, add},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,24 +177,24 @@ func TestAnEditThatFailsChangesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := Edit(t.Context(), file, test.change); err == nil {
-				t.Error("no error")
+				t.Error("the edit returned no error")
 			}
 			after, err := os.ReadFile(file)
 			if err != nil || !bytes.Equal(before, after) {
 				t.Errorf("the file is now %s, %v", after, err)
 			}
 			if names := inFolderOf(t, file); len(names) != 1 {
-				t.Errorf("left behind: %v", names)
+				t.Errorf("files in the folder: %v, want one", names)
 			}
 		})
 	}
 	missing := filepath.Join(t.TempDir(), "none.jwks")
 	if err := Edit(t.Context(), missing, add); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("a missing file: %v, want ErrNotExist", err)
 	}
 }
 
-func TestAnEditWaitsForAnotherNoLongerThanItsCaller(t *testing.T) {
+func TestEdit_WaitEndsWithItsContext(t *testing.T) {
 	file := newFile(t)
 	held, err := lock(t.Context(), file)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestAnEditWaitsForAnotherNoLongerThanItsCaller(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := Edit(ctx, file, add); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), file) {
-		t.Errorf("while another edits: %v", err)
+		t.Errorf("while another process edits: %v, want the deadline exceeded", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- Edit(t.Context(), file, add) }()
@@ -215,9 +215,9 @@ func TestAnEditWaitsForAnotherNoLongerThanItsCaller(t *testing.T) {
 	}
 }
 
-func TestAnEditorThatIsKilledLeavesAWholeFileAndNoKeysLyingAbout(t *testing.T) {
+func TestEdit_KilledProcessLeavesACompleteFileAndNoCopies(t *testing.T) {
 	file := newFile(t)
-	// The worst moment, for certain.
+	// The rest of an edit that was killed in the middle of writing.
 	left := filepath.Join(filepath.Dir(file), ".signing.jwks-123"+unfinished)
 	if err := os.WriteFile(left, []byte(`{"keys":[{"kty":"O`), 0o600); err != nil {
 		t.Fatal(err)
@@ -232,24 +232,24 @@ func TestAnEditorThatIsKilledLeavesAWholeFileAndNoKeysLyingAbout(t *testing.T) {
 		before := read(t, file).Active().ID
 		for deadline := time.Now().Add(10 * time.Second); read(t, file).Active().ID == before; {
 			if time.Now().After(deadline) {
-				t.Fatal("the child edits nothing")
+				t.Fatal("the child process edits nothing")
 			}
 		}
-		// Another moment of its work each time.
+		// Each round kills the child at another time.
 		time.Sleep(time.Duration(round) * 700 * time.Microsecond)
 		if err := child.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = child.Wait() // killed
+		_ = child.Wait() // returns that it was killed
 		seen[read(t, file).Active().ID] = true
 	}
 	if len(seen) != 12 {
-		t.Errorf("%d keys in 12 rounds", len(seen))
+		t.Errorf("%d active keys in 12 rounds, want 12", len(seen))
 	}
 	if err := Edit(t.Context(), file, add); err != nil {
 		t.Fatal(err)
 	}
 	if names := inFolderOf(t, file); !slices.Equal(names, []string{"signing.jwks"}) {
-		t.Errorf("left behind: %v", names)
+		t.Errorf("files in the folder: %v, want signing.jwks", names)
 	}
 }

@@ -19,9 +19,9 @@ type watched struct {
 	*testing.T
 	file string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	log     bytes.Buffer
-	changes []string // ids of the active keys
+	changes []string // ids of the keys that became active
 }
 
 func (w *watched) Write(line []byte) (int, error) {
@@ -36,7 +36,7 @@ func (w *watched) change(c signing.Keychain) {
 	w.changes = append(w.changes, c.Active().ID)
 }
 
-// said returns what was logged since the last time, and which keys became active so far.
+// said returns what was logged since the last call, and which keys have become active.
 func (w *watched) said() (logged string, changes []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func watch(t *testing.T, test func(*watched)) {
 	})
 }
 
-// pass lets some looks happen.
+// pass waits for a number of checks of the file.
 func (w *watched) pass(looks int) {
 	time.Sleep(time.Duration(looks) * time.Second)
 	synctest.Wait()
@@ -82,11 +82,11 @@ func (w *watched) write(content []byte) {
 	}
 }
 
-func TestAChangeIsNoticedOnce(t *testing.T) {
+func TestSource_ChangeIsReportedOnce(t *testing.T) {
 	watch(t, func(w *watched) {
 		w.pass(3)
 		if _, changes := w.said(); len(changes) != 0 {
-			t.Fatalf("nothing has changed, and was noticed: %v", changes)
+			t.Fatalf("an unchanged file was reported as changed: %v", changes)
 		}
 		if err := Edit(context.Background(), w.file, rotate); err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestAChangeIsNoticedOnce(t *testing.T) {
 	})
 }
 
-func TestAChangeThatDoesNotShowFromOutsideIsNoticed(t *testing.T) {
+func TestSource_ChangeWithTheSameSizeAndTimeIsReported(t *testing.T) {
 	watch(t, func(w *watched) {
 		date := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		text, err := os.ReadFile(w.file)
@@ -115,12 +115,12 @@ func TestAChangeThatDoesNotShowFromOutsideIsNoticed(t *testing.T) {
 			w.pass(1)
 		}
 		if _, changes := w.said(); len(changes) != 2 {
-			t.Errorf("changes %v", changes)
+			t.Errorf("changes %v, want 2", changes)
 		}
 	})
 }
 
-func TestSource_AMissingOrBrokenFileIsLoggedOnceAndChangesNothing(t *testing.T) {
+func TestSource_MissingOrInvalidFileIsLoggedOnce(t *testing.T) {
 	watch(t, func(w *watched) {
 		good, err := os.ReadFile(w.file)
 		if err != nil {
@@ -133,7 +133,7 @@ func TestSource_AMissingOrBrokenFileIsLoggedOnceAndChangesNothing(t *testing.T) 
 			{"truncated", "parse signing keys", func() { w.write(good[:len(good)/2]) }},
 			{"empty", "parse signing keys", func() { w.write(nil) }},
 			{"no keys", "the set is empty", func() { w.write([]byte(`{"keys":[]}`)) }},
-			{"away", "no such file", func() {
+			{"missing", "no such file", func() {
 				if err := os.Remove(w.file); err != nil {
 					t.Fatal(err)
 				}
@@ -143,13 +143,13 @@ func TestSource_AMissingOrBrokenFileIsLoggedOnceAndChangesNothing(t *testing.T) 
 			w.pass(5)
 			logged, _ := w.said()
 			if strings.Count(logged, "\n") != 1 || !strings.Contains(logged, problem.said) || !strings.Contains(logged, "level=WARN") {
-				t.Errorf("%s: %s", problem.name, logged)
+				t.Errorf("%s: logged %s, want one warning about %q", problem.name, logged, problem.said)
 			}
 		}
 		w.write(good)
 		w.pass(5)
 		if logged, changes := w.said(); strings.Count(logged, "readable again") != 1 || len(changes) != 0 {
-			t.Errorf("the same keys again: changes %v, logged %s", changes, logged)
+			t.Errorf("after the same keys are back: changes %v, logged %s", changes, logged)
 		}
 	})
 }

@@ -9,13 +9,13 @@ import (
 	"motorpool/tracing"
 )
 
-func TestNew_WritesTextWithDateAwayFromTerminal(t *testing.T) {
+func TestNew_TextHasTheTimeIfNotATerminal(t *testing.T) {
 	var to bytes.Buffer
 	log := New(&to, "warn", "text")
 	log.Info("below the level")
 	log.Warn("written", "vehicle", 7)
 	if got := to.String(); !strings.HasPrefix(got, "time=") || !strings.HasSuffix(got, "level=WARN msg=written vehicle=7\n") || strings.Count(got, "\n") != 1 {
-		t.Errorf("written: %q", got)
+		t.Errorf("the log has %q, want one warning with the time", got)
 	}
 }
 
@@ -27,11 +27,11 @@ func TestNew_WritesJSON(t *testing.T) {
 		Vehicle    int
 	}
 	if err := json.Unmarshal(to.Bytes(), &line); err != nil || line.Level != "INFO" || line.Msg != "written" || line.Vehicle != 7 {
-		t.Errorf("%q is %+v: %v", to.String(), line, err)
+		t.Errorf("%q is decoded as %+v: %v", to.String(), line, err)
 	}
 }
 
-func TestNew_WritesJSONByDefaultAwayFromTerminal(t *testing.T) {
+func TestNew_JSONByDefaultIfNotATerminal(t *testing.T) {
 	var to bytes.Buffer
 	log := New(&to, "info", "auto")
 	ctx := tracing.WithRequest(t.Context(), "r-1")
@@ -39,6 +39,6 @@ func TestNew_WritesJSONByDefaultAwayFromTerminal(t *testing.T) {
 	log.With("vehicle", 7).InfoContext(ctx, "with another", tracing.RequestKey, "r-2")
 	log.Info("without one")
 	if got := to.String(); strings.Count(got, `"request_id":"r-1"`) != 1 || strings.Count(got, `"request_id":"r-2"`) != 1 || strings.Count(got, "request_id") != 2 {
-		t.Errorf("written: %s", got)
+		t.Errorf("the log has %s", got)
 	}
 }

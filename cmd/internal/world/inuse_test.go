@@ -56,34 +56,34 @@ func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
 		write(t, w.Path("instance-0.log"), "request served\nserving http=127.0.0.1:1\nlevel=INFO msg=\"x\" url=http://u:"+secret+"@h/\n")
 		found, err := w.SearchLogs()
 		if err != nil || len(found.Leaks) != 1 || found.Leaks[0].File != "instance-0.log" || found.Leaks[0].Line != 3 || found.Files != 2 || found.Lines != 4 {
-			t.Errorf("%s: %+v, %v", name, found, err)
+			t.Errorf("%s: found %+v, %v; want one leak in line 3", name, found, err)
 			continue
 		}
 		if text := fmt.Sprint(found.Leaks[0]); strings.Contains(text, secret) || !strings.HasPrefix(text, "instance-0.log:3 has the ") {
-			t.Errorf("%s: %s", name, text)
+			t.Errorf("%s: reported as %s, want the place without the secret", name, text)
 		}
 	}
 	write(t, w.Path("instance-0.log"), "request served\n")
 	if found, err := w.SearchLogs(); err != nil || len(found.Leaks) != 0 || found.Secrets < len(planted) {
-		t.Errorf("without one: %+v, %v", found, err)
+		t.Errorf("without a secret in the logs: %+v, %v", found, err)
 	}
 }
 
-func TestSearch_FailsWhereItCouldFindNothing(t *testing.T) {
+func TestSearch_FailsWithoutSecretsOrLogs(t *testing.T) {
 	if _, err := new(InUse).Search("x.log", []byte("text")); err == nil {
-		t.Error("for no secret")
+		t.Error("Search without a secret returned no error")
 	}
 	var short InUse
 	short.Add("password of redis", "secret7")
 	short.Add("another", "long enough")
 	if _, err := short.Search("x.log", []byte("text")); err == nil || !strings.Contains(err.Error(), "password of redis") || strings.Contains(err.Error(), "secret7") {
-		t.Errorf("for a short one: %v", err)
+		t.Errorf("with a short secret: %v", err)
 	}
 	w, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.SearchLogs(); err == nil {
-		t.Error("without a log")
+		t.Error("SearchLogs without a log returned no error")
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-func TestEventually_WaitsUntilTheConditionHoldsOrTheTimeIsOver(t *testing.T) {
+func TestEventually_UntilTheConditionOrTheTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		if err := Eventually(t.Context(), time.Minute, "half a minute has gone by", func(context.Context) bool {
+		if err := Eventually(t.Context(), time.Minute, "half a minute has passed", func(context.Context) bool {
 			return time.Since(begin) >= 30*time.Second
 		}); err != nil {
 			t.Error(err)
 		}
 		err := Eventually(t.Context(), time.Minute, "it never comes", func(context.Context) bool { return false })
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 2*time.Minute {
-			t.Errorf("%v after %v", err, time.Since(begin))
+			t.Errorf("error %v after %v, want the deadline exceeded", err, time.Since(begin))
 		}
 	})
 }
@@ -29,7 +29,7 @@ func TestEventually_WaitsUntilTheConditionHoldsOrTheTimeIsOver(t *testing.T) {
 func TestBuild_NamedProgramIsNotBuilt(t *testing.T) {
 	binary, err := BuildProgram(t.Context(), "some/motorpool", t.TempDir(), false)
 	if err != nil || !filepath.IsAbs(binary) || filepath.Base(binary) != "motorpool" {
-		t.Errorf("%q, %v", binary, err)
+		t.Errorf("binary %q, %v", binary, err)
 	}
 }
 
@@ -45,14 +45,14 @@ func TestNew_SecretsStayInTheFolder(t *testing.T) {
 	}
 	if first.Signing.Active().ID != second.Signing.Active().ID || first.UnitPassword("car-1") != second.UnitPassword("car-1") ||
 		first.AgencySecrets != second.AgencySecrets {
-		t.Error("other secrets the second time")
+		t.Error("the secrets changed when the folder was opened again")
 	}
 	other, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.UnitPassword("car-1") == other.UnitPassword("car-1") || first.AgencySecrets == other.AgencySecrets {
-		t.Error("the same secrets in two folders")
+		t.Error("two folders have the same secrets")
 	}
 }
 
@@ -70,9 +70,9 @@ func TestClose_RunsInReverseOrderAndJoinsErrors(t *testing.T) {
 		})
 	}
 	if err := w.Close(); !errors.Is(err, failure) || !slices.Equal(order, []int{2, 1, 0}) {
-		t.Errorf("%v, %v", order, err)
+		t.Errorf("closed in the order %v, %v; want the reverse order and the error", order, err)
 	}
 	if err := w.Close(); err != nil || len(order) != 3 {
-		t.Errorf("again: %v, %v", order, err)
+		t.Errorf("a second Close: %v, %v", order, err)
 	}
 }
