@@ -21,7 +21,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// TestMain runs this program as a job, or as the service, where the tests start it so.
+// TestMain runs this binary as a job or as the service if the tests start it so.
 func TestMain(m *testing.M) {
 	programs := map[string]func(context.Context, []string) error{load.Command: run, "serve": serve}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
@@ -55,7 +55,7 @@ func serve(ctx context.Context, args []string) error {
 	return app.Serve(ctx, command.Serve, listeners, logger.New(os.Stderr, command.Serve.LogLevel, command.Serve.LogFormat))
 }
 
-// The same with a million vehicles: make bench ARGS=scale.
+// A measurement with a million vehicles runs with: make bench ARGS=scale.
 func TestScale_MeasuresATinyFleet(t *testing.T) {
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)
@@ -73,11 +73,11 @@ func TestScale_MeasuresATinyFleet(t *testing.T) {
 	}
 	r := results.Scale
 	if r == nil || len(r.Commands) != 2 || len(r.Large.Reports) != 2 || len(r.Large.Lists) == 0 {
-		t.Fatalf("it did not measure all: %+v", r)
+		t.Fatalf("some measurements are missing: %+v", r)
 	}
 	for _, w := range []measure.ScaleWorld{r.Small, r.Large} {
 		if w.Starts[0].Online != w.Connected || w.Sweep.Silent != w.Connected || w.Reports[0].Messages < 50 || w.Alone.Ready <= 0 {
-			t.Errorf("%+v", w)
+			t.Errorf("result %+v has implausible numbers", w)
 		}
 	}
 	var text bytes.Buffer
@@ -86,7 +86,7 @@ func TestScale_MeasuresATinyFleet(t *testing.T) {
 	}
 	for _, part := range []string{"300 vehicles on record", "60 units connected", "first page", "sweep for silent units", "a command costs"} {
 		if !strings.Contains(text.String(), part) {
-			t.Errorf("%q is not in the tables:\n%s", part, &text)
+			t.Errorf("the tables lack %q:\n%s", part, &text)
 		}
 	}
 }

@@ -15,13 +15,13 @@ func TestHaltOutput_HaltIsStoredWhenTheProgramReportsIt(t *testing.T) {
 	output := &haltOutput{}
 	fmt.Fprint(output, "WARNING: this and that\nsto")
 	if !output.stored.IsZero() {
-		t.Error("before the program reported it")
+		t.Error("the halt counts as stored before the program reported it")
 	}
 	fmt.Fprint(output, "red; it holds")
 	at := output.stored
 	fmt.Fprint(output, " everywhere within 3s\n")
 	if at.IsZero() || !output.stored.Equal(at) {
-		t.Errorf("at %v, then %v", at, output.stored)
+		t.Errorf("stored at %v, then at %v", at, output.stored)
 	}
 }
 
@@ -34,19 +34,19 @@ func TestHalt_EachAgencyHasSilentCars(t *testing.T) {
 	}
 	for agency := range telematics.AgencyID(fault.Agencies) {
 		if silent[agency+1] == 0 {
-			t.Errorf("agency %d has none: %v", agency+1, silent)
+			t.Errorf("agency %d has no silent car: %v", agency+1, silent)
 		}
 		if target := fault.Halt(int(agency) + 1); haltedAgency(target) != agency+1 {
-			t.Errorf("%q is not agency %d", target, agency+1)
+			t.Errorf("the target %q is not agency %d", target, agency+1)
 		}
 	}
 	if haltedAgency(fault.Halt(0)) != 0 {
-		t.Error("all is not all")
+		t.Error("the target of all agencies names an agency")
 	}
 }
 
-// Only faults that delay messages excuse a late one: not those that lose messages, and not those
-// elsewhere.
+// Only faults that delay messages excuse a late message: not those that lose messages, and not
+// those of other servers.
 func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 	r := &round{World: &world.World{}, uptime: newUptime(2)}
 	for i := range 2 {
@@ -60,7 +60,7 @@ func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 				return &fault.Kinds[i]
 			}
 		}
-		t.Fatalf("there is no kind %q", name)
+		t.Fatalf("there is no fault %q", name)
 		return nil
 	}
 	var injections []injection
@@ -84,7 +84,7 @@ func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 		1: {{From: at(100), To: at(102)}, {From: at(50), To: at(55)}, {From: at(60), To: at(65)}},
 	} {
 		if fmt.Sprint(delayed[i]) != fmt.Sprint(want) {
-			t.Errorf("instance %d: %v, want %v", i, delayed[i], want)
+			t.Errorf("instance %d was delayed during %v, want %v", i, delayed[i], want)
 		}
 	}
 }

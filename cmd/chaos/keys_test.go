@@ -44,10 +44,10 @@ func TestFleetKeys_AcceptMessagesOfFormerKeys(t *testing.T) {
 		}
 	}
 	if _, err := keys.verify(signed(t, foreign)); err == nil {
-		t.Error("a foreign key is accepted")
+		t.Error("a message with a foreign key was accepted")
 	}
 	if keys.signing() != second.ID {
-		t.Error("the first key still signs")
+		t.Error("the first key is still the signing key")
 	}
 }
 
@@ -58,14 +58,14 @@ func TestFleetKeys_KeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
 		keys.activate(second.ID)
 		time.Sleep(signing.RetireAfter)
 		if idle := keys.idle(); len(idle) > 0 {
-			t.Errorf("too early: %v", idle)
+			t.Errorf("idle keys within a minute: %v, want none", idle)
 		}
 		time.Sleep(time.Millisecond)
 		if idle := keys.idle(); !slices.Equal(idle, []string{first.ID}) {
-			t.Errorf("idle: %v", idle)
+			t.Errorf("idle keys after a minute: %v, want the first", idle)
 		}
 		if idle := keys.idle(); len(idle) > 0 {
-			t.Errorf("again: %v", idle)
+			t.Errorf("idle keys the second time: %v, want none", idle)
 		}
 	})
 }
@@ -73,11 +73,11 @@ func TestFleetKeys_KeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
 func TestKeyOf_ReadsTheKeyID(t *testing.T) {
 	key := newKey(t)
 	if got := keyOf(signed(t, key)); got != key.ID {
-		t.Errorf("%q, want %q", got, key.ID)
+		t.Errorf("key id %q, want %q", got, key.ID)
 	}
 	for _, other := range []string{"", "no message", "e30.e30.", "%.%.%"} {
 		if got := keyOf([]byte(other)); got != "" {
-			t.Errorf("%q names %q", other, got)
+			t.Errorf("keyOf(%q) = %q, want none", other, got)
 		}
 	}
 }

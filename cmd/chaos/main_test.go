@@ -35,7 +35,7 @@ func TestFlags_CommandsAndDurationFollowFromEachOther(t *testing.T) {
 			t.Errorf("%+v: %v", test.given, err)
 		}
 		if f.Commands != test.commands || f.Duration != test.duration || f.Seed == 0 {
-			t.Errorf("%+v: %d commands in %v, seed %d", test.given, f.Commands, f.Duration, f.Seed)
+			t.Errorf("flags %+v: %d commands in %v, seed %d", test.given, f.Commands, f.Duration, f.Seed)
 		}
 	}
 }
@@ -43,21 +43,21 @@ func TestFlags_CommandsAndDurationFollowFromEachOther(t *testing.T) {
 func TestFlags_DayIsOf24HoursOrASlice(t *testing.T) {
 	f := flags{Day: true, Instances: 3, Callers: 96}
 	if err := f.complete(); err != nil || f.Duration != 24*time.Minute || f.Commands != 11520 || f.makeup() != (makeup{50, 25, 25}) {
-		t.Errorf("%v, %+v", err, f)
+		t.Errorf("a day: %v, %+v", err, f)
 	}
 	f = flags{Day: true, Instances: 3, Callers: 96, Duration: 2 * time.Minute}
 	if err := f.complete(); err != nil || f.Duration != 2*time.Minute || f.Commands != 960 {
-		t.Errorf("%v, %+v", err, f)
+		t.Errorf("a part of a day: %v, %+v", err, f)
 	}
 	for _, other := range []flags{{Failover: redisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}} {
 		other.Day, other.Instances, other.Callers = true, 3, 96
 		if other.complete() == nil {
-			t.Errorf("not refused: %+v", other)
+			t.Errorf("the flags were not refused: %+v", other)
 		}
 	}
 }
 
-func TestFlags_RoundThatCouldProveNothingIsRefused(t *testing.T) {
+func TestFlags_InvalidRoundIsRefused(t *testing.T) {
 	good := flags{Duration: time.Minute, Instances: 3, Vehicles: 300, Callers: 96}
 	for name, spoil := range map[string]func(*flags){
 		"one instance": func(f *flags) { f.Instances = 1 },
@@ -69,25 +69,25 @@ func TestFlags_RoundThatCouldProveNothingIsRefused(t *testing.T) {
 		f := good
 		spoil(&f)
 		if f.complete() == nil {
-			t.Errorf("%s: not refused", name)
+			t.Errorf("%s: the flags were not refused", name)
 		}
 	}
 }
 
-func TestFlags_RoundOfMoneySetsItsOwnDuration(t *testing.T) {
+func TestFlags_RoundOfMoneySetsItsDuration(t *testing.T) {
 	f := flags{Bookings: 2000, Instances: 3, Vehicles: 300, Callers: 96}
 	if err := f.complete(); err != nil || f.Seed == 0 || f.Commands != 0 || f.Duration != 0 {
-		t.Errorf("%v, %+v", err, f)
+		t.Errorf("a round of money: %v, %+v", err, f)
 	}
 	for name, spoil := range map[string]func(*flags){
-		"commands, too": func(f *flags) { f.Commands = 20000 },
-		"its schedule":  func(f *flags) { f.Print = true },
-		"two programs":  func(f *flags) { f.Race, f.Binary = true, "bin/motorpool" },
+		"with commands":     func(f *flags) { f.Commands = 20000 },
+		"with its schedule": func(f *flags) { f.Print = true },
+		"two programs":      func(f *flags) { f.Race, f.Binary = true, "bin/motorpool" },
 	} {
 		f := flags{Bookings: 2000, Instances: 3, Vehicles: 300, Callers: 96}
 		spoil(&f)
 		if f.complete() == nil {
-			t.Errorf("%s: not refused", name)
+			t.Errorf("%s: the flags were not refused", name)
 		}
 	}
 }
@@ -96,24 +96,24 @@ func TestFlags_RoundOfFailoverSetsItsCommandsAndDuration(t *testing.T) {
 	fleet := flags{Instances: 3, Vehicles: 300, Callers: 96, Failover: redisCluster}
 	f := fleet
 	if err := f.complete(); err != nil || f.Commands != 2000 || f.Duration != 20*time.Second {
-		t.Errorf("%v, %+v", err, f)
+		t.Errorf("a round of failover: %v, %+v", err, f)
 	}
 	for name, spoil := range map[string]func(*flags){
-		"another round, too": func(f *flags) { f.Bookings = 100 },
-		"a rolling restart":  func(f *flags) { f.Rollout = true },
-		"its schedule":       func(f *flags) { f.Print = true },
-		"too short":          func(f *flags) { f.Duration = time.Second },
-		"a fixed load":       func(f *flags) { f.Failover, f.Commands = postgresAsync, 100 },
+		"with another round":        func(f *flags) { f.Bookings = 100 },
+		"with a rolling restart":    func(f *flags) { f.Rollout = true },
+		"with its schedule":         func(f *flags) { f.Print = true },
+		"too short":                 func(f *flags) { f.Duration = time.Second },
+		"with a number of commands": func(f *flags) { f.Failover, f.Commands = postgresAsync, 100 },
 	} {
 		f := fleet
 		spoil(&f)
 		if f.complete() == nil {
-			t.Errorf("%s: not refused", name)
+			t.Errorf("%s: the flags were not refused", name)
 		}
 	}
 }
 
-func TestLongestGap_IsOfAnIntervalThatEndsInTheGivenOne(t *testing.T) {
+func TestLongestGap_OfGapsThatEndInTheInterval(t *testing.T) {
 	begin := time.Now()
 	var executed []time.Time
 	for _, second := range []int{0, 1, 2, 7, 8, 20} {
@@ -140,7 +140,7 @@ func TestRacesIn_CountsThoseOfEveryInstance(t *testing.T) {
 		}
 	}
 	if n, err := racesIn(dir); n != 3 || err != nil {
-		t.Errorf("%d races, %v", n, err)
+		t.Errorf("%d races, %v; want 3", n, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestInjectors_EveryKindOfFaultHasOne(t *testing.T) {
 	}
 }
 
-func TestAddLeaks_EachIsAViolationThatDoesNotShowTheSecret(t *testing.T) {
+func TestAddLeaks_ViolationDoesNotShowTheSecret(t *testing.T) {
 	w, err := world.New(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +173,6 @@ func TestAddLeaks_EachIsAViolationThatDoesNotShowTheSecret(t *testing.T) {
 	var text strings.Builder
 	s.Outcome().Write(&text, "")
 	if !strings.Contains(text.String(), "instance-0.log:2 has the password of postgres") || !strings.HasSuffix(text.String(), "violations: 1\n") || strings.Contains(text.String(), "hush") {
-		t.Errorf("the summary says %s", &text)
+		t.Errorf("the summary is %s", &text)
 	}
 }

@@ -13,12 +13,12 @@ func TestDraw_SameSeedSameOrders(t *testing.T) {
 	for range 100 {
 		first := one.order()
 		if !reflect.DeepEqual(first, again.order()) {
-			t.Fatal("one seed, two orders")
+			t.Fatal("one seed gave two orders")
 		}
 		same = same && reflect.DeepEqual(first, other.order())
 	}
 	if same {
-		t.Error("two callers order the same")
+		t.Error("two callers sent the same orders")
 	}
 }
 
@@ -40,13 +40,13 @@ func TestDraw_OrdersGoToEveryVehicleAndEveryLane(t *testing.T) {
 		}
 	}
 	if len(cars) != 300 {
-		t.Errorf("%d of 300 vehicles", len(cars))
+		t.Errorf("the orders are for %d vehicles, want all 300", len(cars))
 	}
 	if lanes[telematics.AccessLane] < orders*7/10 || lanes[telematics.AttentionLane] == 0 || lanes[telematics.TopCaseLane] == 0 {
 		t.Errorf("lanes: %v", lanes)
 	}
 	if toMany < orders/200 || toMany > orders/50 {
-		t.Errorf("%d of %d orders are to many vehicles", toMany, orders)
+		t.Errorf("%d of %d orders are bulk commands", toMany, orders)
 	}
 	if withKey < orders*3/4 || withKey == orders || len(keys) != withKey {
 		t.Errorf("%d of %d orders have a key, %d of them a unique one", withKey, orders, len(keys))

@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics"
 )
 
-// goodRound is one with every kind of fault.
+// goodRound is a round with every kind of fault.
 func goodRound() summary {
 	s := summary{Plan: fault.Plan{Seed: 7, Duration: time.Minute, Instances: 3, Vehicles: 300}, Wanted: 2}
 	begin := time.Unix(1767348000, 0)
@@ -30,7 +30,7 @@ func goodRound() summary {
 	s.Evidence.Halts = []audit.Halt{{Agency: 1, Written: begin.Add(800 * time.Millisecond), Lifting: begin.Add(5 * time.Second)}}
 	s.Evidence.Calls = []audit.Call{
 		{Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second), End: begin.Add(10*time.Second + 300*time.Millisecond)},
-		// Disturbed.
+		// This call was disturbed by a fault.
 		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)},
 		{Status: 503, Code: telematics.TelematicsUnavailable},
 		{},
@@ -42,7 +42,7 @@ func goodRound() summary {
 	return s
 }
 
-// columns are as wide as what stands in them.
+// columns matches the gaps between columns, whose width depends on their content.
 var columns = regexp.MustCompile(`  +`)
 
 func (s summary) text() string {
@@ -68,17 +68,17 @@ func TestSummary_ShowsFaultsAndResults(t *testing.T) {
 func TestSummary_LastLineCountsTheViolations(t *testing.T) {
 	s := goodRound()
 	if !strings.HasSuffix(s.text(), "\nviolations: 0\n") {
-		t.Error(s.text())
+		t.Errorf("the summary does not end with 0 violations:\n%s", s.text())
 	}
 	s.Report.Violations = make([]verdict.Violation, 3)
 	if !strings.HasSuffix(s.text(), "\nviolations: 3\n") {
-		t.Error(s.text())
+		t.Errorf("the summary does not end with 3 violations:\n%s", s.text())
 	}
 }
 
-func TestSummary_WorthlessRoundSaysWhy(t *testing.T) {
+func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
 	if why := goodRound().Worthless(); why != "" {
-		t.Errorf("a good round: %s", why)
+		t.Errorf("a valid round counts as invalid: %s", why)
 	}
 	for _, test := range []struct {
 		spoil func(*summary)
@@ -95,10 +95,10 @@ func TestSummary_WorthlessRoundSaysWhy(t *testing.T) {
 		s := goodRound()
 		test.spoil(&s)
 		if why := s.Worthless(); !strings.Contains(why, test.want) {
-			t.Errorf("said %q, want %q", why, test.want)
+			t.Errorf("reason %q, want %q", why, test.want)
 		}
 		if !strings.Contains(s.text(), "this round proves nothing: ") {
-			t.Errorf("the summary does not say it:\n%s", s.text())
+			t.Errorf("the summary lacks the reason:\n%s", s.text())
 		}
 	}
 }
@@ -111,9 +111,9 @@ func TestSummary_UnsupportedFaultIsNamedAndAllowed(t *testing.T) {
 		}
 	}
 	if why := s.Worthless(); why != "" {
-		t.Error(why)
+		t.Errorf("a round without an unsupported fault counts as invalid: %s", why)
 	}
 	if !strings.Contains(s.text(), fault.FullDisk+"  not available here") {
-		t.Error(s.text())
+		t.Errorf("the summary does not name the unsupported fault:\n%s", s.text())
 	}
 }

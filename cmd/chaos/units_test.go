@@ -12,15 +12,16 @@ import (
 func TestMakeup_HasEachKindInTheSharesOfTheFlags(t *testing.T) {
 	m := flags{Vehicles: 300, OVMS: 10, Teltonika: 10}.makeup()
 	if m != mixed || m.protocol(240) != telematics.DefaultProtocol || m.protocol(241) != ovms.Protocol || m.protocol(271) != teltonika.Protocol {
-		t.Errorf("%+v", m)
+		t.Errorf("makeup %+v", m)
 	}
 	if f := (flags{Vehicles: 60, OVMS: 10, Teltonika: 10, Instances: 3, Callers: 1, Duration: minDuration}); f.complete() == nil {
 		t.Error("48 cars of protocol v1 were not refused")
 	}
 }
 
-// Of both protocols there are vehicles of each kind that the laws distinguish, of either agency.
-func TestMakeup_OfOtherUnitsThereAreAllKinds(t *testing.T) {
+// For both other protocols and each agency, there are vehicles of every kind that the laws
+// distinguish.
+func TestMakeup_OtherUnitsAreOfAllKinds(t *testing.T) {
 	type kind struct {
 		protocol             telematics.Protocol
 		confirmed, mayUnlock bool

@@ -25,10 +25,10 @@ func TestUptime_ServiceIsUpWhileOneInstanceReachesPostgres(t *testing.T) {
 
 		up := u.up()
 		if len(up) != 2 || up[0].To.Sub(begin) != 2*time.Second || up[1].From.Sub(begin) != 5*time.Second || !up[1].To.IsZero() {
-			t.Errorf("up: %v", up)
+			t.Errorf("the service was up during %v", up)
 		}
 		if reach := u.reach(); len(reach[0]) != 2 || reach[0][0].To.Sub(begin) != time.Second || len(reach[1]) != 2 {
-			t.Errorf("reach: %v", reach)
+			t.Errorf("the instances reached Postgres during %v", reach)
 		}
 	})
 }
@@ -38,11 +38,11 @@ func TestUptime_BothOfTwoFaultsOfAnInstanceMustBeOver(t *testing.T) {
 	killed, cut := u.down(0), u.down(0)
 	killed()
 	if up := u.up(); len(up) != 1 || up[0].To.IsZero() {
-		t.Errorf("up though one fault is left: %v", up)
+		t.Errorf("the instance counts as up during a second fault: %v", up)
 	}
 	cut()
 	if up := u.up(); len(up) != 2 {
-		t.Errorf("not up though no fault is left: %v", up)
+		t.Errorf("the instance counts as down after both faults: %v", up)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestUptime_StallOfTheMachineIsNoUptime(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		u.stall(from, time.Now())
 		if up := u.up(); len(up) != 2 || !up[0].To.Equal(from) || !up[1].From.Equal(time.Now()) {
-			t.Errorf("up: %v", up)
+			t.Errorf("the service was up during %v, want a gap at the stall", up)
 		}
 	})
 }

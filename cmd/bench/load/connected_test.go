@@ -8,7 +8,8 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// acceptUnits is an MQTT broker that grants all, and sends each connection once its unit is ready.
+// acceptUnits is an MQTT broker that accepts everything, and sends each connection to a channel
+// when its unit is ready.
 func acceptUnits(t *testing.T, ready chan<- net.Conn) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,12 +57,12 @@ func TestConnectedUnits_LostConnectionsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if counts := c.counts(); counts.Connected != 3 || counts.Lost != 0 {
-		t.Fatalf("%+v", counts)
+		t.Fatalf("counts %+v, want 3 connected", counts)
 	}
 	_ = (<-ready).Close()
 	for end := time.Now().Add(10 * time.Second); c.counts().Lost != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("a connection was lost: %+v", c.counts())
+			t.Fatalf("the lost connection was not counted: %+v", c.counts())
 		}
 	}
 	for range 2 {

@@ -7,6 +7,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These end a while after the client is idle.
+	// These goroutines end a while after the client becomes idle.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"), goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*TCPDialer).tcpAddrsClean"))
 }

@@ -14,16 +14,16 @@ import (
 func TestVehicles_SpreadOverTheFleet(t *testing.T) {
 	v := Spread(10, 3)
 	if v != (Vehicles{3, 3}) || v.ID(0) != 1 || v.ID(2) != 7 {
-		t.Errorf("%+v", v)
+		t.Errorf("vehicles %+v, want every third, three in all", v)
 	}
 	for id, want := range map[int]int{1: 0, 4: 1, 7: 2} {
 		if n, ok := v.Index(id); !ok || n != want {
-			t.Errorf("vehicle %d: %d, %t", id, n, ok)
+			t.Errorf("index of vehicle %d: %d, %t", id, n, ok)
 		}
 	}
 	for _, id := range []int{0, 2, 10} {
 		if n, ok := v.Index(id); ok {
-			t.Errorf("vehicle %d takes part as %d", id, n)
+			t.Errorf("vehicle %d has the index %d, want none", id, n)
 		}
 	}
 }
@@ -44,14 +44,14 @@ func TestVehicles_TurnsShareNoVehicle(t *testing.T) {
 	}
 	for id := 1; id <= 7; id++ {
 		if seen[id] != 1 {
-			t.Errorf("vehicle %d: %d workers", id, seen[id])
+			t.Errorf("vehicle %d has %d workers, want 1", id, seen[id])
 		}
 	}
 }
 
 func TestVehicleIn_NamesTheUnitOfATopic(t *testing.T) {
 	if got := VehicleIn(FloorRoot+string(UnitOf(42))+"/ack", FloorRoot); got != 42 {
-		t.Errorf("vehicle %d", got)
+		t.Errorf("the topic names vehicle %d, want 42", got)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestNetwork_LatencyWithinItsBounds(t *testing.T) {
 	n := Network(5 * time.Second)
 	for range 1000 {
 		if d := n.draw(); d < 2*time.Second || d > 10*time.Second {
-			t.Fatal(d)
+			t.Fatalf("latency %v, want 2s to 10s", d)
 		}
 	}
 }
@@ -76,11 +76,11 @@ func TestCallConcurrently_CountsAnswersAndRefusals(t *testing.T) {
 		}
 	})
 	if called.Answered == 0 || called.Refused == 0 || called.Why != "refused" || called.P50 < 2 || called.P99 < called.P50 || called.Rate <= 0 {
-		t.Errorf("%+v", called)
+		t.Errorf("result %+v, want answers, refusals with a reason, and latencies", called)
 	}
 }
 
-// locks stands in for the service.
+// locks stands in for the service with its lock requests.
 func locks(t *testing.T, handle http.HandlerFunc) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer token" || !strings.HasSuffix(r.URL.Path, "/control/lock") {
@@ -117,7 +117,7 @@ func TestWaiters_WaitConcurrently(t *testing.T) {
 		t.Errorf("%d answered, %d refused (%s), peak %d", w.Answered, w.Refused, w.Why, w.Peak)
 	}
 	if w.Ended[6] != 0 || w.Ended[0] == 0 || w.Completed[0] != time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC).UnixMicro() {
-		t.Errorf("ended %v, completed %v", w.Ended[:8], w.Completed[:8])
+		t.Errorf("the waits ended at %v, the commands completed at %v", w.Ended[:8], w.Completed[:8])
 	}
 }
 
@@ -131,7 +131,7 @@ func TestRequests_LockVehiclesInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if called := result.(Called); called.Answered < 5 || called.Refused > 0 {
-		t.Errorf("%+v", called)
+		t.Errorf("result %+v, want at least 5 answers and no refusal", called)
 	}
 	for i := range seen {
 		if seen[i].Load() == 0 {
@@ -146,11 +146,11 @@ func TestReceived_ReadsEvents(t *testing.T) {
 	var r, other Received
 	r.read(readCloser{strings.NewReader(stream)}, func(at time.Time) { times = append(times, at) })
 	if r.Events != 2 || r.Resets != 1 || len(times) != 1 || !times[0].Equal(time.Date(2026, 1, 2, 10, 0, 3, 250_000_000, time.UTC)) {
-		t.Errorf("%+v, times %v", r, times)
+		t.Errorf("read %+v, times %v", r, times)
 	}
 	other.read(readCloser{strings.NewReader(strings.ReplaceAll(stream, "1-0", "1-1"))}, func(time.Time) {})
 	if other.Checksum == r.Checksum {
-		t.Error("other ids have the same checksum")
+		t.Error("two sets of ids have the same checksum")
 	}
 }
 
@@ -166,6 +166,6 @@ func TestCounts_EndedAreMergedOrLost(t *testing.T) {
 	}
 	added := now.Since(before)
 	if added.Ended() != 10 || len(added.Lost(15)) != 1 || added.Lost(16)["not_received"] != 1 {
-		t.Errorf("%d ended, lost %v of 15, %v of 16", added.Ended(), added.Lost(15), added.Lost(16))
+		t.Errorf("%d commands ended; lost are %v of 15, %v of 16", added.Ended(), added.Lost(15), added.Lost(16))
 	}
 }

@@ -12,14 +12,14 @@ import (
 func TestMedian(t *testing.T) {
 	for want, values := range map[float64][]float64{0: nil, 2: {3, 1, 2}, 2.5: {4, 1, 3, 2}, 7: {7}} {
 		if got := Median(values); got != want {
-			t.Errorf("%v: %v", values, got)
+			t.Errorf("the median of %v is %v, want %v", values, got, want)
 		}
 	}
 }
 
 func TestSpreadOf(t *testing.T) {
 	if got := SpreadOf([]float64{3, 1, 2}); got != (Spread{Median: 2, Least: 1, Most: 3}) || got.String() != "2.00 (1.00 to 3.00)" {
-		t.Errorf("%v", got)
+		t.Errorf("spread %v", got)
 	}
 }
 
@@ -27,7 +27,7 @@ func roundOf(rate, p50 float64) Round {
 	return Round{Called: load.Called{Answered: 1000, Rate: rate, Quantiles: load.Quantiles{P50: p50}}, Used: map[string]Usage{"service": {CPU: 0.3}}}
 }
 
-func TestSum_MediansOfRoundsThatTookTurns(t *testing.T) {
+func TestSum_MediansOfAlternatingRounds(t *testing.T) {
 	r := Results{
 		Command: &CommandResult{At: []CommandAt{
 			{InFlight: 1, Floor: []Round{roundOf(4000, 0.25), roundOf(4000, 0.5), roundOf(4000, 0.25)},
@@ -54,7 +54,7 @@ func TestSum_MediansOfRoundsThatTookTurns(t *testing.T) {
 	}
 	for _, name := range []string{"ingest", "growth"} {
 		if ratio, there := r.Ratios[name]; !there || ratio != nil {
-			t.Errorf("%s: %v, %v; it was not measured", name, ratio, there)
+			t.Errorf("%s was not measured, but its ratio is %v, %v", name, ratio, there)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestSum_GrowthOfTheVariantWithHistory(t *testing.T) {
 	}}}
 	r.Sum()
 	if got := *r.Ratios["growth"]; got != 2 {
-		t.Errorf("growth %v", got)
+		t.Errorf("growth %v, want 2", got)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestRound_RefusalsAndMissingEntriesAreErrors(t *testing.T) {
 		"1 refused (no)":      {Called: load.Called{Answered: 5, Refused: 1, Why: "no"}, Entries: 5},
 	} {
 		if err := r.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", want, err)
+			t.Errorf("error %v, want %q", err, want)
 		}
 	}
 }
@@ -87,10 +87,10 @@ func TestRound_RefusalsAndMissingEntriesAreErrors(t *testing.T) {
 func TestBetween(t *testing.T) {
 	q, err := between([]int64{1000, 0, 1000}, []int64{3000, 0, 5000})
 	if err != nil || q.P50 != 2 || q.Max < 4 || q.Max > 4.01 {
-		t.Errorf("%+v, %v", q, err)
+		t.Errorf("quantiles %+v, %v", q, err)
 	}
 	if _, err := between([]int64{1000, 5000}, []int64{3000, 4000}); err == nil || !strings.Contains(err.Error(), "vehicle 2") {
-		t.Errorf("answered before it was: %v", err)
+		t.Errorf("an answer before its command: %v", err)
 	}
 }
 
@@ -107,19 +107,19 @@ func TestWaiting_NoUnitAnswersBeforeTheLastCommand(t *testing.T) {
 	}
 	for _, w := range []Waiting{{Network: 0}, {Network: 16 * time.Second}, {Network: 5 * time.Second, Ramp: 17 * time.Second}} {
 		if err := w.Measure(t.Context(), Setup{}, &Results{}); err == nil || !strings.Contains(err.Error(), "--ramp") {
-			t.Errorf("%+v: %v", w, err)
+			t.Errorf("%+v: error %v, want one about --ramp", w, err)
 		}
 	}
 }
 
-func TestStrideFor_EachVehicleHasItsTurn(t *testing.T) {
+func TestStrideFor_EveryVehicleReports(t *testing.T) {
 	for _, vehicles := range []int{1, 2, 500, 2000, 30_000, 99_991} {
 		seen := make([]bool, vehicles)
 		for n := range vehicles {
 			seen[n*strideFor(vehicles)%vehicles] = true
 		}
 		if slices.Contains(seen, false) {
-			t.Errorf("of %d vehicles some never report", vehicles)
+			t.Errorf("some of %d vehicles never report", vehicles)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestTables_AimsAreMetOrMissed(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text.String(), "says little if something else ran") {
-		t.Error("it does not say what a missed aim means")
+		t.Error("the tables do not explain a missed aim")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestJSON_HasEveryRatio(t *testing.T) {
 		"report_cpu_us_100k", "report_wal_bytes_100k", "report_lag_s_100k", "kib_per_vehicle",
 	} {
 		if _, ok := file.Ratios[name]; !ok {
-			t.Errorf("%s is missing", name)
+			t.Errorf("the ratio %s is missing", name)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestPicture_DrawsEachCurve(t *testing.T) {
 	}
 	for _, name := range []string{"MQTT floor p50", "fair floor p99", "Motorpool p50", "Motorpool p99", "commands in flight"} {
 		if !strings.Contains(string(svg), name) {
-			t.Errorf("%q is missing", name)
+			t.Errorf("the picture lacks %q", name)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAHealthyWorldBreaksNoLaw(t *testing.T) {
+func TestCheck_HealthyWorldHasNoViolation(t *testing.T) {
 	r := Check(healthy())
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
@@ -24,19 +24,19 @@ func TestAHealthyWorldBreaksNoLaw(t *testing.T) {
 	}
 }
 
-// Each breach is caught by its law, with what is wrong and the story of the command in question.
+// Each violation is found by its law, with the problem and the timeline of the command.
 func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 	for _, c := range []struct {
 		breach string
 		law    string
 		what   string
-		of     int // the command; zero: none
+		of     int // number of the command; zero: none
 		commit func(*Evidence)
 	}{
-		{"a flood leaves its signatures", "a client's flood affects no other", "30000 signatures", 0, func(e *Evidence) { e.ClientFlood.Kept = 30000 }},
-		{"a flood fills Redis", "a client's flood affects no other", "refused 7 writes", 0, func(e *Evidence) { e.ClientFlood.Full = 7 }},
-		{"a flood passes", "a client's flood affects no other", "only 3 were over its limit", 0, func(e *Evidence) { e.ClientFlood.Limited = 3 }},
-		{"a flood stops another's command", "a client's flood affects no other", "refused with telematics_unavailable", 0, func(e *Evidence) {
+		{"signatures of a flood are stored", "a client's flood affects no other", "30000 signatures", 0, func(e *Evidence) { e.ClientFlood.Kept = 30000 }},
+		{"Redis is full because of a flood", "a client's flood affects no other", "refused 7 writes", 0, func(e *Evidence) { e.ClientFlood.Full = 7 }},
+		{"a flood is not limited", "a client's flood affects no other", "only 3 were over its limit", 0, func(e *Evidence) { e.ClientFlood.Limited = 3 }},
+		{"a flood stops the command of another client", "a client's flood affects no other", "refused with telematics_unavailable", 0, func(e *Evidence) {
 			e.ClientFlood.From, e.ClientFlood.To = noon.Add(7*time.Minute), noon.Add(9*time.Minute)
 		}},
 		{"a signature is used again", "a client's flood affects no other", "after Redis was emptied", 0, func(e *Evidence) { e.ClientFlood.Replayed = "payment_method_not_found" }},
@@ -54,28 +54,28 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			start := e.event(doneOne, simulator.CommandStarted)
 			start.True = start.Expires.Add(5001 * time.Millisecond)
 		}},
-		{"a start has no row", "never forged", "which is not on record", 99, func(e *Evidence) {
+		{"a start without a row", "never forged", "which is not on record", 99, func(e *Evidence) {
 			forged := *e.event(doneOne, simulator.CommandStarted)
 			forged.Command, forged.Lane = id(99), telematics.TopCaseLane
 			e.Flights = append(e.Flights, forged)
 		}},
-		{"another unit starts", "never forged", "which is not on record", doneOne, func(e *Evidence) {
+		{"a start of another unit", "never forged", "which is not on record", doneOne, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandStarted).Unit = "unit-9"
 		}},
-		{"another action starts", "never forged", "which is not on record", doneOne, func(e *Evidence) {
+		{"a start of another action", "never forged", "which is not on record", doneOne, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandStarted).Action = telematics.Unlock
 		}},
-		{"a message has no row", "never forged", "has no row", 99, func(e *Evidence) { e.Published[0].Command = id(99) }},
-		{"a message is older than its command", "never forged", "older than its command", doneOne, func(e *Evidence) {
+		{"a message without a row", "never forged", "has no row", 99, func(e *Evidence) { e.Published[0].Command = id(99) }},
+		{"a message older than its command", "never forged", "older than its command", doneOne, func(e *Evidence) {
 			e.Published[0].At = e.row(doneOne).Requested.Add(-time.Second)
 		}},
-		{"a message is not signed", "never forged", "no signature", doneOne, func(e *Evidence) { e.Published[0].Signed = false }},
-		{"a message is retained", "never forged", "is retained", doneOne, func(e *Evidence) { e.Published[0].Retained = true }},
-		{"a message is on another unit's topic", "never forged", "on the topic of unit-9", doneOne, func(e *Evidence) { e.Published[0].Unit = "unit-9" }},
-		{"a message expires later than its row", "never forged", "expires at", doneOne, func(e *Evidence) {
+		{"a message without a signature", "never forged", "no signature", doneOne, func(e *Evidence) { e.Published[0].Signed = false }},
+		{"a retained message", "never forged", "is retained", doneOne, func(e *Evidence) { e.Published[0].Retained = true }},
+		{"a message on the topic of another unit", "never forged", "on the topic of unit-9", doneOne, func(e *Evidence) { e.Published[0].Unit = "unit-9" }},
+		{"a message that expires later than its row", "never forged", "expires at", doneOne, func(e *Evidence) {
 			e.Published[0].Expires = e.Published[0].Expires.Add(time.Minute)
 		}},
-		{"the record has an answer without a report", "never forged", "never reported it", failedOne, func(e *Evidence) {
+		{"an answer on record without a report", "never forged", "never reported it", failedOne, func(e *Evidence) {
 			e.event(failedOne, simulator.CommandEnded).Status = telematics.Succeeded
 			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == id(failedOne) && f.Status == telematics.Failed })
 		}},
@@ -90,7 +90,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"not executed, but the car started", "HTTP answers are true", "the car started", doneOne, func(e *Evidence) {
 			e.call(doneOne).Status, e.call(doneOne).Outcome = 503, telematics.NotExecuted
 		}},
-		{"not executed, and no id, but the car started", "HTTP answers are true", "a command of the call", doneOne, func(e *Evidence) {
+		{"not executed and without an id, but the car started", "HTTP answers are true", "a command of the call", doneOne, func(e *Evidence) {
 			c := e.call(doneOne)
 			c.Status, c.Outcome, c.Command = 503, telematics.NotExecuted, telematics.NoCommand
 		}},
@@ -101,7 +101,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"failed, but the car executed it", "HTTP answers are true", "the car executed it", doneOne, func(e *Evidence) {
 			e.call(doneOne).Status, e.call(doneOne).Outcome = 502, telematics.HasFailed
 		}},
-		{"unknown, though the unit repeats its answer", "unknown settles", "repeats its final answer", lateOne, func(e *Evidence) {
+		{"unknown, although the unit repeats its answer", "unknown settles", "repeats its final answer", lateOne, func(e *Evidence) {
 			e.row(lateOne).State, e.row(lateOne).Late = telematics.Unknown, false
 		}},
 		{"succeeded, but no car executed it", "unknown settles", "no car executed it", failedOne, func(e *Evidence) { e.row(failedOne).State = telematics.Succeeded }},
@@ -109,17 +109,17 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"rejected, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Rejected }},
 		{"expired, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Expired }},
 		{"expired, but it was published", "unknown settles", "it was published", lostOne, func(e *Evidence) { e.row(lostOne).State = telematics.Expired }},
-		{"open at the end", "final in time", "still open", lostOne, func(e *Evidence) {
+		{"still open at the end", "final in time", "still open", lostOne, func(e *Evidence) {
 			e.row(lostOne).State, e.row(lostOne).Completed = telematics.Sent, time.Time{}
 		}},
 		{"settled too late", "final in time", "settled 5.3s after", lostOne, func(e *Evidence) {
 			at := e.row(lostOne).Deadline.Add(5300 * time.Millisecond)
 			e.row(lostOne).Completed, e.AuditLog[e.linesOf(lostOne)[0]].At = at, at
 		}},
-		{"a message is dated ahead", "signed with a correct clock", "ahead of its arrival", doneOne, func(e *Evidence) {
+		{"a message dated ahead", "signed with a correct clock", "ahead of its arrival", doneOne, func(e *Evidence) {
 			e.message(doneOne).Issued = e.message(doneOne).At.Add(31 * time.Second)
 		}},
-		{"an instance with a wrong clock goes on publishing", "signed with a correct clock", "after the clock of its instance was set", lateOne, func(e *Evidence) {
+		{"an instance with a wrong clock continues to publish", "signed with a correct clock", "after the clock of its instance was set", lateOne, func(e *Evidence) {
 			m := e.message(lateOne)
 			e.Clocks = map[int][]ClockFault{1: {{From: m.At.Add(-clockNoticed - 1100*time.Millisecond), To: m.At.Add(time.Second), Ahead: time.Minute}}}
 		}},
@@ -127,7 +127,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			a := e.event(rejectedOne, simulator.CommandAnswered)
 			a.Reason, a.Clock = telematics.TooLate, a.True
 		}},
-		{"a right unit says that it is behind", "a fresh command is not refused", "its clock was behind by 0s only", rejectedOne, func(e *Evidence) {
+		{"a unit with a right clock answers clock_behind", "a fresh command is not refused", "its clock was behind by 0s only", rejectedOne, func(e *Evidence) {
 			a := e.event(rejectedOne, simulator.CommandAnswered)
 			a.Clock = a.True
 		}},
@@ -146,11 +146,11 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"a key in Redis has no expiry", "everything in Redis expires", "has no expiry", doneOne, func(e *Evidence) { e.Pending[0].TTL = -1 }},
 		{"the latest state has no expiry", "everything in Redis expires", "has no expiry", 0, func(e *Evidence) { e.Pending[0].Key, e.Pending[0].TTL = "motorpool:{vehicle-1}:latest", -1 }},
 		{"a key in Redis stays too long", "everything in Redis expires", "expires in 1m41s", doneOne, func(e *Evidence) { e.Pending[0].TTL = 101 * time.Second }},
-		{"a settlement has no line", "audit log complete", "0 entries of its settlement, want 1", doneOne, func(e *Evidence) {
+		{"a settlement without an entry", "audit log complete", "0 entries of its settlement, want 1", doneOne, func(e *Evidence) {
 			e.AuditLog = slices.Delete(e.AuditLog, 0, 1)
 			e.Sampled = nil
 		}},
-		{"a late settlement has one line", "audit log complete", "1 entries of its settlement, want 2", lateOne, func(e *Evidence) {
+		{"a late settlement with one entry", "audit log complete", "1 entries of its settlement, want 2", lateOne, func(e *Evidence) {
 			at := e.linesOf(lateOne)[0]
 			e.AuditLog = slices.Delete(e.AuditLog, at, at+1)
 		}},
@@ -158,10 +158,10 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			e.AuditLog[0].Outcome = telematics.HasFailed
 			e.Sampled = nil
 		}},
-		{"a late line is not marked", "audit log complete", "(late: false), the record with executed (late: true)", lateOne, func(e *Evidence) {
+		{"a late entry without its mark", "audit log complete", "(late: false), the record with executed (late: true)", lateOne, func(e *Evidence) {
 			e.AuditLog[e.linesOf(lateOne)[1]].Late = false
 		}},
-		{"a refused call has no line", "audit log complete", "an answered call has no entry", 0, func(e *Evidence) {
+		{"a refused call without an entry", "audit log complete", "an answered call has no entry", 0, func(e *Evidence) {
 			w := &world{Evidence: *e}
 			w.refuse(noon.Add(30*time.Minute), 503, telematics.VehicleOffline, telematics.NoCommand, false)
 			*e = w.Evidence
@@ -171,29 +171,29 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			again.ID = 1000
 			e.AuditLog = append(e.AuditLog, again)
 		}},
-		{"two lines have one id", "audit log append-only", "two entries have the id 1", doneTwo, func(e *Evidence) { e.AuditLog[1].ID = 1 }},
-		{"a line is gone", "audit log append-only", "entry 4 is gone", failedOne, func(e *Evidence) { e.AuditLog = slices.Delete(e.AuditLog, 3, 4) }},
-		{"a line was changed", "audit log append-only", "entry 1 was changed", doneOne, func(e *Evidence) {
+		{"two entries with one id", "audit log append-only", "two entries have the id 1", doneTwo, func(e *Evidence) { e.AuditLog[1].ID = 1 }},
+		{"a missing entry", "audit log append-only", "entry 4 is gone", failedOne, func(e *Evidence) { e.AuditLog = slices.Delete(e.AuditLog, 3, 4) }},
+		{"a changed entry", "audit log append-only", "entry 1 was changed", doneOne, func(e *Evidence) {
 			e.AuditLog[0].At = e.AuditLog[0].At.Add(time.Microsecond)
 		}},
-		{"a line could be deleted", "audit log append-only", "not refused: delete", 0, func(e *Evidence) { e.Tampered = []string{"delete from activity"} }},
-		{"two numbers are the same", "seq grows", "have seq 1", doneTwo, func(e *Evidence) { e.row(doneTwo).Seq = 1 }},
+		{"a deletable entry", "audit log append-only", "not refused: delete", 0, func(e *Evidence) { e.Tampered = []string{"delete from activity"} }},
+		{"two equal numbers", "seq grows", "have seq 1", doneTwo, func(e *Evidence) { e.row(doneTwo).Seq = 1 }},
 		{"a number is drawn before the lane is free", "seq grows", "before seq 1 was settled", doneTwo, func(e *Evidence) {
 			at := noon.Add(70 * time.Second)
 			e.row(doneOne).Completed, e.AuditLog[0].At = at, at
 		}},
-		{"a message comes after the halt holds", "a halt holds", "had been clear for 1.1s", lateOne, func(e *Evidence) {
+		{"a message after the halt is in force", "a halt holds", "had been clear for 1.1s", lateOne, func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + ms(1100))
 		}},
-		{"a message comes during a halt of all", "a halt holds", "came 4.1s after", lateOne, func(e *Evidence) {
+		{"a message during a halt of all agencies", "a halt holds", "came 4.1s after", lateOne, func(e *Evidence) {
 			e.Halts[0].Agency = 0
 			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + ms(1100))
 		}},
-		{"a message comes after the halt holds, by way of an instance that nothing delayed", "a halt holds", "came 5s after", lateOne, func(e *Evidence) {
+		{"a message after the halt is in force, from an undelayed instance", "a halt holds", "came 5s after", lateOne, func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5000))
 			e.Delayed = map[int][]Interval{0: {{From: noon}}, 2: {{From: noon}}}
 		}},
-		{"a message comes long after its instance was delayed", "a halt holds", "had been clear for 1.2s", lateOne, func(e *Evidence) {
+		{"a message long after its instance was delayed", "a halt holds", "had been clear for 1.2s", lateOne, func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5000))
 			e.Delayed = map[int][]Interval{1: {{From: noon, To: e.message(lateOne).At.Add(-ms(1200))}}}
 		}},
@@ -201,23 +201,23 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			c := e.call(doneOne)
 			c.Status, c.Code, c.Outcome = 503, telematics.CommandsHalted, telematics.NotExecuted
 		}},
-		{"refused because of a halt, but not whether", "a halt holds", "the outcome is unknown", lostOne, func(e *Evidence) {
+		{"refused because of a halt with an unknown outcome", "a halt holds", "the outcome is unknown", lostOne, func(e *Evidence) {
 			e.call(lostOne).Code = telematics.CommandsHalted
 		}},
-		{"a unit does not know the key", "signed with a key of the unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
+		{"a key that the unit does not have", "signed with a key of the unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
 			e.event(rejectedOne, simulator.CommandAnswered).Reason = telematics.BadSignature
 		}},
-		{"a flood takes an answer's place", "a unit's flood delays no other", "the command ended unknown", doneTwo, func(e *Evidence) {
+		{"a flood displaces an answer", "a unit's flood delays no other", "the command ended unknown", doneTwo, func(e *Evidence) {
 			e.row(doneTwo).State = telematics.Unknown
 		}},
 		{"a flood delays an answer", "a unit's flood delays no other", "ended succeeded, late true", doneTwo, func(e *Evidence) {
 			e.row(doneTwo).Late = true
 		}},
-		{"callers hear late during a flood", "a unit's flood delays no other", "the callers of 1 were answered more than 2s later", doneTwo, func(e *Evidence) {
+		{"late responses during a flood", "a unit's flood delays no other", "the callers of 1 were answered more than 2s later", doneTwo, func(e *Evidence) {
 			e.call(doneTwo).End = e.event(doneTwo, simulator.CommandAnswered).True.Add(3 * time.Second)
 		}},
-		{"the service counts nothing of a flood", "a unit's flood delays no other", "counts no dropped", 0, func(e *Evidence) { e.Floods[0].Limited = 0 }},
-		{"a unit does not know the key, and the radio damaged another copy", "signed with a key of the unit", "unit-2 refused it as badly signed", lostOne, func(e *Evidence) {
+		{"a flood that the service does not count", "a unit's flood delays no other", "counts no dropped", 0, func(e *Evidence) { e.Floods[0].Limited = 0 }},
+		{"a key that the unit does not have, and a damaged copy", "signed with a key of the unit", "unit-2 refused it as badly signed", lostOne, func(e *Evidence) {
 			e.damage(lostOne, simulator.CommandDamaged, simulator.CommandAnswered, simulator.CommandAnswered)
 		}},
 	} {
@@ -226,24 +226,24 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			c.commit(&e)
 			caught := slices.DeleteFunc(Check(e).Violations, func(v verdict.Violation) bool { return v.Law != c.law || !strings.Contains(v.What, c.what) })
 			if len(caught) != 1 {
-				t.Fatalf("caught %d times: %+v", len(caught), Check(e).Violations)
+				t.Fatalf("found %d times, want once: %+v", len(caught), Check(e).Violations)
 			}
 			v := caught[0]
 			if c.of == 0 {
 				return
 			}
 			if v.Command != id(c.of) {
-				t.Errorf("of command %s, want %s", v.Command, id(c.of))
+				t.Errorf("the violation is of command %s, want %s", v.Command, id(c.of))
 			}
 			if !strings.Contains(v.Timeline, "command "+id(c.of).String()) {
-				t.Errorf("no story of the command:\n%s", v.Timeline)
+				t.Errorf("the timeline lacks the command:\n%s", v.Timeline)
 			}
 		})
 	}
 }
 
-// Evidence that resembles a violation, and is none.
-func TestWhatTheLawsExempt(t *testing.T) {
+// Evidence that resembles a violation but is none.
+func TestCheck_Exemptions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		commit func(*Evidence)
@@ -254,7 +254,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			e.Up = []Interval{{From: noon.Add(-time.Hour), To: e.row(lostOne).Deadline}, {From: at.Add(-4 * time.Second)}}
 			e.Calls = slices.DeleteFunc(e.Calls, func(c Call) bool { return c.Code == telematics.TelematicsUnavailable })
 		}},
-		{"a message of a halted agency that was on its way", func(e *Evidence) {
+		{"a message of a halted agency that was in transit", func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + maxTransit)
 		}},
 		{"a message of a halted agency that was delayed", func(e *Evidence) {
@@ -264,7 +264,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 		{"a message of a halted agency that an intruder published", func(e *Evidence) {
 			e.message(lateOne).At, e.message(lateOne).Echoed = e.Halts[0].Written.Add(ms(5500)), true
 		}},
-		{"a message before its instance can have noticed its clock", func(e *Evidence) {
+		{"a message before its instance can have detected its clock error", func(e *Evidence) {
 			m := e.message(lateOne)
 			e.Clocks = map[int][]ClockFault{1: {{From: m.At.Add(-clockNoticed - 900*time.Millisecond), To: m.At.Add(time.Second), Ahead: time.Minute}}}
 		}},
@@ -272,15 +272,15 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			m := e.message(lateOne)
 			e.Clocks = map[int][]ClockFault{2: {{From: m.At.Add(-time.Minute), To: m.At.Add(time.Second), Ahead: time.Minute}}}
 		}},
-		{"a unit whose own clock is ahead", func(e *Evidence) {
+		{"a unit whose clock is ahead", func(e *Evidence) {
 			a := e.event(rejectedOne, simulator.CommandAnswered)
 			a.Reason, a.Clock = telematics.TooLate, a.True.Add(time.Minute)
 		}},
-		{"a command that expired on its way", func(e *Evidence) {
+		{"a command that expired in transit", func(e *Evidence) {
 			a := e.event(rejectedOne, simulator.CommandAnswered)
 			a.Reason, a.True = telematics.TooLate, a.Expires
 		}},
-		{"what a right clock has dated long after a wrong one", func(e *Evidence) {
+		{"rows of a right clock long after a wrong one", func(e *Evidence) {
 			from := e.Sampled[0].At.Add(-100 * time.Second)
 			e.Clocks = map[int][]ClockFault{1: {{From: from.Add(-time.Second), To: from.Add(time.Second), Ahead: 100 * time.Second}}}
 		}},
@@ -297,7 +297,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			line.At, line.Outcome = r.Completed, telematics.NotExecuted
 			c := e.call(lostOne)
 			c.Status, c.Code, c.Outcome, c.End = 503, telematics.TelematicsUnavailable, telematics.NotExecuted, at.Add(ms(5))
-			// The next command in the lane comes a moment later.
+			// The next command in the lane follows shortly after.
 			w := &world{Evidence: *e, n: len(e.Commands), line: 2000}
 			w.add(order{vehicle: 2, action: telematics.Lock, at: at.Add(time.Second), end: telematics.Succeeded})
 			*e = w.Evidence
@@ -306,7 +306,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			e.message(lateOne).At, e.Halts[0].Agency = e.Halts[0].Written.Add(ms(5500)), 2
 		}},
 		{"a message after the halt was lifted", func(e *Evidence) { e.message(lateOne).At = e.Halts[0].Lifting }},
-		{"a message that came when its unit had forgotten the key", func(e *Evidence) {
+		{"a message that arrived after its unit removed the key", func(e *Evidence) {
 			e.Flights = append(e.Flights, simulator.Event{
 				Kind: simulator.CommandAnswered, Unit: "unit-2", Command: id(lostOne), Status: telematics.Rejected,
 				Reason: telematics.BadSignature, True: e.row(lostOne).Deadline.Add(30 * time.Second),
@@ -320,7 +320,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 				e.event(lateOne, kind).True = e.event(lateOne, kind).Expires.Add(5 * time.Second)
 			}
 		}},
-		{"an unknown command that eight others pushed out of the reports", func(e *Evidence) {
+		{"an unknown command that eight others displaced from the reports", func(e *Evidence) {
 			e.row(doneOne).State, e.row(doneOne).Late = telematics.Unknown, false
 			e.AuditLog[0].Outcome, e.Sampled = telematics.MayHave, nil
 			e.call(doneOne).Outcome, e.call(doneOne).Status = telematics.MayHave, 504
@@ -351,7 +351,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			later.ID, later.At, later.Late = 1000, r.Completed, true
 			e.AuditLog = append(e.AuditLog, later)
 		}},
-		{"an answer that a flood delays while the machine stands still", func(e *Evidence) {
+		{"an answer delayed by a flood while the machine stalls", func(e *Evidence) {
 			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
 			at := noon.Add(40 * time.Minute)
 			w.add(order{vehicle: 1, action: telematics.AttentionSignal, at: at, end: telematics.Succeeded, lost: true})
@@ -359,11 +359,11 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			w.Delayed = map[int][]Interval{0: {{From: at.Add(ms(10)), To: at.Add(ms(500))}}}
 			*e = w.Evidence
 		}},
-		{"a request that waited while the lane was taken", func(e *Evidence) {
+		{"a request that waited for the lane", func(e *Evidence) {
 			e.row(doneTwo).Requested = e.row(doneOne).Requested.Add(100 * time.Millisecond)
 			e.call(doneTwo).Start = e.row(doneTwo).Requested
 		}},
-		{"a key of many vehicles", func(e *Evidence) {
+		{"a key for many vehicles", func(e *Evidence) {
 			for _, n := range []int{doneOne, lateOne, cutOne} {
 				e.call(n).Key = "key-many"
 			}
@@ -374,7 +374,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 			}
 			e.row(lateOne).Seq, e.event(lateOne, simulator.CommandStarted).Seq = 6, 6
 		}},
-		{"a sampled line in another zone", func(e *Evidence) {
+		{"a sampled entry in another time zone", func(e *Evidence) {
 			e.Sampled[0].At = e.Sampled[0].At.In(time.FixedZone("", 3600))
 		}},
 	} {
@@ -388,7 +388,7 @@ func TestWhatTheLawsExempt(t *testing.T) {
 	}
 }
 
-func TestAStoryTellsAllFourAccountsInTheOrderOfTime(t *testing.T) {
+func TestTimeline_MergesAllSourcesInOrder(t *testing.T) {
 	e := healthy()
 	start := e.event(cutOne, simulator.CommandStarted)
 	start.Clock = start.True.Add(-time.Minute)
@@ -415,7 +415,7 @@ func TestAStoryTellsAllFourAccountsInTheOrderOfTime(t *testing.T) {
 	} {
 		at := strings.Index(timeline[from:], line)
 		if at < 0 {
-			t.Fatalf("missing, or out of order: %s\n%s", line, timeline)
+			t.Fatalf("the timeline lacks this line, or has it out of order: %s\n%s", line, timeline)
 		}
 		from += at
 	}
@@ -424,7 +424,7 @@ func TestAStoryTellsAllFourAccountsInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-func TestAReportTellsTenViolationsOfALawInFullAndCountsTheRest(t *testing.T) {
+func TestReport_ShowsTenViolationsOfALawAndCountsTheRest(t *testing.T) {
 	e := healthy()
 	for n := range 13 {
 		e.Pending = append(e.Pending, RedisKey{Key: fmt.Sprintf("key-%d", n), TTL: -1})
@@ -433,17 +433,17 @@ func TestAReportTellsTenViolationsOfALawInFullAndCountsTheRest(t *testing.T) {
 	Check(e).Write(&out, "")
 	text := out.String()
 	if n := strings.Count(text, "VIOLATION"); n != verdict.ShownPerLaw {
-		t.Errorf("shown %d times", n)
+		t.Errorf("the report shows %d violations, want the limit", n)
 	}
 	for _, want := range []string{"law  checked  violations", "everything in Redis expires       29          13", `"everything in Redis expires": 3 more violations`} {
 		if !strings.Contains(text, want) {
-			t.Errorf("missing %q in:\n%s", want, text)
+			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
 	}
 }
 
-// A law that compares each command with each of the others does not end within the time of go test:
-// a run has sixty thousand.
+// A run has sixty thousand commands: a law that compares each command with every other would exceed
+// the time limit of go test.
 func TestCheck_JudgesAWholeRun(t *testing.T) {
 	w := &world{}
 	const vehicles, commands = 300, 60_000
@@ -453,7 +453,7 @@ func TestCheck_JudgesAWholeRun(t *testing.T) {
 			at: noon.Add(time.Duration(n/vehicles) * time.Minute), end: telematics.Succeeded, lost: n%10 == 0,
 		})
 	}
-	for i := range w.Flights { // every message came many times
+	for i := range w.Flights { // every message was received many times
 		if e := w.Flights[i]; e.Kind == simulator.CommandReceived {
 			for range 12 {
 				w.Flights = append(w.Flights, e)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-func TestStretchesOfTimeAreJoinedAndMeasured(t *testing.T) {
+func TestIntervals_AreJoinedAndMeasured(t *testing.T) {
 	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 	up := joined([]Interval{{at(20), at(30)}, {at(0), at(10)}, {at(5), at(12)}, {at(12), at(14)}, {at(40), time.Time{}}, {at(50), at(60)}})
 	if len(up) != 3 || !up[0].To.Equal(at(14)) || !up[2].To.IsZero() {
-		t.Fatalf("joined %v", up)
+		t.Fatalf("joined to %v", up)
 	}
 	for _, c := range []struct {
 		from, to int
@@ -34,7 +34,7 @@ func TestStretchesOfTimeAreJoinedAndMeasured(t *testing.T) {
 	}
 }
 
-func TestTheLongestStretchThatNothingTouchesIsMeasured(t *testing.T) {
+func TestLongestWithout_LongestUntouchedInterval(t *testing.T) {
 	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 	touched := joined([]Interval{{at(10), at(12)}, {at(20), at(30)}, {at(40), time.Time{}}})
 	for _, c := range []struct {

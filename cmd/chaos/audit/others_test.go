@@ -13,7 +13,7 @@ import (
 	"motorpool/telematics/teltonika"
 )
 
-// others is a world of units of other protocols, in which everything that their laws allow has
+// others is a world of units of other protocols in which everything that their laws allow has
 // happened once.
 type others struct {
 	Evidence
@@ -61,8 +61,8 @@ func othersWorld() Evidence {
 	return w.Evidence
 }
 
-// add is a command: a unit that hears it starts and answers, and is locked or unlocked by it; an
-// unknown one is lost; a failed one is refused by the unit.
+// add adds a command. A unit that receives it starts it and answers, and is locked or unlocked; an
+// unknown command is lost; a failed one is refused by the unit.
 func (w *others) add(n int, vehicle telematics.VehicleID, a telematics.Action, at time.Time, end telematics.State) {
 	of := w.Others[vehicle]
 	lane := a.Lane()
@@ -127,12 +127,12 @@ func (w *others) of(u telematics.Unit, kind simulator.Kind) *simulator.Event {
 	return &w.Flights[i]
 }
 
-func TestOthers_AHealthyWorldBreaksNoLaw(t *testing.T) {
+func TestOthers_HealthyWorldHasNoViolation(t *testing.T) {
 	r := Check(othersWorld())
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
-	// The next command with the same payload, in the same breath.
+	// The next command has the same payload and follows immediately.
 	w := &others{Evidence: othersWorld(), heard: map[telematics.Unit]int64{"van": 20}}
 	w.add(10, van, telematics.EnableDriving, noon.Add(20*time.Minute), telematics.Succeeded)
 	w.add(11, van, telematics.EnableDriving, noon.Add(20*time.Minute).Add(ms(150)), telematics.Succeeded)
@@ -149,7 +149,7 @@ func TestOthers_AHealthyWorldBreaksNoLaw(t *testing.T) {
 	}
 	tallies := Tallies(othersWorld())
 	if len(tallies) != 2 || tallies[0].Confirmed != 3 || tallies[1].Confirmed != 1 || tallies[1].Denied != 1 || tallies[0].Started != 3 || tallies[1].Latest != ms(40) || tallies[0].Exempt != 0 {
-		t.Errorf("%+v", tallies)
+		t.Errorf("tallies %+v", tallies)
 	}
 }
 
@@ -158,43 +158,43 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 		breach, law, what string
 		commit            func(*others)
 	}{
-		{"a module that says locked, of a car that is not", "ovms: told succeeded: it happened", "never so between", func(w *others) {
+		{"an answer locked of a car that is not", "ovms: told succeeded: it happened", "never so between", func(w *others) {
 			w.Flights = slices.DeleteFunc(w.Flights, func(e simulator.Event) bool {
 				return e.Unit == "zoe" && e.Kind == simulator.Turned && e.Detail == simulator.TurnedLocked
 			})
 		}},
 		{"a car that locks after the answer", "ovms: told succeeded: it happened", "never so between", func(w *others) { w.row(3).Completed = w.row(3).Requested.Add(ms(200)) }},
-		{"a car that was locked, and unlocked before", "teltonika: told succeeded: it happened", "never so between", func(w *others) {
+		{"a car that was locked and unlocked before", "teltonika: told succeeded: it happened", "never so between", func(w *others) {
 			w.turn("van", w.row(4).Requested.Add(ms(10)), false)
 			w.Flights = slices.DeleteFunc(w.Flights, func(e simulator.Event) bool {
 				return e.Unit == "van" && e.Kind == simulator.Turned && e.Detail == simulator.TurnedLocked
 			})
 		}},
-		{"succeeded, and not answered", "teltonika: told succeeded: it happened", "did not answer so", func(w *others) {
+		{"succeeded without an answer", "teltonika: told succeeded: it happened", "did not answer so", func(w *others) {
 			w.Flights = slices.DeleteFunc(w.Flights, func(e simulator.Event) bool {
 				return e.Action == telematics.EnableDriving && e.Kind == simulator.CommandAnswered
 			})
 		}},
-		{"a caller is answered with the command of another vehicle", "ovms: told succeeded: it happened", "does not say that", func(w *others) { w.Calls[0].Command = id(3) }},
-		{"refused, and executed", "ovms: told not executed: it did not", "but the car started", func(w *others) { w.Calls[0].Outcome = telematics.NotExecuted }},
-		{"expired, and executed", "teltonika: told not executed: it did not", "the record says expired", func(w *others) {
+		{"a response with the command of another vehicle", "ovms: told succeeded: it happened", "does not say that", func(w *others) { w.Calls[0].Command = id(3) }},
+		{"refused, but executed", "ovms: told not executed: it did not", "but the car started", func(w *others) { w.Calls[0].Outcome = telematics.NotExecuted }},
+		{"expired, but executed", "teltonika: told not executed: it did not", "the record says expired", func(w *others) {
 			w.row(4).State, w.row(4).ReceivedAt = telematics.Expired, time.Time{}
 		}},
-		{"contradicted, though it is so", "teltonika: told contradicted: it was otherwise", "never otherwise", func(w *others) {
+		{"contradicted, although it is true", "teltonika: told contradicted: it was otherwise", "never otherwise", func(w *others) {
 			w.row(4).State, w.row(4).Contradicted = telematics.Unknown, true
 		}},
 		{"an answer to another command", "teltonika: no answer to another command", "had not answered it", func(w *others) {
 			w.row(6).State, w.row(6).ReceivedAt = telematics.Received, w.row(6).Requested.Add(time.Second)
 		}},
-		{"an answer before it was given", "ovms: no answer to another command", "had not answered it", func(w *others) { w.row(2).ReceivedAt = w.row(1).Completed }},
+		{"an answer before its command", "ovms: no answer to another command", "had not answered it", func(w *others) { w.row(2).ReceivedAt = w.row(1).Completed }},
 		{"a late start", "ovms: late at most as promised", "started 1m40s late", func(w *others) {
 			e := w.of("leaf", simulator.CommandStarted)
 			e.True = w.row(1).SentAt.Add(100 * time.Second)
 		}},
-		{"a late start without a name", "teltonika: late at most as promised", "started 1m40s late", func(w *others) {
+		{"a late start of a unit that names no command", "teltonika: late at most as promised", "started 1m40s late", func(w *others) {
 			w.of("van", simulator.CommandStarted).True = w.row(4).SentAt.Add(100 * time.Second)
 		}},
-		{"a repetition, executed in spite of a promise", "v1: once where promised", "lock started 2 times", func(w *others) {
+		{"a repetition that must not be executed", "v1: once where promised", "lock started 2 times", func(w *others) {
 			promising := w.Others[leaf]
 			promising.Protocol = telematics.DefaultProtocol
 			w.Others[leaf] = promising
@@ -210,7 +210,7 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 			w.Commands = slices.DeleteFunc(w.Commands, func(r Row) bool { return r.ID == id(4) })
 		}},
 		{"a retained message", "ovms: nothing forgotten", "is retained", func(w *others) { w.Published[0].Retained = true }},
-		{"a command that is forgotten", "ovms: nothing forgotten", "not on record", func(w *others) {
+		{"a forgotten command", "ovms: nothing forgotten", "not on record", func(w *others) {
 			w.Commands = slices.DeleteFunc(w.Commands, func(r Row) bool { return r.ID == id(3) })
 		}},
 		{"a denied command", "ovms: what an agency denies is not sent", "became a command", func(w *others) { w.row(3).Action = telematics.Unlock }},
@@ -236,20 +236,20 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 		c.commit(w)
 		r := Check(w.Evidence)
 		if found := r.Of(c.law); len(found) == 0 || !slices.ContainsFunc(found, func(v verdict.Violation) bool { return strings.Contains(v.What, c.what) }) {
-			t.Errorf("%s: %q is not violated so: %v", c.breach, c.law, r.Violations)
+			t.Errorf("%s: the law %q has no such violation: %v", c.breach, c.law, r.Violations)
 		}
 	}
 }
 
-func TestOthers_WhatAnIntruderOrARepeatedAnswerDidIsNotTheServices(t *testing.T) {
+func TestOthers_IntrudersAndRepeatedAnswersAreNoViolation(t *testing.T) {
 	w := &others{Evidence: othersWorld(), heard: map[telematics.Unit]int64{"van": 20, "leaf": 20}}
 	again := *w.of("leaf", simulator.CommandStarted)
-	again.Seq, again.True = 21, noon.Add(10*time.Minute) // replayed, long after
+	again.Seq, again.True = 21, noon.Add(10*time.Minute) // replayed long afterwards
 	forged := *w.of("van", simulator.CommandStarted)
 	forged.Seq, forged.True, forged.Action = 21, noon.Add(10*time.Minute), telematics.Unlock
 	w.Flights = append(w.Flights, again, forged)
 	w.Intrusions = []Intrusion{{"leaf", noon.Add(10*time.Minute - time.Second)}, {"van", noon.Add(10*time.Minute - time.Second)}}
-	// A repeated answer is taken for that of a lost command.
+	// A repeated answer is assigned to a lost command.
 	w.add(10, van, telematics.DisableDriving, noon.Add(13*time.Minute), telematics.Unknown)
 	w.row(10).ReceivedAt = w.row(10).Requested.Add(time.Second)
 	w.Redelivered = []Interval{{From: w.row(10).Requested.Add(-time.Second), To: w.row(10).Requested.Add(time.Minute)}}
@@ -258,6 +258,6 @@ func TestOthers_WhatAnIntruderOrARepeatedAnswerDidIsNotTheServices(t *testing.T)
 	}
 	tallies := Tallies(w.Evidence)
 	if tallies[0].Twice != 1 || tallies[1].Intruders != 1 || tallies[1].Exempt != 1 {
-		t.Errorf("%+v", tallies)
+		t.Errorf("tallies %+v, want one repetition, one intruder, one exemption", tallies)
 	}
 }

@@ -18,23 +18,23 @@ func id(n int) telematics.CommandID {
 	return uuid.MustParse(fmt.Sprintf("00000000-0000-7000-8000-%012d", n))
 }
 
-// world makes the evidence of commands, each as its way would leave it.
+// world collects the evidence of commands, each as it would be left by its course.
 type world struct {
 	Evidence
 	n    int
 	line int64
 }
 
-// order is a command, and the way to its settlement.
+// order is a command and its course to the settlement.
 type order struct {
 	vehicle telematics.VehicleID
 	action  telematics.Action
 	key     string
 	at      time.Time
-	end     telematics.State // that the unit says; empty: it never hears of the command
+	end     telematics.State // final answer of the unit; empty: it never receives the command
 	reason  string
-	lost    bool // the answer came late, by a report
-	silent  bool // the caller got no answer
+	lost    bool // the answer arrived late, in a report
+	silent  bool // the caller got no response
 }
 
 func (w *world) add(o order) (*Row, *Call) {
@@ -101,7 +101,7 @@ func (w *world) settled(r *Row) {
 	})
 }
 
-// refuse makes a call that never became a command.
+// refuse adds a call that did not become a command.
 func (w *world) refuse(at time.Time, status int, code telematics.Code, occupant telematics.CommandID, logged bool) *Call {
 	c := Call{
 		RequestID: fmt.Sprintf("refused-%d", len(w.Calls)), Instance: 2, Vehicle: 1, Action: telematics.Lock, Start: at, End: at.Add(ms(9)),
@@ -115,7 +115,7 @@ func (w *world) refuse(at time.Time, status int, code telematics.Code, occupant 
 	return &w.Calls[len(w.Calls)-1]
 }
 
-// The numbers of the commands of a healthy world.
+// These are the numbers of the commands of a healthy world.
 const (
 	doneOne = iota + 1
 	doneTwo
@@ -139,7 +139,7 @@ func healthy() Evidence {
 	w.add(order{vehicle: 1, action: telematics.Lock, at: minute(5), end: telematics.Succeeded, lost: true})
 	w.add(order{vehicle: 2, action: telematics.Lock, at: minute(6)})
 	row, first := w.add(order{vehicle: 3, action: telematics.Lock, at: minute(7), end: telematics.Succeeded, key: "key-1", silent: true})
-	again := *first // the caller tries again with its key, and hears of the first
+	again := *first // the caller repeats the call with its key, and gets the first command
 	again.RequestID, again.Start, again.End = "again", first.End, first.End.Add(ms(5))
 	again.Status, again.Outcome, again.Command, again.Replayed = 200, telematics.Executed, row.ID, true
 	w.Calls = append(w.Calls, again)
@@ -147,7 +147,7 @@ func healthy() Evidence {
 	// Postgres is unavailable.
 	w.refuse(minute(8).Add(ms(100)), 503, telematics.TelematicsUnavailable, telematics.NoCommand, false)
 	w.refuse(minute(9), 401, "unauthenticated", telematics.NoCommand, false)
-	// The message is on its way.
+	// The message is in transit.
 	w.Halts = []Halt{{Agency: 1, Written: minute(5).Add(ms(10)), Lifting: minute(5).Add(ms(6000))}}
 	w.Agencies = map[telematics.Unit]telematics.AgencyID{"unit-1": 1, "unit-2": 1, "unit-3": 2}
 	w.refuse(minute(5).Add(ms(1000)), 503, telematics.CommandsHalted, telematics.NoCommand, true)
@@ -159,10 +159,10 @@ func healthy() Evidence {
 	return w.Evidence
 }
 
-// row returns the row of a command, to be edited.
+// row returns the row of a command for a change.
 func (e *Evidence) row(n int) *Row { return &e.Commands[n-1] }
 
-// call returns the call that made a command, to be edited.
+// call returns the call that created a command for a change.
 func (e *Evidence) call(n int) *Call {
 	for i := range e.Calls {
 		if e.Calls[i].RequestID == fmt.Sprintf("request-%d", n) {
@@ -172,7 +172,7 @@ func (e *Evidence) call(n int) *Call {
 	return nil
 }
 
-// event returns the first of a kind, to be edited or copied.
+// event returns the first event of a kind for a change or a copy.
 func (e *Evidence) event(n int, kind simulator.Kind) *simulator.Event {
 	for i := range e.Flights {
 		if e.Flights[i].Command == id(n) && e.Flights[i].Kind == kind {
@@ -182,10 +182,10 @@ func (e *Evidence) event(n int, kind simulator.Kind) *simulator.Event {
 	return nil
 }
 
-// message returns the message of a command, to be edited.
+// message returns the message of a command for a change.
 func (e *Evidence) message(n int) *Message { return &e.Published[n-1] }
 
-// linesOf returns where the lines of a command are.
+// linesOf returns the indexes of the audit entries of a command.
 func (e *Evidence) linesOf(n int) []int {
 	var at []int
 	for i, l := range e.AuditLog {

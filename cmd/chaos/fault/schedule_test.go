@@ -22,14 +22,14 @@ func printed(faults []Fault) []string {
 func TestSchedule_DependsOnTheSeed(t *testing.T) {
 	first, again := printed(aPlan(7, 3*time.Minute).Schedule()), printed(aPlan(7, 3*time.Minute).Schedule())
 	if !slices.Equal(first, again) {
-		t.Errorf("one seed, two schedules:\n%v\n%v", first, again)
+		t.Errorf("one seed gave two schedules:\n%v\n%v", first, again)
 	}
 	if slices.Equal(first, printed(aPlan(8, 3*time.Minute).Schedule())) {
-		t.Error("two seeds, one schedule")
+		t.Error("two seeds gave one schedule")
 	}
 }
 
-func TestSchedule_EveryKindStrikesInTheShortestRound(t *testing.T) {
+func TestSchedule_ShortestRoundHasEveryKind(t *testing.T) {
 	for _, duration := range []time.Duration{30 * time.Second, 45 * time.Second, 200 * time.Second} {
 		for seed := range uint64(200) {
 			struck := map[string]bool{}
@@ -38,14 +38,14 @@ func TestSchedule_EveryKindStrikesInTheShortestRound(t *testing.T) {
 			}
 			for _, k := range Kinds {
 				if !struck[k.Name] {
-					t.Errorf("seed %d, %v: %q never strikes", seed, duration, k.Name)
+					t.Errorf("seed %d, %v: the fault %q never occurs", seed, duration, k.Name)
 				}
 			}
 		}
 	}
 }
 
-func TestSchedule_LongRoundStrikesEveryTarget(t *testing.T) {
+func TestSchedule_LongRoundHasEveryTarget(t *testing.T) {
 	struck := map[string]bool{}
 	for _, f := range aPlan(1, 10*time.Minute).Schedule() {
 		struck[f.Target] = true
@@ -53,7 +53,7 @@ func TestSchedule_LongRoundStrikesEveryTarget(t *testing.T) {
 	for _, target := range append(lineNames(3), Mosquitto, Redis, Postgres, Instance(0), Instance(1), Instance(2),
 		Halt(0), Halt(1), Halt(2)) {
 		if !struck[target] {
-			t.Errorf("nothing ever strikes %s", target)
+			t.Errorf("no fault has the target %s", target)
 		}
 	}
 }
@@ -64,17 +64,17 @@ func TestSchedule_FaultsAreBoundedAndOneTargetHasOneAtATime(t *testing.T) {
 		until := map[string]time.Duration{}
 		for _, f := range p.Schedule() {
 			if f.For <= 0 || f.For > maxLength || f.At+f.For > p.Duration {
-				t.Errorf("seed %d: out of bounds: %v", seed, f)
+				t.Errorf("seed %d: a fault out of bounds: %v", seed, f)
 			}
 			if f.For < f.Kind.least {
-				t.Errorf("seed %d: too short: %v", seed, f)
+				t.Errorf("seed %d: a fault that is too short: %v", seed, f)
 			}
 			if f.At < until[f.Target] {
-				t.Errorf("seed %d: %s is still struck: %v", seed, f.Target, f)
+				t.Errorf("seed %d: the previous fault of %s has not ended: %v", seed, f.Target, f)
 			}
 			until[f.Target] = f.At + f.For
 			if f.Kind.cars != nil && len(f.Cars) == 0 {
-				t.Errorf("seed %d: strikes no car: %v", seed, f)
+				t.Errorf("seed %d: a fault without cars: %v", seed, f)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func TestSchedule_NoCarBothRestartsAndLosesTheTime(t *testing.T) {
 	}
 	for car := range lost {
 		if lost[car] && restarted[car] {
-			t.Errorf("car %d does both", car)
+			t.Errorf("car %d does both, restart and lose the time", car)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func TestSchedule_WaveEndsWithAPause(t *testing.T) {
 	for _, w := range p.waves() {
 		for _, f := range p.Schedule() {
 			if f.At < w.to && f.At+f.For > w.to && f.At >= w.from {
-				t.Errorf("lasts into the calm after %v: %v", w.to, f)
+				t.Errorf("a fault lasts into the pause after %v: %v", w.to, f)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 var until = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// goodRound is a booking that was started, extended, fined, refunded, captured from and ended, and
-// nothing went wrong.
+// goodRound is a booking that was started, extended, fined, refunded, captured from and ended
+// without a violation.
 func goodRound() Evidence {
 	operation := func(kind OperationKind, amount rental.Minor) Operation {
 		return Operation{Kind: kind, Booking: 1, Key: "1-" + string(kind), Reason: "1-" + string(kind), Amount: amount, Status: 200, Tries: 1}
@@ -54,10 +54,10 @@ func goodRound() Evidence {
 func TestCheck_GoodRoundHasNoViolation(t *testing.T) {
 	report := Check(goodRound())
 	if len(report.Violations) > 0 {
-		t.Errorf("%q", report.Violations)
+		t.Errorf("violations %q, want none", report.Violations)
 	}
 	if unchecked := report.Unchecked(); !slices.Equal(unchecked, []string{lawRefused}) {
-		t.Errorf("not checked: %q", unchecked)
+		t.Errorf("unchecked laws %q, want only %q", unchecked, lawRefused)
 	}
 }
 
@@ -71,42 +71,42 @@ func TestCheck_FindsViolations(t *testing.T) {
 			twin.Intent = "pi_twin"
 			e.Ledger = append(e.Ledger, twin)
 		}},
-		"charged twice, by two attempts": {lawCharged, func(e *Evidence) { e.Ledger[3].Approved = 2 }},
-		"charged another amount":         {lawCharged, func(e *Evidence) { e.Ledger[3].Captured++ }},
-		"charged in another currency":    {lawCharged, func(e *Evidence) { e.Ledger[3].Currency = "JPY" }},
-		"settled another amount":         {lawCharged, func(e *Evidence) { e.Charges[3].Settled-- }},
-		"paid here, not there":           {lawCharged, func(e *Evidence) { e.Ledger[3].Captured, e.Ledger[3].Approved = 0, 0 }},
-		"paid there, not here":           {lawCharged, func(e *Evidence) { e.Charges[3].State = rental.Declined }},
-		"still open":                     {lawSettled, func(e *Evidence) { e.Charges[3].State = rental.Unknown }},
-		"still due":                      {lawSettled, func(e *Evidence) { e.Charges[3].Due = true }},
-		"captured too much":              {lawDeposits, func(e *Evidence) { e.Ledger[1].Captured = 71 }},
-		"captured, and held on":          {lawDeposits, func(e *Evidence) { e.Ledger[1].Held = 130 }},
-		"released here, taken there":     {lawDeposits, func(e *Evidence) { e.Charges[1].State, e.Charges[1].Settled = rental.Released, 0 }},
+		"charged twice, by two attempts":           {lawCharged, func(e *Evidence) { e.Ledger[3].Approved = 2 }},
+		"charged another amount":                   {lawCharged, func(e *Evidence) { e.Ledger[3].Captured++ }},
+		"charged in another currency":              {lawCharged, func(e *Evidence) { e.Ledger[3].Currency = "JPY" }},
+		"settled another amount":                   {lawCharged, func(e *Evidence) { e.Charges[3].Settled-- }},
+		"paid in the record, not at the processor": {lawCharged, func(e *Evidence) { e.Ledger[3].Captured, e.Ledger[3].Approved = 0, 0 }},
+		"paid at the processor, not in the record": {lawCharged, func(e *Evidence) { e.Charges[3].State = rental.Declined }},
+		"still open":               {lawSettled, func(e *Evidence) { e.Charges[3].State = rental.Unknown }},
+		"still due":                {lawSettled, func(e *Evidence) { e.Charges[3].Due = true }},
+		"captured too much":        {lawDeposits, func(e *Evidence) { e.Ledger[1].Captured = 71 }},
+		"captured, and still held": {lawDeposits, func(e *Evidence) { e.Ledger[1].Held = 130 }},
+		"released in the record, captured at the processor": {lawDeposits, func(e *Evidence) { e.Charges[1].State, e.Charges[1].Settled = rental.Released, 0 }},
 		"refunded twice": {lawRefunds, func(e *Evidence) {
 			e.Ledger[0].Refunds = append(e.Ledger[0].Refunds, sandbox.Giveback{Refund: "re_2", Charge: "back", Amount: 20, Status: "succeeded"})
 		}},
-		"refunded another amount":      {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Amount = 21 }},
-		"refund of another payment":    {lawRefunds, func(e *Evidence) { e.Charges[4].Refunds = "more" }},
-		"refund failed there":          {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Status = "failed" }},
-		"payment of nothing on record": {lawRecorded, func(e *Evidence) { e.Ledger[4].Charge = "?" }},
-		"refund of nothing on record":  {lawRecorded, func(e *Evidence) { e.Ledger[0].Refunds[0].Charge = "?" }},
-		"confirmed, and not on record": {lawConfirmed, func(e *Evidence) {
+		"refunded another amount":        {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Amount = 21 }},
+		"refund of another payment":      {lawRefunds, func(e *Evidence) { e.Charges[4].Refunds = "more" }},
+		"refund failed at the processor": {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Status = "failed" }},
+		"payment without a charge":       {lawRecorded, func(e *Evidence) { e.Ledger[4].Charge = "?" }},
+		"refund without a charge":        {lawRecorded, func(e *Evidence) { e.Ledger[0].Refunds[0].Charge = "?" }},
+		"confirmed, but not on record": {lawConfirmed, func(e *Evidence) {
 			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "lost", Status: 200})
 		}},
-		"confirmed with another amount":  {lawConfirmed, func(e *Evidence) { e.Operations[2].Amount = 51 }},
-		"confirmed, and not so repeated": {lawConfirmed, func(e *Evidence) { e.Operations[2].Repeated = 409 }},
-		"confirmed against all reason":   {lawConfirmed, func(e *Evidence) { e.Operations[2].Wrong = true }},
-		"ended, and still active":        {lawConfirmed, func(e *Evidence) { e.Bookings[0].State = rental.Active }},
-		"extended twice":                 {lawConfirmed, func(e *Evidence) { e.Bookings[0].Extensions = 2 }},
-		"extended to another end":        {lawConfirmed, func(e *Evidence) { e.Bookings[0].End = until.Add(time.Minute) }},
-		"captured another amount":        {lawConfirmed, func(e *Evidence) { e.Operations[4].Amount = 71 }},
-		"refused, and on record": {lawRefused, func(e *Evidence) {
+		"confirmed with another amount":         {lawConfirmed, func(e *Evidence) { e.Operations[2].Amount = 51 }},
+		"confirmed, but the repetition differs": {lawConfirmed, func(e *Evidence) { e.Operations[2].Repeated = 409 }},
+		"wrongly confirmed":                     {lawConfirmed, func(e *Evidence) { e.Operations[2].Wrong = true }},
+		"ended, but still active":               {lawConfirmed, func(e *Evidence) { e.Bookings[0].State = rental.Active }},
+		"extended twice":                        {lawConfirmed, func(e *Evidence) { e.Bookings[0].Extensions = 2 }},
+		"extended to another end":               {lawConfirmed, func(e *Evidence) { e.Bookings[0].End = until.Add(time.Minute) }},
+		"captured another amount":               {lawConfirmed, func(e *Evidence) { e.Operations[4].Amount = 71 }},
+		"refused, but on record": {lawRefused, func(e *Evidence) {
 			e.Operations[3].Status, e.Operations[3].Code = 422, rental.RefundExceedsPaid
 		}},
 		"refused without a reason": {lawRefused, func(e *Evidence) {
 			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "other", Status: 409, Code: rental.BookingStateConflict})
 		}},
-		"never answered": {lawRefused, func(e *Evidence) {
+		"without a final response": {lawRefused, func(e *Evidence) {
 			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "other"})
 		}},
 		"a fee without an operation":  {lawRequested, func(e *Evidence) { e.Charges[3].Reason = "?" }},
@@ -116,7 +116,7 @@ func TestCheck_FindsViolations(t *testing.T) {
 		"two entries of an operation": {lawAuditLog, func(e *Evidence) { e.Entries = append(e.Entries, e.Entries[2]) }},
 		"no entry of a start":         {lawAuditLog, func(e *Evidence) { e.Entries = e.Entries[1:] }},
 		"no entry of a charge":        {lawAuditLog, func(e *Evidence) { e.Entries = e.Entries[:len(e.Entries)-1] }},
-		"an entry of a payment that was not made": {lawAuditLog, func(e *Evidence) {
+		"an entry of a payment that does not exist": {lawAuditLog, func(e *Evidence) {
 			e.Charges[0].State = rental.Declined
 		}},
 	} {
@@ -129,7 +129,7 @@ func TestCheck_FindsViolations(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("not found; found %q", violations)
+			t.Errorf("the violation was not found, only %q", violations)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestCheck_ReturnedRefundIsNoViolation(t *testing.T) {
 	e.Charges[4].State, e.Charges[4].Settled = rental.Failed, 0
 	e.Ledger[0].Refunded, e.Ledger[0].Refunds[0].Status = 0, "failed"
 	if violations := Check(e).Violations; len(violations) > 0 {
-		t.Errorf("%q", violations)
+		t.Errorf("violations %q, want none", violations)
 	}
 }
 
@@ -152,13 +152,13 @@ func TestDrawOperations_SameSeedSameOperations(t *testing.T) {
 		same := len(once) == len(other)
 		for i, d := range once {
 			if *d != *again[i] {
-				t.Fatalf("%v and %v", *d, *again[i])
+				t.Fatalf("one seed gave %v and %v", *d, *again[i])
 			}
 			same = same && *d == *other[i]
 			kinds[d.Kind] = true
 		}
 		if same {
-			t.Errorf("booking %d: two seeds, the same operations", id)
+			t.Errorf("booking %d: two seeds gave the same operations", id)
 		}
 	}
 	for kind := range activities {
@@ -168,9 +168,9 @@ func TestDrawOperations_SameSeedSameOperations(t *testing.T) {
 	}
 }
 
-func TestResult_EmptyRoundIsWorthless(t *testing.T) {
+func TestResult_EmptyRoundIsNotValid(t *testing.T) {
 	if (Result{}).Worthless() == "" {
-		t.Error("a round in which nothing happened proves something")
+		t.Error("an empty round counts as valid")
 	}
 }
 
@@ -184,7 +184,7 @@ func TestAnswer_OnlyFinalAnswersAreDefinite(t *testing.T) {
 		{answer{status: 409, code: rental.BookingStateConflict}, true}, {answer{status: 422}, true},
 	} {
 		if test.answer.definite() != test.definite {
-			t.Errorf("%+v", test.answer)
+			t.Errorf("%+v: definite %v, want %v", test.answer, test.answer.definite(), test.definite)
 		}
 	}
 }

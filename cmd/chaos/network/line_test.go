@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// aLine is a line to a server that says everything back.
+// aLine is a line to a server that echoes everything.
 func aLine(t *testing.T) (*Line, func() net.Conn) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,7 +35,7 @@ func aLine(t *testing.T) (*Line, func() net.Conn) {
 	t.Cleanup(func() { _ = n.Close() })
 	address, path, _ := strings.Cut(strings.TrimPrefix(at, "tcp://"), "/")
 	if path != "path" {
-		t.Errorf("our end is %s: the path is gone", at)
+		t.Errorf("the address of the line is %s, without the path", at)
 	}
 	return n["a line"], func() net.Conn {
 		c, err := net.Dial("tcp", address)
@@ -47,7 +47,7 @@ func aLine(t *testing.T) (*Line, func() net.Conn) {
 	}
 }
 
-// echoes reports whether what is said comes back soon, and how long that took.
+// echoes reports whether a text is echoed soon, and how long that took.
 func echoes(c net.Conn, text string) (bool, time.Duration) {
 	begin := time.Now()
 	_ = c.SetDeadline(begin.Add(2 * time.Second))
@@ -63,25 +63,25 @@ func TestLine_CutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
 	l, dial := aLine(t)
 	c := dial()
 	if ok, _ := echoes(c, "hello"); !ok {
-		t.Fatal("the line does not carry")
+		t.Fatal("the line does not transmit")
 	}
 	l.Cut()
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("after the cut: %v", err)
+		t.Errorf("after the cut: %v, want the connection closed", err)
 	}
 	if _, err := net.Dial("tcp", l.address); err == nil {
-		t.Error("a cut line takes a connection")
+		t.Error("a cut line accepts a connection")
 	}
 	if err := l.Mend(); err != nil {
 		t.Fatal(err)
 	}
 	if ok, _ := echoes(dial(), "hello"); !ok {
-		t.Error("the mended line does not carry")
+		t.Error("the mended line does not transmit")
 	}
 }
 
-func TestLine_EveryToxicHurtsAndLeavesNothingBehind(t *testing.T) {
+func TestLine_EveryToxicHasItsEffectUntilMended(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		toxin Toxic
@@ -98,23 +98,23 @@ func TestLine_EveryToxicHurtsAndLeavesNothingBehind(t *testing.T) {
 			l, dial := aLine(t)
 			c := dial()
 			if ok, _ := echoes(c, "hello"); !ok {
-				t.Fatal("the line does not carry")
+				t.Fatal("the line does not transmit")
 			}
 			l.SetToxic(test.toxin)
 			if ok, took := echoes(c, strings.Repeat("x", 200)); !test.hurts(ok, took) {
-				t.Errorf("toxic, it carries: %t, in %v", ok, took)
+				t.Errorf("with the toxic the line transmits: %t, in %v", ok, took)
 			}
 			l.RemoveToxic()
 			fastest := time.Hour
-			for range 10 { // on a busy machine some take longer; with a toxic, all
+			for range 10 { // on a busy machine some take longer; with a toxic all would
 				ok, took := echoes(dial(), strings.Repeat("x", 200))
 				if !ok {
-					t.Error("mended, it does not carry")
+					t.Error("the mended line does not transmit")
 				}
 				fastest = min(fastest, took)
 			}
 			if fastest > 150*time.Millisecond {
-				t.Errorf("mended, it carries in %v", fastest)
+				t.Errorf("the mended line transmits in %v, want at most 150ms", fastest)
 			}
 		})
 	}
@@ -126,11 +126,11 @@ func TestLine_RemoveToxicWorksWhileAToxicHoldsDataOfClosedConnections(t *testing
 		c := dial()
 		l.SetToxic(Delay(300))
 		_, _ = io.WriteString(c, strings.Repeat("x", 2000))
-		time.Sleep(5 * time.Millisecond) // some of it is on its way
+		time.Sleep(5 * time.Millisecond) // some of the data is in transit
 		_ = c.Close()
 		l.RemoveToxic()
 	}
 	if ok, _ := echoes(dial(), "hello"); !ok {
-		t.Error("the line does not carry any more")
+		t.Error("the line does not transmit any more")
 	}
 }

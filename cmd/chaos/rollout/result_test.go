@@ -25,12 +25,12 @@ func TestNewResult_FindsWhatEachLawForbids(t *testing.T) {
 		events []simulator.Event
 		law    string
 	}{
-		"nothing":                    {[]world.PlainCall{good}, ended(a), ""},
-		"no answer":                  {[]world.PlainCall{good, {Answer: "no answer: EOF"}}, ended(a), noFailure},
-		"an error":                   {[]world.PlainCall{good, {Answer: "502 bad_gateway"}}, ended(a), noFailure},
-		"not executed":               {[]world.PlainCall{good, {Answer: world.Executed, Command: b}}, ended(a), once},
-		"executed twice":             {[]world.PlainCall{good}, ended(a, a), once},
-		"executed without an answer": {[]world.PlainCall{good}, ended(a, b), noOther},
+		"no violation":                {[]world.PlainCall{good}, ended(a), ""},
+		"no response":                 {[]world.PlainCall{good, {Answer: "no answer: EOF"}}, ended(a), noFailure},
+		"error":                       {[]world.PlainCall{good, {Answer: "502 bad_gateway"}}, ended(a), noFailure},
+		"not executed":                {[]world.PlainCall{good, {Answer: world.Executed, Command: b}}, ended(a), once},
+		"executed twice":              {[]world.PlainCall{good}, ended(a, a), once},
+		"executed without a response": {[]world.PlainCall{good}, ended(a, b), noOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newResult(Config{Vehicles: 1}, c.calls, c.events, time.Minute)
@@ -40,10 +40,10 @@ func TestNewResult_FindsWhatEachLawForbids(t *testing.T) {
 				}
 			}
 			if r.Longest != time.Second {
-				t.Errorf("longest wait %v", r.Longest)
+				t.Errorf("the longest wait is %v, want 1s", r.Longest)
 			}
 			if r.Worthless() == "" {
-				t.Error("so few commands prove something")
+				t.Error("a round with too few commands counts as valid")
 			}
 		})
 	}

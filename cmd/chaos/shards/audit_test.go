@@ -27,15 +27,15 @@ func TestCheck_FindsWhatEachLawForbids(t *testing.T) {
 		moved  map[telematics.Unit]bool
 		law    string
 	}{
-		"nothing":                          {good, telematics.Succeeded, []simulator.Event{started, ended}, nil, ""},
-		"late":                             {good, telematics.Succeeded, []simulator.Event{event(simulator.CommandStarted, now.Add(2*time.Second)), ended}, nil, notLate},
-		"twice":                            {good, telematics.Succeeded, []simulator.Event{started, started, ended}, nil, once},
-		"forgotten":                        {good, telematics.Unknown, []simulator.Event{started, ended}, nil, recorded},
-		"not executed":                     {good, telematics.Succeeded, []simulator.Event{started}, nil, truth},
-		"executed, and answered otherwise": {world.PlainCall{Vehicle: 1, Answer: "503", Outcome: telematics.NotExecuted, Command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, truth},
-		"refused, as another one is open":  {world.PlainCall{Vehicle: 1, Answer: inProgress, Outcome: telematics.NotExecuted, Command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, ""},
-		"refused at another shard":         {refused, telematics.Succeeded, nil, nil, undamaged},
-		"refused at the killed shard":      {refused, telematics.Succeeded, nil, moved, ""},
+		"no violation":                          {good, telematics.Succeeded, []simulator.Event{started, ended}, nil, ""},
+		"executed late":                         {good, telematics.Succeeded, []simulator.Event{event(simulator.CommandStarted, now.Add(2*time.Second)), ended}, nil, notLate},
+		"executed twice":                        {good, telematics.Succeeded, []simulator.Event{started, started, ended}, nil, once},
+		"executed, but unknown":                 {good, telematics.Unknown, []simulator.Event{started, ended}, nil, recorded},
+		"not executed":                          {good, telematics.Succeeded, []simulator.Event{started}, nil, truth},
+		"executed, but another response":        {world.PlainCall{Vehicle: 1, Answer: "503", Outcome: telematics.NotExecuted, Command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, truth},
+		"refused for another command in flight": {world.PlainCall{Vehicle: 1, Answer: inProgress, Outcome: telematics.NotExecuted, Command: id}, telematics.Succeeded, []simulator.Event{started, ended}, moved, ""},
+		"refused at another shard":              {refused, telematics.Succeeded, nil, nil, undamaged},
+		"refused at the killed shard":           {refused, telematics.Succeeded, nil, moved, ""},
 	} {
 		report := check([]world.PlainCall{c.call}, record{id: c.state}, c.events, c.moved)
 		for _, law := range []string{notLate, once, recorded, truth, undamaged} {
@@ -46,19 +46,19 @@ func TestCheck_FindsWhatEachLawForbids(t *testing.T) {
 	}
 }
 
-func TestResult_ARoundWithoutUnitsAtTheKilledShardProvesNothing(t *testing.T) {
+func TestResult_RoundWithoutUnitsAtTheKilledShardIsNotValid(t *testing.T) {
 	r := Result{Config: Config{Vehicles: 3, Commands: 10}, Calls: map[string]int{world.Executed: 10}, During: 5, Moved: 1}
 	if why := r.Worthless(); why != "" {
-		t.Error(why)
+		t.Errorf("a valid round counts as invalid: %s", why)
 	}
 	for name, change := range map[string]func(*Result){
 		"no unit": func(r *Result) { r.Moved = 0 }, "all units": func(r *Result) { r.Moved = 3 },
-		"nothing meanwhile": func(r *Result) { r.During = 0 }, "nothing executed": func(r *Result) { r.Calls = nil },
+		"nothing during the failure": func(r *Result) { r.During = 0 }, "nothing executed": func(r *Result) { r.Calls = nil },
 	} {
 		worse := r
 		change(&worse)
 		if worse.Worthless() == "" {
-			t.Errorf("%s: proves something", name)
+			t.Errorf("%s: the round counts as valid", name)
 		}
 	}
 }
