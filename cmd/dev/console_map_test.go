@@ -17,7 +17,7 @@ import (
 	"motorpool/console/maptest"
 )
 
-// Colours of the map's water: see console/src/map/streets.ts.
+// These are the colours of the map's water: see console/src/map/streets.ts.
 var (
 	waterByDay   = color.NRGBA{0xbf, 0xd8, 0xea, 0xff}
 	waterByNight = color.NRGBA{0x13, 0x2b, 0x3e, 0xff}
@@ -44,26 +44,26 @@ func TestConsole_DrawsStreetsOfAFile(t *testing.T) {
 	p.Load(base + strings.TrimPrefix(world.env["CONSOLE_URL"], world.env["BASE_URL"]))
 	p.See(`[data-streets="shown"]`)
 	if n := pixels(p, waterByDay); n < 10_000 {
-		t.Errorf("%d pixels of water: the tile is not drawn", n)
+		t.Errorf("the map has %d pixels of water by day, want at least 10000", n)
 	}
 	if got := p.See(".maplibregl-ctrl-attrib"); got != "© OpenStreetMap" {
-		t.Errorf("the map says that its data is of %q", got)
+		t.Errorf("the map names the source %q, want © OpenStreetMap", got)
 	}
 	p.See(`[data-stations="5"]`)
 	p.See("li", "station")
 	p.Dark(true)
 	p.See(`.map.dark[data-streets="shown"]`)
 	if n := pixels(p, waterByNight); n < 10_000 {
-		t.Errorf("%d pixels of water by night", n)
+		t.Errorf("the map has %d pixels of water by night, want at least 10000", n)
 	}
 
 	broken := maptest.Munich()
-	clear(broken[127:150]) // the directory, which follows the header
+	clear(broken[127:150]) // the directory follows the header
 	replace(broken)
 	p.Reload()
 	p.See(`.map[data-streets="failed"] [role="alert"]`, "The streets cannot be read: The file (--map) is damaged.")
 	if n := pixels(p, waterByNight); n > 0 {
-		t.Errorf("%d pixels of water of a broken file", n)
+		t.Errorf("the map has %d pixels of water of a damaged file, want none", n)
 	}
 	replace(maptest.Munich())
 	p.Click(`.map [role="alert"] button`)
@@ -71,7 +71,7 @@ func TestConsole_DrawsStreetsOfAFile(t *testing.T) {
 	p.Gone(`.map [role="alert"]`)
 }
 
-// belowAPrefix returns the address of a proxy that serves an installation below a path.
+// belowAPrefix returns the address of a proxy that serves an installation below a path prefix.
 func belowAPrefix(t *testing.T, base string) string {
 	t.Helper()
 	target, err := url.Parse(base)
@@ -84,7 +84,7 @@ func belowAPrefix(t *testing.T, base string) string {
 	return server.URL + "/fleet"
 }
 
-// pixels returns how many pixels of the map have a colour.
+// pixels returns the number of pixels of the map with a colour.
 func pixels(p *consoletest.Page, want color.NRGBA) (n int) {
 	p.Helper()
 	picture, err := png.Decode(bytes.NewReader(p.Picture(".map")))

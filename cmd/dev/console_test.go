@@ -12,15 +12,15 @@ import (
 	"motorpool/console/consoletest"
 )
 
-// desk is the console of an installation, and three people who are signed in to it.
+// desk has the console of an installation, and the sessions of the people who are signed in to it.
 type desk struct {
 	*live
 	browser                         *consoletest.Browser
 	admin, agency, operator, viewer []*http.Cookie // agency: an administrator of agency 1
 }
 
-// page opens a person's page. The map, which is slow without a graphics card, is shown when it is
-// asked for.
+// page opens a page with a person's session. The map is slow without a graphics card, so it is
+// shown only where the test needs it.
 func (d *desk) page(t *testing.T, person []*http.Cookie) *consoletest.Page {
 	t.Helper()
 	p := d.browser.Page(t, d.env["BASE_URL"], person...)
@@ -28,8 +28,8 @@ func (d *desk) page(t *testing.T, person []*http.Cookie) *consoletest.Page {
 	return p
 }
 
-// Each test has its own cars until the group ends, so that all can run concurrently; then come
-// those that concern the whole fleet.
+// Each test has separate cars until the group ends, so that all can run concurrently. The tests
+// that concern the whole fleet follow.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	browser := consoletest.Open(t)
@@ -40,18 +40,18 @@ func TestConsole(t *testing.T) {
 	d.viewer = consoletest.SignIn(t, d.env["CONSOLE_URL_VIEWER"])
 	t.Run("concurrently", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
-			"a car that answers":                 d.locksCar1,
-			"cars that are offline, drive, fail": d.saysWhyNot,
-			"a viewer and an operator":           d.knowsItsRoles,
-			"a refund whose answer is lost":      d.refundsOnce,
-			"two operators":                      d.showsWhatOthersDo,
-			"the demo's tour":                    d.leadsThroughTheTour,
-			"every page":                         d.showsEveryPage,
-			"a wrong clock":                      d.countsByTheServicesClock,
-			"a failing service":                  d.saysWhatFailed,
-			"a page that is left":                d.leavesAPageThatReads,
-			"a cut network":                      d.saysThatItIsNotLive,
-			"a browser without WebGL":            d.worksWithoutWebGL,
+			"a car that answers":                   d.locksCar1,
+			"cars that are offline, drive, fail":   d.saysWhyNot,
+			"a viewer and an operator":             d.knowsItsRoles,
+			"a refund whose answer is lost":        d.refundsOnce,
+			"two operators":                        d.showsWhatOthersDo,
+			"the demo's tour":                      d.leadsThroughTheTour,
+			"every page":                           d.showsEveryPage,
+			"a wrong clock":                        d.countsByTheServicesClock,
+			"a failing service":                    d.saysWhatFailed,
+			"a page that is closed while it reads": d.leavesAPageThatReads,
+			"an interrupted network":               d.saysThatItIsNotLive,
+			"a browser without WebGL":              d.worksWithoutWebGL,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -59,16 +59,16 @@ func TestConsole(t *testing.T) {
 			})
 		}
 	})
-	t.Run("by keyboard alone", d.needsNoMouse)
-	t.Run("all cars in one order", d.locksAllCars)
-	t.Run("a vehicle that is deleted", d.saysThatAVehicleIsGone)
+	t.Run("with only the keyboard", d.needsNoMouse)
+	t.Run("all cars in one bulk command", d.locksAllCars)
+	t.Run("a vehicle that moved to another agency", d.saysThatAVehicleIsGone)
 	t.Run("a session that ends", d.returnsAfterSigningIn)
 }
 
 func (d *desk) signsInOnce(t *testing.T) {
 	p := d.browser.Page(t, d.env["BASE_URL"])
 	p.Expect("status of 401")
-	p.Load(d.env["BASE_URL"]) // leads a browser to the console
+	p.Load(d.env["BASE_URL"]) // redirects a browser to the console
 	p.See("a", "Sign in")
 	p.Load(d.env["CONSOLE_URL"])
 	p.See(`tr[data-vehicle="12"]`)
@@ -80,11 +80,12 @@ func (d *desk) signsInOnce(t *testing.T) {
 	again.See("body", "signs in once, and was used")
 }
 
-// order does what orders a command, and returns the selector of what the page shows of it.
+// order runs a function that orders a command, and returns the selector of the new command on the
+// page.
 func order(p *consoletest.Page, do func()) string {
 	p.Helper()
 	const ids = `[...document.querySelectorAll('[data-command]')].map((e) => e.dataset.command)`
-	before, _ := json.Marshal(consoletest.Value[[]string](p, ids)) // texts
+	before, _ := json.Marshal(consoletest.Value[[]string](p, ids)) // their texts
 	do()
 	added := fmt.Sprintf(`(%s.find((id) => !%s.includes(id)) ?? '')`, ids, before)
 	p.Until("a command that is new", added+" !== ''")
@@ -101,7 +102,7 @@ func (d *desk) locksCar1(t *testing.T) {
 	command := order(p, func() { p.Click("dialog[open] button", "Unlock") })
 	p.See(command+`[data-state="succeeded"]`, "Unlock done")
 	if locked := d.status(1)["telemetry.is_locked"]; locked != false {
-		t.Errorf("locked after it: %v", locked)
+		t.Errorf("after the unlock is_locked is %v, want false", locked)
 	}
 	command = order(p, func() { p.Click(`[data-action="lock"]`) })
 	p.See(command+`[data-state="succeeded"]`, "Lock done")
@@ -128,7 +129,7 @@ func (d *desk) saysWhyNot(t *testing.T) {
 	p.See(`[data-action="disable-driving"][aria-disabled="true"]`)
 	p.See(".why", "The vehicle is driving. This works only while it stands.")
 	if got := api(p, "POST", "vehicles/6/control/disable-driving", ""); got != "409 vehicle_state_conflict" {
-		t.Errorf("the immobilizer of a car that drives: %s", got)
+		t.Errorf("disable-driving of a driving car: %s", got)
 	}
 
 	p.Open("#/vehicles/10")
@@ -138,10 +139,10 @@ func (d *desk) saysWhyNot(t *testing.T) {
 	p.See(command + ` svg .end.failed`)
 }
 
-// hatched is the time in which it is not known what a vehicle did.
+// hatched matches the time in which the outcome of a command was unknown.
 const hatched = ` svg rect[fill^="url(#"]`
 
-// api calls the API with the page's session, and returns the status and the code of the error.
+// api calls the API with the session of the page, and returns the status and the code of the error.
 func api(p *consoletest.Page, method, path, body string) string {
 	p.Helper()
 	return consoletest.Value[string](p, fmt.Sprintf(`fetch('../api/v1/admin/%s', { method: '%s', headers: { 'Content-Type': 'application/json' }, body: '%s' })
@@ -197,7 +198,7 @@ func (d *desk) refundsOnce(t *testing.T) {
 	p.Fill(`dialog[open] input[name="amount"]`, "5.00")
 	p.Fill(`dialog[open] input[name="reason"]`, "the car was dirty")
 	p.See("dialog[open]", "€5.00")
-	p.Answer("POST", booking+"/refund", 0, "") // the refund is made, and the answer lost
+	p.Answer("POST", booking+"/refund", 0, "") // the refund is made, but its response is lost
 	p.Click(`[data-send="refund"]`)
 	p.See(`[role="alert"]`, "Refund, €5.00, the car was dirty")
 	p.Unanswer()
@@ -205,13 +206,13 @@ func (d *desk) refundsOnce(t *testing.T) {
 	p.Gone(`[role="alert"]`)
 	p.See(`tr[data-charge][data-state="paid"]`, "the car was dirty")
 	if refunded := consoletest.Value[float64](p, fmt.Sprintf(`fetch('../api/v1/admin/%s').then((r) => r.json()).then((r) => r.data.payment.refunded)`, booking)); refunded != 5 {
-		t.Errorf("refunded %v", refunded)
+		t.Errorf("the booking shows %v refunded, want 5", refunded)
 	}
 }
 
 func (d *desk) showsWhatOthersDo(t *testing.T) {
 	mine, theirs := d.page(t, d.admin), d.page(t, d.operator)
-	mine.Open("#/vehicles/7") // its radio is slow
+	mine.Open("#/vehicles/7") // a car with a slow radio
 	theirs.Open("#/vehicles/7")
 	mine.See(`[data-action="lock"][aria-disabled="false"]`)
 	command := order(mine, func() { theirs.Click(`[data-action="lock"]`) })
@@ -257,7 +258,7 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.See("dialog[open] button:focus", "Unlock")
 	p.Press("Escape")
 	p.Gone("dialog[open]")
-	p.See(`[data-action="unlock"]:focus`) // as before the dialog
+	p.See(`[data-action="unlock"]:focus`) // the focus before the dialog
 	p.TabTo(command + ` a`)
 	p.Press("Enter")
 	p.See("h1", "Lock: M-IM 2101")
@@ -273,7 +274,7 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.See(".halt", "recall of brakes")
 	p.See(".halt", "12 vehicles")
 	if got := api(p, "POST", "vehicles/1/control/lock", ""); got != "503 commands_halted" {
-		t.Errorf("a command while commands are halted: %s", got)
+		t.Errorf("a command during a halt: %s, want 503 commands_halted", got)
 	}
 	p.Press("Control+k")
 	p.Type("2101")
@@ -295,8 +296,8 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.See("section", "1 vehicle selected")
 }
 
-// remember has a page note what it shows of commands: a busy machine may look too late at what
-// lasts for 10 s.
+// remember makes a page record the commands that it shows: a busy machine may look too late at a
+// state that lasts for 10 s.
 const remember = `window.shown = new Set();
 	new MutationObserver(() => {
 		for (const e of document.querySelectorAll('[data-state], [data-kind]')) window.shown.add((e.dataset.state ?? e.dataset.kind) + ': ' + e.textContent);
@@ -311,7 +312,7 @@ func shown(state string, texts ...string) string {
 	return "[...window.shown].some((text) => " + condition + ")"
 }
 
-// Car 8 answers after 20 s: its page shows that, too.
+// Car 8 answers after 20 s. Its page shows that, too.
 func (d *desk) locksAllCars(t *testing.T) {
 	p, car8 := d.page(t, d.admin), d.page(t, d.admin)
 	car8.Open("#/vehicles/8")
@@ -338,7 +339,7 @@ func (d *desk) locksAllCars(t *testing.T) {
 	p.See(row(10, "failed"), "Look at its state")
 
 	car8.See(command+`[data-state="succeeded"]`, "A late answer settled it.")
-	car8.See(command + hatched) // for as long as it was not known
+	car8.See(command + hatched) // while the outcome was unknown
 	car8.Click(command+" a", "Details")
 	car8.See(`[data-step="late"]`, "Late answer, after the caller had stopped waiting: done.")
 	car8.See(`[data-step="answered"]`, "it is not known what the vehicle did")
@@ -355,15 +356,15 @@ func (d *desk) locksAllCars(t *testing.T) {
 	p.See("td", "command.lock")
 }
 
-// screenshots is the environment variable that names a folder for pictures of all pages, for those
-// who judge the design.
+// screenshots is the environment variable with a folder for pictures of all pages, for reviews of
+// the design.
 const screenshots = "CONSOLE_SCREENSHOTS"
 
-// pages are all that the console shows. A new page is a line here.
+// pages are all pages of the console. Each new page needs a line here.
 var pages = []struct {
-	name, path string // {command}, {bulk}, {booking}: of one there is
+	name, path string // {command}, {bulk} and {booking} stand for the id of an existing one
 	shows      string
-	then       func(*consoletest.Page) // opens what is no page
+	then       func(*consoletest.Page) // opens what has no address
 }{
 	{"fleet", "#/", `tr[data-vehicle="12"]`, nil},
 	{"fleet, selected", "#/", `tr[data-vehicle="12"]`, func(p *consoletest.Page) { p.Press("/", "ArrowDown", "x"); p.See(".chosen") }},
@@ -396,7 +397,7 @@ var pages = []struct {
 	}},
 }
 
-// narrow is the width of the narrowest window for which the console is made.
+// narrow is the width of the narrowest supported window.
 const narrow = 360
 
 func (d *desk) showsEveryPage(t *testing.T) {

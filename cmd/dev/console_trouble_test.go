@@ -14,7 +14,7 @@ func (d *desk) countsByTheServicesClock(t *testing.T) {
 	p.Open("#/")
 	p.See("p", "The clock of this computer is 60 min fast.")
 	if age := p.See(`[data-vehicle="1"]`); !consoletest.Value[bool](p, `!document.querySelector('[data-vehicle="1"]').innerText.includes('min ago')`) {
-		t.Errorf("the car that has just reported: %s", age)
+		t.Errorf("the row of a car that has just reported is %s, want no age in minutes", age)
 	}
 }
 
@@ -26,7 +26,7 @@ func (d *desk) saysWhatFailed(t *testing.T) {
 	p.Open("#/")
 	p.See(`[role="alert"]`, "The database is on fire.")
 	p.Unanswer()
-	p.See(`tr[data-vehicle="12"]`) // tried again without being asked to
+	p.See(`tr[data-vehicle="12"]`) // the console retries automatically
 	p.Gone(`[role="alert"]`)
 
 	p.Open("#/vehicles/4")
@@ -35,7 +35,7 @@ func (d *desk) saysWhatFailed(t *testing.T) {
 	p.Click(`[data-action="lock"]`)
 	p.See(`[role="alert"]`, "The database is on fire.")
 	p.Unanswer()
-	p.Answer("POST", "/control/lock", 0, "") // the car does it, and the answer is lost
+	p.Answer("POST", "/control/lock", 0, "") // the car executes it, but the response is lost
 	command := order(p, func() { p.Click(`[data-action="lock"]`) })
 	p.See(`[role="alert"]`, "It is not known whether the order arrived.")
 	p.Unanswer()
@@ -43,7 +43,7 @@ func (d *desk) saysWhatFailed(t *testing.T) {
 	p.Gone(`[role="alert"]`)
 	p.See(command + `[data-state="succeeded"]`)
 	if n := consoletest.Value[int](p, `document.querySelectorAll('[data-command]').length`); n != 1 {
-		t.Errorf("an order that was sent again is %d commands", n)
+		t.Errorf("the repeated command is shown as %d commands, want 1", n)
 	}
 
 	p.Answer("GET", "/api/v1/admin/activity", 500, failure)
@@ -52,7 +52,7 @@ func (d *desk) saysWhatFailed(t *testing.T) {
 	p.Unanswer()
 }
 
-// A page that was left must not ask for vehicle null.
+// A closed page must not request the vehicle null.
 func (d *desk) leavesAPageThatReads(t *testing.T) {
 	p := d.page(t, d.admin)
 	p.Open("#/")
@@ -104,7 +104,7 @@ func (d *desk) saysThatAVehicleIsGone(t *testing.T) {
 	if _, err := db.Pool.Exec(`update vehicles set agency_id = 2 where id = 10`); err != nil {
 		t.Fatal(err)
 	}
-	// Unless the page has read the vehicle again meanwhile.
+	// The page may have read the vehicle again in the meantime.
 	p.Do(`document.querySelector('[data-action="refresh"]')?.click()`)
 	p.See(`[role="alert"]`, "There is no such vehicle any more")
 	p.Gone(`[data-action="lock"]`)
@@ -121,14 +121,14 @@ func (d *desk) returnsAfterSigningIn(t *testing.T) {
 	p.See("td", "session.begin")
 	other.Open("#/")
 	other.Click("header button[popovertarget]")
-	other.Click("button", "Sign out") // ends the session, which both have
+	other.Click("button", "Sign out") // ends the session of both pages
 	other.See("a", "Sign in")
 	p.Fill(".filter:nth-of-type(2) input", "operator")
 	p.Press("Enter")
 	p.See("h1", "You are not signed in")
 	p.Gone("td")
 	p.SignIn(d.admin...)
-	p.Load(d.env["BASE_URL"] + "/console/") // where the issuer leads back to
+	p.Load(d.env["BASE_URL"] + "/console/") // the address to which the issuer redirects
 	p.See("h1", "Activity")
 	p.See("td", "operator")
 	p.Until("the same filters", `location.hash === '#/activity?actor=operator&action=session.begin'`)

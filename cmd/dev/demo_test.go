@@ -13,7 +13,7 @@ import (
 	"motorpool/rental"
 )
 
-// rented is a booking as an administrator reads it.
+// rented is a booking as administrators read it.
 type rented struct {
 	ID          int64
 	Status      string
@@ -29,8 +29,8 @@ type rented struct {
 	Vehicle     struct{ ID int64 }
 }
 
-// ask sends a request as an administrator, or, with a client's token, signed by the app of agency
-// 1.
+// ask sends a request of an administrator or, with a client's token, one signed by the app of
+// agency 1.
 func (l *live) ask(method, path, token, body string, into any) int {
 	l.Helper()
 	request, err := http.NewRequest(method, l.env["BASE_URL"]+path, strings.NewReader(body))
@@ -66,11 +66,11 @@ func (l *live) ask(method, path, token, body string, into any) int {
 	return response.StatusCode
 }
 
-// must is ask where an answer other than success ends the test.
+// must sends a request that has to succeed.
 func (l *live) must(method, path, token, body string) {
 	l.Helper()
 	if status := l.ask(method, path, token, body, nil); status >= 300 {
-		l.Fatalf("%s %s: %d", method, path, status)
+		l.Fatalf("%s %s: status %d, want success", method, path, status)
 	}
 }
 
@@ -78,12 +78,12 @@ func (l *live) must(method, path, token, body string) {
 func (l *live) booking(variable string) (b rented) {
 	l.Helper()
 	if status := l.ask(http.MethodGet, "/api/v1/admin/bookings/"+l.env[variable], "ADMIN_TOKEN", "", &b); status != 200 {
-		l.Fatalf("%s is %q: %d", variable, l.env[variable], status)
+		l.Fatalf("the booking %s is %q: status %d", variable, l.env[variable], status)
 	}
 	return b
 }
 
-// record changes the world's record past the service.
+// record changes the database directly, without the service.
 func (l *live) record(change string) {
 	l.Helper()
 	db, err := sql.Open("postgres", strings.Trim(l.env["MOTORPOOL_DATABASE_URL"], "'"))
@@ -96,7 +96,7 @@ func (l *live) record(change string) {
 	}
 }
 
-// whole checks that the demo's bookings are as a developer should find them.
+// whole checks that the bookings of the demo are in the state that a developer expects.
 func (l *live) whole(variables ...string) {
 	l.Helper()
 	now := time.Now()
@@ -106,22 +106,23 @@ func (l *live) whole(variables ...string) {
 		case "BOOKING_ACTIVE", "BOOKING_OTHER":
 			hours := b.Start.Equal(b.Start.Truncate(time.Hour)) && b.End.Equal(b.End.Truncate(time.Hour))
 			if b.Status != "active" || b.Payment.Status != "paid" || !hours || b.Start.After(now) || !b.End.After(now.Add(time.Hour)) || !b.CanExtend {
-				l.Errorf("%s: %+v", name, b)
+				l.Errorf("%s is %+v, want it active, paid and extendable", name, b)
 			}
 			l.free(b)
 		case "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY":
 			if b.Status != "upcoming" || b.Payment.Status != "pending" || !b.CanCancel || !b.Start.After(now.Add(2*time.Hour)) || b.ActualStart != nil {
-				l.Errorf("%s: %+v", name, b)
+				l.Errorf("%s is %+v, want it upcoming and cancellable", name, b)
 			}
 		case "BOOKING_COMPLETED":
 			if b.Status != "completed" || b.Payment.Status != "paid" || b.End.After(now) || b.ActualStart == nil || b.ActualEnd == nil || !b.ActualEnd.After(*b.ActualStart) || b.Created.After(b.Start) {
-				l.Errorf("%s: %+v", name, b)
+				l.Errorf("%s is %+v, want it completed and paid", name, b)
 			}
 		}
 	}
 }
 
-// free checks that a day after a booking is not booked, so that it can be extended.
+// free checks that the vehicle is not booked for a day after a booking, so that the booking can be
+// extended.
 func (l *live) free(b rented) {
 	l.Helper()
 	var all []rented
@@ -129,31 +130,31 @@ func (l *live) free(b rented) {
 	for _, other := range all {
 		live := other.Status == "upcoming" || other.Status == "active"
 		if live && other.ID != b.ID && other.Vehicle.ID == b.Vehicle.ID && other.Start.Before(b.End.Add(24*time.Hour)) {
-			l.Errorf("booking %d of vehicle %d follows the demo's %d within a day", other.ID, b.Vehicle.ID, b.ID)
+			l.Errorf("booking %d of vehicle %d follows the demo's booking %d within a day", other.ID, b.Vehicle.ID, b.ID)
 		}
 	}
 }
 
-func TestTheDemosBookingsAreWholeAgainWhateverWasDoneToThem(t *testing.T) {
+func TestDemo_BookingsAreRestoredAfterAnyChange(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	first := begin(t, dir)
 	first.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
 	for name, value := range first.env {
 		if value == "" {
-			t.Errorf("the env file has nothing for %s", name)
+			t.Errorf("the env file has no value for %s", name)
 		}
 	}
 	if len(strings.TrimSpace(first.env["MOTORPOOL_AGENCY_SECRETS_KEY"])) != 64 {
-		t.Error("the env file lacks the key with which 'motorpool agency key add' makes keys that the service opens")
+		t.Error("the env file lacks the sealing key that 'motorpool agency key add' needs")
 	}
 	var newest []rented
 	if first.ask(http.MethodGet, "/api/v1/client/bookings", "CLIENT_TOKEN", "", &newest); len(newest) != 3 || newest[2].Status != "completed" || newest[2].Created.After(newest[1].Created) {
 		t.Errorf("client-1's bookings are not newest first: %+v", newest)
 	}
 
-	// A developer ends one, and leaves a card as default that is meant to be refused; cancels
-	// another, and takes its vehicle; then the world lies idle for days.
+	// A developer ends one booking, and leaves a card that is to be declined as the default;
+	// cancels another and takes its vehicle; then the world is not used for days.
 	first.must(http.MethodPost, "/api/v1/admin/bookings/"+first.env["BOOKING_OTHER"]+"/end", "ADMIN_TOKEN", "")
 	first.must(http.MethodPost, "/api/v1/client/payment-methods", "OTHER_CLIENT_TOKEN", `{"payment_method_id":"pm_card_chargeCustomerFail","set_default":true}`)
 	first.must(http.MethodPost, "/api/v1/client/bookings/"+first.env["BOOKING_UPCOMING"]+"/cancel", "CLIENT_TOKEN", "")
@@ -176,13 +177,13 @@ func TestTheDemosBookingsAreWholeAgainWhateverWasDoneToThem(t *testing.T) {
 	again.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
 	for _, kept := range []string{"BOOKING_ACTIVE", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED", "AGENCY_KEY_ID", "AGENCY_SECRET"} {
 		if again.env[kept] != first.env[kept] {
-			t.Errorf("%s was %s, and is %s", kept, first.env[kept], again.env[kept])
+			t.Errorf("%s was %s and is now %s, want it unchanged", kept, first.env[kept], again.env[kept])
 		}
 	}
 	if again.env["BOOKING_OTHER"] == first.env["BOOKING_OTHER"] || again.booking("BOOKING_OTHER").Payment.Method != "Mastercard •••• 4444" {
-		t.Errorf("the booking that was ended is not made anew: %s, %+v", first.env["BOOKING_OTHER"], again.booking("BOOKING_OTHER"))
+		t.Errorf("the ended booking %s was not replaced: %+v", first.env["BOOKING_OTHER"], again.booking("BOOKING_OTHER"))
 	}
 	if id, there := again.env["BOOKING_UPCOMING"]; there {
-		t.Errorf("booking %s is of a vehicle that is booked", id)
+		t.Errorf("booking %s is for a vehicle that is booked", id)
 	}
 }

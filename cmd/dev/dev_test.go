@@ -27,8 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newDir returns a folder for a world, whose database is removed with it, wherever
-// its data lie.
+// newDir returns a folder for a world, whose database is removed with it, wherever its data are.
 func newDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "dev")
@@ -44,7 +43,7 @@ func newDir(t *testing.T) string {
 	return dir
 }
 
-// onSharedPostgres lets a world use a database of the Postgres that all such tests share.
+// onSharedPostgres makes a world use a database of the Postgres that all these tests share.
 func onSharedPostgres(t *testing.T) func(*flags) {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -61,7 +60,7 @@ type live struct {
 	stop func() error
 }
 
-// begin builds a world on free ports and waits until it is ready.
+// begin starts a world on free ports and waits until it is ready.
 func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -81,7 +80,7 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 	l.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() {
 		if err := l.stop(); err != nil {
-			t.Errorf("the world ended with: %v", err)
+			t.Errorf("the world ended with the error %v", err)
 		}
 	})
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -100,7 +99,7 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 	}
 }
 
-// readEnv returns nil where the file is not there yet.
+// readEnv returns nil while the file does not exist.
 func readEnv(file string) map[string]string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -129,13 +128,14 @@ type reply struct {
 func (l *live) call(method, path, token string) reply {
 	wait := 0
 	if strings.HasPrefix(path, "vehicles/7/") || strings.HasPrefix(path, "vehicles/9/") {
-		// Their radios take up to 9 of the default 10 s: nothing is left for a busy machine.
+		// The radios of these vehicles take up to 9 of the default 10 s, which leaves no time for a
+		// busy machine.
 		wait = 30
 	}
 	return l.callWithin(wait, method, path, token)
 }
 
-// callWithin waits a number of seconds for the vehicle; 0: the default.
+// callWithin sends a request that waits a number of seconds for the vehicle; 0: the default.
 func (l *live) callWithin(wait int, method, path, token string) reply {
 	body := ""
 	if strings.HasSuffix(path, "/control/attention") {
@@ -166,7 +166,7 @@ func (l *live) callWithin(wait int, method, path, token string) reply {
 	return r
 }
 
-// lesson is what a car of the demo fleet teaches about an action.
+// lesson is what a car of the demo fleet shows for an action.
 type lesson struct {
 	status              int
 	code, outcome       string
@@ -185,7 +185,7 @@ var (
 	broken       = lesson{status: 502, code: "command_failed", outcome: "failed", retryAfter: "10", noMoreThan: 20 * time.Second}
 )
 
-// usually is what each car teaches; exceptions come first in lessonOf.
+// usually lists what each car shows; lessonOf has the exceptions.
 var usually = map[telematics.VehicleID]lesson{
 	1: done, 2: done, 3: done, 4: done, 5: away, 6: done, 7: slowly, 8: unanswered, 9: noisily, 10: broken,
 }
@@ -200,11 +200,11 @@ func lessonOf(v telematics.VehicleID, a telematics.Action) lesson {
 	return usually[v]
 }
 
-func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
+func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	for v := range usually {
-		if v == 7 { // its radio takes its time for reports, too
+		if v == 7 { // its radio also delays reports
 			continue
 		}
 		var status struct {
@@ -220,7 +220,7 @@ func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 		atStation := map[telematics.VehicleID]string{1: "Arnulfstraße 1, 80335 München", 2: "Leopoldstraße 82, 80802 München", 4: "Orleansplatz 11, 81667 München"}
 		switch want, near := atStation[v]; {
 		case near && (status.Location.Address == nil || *status.Location.Address != want), !near && v != 6 && status.Location.Address != nil:
-			t.Errorf("vehicle %d has not the address of its station, or another's: %s", v, r.Data)
+			t.Errorf("vehicle %d has a wrong address: %s", v, r.Data)
 		}
 	}
 	var mu sync.Mutex
@@ -255,17 +255,17 @@ func TestEachCarTeachesItsLessonForEveryAction(t *testing.T) {
 		}
 	}
 	if r := l.call(http.MethodGet, "vehicles/8/commands?limit=100", "ADMIN_TOKEN"); !strings.Contains(string(r.Data), `"late":true`) {
-		t.Errorf("no late answer of vehicle 8 has settled a command: %s", r.Data)
+		t.Errorf("want a command of vehicle 8 that a late answer settled: %s", r.Data)
 	}
 	if r := l.call(http.MethodPost, "vehicles/9/control/lock", "AGENCY_ADMIN_TOKEN"); r.status != 404 {
-		t.Errorf("agency 1's admin locks agency 2's vehicle: %d", r.status)
+		t.Errorf("an administrator of agency 1 locks a vehicle of agency 2: %d, want 404", r.status)
 	}
 	if r := l.call(http.MethodGet, "vehicles/1/status", "CLIENT_TOKEN"); r.status != 403 {
-		t.Errorf("a client reads an admin's page: %d", r.status)
+		t.Errorf("a client reads a path for administrators: %d, want 403", r.status)
 	}
 }
 
-func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
+func TestWorld_KeepsItsDataAndRemovesItsFiles(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	l := begin(t, dir)
@@ -281,12 +281,12 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(l.out.String(), "control/lock") {
-		// The files came first: only now all of it is there.
-		t.Errorf("nothing to paste in: %s", l.out)
+		// The world writes its files before it prints: only after the stop is the output complete.
+		t.Errorf("the output has no command to paste: %s", l.out)
 	}
 	for _, name := range []string{envFile, unitsFile} {
 		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
-			t.Errorf("%s is still there after the end", name)
+			t.Errorf("%s still exists after the end", name)
 		}
 	}
 
@@ -294,7 +294,7 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 	var commands []struct{ Action string }
 	r := again.call(http.MethodGet, "vehicles/1/commands", "ADMIN_TOKEN")
 	if err := json.Unmarshal(r.Data, &commands); err != nil || len(commands) != 1 || commands[0].Action != "lock" {
-		t.Errorf("the second run does not know the first one's command: %s %v", r.Data, err)
+		t.Errorf("the second run does not have the command of the first: %s %v", r.Data, err)
 	}
 	var logins map[string]login
 	units, err := os.ReadFile(filepath.Join(dir, unitsFile))
@@ -302,11 +302,11 @@ func TestAWorldKeepsItsDataAndTakesItsFilesAway(t *testing.T) {
 		t.Errorf("units.json lacks the login of vehicle 8: %s %v", units, err)
 	}
 	if r := again.call(http.MethodPost, "vehicles/1/control/unlock", "ADMIN_TOKEN"); r.status != 200 {
-		t.Errorf("the second run does not unlock: %d %+v", r.status, r.Error)
+		t.Errorf("unlock in the second run: %d %+v", r.status, r.Error)
 	}
 }
 
-func TestAWorldUsesAPostgresOfYourOwn(t *testing.T) {
+func TestWorld_UsesAGivenPostgres(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := begin(t, dir, onSharedPostgres(t))
@@ -314,14 +314,14 @@ func TestAWorldUsesAPostgresOfYourOwn(t *testing.T) {
 		t.Errorf("lock: %d %+v", r.status, r.Error)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "postgres")); !os.IsNotExist(err) {
-		t.Error("another Postgres was made in the folder")
+		t.Error("another Postgres was created in the folder")
 	}
 	if err := l.stop(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAnAddressThatWasAskedForMustBeFree(t *testing.T) {
+func TestListenOn_RequestedAddressMustBeFree(t *testing.T) {
 	taken, err := net.Listen("tcp", freePort)
 	if err != nil {
 		t.Fatal(err)
@@ -330,21 +330,21 @@ func TestAnAddressThatWasAskedForMustBeFree(t *testing.T) {
 	address := taken.Addr().String()
 	log := slog.New(slog.DiscardHandler)
 	if _, err := listenOn(log, "http", address, defaultHTTP, listenTCP); err == nil || err.Error() != "--http: "+address+" is in use by another program" {
-		t.Errorf("asked for a taken address: %v", err)
+		t.Errorf("a requested address that is in use: %v", err)
 	}
 	var said bytes.Buffer
 	other, err := listenOn(slog.New(slog.NewTextHandler(&said, nil)), "http", "", address, listenTCP)
 	if err != nil {
-		t.Fatalf("a taken default address is not replaced: %v", err)
+		t.Fatalf("a default address that is in use was not replaced: %v", err)
 	}
 	defer other.Close()
 	if !strings.Contains(said.String(), address) {
-		t.Errorf("a replaced default address is not said: %s", &said)
+		t.Errorf("the log does not name the replaced default address: %s", &said)
 	}
 }
 
-func TestOnlyVehiclesOfTheFleetCanBeLeftOut(t *testing.T) {
+func TestDemoFleet_RefusesToLeaveOutAnUnknownVehicle(t *testing.T) {
 	if _, err := demoFleet([]telematics.VehicleID{13}); err == nil {
-		t.Error("vehicle 13 was left out of a fleet of twelve")
+		t.Error("leaving out vehicle 13 of twelve returned no error")
 	}
 }

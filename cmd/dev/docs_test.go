@@ -10,9 +10,9 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// callOfPage stands for the page: it has the script sign a call, and prints the header.
+// callOfPage stands in for the page: it makes the script sign a request, and prints the header.
 const callOfPage = `
-globalThis.crypto ??= require("node:crypto").webcrypto; // Node 18 has it by import alone
+globalThis.crypto ??= require("node:crypto").webcrypto; // Node 18 has it only by import
 globalThis.window = globalThis;
 globalThis.location = {href: "http://127.0.0.1:8080/docs"};
 SCRIPT
@@ -24,7 +24,7 @@ SCRIPT
   console.log(String(admin.headers["X-Agency-Signature"]) + "\n" + client.headers["X-Agency-Signature"]);
 })();`
 
-func TestDocsOfTheWorldSignClientsCallsAlone(t *testing.T) {
+func TestDocs_SignOnlyRequestsOfClients(t *testing.T) {
 	_, err := exec.LookPath("node")
 	devstack.Need(t, err)
 	key := rental.AgencyKey{ID: "ak_test", Secret: []byte("0123456789abcdef0123456789abcdef")}
@@ -34,7 +34,7 @@ func TestDocsOfTheWorldSignClientsCallsAlone(t *testing.T) {
 	}
 	admin, client, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if admin != "undefined" {
-		t.Errorf("an administrator's call has a signature: %s", admin)
+		t.Errorf("a request of an administrator has the signature %s", admin)
 	}
 	signature, err := rental.ParseSignature(client)
 	if err != nil {
@@ -42,6 +42,6 @@ func TestDocsOfTheWorldSignClientsCallsAlone(t *testing.T) {
 	}
 	signed := rental.SignedRequest{Method: "POST", Path: "/api/v1/client/bookings", Query: "limit=2&cursor=a%20b", Body: []byte(`{"end_date":"ü"}`), Token: "a.b.c"}
 	if signature.Key != key.ID || !signature.Fresh(time.Now()) || !signature.Verify(key.Secret, signed) {
-		t.Errorf("not the signature of the call: %s", client)
+		t.Errorf("the signature does not match the request: %s", client)
 	}
 }

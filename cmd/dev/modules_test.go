@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-func TestTheCarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
+func TestDemo_CarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	eventually := func(what string, holds func(map[string]any) bool) {
 		t.Helper()
 		for deadline := time.Now().Add(40 * time.Second); !holds(l.status(11)); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: not within 40 s: %v", what, l.status(11))
+				t.Fatalf("within 40 s this did not happen: %s; the status is %v", what, l.status(11))
 			}
 		}
 	}
@@ -23,7 +23,7 @@ func TestTheCarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
 		"telemetry.charging_status", "telemetry.onboard_voltage_v", "telemetry.doors.front_left", "telemetry.doors.trunk",
 		"diagnostics.service_due_in_km",
 	}
-	eventually("it reports", func(s map[string]any) bool {
+	eventually("the car reports", func(s map[string]any) bool {
 		for _, field := range reported {
 			if s[field] == nil {
 				return false
@@ -32,9 +32,9 @@ func TestTheCarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
 		return s["telemetry.is_locked"] == false
 	})
 	first := l.status(11)["location.timestamp"]
-	eventually("it reports again, and so has subscribed", func(s map[string]any) bool { return s["location.timestamp"] != first })
+	eventually("the car reports again, and has therefore subscribed", func(s map[string]any) bool { return s["location.timestamp"] != first })
 	if r := l.call(http.MethodPost, "vehicles/11/control/lock", "ADMIN_TOKEN"); r.status != http.StatusOK {
 		t.Errorf("lock: %d %+v after %v", r.status, r.Error, r.took)
 	}
-	eventually("it is locked", func(s map[string]any) bool { return s["telemetry.is_locked"] == true })
+	eventually("the car is locked", func(s map[string]any) bool { return s["telemetry.is_locked"] == true })
 }

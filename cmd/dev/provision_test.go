@@ -49,7 +49,7 @@ func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 	lock()
 }
 
-// published returns the keyring for other units.
+// published returns the keys that are published for other units.
 func (l *live) published() signing.Keyring {
 	jwks, err := os.ReadFile(filepath.Join(l.dir, world.KeyringFile))
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *live) eventually(what string, holds func() bool) {
 	l.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			l.Fatalf("after a minute still not: %s", what)
+			l.Fatalf("within a minute this did not happen: %s", what)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// readme is a part of README.md: what is to be pasted, and the answers that it shows.
+// readme is a part of README.md: the text to paste, and the response that it shows.
 type readme struct{ paste, shown string }
 
 var (
@@ -34,7 +34,7 @@ func readReadme(t *testing.T, heading string) (r readme) {
 	_, rest, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	part, _, ends := strings.Cut(rest, "\n## ")
 	if !found || !ends {
-		t.Fatalf("README.md has no part %q", heading)
+		t.Fatalf("README.md has no section %q", heading)
 	}
 	for _, block := range fence.FindAllStringSubmatch(part, -1) {
 		if block[1] == "json" {
@@ -46,7 +46,7 @@ func readReadme(t *testing.T, heading string) (r readme) {
 	return r
 }
 
-// expected returns the status of the answer to each call that is pasted, as far as README.md says:
+// expected returns the status of the response to each pasted request, as far as README.md names it:
 // 2 is any success.
 func (r readme) expected() (statuses []string, lines []string) {
 	for _, line := range calls.FindAllString(continued.ReplaceAllString(r.paste, " "), -1) {
@@ -59,8 +59,8 @@ func (r readme) expected() (statuses []string, lines []string) {
 	return statuses, lines
 }
 
-// pasted runs a script in a shell that has read the world's variables, as a newcomer would who has
-// just cloned this, and returns each answer with its status.
+// pasted runs a script in a shell with the variables of the world, as a developer would after
+// cloning the repository, and returns each response with its status.
 func (l *live) pasted(script string) (answers []struct{ body, status string }) {
 	l.Helper()
 	const mark = "\n--status "
@@ -73,7 +73,7 @@ set +u
 	command.Stderr = &said
 	out, err := command.Output()
 	if err != nil || said.Len() > 0 {
-		l.Fatalf("what README.md has to paste ends with: %v\n%s\n%s", err, &said, out)
+		l.Fatalf("the script of README.md ends with: %v\n%s\n%s", err, &said, out)
 	}
 	for answer := range strings.SplitAfterSeq(string(out), "\n") {
 		if status, ok := strings.CutPrefix(answer, strings.TrimPrefix(mark, "\n")); ok {
@@ -85,8 +85,8 @@ set +u
 	return answers
 }
 
-// buildSigner puts the program where README.md builds it. It is built as this test is, so that what
-// is built already is used.
+// buildSigner builds the program at the place where README.md builds it, with the flags of this
+// test, so that cached packages are used.
 func (l *live) buildSigner() {
 	l.Helper()
 	args := []string{"build", "-o", filepath.Join(l.dir, "bin", "motorpool")}
@@ -98,36 +98,36 @@ func (l *live) buildSigner() {
 	}
 }
 
-// What README.md has to paste about bookings and cards works in the order in which it stands there:
-// it is the first thing that a newcomer tries.
-func TestBookingsAndCardsOfTheReadmeArePasted(t *testing.T) {
+// The commands of README.md about bookings and cards work in their order: they are the first that a
+// new developer tries.
+func TestReadme_BookingsAndCardsWork(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	l.buildSigner()
 	r := readReadme(t, "Bookings and cards")
 	if !strings.Contains(r.paste, buildsSigner) {
-		t.Fatalf("README.md does not build what signs: %s", r.paste)
+		t.Fatalf("README.md does not build the program that signs: %s", r.paste)
 	}
 	script := strings.Replace(r.paste, buildsSigner, "", 1)
 	statuses, lines := r.expected()
 	if len(lines) < 9 {
-		t.Fatalf("README.md has %d calls to paste", len(lines))
+		t.Fatalf("README.md has %d requests to paste, want at least 9", len(lines))
 	}
 	answers := l.pasted(script)
 	if len(answers) != len(lines) {
-		t.Fatalf("%d answers to %d calls: %v", len(answers), len(lines), answers)
+		t.Fatalf("%d responses to %d requests: %v", len(answers), len(lines), answers)
 	}
 	for i, answer := range answers {
 		if !strings.HasPrefix(answer.status, statuses[i]) || !json.Valid([]byte(answer.body)) {
-			t.Errorf("%s\nis answered with %s %s", lines[i], answer.status, answer.body)
+			t.Errorf("%s\nhas the response %s %s", lines[i], answer.status, answer.body)
 		}
 	}
-	// What stands between the dots of the answer that is shown, but for its beginning, which has
-	// ids.
+	// The parts between the dots of the shown response are compared, but not its beginning, which
+	// has ids.
 	shown := strings.Split(unspaced.ReplaceAllString(r.shown, ""), "…")
 	for _, piece := range shown[1:] {
 		if !strings.Contains(unspaced.ReplaceAllString(answers[0].body, ""), piece) {
-			t.Errorf("README.md shows %s, but the answer is %s", piece, answers[0].body)
+			t.Errorf("README.md shows %s, but the response is %s", piece, answers[0].body)
 		}
 	}
 }

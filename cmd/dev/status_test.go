@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// shape says whether a value is as section 2.2 of the interface has it.
+// shape reports whether a value has the type of section 2.2 of the interface.
 type shape func(any) bool
 
 func numberIn(low, high float64) shape {
@@ -29,7 +29,7 @@ func null(v any) bool { return v == nil }
 
 func word(v any) bool { s, ok := v.(string); return ok && s != "" }
 
-// instant is ISO 8601 in UTC with milliseconds.
+// instant matches ISO 8601 in UTC with milliseconds.
 func instant(v any) bool {
 	s, _ := v.(string)
 	t, err := time.Parse("2006-01-02T15:04:05.000Z", s)
@@ -47,7 +47,8 @@ func orNull(s shape) shape { return func(v any) bool { return v == nil || s(v) }
 
 var openOrClosed, window = wordOf("open", "closed"), wordOf("open", "closed", "partially_open")
 
-// interfaceFields is section 2.2, field by field, as a car reads that reports all it can.
+// interfaceFields has the fields of section 2.2, with the values of a car that reports everything
+// it can.
 var interfaceFields = []struct {
 	name string
 	is   shape
@@ -95,7 +96,7 @@ var interfaceFields = []struct {
 	{"oem_data", object},
 }
 
-// demoPowertrains are the cars that show one each, and what each cannot have.
+// demoPowertrains are the cars that show one powertrain each, with the fields that it cannot have.
 var demoPowertrains = []struct {
 	id   telematics.VehicleID
 	name string
@@ -106,7 +107,7 @@ var demoPowertrains = []struct {
 	{2, "electric", []string{"telemetry.fuel_level_percent", "diagnostics.oil_life_percent"}},
 }
 
-// leaves lists the members of an object by their paths; the manufacturer's data is one.
+// leaves lists the members of an object by their paths; the manufacturer's data is one member.
 func leaves(prefix string, value any) map[string]any {
 	found := map[string]any{}
 	members, ok := value.(map[string]any)
@@ -145,7 +146,7 @@ func (l *live) showsEachPowertrain() {
 		}
 		columns = append(columns, got)
 		if len(got) != len(interfaceFields) {
-			l.Errorf("vehicle %d has %d fields, the interface %d: %v", car.id, len(got), len(interfaceFields), got)
+			l.Errorf("vehicle %d has %d fields, the interface has %d: %v", car.id, len(got), len(interfaceFields), got)
 		}
 		for _, field := range interfaceFields {
 			value, present := got[field.name]
@@ -169,8 +170,8 @@ func (l *live) showsEachPowertrain() {
 	}
 }
 
-// refreshLessons are what each car teaches about a refresh: what one cannot do for a command, it
-// cannot do for its state either; but a car that fails at everything still says how it is.
+// refreshLessons are what each car shows for a refresh: a car that cannot execute a command cannot
+// be refreshed either, but a car that fails at every command still reports its state.
 var refreshLessons = map[telematics.VehicleID]lesson{
 	1: done, 2: done, 3: done, 4: done, 5: away, 6: done, 7: slowly, 8: unanswered, 9: noisily, 10: done,
 }
@@ -198,7 +199,7 @@ func (l *live) teachesRefreshes() {
 	}
 }
 
-func TestTheDemoFleetShowsItsStatusFieldByFieldAndOnDemand(t *testing.T) {
+func TestDemo_StatusHasEveryFieldAndCanBeRefreshed(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	l.showsEachPowertrain()

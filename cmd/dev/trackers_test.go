@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// vanStatus is what the van with a Teltonika unit says of itself.
+// vanStatus is the status of the van with a Teltonika unit.
 type vanStatus struct {
 	Location struct {
 		Latitude, Longitude, Heading *float64
@@ -35,7 +35,7 @@ func (l *live) van() (s vanStatus) {
 	return s
 }
 
-func TestTheVanWithATeltonikaUnitReportsAndLocks(t *testing.T) {
+func TestDemo_VanWithATeltonikaUnitReportsAndLocks(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	eventually := func(what string, holds func(vanStatus) bool) vanStatus {
@@ -46,20 +46,20 @@ func TestTheVanWithATeltonikaUnitReportsAndLocks(t *testing.T) {
 				return s
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%s: not within 30 s: %+v", what, s)
+				t.Fatalf("within 30 s this did not happen: %s; the status is %+v", what, s)
 			}
 		}
 	}
-	s := eventually("it reports", func(s vanStatus) bool { return s.Telemetry.Locked != nil })
+	s := eventually("the van reports", func(s vanStatus) bool { return s.Telemetry.Locked != nil })
 	switch at := s.Telemetry; {
 	case *at.Locked, at.Speed == nil, at.Mileage == nil, at.Ignition == nil || *at.Ignition != "off", at.Fuel == nil, at.Voltage == nil || *at.Voltage < 10,
 		at.Doors["trunk"] == nil || *at.Doors["trunk"] != "closed", s.Location.Latitude == nil || s.Location.Heading == nil,
 		time.Since(s.Location.Timestamp) > time.Minute, s.Diagnostics.DTCs == nil, s.OEM["gsm_signal"] != 4.0:
-		t.Errorf("its status is %+v", s)
+		t.Errorf("the status is %+v", s)
 	}
 	answered := make(chan reply, 1)
 	go func() { answered <- l.call(http.MethodPost, "vehicles/12/control/lock", "ADMIN_TOKEN") }()
-	eventually("it locks", func(s vanStatus) bool { return *s.Telemetry.Locked })
+	eventually("the van is locked", func(s vanStatus) bool { return *s.Telemetry.Locked })
 	if r := <-answered; r.status != http.StatusOK {
 		t.Errorf("lock: %d %+v after %v", r.status, r.Error, r.took)
 	}

@@ -32,8 +32,8 @@ var (
 	seconds     = regexp.MustCompile(`^(\d+) s$`)
 )
 
-// documented reads the table: of each field, nil where the unit does not give it. In a table with a
-// column for the demo vehicle, that one decides.
+// documented reads the table; a field is nil if the unit does not have it. If the table has a
+// column for the demo vehicle, that column is used.
 func documented(t *testing.T, file string) map[string]*given {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -66,7 +66,7 @@ func documented(t *testing.T, file string) map[string]*given {
 		}
 		for _, name := range quotedField.FindAllStringSubmatch(cells[0], -1) {
 			if _, twice := fields[name[1]]; twice {
-				t.Errorf("%s has %s twice", file, name[1])
+				t.Errorf("%s lists %s twice", file, name[1])
 			}
 			fields[name[1]] = row
 		}
@@ -84,11 +84,11 @@ func lateness(t *testing.T, cell string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// servicesOwn are fields of a status that no unit gives.
+// servicesOwn are fields of a status that no unit reports.
 var servicesOwn = []string{"vehicle_id", "status", "location.address", "connectivity.status"}
 
-// trueStatus is what the status must say of a body, field by field. A tolerance of numbers is that
-// of the unit's own rounding.
+// trueStatus returns the status that a body must give, field by field. The tolerance of numbers is
+// the rounding of the unit.
 func trueStatus(b simulator.Body) map[string]any {
 	one := func(cond bool, yes, no string) any {
 		if cond {
@@ -121,19 +121,20 @@ func trueStatus(b simulator.Body) map[string]any {
 }
 
 type (
-	fresh   struct{} // an instant that is not older than its field may be late
-	present struct{} // anything
+	fresh   struct{} // a time that is at most as old as its field may be late
+	present struct{} // any value
 )
 
-// tolerance is by how much a number may differ: what the units round to.
+// tolerance returns how much a number may differ because of the rounding of the units.
 func tolerance(field string) float64 {
 	if strings.HasPrefix(field, "location.l") {
-		return 0.01 // it drives 100 m in 10 s
+		return 0.01 // the vehicle drives 100 m in 10 s
 	}
 	return 1
 }
 
-// isTrue reports whether a status says what it must; fresh instants are at most late by that much.
+// isTrue reports whether a field has the wanted value; a fresh time may be late by the given
+// duration.
 func isTrue(field string, got, want any, late time.Duration) bool {
 	switch want := want.(type) {
 	case float64:
@@ -153,13 +154,14 @@ func isTrue(field string, got, want any, late time.Duration) bool {
 	}
 }
 
-// unitPace is how many seconds of the units pass in one, and patience what a busy machine adds.
+// unitPace is the number of seconds of the units that pass in one second, and patience is the
+// allowance for a busy machine.
 const (
 	unitPace = 20
 	patience = 8 * time.Second
 )
 
-// within waits until a vehicle's status is as its documentation has it, each field in its time.
+// within waits until the status of a vehicle is as documented, each field within its time.
 func (l *live) within(what string, id telematics.VehicleID, doc map[string]*given, body func() simulator.Body, late func(given) time.Duration) {
 	l.Helper()
 	began := time.Now()
@@ -172,7 +174,7 @@ func (l *live) within(what string, id telematics.VehicleID, doc map[string]*give
 		for field, row := range doc {
 			if row == nil {
 				if v, isObject := status[field].(map[string]any); status[field] != nil && (!isObject || len(v) > 0) {
-					failed = field + ", which it does not give"
+					failed = field + ", which the unit does not have"
 				}
 				continue
 			}
@@ -184,7 +186,7 @@ func (l *live) within(what string, id telematics.VehicleID, doc map[string]*give
 			}
 		}
 		if failed != "" {
-			l.Errorf("vehicle %d, %s: %s after %v; not as it must be: %v, of %v", id, what, failed, now.Round(time.Millisecond), wrong, want)
+			l.Errorf("vehicle %d, %s: %s after %v; wrong are %v, want %v", id, what, failed, now.Round(time.Millisecond), wrong, want)
 			return
 		}
 		if len(wrong) == 0 {
@@ -194,8 +196,9 @@ func (l *live) within(what string, id telematics.VehicleID, doc map[string]*give
 	}
 }
 
-// The tables of docs/ovms.md and docs/teltonika.md, of each field of section 2.2 of the interface.
-func TestTheStatusOfBoughtUnitsIsAsItIsDocumented(t *testing.T) {
+// The tables are those of docs/ovms.md and docs/teltonika.md, with each field of section 2.2 of the
+// interface.
+func TestStatus_OfCommercialUnitsIsAsDocumented(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t), func(f *flags) { f.Without = []telematics.VehicleID{11, 12} })
 	ctx, stop := context.WithCancel(context.Background())
@@ -206,7 +209,7 @@ func TestTheStatusOfBoughtUnitsIsAsItIsDocumented(t *testing.T) {
 		{11, "../../docs/ovms.md", func() simulator.Body {
 			b := car.Body(ctx)
 			if b.Gear == "P" {
-				b.Gear = "N" // a module does not distinguish them
+				b.Gear = "N" // a module reports P as N
 			}
 			return b
 		}, func(change func(*simulator.Body)) {
@@ -231,20 +234,20 @@ func TestTheStatusOfBoughtUnitsIsAsItIsDocumented(t *testing.T) {
 	}
 }
 
-// boughtUnit is a vehicle of the demo fleet whose unit can be bought.
+// boughtUnit is a vehicle of the demo fleet with a commercial unit.
 type boughtUnit struct {
 	id    telematics.VehicleID
 	doc   string
-	body  func() simulator.Body // as its unit can know it
+	body  func() simulator.Body // the state as its unit can measure it
 	do    func(func(*simulator.Body))
-	delay func(time.Duration) // of commands
+	delay func(time.Duration) // delays commands
 }
 
 func (u boughtUnit) reportsAsDocumented(l *live) {
 	doc := documented(l.T, u.doc)
 	for _, field := range interfaceFields {
 		if _, ok := doc[field.name]; ok == slices.Contains(servicesOwn, field.name) {
-			l.Errorf("%s, field %s of the interface: documented: %t", u.doc, field.name, ok)
+			l.Errorf("%s: field %s of the interface is documented: %t", u.doc, field.name, ok)
 		}
 	}
 	l.within("at first", u.id, doc, u.body, func(given) time.Duration { return time.Minute * unitPace })
@@ -260,8 +263,8 @@ func (u boughtUnit) reportsAsDocumented(l *live) {
 	l.within("driving", u.id, doc, u.body, func(g given) time.Duration { return g.driving })
 }
 
-// locksLate locks through a radio that is slower than the budget: the report of the lock settles
-// the command after its caller was answered, in an event.
+// locksLate locks through a radio that is slower than the time limit: the report of the lock
+// settles the command after its caller got a response, in an event.
 func (u boughtUnit) locksLate(l *live) {
 	u.do(func(b *simulator.Body) { b.Ignition, b.SpeedKmh = false, 0 })
 	events := l.commandEvents(u.id)
@@ -278,11 +281,11 @@ func (u boughtUnit) locksLate(l *live) {
 			if e.State == "succeeded" {
 				late++
 				if !e.Late || e.Contradicted || !u.body().Locked {
-					l.Errorf("vehicle %d: %+v, locked: %t", u.id, e, u.body().Locked)
+					l.Errorf("vehicle %d: the event is %+v, the vehicle is locked: %t", u.id, e, u.body().Locked)
 				}
 			}
 		case <-deadline:
-			l.Fatalf("vehicle %d: no event of the late lock within 30 s; locked: %t, and reported: %v", u.id, u.body().Locked, l.status(u.id)["telemetry.is_locked"])
+			l.Fatalf("vehicle %d: no event of the late lock within 30 s; the vehicle is locked: %t, reported: %v", u.id, u.body().Locked, l.status(u.id)["telemetry.is_locked"])
 		}
 	}
 }
@@ -292,7 +295,7 @@ type commandEvent struct {
 	Late, Contradicted bool
 }
 
-// commandEvents follows the commands of a vehicle.
+// commandEvents follows the command events of a vehicle.
 func (l *live) commandEvents(id telematics.VehicleID) <-chan commandEvent {
 	l.Helper()
 	request, err := http.NewRequestWithContext(l.Context(), http.MethodGet, fmt.Sprintf("%s/api/v1/admin/events?event=command&vehicle_id=%d", l.env["BASE_URL"], id), nil)
@@ -320,7 +323,7 @@ func (l *live) commandEvents(id telematics.VehicleID) <-chan commandEvent {
 	return events
 }
 
-// boughtUnits starts the units of vehicles 11 and 12, which live faster than the world.
+// boughtUnits starts the units of the vehicles 11 and 12, at a higher speed than the world.
 func (l *live) boughtUnits(ctx context.Context) (*modules.Module, *trackers.Unit) {
 	l.Helper()
 	whole, err := demoFleet(nil)
@@ -345,7 +348,7 @@ func (l *live) boughtUnits(ctx context.Context) (*modules.Module, *trackers.Unit
 	}
 	module, tracker := whole.modules(password)[0], whole.trackers(password)[0]
 	module.Broker, module.Speed, module.Day, module.StableWait = l.env["MQTT_URL"], unitPace, nil, time.Second
-	module.Body.Charging = "disconnected" // it would report more often
+	module.Body.Charging = "disconnected" // while charging it would report more often
 	tracker.Broker, tracker.Speed, tracker.Day = l.env["MQTT_URL"], unitPace, nil
 	car, van := modules.New(module), trackers.New(tracker)
 	ctx, stop := context.WithCancel(ctx)

@@ -66,7 +66,7 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	}
 }
 
-func TestNumberedCarsHaveDerivedPasswordsAndMemories(t *testing.T) {
+func TestCars_NumberedOnesHaveDerivedPasswordsAndMemories(t *testing.T) {
 	dir := t.TempDir()
 	o, err := parse(t, "--keys=k", "--cars=3", "--secret=s", "--prefix=van-", "--memory="+dir, "--fail=1", "--skew=2s")
 	if err != nil {
@@ -78,10 +78,10 @@ func TestNumberedCarsHaveDerivedPasswordsAndMemories(t *testing.T) {
 	}
 	last := cars[2]
 	if last.Unit != "van-3" || last.Password != mosquitto.UnitPassword("s", "van-3") || last.Profile.Faults.Fail.Chance != 1 {
-		t.Errorf("%+v", last)
+		t.Errorf("car %+v, want van-3 with its derived password and the faults of the flags", last)
 	}
 	if last.Memory != (simulator.File{Path: filepath.Join(dir, "van-3.json")}) || last.Profile.Clock.Skew.Abs() > 2*time.Second {
-		t.Errorf("memory %v, clock %+v", last.Memory, last.Profile.Clock)
+		t.Errorf("the memory is %v, the clock %+v", last.Memory, last.Profile.Clock)
 	}
 	o.Prefix = "van 1"
 	if _, err := o.cars(); err == nil {
@@ -89,7 +89,7 @@ func TestNumberedCarsHaveDerivedPasswordsAndMemories(t *testing.T) {
 	}
 }
 
-func TestAUnitsFileNamesTheCarsAndDemoTellsWhichTheyAre(t *testing.T) {
+func TestCars_UnitsFileAndDemoProfiles(t *testing.T) {
 	units := write(t, "units.json", `{"10":{"unit":"u10","password":"p"},"8":{"unit":"u8","password":"q"},"11":{"unit":"u11","password":"r"}}`)
 	o, err := parse(t, "--keys=k", "--units="+units, "--demo", "--silent=1")
 	if err != nil {
@@ -100,10 +100,10 @@ func TestAUnitsFileNamesTheCarsAndDemoTellsWhichTheyAre(t *testing.T) {
 		t.Fatalf("%d cars: %v", len(cars), err)
 	}
 	if cars[0].Unit != "u8" || cars[0].Password != "q" || cars[0].Profile.Name != "answers too late" || cars[1].Profile.Name != "tries, and fails" {
-		t.Errorf("%+v", cars)
+		t.Errorf("cars %+v, want the demo profiles of the units", cars)
 	}
 	if cars[1].Profile.Faults.Silent || !cars[2].Profile.Faults.Silent {
-		t.Error("the flags' faults are for the cars without faults")
+		t.Error("want the faults of the flags only at cars without faults")
 	}
 	for _, text := range []string{"[]", `{"x":{}}`, `{"1":{"unit":"a b"}}`} {
 		o.Units = write(t, "units.json", text)
@@ -126,7 +126,7 @@ func keyring(t *testing.T) (signing.Key, string) {
 	return key, string(text)
 }
 
-func TestKeysComeFromAFileOrAURLThatMayComeUpLater(t *testing.T) {
+func TestKeyring_FromAFileOrAURLThatIsAvailableLater(t *testing.T) {
 	key, text := keyring(t)
 	ring, err := loadKeyring(t.Context(), newKeys(write(t, "keyring.jwks", text), silent))
 	if err != nil || ring[key.ID] == nil {
@@ -147,7 +147,7 @@ func TestKeysComeFromAFileOrAURLThatMayComeUpLater(t *testing.T) {
 		t.Errorf("URL: %v after %d requests", err, asked)
 	}
 	if _, err := loadKeyring(t.Context(), newKeys("none.jwks", silent)); err == nil {
-		t.Error("no file, no error")
+		t.Error("a missing file of keys returned no error")
 	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -156,7 +156,7 @@ func TestKeysComeFromAFileOrAURLThatMayComeUpLater(t *testing.T) {
 	}
 }
 
-// allow is a broker's door that is open to the right passwords.
+// allow is a broker hook that accepts clients with the right password.
 type allow struct {
 	mochi.HookBase
 	secret string
@@ -171,7 +171,7 @@ func (a *allow) OnConnectAuthenticate(_ *mochi.Client, p packets.Packet) bool {
 }
 func (*allow) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
+func TestRun_FleetExecutesRecordsAndStops(t *testing.T) {
 	key, text := keyring(t)
 	server := mochi.New(&mochi.Options{InlineClient: true, Logger: silent})
 	listener := listeners.NewTCP(listeners.Config{ID: "units", Address: "127.0.0.1:0"})
@@ -181,8 +181,8 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		}
 	}
 	defer func() {
-		// mochi takes a read lock twice when it closes: a client that leaves in between locks it
-		// for ever.
+		// mochi takes a read lock twice when it closes: a client that disconnects in between blocks
+		// it permanently.
 		for deadline := time.Now().Add(20 * time.Second); server.Clients.Len() > 1 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
@@ -230,7 +230,7 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		return await(t, ctx, done)
 	}
 	if a := order(key); a.State != telematics.Succeeded {
-		t.Errorf("answer %+v", a)
+		t.Errorf("answer %+v, want succeeded", a)
 	}
 	next, text := keyring(t)
 	if err := os.WriteFile(o.Keys, []byte(text), 0o600); err != nil {
@@ -241,12 +241,12 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		if a := order(next); a.State == telematics.Succeeded {
 			break
 		} else if a.Reason != telematics.BadSignature {
-			t.Fatalf("answer %+v", a)
+			t.Fatalf("answer %+v, want bad_signature until the cars have the new key", a)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatal("the cars never learned the new key")
+			t.Fatal("the cars did not get the new key")
 		}
 	}
 	cancel()
@@ -267,7 +267,7 @@ func TestAFleetRunsObeysRecordsAndStops(t *testing.T) {
 		kinds[e.Kind]++
 	}
 	if kinds[simulator.CommandReceived] != 2 || kinds[simulator.CommandStarted] != 2 {
-		t.Errorf("recorded %v", kinds)
+		t.Errorf("the recorder has %v, want 2 received and 2 started commands", kinds)
 	}
 }
 
@@ -277,7 +277,7 @@ func await[T any](t *testing.T, ctx context.Context, from <-chan T) T {
 	case v := <-from:
 		return v
 	case <-ctx.Done():
-		t.Fatal("waited in vain")
+		t.Fatal("no value arrived before the context ended")
 		panic("unreachable")
 	}
 }
