@@ -30,7 +30,7 @@ func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder
 	return w
 }
 
-func TestThePageLoadsOnlyFilesOfTheProgram(t *testing.T) {
+func TestPage_LoadsOnlyFilesOfTheProgram(t *testing.T) {
 	page := get(t, "/console/")
 	if page.Code != 200 || page.Header().Get("Content-Type") != "text/html; charset=utf-8" || page.Header().Get("Cache-Control") != "no-cache" {
 		t.Fatalf("the page has the status %d and the header %v", page.Code, page.Header())
@@ -58,7 +58,7 @@ func TestThePageLoadsOnlyFilesOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestThePolicyAllowsNothingInlineOrForeign(t *testing.T) {
+func TestPolicy_AllowsNothingInlineOrOfOtherHosts(t *testing.T) {
 	policy := get(t, "/console/").Header().Get("Content-Security-Policy")
 	for _, word := range []string{"default-src 'none'", "frame-ancestors 'none'", "script-src 'self';", "connect-src 'self';"} {
 		if !strings.Contains(policy, word) {
@@ -72,7 +72,7 @@ func TestThePolicyAllowsNothingInlineOrForeign(t *testing.T) {
 	}
 }
 
-func TestAFileThatHasNotChangedIsNotSentAgain(t *testing.T) {
+func TestFiles_UnchangedOneIsNotSentAgain(t *testing.T) {
 	etag := get(t, "/console/").Header().Get("ETag")
 	if again := get(t, "/console/", "If-None-Match", etag); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
 		t.Errorf("a request with the entity tag: status %d with %d bytes, want 304 without content", again.Code, again.Body.Len())
@@ -84,7 +84,7 @@ func TestAFileThatHasNotChangedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestFilesAreSentCompressed(t *testing.T) {
+func TestFiles_AreSentCompressed(t *testing.T) {
 	plain := get(t, "/console/")
 	packed := get(t, "/console/", "Accept-Encoding", "br;q=1, gzip;q=0.8")
 	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" || packed.Header().Get("ETag") == plain.Header().Get("ETag") {
@@ -108,7 +108,7 @@ func TestFilesAreSentCompressed(t *testing.T) {
 }
 
 // On a slow connection the fleet must be visible before the map has loaded.
-func TestTheConsoleIsSmall(t *testing.T) {
+func TestConsole_SizeIsLimited(t *testing.T) {
 	const first, all = 120 << 10, 700 << 10
 	size := func(path string) int {
 		w := get(t, path, "Accept-Encoding", "gzip")

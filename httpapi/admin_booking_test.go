@@ -17,7 +17,7 @@ func TestAdminBooking_IsMade(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(201, "")
 	if r.header.Get("Location") != "/api/v1/admin/bookings/100" || r.at("id") != 100.0 || r.at("status") != "upcoming" || r.at("client") != "client-1" {
-		t.Errorf("%v %s", r.header, r.text)
+		t.Errorf("created with the header %v: %s", r.header, r.text)
 	}
 	start := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)
 	want := rental.Draft{Agency: 1, Client: "client-1", Vehicle: 42, Start: start, End: start.Add(7*time.Hour + 500*time.Millisecond), Pickup: 1, Dropoff: 2}
@@ -39,7 +39,7 @@ func TestAdminBooking_IsMadeOncePerKey(t *testing.T) {
 	for _, replayed := range []string{"", "true"} {
 		r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withHeader("Idempotency-Key", "k")).wants(201, "")
 		if r.header.Get("Idempotency-Replayed") != replayed || r.header.Get("Location") != "/api/v1/admin/bookings/100" {
-			t.Errorf("%v", r.header)
+			t.Errorf("header %v, want Idempotency-Replayed %q and the location of the booking", r.header, replayed)
 		}
 	}
 	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Booking != 100 {

@@ -79,7 +79,7 @@ func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {
 	}
 	first, second := cancel().wants(200, ""), cancel().wants(200, "")
 	if first.header.Get("Idempotency-Replayed") != "" || second.header.Get("Idempotency-Replayed") != "true" || first.data() != second.data() {
-		t.Errorf("%v %v", first.header, second.header)
+		t.Errorf("headers %v and %v, want the second response replayed with the same data", first.header, second.header)
 	}
 	if first.body.RequestID == second.body.RequestID || a.nudges != 1 || len(a.bookings.lines) != 1 {
 		t.Error("the repeated cancellation was made again")

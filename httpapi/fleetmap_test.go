@@ -115,7 +115,7 @@ func TestFleetMap_BoxAndRefusals(t *testing.T) {
 	}
 	a.history.err = gone{}
 	if r := a.get(fleetPath).wants(503, "service_unavailable"); strings.Contains(r.text, "48.13") {
-		t.Errorf("%s", r.text)
+		t.Errorf("positions were returned although they cannot be logged: %s", r.text)
 	}
 	a.history.err, a.fleet.err = nil, gone{}
 	a.get(fleetPath).wants(503, "service_unavailable")

@@ -64,7 +64,7 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 	operator := withScopes(t, nil, "all_agencies halt")
 	r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall","agency_id":null}`)).wants(200, "")
 	if r.at("agency_id") != nil || r.at("reason") != "recall" || r.at("by") != "eva" || r.at("since") != "2026-01-02T10:00:00.250Z" || r.body.Message != "Commands to vehicles of all agencies are halted." {
-		t.Errorf("%s", r.text)
+		t.Errorf("halt of all agencies: %s", r.text)
 	}
 	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft","agency_id":2}`)).wants(200, "")
 	if by := a.halts.by[0]; by.Actor != (telematics.Actor{Subject: "eva", Role: telematics.Admin}) || by.RequestID.String() != r.body.RequestID {
@@ -77,7 +77,7 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 		t.Errorf("halts for agency 1: %s, want 1", r.text)
 	}
 	if r := a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(200, ""); r.body.Data != nil || r.body.Message != "The halt of agency 2 is lifted." {
-		t.Errorf("%s", r.text)
+		t.Errorf("lifted halt of agency 2: %s", r.text)
 	}
 	a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(404, "halt_not_found")
 	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
@@ -136,7 +136,7 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 		a.do(http.MethodDelete, haltsPath+query, operator).wants(422, "validation_failed")
 	}
 	if r := a.do(http.MethodDelete, haltsPath+"?agency=1", operator); !strings.Contains(r.text, "did you mean `agency_id`?") {
-		t.Errorf("%s", r.text)
+		t.Errorf("the refusal does not suggest agency_id: %s", r.text)
 	}
 	a.do(http.MethodPut, haltsPath+"?agency_id=1", operator, withJSON(`{"reason":"x"}`)).wants(422, "validation_failed")
 	a.do(http.MethodDelete, haltsPath, operator, withJSON(`{"agency_id":1}`)).wants(422, "validation_failed")
@@ -196,14 +196,14 @@ func TestHalts_HaveTheirEffect(t *testing.T) {
 	r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall"}`)).wants(200, "")
 	if r.at("effect", "vehicles") != 120. || r.at("effect", "withheld") != 3. || r.at("effect", "in_flight") != 2. ||
 		r.body.Message != "Commands to vehicles of all agencies are halted. 2 commands sent before may still be executed." {
-		t.Errorf("%s", r.text)
+		t.Errorf("halt with its effect: %s", r.text)
 	}
 	if r := a.get(haltsPath).wants(200, ""); !strings.Contains(r.text, `"effect":{"vehicles":120,"withheld":3,"in_flight":2}`) {
-		t.Errorf("%s", r.text)
+		t.Errorf("the list lacks the effect: %s", r.text)
 	}
-	a.halts.uncounted = errors.New("too slow") // the halt is active all the same
+	a.halts.uncounted = errors.New("too slow") // the halt is still in force
 	if r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft"}`)).wants(200, ""); r.at("effect") != nil {
-		t.Errorf("%s", r.text)
+		t.Errorf("halt whose effect cannot be counted: %s, want effect null", r.text)
 	}
 }
 
@@ -226,19 +226,19 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 	a := newAPI(t)
 	token := withScopes(t, 1, "agency_keys")
 	if r := a.get(keys, token).wants(200, ""); len(r.body.Data.([]any)) != 1 || strings.Contains(r.text, "secret") {
-		t.Errorf("%s", r.text)
+		t.Errorf("listed keys: %s, want one without its secret", r.text)
 	}
 	if r := a.post(keys, token).wants(201, ""); r.at("id") != "ak_new" || len(r.at("secret").(string)) != 64 {
-		t.Errorf("%s", r.text)
+		t.Errorf("added key: %s, want its id and secret", r.text)
 	}
 	if r := a.post(keys+"/ak_1/retire", token, withJSON(`{"until":"2026-02-01T00:00:00Z"}`)).wants(200, ""); r.at("state") != "retiring" || r.at("retires_at") != "2026-02-01T00:00:00.000Z" {
-		t.Errorf("%s", r.text)
+		t.Errorf("retired key: %s, want its date", r.text)
 	}
 	for _, body := range []string{`{}`, `{"until":"2026-01-01T00:00:00Z"}`, `{"until":"soon"}`, `{"until":"2026-02-01T00:00:00Z","at":1}`} {
 		a.post(keys+"/ak_1/retire", token, withJSON(body)).wants(422, "validation_failed")
 	}
 	if r := a.post(keys+"/ak_1/revoke", token).wants(200, ""); r.at("state") != "revoked" {
-		t.Errorf("%s", r.text)
+		t.Errorf("revoked key: %s", r.text)
 	}
 	a.post(keys+"/ak_2/revoke", token).wants(404, "agency_key_not_found") // a key of another agency
 	for _, path := range []string{"/api/v1/admin/agencies/2/keys", "/api/v1/admin/agencies/0/keys"} {

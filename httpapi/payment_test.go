@@ -69,7 +69,7 @@ func TestPaymentMethod_HasAllFields(t *testing.T) {
 	want := map[string]any{"id": 1.0, "type": "card", "brand": "visa", "last_four": "4242", "exp_month": 12.0, "exp_year": 2030.0,
 		"is_default": true, "created_at": "2026-01-02T10:00:00.250Z"}
 	if !reflect.DeepEqual(r.body.Data, want) || !r.body.Success || r.body.Message != "Visa •••• 4242 was added." {
-		t.Errorf("%s", r.text)
+		t.Errorf("added card: %s, want %v", r.text, want)
 	}
 	p.add("pm_card_amex").wants(201, "")
 	list := p.list()
@@ -78,7 +78,7 @@ func TestPaymentMethod_HasAllFields(t *testing.T) {
 		t.Errorf("cards %v, want the new one first", list)
 	}
 	if r := p.asClient(http.MethodGet, methods); r.body.Meta["agency_id"] != 1.0 || strings.Contains(r.text, "pm_card") || strings.Contains(r.text, "of pm") {
-		t.Errorf("%s", r.text)
+		t.Errorf("the list shows a token, or no agency: %s", r.text)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestSetDefault_ReturnsOnlyFieldsOfTheContract(t *testing.T) {
 	r := p.asClient(http.MethodPost, methods+"/"+second+"/default").wants(200, "")
 	want := map[string]any{"id": 2.0, "type": "card", "brand": "visa", "last_four": "4242", "is_default": true}
 	if !reflect.DeepEqual(r.body.Data, want) || r.body.Meta["agency_id"] != 1.0 {
-		t.Errorf("%s", r.text)
+		t.Errorf("default card: %s, want %v", r.text, want)
 	}
 	if list := p.list(); list[0].(map[string]any)["is_default"] != true || list[1].(map[string]any)["is_default"] != false {
 		t.Errorf("cards %v, want the first one as default", list)
@@ -103,7 +103,7 @@ func TestAddMethod_AsDefaultReplacesTheDefault(t *testing.T) {
 	p.add("pm_1").wants(201, "")
 	r := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2","set_default":true}`)).wants(201, "")
 	if r.at("is_default") != true {
-		t.Errorf("%s", r.text)
+		t.Errorf("the new card is not the default: %s", r.text)
 	}
 	if first := p.list()[1].(map[string]any); first["is_default"] != false {
 		t.Errorf("the former default: %v, want it not the default", first)
@@ -118,13 +118,13 @@ func TestAddMethod_SameCardIsNotAddedTwice(t *testing.T) {
 	p.vault.Issue(same)
 	r := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2","set_default":false}`)).wants(200, "")
 	if r.id() != first || len(p.list()) != 2 || r.body.Message != "Visa •••• 4242 was saved already." {
-		t.Errorf("%s", r.text)
+		t.Errorf("the same card again: %s, want the existing method", r.text)
 	}
 	same.Token, same.ExpYear = "pm_3", 2035
 	p.vault.Issue(same)
 	r = p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_3","set_default":null}`)).wants(200, "")
 	if r.id() != first || r.at("exp_year") != 2035.0 {
-		t.Errorf("%s", r.text)
+		t.Errorf("the renewed card: %s, want the existing method until 2035", r.text)
 	}
 	if attached := p.vault.Attached(); !slices.Equal(attached, []string{"pm_3", "pm_other"}) {
 		t.Errorf("attached cards %v, want pm_3 and pm_other", attached)
@@ -137,11 +137,11 @@ func TestRemoveMethod_RemovesACardButNotTheDefault(t *testing.T) {
 	second := p.add("pm_2").wants(201, "").id()
 	r := p.asClient(http.MethodDelete, methods+"/"+first).wants(400, "default_payment_method")
 	if !strings.Contains(r.body.Message, "default payment method cannot be removed") || r.body.Data != nil || r.body.Error.Retryable {
-		t.Errorf("%s", r.text)
+		t.Errorf("refused removal of the default: %s", r.text)
 	}
 	r = p.asClient(http.MethodDelete, methods+"/"+second).wants(200, "")
 	if !strings.Contains(r.text, `"data":null`) || !r.body.Success || r.body.Meta["agency_id"] != 1.0 {
-		t.Errorf("%s", r.text)
+		t.Errorf("removed card: %s, want data null", r.text)
 	}
 	if len(p.list()) != 1 || !slices.Equal(p.vault.Attached(), []string{"pm_1"}) {
 		t.Errorf("cards %v, attached %v; want only pm_1", p.list(), p.vault.Attached())
@@ -224,7 +224,7 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 				t.Errorf("reason of %s, want %q", r.text, test.reason)
 			}
 			if r.body.Error.Retryable != (test.retry != "") || r.body.Message == "" || len(p.list()) != before {
-				t.Errorf("%s", r.text)
+				t.Errorf("refusal without a message, with a wrong retryable, or with a stored card: %s", r.text)
 			}
 			lines := p.history.all()
 			if last := lines[len(lines)-1]; last.Action != rental.MethodAdd || string(last.Code) != test.code || last.Outcome != telematics.NotExecuted || last.Actor.Subject != "client-1" {
@@ -277,7 +277,7 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 	p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
 	again := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(201, "")
 	if again.header.Get("Idempotency-Replayed") != "true" || again.id() != first.id() || again.at("is_default") != false || again.body.RequestID == first.body.RequestID {
-		t.Errorf("%s", again.text)
+		t.Errorf("the repetition with the key: %s, want the first method, replayed", again.text)
 	}
 	r := p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
 	if r.header.Get("Idempotency-Replayed") != "true" {
@@ -329,7 +329,7 @@ func TestPaymentMethod_WithoutPostgresIsRetryable(t *testing.T) {
 	} {
 		r.wants(503, "service_unavailable").wantsRetryAfter("10")
 		if strings.Contains(r.text, "secret-host") {
-			t.Errorf("%s", r.text)
+			t.Errorf("the response names a server: %s", r.text)
 		}
 	}
 	for _, line := range p.history.all() {

@@ -158,6 +158,6 @@ func TestDocs_ScriptRunsUnderThePolicy(t *testing.T) {
 	page := a.get("/docs", anonymous)
 	if !strings.Contains(page.text, "<script>window.docsRequestInterceptor = (r) => { r.n = 1 < 2 && `${r.url}`; return r; };</script>") ||
 		strings.Count(page.header.Get("Content-Security-Policy"), "'sha256-") != 3 {
-		t.Errorf("%v", page.header)
+		t.Errorf("the page lacks the script or the hashes of its policy: %v", page.header)
 	}
 }

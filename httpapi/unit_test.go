@@ -129,7 +129,7 @@ func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 	r := a.get(keyHolders+"?key=a+key%2F2").wants(200, "")
 	want := map[string]any{"key": "a key/2", "holding": 117.0, "missing": 1.0, "unreported": 2.0, "missing_units": []any{"unit-7"}}
 	if !reflect.DeepEqual(r.body.Data, any(want)) || r.body.Message != "117 of 118 units that said which keys they hold have this one; 2 did not say." {
-		t.Errorf("%s", r.text)
+		t.Errorf("holders of the key: %s, want %v", r.text, want)
 	}
 	if r := a.get(keyHolders+"?key=another").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["missing_units"], any([]any{})) {
 		t.Errorf("a key that no unit has: %s", r.text)

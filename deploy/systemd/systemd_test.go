@@ -15,7 +15,7 @@ import (
 
 const unit = "motorpool.service"
 
-func TestSystemdAcceptsTheUnit(t *testing.T) {
+func TestUnit_IsAcceptedBySystemd(t *testing.T) {
 	text, err := os.ReadFile(unit)
 	if err != nil {
 		t.Fatal(err)
@@ -32,14 +32,14 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 }
 
 // systemd computes the exposure: 0 is none, 100 the highest; a unit without hardening has 96.
-func TestTheUnitIsHardened(t *testing.T) {
+func TestUnit_IsHardened(t *testing.T) {
 	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=15", "--no-pager", unit).CombinedOutput()
 	if err != nil {
 		t.Errorf("the exposure is too high: %v\n%s", err, out)
 	}
 }
 
-func TestTheUnitGivesCommandsTheTimeToEnd(t *testing.T) {
+func TestUnit_StopTimeoutCoversDrainAndCommands(t *testing.T) {
 	text, err := os.ReadFile(unit)
 	if err != nil {
 		t.Fatal(err)
