@@ -281,7 +281,7 @@ func TestSend_ReplyAgreesWithTheRecordThatWasUnavailableAtTheDeadline(t *testing
 		w.Break(nil, "Settle", "Updates")
 		time.Sleep(3 * time.Second)
 		if got := w.record(c.ID); got.State != telematics.Unknown {
-			t.Errorf("the record says %s after it came back, want unknown", got.State)
+			t.Errorf("the record says %s after it was available again, want unknown", got.State)
 		}
 	})
 }

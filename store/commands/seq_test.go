@@ -55,8 +55,8 @@ func TestCommandNumbers_GrowAfterTheServerLostSome(t *testing.T) {
 	p := open(t, server.Database(storetest.Template))
 	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
-	// The second value is as after a time on a clock that is now behind: the sequence is ahead of
-	// it, and is raised all the same.
+	// The second value is that of a clock which was ahead: the sequence is ahead of the present
+	// time, and is still raised.
 	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq', last_value - 1000) from commands_seq`} {
 		if _, err := p.Pool.Exec(`select ` + lost); err != nil {
 			t.Fatal(err)
