@@ -111,6 +111,9 @@ func TestHalt_NothingIsPublishedWhileHaltsCannotBeRead(t *testing.T) {
 		c, err := w.send(telematics.Lock) // published while the last reading is recent enough
 		w.wantCode(err, telematics.CommandTimeout)
 		published := w.mqtt.published()
+		if len(published) == 0 {
+			t.Error("nothing was published while the last reading was recent enough")
+		}
 		for _, p := range published {
 			if p.at.Sub(c.Requested) > broker.HaltWithin {
 				t.Errorf("published %v after the last reading of the halts", p.at.Sub(c.Requested))
@@ -118,6 +121,9 @@ func TestHalt_NothingIsPublishedWhileHaltsCannotBeRead(t *testing.T) {
 		}
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
+		if n := len(w.mqtt.published()) - len(published); n != 0 {
+			t.Errorf("%d messages of the refused command were published, want none", n)
+		}
 		w.Break(nil, "Halts")
 		w.answers(0, 0, telematics.Succeeded)
 		_, err = w.send(telematics.Lock)

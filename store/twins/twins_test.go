@@ -3,6 +3,7 @@ package twins
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -445,15 +446,19 @@ func TestTwins_ListByConnectivityHasThatConnectivity(t *testing.T) {
 	_, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
 	// Its presence is not in Postgres yet.
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 1))
-	for _, wanted := range []telematics.PresenceStatus{"", telematics.Absent, telematics.Online} {
-		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: wanted})
+	for queried, want := range map[telematics.PresenceStatus][]telematics.PresenceStatus{
+		"": {telematics.Online}, telematics.Absent: {telematics.Absent}, telematics.Online: nil,
+	} {
+		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: queried})
 		if err != nil {
 			t.Fatal(err)
 		}
+		var got []telematics.PresenceStatus
 		for _, twin := range found {
-			if is := twin.Contact.At(time.Now()); wanted != "" && is != wanted {
-				t.Errorf("a list of vehicles that are %s has one that is %s", wanted, is)
-			}
+			got = append(got, twin.Contact.At(time.Now()))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the list for the connectivity %q has vehicles that are %q, want %q", queried, got, want)
 		}
 	}
 }
