@@ -282,7 +282,7 @@ func TestAmend_LocksInOneOrder(t *testing.T) {
 
 func TestRetryTransaction_RepeatsAfterDeadlockOrSerializationFailure(t *testing.T) {
 	w := newRentalWorld(t)
-	// A deadlock, and a serialization failure.
+	// A deadlock, and a serialisation failure.
 	for _, failure := range []*pq.Error{{Code: "40P01"}, {Code: "40001"}} {
 		attempts := 0
 		err := retryTransaction(t.Context(), w.here.DB, func(*sqlx.Tx) error {

@@ -48,7 +48,7 @@ func TestSchema_KeepsOneDefault(t *testing.T) {
 }
 
 // Each of two transactions alone sees a client with a default, or without methods; together they
-// would leave methods without a default. The schema serializes them in either order.
+// would leave methods without a default. The schema serialises them in either order.
 func TestSchema_SerializesChangesOfOneClientsMethods(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
