@@ -243,9 +243,11 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	}
 	const repetitions = 20
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
-		request := func(n int) {
+		sent := 0
+		request := func() {
+			sent++
 			for tries := 1; ; tries++ {
-				status := requests[name](n)
+				status := requests[name](sent)
 				if status == http.StatusOK {
 					return
 				}
@@ -255,28 +257,41 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 				}
 			}
 		}
-		request(-1) // fills the caches
-		time.Sleep(writtenWithin)
-		start, before := time.Now(), trips.read()
-		for n := range repetitions {
-			request(n)
-		}
-		took, between := time.Since(start), trips.read()
-		time.Sleep(writtenWithin)
-		idle := trips.read()
-		time.Sleep(took)
-		after := trips.read()
-		got := map[string]int{}
-		for trip, n := range between {
-			n -= before[trip] + after[trip] - idle[trip]
-			if name, each := tripName(trip), int(math.Round(float64(n)/repetitions)); name != "" && each > 0 {
-				got[name] += each
+		request()                   // fills the caches
+		for tries := 1; ; tries++ { // on a busy machine, other work makes trips meanwhile
+			got, want := trips.each(repetitions, request), tripsOf[name]
+			if maps.Equal(got, want) {
+				break
+			}
+			if tries == 3 {
+				t.Errorf("%s makes the trips %v, want %v", name, got, want)
+				break
 			}
 		}
-		if want := tripsOf[name]; !maps.Equal(got, want) {
-			t.Errorf("%s makes the trips %v, want %v", name, got, want)
+	}
+}
+
+// each returns the trips that each of a number of requests makes. Those that are made in the same
+// time without requests are subtracted.
+func (c *tripCounter) each(repetitions int, request func()) map[string]int {
+	time.Sleep(writtenWithin)
+	start, before := time.Now(), c.read()
+	for range repetitions {
+		request()
+	}
+	took, between := time.Since(start), c.read()
+	time.Sleep(writtenWithin)
+	idle := c.read()
+	time.Sleep(took)
+	after := c.read()
+	got := map[string]int{}
+	for trip, n := range between {
+		n -= before[trip] + after[trip] - idle[trip]
+		if name, each := tripName(trip), int(math.Round(float64(n)/float64(repetitions))); name != "" && each > 0 {
+			got[name] += each
 		}
 	}
+	return got
 }
 
 // writtenWithin is the time within which an instance has written all that a request leaves to
