@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -123,8 +124,21 @@ func (a *account) keep(t test, e event) {
 			return
 		}
 	}
-	kept := append(a.output[t], e.Output)
-	a.output[t] = kept[max(0, len(kept)-keptLines):]
+	a.output[t] = last(append(a.output[t], e.Output), keptLines)
+}
+
+// message matches a line that a test itself has written, rather than the log of what it tests.
+var message = regexp.MustCompile(`^\s*\w+_test\.go:\d+: `)
+
+// last returns the last of the lines. Messages of the test, which tell why it failed, are left out
+// only where there is nothing else to leave out.
+func last(lines []string, most int) []string {
+	lines = slices.Clone(lines)
+	for len(lines) > most {
+		first := max(0, slices.IndexFunc(lines, func(line string) bool { return !message.MatchString(line) }))
+		lines = slices.Delete(lines, first, first+1)
+	}
+	return lines
 }
 
 // fail prints the last lines of what failed, unless a part of it did, which has been printed.
@@ -133,12 +147,11 @@ func (a *account) fail(t test) {
 		return
 	}
 	a.failed = append(a.failed, t)
-	last := a.output[t]
 	at := len(a.lines)
 	if t.Test == "" {
 		at = max(0, at-1) // the package's own line came before
 	}
-	a.lines = slices.Insert(a.lines, at, last[max(0, len(last)-repeatedLines):]...)
+	a.lines = slices.Insert(a.lines, at, last(a.output[t], repeatedLines)...)
 	fmt.Fprintf(a.to, "\n--- failed: %s; its last lines:\n%s\n", t, strings.Join(a.output[t], ""))
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,5 +48,18 @@ func TestSummary_NamesFailuresAndEndsWithTheLinesOfThePackages(t *testing.T) {
 	if !strings.HasSuffix(text, "\nline 99\nFAIL\tb\t0.2s\nc.go:1: undefined: x\nFAIL\tc [build failed]\n") ||
 		!strings.Contains(text, "\nok  \ta\t0.1s\nline 88\n") {
 		t.Errorf("the summary does not end with the lines of go test:\n%s", text)
+	}
+}
+
+func TestLast_KeepsTheMessagesOfTheTestBeforeItsLog(t *testing.T) {
+	const why, log = "    bad_test.go:7: got 1, want 2\n", "    time=now level=INFO msg=stopped\n"
+	for name, c := range map[string]struct{ lines, want []string }{
+		"few lines":            {[]string{why, log}, []string{why, log}},
+		"a long log":           {[]string{log, why, log, log, log}, []string{why, log, log}},
+		"nothing but messages": {[]string{why + "1", why + "2", why + "3", why + "4"}, []string{why + "2", why + "3", why + "4"}},
+	} {
+		if got := last(c.lines, 3); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
