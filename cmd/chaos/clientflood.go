@@ -139,7 +139,8 @@ func (r *round) signChange(token string) string {
 	return signed.Sign(r.app.key.ID, r.app.key.Secret, time.Now(), rand.Text()).String()
 }
 
-// change sends a signed change, not through a line, and returns the code of the answer.
+// change sends a signed request directly to an instance, without the network's faults, and returns
+// the error code of the answer; empty: it was accepted.
 func (r *round) change(ctx context.Context, callers *http.Client, token, signature string, instance int) (telematics.Code, error) {
 	request, err := world.Post(ctx, r.Running[instance].Public+clientFloodPath, token, nil)
 	if err != nil {

@@ -196,9 +196,6 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 			missing = append(missing, o.Unit)
 		}
 	}
-	if len(missing) == 0 {
-		return found
-	}
 	owners := t.owners.resolve(ctx, missing)
 	for i, o := range observations {
 		if owner, ok := owners[o.Unit]; ok && !found[i].resolved {
