@@ -127,11 +127,12 @@ func (a *account) keep(t test, e event) {
 	a.output[t] = last(append(a.output[t], e.Output), keptLines)
 }
 
-// message matches a line that a test itself has written, rather than the log of what it tests.
-var message = regexp.MustCompile(`^\s*\w+_test\.go:\d+: `)
+// message matches a line that a test itself has written, or how its process crashed, rather than
+// the log of what it tests.
+var message = regexp.MustCompile(`^(\s*\w+_test\.go:\d+|panic|fatal error|FATAL|SIG[A-Z]+): `)
 
-// last returns the last of the lines. Messages of the test, which tell why it failed, are left out
-// only where there is nothing else to leave out.
+// last returns the last of the lines. Messages, which tell why a test failed, are left out only
+// where there is nothing else to leave out.
 func last(lines []string, most int) []string {
 	lines = slices.Clone(lines)
 	for len(lines) > most {
@@ -141,12 +142,19 @@ func last(lines []string, most int) []string {
 	return lines
 }
 
-// fail prints the last lines of what failed, unless a part of it did, which has been printed.
+// fail prints the last lines of what failed, unless a part of it did, which has been printed. Those
+// of a package include the ones of tests that have not ended: of a crash, go test reports nothing
+// else.
 func (a *account) fail(t test) {
 	if slices.ContainsFunc(a.failed, t.contains) {
 		return
 	}
 	a.failed = append(a.failed, t)
+	for running, lines := range a.output {
+		if t.Test == "" && running != t && t.contains(running) {
+			a.output[t] = last(append(a.output[t], lines...), keptLines)
+		}
+	}
 	at := len(a.lines)
 	if t.Test == "" {
 		at = max(0, at-1) // the package's own line came before

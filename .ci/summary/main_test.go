@@ -63,3 +63,20 @@ func TestLast_KeepsTheMessagesOfTheTestBeforeItsLog(t *testing.T) {
 		}
 	}
 }
+
+func TestSummary_PrintsHowAPackageCrashed(t *testing.T) {
+	var in, out strings.Builder
+	say := func(action, test, output string) {
+		fmt.Fprintf(&in, `{"Action":%q,"Package":"a","Test":%q,"Output":%q}`+"\n", action, test, output)
+	}
+	say("output", "TestRunning", "SIGSEGV: segmentation violation\n")
+	for n := range 100 {
+		say("output", "TestRunning", fmt.Sprintf("frame %d\n", n))
+	}
+	say("output", "", "FAIL\ta\t0.2s\n")
+	say("fail", "", "")
+	newAccount(&out).read(strings.NewReader(in.String()))
+	if !strings.Contains(out.String(), "SIGSEGV") || !strings.Contains(out.String(), "frame 99") {
+		t.Errorf("the summary does not tell how the package crashed:\n%s", out.String())
+	}
+}
