@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // scope names this library in every span.
@@ -32,7 +33,8 @@ func New(p trace.TracerProvider) *Tracer { return &Tracer{tracer: p.Tracer(scope
 // one (W3C Trace Context). End the span.
 func (t *Tracer) Request(ctx context.Context, h http.Header, name string) (context.Context, Span) {
 	if t == nil {
-		return ctx, Span{}
+		// A dozen steps look for a span, and would search the contexts of net/http, too.
+		return trace.ContextWithSpan(ctx, noop.Span{}), Span{}
 	}
 	if parent, ok := parse(h.Get("Traceparent")); ok {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)

@@ -187,7 +187,7 @@ func InBatches[T any](ctx context.Context, queue <-chan T, wait, timeout time.Du
 // Gather returns first with the values that are queued now, at most MaxBatch together. It does not
 // block.
 func Gather[T any](queue <-chan T, first T) []T {
-	batch := []T{first}
+	batch := append(make([]T, 0, min(len(queue)+1, MaxBatch)), first)
 	for len(batch) < MaxBatch {
 		select {
 		case next := <-queue:

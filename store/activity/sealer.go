@@ -167,11 +167,13 @@ func eachEntry(ctx context.Context, db sqlx.QueryerContext, call func(sealedEntr
 		return err
 	}
 	defer rows.Close()
+	var l line
+	columns := []any{
+		&l.ID, &l.At, &l.ActorSubject, &l.ActorRole, &l.ActorAgencyID, &l.AgencyID, &l.VehicleID, &l.BookingID, &l.Action, &l.Parameters,
+		&l.Outcome, &l.Code, &l.CommandID, &l.RequestID, &l.LatencyUS, &l.Late, &l.Note,
+	}
 	for rows.Next() {
-		var l line
-		err := rows.Scan(&l.ID, &l.At, &l.ActorSubject, &l.ActorRole, &l.ActorAgencyID, &l.AgencyID, &l.VehicleID, &l.BookingID, &l.Action, &l.Parameters,
-			&l.Outcome, &l.Code, &l.CommandID, &l.RequestID, &l.LatencyUS, &l.Late, &l.Note)
-		if err != nil {
+		if err := rows.Scan(columns...); err != nil {
 			return err
 		}
 		text, err := l.text()

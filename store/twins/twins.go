@@ -291,11 +291,15 @@ func (t *Twins) postpone(o delivery.Observation) error {
 }
 
 func (t *Twins) isShared(ctx context.Context, shared <-chan bool, until time.Time) bool {
-	timeout := time.Until(until)
-	if t.writing.IsOpen() {
-		timeout = 0
+	select {
+	case isShared := <-shared:
+		return isShared
+	default:
 	}
-	late := time.NewTimer(timeout)
+	if t.writing.IsOpen() {
+		return false
+	}
+	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
 	select {
 	case isShared := <-shared:
@@ -303,12 +307,7 @@ func (t *Twins) isShared(ctx context.Context, shared <-chan bool, until time.Tim
 	case <-late.C:
 	case <-ctx.Done():
 	}
-	select { // the caller may have come later than the reply of Redis
-	case isShared := <-shared:
-		return isShared
-	default:
-		return false
-	}
+	return false
 }
 
 // fallback is the result of storing an awaited report in Postgres.
