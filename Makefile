@@ -3,7 +3,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test chaos bench check contract console vuln fmt lint build
+.PHONY: help dev test chaos bench check code contract console vuln fmt lint build
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,12 +27,13 @@ bench: go ## measure everything next to floors of the same run, 20 minutes (ROUN
 	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./cmd/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)
 
-check: go ## run what needs no server: format, vet, lint, architecture, language, contract, console
+check: code contract console ## run what needs no server: format, vet, lint, architecture, language, contract, console
+
+code: go
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }
 	go vet ./...
 	$(GOLANGCI) run
 	go test -run 'Arrows|Methods|NotLinked|Language|Repository' .
-	@$(MAKE) --no-print-directory contract console
 
 contract: go ## check the HTTP contract with linters and client generators, and docs/signing with its vectors
 	.ci/contract/run

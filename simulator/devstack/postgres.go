@@ -35,6 +35,8 @@ type PostgresConfig struct {
 	// Wait for the disk at each commit. Defaults to no: fast, and safe unless the machine itself
 	// crashes.
 	Fsync bool
+	// Auth is how clients prove that they know the password. Defaults to scram-sha-256.
+	Auth string
 	// Settings are further ones, as name=value.
 	Settings []string
 	Logger   *slog.Logger // Defaults to silence
@@ -83,7 +85,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 }
 
 func startLocked(ctx context.Context, cfg PostgresConfig, log *slog.Logger) (*Postgres, error) {
-	c, err := openCluster(ctx, cfg.Dir, cfg.Fsync, log)
+	c, err := openCluster(ctx, &cfg, log)
 	if err != nil {
 		return nil, fmt.Errorf("prepare postgres: %w", err)
 	}

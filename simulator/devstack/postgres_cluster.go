@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -58,10 +59,10 @@ func LockFolder(dir string) (unlock func(), err error) {
 	}, nil
 }
 
-// openCluster finds the cluster that belongs to dir, or makes one. The caller holds the lock of
-// dir.
-func openCluster(ctx context.Context, dir string, fsync bool, log *slog.Logger) (*cluster, error) {
-	dir, err := realPath(dir)
+// openCluster finds the cluster that belongs to cfg.Dir, or makes one. The caller holds the lock of
+// that folder.
+func openCluster(ctx context.Context, cfg *PostgresConfig, log *slog.Logger) (*cluster, error) {
+	dir, err := realPath(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func openCluster(ctx context.Context, dir string, fsync bool, log *slog.Logger) 
 	if err := c.place(dir, log); err != nil {
 		return nil, err
 	}
-	if err := c.create(ctx, fsync); err != nil {
+	if err := c.create(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("create the cluster in %s: %w", c.root, err)
 	}
 	return c, nil
@@ -200,7 +201,7 @@ func (c *cluster) moveHome() error {
 
 // create makes the cluster under another name first, so that a half-made one is never taken for a
 // whole.
-func (c *cluster) create(ctx context.Context, fsync bool) error {
+func (c *cluster) create(ctx context.Context, cfg *PostgresConfig) error {
 	unfinished, passwords := filepath.Join(c.root, "data.new"), filepath.Join(c.root, "password.tmp")
 	if err := os.WriteFile(passwords, []byte(c.password+"\n"), 0o600); err != nil {
 		return err
@@ -210,8 +211,8 @@ func (c *cluster) create(ctx context.Context, fsync bool) error {
 		return err
 	}
 	args := []string{"-D", unfinished, "--username=" + postgresUser, "--pwfile=" + passwords,
-		"--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"}
-	if !fsync {
+		"--auth=" + cmp.Or(cfg.Auth, "scram-sha-256"), "--encoding=UTF8", "--locale=C"}
+	if !cfg.Fsync {
 		args = append(args, "--no-sync")
 	}
 	if said, err := runWith(ctx, c.program("initdb", args...)); err != nil {
