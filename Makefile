@@ -14,6 +14,7 @@ dev: go ## run a complete installation here: servers, service, twelve demo cars 
 
 test: go ## run all tests, with the race detector, about 10 minutes (installs servers where it can)
 	@.ci/servers
+	@.ci/node || true
 	@.ci/console packages
 	@.ci/test $(ARGS) ./... ./.ci/summary
 

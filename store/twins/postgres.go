@@ -269,12 +269,7 @@ func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[
 	return units, err
 }
 
-// snapshots returns the snapshots of vehicles; vehicles without one are absent.
-func (p stored) snapshots(ctx context.Context, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
-	found, err := selectSnapshots(ctx, p.Prepared, ids)
-	return found, unavailable.Wrap("read snapshots", err)
-}
-
+// selectSnapshots returns the snapshots of vehicles; vehicles without one are absent.
 func selectSnapshots(ctx context.Context, db pg.Querier, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID `db:"vehicle_id"`

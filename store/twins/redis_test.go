@@ -250,7 +250,7 @@ func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 		t.Errorf("%d vehicles are not flushed to postgres, want 1", n)
 	}
 	twins.flushPostgres(t.Context(), 1)
-	kept, err := twins.stored.snapshots(t.Context(), []telematics.VehicleID{id})
+	kept, err := selectSnapshots(t.Context(), twins.stored.Prepared, []telematics.VehicleID{id})
 	if err != nil || kept[id][telematics.MileageKm].Value != 7.0 || twins.toPostgres.size() != 0 {
 		t.Errorf("postgres has %v, %v; want mileage 7", kept[id], err)
 	}
