@@ -31,8 +31,8 @@ var shared struct {
 	next   atomic.Int64 // number of a database
 }
 
-// auth is the authentication of clients. With the race detector, scram-sha-256 took a quarter of the
-// CPU time of the tests of cmd/internal/app, which connect often.
+// auth is the authentication of clients. With the race detector, scram-sha-256 took a quarter of
+// the CPU time of the tests of cmd/internal/app, which connect often.
 const auth = "md5"
 
 // Template is a database with the schema, which others are copied from.
