@@ -216,14 +216,14 @@ func (s *server) logRequest(c *call) {
 
 func (s *server) describeRequest(c *call) (slog.Level, []slog.Attr) {
 	request, response := c.Request(), c.Response()
-	attrs := append(make([]slog.Attr, 0, 12),
+	attrs := []slog.Attr{
 		slog.String("method", request.Method),
 		slog.String("path", request.URL.Path),
 		slog.Int("status", response.Status),
 		slog.Duration("took", s.Now().Sub(c.started)),
 		slog.Int64("bytes", response.Size),
 		slog.String("request_id", c.idText),
-	)
+	}
 	attrs = append(attrs, remoteAttrs(c.RealIP(), request.RemoteAddr)...)
 	if c.actor.Subject != "" {
 		attrs = append(attrs, slog.String("actor", c.actor.Subject), slog.String("role", string(c.actor.Role)))

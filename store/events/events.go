@@ -107,10 +107,8 @@ func (l *Log) Publish(ctx context.Context, events []telematics.Event) ([]telemat
 func (l *Log) add(ctx context.Context, stream int, rows [][]byte) error {
 	key := l.keys[stream]
 	if _, err := l.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
-		entry := &goredis.XAddArgs{Stream: key, MaxLen: int64(eventsKept / len(l.keys)), Approx: true}
 		for _, row := range rows {
-			entry.Values = []any{eventField, row}
-			pipe.XAdd(ctx, entry)
+			pipe.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: int64(eventsKept / len(l.keys)), Approx: true, Values: []any{eventField, row}})
 		}
 		pipe.Expire(ctx, key, unusedFor)
 		return nil

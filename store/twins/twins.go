@@ -291,15 +291,11 @@ func (t *Twins) postpone(o delivery.Observation) error {
 }
 
 func (t *Twins) isShared(ctx context.Context, shared <-chan bool, until time.Time) bool {
-	select {
-	case isShared := <-shared:
-		return isShared
-	default:
-	}
+	timeout := time.Until(until)
 	if t.writing.IsOpen() {
-		return false
+		timeout = 0
 	}
-	late := time.NewTimer(time.Until(until))
+	late := time.NewTimer(timeout)
 	defer late.Stop()
 	select {
 	case isShared := <-shared:
@@ -307,7 +303,12 @@ func (t *Twins) isShared(ctx context.Context, shared <-chan bool, until time.Tim
 	case <-late.C:
 	case <-ctx.Done():
 	}
-	return false
+	select { // the caller may have come later than the reply of Redis
+	case isShared := <-shared:
+		return isShared
+	default:
+		return false
+	}
 }
 
 // fallback is the result of storing an awaited report in Postgres.
