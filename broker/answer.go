@@ -118,12 +118,13 @@ func (b *Broker) lookUp(batch []*queuedAnswer) {
 
 // handleFirst handles the answers to commands that have a waiter here, until the context ends.
 func (b *Broker) handleFirst(ctx context.Context) error {
+	handling := tracing.Detach(ctx)
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case a := <-b.first:
-			b.handleAnswer(context.WithoutCancel(ctx), a)
+			b.handleAnswer(handling, a)
 		}
 	}
 }
@@ -131,7 +132,7 @@ func (b *Broker) handleFirst(ctx context.Context) error {
 // handleAnswers handles all answers, those to commands that have a waiter here first.
 func (b *Broker) handleAnswers(ctx context.Context) error {
 	// An answer that left a queue is handled in any case; each step has a separate timeout.
-	handling := context.WithoutCancel(ctx)
+	handling := tracing.Detach(ctx)
 	for {
 		select {
 		case a := <-b.first:
@@ -219,7 +220,7 @@ func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telemat
 // handleUncorrelated handles answers to no command in flight, until the context ends, and then
 // those that are left, for no longer than one step may take.
 func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, handle func(context.Context, *unitAnswer)) {
-	handling := context.WithoutCancel(ctx)
+	handling := tracing.Detach(ctx)
 	for {
 		select {
 		case s := <-uncorrelated:

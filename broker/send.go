@@ -21,7 +21,7 @@ import (
 // An order that repeats an earlier one, by its idempotency key, sends nothing: Send returns the
 // settled command of the first order immediately, or telematics.StillOpen while it is in flight.
 func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
-	ctx, span := tracing.Start(context.WithoutCancel(ctx), delivery.SpanCommand)
+	ctx, span := tracing.Start(tracing.Detach(ctx), delivery.SpanCommand)
 	defer span.End()
 	receipt, refusal := b.accept(ctx, order, b.now())
 	var w *waiter
@@ -49,7 +49,7 @@ func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Rece
 // Start is Send for a caller that does not wait: it returns once the command is stored and
 // has its lane. A repeated order returns the command as it is now.
 func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
-	ctx, span := tracing.Start(context.WithoutCancel(ctx), delivery.SpanCommand)
+	ctx, span := tracing.Start(tracing.Detach(ctx), delivery.SpanCommand)
 	receipt, refusal := b.accept(ctx, order, b.now())
 	var w *waiter
 	if refusal == nil && !receipt.Replayed {

@@ -56,7 +56,7 @@ func callOf(c echo.Context) *call { return c.(*call) }
 // begin assigns the request id, the caller's if that is a UUID, and passes the call to next.
 func (s *server) begin(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		defer tracing.Step(c.Request().Context(), delivery.StepHTTP).End()
+		defer tracing.Step(context.Background(), delivery.StepHTTP).End() // the span comes below
 		request := c.Request()
 		id := requestID(request.Header)
 		call := &call{Context: c, clock: s.Now, id: id, idText: id.String(), started: s.Now()}

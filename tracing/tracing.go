@@ -92,6 +92,13 @@ func Step(ctx context.Context, name string) Span {
 	return span
 }
 
+// Detach returns a context for work that goes on after its caller has left: it does not end with
+// ctx, and has the same span, or says that there is none. Each step finds that there, and does not
+// search the contexts above.
+func Detach(ctx context.Context) context.Context {
+	return trace.ContextWithSpan(context.WithoutCancel(ctx), trace.SpanFromContext(ctx))
+}
+
 // SpanOf returns the span in the context.
 func SpanOf(ctx context.Context) Span {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {

@@ -89,7 +89,7 @@ func TestJoin_RecordsSpansUnderASpanOfAnotherProcess(t *testing.T) {
 // off does everything that a command does, with traces turned off.
 func off(ctx context.Context, none *tracing.Tracer, h http.Header) {
 	ctx, span := none.Request(ctx, h, "POST")
-	ctx, command := tracing.Start(ctx, "command")
+	ctx, command := tracing.Start(tracing.Detach(ctx), "command")
 	for range 8 {
 		tracing.Step(ctx, "claim").End()
 	}
@@ -104,10 +104,24 @@ func off(ctx context.Context, none *tracing.Tracer, h http.Header) {
 	span.End()
 }
 
-func TestRequest_AllocatesOnceWhileTracesAreOff(t *testing.T) {
+func TestStep_AllocatesNothingWhileTracesAreOff(t *testing.T) {
 	ctx, h := t.Context(), request(caller)
-	if n := testing.AllocsPerRun(100, func() { off(ctx, nil, h) }); n != 1 {
-		t.Errorf("%v allocations, want one, of the request's context", n)
+	if n := testing.AllocsPerRun(100, func() { off(ctx, nil, h) }); n != 3 {
+		t.Errorf("%v allocations, want three: the context of the request, and two of Detach", n)
+	}
+}
+
+func TestDetach_KeepsTheSpanAndDoesNotEnd(t *testing.T) {
+	tracer, spans := recorded()
+	calling, leave := context.WithCancel(t.Context())
+	ctx, span := tracer.Request(calling, request(caller), "POST")
+	ctx = tracing.Detach(ctx)
+	leave()
+	tracing.Step(ctx, "claim").End()
+	span.End()
+	ended := spans.Ended()
+	if ctx.Err() != nil || len(ended) != 2 || ended[0].Parent().SpanID() != ended[1].SpanContext().SpanID() {
+		t.Errorf("the context has ended (%v), or the step is not in the span of the request: %v", ctx.Err(), ended)
 	}
 }
 
@@ -124,7 +138,7 @@ func BenchmarkCommand_TracesOn(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		ctx, span := tracer.Request(b.Context(), request(""), "POST")
-		ctx, command := tracing.Start(ctx, "command")
+		ctx, command := tracing.Start(tracing.Detach(ctx), "command")
 		for range 8 {
 			tracing.Step(ctx, "claim").End()
 		}
