@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"motorpool/store/commands"
 	"time"
+
+	"motorpool/store/commands"
 )
 
 type seq struct {

@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"motorpool/store/commands"
 	"strings"
 	"testing"
+
+	"motorpool/store/commands"
 )
 
 func TestSeqAdvance(t *testing.T) {

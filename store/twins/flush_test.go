@@ -29,11 +29,11 @@ func TestPauseRedis_IsShorterWhereACallerWaits(t *testing.T) {
 					})
 				}
 				twins.awaited.set()
-				twins.awaited.clear() // what it waited for is being flushed
+				twins.awaited.clear() // its report is being flushed
 				began := time.Now()
 				twins.pauseRedis(context.Background(), c.pause, began)
 				if got := time.Since(began); got != c.want {
-					t.Errorf("rested %v, want %v", got, c.want)
+					t.Errorf("paused for %v, want %v", got, c.want)
 				}
 			})
 		})

@@ -1,11 +1,12 @@
 package twins
 
 import (
-	"motorpool/store/storetest"
-	"motorpool/telematics"
 	"reflect"
 	"testing"
 	"time"
+
+	"motorpool/store/storetest"
+	"motorpool/telematics"
 )
 
 // A cached record does not say to which vehicle a unit belongs before a claim has found it to be
@@ -18,9 +19,9 @@ func TestConfirm_RefreshesOwnerOfUnit(t *testing.T) {
 	}
 	owned, ok := twins.owners.find(unit)
 	if !ok {
-		t.Error("a record that is read does not tell")
+		t.Error("a record that was read does not give the owner of its unit")
 	}
-	twins.owners.cached.Purge() // as time does
+	twins.owners.cached.Purge() // as expiry does
 	twin, err := twins.Resolve(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func TestConfirm_RefreshesOwnerOfUnit(t *testing.T) {
 	}
 	twins.Confirm(id, twin.Version)
 	if again, ok := twins.owners.find(unit); !ok || !reflect.DeepEqual(again, owned) {
-		t.Errorf("confirmed as of %+v, want %+v", again, owned)
+		t.Errorf("the owner is %+v, want %+v", again, owned)
 	}
 }
 
