@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"motorpool/telematics"
 )
 
 // The pages for contributors exist, README.md links to them, and they name no file or target that
@@ -40,6 +42,21 @@ func TestPagesForContributorsAreThere(t *testing.T) {
 	}
 	if _, err := os.Stat("LICENSE"); err != nil && !strings.Contains(readme, "has not chosen a licence") {
 		t.Error("there is no LICENSE, but README.md does not say so")
+	}
+}
+
+// Each control action is in the lists that its readers search.
+func TestDocumentsListEachControlAction(t *testing.T) {
+	for name, form := range map[string]string{"docs/http.md": "/control/%s` |", "docs/cli.md": "`%s`", "docs/access.md": "/control/%s"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, action := range telematics.ControlActions {
+			if want := strings.Replace(form, "%s", string(action), 1); !strings.Contains(string(text), want) {
+				t.Errorf("%s does not list %s: write %s", name, action, want)
+			}
+		}
 	}
 }
 

@@ -281,7 +281,7 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.Logger.WarnContext(ctx, "answer not stored, a v1 unit repeats it in its reports", "unit", unit, "command", a.Command, "request_id", requestOf(finding.Known), "state", a.State, "err", err)
+		b.Logger.WarnContext(ctx, "answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command, "request_id", requestOf(finding.Known), "state", a.State, "err", err)
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
@@ -362,7 +362,7 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.Logger.Warn("answer not stored, a v1 unit repeats it in its reports", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+		b.Logger.Warn("answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
 		return false
 	case result.Noted:
 		b.metrics.answersUnrecorded.Inc()

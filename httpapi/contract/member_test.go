@@ -1,9 +1,12 @@
 package contract
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"motorpool/telematics"
 )
 
 // An open object would accept unknown members, and the members of objects in a list are not
@@ -32,6 +35,17 @@ func TestDocument_ObjectsOfRequestBodiesAreClosed(t *testing.T) {
 	}
 	if bodies < 8 {
 		t.Errorf("found %d request bodies, want at least 8", bodies)
+	}
+}
+
+func TestDocument_BulkCommandsHaveEachControlAction(t *testing.T) {
+	body := loadDocument(t).parsed.Components.Schemas["BulkCommandRequest"].Value
+	var want []any
+	for _, action := range telematics.ControlActions {
+		want = append(want, string(action))
+	}
+	if got := body.Properties["action"].Value.Enum; !slices.Equal(got, want) {
+		t.Errorf("the actions of BulkCommandRequest in openapi.yaml are %v, want %v", got, want)
 	}
 }
 

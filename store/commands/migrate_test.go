@@ -178,7 +178,7 @@ const beforeInvariants = 29
 
 func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
-	id, unit := storetest.AddVehicle(t, p.DB, 1)
+	id, unit := storetest.AddVehicle(t, p.DB, 1, telematics.Lock, telematics.Unlock)
 	open := brokertest.NewCommand(id, telematics.Unlock)
 	open.Unit = unit
 	if err := writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)); err != nil {
@@ -208,7 +208,7 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 // nothing else.
 func TestMigrate_InvalidRowIsNamedAndCommandsStillWork(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
-	id, _ := storetest.AddVehicle(t, p.DB, 1)
+	id, _ := storetest.AddVehicle(t, p.DB, 1, telematics.Lock, telematics.Unlock)
 	spoiled := brokertest.NewCommand(id, telematics.Lock)
 	if err := writeSettled(t, p, spoiled); err != nil {
 		t.Fatal(err)

@@ -192,15 +192,19 @@ func OpenWith(tb testing.TB, config pg.Config) *pg.DB {
 	return db
 }
 
-// AddVehicle adds the vehicle, its unit, and the agency 1, where they are not there yet.
-func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID) (telematics.VehicleID, telematics.Unit) {
+// AddVehicle adds the vehicle, its unit, and the agency 1, where they are not there yet. It has the
+// actions: by default all, which a schema of an earlier version may not know.
+func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID, actions ...telematics.Action) (telematics.VehicleID, telematics.Unit) {
 	tb.Helper()
+	if actions == nil {
+		actions = telematics.ControlActions
+	}
 	unit := telematics.Unit(fmt.Sprintf("unit-%d", id))
 	if _, err := db.Pool.Exec(`
 		with agency as (insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility') on conflict do nothing)
 		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
 		values ($1, 1, 'available', 'electric', 'M-IM ' || $1::bigint, '', '', 0, '', '', '', '{}', $2)
-		on conflict do nothing`, id, pq.Array(telematics.ControlActions)); err != nil {
+		on conflict do nothing`, id, pq.Array(actions)); err != nil {
 		tb.Fatal(err)
 	}
 	if _, err := db.Pool.Exec(`insert into units (serial, vehicle_id) values ($1, $2) on conflict do nothing`, unit, id); err != nil {

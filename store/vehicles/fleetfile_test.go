@@ -33,14 +33,17 @@ func TestDemoFleet_IsValid(t *testing.T) {
 	if len(file.Agencies) != 2 || len(file.Vehicles) != 12 || len(file.Stations) < 4 {
 		t.Errorf("%d agencies, %d vehicles, %d stations; want 2, 12, and at least 4", len(file.Agencies), len(file.Vehicles), len(file.Stations))
 	}
-	cars := slices.DeleteFunc(slices.Clone(telematics.ControlActions), func(a telematics.Action) bool { return a == telematics.OpenTopCase })
+	without := func(actions []telematics.Action, action telematics.Action) []telematics.Action {
+		return slices.DeleteFunc(slices.Clone(actions), func(a telematics.Action) bool { return a == action })
+	}
+	cars := without(telematics.ControlActions, telematics.OpenTopCase)
 	for i, v := range file.Vehicles {
 		want, agency := cars, telematics.AgencyID(1)
 		switch v.ID {
 		case 3:
 			want = telematics.ControlActions
 		case 4:
-			want = cars[:len(cars)-1] // no attention signal
+			want = without(cars, telematics.AttentionSignal)
 		case 9:
 			agency = 2
 		case 11:
@@ -49,7 +52,10 @@ func TestDemoFleet_IsValid(t *testing.T) {
 		if rate, ok := file.Rates[v.ID]; !ok || rate.Hourly < 500 || rate.Deposit < 5_000 {
 			t.Errorf("vehicle %d has the rate %+v", v.ID, rate)
 		}
-		if int(v.ID) != i+1 || v.AgencyID != agency || !slices.Equal(v.Actions, want) || len(v.Unit) != 15 && v.ID != 11 || v.Plate == "" {
+		if !slices.Equal(v.Actions, want) {
+			t.Errorf("vehicle %d has the capabilities %v, want %v", v.ID, v.Actions, want)
+		}
+		if int(v.ID) != i+1 || v.AgencyID != agency || len(v.Unit) != 15 && v.ID != 11 || v.Plate == "" {
 			t.Errorf("vehicle %+v is not as expected", v)
 		}
 	}
