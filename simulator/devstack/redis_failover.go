@@ -82,8 +82,8 @@ func (c *RedisCluster) form() error {
 		if _, err := master.cli("cluster", "addslotsrange", strconv.Itoa(from), strconv.Itoa(to)); err != nil {
 			return err
 		}
-		// As redis-cli does: masters with equal epochs agree on different ones later, and one that is
-		// killed meanwhile may not be replaced.
+		// As redis-cli does: masters with equal epochs agree on different ones later, and one that
+		// is killed meanwhile may not be replaced.
 		if _, err := master.cli("cluster", "set-config-epoch", strconv.Itoa(i+1)); err != nil {
 			return err
 		}
