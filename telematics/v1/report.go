@@ -126,12 +126,8 @@ func (d *reportDecoder) foldDTCs() {
 		d.report.Values[telematics.RawDTCs] = nil
 		return
 	}
-	unsound := d.unsound[telematics.DTCs]
-	if unsound == nil {
-		return
-	}
 	var codes []json.RawMessage
-	if err := json.Unmarshal(unsound, &codes); err != nil || len(codes) > telematics.MaxTexts {
+	if err := json.Unmarshal(d.unsound[telematics.DTCs], &codes); err != nil || len(codes) > telematics.MaxTexts {
 		return // dropped before
 	}
 	standard, raw := []string{}, []string{}
