@@ -12,8 +12,8 @@ import (
 // Claim claims no other for the unit while an answer to the last one may come. An answer that
 // matches no open command is not assigned; one that matches a settled command ends the wait for it.
 //
-// An answer that may be a second delivery of the previous command's answer counts as received at
-// most.
+// An answer that may be a second delivery of an earlier command's answer counts as received at
+// most, and is not assigned where the command cannot have been published.
 func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 	reading, cancel := b.step(ctx)
 	defer cancel()
@@ -24,18 +24,21 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 		return false
 	}
 	if found && !a.repeated && !a.at.Before(c.Requested) && b.recognises(reading, &c, a.answer) {
-		if c.State.IsOpen() {
+		repeats := c.State.IsOpen() && b.mayRepeat(reading, &c, a.answer)
+		switch {
+		case !c.State.IsOpen():
+			b.endWait(ctx, c, *a)
+			if c.State == telematics.Succeeded { // its vehicle has reported that before
+				return false
+			}
+		case !repeats || b.mayBePublished(reading, &c):
 			a.answer.Command = c.ID
 			// Its dialect does not know the command; its vehicle has to report that it was
 			// executed.
-			if c.ByReport && a.answer.State == telematics.Succeeded || b.mayRepeat(reading, &c, a.answer) {
+			if c.ByReport && a.answer.State == telematics.Succeeded || repeats {
 				a.answer.State, a.answer.Reason = telematics.Received, ""
 			}
 			return true
-		}
-		b.endWait(ctx, c, *a)
-		if c.State == telematics.Succeeded { // its vehicle has reported that before
-			return false
 		}
 	}
 	b.metrics.answersToNone.Inc()
@@ -54,11 +57,30 @@ func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telema
 	return b.Dialects.Recognise(twin, c, a)
 }
 
-// mayRepeat reports whether an answer can be a second delivery of the previous command's answer;
-// true where that command cannot be read.
+// mayRepeat reports whether an answer can be that to an earlier command: a second delivery of the
+// latest one, or the first of a command whose answer was taken from such a delivery; true where
+// these commands cannot be read.
 func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
-	before, found, err := b.Commands.AnsweredBefore(ctx, *c)
-	return err != nil || found && c.MayRepeat(a, &before) && b.recognises(ctx, &before, a)
+	earlier, err := b.Commands.AnsweredSince(ctx, *c, c.Requested.Add(-telematics.RepeatedWithin))
+	if err != nil {
+		return true
+	}
+	for i := range earlier {
+		e := &earlier[i]
+		if (i == 0 || e.MayAwaitAnswer()) && e.MayHaveGot(a) && b.recognises(ctx, e, a) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBePublished reports whether a command may have been published. The row of one that is not may
+// be there: its claim has not returned, or its reply was lost.
+func (b *Broker) mayBePublished(ctx context.Context, c *telematics.Command) bool {
+	if w := b.waiters.find(c.ID); w != nil {
+		return w.progress().Attempts > 0
+	}
+	return b.isPending(ctx, c.Unit, c.ID)
 }
 
 // endWait records that a settled command has been answered. Where that fails, its unit gets no

@@ -202,6 +202,52 @@ func TestCorrelate_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 	}
 }
 
+// The answer to a command comes late, after that of a command that overtook it. It is not taken for
+// that of a later, equal command, though a repetition was taken for it before.
+func TestCorrelate_RepeatedAnswerIsNotTheLastOneToCome(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.addTruck(nil)
+		for _, step := range []struct {
+			action telematics.Action
+			says   string
+			want   telematics.State
+		}{
+			{telematics.Lock, "answer done lock", telematics.Succeeded},
+			{telematics.Lock, "answer done lock", telematics.Unknown}, // repeated
+			{telematics.Unlock, "answer done unlock", telematics.Succeeded},
+			{telematics.Lock, "answer done lock", telematics.Unknown}, // that of the second command
+		} {
+			w.truckAnswers(1, time.Second, step.says)
+			if c, _ := w.sendToTruck(0, step.action); c.State != step.want {
+				t.Errorf("%+v after %q, want %s", c, step.says, step.want)
+			}
+		}
+	})
+}
+
+// The row of a command is stored, and its claim's reply is lost, so it is not published.
+func TestCorrelate_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(nil)
+		w.truckAnswers(0, time.Second, "answer done lock")
+		first, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, "")
+		next := first
+		next.ID, next.State = brokertest.NewCommand(truckID, telematics.Lock).ID, telematics.Accepted
+		next.Requested, next.Deadline, next.AnswerBy = time.Now(), time.Now().Add(time.Minute), time.Now().Add(3*time.Minute)
+		next.SentAt, next.Completed, next.Attempts = time.Time{}, time.Time{}, 0
+		if claim, err := w.Commands.Claim(t.Context(), &next, nil); err != nil || !claim.Taken() {
+			t.Fatalf("Claim = %+v, %v", claim, err)
+		}
+		time.Sleep(time.Second)
+		w.truckSays(0, "answer done lock")
+		synctest.Wait()
+		if c := w.record(next.ID); c.State != telematics.Accepted || w.count("motorpool_answers_to_none_total") != 1 {
+			t.Errorf("%+v, %v answers to none; want accepted, and one answer to none", c, w.count("motorpool_answers_to_none_total"))
+		}
+	})
+}
+
 func TestCorrelate_RedeliveredAnswerSettlesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)

@@ -209,12 +209,10 @@ func (l *link) Conclude(ctx context.Context, s delivery.Settlement) (*telematics
 	return result.value, result.ok, err
 }
 
-func (l *link) AnsweredBefore(ctx context.Context, c telematics.Command) (telematics.Command, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "AnsweredBefore", c.ID, func(ctx context.Context) (maybe[telematics.Command], error) {
-		before, found, err := l.memory.Commands.AnsweredBefore(ctx, c)
-		return maybe[telematics.Command]{before, found}, err
+func (l *link) AnsweredSince(ctx context.Context, c telematics.Command, since time.Time) ([]telematics.Command, error) {
+	return call(ctx, l, &l.postgres, "AnsweredSince", c.ID, func(ctx context.Context) ([]telematics.Command, error) {
+		return l.memory.Commands.AnsweredSince(ctx, c, since)
 	})
-	return result.value, result.ok, err
 }
 
 func (l *link) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {

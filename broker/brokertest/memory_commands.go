@@ -90,19 +90,21 @@ func (m *Commands) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (te
 	return telematics.Command{}, false, nil
 }
 
-// AnsweredBefore implements broker.Commands.
-func (m *Commands) AnsweredBefore(ctx context.Context, c telematics.Command) (before telematics.Command, found bool, err error) {
-	if err := m.enter(ctx, "AnsweredBefore"); err != nil {
-		return telematics.Command{}, false, err
+// AnsweredSince implements broker.Commands.
+func (m *Commands) AnsweredSince(ctx context.Context, c telematics.Command, since time.Time) (earlier []telematics.Command, err error) {
+	if err := m.enter(ctx, "AnsweredSince"); err != nil {
+		return nil, err
 	}
 	defer m.mu.Unlock()
 	for _, other := range m.commands {
-		if other.Unit == c.Unit && other.Lane == telematics.UnitLane && other.Seq < c.Seq && other.Seq > before.Seq &&
-			(!other.ReceivedAt.IsZero() || other.State.IsFinal()) {
-			before, found = other, true
+		if other.Unit == c.Unit && other.Lane == telematics.UnitLane && other.Seq < c.Seq &&
+			(!other.ReceivedAt.IsZero() || other.State.IsFinal()) &&
+			(other.ReceivedAt.After(since) || other.Completed.After(since)) {
+			earlier = append(earlier, other)
 		}
 	}
-	return before, found, nil
+	slices.SortFunc(earlier, func(a, b telematics.Command) int { return cmp.Compare(b.Seq, a.Seq) })
+	return earlier, nil
 }
 
 // StoreProgress implements broker.Commands.

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -161,32 +162,43 @@ func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
 	}
 }
 
-func answeredBefore(t *testing.T, r CommandRecord) {
+func answeredSince(t *testing.T, r CommandRecord) {
 	vehicle := r.Vehicle()
-	want := telematics.NoCommand
-	for name, c := range map[string]struct {
+	var want []telematics.CommandID
+	check := func(n telematics.Command, since time.Time, want []telematics.CommandID) {
+		t.Helper()
+		earlier, err := r.There.AnsweredSince(t.Context(), n, since)
+		var ids []telematics.CommandID
+		for _, c := range earlier {
+			ids = append(ids, c.ID)
+		}
+		if err != nil || !slices.Equal(ids, want) {
+			t.Errorf("AnsweredSince = %s, %v; want %s", ids, err, want)
+		}
+	}
+	var last telematics.Command
+	for _, c := range []struct {
 		state    telematics.State
 		received time.Time
 	}{
-		"answered as succeeded":     {telematics.Succeeded, time.Time{}},
-		"answered as rejected":      {telematics.Rejected, time.Time{}},
-		"answered as failed":        {telematics.Failed, time.Time{}},
-		"received, outcome unknown": {telematics.Unknown, instant},
-		"not answered":              {telematics.Unknown, time.Time{}},
-		"never sent":                {telematics.Expired, time.Time{}},
+		{telematics.Succeeded, time.Time{}},
+		{telematics.Rejected, time.Time{}},
+		{telematics.Failed, time.Time{}},
+		{telematics.Unknown, instant}, // received
+		{telematics.Unknown, time.Time{}},
+		{telematics.Expired, time.Time{}}, // never sent
 	} {
 		n := newUnitCommand(vehicle, telematics.Lock)
 		n.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
 		n = r.claim(t, n)
-		before, found, err := r.There.AnsweredBefore(t.Context(), n)
-		if err != nil || found != (want != telematics.NoCommand) || before.ID != want {
-			t.Errorf("%s: AnsweredBefore = %s, %t, %v; want %s", name, before.ID, found, err, want)
-		}
+		check(n, instant.Add(-time.Second), want)
 		s := settlement(n, c.state)
 		s.Unit, s.ReceivedAt = n.Unit, c.received
 		r.settle(t, s)
 		if c.state.IsFinal() || !c.received.IsZero() {
-			want = n.ID
+			want = slices.Insert(want, 0, n.ID)
 		}
+		last = n
 	}
+	check(last, settlement(last, telematics.Unknown).At, nil)
 }

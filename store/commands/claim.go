@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -307,17 +308,14 @@ func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telem
 	return found[0], true, nil
 }
 
-// AnsweredBefore returns the latest answered command before the given one, to a unit whose answers
-// name no command.
-func (s *Store) AnsweredBefore(ctx context.Context, c telematics.Command) (telematics.Command, bool, error) {
+// AnsweredSince returns the answered commands before the given one, to a unit whose answers name no
+// command, that were answered or settled after an instant; the latest first.
+func (s *Store) AnsweredSince(ctx context.Context, c telematics.Command, since time.Time) ([]telematics.Command, error) {
 	found, err := selectCommands(ctx, s.db.Prepared, `
 		select `+commandColumns+` from commands
 		where unit = $1 and lane = 'unit' and seq < $2 and (received_at is not null or state in ('succeeded', 'rejected', 'failed'))
-		order by seq desc
-		limit 1`,
-		string(c.Unit), c.Seq)
-	if err != nil || len(found) == 0 {
-		return telematics.Command{}, false, unavailable.Wrap("read the command that was answered before", err)
-	}
-	return found[0], true, nil
+			and greatest(received_at, completed_at) > $3
+		order by seq desc`,
+		string(c.Unit), c.Seq, since)
+	return found, unavailable.Wrap("read the commands that were answered before", err)
 }
