@@ -16,6 +16,7 @@ package consoletest
 import (
 	"context"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -41,6 +42,12 @@ func Open(t *testing.T, flags ...string) *Browser {
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		// A map without a graphics card.
 		chromedp.Flag("enable-unsafe-swiftshader", true))
+	temp, err := os.MkdirTemp("", "chromium-") // Chromium, being killed, leaves files behind
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	options = append(options, chromedp.Env("TMPDIR="+temp))
 	for _, flag := range flags {
 		options = append(options, chromedp.Flag(flag, true))
 	}
