@@ -14,10 +14,10 @@ import (
 // queuedAnswer is an answer that waits to be handled.
 type queuedAnswer struct {
 	unitAnswer
-	protocol telematics.Protocol
-	repeated bool           // the MQTT broker may have delivered it before
-	size     int            // of its message
-	from     *ingest.Sender // nil: it counts against no unit
+	protocol    telematics.Protocol
+	redelivered bool           // the MQTT broker may have delivered it before
+	size        int            // of its message
+	from        *ingest.Sender // nil: it counts against no unit
 }
 
 // unitAnswer is an answer of a unit, received at an instant.
@@ -52,7 +52,7 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	b.ingest.DropFields(m.Unit, dropped)
-	b.queueAnswer(&queuedAnswer{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), repeated: m.Repeated, size: len(m.Payload)})
+	b.queueAnswer(&queuedAnswer{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), redelivered: m.Redelivered, size: len(m.Payload)})
 }
 
 // queueAnswer queues an answer so that it delays no other: before all others where its command has

@@ -23,14 +23,16 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 		b.Logger.Warn("answer without a command not assigned, its command ends as unknown", "unit", a.unit, "state", a.answer.State, "err", err)
 		return false
 	}
-	if found && !a.repeated && !a.at.Before(c.Requested) && b.recognises(reading, &c, a.answer) {
+	if found && !a.redelivered && !a.at.Before(c.Requested) && b.recognises(reading, &c, a.answer) {
 		repeats := c.State.IsOpen() && b.mayRepeat(reading, &c, a.answer)
 		switch {
 		case !c.State.IsOpen():
 			b.endWait(ctx, c, *a)
-			if c.State == telematics.Succeeded { // its vehicle has reported that before
-				return false
+			if c.State != telematics.Succeeded { // else its vehicle has reported that before
+				b.metrics.answersToNone.Inc()
+				b.Logger.Info("late answer without a command id settles nothing", "unit", a.unit, "state", a.answer.State, "command", c.ID)
 			}
+			return false
 		case !repeats || b.mayBePublished(reading, &c):
 			a.answer.Command = c.ID
 			// Its dialect does not know the command; its vehicle has to report that it was

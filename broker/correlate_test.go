@@ -253,7 +253,7 @@ func TestCorrelate_RedeliveredAnswerSettlesNothing(t *testing.T) {
 		w.addTruck(nil)
 		// The MQTT broker repeats what a broken connection did not acknowledge.
 		w.mqtt.car = func(publication) {
-			w.brokers[0].Answer(telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte("answer done lock"), Repeated: true})
+			w.brokers[0].Answer(telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte("answer done lock"), Redelivered: true})
 		}
 		c, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)

@@ -139,7 +139,7 @@ func (t *tracker) sendAnswer(text string) {
 
 func (t *tracker) deliverAnswer(text string, repeated bool) {
 	t.note("tracker's answer arrives: %q, repeated: %t", text, repeated)
-	m := telematics.Message{Dialect: flag{}, Unit: t.unit, Subject: "data", Payload: []byte(text), Repeated: repeated}
+	m := telematics.Message{Dialect: flag{}, Unit: t.unit, Subject: "data", Payload: []byte(text), Redelivered: repeated}
 	t.deliverTo(t.unit, func(b *broker.Broker) { b.Answer(m) })
 }
 

@@ -107,7 +107,7 @@ func TestUnitHealth_HasTheClockOffset(t *testing.T) {
 		say(3 * time.Hour) // too far ahead to be used as the report's time
 		want("a report 3 h ahead", 3*time.Hour)
 		repeated := brokertest.Said(unit, []byte(`{"at":"`+telematics.FormatTime(time.Now().Add(5*time.Hour))+`"}`), false)
-		repeated.Repeated = true
+		repeated.Redelivered = true
 		w.brokers[0].Report(repeated)
 		want("a repeated message", 3*time.Hour)
 	})

@@ -147,7 +147,19 @@ func compareAccess(t *testing.T, matrix map[string][]string) {
 			t.Fatal(err)
 		}
 	} else if written != table.String() {
-		t.Errorf("%s differs from what the API does:\n%s", accessDocument, &table)
+		t.Errorf("%s differs from what the API does; UPDATE=1 go test -run Access ./httpapi writes it:", accessDocument)
+		reportMissing(t, "-", written, table.String())
+		reportMissing(t, "+", table.String(), written)
+	}
+}
+
+// reportMissing reports the lines of a text that another one lacks.
+func reportMissing(t *testing.T, sign, text, from string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if !strings.Contains(from, line) {
+			t.Errorf("%s%s", sign, strings.TrimSpace(line))
+		}
 	}
 }
 

@@ -111,13 +111,12 @@ const MaxMessage = 64 << 10
 
 // Message is a message of a unit, as it came from the MQTT broker.
 type Message struct {
-	Dialect  Dialect // that decodes it
-	Unit     Unit
-	Subject  string // from the topic, if it names one: a metric, a command
-	Payload  []byte
-	Retained bool // the MQTT broker had retained it
-	// The MQTT broker may have delivered it before (DUP).
-	Repeated bool
+	Dialect     Dialect // that decodes it
+	Unit        Unit
+	Subject     string // from the topic, if it names one: a metric, a command
+	Payload     []byte
+	Retained    bool // the MQTT broker had retained it
+	Redelivered bool // the MQTT broker may have delivered it before (DUP)
 }
 
 // Transmission is a command as it is published, never retained [LAW-4].

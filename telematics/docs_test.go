@@ -1,11 +1,13 @@
 package telematics
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -81,6 +83,47 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 		t.Fatal(err)
 	}
 	says("the public test keys", strings.TrimSpace(string(ring)))
+}
+
+// The numbers at both ends of a field's documented range are accepted, and none outside.
+func TestProtocolDocument_HasTheRangesOfNumbers(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "docs", "protocol.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("\\| (?:`([a-z_]+)`)? *\\| `([a-z_]+)` \\| number \\|[^|]*\\| ([−0-9,]+) to ([−0-9,]+)")
+	number := strings.NewReplacer("−", "-", ",", "")
+	section, found := "", map[Field]bool{}
+	for line := range strings.Lines(string(document)) {
+		if named, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && strings.HasPrefix(line, "| `") {
+			section = named
+		}
+		cells := row.FindStringSubmatch(line)
+		if cells == nil {
+			continue
+		}
+		field := Field(section + "." + cells[2])
+		found[field] = true
+		for _, end := range []struct {
+			text    string
+			outside float64
+		}{{cells[3], -1}, {cells[4], 1}} {
+			n, err := strconv.ParseFloat(number.Replace(end.text), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, inside := ParseValue(field, json.RawMessage(fmt.Sprintf("%.0f", n)))
+			_, outside := ParseValue(field, json.RawMessage(fmt.Sprintf("%.0f", n+end.outside)))
+			if inside != nil || outside == nil {
+				t.Errorf("protocol.md says %s to %s of %s, but field.go has another range", cells[3], cells[4], field)
+			}
+		}
+	}
+	for _, field := range Fields {
+		if _, err := ParseValue(field, json.RawMessage("1e300")); FaultOf(err) == OutOfRange && !found[field] {
+			t.Errorf("protocol.md has no range of %s: write | `name` | number | unit | 0 to 100 |", field)
+		}
+	}
 }
 
 // [PRE-1] The document requires at least 16 characters.

@@ -128,7 +128,7 @@ func (in *Ingest) decodeReport(m *received) (telematics.Report, bool) {
 		return telematics.Report{}, false
 	}
 	// A redelivered message may be from the connection before.
-	if said, ok := saidAt(report, dropped); ok && !m.Repeated {
+	if said, ok := saidAt(report, dropped); ok && !m.Redelivered {
 		in.health.readClock(m.Unit, said.Sub(m.at), m.at)
 	}
 	if len(dropped) > 0 {

@@ -162,7 +162,7 @@ func (l *Link) receive(ln *connection, take func(telematics.Message), probed fun
 			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "topic", m.Topic())
 			return
 		}
-		message := telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained(), Repeated: m.Duplicate()}
+		message := telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained(), Redelivered: m.Duplicate()}
 		if name, ok := v1.ProbeName(message); ok {
 			probed(name)
 		} else {

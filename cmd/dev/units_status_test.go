@@ -246,8 +246,13 @@ type boughtUnit struct {
 func (u boughtUnit) reportsAsDocumented(l *live) {
 	doc := documented(l.T, u.doc)
 	for _, field := range interfaceFields {
-		if _, ok := doc[field.name]; ok == slices.Contains(servicesOwn, field.name) {
-			l.Errorf("%s: field %s of the interface is documented: %t", u.doc, field.name, ok)
+		_, ok := doc[field.name]
+		own := slices.Contains(servicesOwn, field.name)
+		switch {
+		case !ok && !own:
+			l.Errorf("%s does not list %s: add its row, if only \"not given\"", u.doc, field.name)
+		case ok && own:
+			l.Errorf("%s lists %s, which does not come from the unit", u.doc, field.name)
 		}
 	}
 	l.within("at first", u.id, doc, u.body, func(given) time.Duration { return time.Minute * unitPace })

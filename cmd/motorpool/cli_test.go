@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"motorpool/telematics"
 )
 
 // respondingWith returns the URL of a service that always returns the same response.
@@ -105,6 +107,20 @@ func TestExitCode_ByResponse(t *testing.T) {
 			t.Errorf("exit code %d, %v; want a usage error", exitCode(err), err)
 		}
 	})
+}
+
+func TestEachControlActionIsACommand(t *testing.T) {
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"Done.","data":{}}`))
+	for _, action := range telematics.ControlActions {
+		args := []string{string(action), "42"}
+		if action == telematics.AttentionSignal {
+			args = append(args, "--signal", "horn")
+		}
+		if _, err := output(t, args...); err != nil {
+			t.Errorf("motorpool %s: %v", strings.Join(args, " "), err)
+		}
+	}
 }
 
 func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {

@@ -49,6 +49,20 @@ func TestDocument_BulkCommandsHaveEachControlAction(t *testing.T) {
 	}
 }
 
+// A status has each of its members, null where nothing is known.
+func TestDocument_StatusRequiresEachMember(t *testing.T) {
+	var check func(name string, s *openapi3.Schema)
+	check = func(name string, s *openapi3.Schema) {
+		for member, ref := range s.Properties {
+			if !slices.Contains(s.Required, member) {
+				t.Errorf("openapi.yaml: %s lacks %s in required", name, member)
+			}
+			check(name+"."+member, ref.Value)
+		}
+	}
+	check("VehicleStatus", loadDocument(t).parsed.Components.Schemas["VehicleStatus"].Value)
+}
+
 func TestNearest_SuggestsTheProbableName(t *testing.T) {
 	known := []string{"amount", "duration_ms", "end_date", "full", "kind", "reason", "signal", "start_date", "vehicle_ids"}
 	for name, want := range map[string]string{

@@ -5,19 +5,20 @@ import type { Texts } from '../texts/en';
 /** An action that people order; report-state comes from the service itself. */
 export type Ordered = Exclude<Action, 'report-state'>;
 
-export const actions: Ordered[] = [
-  'lock',
-  'unlock',
-  'enable-driving',
-  'disable-driving',
-  'unlock-and-enable-driving',
-  'lock-and-disable-driving',
-  'attention',
-  'open-top-case',
-];
+/** The actions in the order of their buttons, and whether each opens, starts or stops a car. */
+const dangerous: Record<Ordered, boolean> = {
+  lock: false,
+  unlock: true,
+  'enable-driving': true,
+  'disable-driving': true,
+  'unlock-and-enable-driving': true,
+  'lock-and-disable-driving': true,
+  attention: false,
+  'open-top-case': true,
+};
 
-/** What opens, starts or stops a car asks first. */
-export const harmless: Action[] = ['lock', 'attention'];
+export const actions = Object.keys(dangerous) as Ordered[];
+export const harmless: Action[] = actions.filter((action) => !dangerous[action]);
 
 /** What is known of a vehicle that matters to its buttons; undefined: not known here. */
 export interface Target {
