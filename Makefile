@@ -12,7 +12,7 @@ dev: go ## run a complete installation here: servers, service, twelve demo cars 
 	@go build -o bin/dev ./cmd/dev
 	@bin/dev $(ARGS)
 
-test: go ## run all tests, with the race detector, about 9 minutes (installs servers where it can)
+test: go ## run all tests, with the race detector, about 10 minutes (installs servers where it can)
 	@.ci/servers
 	@.ci/node || true
 	@.ci/console packages
