@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- Postgres reads the text of each check constraint anew in each statement that writes to its table, with every byte of its lists. For a
--- command by itself this was two fifths of all that Postgres did. The service checks what it writes. Migration 30 has them again.
+-- command by itself this was two fifths of all that Postgres did. The service checks what it writes (store/check.go).
 
 alter table commands
     drop constraint commands_action_known,
