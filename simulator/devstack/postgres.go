@@ -141,10 +141,13 @@ func (p *Postgres) command(cfg PostgresConfig) (*exec.Cmd, error) {
 		return nil, err
 	}
 	durable := "off" // commits still reach the kernel, so they survive a killed server
+	options := []string{"-D", p.cluster.dataDir(), "-p", strconv.Itoa(p.port)}
 	if cfg.Fsync {
 		durable = "on"
+	} else {
+		// A killed server leaves its shared memory behind: in its folder, which is removed.
+		options = append(options, "-c", "dynamic_shared_memory_type=mmap")
 	}
-	options := []string{"-D", p.cluster.dataDir(), "-p", strconv.Itoa(p.port)}
 	for _, setting := range append([]string{
 		"listen_addresses=127.0.0.1",
 		"unix_socket_directories=", // not reachable for other users of this machine

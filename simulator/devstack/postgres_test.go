@@ -67,9 +67,24 @@ func closeNow(t *testing.T, p *devstack.Postgres) {
 	}
 }
 
+// folderInVar returns a folder that each user can reach, on the file system of /var/tmp: data are
+// moved within one only.
+func folderInVar(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "motorpool-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := filepath.Join(t.TempDir(), "private", "postgres")
+	dir := filepath.Join(folderInVar(t), "private", "postgres")
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -105,15 +120,7 @@ func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
 
 func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
-	parent, err := os.MkdirTemp("/var/tmp", "motorpool-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(parent) })
-	if err := os.Chmod(parent, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(parent, "postgres")
+	dir := filepath.Join(folderInVar(t), "postgres")
 	p := startPostgres(t, dir)
 	if !strings.HasPrefix(p.DataDir(), dir) {
 		t.Errorf("the data are in %s, want them in %s", p.DataDir(), dir)
@@ -133,7 +140,10 @@ func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
 
 func TestPostgres_RemovedFolderLosesItsData(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := filepath.Join(t.TempDir(), "postgres")
+	dir := filepath.Join(folderInVar(t), "private", "postgres")
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
 	mustExecute(t, first.URL(), `create table cars (id int)`)
