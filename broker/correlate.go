@@ -12,8 +12,8 @@ import (
 // Claim claims no other for the unit while an answer to the last one may come. An answer that
 // matches no open command is not assigned; one that matches a settled command ends the wait for it.
 //
-// An answer that may be a second delivery of an earlier command's answer counts as received at
-// most, and is not assigned where the command cannot have been published.
+// An answer that may be that of an earlier command counts as received at most, and is not assigned
+// to a command that is known here not to be published.
 func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 	reading, cancel := b.step(ctx)
 	defer cancel()
@@ -23,66 +23,80 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 		b.Logger.Warn("answer without a command not assigned, its command ends as unknown", "unit", a.unit, "state", a.answer.State, "err", err)
 		return false
 	}
-	if found && !a.redelivered && !a.at.Before(c.Requested) && b.recognises(reading, &c, a.answer) {
-		repeats := c.State.IsOpen() && b.mayRepeat(reading, &c, a.answer)
+	result := "answer without a command id matches no open command"
+	if found && !a.redelivered && !a.at.Before(c.Requested) && b.mayAnswer(reading, &c, a.answer) {
 		switch {
 		case !c.State.IsOpen():
 			b.endWait(ctx, c, *a)
-			if c.State != telematics.Succeeded { // else its vehicle has reported that before
-				b.metrics.answersToNone.Inc()
-				b.Logger.Info("late answer without a command id settles nothing", "unit", a.unit, "state", a.answer.State, "command", c.ID)
+			if c.State == telematics.Succeeded { // its vehicle has reported that before
+				return false
 			}
-			return false
-		case !repeats || b.mayBePublished(reading, &c):
+			result = "late answer without a command id settles nothing"
+		case b.isUnpublished(c.ID) && b.mayRepeat(reading, &c, a):
+			result = "repeated answer without a command id not assigned to a command that is not published"
+		default:
 			a.answer.Command = c.ID
 			// Its dialect does not know the command; its vehicle has to report that it was
 			// executed.
-			if c.ByReport && a.answer.State == telematics.Succeeded || repeats {
+			if c.ByReport && a.answer.State == telematics.Succeeded || b.mayRepeat(reading, &c, a) {
 				a.answer.State, a.answer.Reason = telematics.Received, ""
 			}
 			return true
 		}
 	}
 	b.metrics.answersToNone.Inc()
-	b.Logger.Info("answer without a command id matches no open command", "unit", a.unit, "state", a.answer.State, "last", c.ID)
+	b.Logger.Info(result, "unit", a.unit, "state", a.answer.State, "last", c.ID)
 	return false
 }
 
-// recognises reports whether an answer can be that to a command; false where the command's vehicle
-// cannot be read.
-func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
-	twin, err := b.Vehicles.Resolve(ctx, c.Vehicle)
+// mayAnswer reports whether an answer can be that to a command; false where that cannot be read.
+func (b *Broker) mayAnswer(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
+	fits, err := b.recognises(ctx, c, a)
 	if err != nil {
 		b.Logger.WarnContext(ctx, "answer without a command not assigned: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
-		return false
 	}
-	return b.Dialects.Recognise(twin, c, a)
+	return fits
 }
 
-// mayRepeat reports whether an answer can be that to an earlier command: a second delivery of the
-// latest one, or the first of a command whose answer was taken from such a delivery; true where
-// these commands cannot be read.
-func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
-	earlier, err := b.Commands.AnsweredSince(ctx, *c, c.Requested.Add(-telematics.RepeatedWithin))
-	if err != nil {
-		return true
-	}
+func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telematics.Answer) (bool, error) {
+	twin, err := b.Vehicles.Resolve(ctx, c.Vehicle)
+	return err == nil && b.Dialects.Recognise(twin, c, a), err
+}
+
+// mayRepeat reports whether an answer to a command can be that to an earlier one; true where these
+// cannot be read.
+func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a *queuedAnswer) bool {
+	earlier, err := b.Commands.AnsweredBefore(ctx, *c, answersCompared)
+	return err != nil || b.mayBeOf(ctx, earlier, c, a)
+}
+
+// mayBeOf reports whether an answer to a command can be that to one of the earlier commands, the
+// latest first: a second delivery of the latest one's answer, or an answer that is still to come,
+// because a repetition was taken for it.
+func (b *Broker) mayBeOf(ctx context.Context, earlier []telematics.Command, c *telematics.Command, a *queuedAnswer) bool {
 	for i := range earlier {
 		e := &earlier[i]
-		if (i == 0 || e.MayAwaitAnswer()) && e.MayHaveGot(a) && b.recognises(ctx, e, a) {
+		if !c.MayRepeat(a.answer, e) {
+			continue
+		}
+		if fits, err := b.recognises(ctx, e, a.answer); err == nil && !fits {
+			continue
+		}
+		if i == 0 || a.at.Before(e.AnswerBy) && b.mayBeOf(ctx, earlier[i+1:], e, a) {
 			return true
 		}
 	}
 	return false
 }
 
-// mayBePublished reports whether a command may have been published. The row of one that is not may
-// be there: its claim has not returned, or its reply was lost.
-func (b *Broker) mayBePublished(ctx context.Context, c *telematics.Command) bool {
-	if w := b.waiters.find(c.ID); w != nil {
-		return w.progress().Attempts > 0
+// isUnpublished reports whether a command is known here not to be published: its claim has not
+// returned, or has failed with a lost reply.
+func (b *Broker) isUnpublished(id telematics.CommandID) bool {
+	if w := b.waiters.find(id); w != nil {
+		return w.progress().Attempts == 0
 	}
-	return b.isPending(ctx, c.Unit, c.ID)
+	finding, known := b.outbox.settlement(id)
+	return known && finding.State == telematics.Expired
 }
 
 // endWait records that a settled command has been answered. Where that fails, its unit gets no

@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -8,6 +10,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // The truck's unit speaks flag, the dialect in which answers name no command.
@@ -202,48 +205,81 @@ func TestCorrelate_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 	}
 }
 
-// The answer to a command comes late, after that of a command that overtook it. It is not taken for
-// that of a later, equal command, though a repetition was taken for it before.
-func TestCorrelate_RepeatedAnswerIsNotTheLastOneToCome(t *testing.T) {
+// What the truck says after each command, and what becomes of that.
+type truckStep struct {
+	action telematics.Action
+	says   string
+	want   telematics.State
+	pause  time.Duration // before the command
+}
+
+func TestCorrelate_RepeatedAnswerAndLaterCommands(t *testing.T) {
+	lock := func(want telematics.State) truckStep { return truckStep{telematics.Lock, "answer done lock", want, 0} }
+	unlock := truckStep{telematics.Unlock, "answer done unlock", telematics.Succeeded, 0}
+	later := lock(telematics.Succeeded)
+	later.pause = telematics.AnswerWithin + time.Minute
+	for name, steps := range map[string][]truckStep{
+		"equal commands with another one between them": {lock(telematics.Succeeded), unlock, lock(telematics.Succeeded), unlock},
+		// The second lock's answer is one of the first, repeated. Its own comes after the unlock.
+		"an answer that was overtaken":                {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, lock(telematics.Unknown)},
+		"an answer that was overtaken, and not later": {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, later},
+	} {
+		inWorld(t, 2, func(w *world) {
+			w.addTruck(nil)
+			for i, step := range steps {
+				time.Sleep(step.pause)
+				w.truckSays(0, "locked no") // the unit is connected
+				time.Sleep(time.Second)
+				w.truckAnswers(1, time.Second, step.says)
+				if c, _ := w.sendToTruck(0, step.action); c.State != step.want {
+					t.Errorf("%s, command %d: %+v, want %s", name, i+1, c, step.want)
+				}
+			}
+		})
+	}
+}
+
+// No answer was repeated: the first one comes late.
+func TestCorrelate_LateAnswerMakesNoLaterOneUncertain(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addTruck(nil)
-		for _, step := range []struct {
-			action telematics.Action
-			says   string
-			want   telematics.State
-		}{
-			{telematics.Lock, "answer done lock", telematics.Succeeded},
-			{telematics.Lock, "answer done lock", telematics.Unknown}, // repeated
-			{telematics.Unlock, "answer done unlock", telematics.Succeeded},
-			{telematics.Lock, "answer done lock", telematics.Unknown}, // that of the second command
-		} {
-			w.truckAnswers(1, time.Second, step.says)
-			if c, _ := w.sendToTruck(0, step.action); c.State != step.want {
-				t.Errorf("%+v after %q, want %s", c, step.says, step.want)
-			}
-		}
+		w.truckAnswers(1, 15*time.Second, "answer done lock")
+		_, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		w.mqtt.cars.Wait()
+		synctest.Wait()
+		w.truckAnswers(1, time.Second, "answer done unlock")
+		_, err = w.sendToTruck(0, telematics.Unlock)
+		w.wantCode(err, "")
+		w.truckAnswers(1, time.Second, "answer done lock")
+		_, err = w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, "")
 	})
 }
 
-// The row of a command is stored, and its claim's reply is lost, so it is not published.
+// The row of a command is stored, and the reply of its claim lost: it is not published.
 func TestCorrelate_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
+	x := &tampering{}
+	inWorldOf(t, []wiring{x.wire}, func(w *world) {
 		w.addTruck(nil)
 		w.truckAnswers(0, time.Second, "answer done lock")
-		first, err := w.sendToTruck(0, telematics.Lock)
+		_, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, "")
-		next := first
-		next.ID, next.State = brokertest.NewCommand(truckID, telematics.Lock).ID, telematics.Accepted
-		next.Requested, next.Deadline, next.AnswerBy = time.Now(), time.Now().Add(time.Minute), time.Now().Add(3*time.Minute)
-		next.SentAt, next.Completed, next.Attempts = time.Time{}, time.Time{}, 0
-		if claim, err := w.Commands.Claim(t.Context(), &next, nil); err != nil || !claim.Taken() {
-			t.Fatalf("Claim = %+v, %v", claim, err)
+		var lost telematics.CommandID
+		x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+			lost = c.ID
+			_, err := x.Commands.Claim(ctx, &c, nil)
+			return delivery.Claim{}, errors.Join(errRefused, err)
 		}
-		time.Sleep(time.Second)
+		w.Break(errRefused, "Settle")
+		_, err = w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
 		w.truckSays(0, "answer done lock")
 		synctest.Wait()
-		if c := w.record(next.ID); c.State != telematics.Accepted || w.count("motorpool_answers_to_none_total") != 1 {
-			t.Errorf("%+v, %v answers to none; want accepted, and one answer to none", c, w.count("motorpool_answers_to_none_total"))
+		w.Break(nil, "Settle")
+		time.Sleep(time.Minute)
+		if c := w.record(lost); c.State != telematics.Expired || w.count("motorpool_answers_to_none_total") != 1 {
+			t.Errorf("%+v, %v answers to none; want expired, and one answer to none", c, w.count("motorpool_answers_to_none_total"))
 		}
 	})
 }
@@ -251,7 +287,7 @@ func TestCorrelate_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
 func TestCorrelate_RedeliveredAnswerSettlesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
-		// The MQTT broker repeats what a broken connection did not acknowledge.
+		// The MQTT broker delivers again what a broken connection did not acknowledge.
 		w.mqtt.car = func(publication) {
 			w.brokers[0].Answer(telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte("answer done lock"), Redelivered: true})
 		}

@@ -209,9 +209,9 @@ func (l *link) Conclude(ctx context.Context, s delivery.Settlement) (*telematics
 	return result.value, result.ok, err
 }
 
-func (l *link) AnsweredSince(ctx context.Context, c telematics.Command, since time.Time) ([]telematics.Command, error) {
-	return call(ctx, l, &l.postgres, "AnsweredSince", c.ID, func(ctx context.Context) ([]telematics.Command, error) {
-		return l.memory.Commands.AnsweredSince(ctx, c, since)
+func (l *link) AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error) {
+	return call(ctx, l, &l.postgres, "AnsweredBefore", c.ID, func(ctx context.Context) ([]telematics.Command, error) {
+		return l.memory.Commands.AnsweredBefore(ctx, c, limit)
 	})
 }
 

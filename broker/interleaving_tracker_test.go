@@ -137,9 +137,9 @@ func (t *tracker) sendAnswer(text string) {
 	})
 }
 
-func (t *tracker) deliverAnswer(text string, repeated bool) {
-	t.note("tracker's answer arrives: %q, repeated: %t", text, repeated)
-	m := telematics.Message{Dialect: flag{}, Unit: t.unit, Subject: "data", Payload: []byte(text), Redelivered: repeated}
+func (t *tracker) deliverAnswer(text string, redelivered bool) {
+	t.note("tracker's answer arrives: %q, redelivered: %t", text, redelivered)
+	m := telematics.Message{Dialect: flag{}, Unit: t.unit, Subject: "data", Payload: []byte(text), Redelivered: redelivered}
 	t.deliverTo(t.unit, func(b *broker.Broker) { b.Answer(m) })
 }
 

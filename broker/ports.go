@@ -41,9 +41,9 @@ type Commands interface {
 	// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers
 	// name no command has one at most, since Claim claims no other for it meanwhile.
 	AwaitingAnswer(context.Context, telematics.Unit) (c telematics.Command, found bool, err error)
-	// AnsweredSince returns the answered commands before the given one, to a unit whose answers
-	// name no command, that were answered or settled after an instant; the latest first.
-	AnsweredSince(ctx context.Context, c telematics.Command, since time.Time) ([]telematics.Command, error)
+	// AnsweredBefore returns the last answered commands before the given one, to a unit whose
+	// answers name no command, the latest first; no more than limit.
+	AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error)
 	// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in
 	// one step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not
 	// exist, was sent to another unit, or may not enter the state any more.

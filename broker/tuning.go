@@ -126,6 +126,11 @@ const (
 	// their answer for each copy of a command, of which a budget of 30 s has at most six. Half:
 	// duplicates that MQTT delivers reach it. Double: a unit that floods has more of them.
 	answersFirst = 16
+	// Answered commands that an answer without a command id is compared with: of a unit that
+	// answers in 3 s, those of the time in which an answer can come late (telematics.AnswerWithin).
+	// Half: an answer that more commands overtook is taken for that of a later one. Double: more is
+	// read for each such answer.
+	answersCompared = 32
 	// Workers divided by this, plus one, is the number of further workers that handle only answers
 	// to commands in flight here, so that a pending table that does not answer does not stop them;
 	// a choice. 2: twice as many goroutines that are mostly idle. 8: too few while Redis hangs.

@@ -106,9 +106,9 @@ func TestUnitHealth_HasTheClockOffset(t *testing.T) {
 		want("a report 90 s ahead", 90*time.Second)
 		say(3 * time.Hour) // too far ahead to be used as the report's time
 		want("a report 3 h ahead", 3*time.Hour)
-		repeated := brokertest.Said(unit, []byte(`{"at":"`+telematics.FormatTime(time.Now().Add(5*time.Hour))+`"}`), false)
-		repeated.Redelivered = true
-		w.brokers[0].Report(repeated)
+		redelivered := brokertest.Said(unit, []byte(`{"at":"`+telematics.FormatTime(time.Now().Add(5*time.Hour))+`"}`), false)
+		redelivered.Redelivered = true
+		w.brokers[0].Report(redelivered)
 		want("a repeated message", 3*time.Hour)
 	})
 }

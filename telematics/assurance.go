@@ -134,14 +134,13 @@ func (ds Dialects) Recognise(t *Twin, c *Command, a Answer) bool {
 	return !ok || t.Unit != c.Unit || r.Recognises(t.Installation, c, a)
 }
 
-// MayHaveGot reports whether an answer can be one that the command, to a unit whose answers name no
-// command, has got.
-func (c *Command) MayHaveGot(a Answer) bool {
-	return c.State == a.State || c.State == Unknown || c.ByReport
-}
-
-// MayAwaitAnswer reports whether the answer to an answered command, to a unit whose answers name no
-// command, may still come: what counted as that may have been the answer to an earlier command.
-func (c *Command) MayAwaitAnswer() bool {
-	return !c.ReceivedAt.IsZero() && (c.State == Unknown || !c.ByReport)
+// MayRepeat reports whether an answer that fits both c and an earlier command may be a duplicate of
+// the earlier command's answer.
+func (c *Command) MayRepeat(a Answer, earlier *Command) bool {
+	answered := earlier.Completed
+	if earlier.ReceivedAt.After(answered) {
+		answered = earlier.ReceivedAt
+	}
+	same := earlier.State == a.State || earlier.State == Unknown || earlier.ByReport
+	return same && c.Requested.Sub(answered) < RepeatedWithin
 }

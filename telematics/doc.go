@@ -18,8 +18,7 @@
 //	publish          hand a message to the MQTT broker; publish an event to its subscribers
 //	retransmit       publish a command again, after the retransmission timeout
 //	answer           what the unit says about a command: received, succeeded, rejected, failed
-//	uncorrelated     of an answer: no caller of this instance waits for its command;
-//	                 of a unit: its answers name no command
+//	uncorrelated     of an answer: no caller of this instance waits for its command
 //	settle           record the outcome of a command, by answer, deadline or sweeper
 //	outcome          what became of it for its caller: executed, not_executed, failed, unknown
 //	waiter           the entry in memory that connects an answer to the caller who waits for it

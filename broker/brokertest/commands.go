@@ -67,7 +67,7 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"ClaimOfOccupiedUnitLaneReturnsTheOccupant":    unitLaneHasOneCommand,
 		"UnansweredCommandKeepsItsUnitLane":            unansweredKeepsUnitLane,
 		"UnitLaneIsFreeAfterAnswerBy":                  unitLaneIsFreeAfterAnswerBy,
-		"AnsweredSinceReturnsTheLatestCommandFirst":    answeredSince,
+		"AnsweredBeforeReturnsTheLatestCommandFirst":   answeredBefore,
 		"UnitLaneStaysOccupiedWhenTheUnitMoves":        unitLaneOfMovedUnit,
 		"OneOfConcurrentClaimsOfAUnitLaneWins":         oneOfManyUnitClaimsWins,
 		"UnconfirmedCommandIsConcludedOnce":            unconfirmedIsConcludedOnce,

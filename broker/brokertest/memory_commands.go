@@ -90,21 +90,20 @@ func (m *Commands) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (te
 	return telematics.Command{}, false, nil
 }
 
-// AnsweredSince implements broker.Commands.
-func (m *Commands) AnsweredSince(ctx context.Context, c telematics.Command, since time.Time) (earlier []telematics.Command, err error) {
-	if err := m.enter(ctx, "AnsweredSince"); err != nil {
+// AnsweredBefore implements broker.Commands.
+func (m *Commands) AnsweredBefore(ctx context.Context, c telematics.Command, limit int) (earlier []telematics.Command, err error) {
+	if err := m.enter(ctx, "AnsweredBefore"); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
 	for _, other := range m.commands {
 		if other.Unit == c.Unit && other.Lane == telematics.UnitLane && other.Seq < c.Seq &&
-			(!other.ReceivedAt.IsZero() || other.State.IsFinal()) &&
-			(other.ReceivedAt.After(since) || other.Completed.After(since)) {
+			(!other.ReceivedAt.IsZero() || other.State.IsFinal()) {
 			earlier = append(earlier, other)
 		}
 	}
 	slices.SortFunc(earlier, func(a, b telematics.Command) int { return cmp.Compare(b.Seq, a.Seq) })
-	return earlier, nil
+	return earlier[:min(len(earlier), limit)], nil
 }
 
 // StoreProgress implements broker.Commands.

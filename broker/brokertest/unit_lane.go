@@ -162,22 +162,22 @@ func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
 	}
 }
 
-func answeredSince(t *testing.T, r CommandRecord) {
-	vehicle := r.Vehicle()
-	var want []telematics.CommandID
-	check := func(n telematics.Command, since time.Time, want []telematics.CommandID) {
+func answeredBefore(t *testing.T, r CommandRecord) {
+	vehicle, other := r.Vehicle(), r.Vehicle()
+	check := func(c telematics.Command, limit int, want ...telematics.CommandID) {
 		t.Helper()
-		earlier, err := r.There.AnsweredSince(t.Context(), n, since)
+		earlier, err := r.There.AnsweredBefore(t.Context(), c, limit)
 		var ids []telematics.CommandID
-		for _, c := range earlier {
-			ids = append(ids, c.ID)
+		for _, e := range earlier {
+			ids = append(ids, e.ID)
 		}
 		if err != nil || !slices.Equal(ids, want) {
-			t.Errorf("AnsweredSince = %s, %v; want %s", ids, err, want)
+			t.Errorf("AnsweredBefore(%d) = %s, %v; want %s", limit, ids, err, want)
 		}
 	}
-	var last telematics.Command
-	for _, c := range []struct {
+	var all []telematics.Command
+	var want []telematics.CommandID
+	for _, step := range []struct {
 		state    telematics.State
 		received time.Time
 	}{
@@ -187,18 +187,26 @@ func answeredSince(t *testing.T, r CommandRecord) {
 		{telematics.Unknown, instant}, // received
 		{telematics.Unknown, time.Time{}},
 		{telematics.Expired, time.Time{}}, // never sent
+		{telematics.Succeeded, time.Time{}},
 	} {
-		n := newUnitCommand(vehicle, telematics.Lock)
-		n.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
-		n = r.claim(t, n)
-		check(n, instant.Add(-time.Second), want)
-		s := settlement(n, c.state)
-		s.Unit, s.ReceivedAt = n.Unit, c.received
+		c := newUnitCommand(vehicle, telematics.Lock)
+		c.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
+		c = r.claim(t, c)
+		check(c, 100, want...)
+		s := settlement(c, step.state)
+		s.Unit, s.ReceivedAt = c.Unit, step.received
 		r.settle(t, s)
-		if c.state.IsFinal() || !c.received.IsZero() {
-			want = slices.Insert(want, 0, n.ID)
+		if step.state.IsFinal() || !step.received.IsZero() {
+			want = slices.Insert(want, 0, c.ID)
 		}
-		last = n
+		all = append(all, c)
 	}
-	check(last, settlement(last, telematics.Unknown).At, nil)
+	check(all[3], 100, all[2].ID, all[1].ID, all[0].ID)
+	check(all[3], 2, all[2].ID, all[1].ID)
+	another := r.claim(t, newUnitCommand(other, telematics.Lock))
+	check(another, 100)
+	inLane := r.claimLock(t) // of a unit whose answers name it
+	r.settle(t, settlement(inLane, telematics.Succeeded))
+	inLane.Seq++
+	check(inLane, 100)
 }

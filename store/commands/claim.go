@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -308,14 +307,14 @@ func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telem
 	return found[0], true, nil
 }
 
-// AnsweredSince returns the answered commands before the given one, to a unit whose answers name no
-// command, that were answered or settled after an instant; the latest first.
-func (s *Store) AnsweredSince(ctx context.Context, c telematics.Command, since time.Time) ([]telematics.Command, error) {
+// AnsweredBefore returns the last answered commands before the given one, to a unit whose answers
+// name no command, the latest first; no more than limit.
+func (s *Store) AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error) {
 	found, err := selectCommands(ctx, s.db.Prepared, `
 		select `+commandColumns+` from commands
 		where unit = $1 and lane = 'unit' and seq < $2 and (received_at is not null or state in ('succeeded', 'rejected', 'failed'))
-			and greatest(received_at, completed_at) > $3
-		order by seq desc`,
-		string(c.Unit), c.Seq, since)
+		order by seq desc
+		limit $3`,
+		string(c.Unit), c.Seq, limit)
 	return found, unavailable.Wrap("read the commands that were answered before", err)
 }
