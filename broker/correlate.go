@@ -23,7 +23,7 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 		b.Logger.Warn("answer without a command not assigned, its command ends as unknown", "unit", a.unit, "state", a.answer.State, "err", err)
 		return false
 	}
-	result := "answer without a command id matches no open command"
+	why := "it matches no open command"
 	if found && !a.redelivered && !a.at.Before(c.Requested) && b.mayAnswer(reading, &c, a.answer) {
 		switch {
 		case !c.State.IsOpen():
@@ -31,9 +31,9 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 			if c.State == telematics.Succeeded { // its vehicle has reported that before
 				return false
 			}
-			result = "late answer without a command id settles nothing"
+			why = "it is late"
 		case b.isUnpublished(c.ID) && b.mayRepeat(reading, &c, a):
-			result = "repeated answer without a command id not assigned to a command that is not published"
+			why = "it is a repetition, and the open command is not published"
 		default:
 			a.answer.Command = c.ID
 			// Its dialect does not know the command; its vehicle has to report that it was
@@ -45,7 +45,7 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 		}
 	}
 	b.metrics.answersToNone.Inc()
-	b.Logger.Info(result, "unit", a.unit, "state", a.answer.State, "last", c.ID)
+	b.Logger.Info("answer without a command id settles nothing", "why", why, "unit", a.unit, "state", a.answer.State, "last", c.ID)
 	return false
 }
 
