@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -63,30 +64,33 @@ func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telema
 	return err == nil && b.Dialects.Recognise(twin, c, a), err
 }
 
-// mayRepeat reports whether an answer to a command can be that to an earlier one; true where these
-// cannot be read.
+// mayRepeat reports whether an answer to a command can be that to an earlier one: a second delivery
+// of the answer before, or one that is still to come, because a repetition was taken for it. It is
+// true where the earlier commands cannot be read.
 func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a *queuedAnswer) bool {
 	earlier, err := b.Commands.AnsweredBefore(ctx, *c, answersCompared)
-	return err != nil || b.mayBeOf(ctx, earlier, c, a)
-}
-
-// mayBeOf reports whether an answer to a command can be that to one of the earlier commands, the
-// latest first: a second delivery of the latest one's answer, or an answer that is still to come,
-// because a repetition was taken for it.
-func (b *Broker) mayBeOf(ctx context.Context, earlier []telematics.Command, c *telematics.Command, a *queuedAnswer) bool {
-	for i := range earlier {
-		e := &earlier[i]
-		if !c.MayRepeat(a.answer, e) {
-			continue
-		}
-		if fits, err := b.recognises(ctx, e, a.answer); err == nil && !fits {
-			continue
-		}
-		if i == 0 || a.at.Before(e.AnswerBy) && b.mayBeOf(ctx, earlier[i+1:], e, a) {
-			return true
+	if err != nil {
+		return true
+	}
+	commands := slices.Insert(earlier, 0, *c) // the latest first
+	// Whether the answer that each of them got may be that to an earlier one.
+	repeated := make([]bool, len(commands))
+	for i := len(commands) - 1; i >= 0; i-- {
+		for k := i + 1; k < len(commands) && !repeated[i]; k++ {
+			before := &commands[k]
+			if k == i+1 || repeated[k] && a.at.Before(before.AnswerBy) {
+				repeated[i] = commands[i].MayRepeat(a.answer, before) && b.mayHaveGot(ctx, before, a.answer)
+			}
 		}
 	}
-	return false
+	return repeated[0]
+}
+
+// mayHaveGot reports whether an answer can be that to an earlier command; true where that cannot be
+// read.
+func (b *Broker) mayHaveGot(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
+	fits, err := b.recognises(ctx, c, a)
+	return fits || err != nil
 }
 
 // isUnpublished reports whether a command is known here not to be published: its claim has not
