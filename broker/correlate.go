@@ -25,7 +25,7 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 		return false
 	}
 	why := "it matches no open command"
-	if found && !a.redelivered && !a.at.Before(c.Requested) && b.mayAnswer(reading, &c, a.answer) {
+	if found && !a.redelivered && !a.at.Before(c.Requested) && b.recognises(reading, &c, a.answer, false) {
 		switch {
 		case !c.State.IsOpen():
 			b.endWait(ctx, c, *a)
@@ -50,18 +50,15 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 	return false
 }
 
-// mayAnswer reports whether an answer can be that to a command; false where that cannot be read.
-func (b *Broker) mayAnswer(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
-	fits, err := b.recognises(ctx, c, a)
-	if err != nil {
-		b.Logger.WarnContext(ctx, "answer without a command not assigned: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
-	}
-	return fits
-}
-
-func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telematics.Answer) (bool, error) {
+// recognises reports whether an answer can be that to a command; otherwise, where the command's
+// vehicle cannot be read.
+func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telematics.Answer, otherwise bool) bool {
 	twin, err := b.Vehicles.Resolve(ctx, c.Vehicle)
-	return err == nil && b.Dialects.Recognise(twin, c, a), err
+	if err != nil {
+		b.Logger.WarnContext(ctx, "answer without a command id not compared with a command: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
+		return otherwise
+	}
+	return b.Dialects.Recognise(twin, c, a)
 }
 
 // mayRepeat reports whether an answer to a command can be that to an earlier one: a second delivery
@@ -79,22 +76,15 @@ func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a *queued
 		for k := i + 1; k < len(commands) && !repeated[i]; k++ {
 			before := &commands[k]
 			if k == i+1 || repeated[k] && a.at.Before(before.AnswerBy) {
-				repeated[i] = commands[i].MayRepeat(a.answer, before) && b.mayHaveGot(ctx, before, a.answer)
+				repeated[i] = commands[i].MayRepeat(a.answer, before) && b.recognises(ctx, before, a.answer, true)
 			}
 		}
 	}
 	return repeated[0]
 }
 
-// mayHaveGot reports whether an answer can be that to an earlier command; true where that cannot be
-// read.
-func (b *Broker) mayHaveGot(ctx context.Context, c *telematics.Command, a telematics.Answer) bool {
-	fits, err := b.recognises(ctx, c, a)
-	return fits || err != nil
-}
-
-// isUnpublished reports whether a command is known here not to be published: its claim has not
-// returned, or has failed with a lost reply.
+// isUnpublished reports whether a command is known here not to be published: it is not yet, or, as
+// the reply to its claim was lost, it never will be.
 func (b *Broker) isUnpublished(id telematics.CommandID) bool {
 	if w := b.waiters.find(id); w != nil {
 		return w.progress().Attempts == 0

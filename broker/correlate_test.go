@@ -205,24 +205,28 @@ func TestCorrelate_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 	}
 }
 
-// What the truck says after each command, and what becomes of that.
+// truckStep is a command to the truck, what the truck says then, and what becomes of the command.
 type truckStep struct {
+	pause  time.Duration // before the command
 	action telematics.Action
+	after  time.Duration
 	says   string
 	want   telematics.State
-	pause  time.Duration // before the command
 }
 
 func TestCorrelate_RepeatedAnswerAndLaterCommands(t *testing.T) {
-	lock := func(want telematics.State) truckStep { return truckStep{telematics.Lock, "answer done lock", want, 0} }
-	unlock := truckStep{telematics.Unlock, "answer done unlock", telematics.Succeeded, 0}
-	later := lock(telematics.Succeeded)
-	later.pause = telematics.AnswerWithin + time.Minute
+	lock := func(want telematics.State) truckStep {
+		return truckStep{0, telematics.Lock, time.Second, "answer done lock", want}
+	}
+	unlock := truckStep{0, telematics.Unlock, time.Second, "answer done unlock", telematics.Succeeded}
+	late, muchLater := lock(telematics.Unknown), lock(telematics.Succeeded)
+	late.after, muchLater.pause = 15*time.Second, telematics.AnswerWithin+time.Minute
 	for name, steps := range map[string][]truckStep{
 		"equal commands with another one between them": {lock(telematics.Succeeded), unlock, lock(telematics.Succeeded), unlock},
 		// The second lock's answer is one of the first, repeated. Its own comes after the unlock.
 		"an answer that was overtaken":                {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, lock(telematics.Unknown)},
-		"an answer that was overtaken, and not later": {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, later},
+		"an answer that was overtaken, and not later": {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, muchLater},
+		"a late answer, and none repeated":            {late, unlock, lock(telematics.Succeeded)},
 	} {
 		inWorld(t, 2, func(w *world) {
 			w.addTruck(nil)
@@ -230,31 +234,15 @@ func TestCorrelate_RepeatedAnswerAndLaterCommands(t *testing.T) {
 				time.Sleep(step.pause)
 				w.truckSays(0, "locked no") // the unit is connected
 				time.Sleep(time.Second)
-				w.truckAnswers(1, time.Second, step.says)
+				w.truckAnswers(1, step.after, step.says)
 				if c, _ := w.sendToTruck(0, step.action); c.State != step.want {
 					t.Errorf("%s, command %d: %+v, want %s", name, i+1, c, step.want)
 				}
+				w.mqtt.cars.Wait()
+				synctest.Wait()
 			}
 		})
 	}
-}
-
-// No answer was repeated: the first one comes late.
-func TestCorrelate_LateAnswerMakesNoLaterOneUncertain(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
-		w.addTruck(nil)
-		w.truckAnswers(1, 15*time.Second, "answer done lock")
-		_, err := w.sendToTruck(0, telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
-		w.mqtt.cars.Wait()
-		synctest.Wait()
-		w.truckAnswers(1, time.Second, "answer done unlock")
-		_, err = w.sendToTruck(0, telematics.Unlock)
-		w.wantCode(err, "")
-		w.truckAnswers(1, time.Second, "answer done lock")
-		_, err = w.sendToTruck(0, telematics.Lock)
-		w.wantCode(err, "")
-	})
 }
 
 // The row of a command is stored, and the reply of its claim lost: it is not published.

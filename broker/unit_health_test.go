@@ -109,7 +109,7 @@ func TestUnitHealth_HasTheClockOffset(t *testing.T) {
 		redelivered := brokertest.Said(unit, []byte(`{"at":"`+telematics.FormatTime(time.Now().Add(5*time.Hour))+`"}`), false)
 		redelivered.Redelivered = true
 		w.brokers[0].Report(redelivered)
-		want("a repeated message", 3*time.Hour)
+		want("a redelivered message", 3*time.Hour)
 	})
 }
 
