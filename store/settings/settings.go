@@ -10,14 +10,22 @@ import (
 	"motorpool/store/unavailable"
 )
 
-const sharedGroup = "mqtt_shared_group"
+const (
+	sharedGroup  = "mqtt_shared_group"
+	installation = "installation"
+)
+
+// Installation returns the id of the installation: 32 hexadecimal digits, not a secret. The first
+// call draws it. A copy of the database has the same.
+func Installation(ctx context.Context, db *pg.DB) (string, error) {
+	id, err := value(ctx, db, installation, random())
+	return id, unavailable.Wrap("read the id of the installation", err)
+}
 
 // SharedGroup returns the name of the service's shared subscriptions, a secret that all instances
 // share [TOP-3]. The first call creates it.
 func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
-	random := make([]byte, 16)
-	_, _ = rand.Read(random) // never fails
-	name, err := value(ctx, db, sharedGroup, "motorpool-"+hex.EncodeToString(random))
+	name, err := value(ctx, db, sharedGroup, "motorpool-"+random())
 	return name, unavailable.Wrap("read the name of the shared group", err)
 }
 
@@ -27,4 +35,10 @@ func value(ctx context.Context, db *pg.DB, name, proposed string) (v string, err
 		err = db.Pool.GetContext(ctx, &v, `select value from settings where name = $1`, name)
 	}
 	return v, err
+}
+
+func random() string {
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails
+	return hex.EncodeToString(random)
 }

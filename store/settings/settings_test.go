@@ -1,16 +1,27 @@
 package settings
 
 import (
+	"context"
 	"regexp"
 	"sync"
 	"testing"
 
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 func TestSharedGroup_IsOneSecretNameForAllInstances(t *testing.T) {
+	testOneForAllInstances(t, SharedGroup, `^motorpool-[0-9a-f]{32}$`)
+}
+
+func TestInstallation_IsOneIDForAllInstances(t *testing.T) {
+	testOneForAllInstances(t, Installation, `^[0-9a-f]{32}$`)
+}
+
+func testOneForAllInstances(t *testing.T, setting func(context.Context, *pg.DB) (string, error), format string) {
+	t.Helper()
 	address := storetest.NewDatabase(t)
 	var mu sync.Mutex
 	names := map[string]int{}
@@ -19,7 +30,7 @@ func TestSharedGroup_IsOneSecretNameForAllInstances(t *testing.T) {
 		p := storetest.Open(t, address)
 		for range 4 {
 			wg.Go(func() {
-				name, err := SharedGroup(t.Context(), p)
+				name, err := setting(t.Context(), p)
 				if err != nil {
 					t.Error(err)
 				}
@@ -31,11 +42,11 @@ func TestSharedGroup_IsOneSecretNameForAllInstances(t *testing.T) {
 	}
 	wg.Wait()
 	for name, n := range names {
-		if n != 12 || !regexp.MustCompile(`^motorpool-[0-9a-f]{32}$`).MatchString(name) {
+		if n != 12 || !regexp.MustCompile(format).MatchString(name) {
 			t.Errorf("%d of 12 instances got %q", n, name)
 		}
 	}
-	other, err := SharedGroup(t.Context(), storetest.Open(t, storetest.NewDatabase(t)))
+	other, err := setting(t.Context(), storetest.Open(t, storetest.NewDatabase(t)))
 	if err != nil || names[other] > 0 {
 		t.Errorf("another installation got %q, %v", other, err)
 	}
