@@ -24,39 +24,44 @@ func (b *Broker) correlate(ctx context.Context, a *queuedAnswer) bool {
 		b.Logger.Warn("answer without a command not assigned, its command ends as unknown", "unit", a.unit, "state", a.answer.State, "err", err)
 		return false
 	}
-	why := "it matches no open command"
-	if found && !a.redelivered && !a.at.Before(c.Requested) && b.recognises(reading, &c, a.answer, false) {
-		switch {
-		case !c.State.IsOpen():
-			b.endWait(ctx, c, *a)
-			if c.State == telematics.Succeeded { // its vehicle has reported that before
-				return false
-			}
-			why = "it is late"
-		case b.isUnpublished(c.ID) && b.mayRepeat(reading, &c, a):
-			why = "it is a repetition, and the open command is not published"
-		default:
-			a.answer.Command = c.ID
-			// Its dialect does not know the command; its vehicle has to report that it was
-			// executed.
-			if c.ByReport && a.answer.State == telematics.Succeeded || b.mayRepeat(reading, &c, a) {
-				a.answer.State, a.answer.Reason = telematics.Received, ""
-			}
-			return true
+	why, means := "it matches no open command", a.answer.State
+	matches := found && !a.redelivered && !a.at.Before(c.Requested)
+	if matches {
+		means, matches = b.recognise(reading, &c, a.answer, false)
+	}
+	switch {
+	case !matches:
+	case !c.State.IsOpen():
+		b.endWait(ctx, c, *a)
+		if c.State == telematics.Succeeded { // its vehicle has reported that before
+			return false
 		}
+		why = "it is late"
+	case b.isUnpublished(c.ID) && b.mayRepeat(reading, &c, a):
+		why = "it is a repetition, and the open command is not published"
+	default:
+		a.answer.Command = c.ID
+		// Its dialect does not know the command; its vehicle has to report that it was executed.
+		if c.ByReport && means == telematics.Succeeded || b.mayRepeat(reading, &c, a) {
+			means = telematics.Received
+		}
+		if a.answer.State = means; means == telematics.Received {
+			a.answer.Reason = ""
+		}
+		return true
 	}
 	b.metrics.answersToNone.Inc()
 	b.Logger.Info("answer without a command id settles nothing", "why", why, "unit", a.unit, "state", a.answer.State, "last", c.ID)
 	return false
 }
 
-// recognises reports whether an answer can be that to a command; otherwise, where the command's
-// vehicle cannot be read.
-func (b *Broker) recognises(ctx context.Context, c *telematics.Command, a telematics.Answer, otherwise bool) bool {
+// recognise reports whether an answer can be that to a command, and returns the state that it means
+// for it; otherwise, where the command's vehicle cannot be read.
+func (b *Broker) recognise(ctx context.Context, c *telematics.Command, a telematics.Answer, otherwise bool) (telematics.State, bool) {
 	twin, err := b.Vehicles.Resolve(ctx, c.Vehicle)
 	if err != nil {
 		b.Logger.WarnContext(ctx, "answer without a command id not compared with a command: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
-		return otherwise
+		return a.State, otherwise
 	}
 	return b.Dialects.Recognise(twin, c, a)
 }
@@ -73,11 +78,21 @@ func (b *Broker) mayRepeat(ctx context.Context, c *telematics.Command, a *queued
 	// Whether the answer that each of them got may be that to an earlier one.
 	repeated := make([]bool, len(commands))
 	for i := len(commands) - 1; i >= 0; i-- {
+		got := a.answer
+		if i > 0 {
+			got.Detail = commands[i].AnswerText()
+		}
 		for k := i + 1; k < len(commands) && !repeated[i]; k++ {
 			before := &commands[k]
-			if k == i+1 || repeated[k] && a.at.Before(before.AnswerBy) {
-				repeated[i] = commands[i].MayRepeat(a.answer, before) && b.recognises(ctx, before, a.answer, true)
+			toCome := repeated[k] && a.at.Before(before.AnswerBy)
+			if k > i+1 && !toCome {
+				continue
 			}
+			if toCome { // its text is not known
+				got.Detail = ""
+			}
+			_, fits := b.recognise(ctx, before, a.answer, true)
+			repeated[i] = fits && commands[i].MayRepeat(got, before)
 		}
 	}
 	return repeated[0]

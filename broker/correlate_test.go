@@ -183,6 +183,7 @@ func TestCorrelate_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 		{"a repeated refusal", "answer refused lock", time.Minute, telematics.Lock, []string{"answer refused lock"}, telematics.CommandTimeout},
 		{"a command of another action", "answer done lock", time.Minute, telematics.Unlock, []string{"answer done lock", "answer done unlock"}, ""},
 		{"a different answer to the same action", "answer refused lock", time.Minute, telematics.Lock, []string{"answer done lock"}, ""},
+		{"another answer of the same meaning", "answer done lock", time.Minute, telematics.Lock, []string{"answer done already"}, ""},
 		{"later than a repetition can be", "answer done lock", telematics.RepeatedWithin, telematics.Lock, []string{"answer done lock"}, ""},
 	} {
 		inWorld(t, 2, func(w *world) {
@@ -220,13 +221,20 @@ func TestCorrelate_RepeatedAnswerAndLaterCommands(t *testing.T) {
 	}
 	unlock := truckStep{0, telematics.Unlock, time.Second, "answer done unlock", telematics.Succeeded}
 	late, muchLater := lock(telematics.Unknown), lock(telematics.Succeeded)
+	already := truckStep{0, telematics.Lock, time.Second, "answer done already", telematics.Succeeded}
+	alreadyAgain := already
+	alreadyAgain.want = telematics.Unknown
 	late.after, muchLater.pause = 15*time.Second, telematics.AnswerWithin+time.Minute
 	for name, steps := range map[string][]truckStep{
 		"equal commands with another one between them": {lock(telematics.Succeeded), unlock, lock(telematics.Succeeded), unlock},
 		// The second lock's answer is one of the first, repeated. Its own comes after the unlock.
-		"an answer that was overtaken":                {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, lock(telematics.Unknown)},
-		"an answer that was overtaken, and not later": {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, muchLater},
-		"a late answer, and none repeated":            {late, unlock, lock(telematics.Succeeded)},
+		"an answer that was overtaken":                   {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, lock(telematics.Unknown)},
+		"an answer that was overtaken, and not later":    {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, muchLater},
+		"answers that name a state which was so already": {lock(telematics.Succeeded), already, unlock, already},
+		// The second lock may be answered still: by a text that is not known.
+		"another text after a repetition":   {lock(telematics.Succeeded), lock(telematics.Unknown), alreadyAgain},
+		"the other text, which is repeated": {lock(telematics.Succeeded), already, alreadyAgain},
+		"a late answer, and none repeated":  {late, unlock, lock(telematics.Succeeded)},
 	} {
 		inWorld(t, 2, func(w *world) {
 			w.addTruck(nil)

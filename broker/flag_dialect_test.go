@@ -83,10 +83,10 @@ func (flag) DecodeAnswer(m telematics.Message, received time.Time) (telematics.A
 	return a, nil, nil
 }
 
-func (d flag) Recognises(i telematics.Installation, c *telematics.Command, a telematics.Answer) bool {
+func (d flag) Recognise(i telematics.Installation, c *telematics.Command, a telematics.Answer) (telematics.State, bool) {
 	_, last, _ := strings.Cut(a.Detail, " ")
 	actions, _ := d.Actions(i)
-	return last == string(c.Action) || !slices.Contains(actions, telematics.Action(last))
+	return a.State, last == string(c.Action) || !slices.Contains(actions, telematics.Action(last))
 }
 
 func (flag) DecodeReport(m telematics.Message, received time.Time) (telematics.Report, []telematics.Dropped, error) {

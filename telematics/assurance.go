@@ -126,21 +126,35 @@ func (s Snapshot) differs(values map[Field]any) bool {
 	return true
 }
 
-// Recognise reports whether an answer that names no command can belong to c. It is true unless the
-// dialect of the vehicle's unit rules it out.
-func (ds Dialects) Recognise(t *Twin, c *Command, a Answer) bool {
+// Recognise reports whether an answer that names no command can belong to c, and returns the state
+// that it means for c. It can, unless the dialect of the vehicle's unit rules it out.
+func (ds Dialects) Recognise(t *Twin, c *Command, a Answer) (State, bool) {
 	d, _ := ds.Find(t.Protocol)
-	r, ok := d.(Recogniser)
-	return !ok || t.Unit != c.Unit || r.Recognises(t.Installation, c, a)
+	if r, ok := d.(Recogniser); ok && t.Unit == c.Unit {
+		return r.Recognise(t.Installation, c, a)
+	}
+	return a.State, true
 }
 
 // MayRepeat reports whether an answer that fits both c and an earlier command may be a duplicate of
-// the earlier command's answer.
+// the earlier command's answer: it came soon after that, and nothing shows that it is another one.
 func (c *Command) MayRepeat(a Answer, earlier *Command) bool {
 	answered := earlier.Completed
 	if earlier.ReceivedAt.After(answered) {
 		answered = earlier.ReceivedAt
 	}
 	same := earlier.State == a.State || earlier.State == Unknown || earlier.ByReport
+	if said := earlier.AnswerText(); said != "" && a.Detail != "" && said != a.Detail {
+		same = false // a duplicate has the same text
+	}
 	return same && c.Requested.Sub(answered) < RepeatedWithin
+}
+
+// AnswerText returns the text of the final answer that settled the command; empty: none is
+// recorded.
+func (c *Command) AnswerText() string {
+	if !c.State.IsFinal() || c.ByReport {
+		return ""
+	}
+	return c.Detail
 }

@@ -65,8 +65,10 @@ type Dialect interface {
 // Recogniser is a dialect whose answers name no command, but hold details that rule out some.
 // Without it an answer can belong to any command.
 type Recogniser interface {
-	// Recognises reports whether an answer can belong to a command, given the unit's installation.
-	Recognises(Installation, *Command, Answer) bool
+	// Recognise reports whether an answer can belong to a command, given the unit's installation,
+	// and returns the state that it means for that command: that of the answer, or Received where
+	// it does not show that this command was executed.
+	Recognise(Installation, *Command, Answer) (State, bool)
 }
 
 // ErrOtherKind is returned for a message of another kind than the one to be decoded.

@@ -110,10 +110,15 @@ func (u *Unit) setdigout(ctx context.Context, o order, words []string) string {
 	return strings.Join(said, " ")
 }
 
-// hold switches an output, for some seconds, or permanently if they are 0.
+// hold switches an output, for some seconds, or permanently if they are 0. One that is permanently
+// so already stays as it is.
 func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, o order) string {
+	if already := u.high[output] == high && !u.pulses[output] && seconds == 0; already && !u.config.SwitchesAgain {
+		return fmt.Sprintf("DOUT%d:Already set to %d", output+1, bit(high))
+	}
 	u.version[output]++
 	version := u.version[output]
+	u.pulses[output] = seconds > 0
 	u.drivesOutput(ctx, output+1, high, o)
 	word, timeout := "OFF", "INFINITY"
 	if high {
@@ -123,6 +128,7 @@ func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, o o
 		timeout = fmt.Sprintf("%ds", seconds)
 		u.after(ctx, u.scaled(time.Duration(seconds)*time.Second), func() {
 			if u.version[output] == version {
+				u.pulses[output] = false
 				u.drivesOutput(ctx, output+1, !high, o)
 			}
 		})

@@ -32,7 +32,10 @@ type Config struct {
 	Day      *simulator.Day // by which the vehicle lives. Defaults to none: it stays as it is
 	Wiring   Wiring         // Defaults to VanWiring
 	Faults   Faults
-	Seed     uint64 // of everything random in the unit, together with its serial
+	// Firmware that switches an output again that is as wanted, and says so. Defaults to one that
+	// answers "Already set to".
+	SwitchesAgain bool
+	Seed          uint64 // of everything random in the unit, together with its serial
 
 	Recorder *simulator.Recorder // Defaults to none
 	Logger   *slog.Logger        // Defaults to none
@@ -105,7 +108,8 @@ type Unit struct {
 	recorded time.Time
 	seen     state // that the latest record was of
 	high     [outputs]bool
-	version  [outputs]int // of an output's state: an older pulse does not end a newer one
+	pulses   [outputs]bool // and will change back
+	version  [outputs]int  // of an output's state: an older pulse does not end a newer one
 	kept     [][]byte
 }
 

@@ -192,6 +192,26 @@ func TestUnit_ExecutesEveryCopyOfACommand(t *testing.T) {
 	}
 }
 
+// Both texts of the firmware mean that the command is executed, and belong to it.
+func TestUnit_OutputThatIsAsWantedIsAnswered(t *testing.T) {
+	for again, want := range map[bool]string{false: "DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:Already set to 1", true: "DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:ON Timeout:INFINITY"} {
+		t.Run(want, func(t *testing.T) {
+			w := begin(t, Config{SwitchesAgain: again})
+			w.send(telematics.DisableDriving)
+			w.awaitAnswers(1)
+			w.send(telematics.LockAndDisableDriving)
+			a := w.awaitAnswers(2)
+			state, can := (codec.Dialect{}).Recognise(installation, &telematics.Command{Unit: imei, Action: telematics.LockAndDisableDriving}, a)
+			if a.Detail != want || state != telematics.Succeeded || !can {
+				t.Errorf("answer %+v is %s, %t; want %q, which settles the command as succeeded", a, state, can, want)
+			}
+			if body := w.unit.Body(w.ctx); body.Immobilizer != simulator.Engaged || w.started(telematics.DisableDriving) != 1 {
+				t.Errorf("the immobilizer is %s, engaged %d times", body.Immobilizer, w.started(telematics.DisableDriving))
+			}
+		})
+	}
+}
+
 func TestUnit_StuckLockIsAnsweredButNotReported(t *testing.T) {
 	w := begin(t, Config{Faults: Faults{Stuck: true}})
 	w.send(telematics.Lock)

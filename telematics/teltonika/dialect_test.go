@@ -84,6 +84,23 @@ func TestDecodeAnswer_StateFollowsFromTheText(t *testing.T) {
 		"DOUT1:IGNORED DOUT2:ON Timeout:1s":               telematics.Succeeded,
 		"DOUT1:1 Timeout:INFINITY":                        telematics.Succeeded,
 		"DOUT1:IGNORED":                                   telematics.Received,
+		// Outputs that were so already: what units in the field and the page on setigndigout say.
+		"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:Already set to 1":                                          telematics.Succeeded,
+		"DOUT1:IGNORED DOUT2:IGNORED DOUT3:Already set to 1":                                                telematics.Succeeded,
+		"DOUT1:Already set to 0":                                                                            telematics.Succeeded,
+		"DOUT1:already set to: OFF":                                                                         telematics.Succeeded,
+		"DOUT3 state already set to: 1 time_on_ms: 0 time_off_ms: 0":                                        telematics.Succeeded,
+		"DOUT1 state already set to: 1 time_on_ms: 0 time_off_ms: 0 DOUT2:ON Timeout:1s":                    telematics.Succeeded,
+		"DOUT1:Already set to 1 DOUT2:ON Timeout:5s Speed threshold:1km/h Speed is above threshold, queued": telematics.Received,
+		"DOUTS are set to:0010 TMOs are: 0 0 5 0":                                                           telematics.Succeeded,
+		// Of two outputs, one.
+		"DOUT1:ON Timeout:1s DOUT3 Is disabled from CFG": telematics.Failed,
+		"DOUT1:IGNORED DOUT3 Is disabled from CFG":       telematics.Rejected,
+		"DOUT1:Already set to 1 DOUT3 ERROR":             telematics.Failed,
+		"DOUT1:ON Timeout:1s DOUT2 params are invalid":   telematics.Failed,
+		"DOUT1:ON Timeout:1s DOUT2:something new":        telematics.Received,
+		"Bad syntax":         telematics.Failed,
+		"Arguments required": telematics.Failed,
 		"DOUT1:ON Timeout:10s Speed threshold:1km/h Speed is above threshold, queued":   telematics.Received,
 		"DOUT1:1 Timeout:15s IGN ON, QUEUED":                                            telematics.Received,
 		"DOUT1 Is disabled from CFG":                                                    telematics.Rejected,
@@ -104,7 +121,7 @@ func TestDecodeAnswer_StateFollowsFromTheText(t *testing.T) {
 	}
 }
 
-func TestRecognises_AnswerToACommandOfTheSameOutputs(t *testing.T) {
+func TestRecognise_AnswerToACommandOfTheSameOutputs(t *testing.T) {
 	both := &telematics.Attention{Signal: telematics.Both, Duration: time.Second}
 	for _, c := range []struct {
 		text   string
@@ -122,6 +139,15 @@ func TestRecognises_AnswerToACommandOfTheSameOutputs(t *testing.T) {
 		{"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:ON Timeout:INFINITY", telematics.Lock, true},
 		{"DOUT1:ON Timeout:1s", telematics.LockAndDisableDriving, false},
 		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:IGNORED DOUT4:ON Timeout:1s", telematics.AttentionSignal, true},
+		{"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:Already set to 1", telematics.LockAndDisableDriving, true},
+		{"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:Already set to 0", telematics.LockAndDisableDriving, false},
+		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:Already set to 1", telematics.DisableDriving, true},
+		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:Already set to 1", telematics.EnableDriving, false},
+		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:Already set to 1", telematics.Lock, false},
+		{"DOUT3 state already set to: 0 time_on_ms: 0 time_off_ms: 0", telematics.EnableDriving, true},
+		{"DOUTS are set to:0010 TMOs are: 0 0 5 0", telematics.DisableDriving, true},
+		{"DOUTS are set to:0010 TMOs are: 0 0 5 0", telematics.EnableDriving, false},
+		{"DOUT1:ON Timeout:1s DOUT3 Is disabled from CFG", telematics.LockAndDisableDriving, true},
 		{"DOUT is disabled from CFG", telematics.Lock, true}, // it does not name an output
 		{"ERROR: wrong parameters", telematics.AttentionSignal, true},
 	} {
@@ -130,8 +156,28 @@ func TestRecognises_AnswerToACommandOfTheSameOutputs(t *testing.T) {
 			command.Attention = both
 		}
 		a, _, err := (Dialect{}).DecodeAnswer(message(`{"RSP":"`+c.text+`"}`), received)
-		if err != nil || (Dialect{}).Recognises(van, &command, a) != c.can {
+		if _, can := (Dialect{}).Recognise(van, &command, a); err != nil || can != c.can {
 			t.Errorf("%q may answer %s: %t, want %t (%v)", c.text, c.action, !c.can, c.can, err)
+		}
+	}
+}
+
+// An output that was high before has had no pulse, so nothing shows that the vehicle was locked.
+func TestRecognise_PulseOnAnOutputThatWasHighIsAcceptedOnly(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		action telematics.Action
+		want   telematics.State
+	}{
+		{"DOUT1:Already set to 1", telematics.Lock, telematics.Received},
+		{"DOUT1:Already set to 1 DOUT2:IGNORED DOUT3:ON Timeout:INFINITY", telematics.LockAndDisableDriving, telematics.Received},
+		{"DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:Already set to 1", telematics.LockAndDisableDriving, telematics.Succeeded},
+		{"DOUT1:IGNORED DOUT2:IGNORED DOUT3:Already set to 1", telematics.DisableDriving, telematics.Succeeded},
+		{"DOUT1:Already set to 1 DOUT3 ERROR", telematics.LockAndDisableDriving, telematics.Failed},
+	} {
+		a, _, err := (Dialect{}).DecodeAnswer(message(`{"RSP":"`+c.text+`"}`), received)
+		if state, can := (Dialect{}).Recognise(van, &telematics.Command{Unit: unit, Action: c.action}, a); err != nil || !can || state != c.want {
+			t.Errorf("%q to %s is %s, %t, %v; want %s", c.text, c.action, state, can, err, c.want)
 		}
 	}
 }
