@@ -49,8 +49,11 @@ func (m *Module) metrics() map[string]string {
 		"v.c.charging": yesOrNo(b.Charging == "charging"), "v.c.pilot": yesOrNo(b.Charging == "charging"), "v.c.state": "done",
 		"v.p.latitude": degrees(b.Latitude), "v.p.longitude": degrees(b.Longitude), "v.p.gpstime": time.Now().UTC().Format("2006-01-02 15:04:05 UTC"),
 	}
-	if b.Charging == "charging" {
+	switch {
+	case b.Charging == "charging":
 		all["v.c.state"] = "charging"
+	case b.Ignition: // the charge has ended, and the text is emptied
+		all["v.c.state"] = ""
 	}
 	if m.blind() { // stale, and sent all the same
 		for _, name := range []string{"v.p.latitude", "v.p.longitude", "v.p.gpstime"} {

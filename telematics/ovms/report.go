@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,8 @@ func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematic
 	}
 	r := telematics.Report{At: received, Undated: true}
 	name, isMetric := strings.CutPrefix(m.Subject, metrics)
-	if m.Subject == connected || isMetric && len(m.Payload) == 0 { // what was retained is cleared
+	// Empty: what was retained is cleared.
+	if m.Subject == connected || isMetric && len(m.Payload) == 0 && !textual[name] {
 		return telematics.Report{}, nil, telematics.ErrOtherKind
 	}
 	if isMetric {
@@ -83,6 +85,14 @@ var table = map[string]reader{
 	"m/version":       firmware,
 }
 
+// textual are the metrics that the firmware itself sets to an empty text: when a charge has ended,
+// and when no vehicle type is loaded. All others it sends only with a value.
+var textual = map[string]bool{"v/c/state": true, "v/type": true}
+
+// notANumber are the texts of a measurement without a value (ovms_metrics.cpp:
+// OvmsMetricFloat::AsString, by a C++ stream).
+var notANumber = regexp.MustCompile(`^[+-]?(nan|inf)$`)
+
 // Metrics returns the names of the metrics that the codec reads, for the setting metrics.include of
 // a module. A module that does not send s.v3.connected counts as offline.
 func Metrics() []string {
@@ -107,7 +117,13 @@ func readMetric(r *telematics.Report, name, text string) []telematics.Dropped {
 }
 
 func number(f telematics.Field) reader {
-	return func(r *telematics.Report, text string) error { return set(r, f, text) }
+	return func(r *telematics.Report, text string) error {
+		if notANumber.MatchString(text) {
+			r.Values[f] = nil
+			return nil
+		}
+		return set(r, f, text)
+	}
 }
 
 // set sets a field from a text that is a JSON value.
@@ -190,13 +206,15 @@ func gear(r *telematics.Report, text string) error {
 }
 
 // charging reads the state of charging. A state for which the interface has no word is kept
-// unchanged: "done" or "stopped" does not mean that the plug was pulled.
+// unchanged: "done" or "stopped" does not mean that the plug was pulled. Empty: a charge has ended.
 func charging(r *telematics.Report, text string) error {
 	switch text {
 	case "charging", "topoff":
 		r.Values[telematics.Charging], r.Values[telematics.RawCharging] = "charging", nil
+	case "":
+		r.Values[telematics.Charging], r.Values[telematics.RawCharging] = nil, nil
 	default:
-		if text == "" || len(text) > maxDetail {
+		if len(text) > maxDetail {
 			return errors.New("not a state of charging")
 		}
 		r.Values[telematics.Charging], r.Values[telematics.RawCharging] = nil, clean(text, maxDetail)
@@ -205,8 +223,13 @@ func charging(r *telematics.Report, text string) error {
 }
 
 // vehicleType shows the vehicle type set in the module, which must equal that of the installation.
+// Empty: none is set.
 func vehicleType(r *telematics.Report, text string) error {
-	if text == "" || len(text) > maxDetail {
+	if text == "" {
+		r.Values[telematics.OEMData] = nil
+		return nil
+	}
+	if len(text) > maxDetail {
 		return errors.New("not a vehicle type")
 	}
 	r.Values[telematics.OEMData] = map[string]any{"ovms_vehicle_type": clean(text, maxDetail)}

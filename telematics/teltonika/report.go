@@ -51,7 +51,8 @@ func door(bit int) func(float64) any {
 	}
 }
 
-// zeroIsUnknown treats zero as no value: a CAN adapter sends zero until it has one.
+// zeroIsUnknown treats zero as no value: a CAN adapter sends zero until it has read one, also after
+// each of its restarts. A tank or a battery that is empty keeps its last value.
 func zeroIsUnknown(read func(float64) any) func(float64) any {
 	return func(n float64) any {
 		if n == 0 {
@@ -68,23 +69,19 @@ var elements = []element{
 	{"389", telematics.MileageKm, zeroIsUnknown(divideBy(1))},    // OBD, km
 	{"105", telematics.MileageKm, zeroIsUnknown(divideBy(1000))}, // CAN adapter, counted, m
 	{"16", telematics.MileageKm, divideBy(1000)},                 // counted by the unit, m
-	{"89", telematics.FuelLevel, divideBy(1)},                    // CAN adapter
-	{"48", telematics.FuelLevel, divideBy(1)},                    // OBD
-	{"152", telematics.Battery, divideBy(1)},                     // CAN adapter
-	{"411", telematics.Battery, divideBy(1)},                     // OBD
-	{"57", telematics.Battery, divideBy(1)},                      // OBD, standard
-	{"304", telematics.RangeKm, divideBy(1000)},                  // CAN adapter, m
-	{"755", telematics.RangeKm, divideBy(1)},                     // OBD, km
+	{"89", telematics.FuelLevel, zeroIsUnknown(divideBy(1))},     // CAN adapter
+	{"48", telematics.FuelLevel, zeroIsUnknown(divideBy(1))},     // OBD
+	{"152", telematics.Battery, zeroIsUnknown(divideBy(1))},      // CAN adapter
+	{"411", telematics.Battery, zeroIsUnknown(divideBy(1))},      // OBD
+	{"57", telematics.Battery, zeroIsUnknown(divideBy(1))},       // OBD, standard
+	{"304", telematics.RangeKm, zeroIsUnknown(divideBy(1000))},   // CAN adapter, m
+	{"755", telematics.RangeKm, zeroIsUnknown(divideBy(1))},      // OBD, km
 	{"66", telematics.OnboardV, divideBy(1000)},                  // mV
-	{"402", telematics.ServiceDueKm, divideBy(1)},                // OBD, km
+	{"402", telematics.ServiceDueKm, zeroIsUnknown(divideBy(1))}, // OBD, km
 	{lockElement, telematics.IsLocked, zeroOrOne(false, true)},
 	{"900", telematics.EngineRuns, zeroOrOne(false, true)},
 	{"36", telematics.EngineRuns, func(rpm float64) any { return rpm > 0 }},
 	{"653", telematics.ParkBrake, zeroOrOne("released", "engaged")},
-	{"660", telematics.Gear, zeroOrOne(nil, "P")},
-	{"661", telematics.Gear, zeroOrOne(nil, "R")},
-	{"659", telematics.Gear, zeroOrOne(nil, "N")},
-	{"927", telematics.Gear, zeroOrOne(nil, "D")},
 	{"654", telematics.DoorFrontLeft, zeroOrOne("closed", "open")},
 	{"655", telematics.DoorFrontRight, zeroOrOne("closed", "open")},
 	{"656", telematics.DoorRearLeft, zeroOrOne("closed", "open")},
@@ -95,9 +92,19 @@ var elements = []element{
 	{"90", telematics.DoorRearLeft, door(0x400)},
 	{"90", telematics.DoorRearRight, door(0x800)},
 	{"90", telematics.DoorTrunk, door(0x2000)},
-	{"915", telematics.Charging, zeroOrOne(nil, "charging")},
-	{"914", telematics.Charging, zeroOrOne("disconnected", nil)},
 }
+
+// gears are flags: one that is set is the gear.
+var gears = []struct{ id, gear string }{{"660", "P"}, {"661", "R"}, {"659", "N"}, {"927", "D"}}
+
+// vehicleSpeeds are the speeds of a CAN adapter and of OBD, in km/h.
+var vehicleSpeeds = []string{"81", "37"}
+
+// Flags of the charging state.
+const (
+	plugElement   = "914"
+	chargeElement = "915"
+)
 
 // own are elements without a field, with their names in oem_data.
 var own = []struct{ id, name string }{{"21", "gsm_signal"}, {"240", "movement"}}
@@ -135,6 +142,7 @@ func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematic
 	d.elements()
 	fixed := d.position()
 	d.speed(fixed)
+	d.gear()
 	d.charging()
 	d.troubleCodes()
 	d.own()
@@ -260,35 +268,75 @@ func (d *recordDecoder) position() (fixed bool) {
 	return true
 }
 
-// speed prefers the vehicle's speed. That of the satellites is zero without a fix: if the unit then
-// senses movement, the speed is reported as unknown.
+// speed prefers the vehicle's speed. A zero of a CAN adapter that has read nothing yet does not
+// count while the satellites show movement, and the unit does not sense that there is none. The
+// satellites' speed is zero without a fix: if the unit then senses movement, the speed is reported
+// as unknown.
 func (d *recordDecoder) speed(fixed bool) {
-	ids := []string{"81", "37"} // CAN adapter, OBD; km/h
+	var satellites []string
 	if fixed {
-		ids = append(ids, "24", "sp")
+		satellites = []string{"24", "sp"}
 	}
-	for _, id := range ids {
-		if n, ok := d.number(id); ok {
+	senses, sensed := d.number("240")
+	moving := (!sensed || senses != 0) && slices.ContainsFunc(satellites, func(id string) bool {
+		n, ok := d.number(id)
+		return ok && n > telematics.MovingKmh
+	})
+	for _, id := range append(slices.Clone(vehicleSpeeds), satellites...) {
+		if n, ok := d.number(id); ok && (n != 0 || !moving) {
 			d.set(id, telematics.SpeedKmh, n)
 		}
 		if _, has := d.report.Values[telematics.SpeedKmh]; has {
 			return
 		}
 	}
-	if moves, ok := d.number("240"); ok && moves == 1 {
+	if senses == 1 {
 		d.report.Values[telematics.SpeedKmh] = nil
 	}
 }
 
-// charging reports the state that the interface has no word for: plugged in, and not charging.
+// flag returns whether a flag is set; ok is false if it is missing, or neither 0 nor 1, which is
+// listed.
+func (d *recordDecoder) flag(id string) (set, ok bool) {
+	n, ok := d.number(id)
+	if ok && n != 0 && n != 1 {
+		d.drop(id, telematics.UnknownWord, "want 0 or 1")
+		return false, false
+	}
+	return n == 1, ok
+}
+
+// gear reads the flags of the gears. Without one that is set, the gear is no longer known.
+func (d *recordDecoder) gear() {
+	for _, g := range gears {
+		set, ok := d.flag(g.id)
+		if _, earlier := d.report.Values[telematics.Gear]; ok && !earlier {
+			d.report.Values[telematics.Gear] = nil
+		}
+		if set {
+			d.report.Values[telematics.Gear] = g.gear
+			return
+		}
+	}
+}
+
+// charging reads whether the vehicle charges, and whether it is plugged in. The interface has no
+// word for plugged in and not charging, and none for not charging alone.
 func (d *recordDecoder) charging() {
-	if _, has := d.report.Values[telematics.Charging]; has {
-		d.report.Values[telematics.RawCharging] = nil
+	charges, said := d.flag(chargeElement)
+	plugged, plug := d.flag(plugElement)
+	var state, raw any
+	switch {
+	case charges:
+		state = "charging"
+	case plug && !plugged:
+		state = "disconnected"
+	case plug:
+		raw = "plugged"
+	case !said:
 		return
 	}
-	if plugged, ok := d.number("914"); ok && plugged == 1 {
-		d.report.Values[telematics.Charging], d.report.Values[telematics.RawCharging] = nil, "plugged"
-	}
+	d.report.Values[telematics.Charging], d.report.Values[telematics.RawCharging] = state, raw
 }
 
 // troubleCodes reads the list of codes; without one, a count of zero is an empty list.
@@ -371,6 +419,11 @@ func (d *recordDecoder) alarm() {
 func Elements() []int {
 	ids := map[int]bool{24: true, 37: true, 81: true}
 	add := func(id string) { ids[atoi(id)] = true }
+	add(plugElement)
+	add(chargeElement)
+	for _, g := range gears {
+		add(g.id)
+	}
 	for _, e := range elements {
 		add(e.id)
 	}

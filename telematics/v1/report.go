@@ -184,6 +184,13 @@ func (d *reportDecoder) pairPosition() {
 		d.drop("location", "latitude and longitude only come together")
 		return
 	}
+	if lat == 0.0 && lng == 0.0 { // in the Gulf of Guinea: a receiver without a fix
+		delete(values, telematics.Latitude)
+		delete(values, telematics.Longitude)
+		delete(values, telematics.LocatedAt)
+		d.drop("location", "latitude and longitude are 0: no position")
+		return
+	}
 	if hasLat && lat == nil {
 		// No position, so it has no time. A time without a position confirms the last one.
 		values[telematics.LocatedAt] = nil
