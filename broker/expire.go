@@ -63,7 +63,11 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 	}
 	if ok {
 		b.metrics.commandsSwept.Inc()
-		b.Logger.InfoContext(ctx, "overdue command of another process settled", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action)
+		if now := b.now(); c.Deadline.After(now) {
+			b.Logger.ErrorContext(ctx, "command with a deadline that cannot be settled, a clock had leapt ahead", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "deadline", c.Deadline)
+		} else {
+			b.Logger.InfoContext(ctx, "overdue command of another process settled", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action)
+		}
 		b.wake(ctx, settled)
 		b.outbox.releases.add(ctx, b.entry(settled))
 	}

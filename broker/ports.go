@@ -52,7 +52,7 @@ type Commands interface {
 	// and of the unanswered ones also those that their units have received.
 	Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error)
 	// Overdue returns up to limit open commands whose deadline is before the given time, or before
-	// the database's time if that is earlier.
+	// the database's time if that is earlier, or farther ahead than any that is accepted now.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
 	// Unconfirmed returns up to limit commands with a deadline after since that ended as unknown,
 	// and that a report can still settle or contradict. They are ordered by deadline and id, and

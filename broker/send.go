@@ -178,7 +178,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 		switch occupant := claim.Occupant; {
 		case !occupant.State.IsOpen():
 			return nil, receipt, telematics.Unanswered(occupant, b.now())
-		case evicted || b.now().Before(occupant.Deadline):
+		case evicted || !occupant.IsOverdue(b.now()):
 			return nil, receipt, telematics.InProgress(occupant, b.now())
 		}
 		_ = b.settleOverdue(stepping, *claim.Occupant) // logged there; the next attempt decides
@@ -215,7 +215,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 		w.halted = true
 	default:
 		now := time.Now() // whatever the clock is set to meanwhile
-		w.timers = timers{deadline: now.Add(w.command.Deadline.Sub(b.now())), progress: now.Add(progressAfter)}
+		w.timers = timers{deadline: now.Add(min(w.command.Deadline.Sub(b.now()), w.command.Budget())), progress: now.Add(progressAfter)}
 		if w.command.ByReport && !w.command.ReportedBefore {
 			w.timers.confirm = now.Add(confirmEvery)
 		}

@@ -57,10 +57,16 @@ func (c *Command) DoneBy() time.Time {
 }
 
 // AwaitsAnswer reports whether an answer that names no command may belong to this one. Until that
-// is ruled out, the unit gets no other command.
+// is ruled out, the unit gets no other command. An answer that may come later than any does by
+// design is of a command that was accepted by a clock that had leapt ahead; it is not awaited.
 func (c *Command) AwaitsAnswer(now time.Time) bool {
-	return c.Lane == UnitLane && (c.State.IsOpen() || c.State != Expired && c.ReceivedAt.IsZero() && now.Before(c.AnswerBy))
+	return c.Lane == UnitLane && (c.State.IsOpen() || c.State != Expired && c.ReceivedAt.IsZero() &&
+		now.Before(c.AnswerBy) && c.AnswerBy.Sub(now) < latestAnswer)
 }
+
+// latestAnswer is how far ahead AnswerBy of a stored command may lie: MaxBudget and AnswerWithin,
+// and the difference of clocks. The schema has it, too: see command_awaiting_answer.
+const latestAnswer = 5 * time.Minute
 
 // Bits encodes the promises as a bit set, for storage.
 func (p Promises) Bits() (bits int16) {

@@ -14,6 +14,11 @@ const (
 	MinBudget     = time.Second
 	DefaultBudget = 10 * time.Second
 	MaxBudget     = 30 * time.Second
+
+	// DeadlineTolerance is by how much a stored deadline may lie farther ahead than MaxBudget. Half
+	// would do: clocks differ by a second. Double: a command from a clock that had leapt ahead by
+	// less than two minutes stays open until its deadline, and not for one.
+	DeadlineTolerance = time.Minute
 )
 
 // CommandID identifies a command here and on the wire (jti).
@@ -93,6 +98,12 @@ func (c *Command) Expires() time.Time {
 		t = t.Add(expiryUnit)
 	}
 	return t
+}
+
+// IsOverdue reports whether the deadline of the command has passed, or is later than that of any
+// command that was accepted by now: the clock had leapt ahead when this one was.
+func (c *Command) IsOverdue(now time.Time) bool {
+	return !now.Before(c.Deadline) || c.Deadline.Sub(now) > MaxBudget+DeadlineTolerance
 }
 
 // Budget returns how long the caller waits for the answer at most.

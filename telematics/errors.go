@@ -113,7 +113,7 @@ func Conflict(a Action, detail string) *Error {
 // InProgress is the error for an action whose lane another command occupies.
 func InProgress(occupant *Command, now time.Time) *Error {
 	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
-		RetryAfter: max(occupant.Deadline.Sub(now), time.Second), Command: occupant.ID,
+		RetryAfter: min(max(occupant.Deadline.Sub(now), time.Second), MaxBudget), Command: occupant.ID,
 		Message: fmt.Sprintf("The command %s of this vehicle is still open; nothing was sent.", occupant.Action)}
 }
 

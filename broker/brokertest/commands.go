@@ -51,6 +51,7 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"UpdatesAreReceivedAndSettledCommands":         updatesOfCommands,
 		"OverdueCommandsAreOrderedByDeadline":          overdueCommands,
 		"FastClockOfAnInstanceMakesNothingOverdue":     fastClock,
+		"DeadlineThatCannotBeIsOverdue":                leaptClock,
 		"KeyReturnsItsCommandInPresentState":           keyNamesItsCommand,
 		"SecondClaimWithAKeyIsRefused":                 keyMakesOneCommand,
 		"SameKeyOfAnotherCallerIsFree":                 keyOfAnotherCallerIsAnotherKey,
@@ -350,6 +351,25 @@ func fastClock(t *testing.T, r CommandRecord) {
 	if slices.ContainsFunc(overdue, func(o telematics.Command) bool { return o.ID == c.ID }) {
 		t.Error("a command whose deadline is a minute away is overdue")
 	}
+}
+
+// leaptClock is a command that was claimed while all clocks were 74 years ahead.
+func leaptClock(t *testing.T, r CommandRecord) {
+	c := NewCommand(r.Vehicle(), telematics.Lock)
+	c.Requested = time.Now().AddDate(74, 0, 0)
+	c.Deadline = c.Requested.Add(telematics.DefaultBudget)
+	c = r.claim(t, c)
+	overdue, err := r.There.Overdue(t.Context(), time.Now(), 1_000_000)
+	if err != nil || !slices.ContainsFunc(overdue, func(o telematics.Command) bool { return o.ID == c.ID }) {
+		t.Fatalf("Overdue = %d commands, %v; want the one with a deadline in 74 years", len(overdue), err)
+	}
+	s := settlement(c, telematics.Unknown)
+	s.At = time.Now()
+	r.settle(t, s)
+	next := NewCommand(c.Vehicle, telematics.Lock)
+	next.Requested = time.Now()
+	next.Deadline = next.Requested.Add(telematics.DefaultBudget)
+	r.claim(t, next)
 }
 
 func compareIDs(a, b telematics.CommandID) int { return cmp.Compare(a.String(), b.String()) }

@@ -195,12 +195,13 @@ func (m *Commands) Overdue(ctx context.Context, before time.Time, limit int) ([]
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	if now := time.Now(); before.After(now) {
+	now := time.Now()
+	if before.After(now) {
 		before = now
 	}
 	var overdue []telematics.Command
 	for _, c := range m.commands {
-		if c.State.IsOpen() && c.Deadline.Before(before) {
+		if c.State.IsOpen() && (c.Deadline.Before(before) || c.Deadline.After(now) && c.IsOverdue(now)) {
 			overdue = append(overdue, c)
 		}
 	}

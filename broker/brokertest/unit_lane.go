@@ -14,7 +14,7 @@ import (
 // newUnitCommand returns a command to a unit whose answers name no command.
 func newUnitCommand(vehicle telematics.VehicleID, action telematics.Action) telematics.Command {
 	c := NewCommand(vehicle, action)
-	c.Lane, c.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(time.Hour), telematics.Promises{Confirmed: true}
+	c.Lane, c.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(telematics.AnswerWithin), telematics.Promises{Confirmed: true}
 	return c
 }
 
@@ -114,13 +114,16 @@ func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
 }
 
 func unitLaneIsFreeAfterAnswerBy(t *testing.T, r CommandRecord) {
-	vehicle := r.Vehicle()
-	c := newUnitCommand(vehicle, telematics.Lock)
-	c.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
-	c = r.claim(t, c)
-	r.wantOccupied(t, newUnitCommand(vehicle, telematics.Lock), c.ID) // the command is open
-	r.settle(t, settlement(c, telematics.Unknown))
-	r.claim(t, newUnitCommand(vehicle, telematics.Lock))
+	// The latter is of a command that was claimed while the clocks were 74 years ahead.
+	for _, answerBy := range []time.Time{time.Now().Add(-time.Second), time.Now().AddDate(74, 0, 0)} {
+		vehicle := r.Vehicle()
+		c := newUnitCommand(vehicle, telematics.Lock)
+		c.AnswerBy = answerBy.UTC().Truncate(time.Second)
+		c = r.claim(t, c)
+		r.wantOccupied(t, newUnitCommand(vehicle, telematics.Lock), c.ID) // the command is open
+		r.settle(t, settlement(c, telematics.Unknown))
+		r.claim(t, newUnitCommand(vehicle, telematics.Lock))
+	}
 }
 
 // unitLaneOfMovedUnit moves a unit to another vehicle while its answer is awaited.

@@ -25,8 +25,9 @@ const (
 	// installation that is stopped for two months adds to the default partition; double: more empty
 	// tables.
 	partitionsAhead = 2
-	// partitionsEvery is the interval of checks for missing partitions.
-	partitionsEvery = time.Hour
+	// partitionsEvery is the interval of checks for missing partitions. Half: more queries; double:
+	// more entries have to be moved from the default partition after a leap of the clock.
+	partitionsEvery = time.Minute
 
 	// sortedRange is the longest range of time for which a query reads and sorts all entries of the
 	// range, instead of searching from the newest entry. Half: a day that is long ago is not found

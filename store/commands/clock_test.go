@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/store/history"
 	"motorpool/store/idempotency"
+	"motorpool/store/pg"
 	"motorpool/store/rentals"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
@@ -114,5 +117,90 @@ func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
 	}
 	if _, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || found {
 		t.Errorf("FindByKey = %v, %v; want none, since the key is outdated by Postgres's clock", found, err)
+	}
+}
+
+// Postgres's clock leaps ahead by 25 hours, with those of all instances: what is an hour old seems
+// to be outdated. Nothing is removed until the clock has been steady for six hours.
+func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := p.Pool.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	observe := func(leaps bool) {
+		t.Helper()
+		if leap, err := p.DB.ObserveClock(t.Context()); err != nil || leaps != (leap != 0) {
+			t.Fatalf("ObserveClock = %v, %v; want a leap: %t", leap, err, leaps)
+		}
+	}
+	observe(false)
+	c := brokertest.NewCommand(1, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	recorder := history.NewRecorder(history.Config{DB: p.DB, Days: 7})
+	if _, _, err := recorder.Keep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec(`update idempotency_keys set made_at = made_at - interval '25 hours'`)
+	exec(`update observed_clock set observed_at = observed_at - interval '25 hours'`)
+	observe(true)
+	observe(false)
+
+	if _, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || !found {
+		t.Errorf("FindByKey = %v, %v; want the key in force", found, err)
+	}
+	if _, err := idempotency.Forget(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
+		t.Errorf("Forget: %v, want %v", err, pg.ErrClockLeapt)
+	}
+	if _, err := rentals.FreeVehicles(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
+		t.Errorf("FreeVehicles: %v, want %v", err, pg.ErrClockLeapt)
+	}
+	if _, err := Prune(t.Context(), p.DB, MinMonths, false); !errors.Is(err, pg.ErrClockLeapt) {
+		t.Errorf("Prune: %v, want %v", err, pg.ErrClockLeapt)
+	}
+	fewer := history.NewRecorder(history.Config{DB: p.DB, Days: 3})
+	if _, dropped, err := fewer.Keep(t.Context()); err != nil || dropped != 0 {
+		t.Errorf("Keep dropped %d days, %v; want none", dropped, err)
+	}
+
+	exec(`update observed_clock set steady_since = now() - interval '6 hours'`)
+	if _, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || found {
+		t.Errorf("after six hours FindByKey = %v, %v; want the key expired", found, err)
+	}
+	if _, err := idempotency.Forget(t.Context(), p.DB, 10); err != nil {
+		t.Errorf("after six hours Forget: %v", err)
+	}
+	if _, dropped, err := fewer.Keep(t.Context()); err != nil || dropped != 4 {
+		t.Errorf("after six hours Keep dropped %d days, %v; want 4", dropped, err)
+	}
+	// The clock goes back.
+	exec(`update observed_clock set observed_at = observed_at + interval '2 minutes'`)
+	observe(true)
+}
+
+// A key that was made by a clock far ahead does not stay for decades.
+func TestForget_KeyFromTheFutureIsKeptForADay(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	c := brokertest.NewCommand(1, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at + interval '74 years'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idempotency.Forget(t.Context(), p.DB, 10); err != nil {
+		t.Fatal(err)
+	}
+	var made bool
+	if err := p.Pool.Get(&made, `select made_at <= now() from idempotency_keys`); err != nil || !made {
+		t.Errorf("the key is made in the future: %v, %v; want it made now", !made, err)
 	}
 }

@@ -182,13 +182,18 @@ func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.C
 
 // Overdue returns up to limit open commands whose deadline is before the given time and before
 // Postgres's time, the longest overdue first: a process whose clock is ahead must not settle
-// commands that others still wait for.
+// commands that others still wait for. Deadlines farther ahead than there can be come last.
 func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
 	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, `
-		select `+commandColumns+` from commands
+		(select `+commandColumns+` from commands
 		where state in ('accepted', 'sent', 'received') and deadline < $1 -- which ends the look at the index; a clock, by itself, does not
 			and deadline < clock_timestamp()
 		order by deadline
+		limit $2)
+		union all
+		(select `+commandColumns+` from commands
+		where state in ('accepted', 'sent', 'received') and deadline > now() + `+pg.Interval(telematics.MaxBudget+telematics.DeadlineTolerance)+`
+		limit $2)
 		limit $2`,
 		pg.Timestamp(before), limit)
 	return commands, unavailable.Wrap("read overdue commands", err)

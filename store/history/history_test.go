@@ -226,3 +226,20 @@ func TestRecorder_ASampleIsSmall(t *testing.T) {
 		t.Errorf("%d rows, %.0f bytes each, which is more than allowed", i.rows(), each)
 	}
 }
+
+// A clock leaps ahead by a month: the days of then have no partition yet.
+func TestRecorder_AddsAMissingDay(t *testing.T) {
+	t.Parallel()
+	i, begin := newInstance(t, storetest.NewDatabase(t), 7), recently()
+	if _, err := i.DB.Pool.Exec(`drop table telemetry_` + begin.Format("2006_01_02")); err != nil {
+		t.Fatal(err)
+	}
+	i.report(1, begin, report{telematics.Battery: 50.0})
+	i.Flush(t.Context())
+	if n := testutil.ToFloat64(i.metrics.dropped.WithLabelValues(string(samples.Refused))); n != 0 || i.rows() != 1 {
+		t.Errorf("%v samples refused, %d rows; want none and 1", n, i.rows())
+	}
+	if ahead, err := i.DB.Ahead(t.Context(), "telemetry"); err != nil || ahead < daysAhead*day || ahead > (daysAhead+1)*day {
+		t.Errorf("Ahead = %v, %v; want between %d and %d days", ahead, err, daysAhead, daysAhead+1)
+	}
+}

@@ -146,6 +146,12 @@ func (r *Recorder) Flush(ctx context.Context) {
 	for len(drained) > 0 {
 		began, n := time.Now(), statementSize(drained)
 		err := r.write(ctx, drained[:n])
+		// This day may have no partition yet, where the clock has leapt ahead.
+		if isRefused(err) && time.Since(drained[0].Begin) < day {
+			if added, _, keeping := r.Keep(ctx); keeping == nil && added > 0 {
+				err = r.write(ctx, drained[:n])
+			}
+		}
 		switch {
 		case err == nil:
 			r.metrics.stored.Add(float64(n))

@@ -9,15 +9,22 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 // KeptSince is the SQL of the time since when keys are in force; older ones have expired. It uses
-// Postgres's clock: an instance whose clock is ahead must not free keys that others rely on.
-var KeptSince = `now() - ` + pg.Interval(telematics.KeptFor)
+// Postgres's clock: an instance whose clock is ahead must not free keys that others rely on. While
+// that clock has leapt, all keys are in force.
+var KeptSince = `case when ` + pg.Steady + ` then now() - ` + pg.Interval(telematics.KeptFor) + ` else '-infinity' end`
 
 // Forget removes up to limit expired keys, and reports whether there may be others.
 func Forget(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	// A key that was made by a clock far ahead would never expire.
+	_, err = db.Pool.ExecContext(ctx, `update idempotency_keys set made_at = now() where made_at > now() + interval '1 hour'`)
+	if err != nil {
+		return false, unavailable.Wrap("correct idempotency keys", err)
+	}
 	return db.Forget(ctx, "forget idempotency keys", `
 		delete from idempotency_keys
 		where (agency_id, subject, key) in (

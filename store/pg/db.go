@@ -156,13 +156,6 @@ func (p *DB) Ping(ctx context.Context) error {
 	return unavailable.Wrap("ping postgres", p.Pool.PingContext(ctx))
 }
 
-// Time returns the time of Postgres's clock [LAW-11].
-func (p *DB) Time(ctx context.Context) (time.Time, error) {
-	var now time.Time
-	err := p.Pool.GetContext(ctx, &now, `select clock_timestamp()`)
-	return now, unavailable.Wrap("read postgres's clock", err)
-}
-
 // Close closes the connections. Calls in progress fail.
 func (p *DB) Close() error {
 	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Prepared.close()))

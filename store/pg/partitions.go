@@ -43,8 +43,12 @@ func (p *DB) Months(ctx context.Context, table string) ([]Month, error) {
 }
 
 // KeepSince returns the beginning of the first month to keep, in UTC by Postgres's clock: the
-// current month and the given number of months before it are kept.
+// current month and the given number of months before it are kept. By a clock that has leapt it
+// returns ErrClockLeapt.
 func (p *DB) KeepSince(ctx context.Context, months int) (time.Time, error) {
+	if err := p.checkSteady(ctx); err != nil {
+		return time.Time{}, err
+	}
 	now, err := p.Time(ctx)
 	now = now.UTC()
 	return time.Date(now.Year(), now.Month()-time.Month(months), 1, 0, 0, 0, 0, time.UTC), err

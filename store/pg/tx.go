@@ -45,8 +45,11 @@ func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
 }
 
 // Forget runs a statement that removes up to limit rows, its only parameter, and reports whether
-// there may be others.
+// there may be others. By a clock that has leapt it removes none, and returns ErrClockLeapt.
 func (p *DB) Forget(ctx context.Context, doing, statement string, limit int) (more bool, err error) {
+	if err := p.checkSteady(ctx); err != nil {
+		return false, err
+	}
 	result, err := p.Pool.ExecContext(ctx, statement, limit)
 	if err != nil {
 		return false, unavailable.Wrap(doing, err)

@@ -9,11 +9,12 @@ import (
 	"motorpool/store/unavailable"
 )
 
-// leaseScript gives the caller the lease where it is free, or extends the caller's lease. KEYS: the
+// leaseScript gives the caller the lease where it is free, or extends the caller's lease. A lease
+// that would last for more than twice the duration is free: Redis's clock had leapt. KEYS: the
 // lease. ARGV: the caller, and the duration in ms.
 var leaseScript = redis.NewScript(`
 local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then
+if holder and holder ~= ARGV[1] and redis.call('PTTL', KEYS[1]) <= 2 * ARGV[2] then
   return 0
 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])

@@ -22,6 +22,10 @@ func TestLease_HeldByOneInstanceUntilItExpires(t *testing.T) {
 			if !lease(here, "a", time.Hour) || lease(there, "b", time.Hour) || !lease(here, "a", time.Millisecond) {
 				t.Error("want the lease held by the first instance alone")
 			}
+			// A lease from a time at which Redis's clock had leapt ahead does not last until then.
+			if !lease(here, "a", 74*365*24*time.Hour) || !lease(there, "b", time.Second) || !lease(there, "b", time.Hour) {
+				t.Error("want a lease of 74 years free for a caller that needs one of a second")
+			}
 			if name == "redis" { // the time of miniredis does not pass
 				for deadline := time.Now().Add(10 * time.Second); !lease(there, "b", time.Hour); time.Sleep(5 * time.Millisecond) {
 					if time.Now().After(deadline) {

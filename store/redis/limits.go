@@ -50,7 +50,8 @@ func NewLimits(db *DB) *Limits {
 // takeScript takes, for each of several requests, from limits in their order, and stops at the
 // first that has too little left, from which it takes nothing. It is the generic cell rate
 // algorithm by Redis's clock. The entry of a limit holds when all of it is there again, in seconds
-// since 2017: that keeps the digits of microseconds in a double.
+// since 2017: that keeps the digits of microseconds in a double. A later entry than there can be
+// (that clock had leapt) counts as an exhausted limit.
 //
 // KEYS: the entries, request by request. ARGV: for each request the number of its entries, and for
 // each of them its limit, the limit's time in seconds, and the cost. It returns for each request a
@@ -68,7 +69,7 @@ while ARGV[a] do
   for i = 1, count do
     local key, limit, cost = KEYS[k + i], tonumber(ARGV[a + 3 * i - 2]), tonumber(ARGV[a + 3 * i])
     local interval = tonumber(ARGV[a + 3 * i - 1]) / limit
-    entries[key] = entries[key] or math.max(tonumber(redis.call('GET', key) or now), now)
+    entries[key] = entries[key] or math.min(math.max(tonumber(redis.call('GET', key) or now), now), now + interval * limit)
     local full = entries[key] + interval * cost
     local left = now - (full - interval * limit)
     if left < 0 then

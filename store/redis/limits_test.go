@@ -357,6 +357,22 @@ func TestTake_FirstRequestLeavesOneLessThanTheLimit(t *testing.T) {
 	}
 }
 
+// An entry from a time at which Redis's clock had leapt ahead refuses for as long as an exhausted
+// limit does, and no longer.
+func TestTake_EntryFromTheFutureIsAnExhaustedLimit(t *testing.T) {
+	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			l := limitsAt(t, address)
+			if err := l.db.Client.Set(t.Context(), limitKey("vehicle:1"), time.Now().AddDate(74, 0, 0).Unix()-1483228800, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if q := counted(t, l, "vehicle:1", 10); !q.Over || q.Reset > 6*time.Second {
+				t.Errorf("%+v, want it exhausted, and one request restored within 6 s", q)
+			}
+		})
+	}
+}
+
 // Instances of the previous version count with the library that writes these entries.
 func TestLimits_EntriesAreCompatibleWithThePreviousVersion(t *testing.T) {
 	server := storetest.StartMiniredis(t)

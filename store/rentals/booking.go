@@ -4,6 +4,7 @@ package rentals
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -96,12 +97,15 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 }
 
 // FreeVehicles makes vehicles available again whose bookings were not picked up until their end, up
-// to limit of them, and reports whether there may be others. The end is judged by Postgres's clock.
+// to limit of them, and reports whether there may be others. The end is judged by Postgres's clock;
+// after a leap of that it returns pg.ErrClockLeapt.
 func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	var left []telematics.VehicleID
 	err = db.Within(ctx, func(tx *sqlx.Tx) error {
 		var now time.Time
-		if err := tx.GetContext(ctx, &now, `select now()`); err != nil {
+		if err := tx.GetContext(ctx, &now, `select now() where `+pg.Steady); errors.Is(err, sql.ErrNoRows) {
+			return pg.ErrClockLeapt
+		} else if err != nil {
 			return err
 		}
 		// The vehicles are locked first, so that followBookings sees a booking that is made

@@ -3,6 +3,7 @@ package rentals
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -293,5 +294,33 @@ func TestStuck_CountsUnknownChargesAfterSeveralQueries(t *testing.T) {
 	}
 	if n, err := (Charges{DB: p.DB}).Stuck(t.Context()); err != nil || n != 2 {
 		t.Errorf("Stuck = %d, %v; want 2", n, err)
+	}
+}
+
+// Charges and notices that were due or leased by a clock that had leapt ahead are due again.
+func TestCorrectTimes_WhatIsDueLaterThanItCanBeIsDueNow(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	m := newMarket(t, p)
+	client, far := m.client(), time.Now().AddDate(74, 0, 0)
+	due := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: far})
+	leased := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 2, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now()})
+	m.exec(`update charges set lease = gen_random_uuid(), lease_until = $2 where id = $1`, leased.ID, far)
+	m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 3, State: rental.Declined, Currency: "EUR", Amount: 100, NextAttempt: time.Now().AddDate(0, 0, 7)})
+	if err := p.Keep(t.Context(), rental.Notice{ID: "n", Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}); err != nil {
+		t.Fatal(err)
+	}
+	m.exec(`update processor_notices set due_at = $1`, far)
+	if n, err := CorrectTimes(t.Context(), p.DB); err != nil || n != 3 {
+		t.Errorf("CorrectTimes = %d, %v; want 3", n, err)
+	}
+	jobs, err := p.TakeCharges(t.Context(), 10, time.Minute)
+	if err != nil || len(jobs) != 2 || !slices.ContainsFunc(jobs, func(j rental.Job) bool { return j.ID == due.ID }) {
+		t.Errorf("%d charges are due (%v), want the two whose times were corrected", len(jobs), err)
+	}
+	if notices, err := p.TakeNotices(t.Context(), 10, time.Minute); err != nil || len(notices) != 1 {
+		t.Errorf("%d notices are due (%v), want 1", len(notices), err)
+	}
+	if n, err := CorrectTimes(t.Context(), p.DB); err != nil || n != 0 {
+		t.Errorf("a second time: %d, %v; want none", n, err)
 	}
 }

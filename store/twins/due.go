@@ -25,14 +25,22 @@ const (
 	writingKey = "motorpool:state-writing"
 )
 
-// leaseScript leases vehicles that are due, or whose lease has ended, to the caller. KEYS: due,
-// writing. ARGV: now and the end of the lease in ms, the most vehicles. It returns when the first
-// one was due, and the vehicles.
+// leaseScript leases vehicles that are due, or whose lease has ended, to the caller, and those that
+// are due or leased until later than they can be: the clock had leapt ahead. KEYS: due, writing.
+// ARGV: now and the end of the lease in ms, the most vehicles, the latest time in ms. It returns
+// when the first one was due, and the vehicles.
 var leaseScript = goredis.NewScript(`
-local due, writing, now, lease, most = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
-local taken = redis.call('ZRANGEBYSCORE', writing, '-inf', now, 'LIMIT', 0, most)
+local due, writing, now, lease, most, latest = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local function upTo(key, count)
+  local found = redis.call('ZRANGEBYSCORE', key, '-inf', now, 'LIMIT', 0, count)
+  if #found == 0 then
+    found = redis.call('ZRANGEBYSCORE', key, '(' .. latest, '+inf', 'LIMIT', 0, count)
+  end
+  return found
+end
+local taken = upTo(writing, most)
 local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')[2]
-local fresh = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, most - #taken)
+local fresh = upTo(due, most - #taken)
 if #fresh > 0 then
   redis.call('ZREM', due, unpack(fresh))
 end
@@ -137,7 +145,7 @@ func (d *dues) makeDue(ctx context.Context, states []*state) error {
 func (d *dues) lease(ctx context.Context, part, most int) ([]telematics.VehicleID, error) {
 	now := time.Now()
 	replies, err := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{{
-		Keys: []string{d.due[part], d.writing[part]}, Args: []any{now.UnixMilli(), now.Add(dueLease).UnixMilli(), most},
+		Keys: []string{d.due[part], d.writing[part]}, Args: []any{now.UnixMilli(), now.Add(dueLease).UnixMilli(), most, now.Add(2 * max(d.interval, dueLease)).UnixMilli()},
 	}})
 	if err != nil {
 		return nil, err

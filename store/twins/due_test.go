@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -220,6 +222,26 @@ func TestWriteDue_AnotherInstanceTakesOverAfterTheLease(t *testing.T) {
 	d.writeDue(there)
 	if got := d.stored(); got != 1 || there.unwritten() > 0 {
 		t.Errorf("postgres has report %v, %d unwritten; want report 1, and none", got, there.unwritten())
+	}
+}
+
+// The clocks were 74 years ahead when the state was noted as due, or leased.
+func TestWriteDue_WritesWhatIsDueLaterThanItCanBe(t *testing.T) {
+	d := newDueTwins(t, 1, time.Minute)
+	here := d.instances[0]
+	d.report(here, 1)
+	d.writeDue(here)
+	for n, key := range []string{here.dues.due[0], here.dues.writing[0]} {
+		d.report(here, 2+n)
+		here.redis.db.Client.Del(t.Context(), here.dues.due[0])
+		far := goredis.Z{Score: float64(time.Now().AddDate(74, 0, 0).UnixMilli()), Member: int64(d.id)}
+		if err := here.redis.db.Client.ZAdd(t.Context(), key, far).Err(); err != nil {
+			t.Fatal(err)
+		}
+		d.writeDue(here)
+		if got := d.stored(); got != float64(2+n) {
+			t.Errorf("%s: postgres has %v, want %d", key, got, 2+n)
+		}
 	}
 }
 

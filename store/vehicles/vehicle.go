@@ -111,8 +111,9 @@ const (
 const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
 		u.serial, u.protocol, u.installation, u.status, u.session, u.changed_at, u.actions, v.moved_at, u.moved_at)::text, 0)`
 
-// MovedAt is the SQL of telematics.Twin.MovedAt.
-const MovedAt = `greatest(v.moved_at, u.moved_at)`
+// MovedAt is the SQL of telematics.Twin.MovedAt. A time from the future, of a clock that had leapt,
+// does not count: it would exclude all reports.
+const MovedAt = `case when greatest(v.moved_at, u.moved_at) <= now() + interval '1 minute' then greatest(v.moved_at, u.moved_at) end`
 
 func (r ContactRow) Contact() telematics.Contact {
 	return telematics.Contact{

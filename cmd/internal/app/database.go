@@ -29,6 +29,7 @@ const (
 type databaseWatch struct {
 	postgres *pg.DB
 	auditLog *activity.Log
+	history  bool   // telemetry is kept
 	changed  func() // called after a restart or failover: rows that were read may be gone
 	log      *slog.Logger
 
@@ -82,9 +83,45 @@ func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 	}
 }
 
-// check raises the numbers of commands where the server was started or promoted, warns of settings
-// and standbys that may lose commits, and reads the gauges.
+// checkClock notes Postgres's clock, and corrects what was written while it had leapt ahead.
+func (w *databaseWatch) checkClock(ctx context.Context) error {
+	leap, err := w.postgres.ObserveClock(ctx)
+	if err != nil {
+		return err
+	}
+	if leap != 0 {
+		w.gauges.clockLeaps.Inc()
+		w.log.Error("postgres clock leapt, or no instance was running: nothing is removed for six hours", "leap", leap.Round(time.Second))
+	}
+	corrected, err := rentals.CorrectTimes(ctx, w.postgres)
+	if corrected > 0 {
+		w.log.Error("charges and notices were due later than they can be, a clock had leapt ahead: due now", "corrected", corrected)
+	}
+	return err
+}
+
+// readPartitions reads how long the partitions of tables by time last.
+func (w *databaseWatch) readPartitions(ctx context.Context) error {
+	tables := []string{"activity"}
+	if w.history {
+		tables = append(tables, "telemetry")
+	}
+	for _, table := range tables {
+		ahead, err := w.postgres.Ahead(ctx, table)
+		if err != nil {
+			return err
+		}
+		w.gauges.partitionsAhead.WithLabelValues(table).Set(ahead.Seconds())
+	}
+	return nil
+}
+
+// check notes the clock, raises the numbers of commands where the server was started or promoted,
+// warns of settings and standbys that may lose commits, and reads the gauges.
 func (w *databaseWatch) check(ctx context.Context) error {
+	if err := errors.Join(w.checkClock(ctx), w.readPartitions(ctx)); err != nil {
+		return err
+	}
 	before, after, err := commands.Numbers{DB: w.postgres}.Raise(ctx, false)
 	if err != nil {
 		return err
@@ -230,7 +267,9 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		for _, rows := range outdated {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
-				if more, err = rows.forget(ctx, db, forgetBatch); err != nil {
+				if more, err = rows.forget(ctx, db, forgetBatch); errors.Is(err, pg.ErrClockLeapt) {
+					log.Debug("outdated rows not removed yet", "what", rows.what, "err", err)
+				} else if err != nil {
 					log.Warn("outdated rows not removed", "what", rows.what, "err", err)
 				}
 			}

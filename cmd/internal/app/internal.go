@@ -33,13 +33,24 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 }
 
 // databaseGauges are values that databaseWatch reads from Postgres: the same at every instance.
-type databaseGauges struct{ asynchronous, stuckCharges, agencyKeysExpiry, unsealed prometheus.Gauge }
+type databaseGauges struct {
+	asynchronous, stuckCharges, agencyKeysExpiry, unsealed prometheus.Gauge
+
+	clockLeaps      prometheus.Counter
+	partitionsAhead *prometheus.GaugeVec
+}
 
 func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 	gauge := func(name, help string) prometheus.Gauge {
 		return promauto.With(registry).NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	g := databaseGauges{
+		clockLeaps: promauto.With(registry).NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_postgres_clock_leaps_total", Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, or a minute back.",
+		}),
+		partitionsAhead: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
+			Name: "motorpool_partitions_ahead_seconds", Help: "For how long the partitions of a table by time last from now.",
+		}, []string{"table"}),
 		unsealed:         gauge("motorpool_activity_unsealed_age_seconds", "Age of the oldest audit log entry that is not sealed yet; 0: there is none."),
 		asynchronous:     gauge("motorpool_postgres_asynchronous_standbys", "Standbys of Postgres that may lack what was committed."),
 		stuckCharges:     gauge("motorpool_charges_stuck", "Charges whose result is still unknown after several looks at the payment processor."),

@@ -112,7 +112,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, commandBroker.Instance)
-	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: commandBroker.ForgetSettled, gauges: newDatabaseGauges(registry), log: log}
+	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: commandBroker.ForgetSettled, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: resource.NewEvent, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
