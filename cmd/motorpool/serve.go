@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
@@ -19,14 +21,17 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
 		return badUsage("%w", err)
 	}
-	log := logger.New(os.Stderr, s.LogLevel, s.LogFormat)
+	signal.Ignore(syscall.SIGPIPE) // a reader of the log that ends does not end the service
+	lines := logger.NewWriter(os.Stderr)
+	defer lines.Close()
+	log := logger.New(lines, s.LogLevel, s.LogFormat)
 	slog.SetDefault(log)
 	listeners, err := s.Listen()
 	if err != nil {
 		return err
 	}
 	log.Info("motorpool", "version", version)
-	s.Version = version
+	s.Version, s.LogDropped = version, lines.Dropped
 	return app.Serve(ctx, s.Config, listeners, log)
 }
 

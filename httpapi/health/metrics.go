@@ -1,27 +1,23 @@
 package health
 
 import (
-	"context"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// readyCheck is the result of each check, which runs at each scrape. docs/operating.md explains it.
+// readyCheck is the result of each check, docs/operating.md explains it.
 var readyCheck = prometheus.NewDesc("motorpool_ready", "1 where a check of readiness succeeds, else 0.", []string{"check"}, nil)
 
 // Describe implements prometheus.Collector.
 func (r *Readiness) Describe(to chan<- *prometheus.Desc) { to <- readyCheck }
 
-// Collect implements prometheus.Collector. It blocks for checkBudget at most. A draining instance
-// still reports whether its dependencies work.
+// Collect implements prometheus.Collector. A draining instance still reports whether its
+// dependencies work.
 func (r *Readiness) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), checkBudget)
-	defer cancel()
-	for name, err := range run(ctx, r.checks) {
+	for i, err := range r.recent() {
 		value := 1.0
 		if err != nil {
 			value = 0
 		}
-		to <- prometheus.MustNewConstMetric(readyCheck, prometheus.GaugeValue, value, name)
+		to <- prometheus.MustNewConstMetric(readyCheck, prometheus.GaugeValue, value, r.checks[i].Name)
 	}
 }

@@ -5,7 +5,9 @@ package health
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,15 +25,11 @@ type Readiness struct {
 	checks   []Check
 	draining atomic.Bool
 
-	mu     sync.Mutex // held while the checks run for the public handler
-	probed time.Time
-	last   probe
-}
+	mu      sync.Mutex // held while the checks run; all callers share a run
+	began   time.Time  // of the latest run
+	results []error    // of it, in the order of the checks
 
-// probe is a result of all checks.
-type probe struct {
-	status int
-	body   healthBody
+	running []atomic.Bool // a check that has not ended in time is not run again meanwhile
 }
 
 type healthBody struct {
@@ -41,91 +39,108 @@ type healthBody struct {
 }
 
 // New returns a Readiness that requires all checks to succeed, except for optional ones.
-func New(checks ...Check) *Readiness { return &Readiness{checks: checks} }
+func New(checks ...Check) *Readiness {
+	return &Readiness{checks: checks, running: make([]atomic.Bool, len(checks))}
+}
 
 // Drain makes the instance permanently not ready. Call it before the process stops.
 func (r *Readiness) Drain() { r.draining.Store(true) }
 
 // Internal returns the handler for the internal listener: /readyz shows which check fails
 // and why.
-func (r *Readiness) Internal() http.Handler { return healthHandler(r.probe) }
+func (r *Readiness) Internal() http.Handler { return r.handler(error.Error) }
 
 // Public returns the handler for probes of load balancers and orchestrators. It shows which check
-// fails but not why, since errors name servers, and runs the checks at most once a second.
-func (r *Readiness) Public() http.Handler { return healthHandler(r.recent) }
+// fails but not why, since errors name servers.
+func (r *Readiness) Public() http.Handler {
+	return r.handler(func(error) string { return "failed" })
+}
 
-func healthHandler(ready func(context.Context) probe) http.Handler {
+// handler returns a handler that shows the errors of checks as text does.
+func (r *Readiness) handler(text func(error) string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeHealth(w, probe{http.StatusOK, healthBody{Status: "ok"}})
+		writeHealth(w, http.StatusOK, healthBody{Status: "ok"})
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, request *http.Request) {
-		writeHealth(w, ready(request.Context()))
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if r.draining.Load() {
+			writeHealth(w, http.StatusServiceUnavailable, healthBody{Status: "not_ready", Reason: "draining"})
+			return
+		}
+		status, body := http.StatusOK, healthBody{Status: "ready", Checks: map[string]string{}}
+		for i, err := range r.recent() {
+			check := r.checks[i]
+			body.Checks[check.Name] = "ok"
+			if err != nil {
+				body.Checks[check.Name] = text(err)
+			}
+			if err != nil && !check.Optional {
+				status, body.Status = http.StatusServiceUnavailable, "not_ready"
+			}
+		}
+		writeHealth(w, status, body)
 	})
 	return mux
 }
 
-func (r *Readiness) probe(ctx context.Context) probe {
-	if r.draining.Load() {
-		return probe{http.StatusServiceUnavailable, healthBody{Status: "not_ready", Reason: "draining"}}
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkBudget)
-	defer cancel()
-	result := probe{http.StatusOK, healthBody{Status: "ready", Checks: map[string]string{}}}
-	results := run(ctx, r.checks)
-	for _, check := range r.checks {
-		result.body.Checks[check.Name] = "ok"
-		err := results[check.Name]
-		if err != nil {
-			result.body.Checks[check.Name] = err.Error()
-		}
-		if err != nil && !check.Optional {
-			result.status, result.body.Status = http.StatusServiceUnavailable, "not_ready"
-		}
-	}
-	return result
-}
-
-// recent returns a result that is not older than probeEvery, without the texts of errors.
-func (r *Readiness) recent(ctx context.Context) probe {
-	if r.draining.Load() {
-		return r.probe(ctx)
-	}
+// recent returns the results of a recent run, or of a new one. It blocks for a little more than
+// checkBudget at most.
+func (r *Readiness) recent() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.probed) >= probeEvery {
-		// All callers share the result, so the checks continue if this caller disconnects.
-		r.last = r.probe(context.WithoutCancel(ctx))
-		for name, text := range r.last.body.Checks {
-			if text != "ok" {
-				r.last.body.Checks[name] = "failed"
-			}
-		}
-		r.probed = time.Now()
+	keep := runEvery
+	if slices.ContainsFunc(r.results, func(err error) bool { return err != nil }) {
+		keep = againAfter
 	}
-	return r.last
+	if time.Since(r.began) >= keep {
+		r.began = time.Now()
+		r.results = r.run()
+	}
+	return r.results
 }
 
-// run runs all checks concurrently, so that one slow server does not hide another.
-func run(ctx context.Context, checks []Check) map[string]error {
-	var mu sync.Mutex
-	var asked sync.WaitGroup
-	results := make(map[string]error, len(checks))
-	for _, check := range checks {
-		asked.Go(func() {
-			err := check.Ready(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			results[check.Name] = err
-		})
+// run runs all checks concurrently, so that one slow server does not hide another. A check that
+// does not even end with its context is left behind, and has failed until it ends.
+func (r *Readiness) run() []error {
+	ctx, cancel := context.WithTimeout(context.Background(), checkBudget)
+	type result struct {
+		check int
+		err   error
 	}
-	asked.Wait()
+	ended := make(chan result, len(r.checks))
+	results := make([]error, len(r.checks))
+	waiting := 0
+	for i, check := range r.checks {
+		results[i] = errTooSlow
+		if !r.running[i].CompareAndSwap(false, true) {
+			continue
+		}
+		waiting++
+		go func() {
+			err := check.Ready(ctx)
+			r.running[i].Store(false)
+			ended <- result{i, err}
+		}()
+	}
+	late := time.NewTimer(checkBudget + lateBy)
+	defer late.Stop()
+	defer cancel()
+	for ; waiting > 0; waiting-- {
+		select {
+		case one := <-ended:
+			results[one.check] = one.err
+		case <-late.C:
+			return results
+		}
+	}
 	return results
 }
 
-func writeHealth(w http.ResponseWriter, p probe) {
+var errTooSlow = fmt.Errorf("the check has not ended within %v", checkBudget)
+
+func writeHealth(w http.ResponseWriter, status int, body healthBody) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(p.status)
-	_ = json.NewEncoder(w).Encode(p.body) // fails only if the caller has disconnected
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // fails only if the caller has disconnected
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +32,10 @@ func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
 }
 
 func TestReadiness_NamesTheFailedCheck(t *testing.T) {
+	synctest.Test(t, namesTheFailedCheck)
+}
+
+func namesTheFailedCheck(t *testing.T) {
 	var err error
 	h := health.New(
 		health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
@@ -39,6 +45,7 @@ func TestReadiness_NamesTheFailedCheck(t *testing.T) {
 		t.Errorf("ready: status %d, body %v", status, body)
 	}
 	err = errors.New("not connected")
+	time.Sleep(time.Second) // a result is that of all probes of a second
 	status, body := ask(t, h, "/readyz")
 	if want := map[string]any{"postgres": "ok", "mqtt": "not connected"}; status != 503 || body["status"] != "not_ready" || !reflect.DeepEqual(body["checks"], want) {
 		t.Errorf("not ready: status %d, body %v", status, body)
@@ -69,6 +76,56 @@ func TestReadiness_HangingCheckIsNotReady(t *testing.T) {
 		}}).Internal()
 		if status, body := ask(t, h, "/readyz"); status != 503 {
 			t.Errorf("status %d, body %v; want 503", status, body)
+		}
+	})
+}
+
+// A check that ignores its context is left behind, and no second run of it begins.
+func TestReadiness_CheckThatNeverEndsDelaysNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int64
+		end := make(chan struct{})
+		r := health.New(
+			health.Check{Name: "postgres", Ready: func(context.Context) error { runs.Add(1); <-end; return nil }},
+			health.Check{Name: "redis", Ready: func(context.Context) error { return nil }},
+		)
+		for range 3 {
+			began := time.Now()
+			status, body := ask(t, r.Internal(), "/readyz")
+			if checks := body["checks"].(map[string]any); status != 503 || checks["redis"] != "ok" || !strings.Contains(checks["postgres"].(string), "not ended within 2s") {
+				t.Errorf("status %d, body %v; want 503 because of postgres alone", status, body)
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("the answer took %v", took)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := runs.Load(); n != 1 {
+			t.Errorf("the check was begun %d times, want once", n)
+		}
+		close(end)
+		time.Sleep(time.Second)
+		if status, body := ask(t, r.Internal(), "/readyz"); status != 200 {
+			t.Errorf("after its end: status %d, body %v; want 200", status, body)
+		}
+	})
+}
+
+func TestReadiness_AllListenersAndScrapesShareARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		r := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return nil }})
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(r)
+		for range 5 {
+			ask(t, r.Internal(), "/readyz")
+			ask(t, r.Public(), "/readyz")
+			if _, err := metrics.Gather(registry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if runs != 1 {
+			t.Errorf("the check ran %d times within a second, want once", runs)
 		}
 	})
 }

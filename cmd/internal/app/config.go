@@ -100,6 +100,8 @@ type Config struct {
 	DocsScript string `kong:"-"`
 	// Version is the program's. Defaults to "dev".
 	Version string `kong:"-"`
+	// LogDropped returns how many lines of the log were dropped. Defaults to no such metric.
+	LogDropped func() float64 `kong:"-"`
 }
 
 // maxRate is the highest limit, in requests a minute or an hour, that is still counted exactly.

@@ -16,11 +16,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// newRegistry returns a registry with the metrics of the Go runtime, the process, the signing key
-// and the certificates.
-func newRegistry(signing *signingKeys, inUse certificates) *prometheus.Registry {
+// newRegistry returns a registry with the metrics of the Go runtime, the process, the log, the
+// signing key and the certificates.
+func (c Config) newRegistry(signing *signingKeys, inUse certificates) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing, inUse)
+	if c.LogDropped != nil {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "motorpool_log_lines_dropped_total", Help: "Lines of the log that were dropped: they were not read, or could not be written.",
+		}, c.LogDropped))
+	}
 	return registry
 }
 

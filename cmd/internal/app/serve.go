@@ -54,7 +54,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if err != nil {
 		return err
 	}
-	registry := newRegistry(signing, secured.inUse)
+	registry := c.newRegistry(signing, secured.inUse)
 	sealer, err := c.sealer()
 	if err != nil {
 		return err

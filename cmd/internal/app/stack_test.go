@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/logger"
 	"motorpool/cmd/internal/world"
 	"motorpool/httpapi/auth"
 	"motorpool/metrics"
@@ -44,7 +45,8 @@ type stack struct {
 	fleet    vehicles.FleetFile
 	signing  signing.Key
 	tokens   signing.Key
-	database string // URL
+	database string         // URL
+	lines    *logger.Writer // counts dropped lines of the log
 	redisURL string
 	units    string          // URL of the MQTT broker's listener for units
 	service  string          // URL of the broker's listener for the service
@@ -87,6 +89,8 @@ func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
 	var logged logBuffer
 	s := &stack{T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s.lines = logger.NewWriter(io.Discard)
+	t.Cleanup(s.lines.Close)
 	t.Cleanup(func() { // runs last, when everything has stopped
 		leaks, err := s.inUse.Search("log", []byte(logged.String()))
 		if err != nil || len(leaks) > 0 {
@@ -234,7 +238,7 @@ func (s *stack) config() app.Config {
 		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 20,
 		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: servicePassword,
 		SigningKeys: filepath.Join(s.dir, "signing.jwks"), TokenKeys: filepath.Join(s.dir, "tokens.jwks"),
-		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text",
+		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text", LogDropped: s.lines.Dropped,
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package logger makes the logger that all programs share: colours on a terminal, slog's text
-// elsewhere, or JSON. Each line is written with one system call when it is logged.
+// elsewhere, or JSON.
 package logger
 
 import (
@@ -15,8 +15,21 @@ import (
 
 // New returns a logger with a level (debug, info, warn or error; info for anything else) and a
 // format: text, json, or auto, which is text on a terminal and otherwise json. Messages that are
-// logged with a request's context have the ids of the request and of its trace.
+// logged with a request's context have the ids of the request and of its trace. Each line is
+// written with one call, when it is logged.
 func New(w io.Writer, level, format string) *slog.Logger {
+	log := newLogger(w, level, format)
+	if w, ok := w.(*Writer); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.gap = func(lines int) {
+			log.Warn("log lines dropped, they were not read or could not be written", "lines", lines)
+		}
+	}
+	return log
+}
+
+func newLogger(w io.Writer, level, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: parseLevel(level)}
 	switch {
 	case format == "json" || format == "auto" && !isTerminal(w):
@@ -39,6 +52,9 @@ func parseLevel(s string) slog.Level {
 }
 
 func isTerminal(w io.Writer) bool {
+	if behind, ok := w.(*Writer); ok {
+		w = behind.to
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
