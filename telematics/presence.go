@@ -26,6 +26,24 @@ type Presence struct {
 	Firmware string    // empty: not sent
 	Actions  []Action  // nil: not sent
 	Keys     []string  // ids of the fleet's public keys that the unit holds [PRE-4]; nil: not sent
+	// After is the message of the unit that this instance received before this one; zero: none, or
+	// it bore no time.
+	After PresenceMark
+}
+
+// PresenceMark identifies a presence message of a unit by its session and by when it was sent.
+type PresenceMark struct {
+	Session string
+	SaidAt  time.Time
+}
+
+// Mark identifies a presence message with a time that arrived at received; zero: it is a last will,
+// or bears no time that can be compared.
+func (p Presence) Mark(received time.Time, retained bool) PresenceMark {
+	if p.Status == Offline || retained && p.At.IsZero() {
+		return PresenceMark{}
+	}
+	return PresenceMark{Session: p.Session, SaidAt: Contact{}.saidAt(p, received, retained)}
 }
 
 // Limits of the list of keys in a presence message.
@@ -150,7 +168,12 @@ func (c Contact) formerAfter(session string) []string {
 	if c.Session == "" || c.Session == session {
 		return c.Former
 	}
-	former := append([]string{c.Session}, c.Former...) // a new slice: others read the old one
+	former := []string{c.Session} // a new slice: others read the old one
+	for _, s := range c.Former {
+		if s != session { // stored late, it was taken for a former one
+			former = append(former, s)
+		}
+	}
 	return former[:min(len(former), formerSessions)]
 }
 
@@ -162,7 +185,7 @@ func (c Contact) saidAt(p Presence, received time.Time, retained bool) time.Time
 	case retained && p.At.IsZero():
 		return c.SaidAt
 	case p.At.After(received), !retained && received.Sub(p.At) > LiveWithin:
-		return received
+		return received.Truncate(time.Millisecond) // as a unit's time
 	}
 	return p.At
 }
@@ -229,13 +252,12 @@ func (c Contact) Refuses(p Presence, received time.Time, retained bool) Refusal 
 
 // refuses returns why a presence message, sent at said, does not count; empty: it does.
 //
-// A live online of an unknown session begins that session, whatever its time: the clock of the unit
-// may have gone back since the connection before. The MQTT broker delivers one topic in order, so
-// of two sessions the later one arrives last. Only an instance that lags behind another one applies
-// the older session later, which is then recognised as a former one. A retained message proves no
-// order, so it must be at least as new as the recorded presence.
+// The MQTT broker delivers one topic in order. So a live message that this instance received after
+// the recorded one is newer, whatever its time: the clock of the unit may have gone back meanwhile.
+// Any other message may be one of the past, stored late by an instance that lags behind another
+// one, and must be at least as new as the recorded presence, by its time. An online of the time of
+// the recorded one is a copy of it, which does not undo a last will that came since.
 func (c Contact) refuses(p Presence, said time.Time, retained bool) Refusal {
-	known := p.Session == c.Session || slices.Contains(c.Former, p.Session)
 	switch {
 	case c.Status == "":
 		return ""
@@ -243,11 +265,11 @@ func (c Contact) refuses(p Presence, said time.Time, retained bool) Refusal {
 		return Ghost
 	case p.Status == Offline:
 		return ""
-	case known && p.Session != c.Session:
-		return Overtaken
-	case p.Status == Online && !retained && !known:
+	case !retained && !p.After.SaidAt.IsZero() && p.After.Session == c.Session && p.After.SaidAt.Equal(c.SaidAt):
 		return ""
-	case said.Before(c.SaidAt):
+	case p.Session != c.Session && slices.Contains(c.Former, p.Session), said.Before(c.SaidAt):
+		return Overtaken
+	case p.Session == c.Session && c.Status == Offline && said.Equal(c.SaidAt) && !p.At.IsZero():
 		return Overtaken
 	}
 	return ""

@@ -324,6 +324,7 @@ func TestApply_ClockSetBackBetweenSessionsBeginsANewOne(t *testing.T) {
 	c, _ = c.Apply(said(Offline, "before", time.Time{}), now.Add(second), false)
 	began := now.Add(10 * second)
 	online := said(Online, "after", now.Add(-minute)) // within the five minutes of [PRE-1]
+	online.After = PresenceMark{"before", now}
 	online.Actions, online.Firmware = []Action{Lock}, "4.2.2"
 	c, counted := c.Apply(online, began, false)
 	if !counted || c.Session != "after" || !reflect.DeepEqual(c.Actions, []Action{Lock}) || c.Firmware != "4.2.2" {
@@ -346,7 +347,9 @@ func TestApply_FormerSessionIsIgnored(t *testing.T) {
 	c := Contact{}
 	for i, session := range sessions {
 		// The clock goes back with each session.
-		c, _ = c.Apply(said(Online, session, now.Add(-time.Duration(i)*second)), now, false)
+		p := said(Online, session, now.Add(-time.Duration(i)*second))
+		p.After = PresenceMark{c.Session, c.SaidAt}
+		c, _ = c.Apply(p, now, false)
 	}
 	for _, session := range sessions[:len(sessions)-1] {
 		for _, status := range []PresenceStatus{Online, Standby, Offline} {
@@ -381,5 +384,80 @@ func TestApply_CopiesOfAContactShareNoFormerSessions(t *testing.T) {
 	other, _ := c.Apply(said(Online, "d", now), now, false)
 	if !reflect.DeepEqual(one.Former, []string{"b", "a"}) || !reflect.DeepEqual(other.Former, []string{"b", "a"}) {
 		t.Errorf("former sessions %v and %v, want b and a for both", one.Former, other.Former)
+	}
+}
+
+// [PRE-1] An instance lags behind another one, and stores what the unit sent before.
+func TestApply_PresenceOfThePastDoesNotEndTheLiveSession(t *testing.T) {
+	live := said(Online, "live", now)
+	live.Keys = []string{"k1"}
+	c, _ := Contact{}.Apply(live, now, false)
+	afterOlder := said(Online, "past", now.Add(-second))
+	afterOlder.After = PresenceMark{"older", now.Add(-minute)}
+	for name, late := range map[string]struct {
+		Presence
+		retained bool
+	}{
+		"the first that its instance received": {said(Online, "past", now.Add(-second)), false},
+		"received after an older one":          {afterOlder, false},
+		"of the same session":                  {said(Standby, "live", now.Add(-second)), false},
+		"retained":                             {said(Online, "past", now.Add(-second)), true},
+	} {
+		after, counted := c.Apply(late.Presence, now.Add(second), late.retained)
+		if counted || !reflect.DeepEqual(after, c) {
+			t.Errorf("%s: applied %t: %+v", name, counted, after)
+		}
+	}
+	more := said(Online, "live", now.Add(2*second))
+	more.Keys = []string{"k1", "k2"}
+	c, counted := c.Apply(more, now.Add(2*second), false)
+	if !counted || !reflect.DeepEqual(c.Keys, more.Keys) {
+		t.Errorf("new keys of the live session: applied %t, %+v", counted, c)
+	}
+	dead := now.Add(3 * second)
+	if c, counted = c.Apply(said(Offline, "live", time.Time{}), dead, false); !counted || c.At(dead) != Offline {
+		t.Errorf("the last will of the live session: applied %t, connectivity %s", counted, c.At(dead))
+	}
+}
+
+// [PRE-1] The unit's clock went back between two sessions, so the older one seems to be newer. The
+// instance that lags behind receives the newer one after the older one, all the same.
+func TestApply_SessionIsLiveAgainWhereAnOlderOneWasStoredLate(t *testing.T) {
+	first, second := said(Online, "first", now), said(Online, "second", now.Add(-minute))
+	c, _ := Contact{}.Apply(second, now.Add(time.Second), false)
+	c, counted := c.Apply(first, now.Add(2*time.Second), false)
+	if !counted || c.Session != "first" {
+		t.Fatalf("the older session, dated later, was not applied: %+v", c)
+	}
+	second.After = first.Mark(now.Add(2*time.Second), false)
+	c, counted = c.Apply(second, now.Add(3*time.Second), false)
+	if !counted || c.Session != "second" || !reflect.DeepEqual(c.Former, []string{"first"}) {
+		t.Fatalf("the newer session was not applied: %+v", c)
+	}
+	if c, counted = c.Apply(said(Offline, "second", time.Time{}), now.Add(minute), false); !counted || c.At(now.Add(minute)) != Offline {
+		t.Errorf("its last will: applied %t, connectivity %s", counted, c.At(now.Add(minute)))
+	}
+}
+
+// [PRE-1] A clock that goes back within a session must not hide new keys.
+func TestApply_ClockSetBackWithinASessionDoesNotHideNewKeys(t *testing.T) {
+	online := said(Online, "a", now)
+	c, _ := Contact{}.Apply(online, now, false)
+	again := said(Online, "a", now.Add(-58*second))
+	again.Keys, again.After = []string{"k2"}, online.Mark(now, false)
+	c, counted := c.Apply(again, now.Add(second), false)
+	if !counted || !reflect.DeepEqual(c.Keys, again.Keys) {
+		t.Errorf("applied %t: %+v", counted, c)
+	}
+}
+
+// An instance that lags behind stores a copy of the online after the last will.
+func TestApply_CopyOfAnOnlineDoesNotUndoItsLastWill(t *testing.T) {
+	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
+	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(second), false)
+	for _, retained := range []bool{false, true} {
+		if after, counted := c.Apply(said(Online, "a", now), now.Add(2*second), retained); counted || after.At(now.Add(2*second)) != Offline {
+			t.Errorf("retained %t: applied %t, connectivity %s", retained, counted, after.At(now.Add(2*second)))
+		}
 	}
 }

@@ -43,6 +43,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"PresenceChangesTheContact":              presenceChangesContact,
 		"ReconnectIsReturnedToOneInstance":       reconnectIsReturnedOnce,
 		"PresenceOfAFormerSessionIsIgnored":      formerSessionIsIgnored,
+		"PresenceOfThePastIsIgnored":             presenceOfThePastIsIgnored,
 		"EmptyListOfActionsIsStored":             emptyActionsAreStored,
 		"UnknownUnitsAreReturnedOnce":            unknownUnitsAreReturned,
 		"OrderOfReportsDoesNotChangeTheSnapshot": orderDoesNotMatter,
@@ -159,11 +160,46 @@ func formerSessionIsIgnored(t *testing.T, r TwinRecord) {
 	presence := func(status telematics.PresenceStatus, session string, at time.Time) delivery.Observation {
 		return delivery.Observation{Unit: unit, At: instant, Presence: &telematics.Presence{Status: status, Session: session, At: at}}
 	}
-	observe(t, r.Here, presence(telematics.Online, "one", instant), presence(telematics.Online, "two", instant.Add(-time.Minute)))
-	observe(t, r.Here, presence(telematics.Online, "three", instant.Add(-2*time.Minute)))
+	var sessions []delivery.Observation
+	for i, session := range []string{"one", "two", "three"} {
+		o := presence(telematics.Online, session, instant.Add(-time.Duration(i)*time.Minute).Truncate(time.Millisecond))
+		if i > 0 {
+			o.Presence.After = sessions[i-1].Presence.Mark(instant, false)
+		}
+		sessions = append(sessions, o)
+	}
+	observe(t, r.Here, sessions[:2]...)
+	observe(t, r.Here, sessions[2])
 	observe(t, r.There, presence(telematics.Online, "one", instant), presence(telematics.Standby, "two", instant))
 	if c := r.Twin(id).Contact; c.Session != "three" || c.Status != telematics.Online || !slices.Equal(c.Former, []string{"two", "one"}) {
 		t.Errorf("contact %+v, want session three, online, and the former sessions two and one", c)
+	}
+}
+
+// presenceOfThePastIsIgnored: an instance that lags behind observes a session of which no other one
+// knows. The live one goes on: its new keys count, and so does its last will [PRE-1].
+func presenceOfThePastIsIgnored(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	at := instant.Truncate(time.Millisecond)
+	presence := func(status telematics.PresenceStatus, session string, seconds int, keys ...string) delivery.Observation {
+		o := delivery.Observation{Unit: unit, At: at.Add(time.Duration(seconds) * time.Second), Presence: &telematics.Presence{Status: status, Session: session, Keys: keys}}
+		if status != telematics.Offline {
+			o.Presence.At = o.At
+		}
+		return o
+	}
+	late := presence(telematics.Online, "past", -10, "old")
+	late.At = at.Add(time.Second)
+	observe(t, r.Here, presence(telematics.Online, "live", 0, "old"))
+	observe(t, r.There, late)
+	observe(t, r.Here, presence(telematics.Online, "live", 2, "new", "old"))
+	if c := r.Twin(id).Contact; c.Session != "live" || !slices.Equal(c.Keys, []string{"new", "old"}) {
+		t.Errorf("contact %+v, want the live session with its new keys", c)
+	}
+	observe(t, r.Here, presence(telematics.Offline, "live", 3))
+	observe(t, r.There, presence(telematics.Online, "live", 2, "new", "old"))
+	if c := r.Twin(id).Contact; c.Status != telematics.Offline {
+		t.Errorf("contact %+v, want offline", c)
 	}
 }
 

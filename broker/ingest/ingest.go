@@ -83,6 +83,7 @@ type Ingest struct {
 	noisy        noisy
 	reports      *reports
 	contact      *queue // presence, and signs of life
+	latest       latestPresence
 	unknownUnits *unknownUnits
 	health       *health
 }
@@ -91,6 +92,7 @@ type Ingest struct {
 func New(c Config) *Ingest {
 	in := &Ingest{Config: c, metrics: newMetrics(c.Metrics, c.Dropped), noisy: noisy{units: map[telematics.Unit]map[Kind]int{}}, reports: newReports(c.QueueSize)}
 	in.allowances.reports, in.allowances.presence = NewLimiter(reportAllowance), NewLimiter(presenceAllowance)
+	in.latest = newLatestPresence()
 	in.contact = &queue{Ingest: in, waiting: make(chan observed, c.QueueSize)}
 	RegisterQueue(c.Metrics, Report, in.reports.waiting)
 	RegisterQueue(c.Metrics, Presence, func() int { return len(in.contact.waiting) })

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -31,6 +33,7 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		in.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
 		return true
 	}
+	presence.After = in.latest.of(m.Unit)
 	o := observed{Observation: delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}}
 	if !m.Retained { // the MQTT broker sends a retained one once for each subscription
 		var ok bool
@@ -40,11 +43,44 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		}
 	}
 	if in.contact.add(o) {
+		in.latest.add(m.Unit, presence.Mark(now, m.Retained), m.Retained)
 		return true
 	}
 	o.from.Handled(0)
 	in.metrics.dropped(Presence, queueFull).Inc()
 	return false
+}
+
+// latestPresence is the latest presence message of each unit that this instance has received. It is
+// safe for concurrent use.
+type latestPresence struct {
+	marks *lru.Cache[telematics.Unit, telematics.PresenceMark]
+}
+
+func newLatestPresence() latestPresence {
+	marks, err := lru.New[telematics.Unit, telematics.PresenceMark](maxLatest)
+	if err != nil { // only for a size below 1
+		panic(err)
+	}
+	return latestPresence{marks}
+}
+
+// of returns the mark of the latest message; zero: it is not cached.
+func (l latestPresence) of(unit telematics.Unit) telematics.PresenceMark {
+	mark, _ := l.marks.Get(unit)
+	return mark
+}
+
+// add notes a message. A retained one may be older than a live one before it, if the unit has moved
+// to another MQTT broker meanwhile.
+func (l latestPresence) add(unit telematics.Unit, mark telematics.PresenceMark, retained bool) {
+	switch {
+	case mark == telematics.PresenceMark{}:
+	case retained:
+		l.marks.ContainsOrAdd(unit, mark)
+	default:
+		l.marks.Add(unit, mark)
+	}
 }
 
 // SignOfLife queues an observation without report or presence: the unit has sent something. It does

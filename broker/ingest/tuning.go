@@ -28,6 +28,9 @@ const (
 	warnEvery = 10 * time.Second
 	warnUnits = 5
 	maxNoisy  = 1000
+	// Units whose latest presence message is cached, at about 250 bytes. Half: in larger fleets,
+	// the presence of a unit whose clock has gone back may count as old. Double: more memory.
+	maxLatest = 1 << 18
 	// Interval in which unknown units are stored: one that sends a hundred messages a second costs
 	// as much as one that sends one. Half: more statements. Double: a new unit appears 10 s late.
 	unknownUnitsEvery = 5 * time.Second
