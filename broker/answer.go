@@ -52,6 +52,9 @@ func (b *Broker) Answer(m telematics.Message) {
 		return
 	}
 	b.ingest.DropFields(m.Unit, dropped)
+	if answer.Report != nil {
+		answer.Report.Bound(now)
+	}
 	b.queueAnswer(&queuedAnswer{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), redelivered: m.Redelivered, size: len(m.Payload)})
 }
 

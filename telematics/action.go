@@ -125,13 +125,16 @@ const (
 	// FreshFor is the age up to which a reading may stop a command before it is
 	// sent. The unit itself checks everything else, with newer values.
 	FreshFor = 30 * time.Second
+	// clockTolerance is how far apart the clocks of two instances may be [LAW-11].
+	clockTolerance = 2 * time.Second
 )
 
 // Conditional reports whether the vehicle's state may forbid the action.
 func (a Action) Conditional() bool { return a.Immobilizes() || a.Opens() }
 
 // Forbids reports why an action must not be sent to a vehicle in this state, or
-// nil. Only a fresh speed counts: a reading older than FreshFor forbids nothing.
+// nil. Only a fresh speed counts: a reading older than FreshFor forbids nothing. One of the future,
+// which an instance whose clock was ahead has stored, hides the true speed: it is not known.
 func (s Snapshot) Forbids(a Action, now time.Time) *Error {
 	reading, reported := s[SpeedKmh]
 	if !reported || now.Sub(reading.At) > FreshFor {
@@ -139,7 +142,7 @@ func (s Snapshot) Forbids(a Action, now time.Time) *Error {
 	}
 	speed := s.Number(SpeedKmh)
 	// A vehicle that reports its speed as unknown counts as moving, for the immobilizer.
-	blind := speed == nil
+	blind := speed == nil || reading.At.After(now.Add(clockTolerance))
 	switch {
 	case a.Immobilizes() && (blind || *speed > MovingKmh),
 		a.Opens() && !blind && *speed > MovingKmh:

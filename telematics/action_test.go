@@ -101,6 +101,9 @@ func TestForbids_ImmobilizingOrOpeningAMovingVehicle(t *testing.T) {
 		{"whose speed has just become null", Snapshot{SpeedKmh: {At: now}}, blind},
 		{"whose speed became null a minute ago", Snapshot{SpeedKmh: {At: now.Add(-time.Minute)}}, nil},
 		{"without a snapshot", nil, nil},
+		{"at 50 km/h by the clock of another instance", at(50, -time.Second), forbidden},
+		{"at 50 km/h in the future", at(50, -290*time.Second), blind},
+		{"at 0 km/h in the future", at(0, -290*time.Second), blind},
 	}
 	for _, c := range cases {
 		for action := range lanes {

@@ -25,6 +25,18 @@ type Alarm struct {
 	Text string // for people; empty: none
 }
 
+// Bound dates the report, and the position in it, by its arrival where they are dated later: until
+// that time was reached, nothing that the unit reports by a right clock would count [TEL-2].
+func (r *Report) Bound(received time.Time) {
+	received = received.UTC().Truncate(time.Millisecond)
+	if r.At.After(received) {
+		r.At = received
+	}
+	if at, ok := r.Values[LocatedAt].(time.Time); ok && at.After(received) {
+		r.Values[LocatedAt] = received
+	}
+}
+
 // MaxAhead is how far a unit's clock may be ahead of ours: a report with a later time,
 // or one before 2020, gets the time of its arrival [TEL-5].
 const MaxAhead = 5 * time.Minute

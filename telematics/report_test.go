@@ -3,6 +3,7 @@ package telematics
 import (
 	"encoding/json"
 	"testing"
+	"time"
 )
 
 func TestNested_PathsBecomeObjects(t *testing.T) {
@@ -30,3 +31,27 @@ func TestNested_OmitsRawFields(t *testing.T) {
 }
 
 // decoded reads a report of now with more members, which begin with a comma.
+
+// [TEL-2]
+func TestBound_ReportAndItsPositionAreDatedNoLaterThanTheirArrival(t *testing.T) {
+	received := time.Date(2026, 1, 2, 10, 0, 0, 123456789, time.UTC)
+	arrival := received.Truncate(time.Millisecond)
+	for ahead, want := range map[time.Duration]time.Time{
+		-time.Hour:        arrival.Add(-time.Hour),
+		-time.Millisecond: arrival.Add(-time.Millisecond),
+		time.Millisecond:  arrival,
+		MaxAhead:          arrival,
+	} {
+		r := Report{At: arrival.Add(ahead), Values: map[Field]any{LocatedAt: arrival.Add(ahead), SpeedKmh: 50.0}}
+		r.Bound(received)
+		if !r.At.Equal(want) || r.Values[LocatedAt] != want {
+			t.Errorf("%v ahead: of %v, position of %v, want %v", ahead, r.At, r.Values[LocatedAt], want)
+		}
+	}
+	for _, values := range []map[Field]any{nil, {}, {LocatedAt: nil}} {
+		r := Report{At: arrival.Add(time.Minute), Values: values}
+		if r.Bound(received); !r.At.Equal(arrival) || len(r.Values) != len(values) {
+			t.Errorf("report %+v of values %v", r, values)
+		}
+	}
+}

@@ -131,6 +131,7 @@ func (in *Ingest) decodeReport(m *received) (telematics.Report, bool) {
 	if said, ok := saidAt(report, dropped); ok && !m.Redelivered {
 		in.health.readClock(m.Unit, said.Sub(m.at), m.at)
 	}
+	report.Bound(m.at)
 	if len(dropped) > 0 {
 		in.DropFields(m.Unit, dropped)
 		in.Logger.Debug("parts of a report dropped", "unit", m.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
