@@ -81,7 +81,10 @@ func TestClientControl_UnlockNeedsTimeAndPayment(t *testing.T) {
 		"rental declined":          {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Declined }, "payment_required"},
 		"deposit refused":          {func(d *rental.BookingDetails) { d.Charges[1].State = rental.Failed }, "payment_required"},
 		"owner to confirm":         {func(d *rental.BookingDetails) { d.Charges[0].State = rental.RequiresAction }, "payment_required"},
-		"open payment":             {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Unknown }, ""},
+		"payment without a result": {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Unknown }, "payment_pending"},
+		"no result for too long": {func(d *rental.BookingDetails) {
+			d.Charges[0].State, d.Terms.PaymentWait = rental.Unknown, now.Sub(d.ActualStart)
+		}, ""},
 		"fee declined": {func(d *rental.BookingDetails) {
 			d.Charges[0].Kind, d.Charges[0].State = rental.FeeCharge, rental.Declined
 		}, ""},

@@ -194,7 +194,7 @@ func details(change func(*rental.BookingDetails)) rental.BookingDetails {
 			Start: start, End: start.Add(8 * time.Hour), ActualStart: start.Add(2100 * time.Millisecond), Created: start.Add(-23 * time.Hour),
 			Price: rental.Price{Tariff: rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}, Hours: 800, Subtotal: 12_000, TaxDue: 1_200},
 		},
-		AgencyCode: "MUC", Terms: rental.Terms{Currency: "EUR", Tax: 100_000}, Subject: "client-1",
+		AgencyCode: "MUC", Terms: rental.Terms{Currency: "EUR", Tax: 100_000, PaymentWait: rental.MaxLength}, Subject: "client-1",
 		Vehicle: telematics.Vehicle{
 			ID: 42, AgencyID: 1, Unit: "unit-1", Status: telematics.InUse, Powertrain: telematics.Combustion, Plate: "M-MP 42", Brand: "Volkswagen",
 			Model: "Golf", Year: 2024, Color: "blue", Category: "compact", Image: "https://cdn.example.com/golf.png", Features: []string{"air_conditioning"},

@@ -75,6 +75,7 @@ var statuses = map[telematics.Code]int{
 	rental.BookingStateConflict:      http.StatusConflict,
 	rental.BookingOverdue:            http.StatusConflict,
 	rental.PaymentRequired:           http.StatusConflict,
+	rental.PaymentAwaited:            http.StatusConflict,
 	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
 	contract.UnsupportedMediaType:    http.StatusUnsupportedMediaType,
 	contract.ValidationFailed:        http.StatusUnprocessableEntity,

@@ -45,19 +45,21 @@ const (
 	Paid       ChargeState = "paid"       // the money has been paid; of a refund: paid back
 	Captured   ChargeState = "captured"   // the deposit was taken, in part or whole
 	Released   ChargeState = "released"   // the deposit is no longer held, or was never held
+	Waived     ChargeState = "waived"     // too small for the processor; not owed
 )
 
 // chargeStates is the lifecycle: the states that may follow each state. One without any is final.
 var chargeStates = map[ChargeState][]ChargeState{
-	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released},
-	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released},
-	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Captured, Released},
-	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Captured, Released},
-	Failed:         {Pending, Unknown, RequiresAction, Declined, Authorized, Paid, Captured, Released},
+	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released, Waived},
+	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released, Waived},
+	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Captured, Released, Waived},
+	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Captured, Released, Waived},
+	Failed:         {Pending, Unknown, RequiresAction, Declined, Authorized, Paid, Captured, Released, Waived},
 	Authorized:     {Unknown, Captured, Released},
 	Paid:           {},
 	Captured:       {},
 	Released:       {},
+	Waived:         {},
 }
 
 // MayBecome reports whether next may follow s, or equals it.
@@ -122,7 +124,7 @@ type Charge struct {
 // MayBecome reports whether the charge may enter a state. A deposit is never Paid, and only a
 // deposit is Authorized, Captured or Released. A refund needs no confirmation and is not Declined.
 // A paid refund may still fail, days later, when the card's bank returns the money; a failed one
-// stays failed, since another refund may have replaced it by then.
+// stays failed, since another refund may have replaced it by then. It is not Waived.
 func (c Charge) MayBecome(next ChargeState) bool {
 	switch {
 	case c.State == next:
@@ -130,6 +132,7 @@ func (c Charge) MayBecome(next ChargeState) bool {
 	case c.Kind == RefundCharge && c.State == Paid:
 		return next == Failed
 	case c.Kind == RefundCharge && (c.State == Failed || next == RequiresAction || next == Declined),
+		c.Kind == RefundCharge && next == Waived,
 		c.Kind == DepositCharge && next == Paid,
 		c.Kind != DepositCharge && (next == Authorized || next == Captured || next == Released):
 		return false
@@ -147,15 +150,28 @@ func (d BookingDetails) charge(kind ChargeKind, amount Minor, now time.Time) Cha
 	return c
 }
 
-// isOwed reports whether a payment was refused and is still owed. A deposit to be released is not.
-func (c Charge) isOwed() bool {
+// isRefused reports whether a payment was refused. A deposit to be released is not one.
+func (c Charge) isRefused() bool {
 	return (c.State == Declined || c.State == Failed) && c.ofClient()
 }
 
-// isOpen reports whether a payment is pending, of unknown result, or a capture in progress.
+// isOwed reports whether a payment was refused, and its client can mend that.
+func (c Charge) isOwed() bool { return c.isRefused() && RemedyOf(c.DeclineCode) == ByClient }
+
+// isOpen reports whether a payment is pending, of unknown result, refused for a reason that its
+// client cannot change, or a capture in progress.
 func (c Charge) isOpen() bool {
-	return c.ofClient() && (c.State == Pending || c.State == Unknown || c.State == Authorized && c.Goal == Capture)
+	return c.ofClient() && (c.State == Pending || c.State == Unknown || c.State == Authorized && c.Goal == Capture) ||
+		c.isRefused() && !c.isOwed()
 }
+
+// isRetried reports whether a payment that was owed is being tried again.
+func (c Charge) isRetried() bool {
+	return c.ofClient() && (c.State == Pending || c.State == Unknown) && c.DeclineCode != "" && RemedyOf(c.DeclineCode) == ByClient
+}
+
+// isMade reports whether the payment of the start, or the hold of the deposit, needs nothing more.
+func (c Charge) isMade() bool { return c.State.IsFinal() || c.State == Authorized || c.Goal == Capture }
 
 // waitsForOwner reports whether the card's owner must confirm a payment.
 func (c Charge) waitsForOwner() bool { return c.State == RequiresAction && c.ofClient() }

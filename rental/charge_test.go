@@ -10,7 +10,7 @@ import (
 )
 
 var chargeStates = []rental.ChargeState{
-	rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Paid, rental.Captured, rental.Released,
+	rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Paid, rental.Captured, rental.Released, rental.Waived,
 }
 
 var chargeKinds = []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge, rental.RefundCharge}
@@ -29,10 +29,10 @@ func reachable(c rental.Charge) []rental.ChargeState {
 }
 
 func TestMayBecome_FromPending(t *testing.T) {
-	pays := []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid}
+	pays := []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived}
 	for kind, want := range map[rental.ChargeKind][]rental.ChargeState{
 		rental.StartCharge: pays, rental.ExtensionCharge: pays, rental.FeeCharge: pays,
-		rental.DepositCharge: {rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released},
+		rental.DepositCharge: {rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released, rental.Waived},
 		rental.RefundCharge:  {rental.Pending, rental.Unknown, rental.Failed, rental.Paid},
 	} {
 		got := reachable(rental.Charge{Kind: kind, State: rental.Pending})
@@ -46,7 +46,7 @@ func TestMayBecome_FromPending(t *testing.T) {
 
 func TestMayBecome_FinalStatesStay(t *testing.T) {
 	for _, kind := range chargeKinds {
-		for _, state := range []rental.ChargeState{rental.Paid, rental.Captured, rental.Released} {
+		for _, state := range []rental.ChargeState{rental.Paid, rental.Captured, rental.Released, rental.Waived} {
 			want := []rental.ChargeState{state}
 			if kind == rental.RefundCharge && state == rental.Paid {
 				want = append(want, rental.Failed) // the bank returned it

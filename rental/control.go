@@ -12,18 +12,23 @@ import (
 const (
 	retrySoon  = 30 * time.Second // it may start, or be paid, at any time
 	retryEnded = time.Hour        // it will not change
+	retryPaid  = 2 * time.Second  // a processor answers within that, unless it is slow
 )
 
 // Control returns why the client may not order a control action on the booking's vehicle; nil: it
 // may. Locking is allowed while the booking is active, so that a vehicle never has to stay
 // unlocked. Other actions also need a booking that is not overdue by more than the agency's grace,
-// and no payment that is owed or waits for the card's owner; a fee does not count, since it can be
-// disputed.
+// no payment that is owed or waits for the card's owner (a fee does not count, since it can be
+// disputed), and, for the agency's PaymentWait after the start, that the start is paid and the
+// deposit held. Then a payment without a result no longer counts: the client cannot mend it.
 func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {
 		refusal.Outcome, refusal.RetryAfter = telematics.NotExecuted, retryEnded
-		if d.State == Upcoming || refusal.Code == PaymentRequired {
+		switch {
+		case refusal.Code == PaymentAwaited:
+			refusal.Retryable, refusal.RetryAfter = true, retryPaid
+		case d.State == Upcoming || refusal.Code == PaymentRequired:
 			refusal.RetryAfter = retrySoon
 		}
 	}
@@ -31,7 +36,10 @@ func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.
 }
 
 func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *telematics.Error {
-	owed := func(c Charge) bool { return c.Kind != FeeCharge && (c.isOwed() || c.waitsForOwner()) }
+	owed := func(c Charge) bool {
+		return c.Kind != FeeCharge && (c.isOwed() || c.waitsForOwner() || c.isRetried())
+	}
+	unpaid := func(c Charge) bool { return (c.Kind == StartCharge || c.Kind == DepositCharge) && !c.isMade() }
 	switch {
 	case d.State != Active:
 		return Forbids(BookingNotActive,
@@ -43,6 +51,9 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 	case slices.ContainsFunc(d.Charges, owed):
 		return Forbids(PaymentRequired,
 			"A payment of the booking was declined, or waits for your confirmation; set another default payment method, or confirm it. Nothing was sent.")
+	case now.Before(d.ActualStart.Add(d.Terms.PaymentWait)) && slices.ContainsFunc(d.Charges, unpaid):
+		return Forbids(PaymentAwaited,
+			"The payment of the booking has no result yet; the vehicle can be unlocked once it is paid and the deposit is held. Try again in a few seconds. Nothing was sent.")
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ const (
 	BookingStateConflict  telematics.Code = "booking_state_conflict"
 	BookingOverdue        telematics.Code = "booking_overdue"
 	PaymentRequired       telematics.Code = "payment_required"
+	PaymentAwaited        telematics.Code = "payment_pending"
 	DefaultMethod         telematics.Code = "default_payment_method"
 	MethodInUse           telematics.Code = "payment_method_in_use"
 	CardDeclined          telematics.Code = "card_declined"

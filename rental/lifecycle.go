@@ -42,8 +42,8 @@ const notice = 30 * time.Minute
 
 // CanExtend reports whether the client may request a later end: the booking is upcoming or active,
 // its time is not over, it was extended less than MaxExtensions times, none of its payments was
-// refused and is still owed, and the vehicle's next booking leaves half an hour more, in addition
-// to the agency's buffer.
+// refused and is still owed, the vehicle is still the agency's, and its next booking leaves half an
+// hour more, in addition to the agency's buffer.
 func (d BookingDetails) CanExtend(now time.Time) bool { return d.whyNotExtended(now) == "" }
 
 func (d BookingDetails) whyNotExtended(now time.Time) string {
@@ -56,6 +56,9 @@ func (d BookingDetails) whyNotExtended(now time.Time) string {
 		return fmt.Sprintf("The booking was extended %d times already.", d.Extensions)
 	case slices.ContainsFunc(d.Charges, Charge.isOwed):
 		return "A payment of the booking failed; set another default payment method first."
+	case d.Vehicle.AgencyID != d.Agency:
+		// An import has moved it: this client could not open it.
+		return "The vehicle belongs to another agency by now."
 	case d.taken(d.End.Add(notice)):
 		return "The vehicle is booked again too soon after the booking's end."
 	}

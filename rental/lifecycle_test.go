@@ -85,6 +85,8 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 	}{
 		"upcoming":             {start.Add(-time.Hour), func(*details) {}, ""},
 		"active":               {start, func(d *details) { d.State = rental.Active }, ""},
+		"upcoming, moved":      {start.Add(-time.Hour), func(d *details) { d.Vehicle.AgencyID = 2 }, "The vehicle belongs to another agency by now."},
+		"active, moved":        {start, func(d *details) { d.State, d.Vehicle.AgencyID = rental.Active, 2 }, "The vehicle belongs to another agency by now."},
 		"completed":            {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
 		"cancelled":            {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
 		"just before its end":  {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},

@@ -68,12 +68,17 @@ type Terms struct {
 	CancelCutoff time.Duration // before the start; from then on a booking cannot be cancelled
 	Buffer       time.Duration // minimum between an extended end and the vehicle's next booking
 	UnlockGrace  time.Duration // after the end, while the client can still unlock the vehicle
+	PaymentWait  time.Duration // after the start, while an unlock needs the first payment's result
 	FeeLimit     Minor         // the highest single fee; zero: see BookingDetails.FeeLimit
 }
 
 // DefaultUnlockGrace applies if an agency's fleet file sets no grace: a client who is late can
 // still drive the car back.
 const DefaultUnlockGrace = time.Hour
+
+// DefaultPaymentWait applies if an agency's fleet file sets no wait: a client is not stranded for
+// longer by a processor that gives no answer.
+const DefaultPaymentWait = 10 * time.Minute
 
 // Rate is what a vehicle costs. A vehicle without a rate cannot be booked.
 type Rate struct {

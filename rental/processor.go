@@ -157,6 +157,8 @@ const (
 	NotKnown    ProcessorFailure = "not_known"    // there is no such object
 	// The request is invalid, now and always; nothing happened.
 	Refused ProcessorFailure = "refused"
+	// The amount is less than the processor takes; nothing happened.
+	TooSmall ProcessorFailure = "too_small"
 	// The object's state does not allow the request: query it.
 	WrongState ProcessorFailure = "wrong_state"
 	// Busy, or too many requests: nothing happened, a retry is safe.

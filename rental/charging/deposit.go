@@ -15,8 +15,11 @@ func (w *worker) continueDeposit(ctx context.Context, in rental.Intent) (rental.
 		return w.withActivity(r), nil
 	case rental.IntentCanceled:
 		r := w.settled(rental.Released)
-		if w.job.Goal != rental.Release {
-			r.DeclineCode = holdExpired
+		switch {
+		case w.job.DeclineCode == rental.CodeTooSmall:
+			r.DeclineCode = rental.CodeTooSmall
+		case w.job.Goal != rental.Release:
+			r.DeclineCode = rental.CodeExpired
 		}
 		return w.withActivity(r), nil
 	case rental.IntentHeld:
@@ -51,9 +54,12 @@ func (w *worker) continueHold(ctx context.Context, in rental.Intent) (rental.Res
 	}
 }
 
-// capture takes CaptureAmount of the held amount. The processor releases the rest.
+const capturing = "capture"
+
+// capture takes CaptureAmount of the held amount. The processor releases the rest. If the amount is
+// less than the processor takes, all is released.
 func (w *worker) capture(ctx context.Context) (rental.Result, error) {
-	return w.callOnce(ctx, "capture", func(ctx context.Context, key string) (rental.Intent, error) {
+	return w.callOnce(ctx, capturing, func(ctx context.Context, key string) (rental.Intent, error) {
 		return w.Processor.Capture(ctx, key, w.job.Intent, w.job.CaptureAmount, w.job.Currency)
 	})
 }
@@ -81,8 +87,11 @@ func (w *worker) callOnce(ctx context.Context, doing string, do func(context.Con
 	if err == nil {
 		return w.continueFrom(ctx, in)
 	}
-	switch w.failure(doing, err).Kind {
-	case rental.WrongState, rental.Refused, rental.CardRefused:
+	switch kind := w.failure(doing, err).Kind; {
+	case kind == rental.TooSmall && doing == capturing:
+		w.acted, w.job.DeclineCode = false, rental.CodeTooSmall
+		return w.release(ctx)
+	case kind == rental.WrongState, kind == rental.Refused, kind == rental.CardRefused:
 		return w.query(ctx)
 	default:
 		return w.retryLater(), nil

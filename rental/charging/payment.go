@@ -6,15 +6,6 @@ import (
 	"motorpool/rental"
 )
 
-// Motorpool's decline codes, in addition to the processor's.
-const (
-	noCard        = "no_card"   // the client has no card that may be tried
-	cardGone      = "card_gone" // the processor no longer accepts the card
-	holdExpired   = "expired"   // the processor ended the hold
-	notAccepted   = "refused"   // the processor rejected the request as invalid
-	canceledThere = "canceled"  // the payment was cancelled at the processor
-)
-
 // payment takes the next steps of a payment or a deposit. If the processor has an object for it,
 // that is queried first, in any state; only one that was just prepared is confirmed without a query
 // [MON-3].
@@ -68,10 +59,10 @@ func (w *worker) continueFrom(ctx context.Context, in rental.Intent) (rental.Res
 func (w *worker) canceled() rental.Result {
 	r := w.inState(rental.Failed)
 	r.NotRetryable = true
-	if w.job.State == rental.Failed && w.job.DeclineCode == canceledThere {
+	if w.job.State == rental.Failed && w.job.DeclineCode == rental.CodeCanceled {
 		return r
 	}
-	r.DeclineCode = canceledThere
+	r.DeclineCode = rental.CodeCanceled
 	return w.withActivity(r)
 }
 
@@ -120,10 +111,10 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 		return w.confirm(ctx, in.ID)
 	}
 	switch w.failure("prepare", err).Kind {
+	case rental.TooSmall:
+		return w.waived(), nil
 	case rental.Refused, rental.NotKnown, rental.CardRefused:
-		r := w.inState(rental.Failed)
-		r.DeclineCode, r.NotRetryable = notAccepted, true
-		return w.withActivity(r), nil
+		return w.refused(), nil
 	case rental.BrokenThere:
 		r := w.retryLater()
 		r.CountAttempt = true // the next try needs another key
@@ -131,6 +122,21 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	default:
 		return w.retryLater(), nil
 	}
+}
+
+// waived returns the result for an amount that is less than the processor takes.
+func (w *worker) waived() rental.Result {
+	r := w.inState(rental.Waived)
+	r.DeclineCode = rental.CodeTooSmall
+	return w.withActivity(r)
+}
+
+// refused returns the result for a request that the processor rejects for a reason that no card can
+// change.
+func (w *worker) refused() rental.Result {
+	r := w.inState(rental.Failed)
+	r.DeclineCode, r.NotRetryable = rental.CodeRefused, true
+	return w.withActivity(r)
 }
 
 func (w *worker) request() rental.IntentRequest {
@@ -169,16 +175,18 @@ func (w *worker) confirm(ctx context.Context, intent string) (rental.Result, err
 		return w.queryDecline(ctx, failure.Decline)
 	case rental.WrongState:
 		return w.query(ctx)
+	case rental.TooSmall:
+		return w.waived(), nil
 	case rental.Refused, rental.NotKnown:
-		return w.withoutCard(ctx)
+		return w.queryRefused(ctx)
 	default:
 		return w.retryLater(), nil
 	}
 }
 
-// withoutCard continues after the processor has rejected a confirmation as invalid: if the payment
-// is unchanged, the card must be gone, and the next one is tried.
-func (w *worker) withoutCard(ctx context.Context) (rental.Result, error) {
+// queryRefused queries the processor for a payment whose confirmation it has rejected as invalid,
+// not because of the card.
+func (w *worker) queryRefused(ctx context.Context) (rental.Result, error) {
 	in, err := w.intent(ctx)
 	if err != nil {
 		return w.retryLater(), nil
@@ -186,13 +194,13 @@ func (w *worker) withoutCard(ctx context.Context) (rental.Result, error) {
 	if in.Status != rental.IntentPrepared && in.Status != rental.IntentAction || in.Attempt != w.job.AttemptID {
 		return w.continueFrom(ctx, in)
 	}
-	return w.cardGone(), nil
+	return w.refused(), nil
 }
 
 // cardGone returns the result for a missing card: the charge is due immediately, with another card.
 func (w *worker) cardGone() rental.Result {
 	r := w.inState(rental.Declined)
-	r.DeclineCode, r.RefusedCard, r.NextAttempt = cardGone, w.job.Card.Token, w.Now()
+	r.DeclineCode, r.RefusedCard, r.NextAttempt = rental.CodeCardGone, w.job.Card.Token, w.Now()
 	return w.withActivity(r)
 }
 
@@ -239,9 +247,9 @@ func (w *worker) noCard() rental.Result {
 	if w.job.State == rental.Failed {
 		r.State = rental.Failed
 	}
-	if r.DeclineCode == noCard && w.job.State == r.State {
+	if r.DeclineCode == rental.CodeNoCard && w.job.State == r.State {
 		return r
 	}
-	r.DeclineCode = noCard
+	r.DeclineCode = rental.CodeNoCard
 	return w.withActivity(r)
 }

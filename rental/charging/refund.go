@@ -53,7 +53,7 @@ func (w *worker) findRefund(ctx context.Context) (rental.Result, error) {
 	case found:
 		return w.settleRefund(made), nil
 	case w.acted:
-		return w.refundFailed(notAccepted), nil // it was refused just now, and is not there
+		return w.refundFailed(rental.CodeRefused), nil // it was refused just now, and is not there
 	}
 	// Written unchanged, to make sure that this worker still has the lease.
 	if err := w.write(ctx, w.inState(rental.Unknown)); err != nil {
@@ -74,8 +74,8 @@ func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 		return w.settleRefund(made), nil
 	}
 	switch w.failure("refund", err).Kind {
-	case rental.Refused, rental.NotKnown, rental.CardRefused:
-		return w.refundFailed(notAccepted), nil
+	case rental.Refused, rental.NotKnown, rental.CardRefused, rental.TooSmall:
+		return w.refundFailed(rental.CodeRefused), nil
 	case rental.WrongState:
 		return w.findRefund(ctx)
 	case rental.BrokenThere:

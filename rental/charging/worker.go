@@ -148,7 +148,7 @@ func (w *worker) settled(s rental.ChargeState) rental.Result {
 // withActivity adds the audit log entry of a result.
 func (w *worker) withActivity(r rental.Result) rental.Result {
 	switch r.State {
-	case rental.Paid, rental.Authorized, rental.Captured, rental.Released:
+	case rental.Paid, rental.Authorized, rental.Captured, rental.Released, rental.Waived:
 		r.Activity = w.activity(r, telematics.Executed, "")
 	case rental.Declined, rental.RequiresAction:
 		r.Activity = w.activity(r, telematics.HasFailed, rental.CardDeclined)
@@ -197,6 +197,8 @@ func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	case rental.NotOurs:
 		w.metrics.failures.refused.Inc()
 		log.Error("payment processor rejected the api key")
+	case rental.TooSmall:
+		log.Info("payment processor takes no amount that small")
 	case rental.NotKnown, rental.Refused:
 		w.metrics.failures.refused.Inc()
 		log.Error("payment processor rejected the request as invalid")

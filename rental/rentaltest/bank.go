@@ -104,7 +104,7 @@ func (b *Bank) Confirm(ctx context.Context, key, intent, token string) (rental.I
 		case p.Status != rental.IntentPrepared && p.Status != rental.IntentAction:
 			return rental.Intent{}, &rental.ProcessorError{Kind: rental.WrongState, Intent: &p.Intent, Cause: errors.New("the payment is " + string(p.Status))}
 		case card.Gone:
-			return rental.Intent{}, failed(rental.Refused, "no such card")
+			return rental.Intent{}, &rental.ProcessorError{Kind: rental.CardRefused, Decline: &rental.Decline{Code: "payment_method_unusable", Hard: true}}
 		case card.Decline != nil:
 			b.attempt(p)
 			p.Status, p.Decline = rental.IntentPrepared, card.Decline

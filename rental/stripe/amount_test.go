@@ -18,8 +18,8 @@ func TestAmounts_InTheUnitsOfTheCurrency(t *testing.T) {
 		charged  rental.Minor // the amount that the adapter returns
 	}{
 		{"EUR", 13_200, 13_200, 13_200},
-		{"USD", 1, 1, 1},
-		{"HUF", 1_050, 1_050, 1_050},
+		{"USD", 50, 50, 50},
+		{"HUF", 17_550, 17_550, 17_550},
 		{"JPY", 500, 500, 500},
 		{"KRW", 12_345, 12_345, 12_345},
 		{"ISK", 5, 500, 5},

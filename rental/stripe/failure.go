@@ -34,6 +34,7 @@ func failure(err error, t *trip, reads bool) *rental.ProcessorError {
 // (https://docs.stripe.com/error-codes).
 var codes = map[api.ErrorCode]rental.ProcessorFailure{
 	api.ErrorCodeResourceMissing:                    rental.NotKnown,
+	api.ErrorCodeAmountTooSmall:                     rental.TooSmall,
 	api.ErrorCodeLockTimeout:                        rental.NotDone,
 	api.ErrorCodePaymentIntentUnexpectedState:       rental.WrongState,
 	api.ErrorCodeChargeAlreadyCaptured:              rental.WrongState,

@@ -183,6 +183,8 @@ func TestFailure_KindByResponse(t *testing.T) {
 		"unknown object":                {404, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
 		"unknown object in a parameter": {400, body("invalid_request_error", "resource_missing"), rental.NotKnown, rental.NotKnown},
 		"unknown path":                  {404, "404 page not found", rental.NotDone, rental.NotDone},
+		"amount too small":              {400, body("invalid_request_error", "amount_too_small"), rental.TooSmall, rental.TooSmall},
+		"amount too large":              {400, body("invalid_request_error", "amount_too_large"), rental.Refused, rental.Refused},
 		"bad parameter":                 {400, body("invalid_request_error", "parameter_invalid_integer"), rental.Refused, rental.Refused},
 		"wrong state":                   {400, body("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState},
 		"refunded already":              {400, body("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState},

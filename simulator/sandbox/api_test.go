@@ -44,10 +44,12 @@ func TestAPI_UnknownParameterOrObjectIsAnError(t *testing.T) {
 		{"/v1/payment_intents", []string{"amount", "1", "currency", "eur", "payment_method_types[]", "sepa_debit"}, 400, "parameter_invalid"},
 		{"/v1/payment_intents", []string{"amount", "1", "currency", "eur"}, 400, "parameter_invalid"},
 		{"/v1/payment_intents", []string{"amount", "100000000", "currency", "eur", "payment_method_types[]", "card"}, 400, "amount_too_large"},
+		{"/v1/payment_intents", []string{"amount", "49", "currency", "eur", "payment_method_types[]", "card"}, 400, "amount_too_small"},
+		{"/v1/payment_intents", []string{"amount", "17499", "currency", "huf", "payment_method_types[]", "card"}, 400, "amount_too_small"},
 		{"/v1/payment_intents", []string{"amount", "5125", "currency", "bhd", "payment_method_types[]", "card"}, 400, "invalid_charge_amount"},
 		{"/v1/payment_intents", []string{"amount", "5", "currency", "isk", "payment_method_types[]", "card"}, 400, "invalid_charge_amount"},
-		{"/v1/payment_intents", []string{"amount", "1", "currency", "eur", "payment_method_types[]", "card", "customer", "cus_none"}, 400, "resource_missing"},
-		{"/v1/payment_intents", []string{"amount", "1", "currency", "eur", "payment_method_types[]", "card", "capture_method", "later"}, 400, "parameter_invalid"},
+		{"/v1/payment_intents", []string{"amount", "100", "currency", "eur", "payment_method_types[]", "card", "customer", "cus_none"}, 400, "resource_missing"},
+		{"/v1/payment_intents", []string{"amount", "100", "currency", "eur", "payment_method_types[]", "card", "capture_method", "later"}, 400, "parameter_invalid"},
 		{"/v1/payment_intents/" + intent + "/confirm", []string{"off_session", "yes"}, 400, "parameter_invalid_boolean"},
 		{"/v1/payment_intents/pi_none/confirm", nil, 404, "resource_missing"},
 		{"/v1/payment_intents/pi_none/capture", nil, 404, "resource_missing"},
@@ -64,6 +66,12 @@ func TestAPI_UnknownParameterOrObjectIsAnError(t *testing.T) {
 	for _, path := range []string{"/v1/customers/cus_none", "/v1/payment_methods/pm_none", "/v1/payment_intents/pi_none", "/v1/refunds/re_none"} {
 		b.get(path).wants(404, "invalid_request_error", "resource_missing")
 	}
+}
+
+func TestIntent_SmallestAmountIsTaken(t *testing.T) {
+	b := newBench(t)
+	b.post("/v1/payment_intents", "amount", "50", "currency", "eur", "payment_method_types[]", "card").wants(200, "", "")
+	b.post("/v1/payment_intents", "amount", "1", "currency", "vnd", "payment_method_types[]", "card").wants(200, "", "")
 }
 
 func TestCustomer_HasADefaultCard(t *testing.T) {

@@ -92,6 +92,14 @@ func checkAmount(p *params, amount int64, currency string) {
 	}
 }
 
+// smallest holds the least amounts that are charged, in the API's units
+// (https://docs.stripe.com/currencies#minimum-and-maximum-charge-amounts, read 2026-11-26). Stripe
+// converts amounts in other currencies to that of the account's settlement; here any will do.
+var smallest = map[string]int64{
+	"aed": 200, "aud": 50, "bgn": 100, "brl": 50, "cad": 50, "chf": 50, "czk": 15_00, "dkk": 250, "eur": 50, "gbp": 30, "hkd": 400, "huf": 175_00,
+	"inr": 50, "jpy": 50, "mxn": 10_00, "myr": 200, "nok": 300, "nzd": 50, "pln": 200, "ron": 200, "sek": 300, "sgd": 50, "thb": 10_00, "usd": 50,
+}
+
 func createIntent(l *ledger, r *request) (view, *failure) {
 	p := r.params
 	p.needed("amount")
@@ -107,6 +115,9 @@ func createIntent(l *ledger, r *request) (view, *failure) {
 		p.fail(refused("parameter_invalid", "payment_method_types", "This sandbox has cards alone: payment_method_types must be card."))
 	}
 	checkAmount(p, i.Amount, i.Currency)
+	if least := smallest[i.Currency]; i.Amount > 0 && i.Amount < least {
+		p.fail(refused("amount_too_small", "amount", "Amount must be at least %d in %s", least, i.Currency))
+	}
 	if f := p.check(); f != nil {
 		return nil, f
 	}

@@ -23,11 +23,12 @@
 //     the payment's client secret and a publishable key (pk_test_…); here that is all that the
 //     owner has to do.
 //   - Events are posted with a signature, again until they are taken, in no promised order.
-//   - Amounts of three-decimal currencies end in 0, those of ISK and UGX in 00.
+//   - Amounts of three-decimal currencies end in 0, those of ISK and UGX in 00. Payments
+//     below the published minimum of a currency are refused (amount_too_small).
 //
 // # Unlike Stripe
 //
-//   - Keys and events are kept for ever, there is no smallest amount, and a hold does not expire.
+//   - Keys and events are kept for ever, and a hold does not expire.
 //   - Nothing is expanded, and there is only one account.
 //
 // Faults are set by [Server.Break] or under /sandbox/, which is for this machine alone:

@@ -152,7 +152,7 @@ func amendCharges(ctx context.Context, tx *sqlx.Tx, r rental.Request, booking re
 		_, err := tx.ExecContext(ctx, `
 			update charges
 			set goal = $3, capture_amount = $4, reason = $5, woken_at = $6, requested_by = $7,
-				next_attempt_at = case when state in ('paid', 'captured', 'released') then next_attempt_at else $6 end
+				next_attempt_at = case when state in ('paid', 'captured', 'released', 'waived') then next_attempt_at else $6 end
 			where id = $1 and booking_id = $2`,
 			c.ID, booking, pg.Nullable(string(c.Goal)), c.CaptureAmount, c.Reason, pg.Timestamp(r.Now), r.Actor.Subject)
 		if err != nil {

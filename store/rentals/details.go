@@ -57,6 +57,7 @@ type termsRow struct {
 	CutoffUS int64  `db:"cutoff_us"`
 	BufferUS int64  `db:"buffer_us"`
 	GraceUS  int64  `db:"grace_us"`
+	WaitUS   int64  `db:"wait_us"`
 	FeeLimit *int64 `db:"fee_limit"`
 }
 
@@ -64,7 +65,7 @@ func (r termsRow) terms() rental.Terms {
 	terms := rental.Terms{
 		Currency: rental.Currency(r.Currency), Tax: rental.TaxRate(r.TaxPPM),
 		CancelCutoff: time.Duration(r.CutoffUS) * time.Microsecond, Buffer: time.Duration(r.BufferUS) * time.Microsecond,
-		UnlockGrace: time.Duration(r.GraceUS) * time.Microsecond,
+		UnlockGrace: time.Duration(r.GraceUS) * time.Microsecond, PaymentWait: time.Duration(r.WaitUS) * time.Microsecond,
 	}
 	if r.FeeLimit != nil {
 		terms.FeeLimit = rental.Minor(*r.FeeLimit)
@@ -96,7 +97,8 @@ func (r cardRow) card() *rental.Card {
 const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
 	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
 	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
-	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit"`
+	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit",
+	(extract(epoch from a.payment_wait) * 1000000)::bigint as "terms.wait_us"`
 
 // vehicleColumns describe the vehicle v of a booking.
 const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status", v.powertrain as "vehicle.powertrain",

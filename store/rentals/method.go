@@ -111,7 +111,7 @@ func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method re
 					and coalesce(c.payment_method_id, b.payment_method_id, $1) = $1 -- else it is another card's
 					and (c.lease_until > clock_timestamp()
 						or c.payment_method_id = $1 and b.state = 'active' and not c.hard
-							and c.state not in ('failed', 'paid', 'captured', 'released')))`,
+							and c.state not in ('failed', 'paid', 'captured', 'released', 'waived')))`,
 		method, client)
 	return used, err
 }

@@ -99,23 +99,29 @@ const maxPause = int64(rental.MaxLength / time.Minute)
 
 func (p *part) terms() rental.Terms {
 	currency := p.currency("currency")
-	grace, named := take[int64](p, "unlock_grace_minutes", "a whole number")
-	if grace < 0 || grace > maxPause {
-		p.problem("unlock_grace_minutes", "%d: want 0 to %d", grace, maxPause)
-	}
-	if !named {
-		grace = int64(rental.DefaultUnlockGrace / time.Minute)
-	}
 	limit, limited := p.amount("fee_limit", currency)
 	if limited && limit <= 0 {
 		p.problem("fee_limit", "want an amount above 0")
 	}
 	return rental.Terms{
-		UnlockGrace: time.Duration(grace) * time.Minute, FeeLimit: limit,
+		UnlockGrace: p.minutes("unlock_grace_minutes", rental.DefaultUnlockGrace),
+		PaymentWait: p.minutes("payment_wait_minutes", rental.DefaultPaymentWait), FeeLimit: limit,
 		Currency: currency, Tax: p.tax("tax_percent"),
-		CancelCutoff: time.Duration(p.wholeUpTo("cancel_cutoff_minutes", maxPause)) * time.Minute,
-		Buffer:       time.Duration(p.wholeUpTo("buffer_minutes", maxPause)) * time.Minute,
+		CancelCutoff: p.minutes("cancel_cutoff_minutes", 0),
+		Buffer:       p.minutes("buffer_minutes", 0),
 	}
+}
+
+// minutes reads a number of minutes up to maxPause.
+func (p *part) minutes(name string, otherwise time.Duration) time.Duration {
+	n, named := take[int64](p, name, "a whole number")
+	if n < 0 || n > maxPause {
+		p.problem(name, "%d: want 0 to %d", n, maxPause)
+	}
+	if !named {
+		return otherwise
+	}
+	return time.Duration(n) * time.Minute
 }
 
 func (p *part) station() telematics.Station {

@@ -64,8 +64,8 @@ func TestDemoFleet_IsValid(t *testing.T) {
 func TestDemoFleet_HasTermsAndRates(t *testing.T) {
 	file := demoFleet(t)
 	for id, want := range map[telematics.AgencyID]rental.Terms{
-		1: {Currency: "EUR", Tax: 190_000, CancelCutoff: time.Hour, Buffer: 15 * time.Minute, UnlockGrace: time.Hour},
-		2: {Currency: "EUR", Tax: 190_000, CancelCutoff: 2 * time.Hour, Buffer: 30 * time.Minute, UnlockGrace: time.Hour},
+		1: {Currency: "EUR", Tax: 190_000, CancelCutoff: time.Hour, Buffer: 15 * time.Minute, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute},
+		2: {Currency: "EUR", Tax: 190_000, CancelCutoff: 2 * time.Hour, Buffer: 30 * time.Minute, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute},
 	} {
 		if file.Terms[id] != want {
 			t.Errorf("agency %d: %+v, want %+v", id, file.Terms[id], want)
@@ -83,7 +83,7 @@ func withAgency(agency, vehicle string) string {
 }
 
 func TestParseFleetFile_ReadsAmountsExactly(t *testing.T) {
-	eur := rental.Terms{Currency: "EUR", UnlockGrace: time.Hour}
+	eur := rental.Terms{Currency: "EUR", UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}
 	for _, c := range []struct {
 		agency, vehicle string
 		terms           rental.Terms
@@ -97,11 +97,11 @@ func TestParseFleetFile_ReadsAmountsExactly(t *testing.T) {
 		{``, `, "hourly_rate": 0`, eur, &rental.Rate{}},
 		// A float would not hold the digits of its products.
 		{``, `, "hourly_rate": 9999999999.99`, eur, &rental.Rate{Hourly: 999_999_999_999}},
-		{`, "currency": "JPY", "tax_percent": 10`, `, "hourly_rate": 1500, "deposit": 20000.0`, rental.Terms{Currency: "JPY", Tax: 100_000, UnlockGrace: time.Hour}, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
-		{`, "currency": "BHD", "tax_percent": 8.8755`, `, "hourly_rate": 1.505, "deposit": 20`, rental.Terms{Currency: "BHD", Tax: 88_755, UnlockGrace: time.Hour}, &rental.Rate{Hourly: 1505, Deposit: 20_000}},
-		{`, "tax_percent": 0.0001, "cancel_cutoff_minutes": 1440, "buffer_minutes": 0`, ``, rental.Terms{Currency: "EUR", Tax: 1, CancelCutoff: 24 * time.Hour, UnlockGrace: time.Hour}, nil},
-		{`, "unlock_grace_minutes": 0, "fee_limit": 1500.50`, ``, rental.Terms{Currency: "EUR", FeeLimit: 150_050}, nil},
-		{`, "tax_percent": 100, "buffer_minutes": 527040`, ``, rental.Terms{Currency: "EUR", Tax: rental.FullTax, Buffer: rental.MaxLength, UnlockGrace: time.Hour}, nil},
+		{`, "currency": "JPY", "tax_percent": 10`, `, "hourly_rate": 1500, "deposit": 20000.0`, rental.Terms{Currency: "JPY", Tax: 100_000, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
+		{`, "currency": "BHD", "tax_percent": 8.8755`, `, "hourly_rate": 1.505, "deposit": 20`, rental.Terms{Currency: "BHD", Tax: 88_755, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, &rental.Rate{Hourly: 1505, Deposit: 20_000}},
+		{`, "tax_percent": 0.0001, "cancel_cutoff_minutes": 1440, "buffer_minutes": 0`, ``, rental.Terms{Currency: "EUR", Tax: 1, CancelCutoff: 24 * time.Hour, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, nil},
+		{`, "unlock_grace_minutes": 0, "payment_wait_minutes": 0, "fee_limit": 1500.50`, ``, rental.Terms{Currency: "EUR", FeeLimit: 150_050}, nil},
+		{`, "tax_percent": 100, "buffer_minutes": 527040`, ``, rental.Terms{Currency: "EUR", Tax: rental.FullTax, Buffer: rental.MaxLength, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, nil},
 	} {
 		file, err := ParseFleetFile(strings.NewReader(withAgency(c.agency, c.vehicle)))
 		if err != nil {

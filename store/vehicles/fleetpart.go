@@ -122,15 +122,6 @@ func (p *part) number(key string, low, high float64) float64 {
 	return n
 }
 
-// wholeUpTo reads a number of something; zero: not said.
-func (p *part) wholeUpTo(key string, limit int64) int64 {
-	n, _ := take[int64](p, key, "a whole number")
-	if n < 0 || n > limit {
-		p.problem(key, "%d: want 0 to %d", n, limit)
-	}
-	return n
-}
-
 // exact reads a number as it is written: what is money never floats. It reports whether there is
 // one.
 func exact[T any](p *part, key string, parse func(text string) (T, error)) (n T, there bool) {

@@ -83,6 +83,7 @@ type agencyFileRow struct {
 	CutoffMinutes int64           `json:"cutoff_minutes"`
 	BufferMinutes int64           `json:"buffer_minutes"`
 	GraceMinutes  int64           `json:"grace_minutes"`
+	WaitMinutes   int64           `json:"wait_minutes"`
 	FeeLimit      *rental.Minor   `json:"fee_limit"` // null: the default
 	BestEffort    bool            `json:"best_effort_unlock"`
 }
@@ -96,23 +97,24 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		rows = append(rows, agencyFileRow{
 			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency), Tax: terms.Tax,
 			CutoffMinutes: int64(terms.CancelCutoff / time.Minute), BufferMinutes: int64(terms.Buffer / time.Minute),
-			GraceMinutes: int64(terms.UnlockGrace / time.Minute), FeeLimit: pg.Nullable(terms.FeeLimit),
+			GraceMinutes: int64(terms.UnlockGrace / time.Minute), WaitMinutes: int64(terms.PaymentWait / time.Minute), FeeLimit: pg.Nullable(terms.FeeLimit),
 			BestEffort: a.BestEffortUnlock,
 		})
 	}
 	const fileRows = `
 		select id, code, name, currency, tax_ppm, make_interval(mins => cutoff_minutes) as cancel_cutoff, make_interval(mins => buffer_minutes) as buffer,
-			make_interval(mins => grace_minutes) as unlock_grace, fee_limit, best_effort_unlock
+			make_interval(mins => grace_minutes) as unlock_grace, make_interval(mins => wait_minutes) as payment_wait, fee_limit, best_effort_unlock
 		from json_to_recordset($1) as f (
 			id bigint, code text, name text, currency text, tax_ppm bigint, cutoff_minutes integer, buffer_minutes integer,
-			grace_minutes integer, fee_limit bigint, best_effort_unlock boolean)`
+			grace_minutes integer, wait_minutes integer, fee_limit bigint, best_effort_unlock boolean)`
 	added, err := upsert(ctx, tx, `
-		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer, unlock_grace, fee_limit, best_effort_unlock)
+		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer, unlock_grace, payment_wait, fee_limit, best_effort_unlock)
 		select * from (`+fileRows+`) f
 		where not exists (select from agencies a where a.id = f.id and a.code = f.code)
 		order by id
 		on conflict (id) do update set code = excluded.code, name = excluded.name, currency = excluded.currency, tax_ppm = excluded.tax_ppm,
-			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer, unlock_grace = excluded.unlock_grace, fee_limit = excluded.fee_limit, best_effort_unlock = excluded.best_effort_unlock`,
+			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer, unlock_grace = excluded.unlock_grace, payment_wait = excluded.payment_wait,
+			fee_limit = excluded.fee_limit, best_effort_unlock = excluded.best_effort_unlock`,
 		rows)
 	if err != nil {
 		return 0, err
@@ -120,10 +122,10 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 	changed, err := upsert(ctx, tx, `
 		update agencies a
 		set name = f.name, currency = f.currency, tax_ppm = f.tax_ppm, cancel_cutoff = f.cancel_cutoff, buffer = f.buffer,
-			unlock_grace = f.unlock_grace, fee_limit = f.fee_limit, best_effort_unlock = f.best_effort_unlock
+			unlock_grace = f.unlock_grace, payment_wait = f.payment_wait, fee_limit = f.fee_limit, best_effort_unlock = f.best_effort_unlock
 		from (`+fileRows+`) f
-		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer, a.unlock_grace, a.fee_limit, a.best_effort_unlock)
-			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer, f.unlock_grace, f.fee_limit, f.best_effort_unlock)`,
+		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer, a.unlock_grace, a.payment_wait, a.fee_limit, a.best_effort_unlock)
+			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer, f.unlock_grace, f.payment_wait, f.fee_limit, f.best_effort_unlock)`,
 		rows)
 	return added + changed, err
 }

@@ -22,18 +22,19 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 		Cutoff   int64               `db:"cutoff"`
 		Buffer   int64               `db:"buffer"`
 		Grace    int64               `db:"grace"`
+		Wait     int64               `db:"wait"`
 		FeeLimit rental.Minor        `db:"fee_limit"`
 	}
 	err := p.Pool.SelectContext(t.Context(), &agencies, `
 		select id, currency, tax_ppm, (extract(epoch from cancel_cutoff))::bigint as cutoff, (extract(epoch from buffer))::bigint as buffer,
-			(extract(epoch from unlock_grace))::bigint as grace, coalesce(fee_limit, 0) as fee_limit from agencies`)
+			(extract(epoch from unlock_grace))::bigint as grace, (extract(epoch from payment_wait))::bigint as wait, coalesce(fee_limit, 0) as fee_limit from agencies`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	terms := map[telematics.AgencyID]rental.Terms{}
 	for _, a := range agencies {
 		terms[a.ID] = rental.Terms{Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second, Buffer: time.Duration(a.Buffer) * time.Second,
-			UnlockGrace: time.Duration(a.Grace) * time.Second, FeeLimit: a.FeeLimit}
+			UnlockGrace: time.Duration(a.Grace) * time.Second, PaymentWait: time.Duration(a.Wait) * time.Second, FeeLimit: a.FeeLimit}
 	}
 	var vehicles []struct {
 		ID      telematics.VehicleID `db:"id"`
@@ -64,7 +65,7 @@ func TestImport_SetsTermsAndRates(t *testing.T) {
 	}
 	check(Imported{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12})
 	check(Imported{})
-	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute, UnlockGrace: time.Minute, FeeLimit: 50_000}
+	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute, UnlockGrace: time.Minute, PaymentWait: 0, FeeLimit: 50_000}
 	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
 	delete(file.Rates, 3) // no longer for rent
 	check(Imported{Agencies: 1, Vehicles: 3})

@@ -6,6 +6,6 @@ const needing: Charge['state'][] = ['failed', 'declined', 'requires_action', 'un
 export const attention = needing.join();
 
 /** What an administrator looks for, as values of the filter state. */
-export const groups = { attention, open: 'pending,unknown', held: 'authorized', done: 'paid,captured,released', all: '' };
+export const groups = { attention, open: 'pending,unknown', held: 'authorized', done: 'paid,captured,released,waived', all: '' };
 
 export const isAttention = (state: Charge['state']) => needing.includes(state);

@@ -34,6 +34,7 @@ export const toneOf: Record<Charge['state'], Tone> = {
   paid: 'good',
   captured: 'good',
   released: 'plain',
+  waived: 'plain',
 };
 // A charge is written with its request, whose entry may have been made a moment before.
 const sameWithin = 5000;
