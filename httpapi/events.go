@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/auth"
+	"motorpool/httpapi/signin"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
@@ -22,6 +23,7 @@ type events struct {
 	feed       *stream.Feed
 	fleet      Fleet
 	identify   func(context.Context, *http.Request) (auth.Identity, error)
+	signIn     *signin.SignIn // nil: none
 	audit      *audit
 	watches    Watches
 	readBudget time.Duration // of recording the subscription
@@ -48,8 +50,12 @@ func (e events) follow(c *call) error {
 		return refusal
 	}
 	defer e.watch(c, filter)()
+	var signedOut func() bool
+	if e.signIn != nil {
+		signedOut = e.signIn.SessionEnded(c.request())
+	}
 	return e.feed.Serve(c.ctx(), streamWriter{c.Response()}, stream.Subscription{
-		Filter: filter, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.tokenUntil, Now: c.now,
+		Filter: filter, SignedOut: signedOut, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.tokenUntil, Now: c.now,
 		Refused: func(ctx context.Context) bool { // the keys may have changed meanwhile
 			_, err := e.identify(ctx, c.Request())
 			return err != nil && asError(err).Code == auth.Unauthenticated

@@ -51,7 +51,7 @@ func (s sessions) begin(c *call) error {
 
 // finish answers GET /auth/callback.
 func (s sessions) finish(c *call) error {
-	id, cookies, err := s.signIn.Finish(c.request())
+	id, cookies, err := s.signIn.Finish(c.request(), c.RealIP())
 	return s.startConsole(c, id, cookies, err)
 }
 

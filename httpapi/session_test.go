@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/signin"
+	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
@@ -48,20 +51,40 @@ func (s *sessionStore) Delete(_ context.Context, key string) error {
 	return nil
 }
 
+func (s *sessionStore) Swap(_ context.Context, key string, old, value []byte, _ time.Duration) (bool, error) {
+	found, _ := s.Get(context.Background(), key)
+	if !bytes.Equal(found, old) {
+		return false, nil
+	}
+	s.values.Store(key, value)
+	return true, nil
+}
+
 // newBrowserAPI returns an API with sign-in for browsers, and the cookie of an administrator's
 // session.
 func newBrowserAPI(t *testing.T) (a *api, cookie string) {
 	t.Helper()
 	var signIn *signin.SignIn
-	a = newAPI(t, func(c *httpapi.Config) {
+	a = newAPI(t, withSignIn(t, &signIn))
+	return a, a.signIn(signIn)
+}
+
+func withSignIn(t *testing.T, signIn **signin.SignIn) func(*httpapi.Config) {
+	return func(c *httpapi.Config) {
 		var err error
-		if signIn, err = signin.New(signin.Config{
+		if *signIn, err = signin.New(signin.Config{
 			Store: &sessionStore{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now, Log: c.Log,
 		}); err != nil {
 			t.Fatal(err)
 		}
-		c.SignIn = signIn
-	})
+		c.SignIn = *signIn
+	}
+}
+
+// signIn returns the cookie of an administrator's session.
+func (a *api) signIn(signIn *signin.SignIn) (cookie string) {
+	t := a.t
+	t.Helper()
 	code, err := signIn.Offer(t.Context(), adminToken(t), time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +103,7 @@ func newBrowserAPI(t *testing.T) (a *api, cookie string) {
 		t.Errorf("cookie %s", set)
 	}
 	cookie, _, _ = strings.Cut(set, ";")
-	return a, cookie
+	return cookie
 }
 
 func withCookie(cookie string) func(*http.Request) {
@@ -117,6 +140,35 @@ func TestSession_IsAcceptedInsteadOfAToken(t *testing.T) {
 	}
 	if got, want := strings.Join(sessions, ", "), "session.begin admin-7 "+string(telematics.Executed)+", session.end admin-7 "+string(telematics.Executed); got != want {
 		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+// A page of another host of the same site has the cookie sent with its requests.
+func TestSession_OtherHostsOfTheSiteMakeNoReadThatActs(t *testing.T) {
+	a, cookie := newBrowserAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Contact = telematics.Contact{Status: telematics.Online, LastSeen: now} })
+	a.reports(map[telematics.Field]any{telematics.SpeedKmh: 7.0})
+	for _, target := range []string{refresh42, status42, eventsPath, "/api/v1/admin/vehicles"} {
+		a.get(target, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-site")).wants(403, "forbidden")
+	}
+	if n := a.controller.count(); n != 0 {
+		t.Errorf("%d orders, want none", n)
+	}
+	a.get(refresh42, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
+}
+
+func TestSession_StreamsEndWithIt(t *testing.T) {
+	var signIn *signin.SignIn
+	l := newLiveWith(t, brokertest.NewEvents(), withSignIn(t, &signIn), func(c *stream.Config) { c.PingEvery = time.Hour })
+	cookie := l.signIn(signIn)
+	ofSession := l.follow("", withCookie(cookie)).awaitBegin(t)
+	ofToken := l.follow("").awaitBegin(t)
+	l.post("/auth/sign-out", withCookie(cookie))
+	if reason := ofSession.awaitEnd(t); reason != "token_refused" {
+		t.Errorf("reason %q, want token_refused", reason)
+	}
+	if _, ended := ofToken.all(); ended {
+		t.Error("the stream of a token ended with another caller's session")
 	}
 }
 

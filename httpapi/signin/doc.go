@@ -27,4 +27,7 @@ type Store interface {
 	Take(ctx context.Context, key string) ([]byte, error)
 	// Delete deletes a value, if there is one.
 	Delete(ctx context.Context, key string) error
+	// Swap replaces a value that is still the old one; a nil value deletes it. It reports whether
+	// the value is now the new one, so that a repetition after a lost reply is true as well.
+	Swap(ctx context.Context, key string, old, value []byte, keep time.Duration) (bool, error)
 }

@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 )
 
 // IssuerConfig is how the service is registered at the issuer. URL, ClientID and Callback are
@@ -30,20 +32,56 @@ type IssuerConfig struct {
 // provider may be unavailable while the service starts.
 type issuer struct {
 	IssuerConfig
-	now   func() time.Time
-	calls chan struct{} // has room for issuerCalls
+	now func() time.Time
+	// Unauthenticated callers can begin a sign-in, so renewals of sessions have separate places.
+	signIns, renewals places
 
-	mu       sync.Mutex
-	found    *provider // guarded by mu; nil: not discovered yet
-	err      error     // guarded by mu: of the last discovery
-	tryAfter time.Time // guarded by mu
+	found       atomic.Pointer[provider] // nil: not discovered yet
+	discovering singleflight.Group
+	err         error     // of the last discovery; only a discovery accesses it
+	tryAfter    time.Time // the same
 }
 
 // provider is the result of discovery.
 type provider struct {
-	oauth    oauth2.Config
-	verifier *oidc.IDTokenVerifier
-	signOut  string // end_session_endpoint; empty: none
+	oauth     oauth2.Config
+	verifier  *oidc.IDTokenVerifier
+	signOut   string // end_session_endpoint; empty: none
+	namesSelf bool   // every callback has iss (RFC 9207)
+}
+
+// places bound the concurrent calls to the issuer, and those that one address causes. Safe for
+// concurrent use.
+type places struct {
+	most, perAddress int
+
+	mu    sync.Mutex
+	taken int
+	of    map[string]int // by address
+}
+
+// take reports whether there was a place. Then leave must be called.
+func (p *places) take(address string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken >= p.most || p.of[address] >= p.perAddress {
+		return false
+	}
+	if p.of == nil {
+		p.of = map[string]int{}
+	}
+	p.taken++
+	p.of[address]++
+	return true
+}
+
+func (p *places) leave(address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	if p.of[address]--; p.of[address] == 0 {
+		delete(p.of, address)
+	}
 }
 
 type unavailableError string
@@ -58,15 +96,13 @@ var errSessionEnded = errors.New("the issuer renews the tokens no more")
 
 var errBusy = unavailableError("too many people sign in at the same time")
 
-// ask calls the issuer, after discovery. It does not queue: it fails with errBusy if issuerCalls
-// calls are in flight.
-func (i *issuer) ask(ctx context.Context, call func(context.Context, *provider) error) error {
-	select {
-	case i.calls <- struct{}{}:
-		defer func() { <-i.calls }()
-	default:
+// ask calls the issuer, after discovery, in one of the places. It does not queue: it fails with
+// errBusy if there is none for the address.
+func (i *issuer) ask(ctx context.Context, in *places, address string, call func(context.Context, *provider) error) error {
+	if !in.take(address) {
 		return errBusy
 	}
+	defer in.leave(address)
 	ctx, cancel := context.WithTimeout(ctx, issuerTimeout)
 	defer cancel()
 	found, err := i.discover(ctx)
@@ -76,68 +112,86 @@ func (i *issuer) ask(ctx context.Context, call func(context.Context, *provider) 
 	return call(ctx, found)
 }
 
-// discover returns the issuer's discovery document, which it reads until it succeeds once.
+// discover returns the issuer's discovery document, which is read until that succeeds once.
 func (i *issuer) discover(ctx context.Context) (*provider, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.found != nil {
-		return i.found, nil
+	if found := i.found.Load(); found != nil {
+		return found, nil
+	}
+	select {
+	case read := <-i.discovering.DoChan("", func() (any, error) { return nil, i.readDiscovery() }):
+		return i.found.Load(), read.Err
+	case <-ctx.Done():
+		return nil, unavailableError("discover the issuer of access tokens: it takes too long")
+	}
+}
+
+// readDiscovery sets found. There is one call at a time.
+func (i *issuer) readDiscovery() error {
+	if i.found.Load() != nil {
+		return nil
 	}
 	if i.now().Before(i.tryAfter) {
-		return nil, i.err
+		return i.err
 	}
 	// The provider reads keys with this context for as long as it lives.
-	client := &http.Client{Timeout: issuerTimeout}
-	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), client), i.URL)
+	ctx := oidc.ClientContext(context.Background(), &http.Client{Timeout: issuerTimeout})
+	found, err := oidc.NewProvider(ctx, i.URL)
 	if err != nil {
 		i.err, i.tryAfter = unavailableError(fmt.Sprintf("discover the issuer of access tokens: %v", err)), i.now().Add(discoverAgain)
-		return nil, i.err
+		return i.err
 	}
 	var more struct {
-		SignOut string `json:"end_session_endpoint"`
+		SignOut   string `json:"end_session_endpoint"`
+		NamesSelf bool   `json:"authorization_response_iss_parameter_supported"`
 	}
 	if err := found.Claims(&more); err != nil {
-		return nil, fmt.Errorf("read the issuer's discovery: %w", err)
+		return fmt.Errorf("read the issuer's discovery: %w", err)
 	}
-	i.found = &provider{
+	i.found.Store(&provider{
 		oauth: oauth2.Config{
 			ClientID: i.ClientID, ClientSecret: i.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: i.Callback,
 			Scopes: append([]string{oidc.ScopeOpenID}, i.Scopes...),
 		},
-		verifier: found.VerifierContext(oidc.ClientContext(context.WithoutCancel(ctx), client), &oidc.Config{ClientID: i.ClientID, Now: i.now}),
-		signOut:  more.SignOut,
-	}
-	return i.found, nil
+		verifier: found.VerifierContext(ctx, &oidc.Config{ClientID: i.ClientID, Now: i.now}),
+		signOut:  more.SignOut, namesSelf: more.NamesSelf,
+	})
+	return nil
 }
 
 // attempt is a sign-in that has begun. It is kept in a cookie of the browser that began it.
 type attempt struct {
-	State    string `json:"state"`
-	Nonce    string `json:"nonce"`
-	Verifier string `json:"verifier"`
+	State    string    `json:"state"`
+	Nonce    string    `json:"nonce"`
+	Verifier string    `json:"verifier"`
+	Until    time.Time `json:"until"`
 }
 
-func newAttempt() attempt {
-	return attempt{State: newSecret().String(), Nonce: newSecret().String(), Verifier: oauth2.GenerateVerifier()}
+func newAttempt(until time.Time) attempt {
+	return attempt{State: newSecret().String(), Nonce: newSecret().String(), Verifier: oauth2.GenerateVerifier(), Until: until}
 }
 
 // page returns the issuer's page for an attempt.
-func (i *issuer) page(ctx context.Context, a attempt) (page string, err error) {
+func (i *issuer) page(ctx context.Context, a attempt) (string, error) {
 	options := []oauth2.AuthCodeOption{oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)}
 	if i.Audience != "" {
 		options = append(options, oauth2.SetAuthURLParam("audience", i.Audience), oauth2.SetAuthURLParam("resource", i.Audience))
 	}
-	err = i.ask(ctx, func(_ context.Context, found *provider) error {
-		page = found.oauth.AuthCodeURL(a.State, options...)
-		return nil
-	})
-	return page, err
+	ctx, cancel := context.WithTimeout(ctx, issuerTimeout)
+	defer cancel()
+	found, err := i.discover(ctx)
+	if err != nil {
+		return "", err
+	}
+	return found.oauth.AuthCodeURL(a.State, options...), nil
 }
 
-// exchange returns the tokens for the code of an attempt's callback.
-func (i *issuer) exchange(ctx context.Context, a attempt, code string) (s session, err error) {
-	err = i.ask(ctx, func(ctx context.Context, found *provider) error {
-		tokens, err := found.oauth.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+// exchange returns the tokens for the code of an attempt's callback, which came from an address.
+func (i *issuer) exchange(ctx context.Context, address string, a attempt, callback url.Values) (s session, err error) {
+	err = i.ask(ctx, &i.signIns, address, func(ctx context.Context, found *provider) error {
+		if found.namesSelf && !callback.Has("iss") {
+			return errors.New("the callback does not name its issuer (iss), though this issuer always does")
+		}
+		tokens, err := found.oauth.Exchange(ctx, callback.Get("code"), oauth2.VerifierOption(a.Verifier))
 		if err != nil {
 			return classify("exchange the issuer's code", err)
 		}
@@ -149,16 +203,32 @@ func (i *issuer) exchange(ctx context.Context, a attempt, code string) (s sessio
 		if verified.Nonce != a.Nonce {
 			return errors.New("verify the ID token: it is of another sign-in (nonce)")
 		}
+		if err := isOf(verified, idToken, tokens.AccessToken); err != nil {
+			return fmt.Errorf("verify the access token: %w", err)
+		}
 		s = session{Access: tokens.AccessToken, Refresh: tokens.RefreshToken, ID: idToken, Until: tokens.Expiry}
 		return nil
 	})
 	return s, err
 }
 
-// renew returns a session with new tokens, or errSessionEnded.
+// isOf returns an error if an access token is not of the person of an ID token. The ID token's hash
+// of it decides where there is one.
+func isOf(verified *oidc.IDToken, idToken, accessToken string) error {
+	if verified.AccessTokenHash != "" {
+		return verified.VerifyAccessToken(accessToken)
+	}
+	if !holderOf(idToken).is(holderOf(accessToken)) {
+		return errors.New("it is of another person than the ID token (sub)")
+	}
+	return nil
+}
+
+// renew returns a session with new tokens, or errSessionEnded. It calls nothing after the issuer
+// has answered: the old refresh token may be used up.
 func (i *issuer) renew(ctx context.Context, old session) (session, error) {
 	renewed := old
-	err := i.ask(ctx, func(ctx context.Context, found *provider) error {
+	err := i.ask(ctx, &i.renewals, "", func(ctx context.Context, found *provider) error {
 		tokens, err := found.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
 		if err != nil {
 			return classify("renew tokens", err)
@@ -166,6 +236,9 @@ func (i *issuer) renew(ctx context.Context, old session) (session, error) {
 		renewed.Access, renewed.Refresh, renewed.Until = tokens.AccessToken, tokens.RefreshToken, tokens.Expiry
 		if idToken, ok := tokens.Extra("id_token").(string); ok {
 			renewed.ID = idToken
+		}
+		if !holderOf(renewed.Access).is(holderOf(old.Access)) || !holderOf(renewed.ID).is(holderOf(old.ID)) {
+			return fmt.Errorf("renew tokens: %w: the new ones are of another person (sub)", errSessionEnded)
 		}
 		return nil
 	})

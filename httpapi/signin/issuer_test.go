@@ -37,15 +37,19 @@ type fakeIssuer struct {
 	key jwk.Key
 
 	mu       sync.Mutex
-	claims   map[string]any // guarded by mu: further claims of access tokens
-	lifetime time.Duration  // guarded by mu: lifetime of access tokens
-	status   int            // guarded by mu: status of every token request; 0: by the request
+	claims   map[string]any     // guarded by mu: further claims of access tokens
+	lifetime time.Duration      // guarded by mu: lifetime of access tokens
+	status   int                // guarded by mu: status of every token request; 0: by the request
+	own      map[string]any     // guarded by mu: further claims of ID tokens
+	namesIss bool               // guarded by mu: whether it announces iss in each callback
+	tokens   int                // guarded by mu: token requests
+	before   func(grant string) // guarded by mu: called before a token request is served
 	codes    map[string]url.Values
 	refresh  map[string]bool
 	renewals int
 }
 
-func startIssuer(t *testing.T) *fakeIssuer {
+func newKey(t *testing.T, id string) jwk.Key {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,20 +59,25 @@ func startIssuer(t *testing.T) *fakeIssuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]any{jwk.KeyIDKey: "k1", jwk.AlgorithmKey: jwa.ES256()} {
+	for name, value := range map[string]any{jwk.KeyIDKey: id, jwk.AlgorithmKey: jwa.ES256()} {
 		if err := key.Set(name, value); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return key
+}
+
+func startIssuer(t *testing.T) *fakeIssuer {
+	t.Helper()
 	i := &fakeIssuer{
-		t: t, key: key, lifetime: time.Hour, codes: map[string]url.Values{}, refresh: map[string]bool{},
+		t: t, key: newKey(t, "k1"), lifetime: time.Hour, codes: map[string]url.Values{}, refresh: map[string]bool{},
 		claims: map[string]any{"role": "operator", "agency_id": 7},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		i.answer(w, 200, map[string]any{
 			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
-			"end_session_endpoint": i.URL + "/out?x=1", "id_token_signing_alg_values_supported": []string{"ES256"},
+			"authorization_response_iss_parameter_supported": i.namesIss, "end_session_endpoint": i.URL + "/out?x=1", "id_token_signing_alg_values_supported": []string{"ES256"},
 		})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { i.answer(w, 200, i.publicKeys()) })
@@ -126,6 +135,12 @@ func (i *fakeIssuer) authorize(w http.ResponseWriter, r *http.Request) {
 func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.tokens++
+	if before := i.before; before != nil {
+		i.mu.Unlock()
+		before(r.PostFormValue("grant_type"))
+		i.mu.Lock()
+	}
 	if i.status != 0 {
 		i.answer(w, i.status, map[string]any{"error": "temporarily_unavailable"})
 		return
@@ -159,6 +174,7 @@ func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 	own := map[string]any{"iss": i.URL, "aud": clientID, "sub": "zoe", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "nonce": nonce}
 	access := map[string]any{"iss": i.URL, "aud": audience, "sub": "zoe", "exp": time.Now().Add(time.Hour).Unix(), "jti": rand.Text()}
 	maps.Copy(access, i.claims)
+	maps.Copy(own, i.own)
 	i.answer(w, 200, map[string]any{
 		"access_token": i.sign(access), "token_type": "Bearer", "expires_in": int(i.lifetime.Seconds()), "refresh_token": refresh, "id_token": i.sign(own),
 	})
@@ -186,4 +202,18 @@ func (i *fakeIssuer) set(change func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	change()
+}
+
+// requests returns the number of token requests.
+func (i *fakeIssuer) requests() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.tokens
+}
+
+// replaceKey signs tokens with a new key.
+func (i *fakeIssuer) replaceKey() {
+	i.t.Helper()
+	key := newKey(i.t, "k2")
+	i.set(func() { i.key = key })
 }

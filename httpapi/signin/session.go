@@ -11,7 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"strings"
 	"time"
 )
 
@@ -22,6 +22,30 @@ type session struct {
 	ID      string    `json:"id,omitempty"`      // the ID token: the issuer's sign-out wants it
 	Until   time.Time `json:"until"`             // when the access token ends
 	End     time.Time `json:"end"`               // when the session ends, whatever its tokens
+
+	sealed []byte // as it was read: what replaces it names it
+}
+
+// holder is whom a token is of. It is read without verification, so it is only good for tokens that
+// were verified, or that came from the issuer itself.
+type holder struct {
+	Subject string  `json:"sub"`
+	Object  string  `json:"oid"` // of Entra ID, whose subjects differ by application
+	Expires float64 `json:"exp"`
+}
+
+func holderOf(token string) (h holder) {
+	if parts := strings.Split(token, "."); len(parts) == 3 {
+		text, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err != nil || json.Unmarshal(text, &h) != nil {
+			return holder{}
+		}
+	}
+	return h
+}
+
+func (h holder) is(other holder) bool {
+	return h.Subject == other.Subject || h.Object != "" && h.Object == other.Object
 }
 
 // secret is the value of a cookie. The session's key in the store and the key that it is encrypted
@@ -73,22 +97,22 @@ func (s secret) aead() cipher.AEAD {
 
 var errNotOurs = errors.New("not sealed with this key")
 
-func (s secret) open(sealed []byte) (session, error) {
-	var opened session
+// open reads what seal has written into value.
+func (s secret) open(sealed []byte, value any) error {
 	plain, err := s.aead().Open(nil, nil, sealed, nil)
 	if err != nil {
-		return opened, errNotOurs
+		return errNotOurs
 	}
-	if err := json.Unmarshal(plain, &opened); err != nil {
-		return opened, fmt.Errorf("read session: %w", err)
+	if err := json.Unmarshal(plain, value); err != nil {
+		return fmt.Errorf("read what was sealed: %w", err)
 	}
-	return opened, nil
+	return nil
 }
 
-func (s secret) seal(open session) ([]byte, error) {
-	plain, err := json.Marshal(open)
+func (s secret) seal(value any) ([]byte, error) {
+	plain, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("write session: %w", err)
+		return nil, fmt.Errorf("seal: %w", err)
 	}
 	return s.aead().Seal(nil, nil, plain, nil), nil
 }
@@ -99,8 +123,8 @@ func (s *SignIn) load(ctx context.Context, by secret) (session, bool, error) {
 	if err != nil || sealed == nil {
 		return session{}, false, err
 	}
-	opened, err := by.open(sealed)
-	if err != nil {
+	opened := session{sealed: sealed}
+	if err := by.open(sealed, &opened); err != nil {
 		s.Log.WarnContext(ctx, "session not read", "err", err)
 		return session{}, false, nil
 	}
@@ -112,8 +136,11 @@ func (s *SignIn) keep(ctx context.Context, key string, by secret, open session) 
 	if err != nil {
 		return err
 	}
-	return s.Store.Put(ctx, key, sealed, max(open.End.Sub(s.Now()), time.Second))
+	return s.Store.Put(ctx, key, sealed, s.keepFor(open))
 }
+
+// keepFor returns how long a session is kept.
+func (s *SignIn) keepFor(open session) time.Duration { return max(open.End.Sub(s.Now()), time.Second) }
 
 // begin starts a session, and returns the secret for its cookie.
 func (s *SignIn) begin(ctx context.Context, open session) (secret, error) {
@@ -124,51 +151,84 @@ func (s *SignIn) begin(ctx context.Context, open session) (secret, error) {
 
 // renew returns the session with a valid access token. Of all concurrent requests, at all
 // instances, only one calls the issuer, because a refresh token can be used once. It returns false
-// if the issuer has ended the session.
+// if the session has ended.
 func (s *SignIn) renew(ctx context.Context, by secret, old session) (session, bool, error) {
 	still := s.Now().Before(old.Until)
-	lock := by.storeKey() + ":renew"
-	mine, err := s.Store.PutNew(ctx, lock, []byte{1}, renewFor)
+	// A browser that hangs up stops neither the issuer, which replaces the refresh token, nor us.
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewFor)
+	defer cancel()
+	lock, mine := by.storeKey()+":renew", newSecret()
+	locked, err := s.Store.PutNew(detached, lock, mine[:], renewFor)
 	switch {
 	case err != nil && still:
 		return old, true, nil
 	case err != nil:
 		return old, false, err
-	case !mine && still:
+	case !locked && still:
 		return old, true, nil // another one renews it; the next request has the result
-	case !mine:
+	case !locked:
 		return s.awaitRenewed(ctx, by, old)
 	}
 	defer func() {
-		if err := s.Store.Delete(context.WithoutCancel(ctx), lock); err != nil {
+		if _, err := s.Store.Swap(context.WithoutCancel(ctx), lock, mine[:], nil, 0); err != nil {
 			s.Log.DebugContext(ctx, "lock of session not removed; it ends by itself", "err", err)
 		}
 	}()
 	// The request that held the lock before may have renewed it since it was read.
-	if now, ok, err := s.load(ctx, by); err != nil || !ok || now.Until.After(old.Until) {
-		return now, ok, err
+	before := old.Until
+	old, ok, err := s.load(detached, by)
+	if err != nil || !ok || old.Until.After(before) {
+		return old, ok, err
 	}
-	renewed, err := s.issuer.renew(ctx, old)
-	if errors.Is(err, errSessionEnded) {
+	renewed, err := s.issuer.renew(detached, old)
+	switch {
+	case errors.Is(err, errSessionEnded):
 		s.Log.InfoContext(ctx, "session ended by the issuer", "err", err)
-		return old, false, s.Store.Delete(ctx, by.storeKey())
-	}
-	if err != nil {
+		return s.replace(detached, by, old, nil)
+	case err != nil:
 		s.Log.WarnContext(ctx, "session not renewed", "err", err)
 		if still {
 			return old, true, nil
 		}
 		return old, false, err
-	}
-	if renewed.Until.IsZero() { // the issuer did not say
-		id, err := s.Tokens.Authenticate(ctx, http.Header{"Authorization": {"Bearer " + renewed.Access}})
-		if err != nil {
-			return renewed, false, err
+	case renewed.Until.IsZero(): // the issuer did not say
+		renewed.Until = s.Now().Add(2 * renewBefore)
+		if expires := holderOf(renewed.Access).Expires; expires > 0 {
+			renewed.Until = time.Unix(int64(expires), 0)
 		}
-		renewed.Until = id.Until
 	}
-	// The old refresh token may be used up: a caller that hangs up now must not lose the new one.
-	return renewed, true, s.keep(context.WithoutCancel(ctx), by.storeKey(), by, renewed)
+	return s.replace(detached, by, old, &renewed)
+}
+
+// replace stores the session that follows the old one; nil: it has ended. Where the old one is not
+// stored any more, because it was signed out or renewed meanwhile, it returns what is stored. The
+// old refresh token may be used up, so it tries until the context ends.
+func (s *SignIn) replace(ctx context.Context, by secret, old session, renewed *session) (session, bool, error) {
+	var sealed []byte
+	keep := time.Duration(0)
+	if renewed != nil {
+		var err error
+		if sealed, err = by.seal(*renewed); err != nil {
+			return old, false, err
+		}
+		keep = s.keepFor(*renewed)
+	}
+	for {
+		swapped, err := s.Store.Swap(ctx, by.storeKey(), old.sealed, sealed, keep)
+		switch {
+		case err == nil && !swapped:
+			return s.load(ctx, by)
+		case err == nil && renewed == nil:
+			return old, false, nil
+		case err == nil:
+			return *renewed, true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return old, false, err
+		case <-time.After(renewPoll):
+		}
+	}
 }
 
 // awaitRenewed waits until another request has renewed a session.

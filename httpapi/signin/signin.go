@@ -5,11 +5,11 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -58,7 +58,10 @@ func New(config Config) (*SignIn, error) {
 	}
 	if config.Issuer.URL != "" {
 		config.Issuer.Callback = config.URL.JoinPath("auth/callback").String()
-		s.issuer = &issuer{IssuerConfig: config.Issuer, now: config.Now, calls: make(chan struct{}, issuerCalls)}
+		s.issuer = &issuer{
+			IssuerConfig: config.Issuer, now: config.Now,
+			signIns: places{most: issuerCalls, perAddress: addressCalls}, renewals: places{most: issuerCalls, perAddress: issuerCalls},
+		}
 	}
 	return s, nil
 }
@@ -78,8 +81,8 @@ func (s *SignIn) Authorization(r *http.Request) (string, error) {
 	if err != nil {
 		return "", nil
 	}
-	if err := s.crossSite.Check(r); err != nil {
-		return "", &telematics.Error{Code: auth.Forbidden, Message: "A page of another site has sent this request; it was not carried out.", Cause: err}
+	if err := s.checkOrigin(r); err != nil {
+		return "", err
 	}
 	by, ok := parseSecret(cookie.Value)
 	if !ok {
@@ -98,32 +101,66 @@ func (s *SignIn) Authorization(r *http.Request) (string, error) {
 	return "Bearer " + open.Access, nil
 }
 
+// checkOrigin refuses a request that a page of another site or of another host of this site has
+// sent. Reads as well: some of them act, such as that of a status which queries the vehicle.
+func (s *SignIn) checkOrigin(r *http.Request) error {
+	change := *r
+	change.Method = http.MethodPost // the library lets all reads pass
+	if err := s.crossSite.Check(&change); err != nil {
+		return &telematics.Error{Code: auth.Forbidden, Message: "A page of another site has sent this request; it was not carried out.", Cause: err}
+	}
+	return nil
+}
+
+// SessionEnded returns a function that reports whether the session of a request has ended; nil: the
+// request has none. The function calls no issuer, and returns false where the store is unavailable.
+func (s *SignIn) SessionEnded(r *http.Request) func() bool {
+	cookie, err := r.Cookie(s.cookie)
+	if err != nil || len(r.Header.Values("Authorization")) > 0 {
+		return nil
+	}
+	by, parsed := parseSecret(cookie.Value)
+	return func() bool {
+		if !parsed {
+			return true
+		}
+		_, ok, err := s.load(r.Context(), by)
+		return err == nil && !ok
+	}
+}
+
 // Begin returns the issuer's page where a person signs in, and the cookie that the callback needs.
 func (s *SignIn) Begin(ctx context.Context) (string, *http.Cookie, error) {
 	if s.issuer == nil {
 		return "", nil, refuse("Signing in is not possible here: the service has no issuer. Set --oidc-issuer and --oidc-client-id; see docs/console.md.", nil)
 	}
-	a := newAttempt()
+	a := newAttempt(s.Now().Add(attemptFor))
 	page, err := s.issuer.page(ctx, a)
 	if err != nil {
 		return "", nil, err
 	}
-	text, err := json.Marshal(a)
+	key, err := s.attemptKey(ctx)
 	if err != nil {
-		return "", nil, fmt.Errorf("write attempt: %w", err)
+		return "", nil, err
+	}
+	sealed, err := key.seal(a)
+	if err != nil {
+		return "", nil, err
 	}
 	// Lax: the callback comes from the issuer's page.
-	cookie := s.newCookie(s.attempting, base64.RawURLEncoding.EncodeToString(text), http.SameSiteLaxMode)
+	cookie := s.newCookie(s.attempting, base64.RawURLEncoding.EncodeToString(sealed), http.SameSiteLaxMode)
 	cookie.MaxAge = int(attemptFor.Seconds())
 	return page, cookie, nil
 }
 
-// Finish begins the session of an issuer's callback. It returns the cookies that replace those of
-// the request.
-func (s *SignIn) Finish(r *http.Request) (auth.Identity, []*http.Cookie, error) {
-	a, ok := s.attemptOf(r)
+// Finish begins the session of an issuer's callback, which came from an address. It returns the
+// cookies that replace those of the request. It calls the issuer only for an attempt of Begin.
+func (s *SignIn) Finish(r *http.Request, address string) (auth.Identity, []*http.Cookie, error) {
+	a, ok, err := s.attemptOf(r)
 	query := r.URL.Query()
 	switch {
+	case err != nil:
+		return auth.Identity{}, nil, err
 	case s.issuer == nil || !ok:
 		return auth.Identity{}, nil, refuse("This sign-in has taken too long, or began in another browser. Sign in again.", nil)
 	case subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(a.State)) != 1:
@@ -133,7 +170,7 @@ func (s *SignIn) Finish(r *http.Request) (auth.Identity, []*http.Cookie, error) 
 	case query.Get("code") == "":
 		return auth.Identity{}, nil, refuse(fmt.Sprintf("The issuer did not sign you in: %.100q.", query.Get("error")), nil)
 	}
-	tokens, err := s.issuer.exchange(r.Context(), a, query.Get("code"))
+	tokens, err := s.issuer.exchange(r.Context(), network(address), a, query)
 	if err != nil {
 		var unavailable interface{ Unavailable() bool }
 		if errors.As(err, &unavailable) {
@@ -142,6 +179,14 @@ func (s *SignIn) Finish(r *http.Request) (auth.Identity, []*http.Cookie, error) 
 		return auth.Identity{}, nil, refuse("The issuer's answer is not good. Sign in again; if that does not help, the service's log says why.", err)
 	}
 	return s.admit(r.Context(), tokens)
+}
+
+// network returns the part of an address that one caller has: of IPv6, 64 bits.
+func network(address string) string {
+	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Is6() && !parsed.Is4In6() {
+		return netip.PrefixFrom(parsed, 64).Masked().String()
+	}
+	return address
 }
 
 // admit begins a session with tokens of a person who may use the console.
@@ -169,8 +214,8 @@ func (s *SignIn) admit(ctx context.Context, tokens session) (auth.Identity, []*h
 // the request.
 func (s *SignIn) End(r *http.Request) (authorization, page string, cookies []*http.Cookie, err error) {
 	cookies = []*http.Cookie{s.noCookie(s.cookie, http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode)}
-	if err := s.crossSite.Check(r); err != nil {
-		return "", "", nil, &telematics.Error{Code: auth.Forbidden, Message: "A page of another site has sent this request; it was not carried out.", Cause: err}
+	if err := s.checkOrigin(r); err != nil {
+		return "", "", nil, err
 	}
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
@@ -212,21 +257,55 @@ func (s *SignIn) Redeem(ctx context.Context, code string) (auth.Identity, []*htt
 	if err != nil {
 		return auth.Identity{}, nil, err
 	}
-	offer, err := by.open(sealed)
+	var offer session
+	err = by.open(sealed, &offer)
 	if sealed == nil || err != nil || !s.Now().Before(offer.End) {
 		return auth.Identity{}, nil, refuse("This link signs in once, and was used, or has ended.", err)
 	}
 	return s.admit(ctx, session{Access: offer.Access})
 }
 
-func (s *SignIn) attemptOf(r *http.Request) (attempt, bool) {
-	var a attempt
+// attemptOf returns the attempt of Begin in a request's cookie, or false if there is none or it has
+// taken too long.
+func (s *SignIn) attemptOf(r *http.Request) (a attempt, ok bool, err error) {
 	cookie, err := r.Cookie(s.attempting)
 	if err != nil {
-		return a, false
+		return a, false, nil
 	}
-	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	return a, err == nil && json.Unmarshal(text, &a) == nil && a.State != "" && a.Nonce != "" && a.Verifier != ""
+	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	if err != nil {
+		return a, false, nil
+	}
+	key, err := s.attemptKey(r.Context())
+	if err != nil || key.open(sealed, &a) != nil {
+		return a, false, err
+	}
+	return a, s.Now().Before(a.Until), nil
+}
+
+// attemptKey returns the secret that all instances seal attempts with. It protects no session: who
+// knows it can make the service ask the issuer about a made-up code, and no more.
+func (s *SignIn) attemptKey(ctx context.Context) (secret, error) {
+	const name = "attempts"
+	value, err := s.Store.Get(ctx, name)
+	if err != nil {
+		return secret{}, err
+	}
+	if value == nil {
+		fresh := newSecret()
+		value = fresh[:]
+		if ok, err := s.Store.PutNew(ctx, name, value, attemptKeyFor); err != nil {
+			return secret{}, err
+		} else if !ok { // another instance was faster
+			if value, err = s.Store.Get(ctx, name); err != nil {
+				return secret{}, err
+			}
+		}
+	}
+	if len(value) != len(secret{}) {
+		return secret{}, unavailableError("the key of sign-ins was lost in this moment")
+	}
+	return secret(value), nil
 }
 
 func (s *SignIn) newCookie(name, value string, site http.SameSite) *http.Cookie {

@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,9 +21,10 @@ import (
 
 // memory is a store that two instances share.
 type memory struct {
-	mu     sync.Mutex
-	values map[string][]byte
-	err    error
+	mu      sync.Mutex
+	values  map[string][]byte
+	err     error
+	failing int // reads and swaps that fail
 }
 
 func (m *memory) Put(_ context.Context, key string, value []byte, _ time.Duration) error {
@@ -47,7 +49,7 @@ func (m *memory) PutNew(_ context.Context, key string, value []byte, _ time.Dura
 func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.values[key], m.err
+	return m.values[key], m.failure()
 }
 
 func (m *memory) Take(_ context.Context, key string) ([]byte, error) {
@@ -64,6 +66,66 @@ func (m *memory) Delete(_ context.Context, key string) error {
 	delete(m.values, key)
 	return m.err
 }
+
+func (m *memory) Swap(_ context.Context, key string, old, value []byte, _ time.Duration) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.failure(); err != nil {
+		return false, err
+	}
+	switch {
+	case !bytes.Equal(m.values[key], old):
+		return bytes.Equal(m.values[key], value), nil
+	case value == nil:
+		delete(m.values, key)
+	default:
+		m.values[key] = value
+	}
+	return true, nil
+}
+
+// expireLocks removes the locks of renewals, as after their time.
+func (m *memory) expireLocks() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.values {
+		if strings.HasSuffix(key, ":renew") {
+			delete(m.values, key)
+		}
+	}
+}
+
+func (m *memory) locks() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.values {
+		if strings.HasSuffix(key, ":renew") {
+			n++
+		}
+	}
+	return n
+}
+
+// fail lets the next reads and swaps fail.
+func (m *memory) fail(times int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failing = times
+}
+
+// failure returns an error for as many calls as fail has set. The caller holds the lock.
+func (m *memory) failure() error {
+	if m.failing > 0 {
+		m.failing--
+		return errStore{}
+	}
+	return m.err
+}
+
+type errStore struct{}
+
+func (errStore) Error() string     { return "the store is unavailable" }
+func (errStore) Unavailable() bool { return true }
 
 func (m *memory) String() string {
 	m.mu.Lock()
@@ -164,7 +226,7 @@ func (w *world) signIn(s *signin.SignIn) *http.Cookie {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	id, cookies, err := s.Finish(callback(w.browse(page), attempt))
+	id, cookies, err := s.Finish(callback(w.browse(page), attempt), "192.0.2.1")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -257,16 +319,17 @@ func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 		"an invented code":          {callback(changed("code", "x"), attempt), "not good"},
 		"an invalid cookie":         {callback(back, &http.Cookie{Name: attempt.Name, Value: "e30"}), "another browser"},
 	} {
-		_, cookies, err := s.Finish(c.r)
+		_, cookies, err := s.Finish(c.r, "192.0.2.1")
 		if len(cookies) > 0 {
 			t.Errorf("%s: signed in", name)
 		}
 		wants(t, err, "unauthenticated", c.word)
 	}
-	if _, _, err := s.Finish(callback(back, attempt)); err != nil {
+	if _, _, err := s.Finish(callback(back, attempt), "192.0.2.1"); err != nil {
 		t.Error(err)
 	}
-	_, _, err = s.Finish(callback(back, attempt)) // the issuer refuses a code that was used
+	// The issuer refuses a code that was used.
+	_, _, err = s.Finish(callback(back, attempt), "192.0.2.1")
 	wants(t, err, "unauthenticated", "not good")
 }
 
@@ -287,7 +350,7 @@ func TestFinish_AcceptsRolesOfTheConsole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, cookies, err := s.Finish(callback(w.browse(page), attempt))
+		_, cookies, err := s.Finish(callback(w.browse(page), attempt), "192.0.2.1")
 		if len(cookies) > 0 {
 			t.Errorf("the claims %v were accepted", c.claims)
 		}
@@ -355,6 +418,9 @@ func TestAuthorization_SessionSurvivesAnUnavailableIssuer(t *testing.T) {
 		_, err := s.Authorization(request(http.MethodGet, cookie))
 		wants(t, err, "unauthenticated", "Sign in again")
 	}
+	if err := w.store.Delete(t.Context(), "attempts"); err != nil { // the key that seals them
+		t.Fatal(err)
+	}
 	if kept := w.store.String(); kept != "" {
 		t.Errorf("the ended session is still stored: %q", kept)
 	}
@@ -369,7 +435,7 @@ func TestAuthorization_EndsAfterTheLongestLifetime(t *testing.T) {
 	wants(t, err, "unauthenticated", "Sign in again")
 }
 
-func TestAuthorization_RefusesChangesFromAnotherSite(t *testing.T) {
+func TestAuthorization_RefusesRequestsFromAnotherSite(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
 	cookie := w.signIn(s)
@@ -383,7 +449,13 @@ func TestAuthorization_RefusesChangesFromAnotherSite(t *testing.T) {
 		{"POST", map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, false},
 		{"PUT", map[string]string{"Sec-Fetch-Site": "same-site", "Origin": "https://blog.example.com"}, false},
 		{"DELETE", map[string]string{"Origin": "https://evil.example"}, false},
-		{"GET", map[string]string{"Sec-Fetch-Site": "cross-site"}, true},
+		// Reads may act: one of a status can query the vehicle.
+		{"GET", map[string]string{"Sec-Fetch-Site": "same-origin"}, true},
+		{"GET", map[string]string{"Sec-Fetch-Site": "none"}, true},
+		{"GET", nil, true},
+		{"GET", map[string]string{"Sec-Fetch-Site": "cross-site"}, false},
+		{"GET", map[string]string{"Sec-Fetch-Site": "same-site"}, false},
+		{"GET", map[string]string{"Origin": "https://blog.example.com"}, false},
 	} {
 		r := request(c.method, cookie)
 		for name, value := range c.header {

@@ -21,8 +21,16 @@ const (
 	attemptFor = 15 * time.Minute
 	// Timeout of a request to the issuer.
 	issuerTimeout = 8 * time.Second
-	// Concurrent requests to the issuer, so that made-up callbacks cannot flood it.
+	// Concurrent requests to the issuer because of sign-ins, so that made-up callbacks cannot flood
+	// it, and as many because of renewals. Half: people wait at the beginning of a shift; double: a
+	// flood costs the issuer twice as much.
 	issuerCalls = 16
+	// The part of the places for sign-ins that one address can take: half of them, since all people
+	// have one address where --trusted-proxies does not name the proxy. Half: a slow issuer lets
+	// four of an office sign in at a time; double: one address locks out all others.
+	addressCalls = issuerCalls / 2
+	// How long attempts are sealed with one key. Those that are open when it ends begin again.
+	attemptKeyFor = 365 * 24 * time.Hour
 	// Until the next attempt after a failed discovery of the issuer.
 	discoverAgain = 2 * time.Second
 )

@@ -22,6 +22,9 @@ type Subscription struct {
 	Until time.Time
 	// Refused reports, before each ping, whether the access token is no longer accepted.
 	Refused func(context.Context) bool
+	// SignedOut reports, each second, whether the session of the request has ended; nil: it has
+	// none.
+	SignedOut func() bool
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -101,6 +104,12 @@ func (s *subscriber) follow(ctx context.Context) {
 	defer ping.Stop()
 	expiry := time.NewTimer(s.Until.Sub(s.Now()))
 	defer expiry.Stop()
+	var session <-chan time.Time
+	if s.SignedOut != nil {
+		every := time.NewTicker(sessionCheck)
+		defer every.Stop()
+		session = every.C
+	}
 	for {
 		more, err := s.advance(ctx)
 		if err != nil {
@@ -120,6 +129,11 @@ func (s *subscriber) follow(ctx context.Context) {
 				return
 			}
 			if s.ping() != nil {
+				return
+			}
+		case <-session:
+			if s.SignedOut() {
+				s.end(tokenRefused)
 				return
 			}
 		case <-expiry.C:

@@ -44,6 +44,10 @@ const (
 	// subscriber that catches up; double the memory of its buffer.
 	maxWrite = 64 << 10
 
+	// sessionCheck is between two checks whether the session of a stream has ended. Each reads one
+	// value from Redis. Half doubles these reads; double shows events for twice as long after a
+	// sign-out.
+	sessionCheck = time.Second
 	// startTimeout is how long a stream waits until the log is followed. Half fails when Redis is
 	// slow; double holds the caller longer.
 	startTimeout = 3 * time.Second

@@ -48,6 +48,26 @@ func (s Sessions) Delete(ctx context.Context, key string) error {
 	return unavailable.Wrap("delete session", s.db.Client.Del(ctx, sessionKey(key)).Err())
 }
 
+// swapScript replaces (a value, milliseconds) or deletes (an empty value) an entry that has the old
+// value. It returns whether the entry now has the new one.
+var swapScript = redis.NewScript(`
+local now = redis.call('GET', KEYS[1]) or ''
+if now == ARGV[1] and ARGV[2] == '' then
+	redis.call('DEL', KEYS[1])
+elseif now == ARGV[1] then
+	redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+elseif now ~= ARGV[2] then
+	return 0
+end
+return 1`)
+
+// Swap replaces a value that is still the old one; a nil value deletes it. It reports whether the
+// value is now the new one.
+func (s Sessions) Swap(ctx context.Context, key string, old, value []byte, keep time.Duration) (bool, error) {
+	swapped, err := swapScript.Run(ctx, s.db.Client, []string{sessionKey(key)}, old, value, max(keep.Milliseconds(), 1)).Bool()
+	return swapped, unavailable.Wrap("swap session", err)
+}
+
 func found(reply *redis.StringCmd) ([]byte, error) {
 	value, err := reply.Bytes()
 	if errors.Is(err, redis.Nil) {

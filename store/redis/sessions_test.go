@@ -62,6 +62,31 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 			if got := get("a"); got != "" {
 				t.Errorf("after Delete: %q, want none", got)
 			}
+			swap := func(old, value string, want bool) {
+				t.Helper()
+				if ok, err := here.Swap(t.Context(), "d", []byte(old), []byte(value), time.Minute); ok != want || err != nil {
+					t.Errorf("Swap of %q for %q: %v, %v; want %v", old, value, ok, err, want)
+				}
+			}
+			swap("1", "2", false) // there is none, as after a sign-out
+			if got := get("d"); got != "" {
+				t.Errorf("Swap made the entry %q", got)
+			}
+			if err := there.Put(t.Context(), "d", []byte("1"), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			swap("0", "2", false)
+			swap("1", "2\x00", true)
+			swap("1", "2\x00", true) // the reply was lost
+			if got := get("d"); got != "2\x00" {
+				t.Errorf("after Swap: %q", got)
+			}
+			swap("1", "", false)
+			swap("2\x00", "", true)
+			swap("2\x00", "", true)
+			if got := get("d"); got != "" {
+				t.Errorf("after Swap for nothing: %q", got)
+			}
 			if err := here.Put(t.Context(), "c", []byte("3"), 50*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,349 @@
+package signin_test
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/httpapi/signin"
+)
+
+// renewing is a request that renews a session, and that the issuer has not answered yet.
+type renewing struct {
+	answer func()             // lets the issuer answer
+	result <-chan error       // of the request
+	hangUp context.CancelFunc // of its browser
+}
+
+// startRenewal makes a request whose session's token has expired, and returns when the issuer has
+// it.
+func (w *world) startRenewal(s *signin.SignIn, cookie *http.Cookie) renewing {
+	w.t.Helper()
+	asked, answer, result := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	w.issuer.set(func() {
+		w.issuer.before = func(string) {
+			w.issuer.set(func() { w.issuer.before = nil })
+			close(asked)
+			<-answer
+		}
+	})
+	ctx, hangUp := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	w.t.Cleanup(hangUp)
+	go func() {
+		_, err := s.Authorization(request(http.MethodGet, cookie).WithContext(ctx))
+		result <- err
+	}()
+	select {
+	case <-asked:
+	case <-time.After(10 * time.Second):
+		w.t.Fatal("the issuer was not asked to renew")
+	}
+	return renewing{answer: func() { close(answer) }, result: result, hangUp: hangUp}
+}
+
+// signInShort signs in with a token that expires, and lets it expire.
+func (w *world) signInShort(s *signin.SignIn) *http.Cookie {
+	w.t.Helper()
+	w.issuer.set(func() { w.issuer.lifetime = 10 * time.Minute })
+	cookie := w.signIn(s)
+	w.ahead.Store(int64(11 * time.Minute))
+	w.issuer.set(func() { w.issuer.lifetime = time.Hour })
+	return cookie
+}
+
+func TestEnd_WinsOverARenewalInFlight(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	cookie := w.signInShort(s)
+	renewal := w.startRenewal(s, cookie)
+	if _, _, _, err := other.End(request(http.MethodPost, cookie)); err != nil {
+		t.Fatal(err)
+	}
+	renewal.answer()
+	wants(t, <-renewal.result, "unauthenticated", "Sign in again")
+	for _, instance := range []*signin.SignIn{s, other} {
+		_, err := instance.Authorization(request(http.MethodGet, cookie))
+		wants(t, err, "unauthenticated", "Sign in again")
+	}
+}
+
+func TestRenewal_SurvivesABrowserThatHangsUp(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	cookie := w.signInShort(s)
+	renewal := w.startRenewal(s, cookie)
+	renewal.hangUp()
+	renewal.answer()
+	<-renewal.result
+	if _, err := other.Authorization(request(http.MethodGet, cookie)); err != nil {
+		t.Errorf("the next request: %v, want the session with the new tokens", err)
+	}
+	w.issuer.set(func() {
+		if w.issuer.renewals != 1 {
+			t.Errorf("the issuer was asked %d times, want once", w.issuer.renewals)
+		}
+	})
+}
+
+func TestRenewal_ThatIsLateDoesNotEndTheSession(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	cookie := w.signInShort(s)
+	renewal := w.startRenewal(s, cookie)
+	w.store.expireLocks()
+	if _, err := other.Authorization(request(http.MethodGet, cookie)); err != nil {
+		t.Fatal(err)
+	}
+	renewal.answer() // a refusal: the refresh token is used up
+	if err := <-renewal.result; err != nil {
+		t.Errorf("the late request: %v, want the tokens of the other one", err)
+	}
+	if _, err := other.Authorization(request(http.MethodGet, cookie)); err != nil {
+		t.Errorf("the session has ended: %v", err)
+	}
+}
+
+func TestRenewal_ReleasesOnlyItsOwnLock(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	cookie := w.signInShort(s)
+	late := w.startRenewal(s, cookie)
+	w.store.expireLocks()
+	current := w.startRenewal(other, cookie)
+	late.answer()
+	<-late.result
+	if locks := w.store.locks(); locks != 1 {
+		t.Errorf("%d locks while a renewal is in flight, want its lock", locks)
+	}
+	current.answer()
+	<-current.result
+}
+
+func TestRenewal_KeepsTokensThatItCannotVerify(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	cookie := w.signInShort(s)
+	w.issuer.set(func() { w.issuer.lifetime = 0 }) // the answer does not say it
+	w.issuer.replaceKey()                          // the service has not read the new one yet
+	for _, ahead := range []time.Duration{0, time.Hour} {
+		w.ahead.Add(int64(ahead))
+		if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
+			t.Errorf("%v later: %v, want the new token", ahead, err)
+		}
+	}
+}
+
+func TestRenewal_SurvivesAMomentWithoutTheStore(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	cookie := w.signInShort(s)
+	renewal := w.startRenewal(s, cookie)
+	w.store.fail(2)
+	renewal.answer()
+	if err := <-renewal.result; err != nil {
+		t.Errorf("the request: %v", err)
+	}
+	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
+		t.Errorf("the next request: %v", err)
+	}
+}
+
+func TestRenewal_EndsASessionWhoseTokensBecomeAnotherPersons(t *testing.T) {
+	for name, change := range map[string]func(*fakeIssuer){
+		"access token": func(i *fakeIssuer) { i.claims = map[string]any{"role": "admin", "agency_id": 7, "sub": "mallory"} },
+		"ID token":     func(i *fakeIssuer) { i.own = map[string]any{"sub": "mallory"} },
+	} {
+		w := newWorld(t)
+		s := w.instance()
+		cookie := w.signInShort(s)
+		w.issuer.set(func() { change(w.issuer) })
+		for range 2 {
+			if _, err := s.Authorization(request(http.MethodGet, cookie)); err == nil {
+				t.Errorf("%s of another person: accepted", name)
+			}
+		}
+	}
+}
+
+func TestFinish_AccessTokenIsOfThePersonOfTheIDToken(t *testing.T) {
+	role := func(more ...any) map[string]any {
+		claims := map[string]any{"role": "operator", "agency_id": 7}
+		for i := 0; i < len(more); i += 2 {
+			claims[more[i].(string)] = more[i+1]
+		}
+		return claims
+	}
+	for name, c := range map[string]struct {
+		access, own map[string]any
+		ok          bool
+	}{
+		"another sub":                         {role("sub", "mallory"), nil, false},
+		"another sub and oid":                 {role("sub", "mallory", "oid", "1"), map[string]any{"oid": "2"}, false},
+		"another sub of one oid, as Entra ID": {role("sub", "zoe-at-the-api", "oid", "1"), map[string]any{"oid": "1"}, true},
+		"hash of another token":               {role(), map[string]any{"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"}, false},
+	} {
+		w := newWorld(t)
+		s := w.instance()
+		w.issuer.set(func() { w.issuer.claims, w.issuer.own = c.access, c.own })
+		page, attempt, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err = s.Finish(callback(w.browse(page), attempt), "192.0.2.1"); c.ok != (err == nil) {
+			t.Errorf("%s: %v, want accepted: %v", name, err, c.ok)
+		}
+	}
+}
+
+func TestFinish_NeedsTheIssuersNameWhereItIsAnnounced(t *testing.T) {
+	for _, announced := range []bool{false, true} {
+		w := newWorld(t)
+		w.issuer.set(func() { w.issuer.namesIss = announced })
+		s := w.instance()
+		page, attempt, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := w.browse(page)
+		query := back.Query()
+		query.Del("iss")
+		back.RawQuery = query.Encode()
+		_, _, err = s.Finish(callback(back, attempt), "192.0.2.1")
+		if announced {
+			wants(t, err, "unauthenticated", "not good")
+		} else if err != nil {
+			t.Errorf("an issuer that does not announce iss: %v", err)
+		}
+	}
+}
+
+// made returns the callback of an attempt that the service has not begun: its caller chose state,
+// nonce and verifier.
+func made(attempt *http.Cookie, value string) *http.Request {
+	cookie := *attempt
+	cookie.Value = value
+	return callback(&url.URL{Path: "/auth/callback", RawQuery: "code=x&state=s"}, &cookie)
+}
+
+func TestFinish_MadeUpCallbacksReachNoIssuer(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	_, attempt, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := base64.RawURLEncoding.EncodeToString([]byte(`{"state":"s","nonce":"n","verifier":"v","until":"2200-01-01T00:00:00Z"}`))
+	for _, value := range []string{plain, "", "x", strings.Repeat("A", 200), attempt.Value[:len(attempt.Value)-4] + "AAAA"} {
+		_, _, err := s.Finish(made(attempt, value), "192.0.2.1")
+		wants(t, err, "unauthenticated", "Sign in again")
+	}
+	w.issuer.set(func() {
+		if w.issuer.tokens != 0 {
+			t.Errorf("the issuer got %d requests", w.issuer.tokens)
+		}
+	})
+}
+
+func TestFinish_EndsAnAttemptThatTookTooLong(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	page, attempt, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := w.browse(page)
+	w.ahead.Store(int64(16 * time.Minute)) // the browser keeps the cookie all the same
+	_, _, err = s.Finish(callback(back, attempt), "192.0.2.1")
+	wants(t, err, "unauthenticated", "too long")
+}
+
+func TestSignIns_ThatHangKeepNoOtherCallerFromTheIssuer(t *testing.T) {
+	w := newWorld(t)
+	s := w.instance()
+	cookie := w.signInShort(s)
+	hang := make(chan struct{})
+	w.issuer.set(func() {
+		w.issuer.before = func(grant string) {
+			if grant == "authorization_code" {
+				<-hang
+			}
+		}
+	})
+	page, attempt, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hanging := callback(w.browse(page), attempt)
+	results := make(chan error, 100)
+	from := func(address string, times int) (busy int) {
+		for i := range times {
+			caller := address
+			if strings.HasSuffix(address, ":") { // all addresses of a caller with IPv6
+				caller += strconv.Itoa(i)
+			}
+			go func() { _, _, err := s.Finish(hanging, caller); results <- err }()
+		}
+		deadline := time.After(10 * time.Second)
+		for before := w.issuer.requests(); ; {
+			select {
+			case err := <-results:
+				if !isUnavailable(err) {
+					t.Errorf("a sign-in over the bound: %v, want unavailable", err)
+				}
+				busy++
+			case <-deadline:
+				t.Fatal("sign-ins neither hang nor fail")
+			case <-time.After(time.Millisecond):
+				if w.issuer.requests()-before+busy >= times {
+					return busy
+				}
+			}
+		}
+	}
+	if busy := from("2001:db8:0:1::", 40); busy < 30 || busy == 40 {
+		t.Errorf("of 40 sign-ins of one caller %d were refused, want all but its share", busy)
+	}
+	if busy := from("192.0.2.1", 1); busy != 0 {
+		t.Error("another address cannot sign in")
+	}
+	from("192.0.2.2", 40)
+	from("198.51.100.1", 40)
+	if busy := from("203.0.113.1", 1); busy != 1 {
+		t.Error("the sign-ins of all addresses together have no bound")
+	}
+	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
+		t.Errorf("a session was not renewed: %v", err)
+	}
+	if _, _, err := s.Begin(t.Context()); err != nil {
+		t.Errorf("a sign-in cannot begin: %v", err)
+	}
+	close(hang)
+}
+
+func TestSessionEnded_FollowsTheSession(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	cookie := w.signIn(s)
+	ended := s.SessionEnded(request(http.MethodGet, cookie))
+	if ended() {
+		t.Error("the session has ended at its beginning")
+	}
+	if _, _, _, err := other.End(request(http.MethodPost, cookie)); err != nil {
+		t.Fatal(err)
+	}
+	if !ended() {
+		t.Error("the session has not ended with the sign-out")
+	}
+	w.store.fail(1)
+	if ended() {
+		t.Error("a session ends where the store is unavailable")
+	}
+	if s.SessionEnded(request(http.MethodGet)) != nil {
+		t.Error("a request without a cookie has a session")
+	}
+}
