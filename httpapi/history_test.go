@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -145,4 +146,78 @@ func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
 	}
 	a.get(path, withToken(agencyToken(t, 2))).wants(404, "booking_not_found")
 	a.get(path, withToken(clientToken(t))).wants(403, "forbidden")
+}
+
+// RFC 7946, 3.1.9: else maps draw a line round the world.
+func TestTrack_IsCutAtThe180thMeridian(t *testing.T) {
+	m := newTelemetry()
+	a := newBookingAPI(t, with(m))
+	type line = []any
+	at := func(longitude, latitude float64) any { return []any{longitude, latitude} }
+	for name, c := range map[string]struct {
+		way   [][2]float64 // longitude, latitude; a second apart
+		kind  string
+		want  any
+		times []float64 // in seconds
+	}{
+		"to the east": {[][2]float64{{179.99, 10}, {-179.97, 14}}, "MultiLineString",
+			[]any{line{at(179.99, 10), at(180, 11)}, line{at(-180, 11), at(-179.97, 14)}}, []float64{0, 0.25, 0.25, 1}},
+		"to the west": {[][2]float64{{-179.99, 10}, {179.99, 12}}, "MultiLineString",
+			[]any{line{at(-179.99, 10), at(-180, 11)}, line{at(180, 11), at(179.99, 12)}}, []float64{0, 0.5, 0.5, 1}},
+		"there and back": {[][2]float64{{179.5, 1}, {-179.5, 1}, {-179.4, 1}, {179.5, 1}}, "MultiLineString", []any{
+			line{at(179.5, 1), at(180, 1)}, line{at(-180, 1), at(-179.5, 1), at(-179.4, 1), at(-180, 1)}, line{at(180, 1), at(179.5, 1)},
+		}, []float64{0, 0.5, 0.5, 1, 2, 2.545, 2.545, 3}},
+		"on the meridian":      {[][2]float64{{180, 1}, {-180, 3}}, "MultiLineString", []any{line{at(180, 1), at(180, 1)}, line{at(-180, 1), at(-180, 3)}}, []float64{0, 0, 0, 1}},
+		"across the equator":   {[][2]float64{{-0.1, -1}, {0.1, 1}}, "LineString", line{at(-0.1, -1), at(0.1, 1)}, []float64{0, 1}},
+		"half round the Earth": {[][2]float64{{-90, 1}, {90, 1}}, "LineString", line{at(-90, 1), at(90, 1)}, []float64{0, 1}},
+	} {
+		m.buckets = nil
+		for i, p := range c.way {
+			m.buckets = append(m.buckets, samples.Bucket{
+				Position: &telematics.Position{Longitude: p[0], Latitude: p[1]}, LocatedAt: now.Add(time.Duration(i) * time.Second), Speed: &samples.Values{Avg: 50},
+			})
+		}
+		r := a.get("/api/v1/admin/bookings/42/track").wants(200, "")
+		times, speeds := r.at("properties", "times").([]any), r.at("properties", "speeds").([]any)
+		if r.at("geometry", "type") != c.kind || len(times) != len(c.times) || len(speeds) != len(c.times) {
+			t.Errorf("%s: %s", name, r.text)
+			continue
+		}
+		if got := rounded(r.at("geometry", "coordinates")); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: coordinates %v, want %v", name, got, c.want)
+		}
+		if reported := len(speeds) - countNull(speeds); reported != len(c.way) {
+			t.Errorf("%s: speeds %v, want those of the reported positions", name, speeds)
+		}
+		for i, want := range c.times {
+			got, err := time.Parse(time.RFC3339, times[i].(string))
+			if after := got.Sub(now).Seconds(); err != nil || math.Abs(after-want) > 0.001 {
+				t.Errorf("%s: position %d is of %v s, want %v s", name, i, after, want)
+			}
+		}
+	}
+}
+
+// rounded rounds the numbers of nested lists to millionths.
+func rounded(value any) any {
+	switch value := value.(type) {
+	case float64:
+		return math.Round(value*1e6) / 1e6
+	case []any:
+		list := make([]any, len(value))
+		for i, v := range value {
+			list[i] = rounded(v)
+		}
+		return list
+	}
+	return value
+}
+
+func countNull(values []any) (n int) {
+	for _, v := range values {
+		if v == nil {
+			n++
+		}
+	}
+	return n
 }

@@ -102,7 +102,7 @@ func (b *Body) leg(i int) float64 {
 // offset returns how many kilometres to the north and the east another point lies; the Earth is
 // flat within a city.
 func (p Point) offset(to Point) (north, east float64) {
-	return (to.Latitude - p.Latitude) * kmPerDegree, (to.Longitude - p.Longitude) * p.kmPerDegreeEast()
+	return (to.Latitude - p.Latitude) * kmPerDegree, math.Remainder(to.Longitude-p.Longitude, 360) * p.kmPerDegreeEast()
 }
 
 func (p Point) kmPerDegreeEast() float64 { return kmPerDegree * math.Cos(p.Latitude*math.Pi/180) }
@@ -116,7 +116,7 @@ func (p Point) bearing(to Point) float64 {
 // to returns the point some kilometres away.
 func (p Point) to(bearing, km float64) Point {
 	sin, cos := math.Sincos(bearing * math.Pi / 180)
-	return Point{p.Latitude + km*cos/kmPerDegree, p.Longitude + km*sin/p.kmPerDegreeEast()}
+	return Point{p.Latitude + km*cos/kmPerDegree, math.Remainder(p.Longitude+km*sin/p.kmPerDegreeEast(), 360)}
 }
 
 // wander changes the signal strength at random, and pulls it back to that of the site.

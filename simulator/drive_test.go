@@ -111,6 +111,21 @@ func TestAdvance_WithoutARouteDrivesStraight(t *testing.T) {
 	}
 }
 
+// A unit reports no longitude beyond 180 degrees.
+func TestAdvance_CrossesThe180thMeridian(t *testing.T) {
+	for _, c := range []struct{ from, heading, want float64 }{{179.99, 90, -179.992}, {-179.99, 270, 179.992}} {
+		body := Hatchback(Point{Latitude: 0, Longitude: c.from})
+		body.Route, body.SpeedKmh, body.Heading = nil, 2*kmPerDegree*0.009, c.heading
+		body.Advance(time.Hour, newRNG())
+		if math.Abs(body.Longitude-c.want) > 1e-9 {
+			t.Errorf("from %v it came to %v, want %v", c.from, body.Longitude, c.want)
+		}
+		if _, east := (Point{0, c.from}).offset(Point{0, body.Longitude}); math.Abs(math.Abs(east)-0.018*kmPerDegree) > 1e-9 {
+			t.Errorf("from %v to %v it is %v km to the east", c.from, body.Longitude, east)
+		}
+	}
+}
+
 func TestDemo_TenCarsInOneCityAtDifferentPlaces(t *testing.T) {
 	places := map[Point]bool{}
 	for id := telematics.VehicleID(1); id <= 10; id++ {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/telematics"
 	"motorpool/telematics/samples"
 )
 
@@ -104,13 +105,15 @@ type Track struct {
 	Properties TrackProperties `json:"properties"`
 }
 
-// Geometry is a LineString; for a single position, a Point.
+// Geometry is a LineString; for a single position, a Point; for a way across the 180th meridian, a
+// MultiLineString.
 type Geometry struct {
 	Type        string `json:"type"`
 	Coordinates any    `json:"coordinates"`
 }
 
-// TrackProperties describe a track. Times has the time of each position.
+// TrackProperties describe a track. Times and Speeds have an element for each position, in the
+// order of the coordinates.
 type TrackProperties struct {
 	BookingID     int64    `json:"booking_id"`
 	VehicleID     int64    `json:"vehicle_id"`
@@ -130,19 +133,59 @@ func NewTrack(b rental.Booking, days int, width time.Duration, buckets []samples
 		BookingID: int64(b.ID), VehicleID: int64(b.VehicleID), From: TimestampOrNull(b.ActualStart), To: TimestampOrNull(b.ActualEnd),
 		RetentionDays: days, BucketSeconds: OrNull(width.Seconds()), Times: []string{},
 	}}
-	var line [][2]float64
 	buckets = slices.DeleteFunc(slices.Clone(buckets), func(b samples.Bucket) bool { return b.Position == nil })
+	buckets, parts := cutAtMeridian(buckets)
 	for _, b := range buckets {
-		line = append(line, [2]float64{b.Position.Longitude, b.Position.Latitude})
 		t.Properties.Times = append(t.Properties.Times, Timestamp(b.LocatedAt))
 	}
 	t.Properties.Speeds = newValues(buckets, func(b samples.Bucket) *samples.Values { return b.Speed }).Avg
-	switch len(line) {
-	case 0:
-	case 1:
-		t.Geometry = &Geometry{"Point", line[0]}
+	switch {
+	case len(buckets) == 0:
+	case len(buckets) == 1:
+		t.Geometry = &Geometry{"Point", parts[0][0]}
+	case len(parts) == 1:
+		t.Geometry = &Geometry{"LineString", parts[0]}
 	default:
-		t.Geometry = &Geometry{"LineString", line}
+		t.Geometry = &Geometry{"MultiLineString", parts}
 	}
 	return t
+}
+
+// cutAtMeridian divides a line where it crosses the 180th meridian (RFC 7946, 3.1.9). Each part
+// ends and begins on the meridian: these positions, with their times, are interpolated and added to
+// the buckets.
+func cutAtMeridian(line []samples.Bucket) (all []samples.Bucket, parts [][][2]float64) {
+	add := func(b samples.Bucket) {
+		last := len(parts) - 1
+		all, parts[last] = append(all, b), append(parts[last], [2]float64{b.Position.Longitude, b.Position.Latitude})
+	}
+	for i, b := range line {
+		if i == 0 {
+			parts = append(parts, nil)
+		} else if before := line[i-1]; math.Abs(b.Position.Longitude-before.Position.Longitude) > 180 {
+			edge := math.Copysign(180, before.Position.Longitude)
+			add(between(before, b, edge))
+			parts = append(parts, nil)
+			add(between(before, b, -edge))
+		}
+		add(b)
+	}
+	return all, parts
+}
+
+// between returns where and when a vehicle crossed the 180th meridian, on the straight line between
+// two positions, as a bucket with this longitude.
+func between(from, to samples.Bucket, longitude float64) samples.Bucket {
+	first, rest := 180-math.Abs(from.Position.Longitude), 180-math.Abs(to.Position.Longitude)
+	share := 0.0
+	if first+rest > 0 {
+		share = first / (first + rest)
+	}
+	return samples.Bucket{
+		Position: &telematics.Position{
+			Latitude:  from.Position.Latitude + share*(to.Position.Latitude-from.Position.Latitude),
+			Longitude: longitude,
+		},
+		LocatedAt: from.LocatedAt.Add(time.Duration(share * float64(to.LocatedAt.Sub(from.LocatedAt))).Round(time.Millisecond)),
+	}
 }

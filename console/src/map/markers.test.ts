@@ -56,6 +56,14 @@ describe('markers', () => {
     expect(around([car, other, { ...car, latitude: 47, longitude: 12 }])).toEqual([11.5, 47, 12, 48.1]);
     expect(around([other])).toBeNull();
   });
+  it('have the smallest box around them, across the 180th meridian', () => {
+    const at = (...longitudes: number[]) => longitudes.map((longitude) => ({ latitude: 1, longitude }));
+    expect(around(at(179, -178, 177))).toEqual([177, 1, 182, 1]);
+    expect(around(at(179.5, 180.5))).toEqual([179.5, 1, 180.5, 1]);
+    expect(around(at(-170, 10, 170))).toEqual([10, 1, 190, 1]);
+    expect(around(at(-90, 90))).toEqual([-90, 1, 90, 1]);
+    expect(around(at(-180))).toEqual([-180, 1, -180, 1]);
+  });
 });
 
 describe('drawn features', () => {

@@ -102,13 +102,25 @@ export function picture(marker: Marker, lowBelow: number): string {
 
 export type Box = [west: number, south: number, east: number, north: number];
 
-/** The box around positions; null: there are none. */
+/** The smallest box around positions, whose east is beyond 180 degrees where it crosses that meridian; null: there are none. */
 export function around(places: Iterable<Pick<Marker, 'latitude' | 'longitude'>>): Box | null {
-  let box: Box | null = null;
+  const longitudes: number[] = [];
+  let [south, north] = [Infinity, -Infinity];
   for (const { latitude, longitude } of places) {
     if (latitude === null || longitude === null) continue;
-    box ??= [longitude, latitude, longitude, latitude];
-    box = [Math.min(box[0], longitude), Math.min(box[1], latitude), Math.max(box[2], longitude), Math.max(box[3], latitude)];
+    longitudes.push(Math.abs(longitude) <= 180 ? longitude : longitude - 360 * Math.round(longitude / 360));
+    [south, north] = [Math.min(south, latitude), Math.max(north, latitude)];
   }
-  return box;
+  if (longitudes.length === 0) return null;
+  longitudes.sort((a, b) => a - b);
+  // The box leaves out the widest gap, first that across the meridian.
+  let [west, east] = [longitudes[0]!, longitudes.at(-1)!];
+  let widest = west + 360 - east;
+  for (let i = 1; i < longitudes.length; i++) {
+    const [before, after] = [longitudes[i - 1]!, longitudes[i]!];
+    if (after - before <= widest) continue;
+    widest = after - before;
+    [west, east] = [after, before + 360];
+  }
+  return [west, south, east, north];
 }

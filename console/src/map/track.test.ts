@@ -28,6 +28,19 @@ describe('a track', () => {
     expect(trackOfBooking(feature({ type: 'Point', coordinates: [11.5, 48.1] })).points).toEqual(want);
     expect(trackOfBooking(feature(null)).points).toEqual([]);
   });
+  it('goes on across the 180th meridian', () => {
+    const times = ['00', '01', '02', '03', '04', '05'].map((second) => `2026-01-02T00:00:${second}.000Z`);
+    const feature = {
+      geometry: { type: 'MultiLineString', coordinates: [[[179.99, 1], [180, 1]], [[-180, 1], [-179.99, 1], [-180, 1]], [[180, 1]]] },
+      properties: { times, speeds: [5, null, null, 5, null, null], bucket_seconds: 15 },
+    } as unknown as BookingTrack;
+    const { points } = trackOfBooking(feature);
+    expect(points.map((p) => p.longitude)).toEqual([179.99, 180, 180, 180.01, 180, 180].map((l) => expect.closeTo(l, 9)));
+    expect(metres(points[0]!, points[3]!)).toBeLessThan(2300);
+    const position = { latitude: [1, 1, 1], longitude: [-179.99, 179.99, -179.99], at: times.slice(0, 3) };
+    const history = { bucket_seconds: 15, times: times.slice(0, 3), speed: null, position } as unknown as VehicleHistory;
+    expect(trackOfHistory(history).points.map((p) => p.longitude)).toEqual([-179.99, -180.01, -179.99].map((l) => expect.closeTo(l, 9)));
+  });
   it('breaks where nothing was heard', () => {
     const standing = [point(0, 0), point(8, 0), point(16, 10)]; // as seldom as an online unit may report
     expect(stretches(track(...standing)).map((s) => s.length)).toEqual([3]);

@@ -29,15 +29,26 @@ export function trackOfHistory(history: VehicleHistory): Track {
     if (at === null || latitude === null || longitude === null) return [];
     return [{ at: Date.parse(at), latitude, longitude, speed: history.speed?.avg[i] ?? null }];
   });
-  return { points, bucketSeconds: history.bucket_seconds };
+  return { points: unwrap(points), bucketSeconds: history.bucket_seconds };
 }
 
 export function trackOfBooking({ geometry, properties }: BookingTrack): Track {
-  const coordinates = (geometry?.type === 'Point' ? [geometry.coordinates] : (geometry?.coordinates ?? [])) as [number, number][];
+  const given = geometry?.coordinates ?? [];
+  const coordinates = (geometry?.type === 'Point' ? [given] : geometry?.type === 'MultiLineString' ? given.flat(1) : given) as [number, number][];
   const points = coordinates.map(([longitude, latitude], i) => ({
     at: Date.parse(properties.times[i] ?? ''), latitude, longitude, speed: properties.speeds[i] ?? null,
   }));
-  return { points, bucketSeconds: properties.bucket_seconds ?? 0 };
+  return { points: unwrap(points), bucketSeconds: properties.bucket_seconds ?? 0 };
+}
+
+/** The points with longitudes that go on beyond 180 degrees: else a way across the 180th meridian is a line round the world. */
+function unwrap(points: TrackPoint[]): TrackPoint[] {
+  let turns = 0;
+  return points.map((point, i) => {
+    const before = points[i - 1];
+    if (before) turns += Math.round((before.longitude - point.longitude) / 360);
+    return { ...point, longitude: point.longitude + 360 * turns };
+  });
 }
 
 /** The distance of two places, in metres. */
