@@ -49,6 +49,7 @@ type metrics struct {
 const (
 	recalledAnswer ingest.Kind = "recalled_answer"
 	event          ingest.Kind = "event"
+	auditLogEntry  ingest.Kind = "audit_log_entry"
 
 	queueFull = "queue_full"
 	notStored = "not_stored"
@@ -119,6 +120,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		ingest.Answer:  {queueFull, notStored},
 		recalledAnswer: {queueFull},
 		event:          {queueFull, notStored},
+		auditLogEntry:  {queueFull, notStored},
 	} {
 		for _, reason := range reasons {
 			m.drop(kind, reason, 0)
@@ -132,7 +134,7 @@ func (b *Broker) registerQueues() {
 	ingest.RegisterQueue(b.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) })
 	ingest.RegisterQueue(b.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
 	ingest.RegisterQueue(b.Metrics, event, func() int { return len(b.events.queue) })
-	for kind, waiting := range map[string]func() int{"settlement": b.outbox.waitingSettlements, "audit_log_entry": b.outbox.waitingEntries} {
+	for kind, waiting := range map[string]func() int{"settlement": b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries} {
 		promauto.With(b.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "motorpool_outbox_items", Help: "What Postgres has not taken yet, and is offered again each second.", ConstLabels: prometheus.Labels{"kind": kind},
 		}, func() float64 { return float64(waiting()) })

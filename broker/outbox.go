@@ -93,7 +93,7 @@ func (b *Broker) retryOutbox(ctx context.Context) {
 func (b *Broker) closeOutbox(ctx context.Context) {
 	b.retryOutbox(ctx)
 	for _, entry := range b.outbox.drainEntries() {
-		b.logLost(entry, context.Canceled)
+		b.logLost(entry, notStored, context.Canceled)
 	}
 }
 
@@ -129,8 +129,12 @@ func (b *Broker) retryEntries(ctx context.Context) {
 	for _, entry := range entries {
 		group.Go(func() error {
 			err := b.AuditLog.Add(ctx, entry)
-			if err != nil && (b.isOld(entry) || !b.outbox.addEntry(entry)) {
-				b.logLost(entry, err)
+			switch {
+			case err == nil:
+			case b.isOld(entry):
+				b.logLost(entry, notStored, err)
+			case !b.outbox.addEntry(entry):
+				b.logLost(entry, queueFull, err)
 			}
 			return nil
 		})
@@ -144,14 +148,15 @@ func (b *Broker) isOld(entry telematics.Activity) bool {
 	return b.now().Sub(entry.At) > entryRetryFor && b.recordTime().Sub(entry.At) > entryRetryFor
 }
 
-func (b *Broker) logLost(entry telematics.Activity, err error) {
+func (b *Broker) logLost(entry telematics.Activity, reason string, err error) {
+	b.metrics.drop(auditLogEntry, reason, 1)
 	b.Logger.Error("audit log entry lost", "vehicle", entry.Vehicle, "action", entry.Action,
 		"code", entry.Code, "request_id", entry.RequestID, "err", err)
 }
 
 // Record adds an entry to the audit log, and blocks for one step at most. An entry that is not
-// stored is retried for entryRetryFor, and then logged as lost; immediately, where the outbox is
-// full.
+// stored is retried for entryRetryFor, and then counted and logged as lost; immediately, where the
+// outbox is full.
 func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -160,7 +165,7 @@ func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 		return
 	}
 	if !b.outbox.addEntry(entry) {
-		b.logLost(entry, err)
+		b.logLost(entry, queueFull, err)
 		return
 	}
 	b.Logger.DebugContext(ctx, "audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -35,8 +36,20 @@ type Config struct {
 	MaxConns int           // Defaults to 20
 	Timeout  time.Duration // of one statement. Defaults to 3 s
 	MaxBatch int           // calls that share one statement. Defaults to 256
+	// Line is how instances tell each other which primary is the newest. Defaults to none: then
+	// this instance knows only what it has seen itself.
+	Line   SharedLine
+	Logger *slog.Logger // Defaults to silence
 
-	lives *restarts
+	shared *shared
+}
+
+// shared is what the pools of an instance have in common.
+type shared struct {
+	lives   restarts
+	lineage lineage
+	hanging *hanging
+	metrics *metrics
 }
 
 func (c Config) withDefaults() Config {
@@ -67,20 +80,31 @@ type DB struct {
 // unavailable at the start. It returns an error only for an invalid address.
 func New(config Config) (*DB, error) {
 	config = config.withDefaults()
-	config.lives = &restarts{}
-	connector, err := config.connector(config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), nil)
-	if err != nil {
-		return nil, err
-	}
-	planned, err := config.connector(config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), byIndex)
-	if err != nil {
-		return nil, err
-	}
+	hanging := newHanging()
+	config.shared = &shared{hanging: hanging, metrics: newMetrics(hanging)}
+	config.shared.lineage.shared, config.shared.lineage.log = config.Line, cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	config.shared.lineage.logged = map[string]time.Time{}
+	hanging.stillThere = config.stillThere
 	forLists, forCommands := max(1, config.MaxConns/listShare), max(2, config.MaxConns/commandShare)
-	return &DB{
-		config: config, Pool: newPool(connector, max(1, config.MaxConns-forLists-forCommands)), Lists: newPool(connector, forLists),
-		Prepared: NewStatements(newPool(planned, forCommands), forCommands),
-	}, nil
+	db := &DB{config: config}
+	var commands *sqlx.DB
+	for _, pool := range []struct {
+		db       **sqlx.DB
+		size     int
+		settings map[string]string
+	}{
+		{&db.Pool, max(1, config.MaxConns-forLists-forCommands), nil},
+		{&db.Lists, forLists, nil},
+		{&commands, forCommands, byIndex},
+	} {
+		connector, err := config.connector(config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), pool.settings, &places{size: pool.size})
+		if err != nil {
+			return nil, err
+		}
+		*pool.db = newPool(connector, pool.size)
+	}
+	db.Prepared = NewStatements(commands, forCommands)
+	return db, nil
 }
 
 // Timeout returns the timeout of one statement, or of several that belong together.
@@ -104,8 +128,8 @@ func newPool(connector driver.Connector, size int) *sqlx.DB {
 }
 
 // connector returns what opens connections with further settings. timeout bounds a statement and
-// lockTimeout its wait for one lock; zero: no bound.
-func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string) (*sessions, error) {
+// lockTimeout its wait for one lock; zero: no bound. places limit the connections; nil: no limit.
+func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string, limit *places) (*sessions, error) {
 	address, err := severalHosts(c.URL)
 	if err != nil {
 		return nil, unavailable.BadAddress("postgres", err)
@@ -133,18 +157,27 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 		// One locked row must not delay the other rows of its batch.
 		session["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
 	}
-	connector, err := pq.NewConnectorConfig(config)
-	if err != nil {
-		return nil, unavailable.BadAddress("postgres", err)
+	opens := &sessions{
+		shuffled: config.LoadBalanceHosts == pq.LoadBalanceHostsRandom, settings: settingsStatement(session), durable: c.Durable,
+		lives: &c.shared.lives, lineage: &c.shared.lineage, hanging: c.shared.hanging, metrics: c.shared.metrics, places: limit,
 	}
-	connector.Dialer(dialer)
-	return newSessions(connector, session, c), nil
+	for _, host := range append([]pq.ConfigMultihost{{Host: config.Host, Hostaddr: config.Hostaddr, Port: config.Port}}, config.Multi...) {
+		one := config.Clone()
+		one.Multi, one.Host, one.Hostaddr, one.Port = nil, host.Host, host.Hostaddr, host.Port
+		connector, err := pq.NewConnectorConfig(one)
+		if err != nil {
+			return nil, unavailable.BadAddress("postgres", err)
+		}
+		connector.Dialer(dialer)
+		opens.servers = append(opens.servers, server{connector, net.JoinHostPort(host.Host, strconv.Itoa(int(host.Port)))})
+	}
+	return opens, nil
 }
 
 // WithoutTimeouts opens separate connections, on which a statement may run until the context ends,
 // but wait only lockTimeout for one lock (zero: no bound). The caller closes them.
 func (p *DB) WithoutTimeouts(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
-	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil)
+	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +191,7 @@ func (p *DB) Ping(ctx context.Context) error {
 
 // Close closes the connections. Calls in progress fail.
 func (p *DB) Close() error {
+	p.config.shared.hanging.close()
 	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Prepared.close()))
 }
 

@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -25,16 +24,33 @@ import (
 // retry does not help.
 var ErrUnsuitable = errors.New("this Postgres cannot be used")
 
-// sessions opens connections with separate settings, and refuses those to a server that may lose
-// what it has committed.
+// sessions opens connections with separate settings. It refuses a server that may lose what it has
+// committed, and one that is not this installation's any more.
 //
 // The settings are set by a statement, not as startup parameters: a pooler would refuse those, or
 // silently ignore them. Both override the settings of the role and the database.
 type sessions struct {
+	servers  []server
+	shuffled bool   // the servers are tried in random order
+	settings string // a statement
+	durable  bool   // refuse a server without fsync or full_page_writes
+	lives    *restarts
+	lineage  *lineage
+	hanging  *hanging
+	metrics  *metrics
+	places   *places // nil: no limit
+}
+
+// server is one of the servers that an address names.
+type server struct {
 	*pq.Connector
-	settings string    // a statement
-	durable  bool      // refuse a server without fsync or full_page_writes
-	lives    *restarts // nil: not needed
+	address string // host:port
+}
+
+// backend is a process of Postgres that serves a connection.
+type backend struct {
+	pid     string
+	started string // start time of its server
 }
 
 // restarts counts restarts and failovers of the server, by the start times that new connections
@@ -46,9 +62,6 @@ type restarts struct {
 }
 
 func (l *restarts) met(started string) {
-	if l == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if started != l.started {
@@ -59,16 +72,16 @@ func (l *restarts) met(started string) {
 
 // Lives returns a number that grows when a new connection finds that Postgres has restarted or
 // failed over, so that it may have lost acknowledged commits. It sends no query.
-func (p *DB) Lives() int64 { return p.config.lives.count.Load() }
+func (p *DB) Lives() int64 { return p.config.shared.lives.count.Load() }
 
-// newSessions builds the statement of the settings, which contain no text from outside.
-func newSessions(connector *pq.Connector, settings map[string]string, c Config) *sessions {
+// settingsStatement returns the statement of the settings, which contain no text from outside.
+func settingsStatement(settings map[string]string) string {
 	var columns []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		columns = append(columns, fmt.Sprintf("set_config('%s', '%s', false)", name, settings[name]))
 	}
-	columns = append(columns, "pg_postmaster_start_time()::text", unsafeSettings)
-	return &sessions{connector, "select " + strings.Join(columns, ", "), c.Durable, c.lives}
+	columns = append(columns, "pg_backend_pid()::text", "pg_postmaster_start_time()::text", unsafeSettings)
+	return "select " + strings.Join(columns, ", ")
 }
 
 // unsafeSettings lists the settings with which the server may lose commits, or a whole table, at a
@@ -76,43 +89,69 @@ func newSessions(connector *pq.Connector, settings map[string]string, c Config) 
 const unsafeSettings = `(select coalesce(string_agg(name || '=off', ', ' order by name), '') from (
 	values ('fsync', current_setting('fsync')), ('full_page_writes', current_setting('full_page_writes'))) as s (name, value) where value = 'off')`
 
-// Connect opens a connection.
+// Driver returns the driver.
+func (s *sessions) Driver() driver.Driver { return s.servers[0].Driver() }
+
+// Connect opens a connection to the server with the newest history.
 func (s *sessions) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := s.Connector.Connect(ctx)
-	if err != nil {
+	if err := s.places.take(); err != nil {
 		return nil, err
 	}
-	started, unsafe, err := s.set(ctx, conn)
-	if err == nil && s.durable && unsafe != "" {
-		err = unsuitableError("it runs with " + unsafe + ", so a crash loses commands that were executed; --allow-unsafe-postgres for a development server")
-	}
+	conn, err := s.connectNewest(ctx)
 	if err != nil {
-		_ = conn.Close() // the error says more
+		s.places.release()
 		return nil, err
 	}
-	s.lives.met(started)
+	s.lives.met(conn.backend.started)
 	return conn, nil
 }
 
-func unsuitableError(why string) error { return fmt.Errorf("%w: %s", ErrUnsuitable, why) }
-
-// set applies the settings, and returns when the server was started and its unsafe settings.
-func (s *sessions) set(ctx context.Context, conn driver.Conn) (started, unsafe string, err error) {
-	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, s.settings, nil)
+// open connects to a server, and reads which one it is.
+func (s *sessions) open(ctx context.Context, to server) (*session, error) {
+	opened, err := to.Connect(ctx)
 	if err != nil {
-		return "", "", fmt.Errorf("set up the connection: %w", err)
+		return nil, err
 	}
-	row := make([]driver.Value, len(rows.Columns()))
-	if err := rows.Next(row); err != nil {
-		return "", "", errors.Join(fmt.Errorf("set up the connection: %w", err), rows.Close())
+	conn := s.newSession(opened.(driverConn), to.address)
+	if err := conn.setUp(ctx); err != nil {
+		_ = conn.driverConn.Close() // the error says more
+		return nil, fmt.Errorf("set up the connection: %w", err)
 	}
-	// Bytes or a string.
-	started, unsafe = fmt.Sprintf("%s", row[len(row)-2]), fmt.Sprintf("%s", row[len(row)-1])
-	if err := rows.Next(row); !errors.Is(err, io.EOF) {
-		return "", "", errors.Join(fmt.Errorf("set up the connection: %w", err), rows.Close())
-	}
-	return started, unsafe, rows.Close()
+	return conn, nil
 }
+
+// setUp applies the settings, checks those of the server, and reads its history.
+func (c *session) setUp(ctx context.Context) error {
+	row, err := c.row(ctx, c.pool.settings)
+	if err != nil {
+		return err
+	}
+	found := row[len(row)-3:]
+	c.backend = backend{pid: found[0], started: found[1]}
+	if unsafe := found[2]; c.pool.durable && unsafe != "" {
+		return unsuitableError("it runs with " + unsafe + ", so a crash loses commands that were executed; --allow-unsafe-postgres for a development server")
+	}
+	return c.identify(ctx)
+}
+
+// row returns the only row of a query, as text.
+func (c *session) row(ctx context.Context, query string) ([]string, error) {
+	rows, err := c.QueryContext(ctx, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]driver.Value, len(rows.Columns()))
+	if err := rows.Next(values); err != nil {
+		return nil, errors.Join(err, rows.Close())
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = fmt.Sprintf("%s", v) // bytes or a string
+	}
+	return texts, rows.Close()
+}
+
+func unsuitableError(why string) error { return fmt.Errorf("%w: %s", ErrUnsuitable, why) }
 
 // Suitable returns an ErrUnsuitable where a connection does not keep its session from one statement
 // to the next: with a pooler in transaction or statement mode, settings, locks and prepared

@@ -32,4 +32,18 @@ const (
 	// remains after that.
 	connLifetime = 30 * time.Minute
 	idleConnTime = 5 * time.Minute
+
+	// hangingEvery is the interval of queries for backends that hang. Half: a connection more per
+	// second while some do; double: an instance is available that much later.
+	hangingEvery = 500 * time.Millisecond
+
+	// lineEvery is the interval of queries in Redis for the newest primary that another instance
+	// has seen. Half: more round trips; double: an instance that has not noticed a failover writes
+	// to the former primary for that much longer.
+	lineEvery = time.Second
+	// surveyEvery is the interval of connections to all servers of the address. Half: twice as many
+	// connections; double: a second primary is found that much later.
+	surveyEvery = 30 * time.Second
+	// logAgainAfter is the time after which the same server is logged again; a choice.
+	logAgainAfter = time.Minute
 )

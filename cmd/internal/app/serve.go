@@ -62,16 +62,18 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if c.AgencySecretsKey == "" {
 		log.Info("client requests are refused, secrets of agency keys cannot be decrypted", "missing", "--agency-secrets-key")
 	}
-	postgres, err := pg.New(pg.Config{URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres})
-	if err != nil {
-		return err
-	}
-	defer closeLogged(log, "postgres", postgres.Close)
 	cache, err := redis.New(redis.Config{URL: string(c.RedisURL), TLS: secured.redis, Logger: log})
 	if err != nil {
 		return err
 	}
 	defer closeLogged(log, "redis", cache.Close)
+	postgres, err := pg.New(pg.Config{
+		URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres, Line: redis.Line{DB: cache}, Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer closeLogged(log, "postgres", postgres.Close)
 
 	postgres.Register(registry)
 	registry.MustRegister(cache)
@@ -176,6 +178,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		}
 		return err
 	})
+	run(postgres.Watch)
 	run(func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
 	run(commandBroker.Run)
 	run(func(ctx context.Context) error {

@@ -1,0 +1,293 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lib/pq"
+	"golang.org/x/sync/errgroup"
+
+	"motorpool/store/unavailable"
+)
+
+// Line is a history of the database: each promotion of a standby, and each restore to a moment,
+// begins a new timeline of the system. The zero Line is none.
+type Line struct {
+	System   string // the system identifier of Postgres
+	Timeline int64
+}
+
+func (l Line) String() string { return fmt.Sprintf("timeline %d of system %s", l.Timeline, l.System) }
+
+// replaces reports whether a line ends another: what was written there since is not in this one.
+func (l Line) replaces(other Line) bool {
+	return other == Line{} || l.System == other.System && l.Timeline > other.Timeline
+}
+
+// ErrFormer means that a server accepts writes, but is not the installation's: a server with a
+// newer history was seen, or one of another system. The error is marked as that of an unavailable
+// server.
+var ErrFormer = unavailable.Mark(errors.New("not the primary of this installation any more"))
+
+func formerError(address string, found, newest Line) error {
+	return fmt.Errorf("postgres at %s: %w: it has %s, this installation has seen %s; see docs/backup.md#two-primaries", address, ErrFormer, found, newest)
+}
+
+// SharedLine is the newest line that the instances of an installation have seen.
+type SharedLine interface {
+	// Newest stores a line where none is stored, or an older timeline of the same system, and
+	// returns what is stored then. An empty system is not stored, and means that none is.
+	Newest(ctx context.Context, system string, timeline int64) (string, int64, error)
+}
+
+// lineage has the newest line that this instance knows of. It is safe for concurrent use.
+type lineage struct {
+	shared SharedLine // nil: none
+	log    *slog.Logger
+
+	newest atomic.Pointer[Line] // another pointer is another line; nil: none is known
+
+	mu     sync.Mutex
+	logged map[string]time.Time // by message
+}
+
+// learn returns the newest of the given line, this instance's and the shared one. While Redis is
+// unavailable, this instance's counts.
+func (l *lineage) learn(ctx context.Context, found Line) *Line {
+	l.raise(found)
+	if l.shared != nil {
+		known := l.known()
+		if system, timeline, err := l.shared.Newest(ctx, known.System, known.Timeline); err == nil {
+			l.adopt(Line{System: system, Timeline: timeline})
+		}
+	}
+	return l.newest.Load()
+}
+
+// known returns the newest line, or the zero Line.
+func (l *lineage) known() Line {
+	if newest := l.newest.Load(); newest != nil {
+		return *newest
+	}
+	return Line{}
+}
+
+func (l *lineage) raise(found Line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found != (Line{}) && found.replaces(l.known()) {
+		l.newest.Store(&found)
+	}
+}
+
+// adopt takes over the shared line, by which another instance may have come first.
+func (l *lineage) adopt(shared Line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.known(); shared != (Line{}) && shared != known && !known.replaces(shared) {
+		l.newest.Store(&shared)
+	}
+}
+
+// warn logs a message about a server once a minute.
+func (l *lineage) warn(message, address string, err error) {
+	l.mu.Lock()
+	again := time.Since(l.logged[message+address]) >= logAgainAfter
+	if again {
+		l.logged[message+address] = time.Now()
+	}
+	l.mu.Unlock()
+	if again {
+		l.log.Error(message, "address", address, "err", err)
+	}
+}
+
+// connectNewest connects to the first server that has the newest known line, or a newer one. Where
+// none is known yet, it compares all servers of the address.
+func (s *sessions) connectNewest(ctx context.Context) (*session, error) {
+	newest := s.lineage.newest.Load()
+	if newest == nil {
+		newest = s.lineage.learn(ctx, Line{})
+	}
+	var best *session
+	var errs []error
+	for _, server := range s.order() {
+		conn, err := s.open(ctx, server)
+		if err == nil && conn.line != nil && newest != nil {
+			err = conn.join(ctx)
+		}
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case conn.line == nil || newest != nil:
+			return conn, nil
+		case best == nil:
+			best = conn
+		case conn.line.replaces(*best.line):
+			_ = best.driverConn.Close() // it is idle
+			best = conn
+		default:
+			_ = conn.driverConn.Close()
+		}
+	}
+	if best != nil {
+		if err := best.join(ctx); err != nil {
+			errs = append(errs, err)
+		} else {
+			return best, nil
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// order returns the servers in the order in which they are tried.
+func (s *sessions) order() []server {
+	if !s.shuffled {
+		return s.servers
+	}
+	servers := make([]server, len(s.servers))
+	for to, from := range rand.Perm(len(servers)) {
+		servers[to] = s.servers[from]
+	}
+	return servers
+}
+
+// join makes the line of a connection the newest, or closes the connection where it is not. A
+// server that is not ours is marked, for instances that come later.
+func (c *session) join(ctx context.Context) error {
+	newest := c.pool.lineage.newest.Load()
+	if newest == nil || *c.line != *newest {
+		newest = c.pool.lineage.learn(ctx, *c.line)
+	}
+	if *c.line == *newest {
+		c.line = newest
+		return nil
+	}
+	err := formerError(c.address, *c.line, *newest)
+	c.pool.lineage.warn("postgres connection refused: not the primary any more", c.address, err)
+	if newest.replaces(*c.line) {
+		c.line = nil // for the statement that marks it
+		c.mark(ctx, *newest)
+	}
+	_ = c.driverConn.Close() // the error says more
+	return err
+}
+
+// lineOf reads the line of a primary. A standby has none that counts: it takes no writes.
+const lineOf = `select case when pg_is_in_recovery() then '' else (select system_identifier::text from pg_control_system()) end,
+	case when pg_is_in_recovery() then '' else left(pg_walfile_name(pg_current_wal_lsn()), 8) end`
+
+// identify reads the line of the server. Where its role or its kind does not allow that, the line
+// stays unknown, and the server is not compared with others.
+func (c *session) identify(ctx context.Context) error {
+	found, err := c.row(ctx, lineOf)
+	if refusal := pq.As(err); refusal != nil && isForbidden(refusal) {
+		c.pool.lineage.warn("timeline of postgres not readable: a former primary would not be recognised", c.address, err)
+		return nil
+	}
+	if err != nil || found[0] == "" {
+		return err
+	}
+	timeline, err := strconv.ParseInt(found[1], 16, 64)
+	if err != nil {
+		return fmt.Errorf("read the timeline: %w", err)
+	}
+	line := Line{System: found[0], Timeline: timeline}
+	marks, err := c.row(ctx, fmt.Sprintf(`select coalesce(max(split_part(name, ' ', 3)), '0') from settings where name like '%s %s %%'`, formerMark, line.System))
+	if refusal := pq.As(err); refusal != nil && (isForbidden(refusal) || refusal.Code == undefinedTable) {
+		marks, err = []string{"0"}, nil // there is no schema yet
+	}
+	if err != nil {
+		return err
+	}
+	if marked, err := strconv.ParseInt(marks[0], 10, 64); err == nil && marked > timeline {
+		c.pool.lineage.raise(Line{System: line.System, Timeline: marked})
+	}
+	c.line = &line
+	return nil
+}
+
+// formerMark begins the names of settings that a former primary has: the newest timeline that was
+// seen elsewhere. The number has a fixed length, so that text sorts as numbers do.
+const formerMark = "postgres_timeline"
+
+// mark tells a server which newer line was seen, where it still takes writes. It commits without a
+// standby, which may follow the newer primary.
+func (c *session) mark(ctx context.Context, newest Line) {
+	_, err := c.ExecContext(ctx, fmt.Sprintf(`
+		begin; set local synchronous_commit = local;
+		insert into settings (name, value) values ('%s %s %010d', 'seen elsewhere') on conflict (name) do nothing;
+		commit`, formerMark, newest.System, newest.Timeline), nil)
+	if err != nil {
+		c.pool.lineage.log.Debug("former primary not marked", "address", c.address, "err", err)
+	}
+}
+
+const (
+	insufficientRights = "42501"
+	undefinedFunction  = "42883"
+	undefinedTable     = "42P01"
+	notSupported       = "0A000"
+)
+
+func isForbidden(refusal *pq.Error) bool {
+	return refusal.Code == insufficientRights || refusal.Code == undefinedFunction || refusal.Code == notSupported
+}
+
+// Watch keeps the newest line up to date with those of the other instances, and looks for servers
+// of the address that accept writes and are not ours, until the context ends.
+func (p *DB) Watch(ctx context.Context) error {
+	var group errgroup.Group
+	group.Go(func() error {
+		each(ctx, lineEvery, func() { p.config.shared.lineage.learn(ctx, Line{}) })
+		return nil
+	})
+	group.Go(func() error {
+		each(ctx, surveyEvery, func() { p.survey(ctx) })
+		return nil
+	})
+	return group.Wait()
+}
+
+func each(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		do()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// survey connects once to each server of the address, also to those that no connection needs. A
+// primary with a newer line than ours becomes ours; former ones are counted.
+func (p *DB) survey(ctx context.Context) {
+	connector, err := p.config.connector(p.config.Timeout, p.config.Timeout/LockShare, patientDialer(p.config.Timeout), nil, nil)
+	if err != nil {
+		return // New has returned the same error
+	}
+	former := 0
+	for _, server := range connector.servers {
+		conn, err := connector.open(ctx, server)
+		if err == nil && conn.line != nil {
+			err = conn.join(ctx)
+		}
+		if errors.Is(err, ErrFormer) {
+			former++
+		}
+		if err == nil {
+			_ = conn.driverConn.Close()
+		}
+	}
+	p.config.shared.metrics.formerPrimaries.Set(float64(former))
+}

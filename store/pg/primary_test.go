@@ -1,0 +1,383 @@
+package pg_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/store/unavailable"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// pair is a primary with a standby. Both have the database of the schema.
+type pair struct {
+	*testing.T
+	primary storetest.Postgres
+	standby *devstack.Postgres
+	admin   *sqlx.DB // of the primary
+}
+
+func startPair(t *testing.T, synchronous bool) *pair {
+	t.Helper()
+	devstack.NeedServer(t, devstack.PostgresServer)
+	p := &pair{T: t, primary: storetest.StartPostgres(t, false)}
+	var err error
+	p.standby, err = p.primary.StartStandby(t.Context(), devstack.StandbyConfig{Dir: filepath.Join(p.primary.Dir, "standby"), Synchronous: synchronous})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.standby.Discard() })
+	p.admin = sqlx.MustConnect("postgres", p.primary.Database(storetest.Template))
+	t.Cleanup(func() { _ = p.admin.Close() })
+	return p
+}
+
+func (p *pair) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// eventually waits until a condition holds.
+func (p *pair) eventually(what string, holds func() bool) {
+	p.Helper()
+	for end := time.Now().Add(storetest.Patience); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// awaiting returns the backends that wait for the standby.
+func (p *pair) awaiting() (pids []int) {
+	p.Helper()
+	p.must(p.admin.Select(&pids, `select pid from pg_stat_activity where wait_event = 'SyncRep'`))
+	return pids
+}
+
+// goOnAlone has commits of the primary wait for no standby any more.
+func (p *pair) goOnAlone() {
+	p.Helper()
+	p.admin.MustExec(`alter system set synchronous_standby_names = ''`)
+	p.admin.MustExec(`select pg_reload_conf()`)
+}
+
+func TestACommitThatOnlyThePrimaryHasFails(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, true)
+	p.admin.MustExec(`create table numbers (n int)`)
+	db := storetest.Open(t, p.primary.Database(storetest.Template))
+	const insert = `insert into numbers values ($1)`
+	var n int
+	ways := map[string]func(context.Context) error{
+		"a statement": func(ctx context.Context) error {
+			_, err := db.Pool.ExecContext(ctx, insert, 1)
+			return err
+		},
+		"a statement without parameters": func(ctx context.Context) error {
+			_, err := db.Pool.ExecContext(ctx, `insert into numbers values (1)`)
+			return err
+		},
+		"a row": func(ctx context.Context) error { return db.Pool.GetContext(ctx, &n, insert+` returning n`, 1) },
+		"rows":  func(ctx context.Context) error { return db.Pool.SelectContext(ctx, &[]int{}, insert+` returning n`, 1) },
+		"scan": func(ctx context.Context) error {
+			return db.Pool.QueryRowContext(ctx, insert+` returning n`, 1).Scan(&n)
+		},
+		"commit": func(ctx context.Context) error { return db.Exec(ctx, insert, 1) },
+		"a prepared statement": func(ctx context.Context) error {
+			_, err := db.Prepared.ExecContext(ctx, insert, 1)
+			return err
+		},
+		"rows of a prepared statement": func(ctx context.Context) error {
+			return db.Prepared.Each(ctx, insert+` returning n`, []any{1}, func(*sql.Rows) error { return nil })
+		},
+		"a transaction of prepared statements": func(ctx context.Context) error {
+			return db.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) error {
+				_, err := tx.ExecContext(ctx, insert, 1)
+				return err
+			})
+		},
+	}
+	for name, write := range ways {
+		if err := write(t.Context()); err != nil {
+			t.Fatalf("%s, with the standby: %v", name, err)
+		}
+	}
+	p.must(p.standby.Kill())
+	for name, write := range ways {
+		t.Run(name, func(t *testing.T) {
+			done := make(chan error, 1)
+			go func() { done <- write(t.Context()) }()
+			p.eventually("the commit waits", func() bool { return len(p.awaiting()) == 1 })
+			if _, err := p.admin.Exec(`select pg_cancel_backend($1)`, p.awaiting()[0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, pg.ErrNotReplicated) || !unavailable.Is(err) {
+				t.Errorf("%v, want ErrNotReplicated", err)
+			}
+			if err := db.Ping(t.Context()); err != nil {
+				t.Errorf("the next statement: %v", err)
+			}
+		})
+	}
+}
+
+func TestTheEndOfAContextDoesNotCancelTheWaitForTheStandby(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, true)
+	p.admin.MustExec(`create table numbers (n int)`)
+	db := storetest.Open(t, p.primary.Database(storetest.Template))
+	p.must(p.standby.Kill())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Pool.ExecContext(ctx, `insert into numbers values ($1)`, 1)
+		done <- err
+	}()
+	p.eventually("the commit waits", func() bool { return len(p.awaiting()) == 1 })
+	cancel()
+	select {
+	case err := <-done:
+		t.Errorf("the statement ended with its context: %v", err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	var visible int
+	p.must(p.admin.Get(&visible, `select count(*) from numbers`))
+	if visible != 0 || len(p.awaiting()) != 1 {
+		t.Errorf("%d rows are visible, and %d commits wait, before any standby has the row", visible, len(p.awaiting()))
+	}
+	p.goOnAlone()
+	p.eventually("the row is there", func() bool {
+		p.must(p.admin.Get(&visible, `select count(*) from numbers`))
+		return visible == 1
+	})
+}
+
+// A commit that waits for the standby does not notice that its client has left.
+func TestStatementsThatHangCountAgainstTheLimitOfConnections(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, true)
+	p.admin.MustExec(`create table numbers (n int)`)
+	const limit = 8
+	db := storetest.OpenWith(t, pg.Config{URL: p.primary.Database(storetest.Template), MaxConns: limit, Timeout: 200 * time.Millisecond})
+	const insert = `insert into numbers values ($1)`
+	p.must(db.Exec(t.Context(), insert, 0))
+	p.must(p.standby.Kill())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var callers sync.WaitGroup
+	for range 2 * limit {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				if err := db.Exec(ctx, insert, 1); err == nil {
+					t.Error("a commit was confirmed without the standby")
+				} else if !unavailable.Is(unavailable.Wrap("write", err)) && ctx.Err() == nil {
+					t.Errorf("%v, want an error of an unavailable server", err)
+				}
+				_, _ = db.Prepared.ExecContext(ctx, insert, 2)
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	// Four times as long as the instance waits for a reply.
+	most := 0
+	for end := time.Now().Add(4800 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		most = max(most, len(p.awaiting()))
+	}
+	if most > limit || most == 0 {
+		t.Errorf("%d backends waited concurrently, want no more than the instance's %d connections", most, limit)
+	}
+	if db.Hanging() != most {
+		t.Errorf("Hanging = %d, want %d", db.Hanging(), most)
+	}
+	cancel()
+	callers.Wait()
+	if err := db.Exec(t.Context(), insert, 1); !unavailable.Is(err) || !strings.Contains(err.Error(), "still wait in postgres") {
+		t.Errorf("%v, want the reason", err)
+	}
+	if n := 0; db.Lists.Get(&n, `select count(*) from numbers`) != nil {
+		t.Error("lists cannot be read")
+	}
+	p.goOnAlone()
+	p.eventually("no statement hangs", func() bool { return db.Hanging() == 0 })
+	if err := db.Exec(t.Context(), insert, 3); err != nil {
+		t.Errorf("after the standby is back: %v", err)
+	}
+}
+
+// sharedLine is what instances share, in memory.
+type sharedLine struct {
+	sync.Mutex
+	system   string
+	timeline int64
+}
+
+func (l *sharedLine) Newest(_ context.Context, system string, timeline int64) (string, int64, error) {
+	l.Lock()
+	defer l.Unlock()
+	if system != "" && (l.system == "" || l.system == system && timeline > l.timeline) {
+		l.system, l.timeline = system, timeline
+	}
+	return l.system, l.timeline, nil
+}
+
+// address returns that of several servers.
+func (p *pair) address(servers ...*devstack.Postgres) string {
+	p.Helper()
+	var hosts []string
+	var user *url.Userinfo
+	for _, server := range servers {
+		u, err := url.Parse(server.URL())
+		p.must(err)
+		hosts, user = append(hosts, u.Host), u.User
+	}
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", user, strings.Join(hosts, ","), storetest.Template)
+}
+
+// port returns that of the server which a statement reaches.
+func (p *pair) port(db *pg.DB) (port string) {
+	p.Helper()
+	p.must(db.Pool.Get(&port, `select current_setting('port')`))
+	return port
+}
+
+func portOf(t *testing.T, server *devstack.Postgres) string {
+	t.Helper()
+	u, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Port()
+}
+
+func TestTwoPrimaries_OnlyTheNewerIsWrittenTo(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, false)
+	former, promoted := p.primary.Postgres, p.standby
+	var shared sharedLine
+	open := func(shared pg.SharedLine, servers ...*devstack.Postgres) *pg.DB {
+		return storetest.OpenWith(t, pg.Config{URL: p.address(servers...), Line: shared, Timeout: 5 * time.Second})
+	}
+	// Each has connections to the first primary.
+	both, alone, unshared := open(&shared, former, promoted), open(&shared, former), open(nil, former)
+	for _, db := range []*pg.DB{both, alone, unshared} {
+		if port := p.port(db); port != portOf(t, former) {
+			t.Fatalf("connected to %s before the failover", port)
+		}
+	}
+	p.must(promoted.Promote(t.Context()))
+
+	if port := p.port(open(nil, former, promoted)); port != portOf(t, promoted) {
+		t.Error("an instance that knows of nothing has chosen the former primary")
+	}
+	if port := p.port(open(&shared, promoted, former)); port != portOf(t, promoted) {
+		t.Error("the promoted standby was refused")
+	}
+	watching, stop := context.WithCancel(t.Context())
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	for _, db := range []*pg.DB{both, alone} {
+		watches.Go(func() { _ = db.Watch(watching) })
+	}
+	p.eventually("pooled connections to the former primary end", func() bool {
+		var port string
+		err := both.Pool.Get(&port, `select current_setting('port')`)
+		if err != nil && !errors.Is(err, pg.ErrFormer) {
+			t.Fatal(err)
+		}
+		return port == portOf(t, promoted)
+	})
+	var err error
+	p.eventually("the former primary is refused", func() bool {
+		err = alone.Ping(t.Context())
+		return err != nil
+	})
+	for _, want := range []string{"127.0.0.1:" + portOf(t, former), "timeline 1", "timeline 2"} {
+		if !errors.Is(err, pg.ErrFormer) || !unavailable.Is(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want ErrFormer with %q", err, want)
+		}
+	}
+	// The refusal has marked it.
+	if err := open(nil, former).Ping(t.Context()); !errors.Is(err, pg.ErrFormer) {
+		t.Errorf("an instance without Redis, at the former primary: %v, want ErrFormer", err)
+	}
+	var marks int
+	p.must(p.admin.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`))
+	if marks != 1 {
+		t.Errorf("the former primary has %d marks, want one", marks)
+	}
+}
+
+// A transaction that is open while the newer primary is seen is not confirmed.
+func TestTwoPrimaries_ACommitAtTheFormerFails(t *testing.T) {
+	t.Parallel()
+	p := startPair(t, false)
+	var shared sharedLine
+	db := storetest.OpenWith(t, pg.Config{URL: p.address(p.primary.Postgres), Line: &shared})
+	other := storetest.OpenWith(t, pg.Config{URL: p.address(p.standby), Line: &shared})
+	err := db.Within(t.Context(), func(tx *sqlx.Tx) error {
+		if _, err := tx.Exec(`insert into settings (name, value) values ('a', 'b')`); err != nil {
+			return err
+		}
+		p.must(p.standby.Promote(t.Context()))
+		p.port(other)
+		watching, stop := context.WithCancel(t.Context())
+		stop() // one pass
+		return db.Watch(watching)
+	})
+	if !errors.Is(err, pg.ErrFormer) {
+		t.Errorf("%v, want ErrFormer", err)
+	}
+}
+
+func TestAnotherSystemIsRefused(t *testing.T) {
+	t.Parallel()
+	shared := sharedLine{system: "7000000000000000001", timeline: 1}
+	db := storetest.OpenWith(t, pg.Config{URL: storetest.NewDatabase(t), Line: &shared})
+	if err := db.Ping(t.Context()); !errors.Is(err, pg.ErrFormer) || !strings.Contains(err.Error(), shared.system) {
+		t.Errorf("%v, want ErrFormer", err)
+	}
+}
+
+// The service's role owns nothing.
+func TestAPlainRoleSeesTheTimeline(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{storetest.NewDatabase(t), storetest.NewEmptyDatabase(t)} {
+		owner := sqlx.MustConnect("postgres", address)
+		defer owner.Close()
+		role := "plain_" + strings.TrimPrefix(mustParse(t, address).Path, "/")
+		owner.MustExec(`create role ` + role + ` login password 'secret'`)
+		u := mustParse(t, address)
+		u.User = url.UserPassword(role, "secret")
+		var shared sharedLine
+		db := storetest.OpenWith(t, pg.Config{URL: u.String(), Line: &shared})
+		if err := db.Ping(t.Context()); err != nil || shared.timeline != 1 || shared.system == "" {
+			t.Errorf("Ping = %v; the timeline is %d of %q", err, shared.timeline, shared.system)
+		}
+	}
+}
+
+func mustParse(t *testing.T, address string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
