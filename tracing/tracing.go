@@ -30,14 +30,19 @@ type Tracer struct{ tracer trace.Tracer }
 func New(p trace.TracerProvider) *Tracer { return &Tracer{tracer: p.Tracer(scope)} }
 
 // Request begins the span of a request, in the trace of its caller if the header traceparent names
-// one (W3C Trace Context). End the span.
+// one (W3C Trace Context). Whether it is recorded is decided as for a trace that begins here: any
+// caller can send the header. End the span.
 func (t *Tracer) Request(ctx context.Context, h http.Header, name string) (context.Context, Span) {
 	if t == nil {
 		// A dozen steps look for a span, and would search the contexts of net/http, too.
 		return trace.ContextWithSpan(ctx, noop.Span{}), Span{}
 	}
 	if parent, ok := parse(h.Get("Traceparent")); ok {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
+		_, own := t.tracer.Start(context.Background(), name) // only for its decision: it never ends
+		if !own.SpanContext().IsSampled() {
+			return trace.ContextWithSpan(ctx, noop.Span{}), Span{}
+		}
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parent.WithTraceFlags(trace.FlagsSampled))
 	}
 	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer))
 	return ctx, Span{span: span}

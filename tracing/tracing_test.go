@@ -47,13 +47,27 @@ func TestRequest_JoinsTheTraceOfItsCaller(t *testing.T) {
 	}
 }
 
-func TestRequest_NotRecordedIfTheCallerDoesNotRecord(t *testing.T) {
-	tracer, spans := recorded()
-	ctx, span := tracer.Request(t.Context(), request(unasked), "POST")
-	tracing.Step(ctx, "claim").End()
-	span.End()
-	if got := tracing.Traceparent(ctx); len(spans.Ended()) != 0 || got != "" {
-		t.Errorf("recorded %d spans with the traceparent %q, want none", len(spans.Ended()), got)
+func TestRequest_OnlyTheSamplerDecidesWhatIsRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		sampler sdk.Sampler
+		spans   int
+	}{
+		"all":                        {sdk.ParentBased(sdk.AlwaysSample()), 2},
+		"none":                       {sdk.ParentBased(sdk.NeverSample()), 0},
+		"none, by the trace's id":    {sdk.ParentBased(sdk.TraceIDRatioBased(0)), 0},
+		"none, whatever the parent":  {sdk.TraceIDRatioBased(0), 0},
+		"all, without a parent rule": {sdk.AlwaysSample(), 2},
+	} {
+		for _, header := range []string{caller, unasked, ""} {
+			spans := tracetest.NewSpanRecorder()
+			tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithSampler(c.sampler)))
+			ctx, span := tracer.Request(t.Context(), request(header), "POST")
+			tracing.Step(ctx, "claim").End()
+			span.End()
+			if got := tracing.Traceparent(ctx); len(spans.Ended()) != c.spans || (got != "") != (c.spans > 0) {
+				t.Errorf("sampler %s, header %q: %d spans with the traceparent %q, want %d", name, header, len(spans.Ended()), got, c.spans)
+			}
+		}
 	}
 }
 

@@ -12,10 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"motorpool/cmd/internal/enrolment"
 	"motorpool/cmd/internal/logger"
+	"motorpool/httpapi/connections"
 	"motorpool/telematics"
 )
 
@@ -141,7 +140,8 @@ func (e enrolUnit) serve(ctx context.Context, authority *enrolment.Authority) er
 		defer cancel()
 		done <- server.Shutdown(ending)
 	}()
-	if err := server.ServeTLS(netutil.LimitListener(listener, maxEnrolments), "", ""); !errors.Is(err, http.ErrServerClosed) {
+	// A connection too many closes the oldest one, so silent ones keep no unit out.
+	if err := server.ServeTLS(connections.Bound(listener, maxEnrolments, nil, log), "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return <-done

@@ -289,6 +289,24 @@ func TestUnit_CertificatesAreIssuedReplacedAndRevokedWithoutARestart(t *testing.
 	}
 }
 
+func TestUnit_SilentConnectionsKeepNoUnitFromEnrolling(t *testing.T) {
+	p := newPKI(t)
+	server := p.serve(t)
+	code := newCode(t, "unit-1")
+	for range 150 {
+		silent, err := net.Dial("tcp", strings.TrimPrefix(server, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+	}
+	request, _ := newRequest(t, "unit-1")
+	began := time.Now()
+	if status, answer := p.post(t, server, code, request); status != http.StatusOK || time.Since(began) > 8*time.Second {
+		t.Errorf("status %d after %v, %s; want a certificate before silent connections end by themselves", status, time.Since(began), answer)
+	}
+}
+
 func TestUnit_ARequestIsWorthACertificateOnlyWithItsCode(t *testing.T) {
 	p := newPKI(t)
 	server := p.serve(t)
