@@ -67,7 +67,7 @@ type removeUnit struct {
 	unitAccess
 	unitAuthority
 	serviceAccount
-	Superseded bool          `env:"-" help:"Only certificates that a newer one of the same unit has replaced."`
+	Superseded bool          `env:"-" help:"Only certificates that a newer enrolment of the same unit, or a renewal of it, has replaced."`
 	Wait       time.Duration `env:"-" default:"3m" placeholder:"DURATION" help:"With --superseded: how long an OVMS module may take to connect with the newer one, before those that were revoked become valid again (default ${default})."`
 	serials
 }

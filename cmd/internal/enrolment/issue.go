@@ -51,6 +51,7 @@ func (a *Authority) Issue(ctx context.Context, text string, request []byte) (cha
 		if chain, issued, err = a.create(c.Unit, csr, c.Lifetime); err != nil {
 			return nil, err
 		}
+		issued.Enrolled = issued.Issued
 		c.Key, c.Chain = key, string(chain)
 		return codes, a.editCertificates(ctx, func(list []Certificate) ([]Certificate, error) { return append(list, issued), nil })
 	})

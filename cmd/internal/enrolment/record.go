@@ -26,6 +26,7 @@ type Certificate struct {
 	Revoked   *time.Time      `json:"revoked,omitempty"`
 	Key       string          `json:"key_sha256,omitempty"` // of its public key, if Renew issued it
 	RenewedBy string          `json:"renewed_by,omitempty"` // serial of the next certificate
+	Enrolled  time.Time       `json:"enrolled"`             // when a code was used for it, or for the first of those that it renews; zero: not known
 }
 
 // code is the stored entry of a one-time code, with which a unit gets one certificate.
@@ -58,8 +59,31 @@ type RevokeScope int
 // Scopes of a revocation.
 const (
 	Everything RevokeScope = iota // its certificates, and codes that were not used
-	Superseded                    // its certificates but the newest
+	Superseded                    // its certificates but the newest of the latest enrolment
 )
+
+// current returns for each unit the index of its newest certificate of the latest enrolment. That
+// is not always the newest one: a stolen certificate can be renewed after the unit has enrolled
+// again.
+func current(certificates []Certificate) map[telematics.Unit]int {
+	newest := map[telematics.Unit]int{}
+	enrolled := map[string]time.Time{} // by serial
+	for i, c := range certificates {   // the oldest first
+		switch {
+		case !c.Enrolled.IsZero():
+			enrolled[c.Serial] = c.Enrolled
+		case c.Key == "": // stored by a version that did not record it, as is what follows
+			enrolled[c.Serial] = c.Issued
+		}
+		if c.RenewedBy != "" {
+			enrolled[c.RenewedBy] = enrolled[c.Serial]
+		}
+		if before, ok := newest[c.Unit]; !ok || !enrolled[c.Serial].Before(enrolled[certificates[before].Serial]) {
+			newest[c.Unit] = i
+		}
+	}
+	return newest
+}
 
 // Revoke revokes certificates of units and writes the revocation list; make the MQTT broker read it
 // afterwards. It returns how many certificates and codes of each unit it has revoked, without those
@@ -79,10 +103,7 @@ func (a *Authority) Revoke(ctx context.Context, scope RevokeScope, units ...tele
 		}
 		var all []Certificate
 		err := a.editCertificates(ctx, func(certificates []Certificate) ([]Certificate, error) {
-			newest := map[telematics.Unit]int{}
-			for i, c := range certificates {
-				newest[c.Unit] = i
-			}
+			newest := current(certificates)
 			for i := range certificates {
 				c := &certificates[i]
 				if slices.Contains(units, c.Unit) && c.Revoked == nil && (scope == Everything || newest[c.Unit] != i) {

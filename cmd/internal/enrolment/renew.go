@@ -90,6 +90,6 @@ func (a *Authority) renewIn(
 	if err != nil {
 		return list, nil, Certificate{}, err
 	}
-	issued.Key, current.RenewedBy = key, issued.Serial
+	issued.Key, issued.Enrolled, current.RenewedBy = key, current.Enrolled, issued.Serial
 	return append(list, issued), chain, issued, nil
 }

@@ -47,6 +47,7 @@ func issue(t *testing.T, a *Authority, ago, lifetime time.Duration) *x509.Certif
 		t.Fatal(err)
 	}
 	c.Issued, c.Expires = c.Issued.Add(-ago), c.Expires.Add(-ago)
+	c.Enrolled = c.Issued
 	chain, err := a.sign(c, csr)
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +81,52 @@ func TestRenew_FromHalfOfTheLifetimeUntilItsEnd(t *testing.T) {
 		if err == nil && (issued.Unit != "unit-1" || issued.Expires.Sub(issued.Issued) > time.Hour || time.Until(issued.Expires) < 50*time.Minute) {
 			t.Errorf("%s: issued %+v", name, issued)
 		}
+	}
+}
+
+// A thief renews a stolen certificate after its unit has enrolled again: what is superseded is the
+// thief's, although it is the newest.
+func TestRevoke_SupersededIsWhatTheLatestEnrolmentReplaced(t *testing.T) {
+	for name, recorded := range map[string]bool{"enrolments on record": true, "stored by the version before": false} {
+		t.Run(name, func(t *testing.T) {
+			a := newAuthority(t)
+			stolen := issue(t, a, 40*time.Minute, time.Hour)
+			code, err := a.NewCode(t.Context(), "unit-1", CodeConfig{Lifetime: time.Hour, CertificateLifetime: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, own, err := a.Issue(t.Context(), code, newCSR(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, renewed, err := a.Renew(t.Context(), stolen, newCSR(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !recorded {
+				err := a.editCertificates(t.Context(), func(list []Certificate) ([]Certificate, error) {
+					for i := range list {
+						list[i].Enrolled = time.Time{}
+					}
+					return list, nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n, err := a.Revoke(t.Context(), Superseded, "unit-1"); err != nil || n["unit-1"] != 2 {
+				t.Fatalf("Revoke = %v, %v; want 2", n, err)
+			}
+			certificates, err := a.Certificates()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range certificates {
+				if want := c.Serial != own.Serial; want != (c.Revoked != nil) {
+					t.Errorf("%s (renewed: %t) is revoked: %t, want %t", c.Serial, c.Serial == renewed.Serial, !want, want)
+				}
+			}
+		})
 	}
 }
 
