@@ -1,10 +1,16 @@
 package haproxy_test
 
 import (
+	"bytes"
+	"crypto/tls"
+	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"motorpool/simulator/devstack"
 )
@@ -51,15 +57,66 @@ func TestMQTTConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	accepted(t, file)
 }
 
+func program() string {
+	if path, err := exec.LookPath("haproxy"); err == nil {
+		return path
+	}
+	return "/usr/sbin/haproxy"
+}
+
 // accepted validates a configuration with the real HAProxy.
 func accepted(t *testing.T, file string) {
 	t.Helper()
-	program, err := exec.LookPath("haproxy")
-	if err != nil {
-		program = "/usr/sbin/haproxy"
-	}
-	said, err := exec.Command(program, "-c", "-f", file).CombinedOutput()
+	said, err := exec.Command(program(), "-c", "-f", file).CombinedOutput()
 	if err != nil || !strings.Contains(string(said), "valid") || strings.Contains(string(said), "WARNING") {
 		t.Errorf("haproxy -c: %v: %s", err, said)
+	}
+}
+
+// The query of a sign-in has a code, and those of lists have names of people.
+func TestConf_LogsNoQuery(t *testing.T) {
+	devstack.NeedServer(t, devstack.HAProxyServer)
+	dir := t.TempDir()
+	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := authority.Issue("fleet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().(*net.TCPAddr)
+	_ = free.Close()
+	file, err := devstack.HAProxyConfig{
+		Dir: dir, Public: public, CAFile: authority.CAFile, Backends: []devstack.Backend{{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"}},
+	}.WriteFiles(address.Port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	balancer := exec.Command(program(), "-db", "-f", file)
+	balancer.Stdout = &log
+	if err := balancer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the balancer of this test
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		response, err := client.Get("https://" + address.String() + "/auth/callback?code=secret-code&state=s")
+		if err == nil {
+			_ = response.Body.Close() // 503: there is no instance
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	_ = balancer.Process.Signal(syscall.SIGUSR1) // it ends when it has answered
+	_ = balancer.Wait()
+	if said := log.String(); !strings.Contains(said, `"GET /auth/callback HTTP/`) || strings.Contains(said, "secret-code") {
+		t.Errorf("logged:\n%s\nwant the path without its query", said)
 	}
 }

@@ -2,6 +2,8 @@
 package systemd_test
 
 import (
+	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,4 +75,67 @@ func TestSettingsExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The program accepts the example with every line enabled, and begins to serve.
+func TestExample_IsAcceptedWithEveryLineEnabled(t *testing.T) {
+	text, err := os.ReadFile("motorpool.env.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := func(ctx context.Context, env []string, args ...string) *exec.Cmd {
+		command := exec.CommandContext(ctx, filepath.Join(dir, "motorpool"), args...)
+		command.Dir, command.Env = dir, append([]string{"HOME=" + dir}, env...)
+		return command
+	}
+	if out, err := exec.Command("go", "build", "-o", dir, "motorpool/cmd/motorpool").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	keys, err := run(t.Context(), nil, "keys", "new").Output()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "signing.jwks"), keys, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := run(t.Context(), nil, "keys", "public", "signing.jwks").Output()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "tokens.jwks"), public, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var env []string
+	for _, line := range regexp.MustCompile(`(?m)^#?(MOTORPOOL_\w+=.*)$`).FindAllStringSubmatch(string(text), -1) {
+		setting := line[1]
+		if setting == "MOTORPOOL_AGENCY_SECRETS_KEY=" {
+			setting += strings.Repeat("a1", 32) // as openssl rand -hex 32 writes it
+		}
+		env = append(env, setting)
+	}
+	// Free ports, and no other machine.
+	env = append(env, "MOTORPOOL_SIGNING_KEYS=signing.jwks", "MOTORPOOL_TOKEN_KEYS=tokens.jwks", "MOTORPOOL_HTTP=127.0.0.1:0", "MOTORPOOL_HEALTH=127.0.0.1:0",
+		"MOTORPOOL_INTERNAL=127.0.0.1:0", "MOTORPOOL_DATABASE_URL=postgres://motorpool@127.0.0.1:1/motorpool?sslmode=disable",
+		"MOTORPOOL_REDIS_URL=redis://127.0.0.1:1/0", "MOTORPOOL_MQTT_URL=tcp://127.0.0.1:1")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	serving := run(ctx, env, "serve")
+	log, err := serving.StderrPipe()
+	if err == nil {
+		err = serving.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "msg=serving") || strings.Contains(lines.Text(), `"msg":"serving"`) {
+			stop()
+			_ = serving.Wait() // it was ended
+			return
+		}
+	}
+	t.Errorf("it does not serve: %v\n%s", serving.Wait(), &said)
 }

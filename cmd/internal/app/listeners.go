@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"syscall"
 	"time"
@@ -57,14 +58,18 @@ func (c Config) checkTrustedProxies() error {
 	return err
 }
 
-// trustedProxies reads the networks of the setting. One that holds every address is refused: each
-// caller could then choose its own.
+// trustedProxies reads the networks and addresses of the setting. A network that holds every
+// address is refused: each caller could then choose its own.
 func (c Config) trustedProxies() ([]*net.IPNet, error) {
 	var networks []*net.IPNet
 	for _, text := range list(c.TrustedProxies) {
-		_, network, err := net.ParseCIDR(text)
+		one := text
+		if address, err := netip.ParseAddr(text); err == nil {
+			one = netip.PrefixFrom(address, address.BitLen()).String()
+		}
+		_, network, err := net.ParseCIDR(one)
 		if err != nil {
-			return nil, fmt.Errorf("--trusted-proxies: %q is no network such as 10.0.0.0/24; for one address, 10.0.0.5/32", text)
+			return nil, fmt.Errorf("--trusted-proxies: %q is neither an address such as 10.0.0.5 nor a network such as 10.0.0.0/24", text)
 		}
 		if ones, _ := network.Mask.Size(); ones == 0 {
 			return nil, fmt.Errorf("--trusted-proxies: %s is every address, so any caller could choose its own; name your proxies", text)
