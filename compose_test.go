@@ -230,7 +230,7 @@ func TestComposeRunsPostgresWithTheRecommendedSettings(t *testing.T) {
 	}
 }
 
-// Whoever breaks into one container gets the secrets of that one alone.
+// An attacker in one container has the secrets of that one alone.
 func TestCompose_EachContainerHasItsOwnSecrets(t *testing.T) {
 	project := compose(t)
 	secrets := []string{"secrets", "issuer", "database", "unit-logins", "mqtt"}

@@ -26,7 +26,8 @@ type Certificate struct {
 	Revoked   *time.Time      `json:"revoked,omitempty"`
 	Key       string          `json:"key_sha256,omitempty"` // of its public key, if Renew issued it
 	RenewedBy string          `json:"renewed_by,omitempty"` // serial of the next certificate
-	Enrolled  time.Time       `json:"enrolled"`             // when a code was used for it, or for the first of those that it renews; zero: not known
+	// When a code was used for it, or for the first of those that it renews; zero: not known.
+	Enrolled time.Time `json:"enrolled"`
 }
 
 // code is the stored entry of a one-time code, with which a unit gets one certificate.
