@@ -205,6 +205,17 @@ func TestVerify_FindsWhatWasChanged(t *testing.T) {
 	}
 }
 
+func TestVerify_FindsThatAllSealsAreGone(t *testing.T) {
+	t.Parallel()
+	l := newSealedLog(t)
+	l.write(entry(1), entry(2), entry(2*60*60))
+	l.seal()
+	l.tamper(`delete from activity_seals`)
+	if got := problems(l.verify()); !slices.Equal(got, []string{"no seals 1-3"}) {
+		t.Errorf("findings %q, want that there are no seals", got)
+	}
+}
+
 // dump returns the log as JSON.
 func (l *sealedLog) dump() (texts [2]string) {
 	l.Helper()

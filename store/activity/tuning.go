@@ -18,6 +18,10 @@ const (
 	// sealPatience bounds the wait for those transactions; the next pass tries again. It is longer
 	// than a statement of the service may take.
 	sealPatience = 5 * time.Second
+	// unsealedSpan is the longest time between the first and the last entry of a log without any
+	// seal. Half: a sealer that failed for half an hour looks like one that was tampered with;
+	// double: seals can be removed unnoticed for longer after the installation began.
+	unsealedSpan = time.Hour
 	// headEvery is the interval of log messages with the head of the chain.
 	headEvery = time.Hour
 

@@ -32,6 +32,8 @@ const (
 	EntriesDiffer Problem = "entries changed"
 	SealChanged   Problem = "seal changed"
 	SealsRemoved  Problem = "seals removed"
+	// NoSeals means that entries of more than unsealedSpan have no seal at all.
+	NoSeals Problem = "no seals"
 	// HeadMissing means that an expected head is not in the chain.
 	HeadMissing Problem = "expected head missing"
 )
@@ -54,6 +56,8 @@ func (f Finding) String() string {
 		return fmt.Sprintf("seal %d of the entries %s contradicts the seal before it, or was changed", f.Seal, ids)
 	case SealsRemoved:
 		return fmt.Sprintf("the seals before seal %d were removed; they covered the entries %s", f.Seal, ids)
+	case NoSeals:
+		return fmt.Sprintf("entries %s are of more than %v, and there is no seal: all seals were removed, or no instance has ever sealed", ids, unsealedSpan)
 	case HeadMissing:
 		return fmt.Sprintf("no seal has the expected hash %v: the log was written anew, has lost its end, or was pruned beyond that seal", f.Head)
 	}
@@ -103,8 +107,20 @@ func verify(ctx context.Context, db *sqlx.DB, expected []Hash) (Report, error) {
 			v.add(Finding{Problem: HeadMissing, Head: h})
 		}
 	}
-	if err := db.GetContext(ctx, &v.report.Unsealed, `select count(*) from activity where id > $1`, c.head.LastID); err != nil {
+	var unsealed struct {
+		Entries         int64
+		FirstID, LastID int64
+		Span            float64 // in seconds
+	}
+	if err := db.GetContext(ctx, &unsealed, `
+		select count(*) as entries, coalesce(min(id), 0) as firstid, coalesce(max(id), 0) as lastid,
+			coalesce(extract(epoch from max(at) - min(at)), 0)::float8 as span
+		from activity where id > $1`, c.head.LastID); err != nil {
 		return v.report, err
+	}
+	v.report.Unsealed = unsealed.Entries
+	if c.head.Number == 0 && unsealed.Span > unsealedSpan.Seconds() {
+		v.add(Finding{Problem: NoSeals, FirstID: unsealed.FirstID, LastID: unsealed.LastID})
 	}
 	after, err := openChain(ctx, db)
 	if err == nil && len(after.prunes) != len(c.prunes) {
