@@ -34,6 +34,14 @@ func (v vehicles) fleetMap(c *call) error {
 		return err
 	}
 	if visible {
+		// All vehicles are read, whatever the box has of them.
+		vehicles, err := v.fleet.CountVehicles(c.ctx(), agency, 0)
+		if err != nil {
+			return err
+		}
+		if err := v.limits.passMap(c, vehicles); err != nil {
+			return err
+		}
 		if err := v.fleet.Markers(c.ctx(), query, encoder.Add); err != nil {
 			return err
 		}

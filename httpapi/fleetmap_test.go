@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/httpapi"
 	"motorpool/telematics"
 )
 
@@ -119,4 +120,32 @@ func TestFleetMap_BoxAndRefusals(t *testing.T) {
 	}
 	a.history.err, a.fleet.err = nil, gone{}
 	a.get(fleetPath).wants(503, "service_unavailable")
+}
+
+func TestFleetMap_IsLimitedByTheNumberOfItsVehicles(t *testing.T) {
+	a := newAPI(t, func(c *httpapi.Config) { c.Rates.Admin = 10 })
+	for id := range telematics.VehicleID(5000) {
+		a.fleet.twins[id+1] = telematics.Twin{Vehicle: telematics.Vehicle{ID: id + 1, AgencyID: 1 + telematics.AgencyID(id%5000/4999)}}
+	}
+	reads := func(query string) (n int) {
+		for range 9 {
+			r := a.get(fleetPath + query)
+			if r.status == 429 {
+				r.wants(429, "rate_limited")
+				if r.header.Get("Retry-After") == "" {
+					t.Error("a refusal without Retry-After")
+				}
+				return n
+			}
+			n++
+		}
+		return n
+	}
+	if n := reads("?bbox=11,48,12,49"); n != 2 {
+		t.Errorf("%d reads of 5,000 vehicles with 10 requests a minute, want 2", n)
+	}
+	a.get("/api/v1/admin/me").wants(200, "") // other requests are not limited by it
+	if r := a.get(fleetPath, withToken(agencyToken(t, 2))); r.status != 200 {
+		t.Errorf("another administrator, with one vehicle: %d", r.status)
+	}
 }

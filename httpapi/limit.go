@@ -47,6 +47,7 @@ type limits struct {
 
 	refusals actorBound // audit log entries of refusals
 	urgent   actorBound // urgent changes
+	maps     actorBound // reads of the map of a fleet
 	reads    actorBound // reads from the store before the request is counted
 }
 
@@ -168,6 +169,19 @@ func (l *limits) passUrgent(c *call) error {
 	}
 	c.quota = telematics.Quota{Limit: urgentRate, Reset: time.Second, Over: true}
 	return overLimit(c.quota, "Your limit of %d changes of halts a minute is used up.")
+}
+
+// passMap counts a read of the map of a fleet, by the number of its vehicles. It needs no Redis.
+func (l *limits) passMap(c *call, vehicles int) error {
+	perMinute := l.Admin
+	if vehicles > vehiclesPerRequest {
+		perMinute = (l.Admin*vehiclesPerRequest + vehicles - 1) / vehicles
+	}
+	if l.maps.take(c.actor, l.now(), perMinute) {
+		return nil
+	}
+	c.quota = telematics.Quota{Limit: perMinute, Reset: time.Minute / time.Duration(perMinute), Over: true}
+	return overLimit(c.quota, "Your limit of %d reads a minute of a map with %d vehicles is used up.", vehicles)
 }
 
 // repeats reports whether a request repeats an earlier one with the same idempotency key. If that

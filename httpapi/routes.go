@@ -16,7 +16,8 @@ import (
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
 	vehicles := vehicles{
-		fleet: s.Fleet, places: s.Places, controller: s.Controller, audit: s.audit, watches: s.Watches, budget: s.Budget, readBudget: s.ReadBudget,
+		fleet: s.Fleet, places: s.Places, controller: s.Controller, audit: s.audit, limits: s.limits, watches: s.Watches, budget: s.Budget,
+		readBudget: s.ReadBudget,
 	}
 	commands := commands{
 		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,

@@ -17,6 +17,7 @@ type vehicles struct {
 	places     Places // nil: no address is known
 	controller Controller
 	audit      *audit
+	limits     *limits
 	watches    Watches
 	budget     time.Duration // of a refresh
 	readBudget time.Duration
