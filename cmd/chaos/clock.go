@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/internal/world"
+	"motorpool/simulator"
 )
 
 const (
@@ -32,19 +34,75 @@ func (r *round) setClockAhead(ctx context.Context, f fault.Fault) error {
 	if !world.HasTag(r.World.Binary, clockFaultTag) {
 		return errUnsupported
 	}
-	i := r.instance(f.Target)
 	defer r.down(f.Target)()
-	file := r.clockFile(i)
-	if err := os.WriteFile(file+".new", []byte(aheadOf(f).String()), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(file+".new", file); err != nil { // atomically, as it is read at any time
+	i := r.instance(f.Target)
+	if err := r.setClock(i, aheadOf(f)); err != nil {
 		return err
 	}
 	world.Pause(ctx, f.For)
-	err := os.Remove(file)
+	err := r.setClock(i, 0)
 	world.Pause(ctx, clockRight)
 	return err
+}
+
+// setClock sets the clock of an instance ahead, atomically, as it is read at any time.
+func (r *round) setClock(instance int, ahead time.Duration) error {
+	file := r.clockFile(instance)
+	if err := os.WriteFile(file+".new", []byte(ahead.String()), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// withPostgresClock returns a world in which the clock of Postgres can be set, too: a schema that is
+// searched first has functions of its own.
+func (r *round) withPostgresClock(ctx context.Context) error {
+	if err := r.setPostgresClock(ctx, 0); err != nil {
+		return err
+	}
+	r.replicated[fault.Postgres] = r.Postgres.URL() + "&search_path=public,pg_catalog"
+	return nil
+}
+
+func (r *round) setPostgresClock(ctx context.Context, ahead time.Duration) error {
+	for name, stability := range map[string]string{"now": "stable", "clock_timestamp": "volatile"} {
+		if err := r.set(ctx, fmt.Sprintf(`create or replace function public.%s() returns timestamptz language sql %s as
+			$$select pg_catalog.%[1]s() + interval '%[3]d seconds'$$`, name, stability, int64(ahead.Seconds()))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leapFor is how long the clocks are wrong.
+const leapFor = 5 * time.Second
+
+// leap sets all clocks ahead concurrently, those of Postgres and of the cars included, and back.
+func (r *round) leap(ctx context.Context, f fault.Fault) error {
+	if !world.HasTag(r.World.Binary, clockFaultTag) {
+		return errUnsupported
+	}
+	defer r.uptime.allDown()()
+	for _, ahead := range []time.Duration{aheadOf(f), 0} {
+		at := time.Now()
+		for _, c := range r.cars {
+			c.SetClock(simulator.Clock{Skew: ahead})
+		}
+		var failures []error
+		for i := range r.Running {
+			failures = append(failures, r.setClock(i, ahead))
+		}
+		if err := errors.Join(append(failures, r.setPostgresClock(ctx, ahead))...); err != nil {
+			return fmt.Errorf("set all clocks: %w", err)
+		}
+		if ahead > 0 {
+			r.leaps = append(r.leaps, audit.ClockFault{From: at, Ahead: ahead})
+		} else {
+			r.leaps[len(r.leaps)-1].To = time.Now()
+		}
+		world.Pause(ctx, leapFor)
+	}
+	return nil
 }
 
 func aheadOf(f fault.Fault) time.Duration { return time.Duration(f.Amount) * time.Second }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,19 +21,28 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls, Flights: r.recorder.Events(), Up: r.uptime.up(), Reach: r.uptime.reach(), Published: r.listener.messages()}
 	e.Tampered = r.tamper(ctx)
 	e.Clocks = r.wrongClocks(injections)
+	e.Sound, e.Locks, e.Stalls = r.soundCars(), r.locks.list(), r.uptime.stalls()
 	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(injections), map[telematics.Unit]telematics.AgencyID{}
 	for car := 1; car <= r.Vehicles; car++ {
 		e.Agencies[unitOf(car)] = agencyOf(car)
 	}
 	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(injections)
-	var fromPostgres, fromLog, fromRedis error
+	e.Leaps = r.leaps
+	if !r.foreignSince.IsZero() {
+		e.Foreign = []audit.Interval{{From: r.foreignSince}}
+	}
+	var fromPostgres, fromLog, fromRedis, fromBroker error
+	e.Presence, fromBroker = r.presence(ctx)
 	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
 	e.AuditLog, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
 	e.Pending, fromRedis = r.pending(ctx)
 	r.watcher.mu.Lock()
 	defer r.watcher.mu.Unlock()
 	e.Lanes, e.Sampled = r.watcher.conflicts, r.watcher.sampled
-	if err := errors.Join(fromPostgres, fromLog, fromRedis); err != nil {
+	if !r.lostFrom.IsZero() {
+		e.Sampled = slices.DeleteFunc(slices.Clone(e.Sampled), func(l audit.LogEntry) bool { return l.At.After(r.lostFrom) })
+	}
+	if err := errors.Join(fromPostgres, fromLog, fromRedis, fromBroker); err != nil {
 		return e, fmt.Errorf("collect the evidence: %w", err)
 	}
 	return e, nil

@@ -15,38 +15,57 @@ import (
 
 // injectors are the functions that inject each kind of fault. They return when the fault is over.
 var injectors = map[string]func(*round, context.Context, fault.Fault) error{
-	"instance killed":     (*round).kill,
-	"instance frozen":     (*round).freeze,
-	"instance stopped":    (*round).stop,
-	fault.ClockAhead:      (*round).setClockAhead,
-	"mosquitto killed":    (*round).kill,
-	"mosquitto frozen":    (*round).freeze,
-	"redis killed":        (*round).kill,
-	"redis frozen":        (*round).freeze,
-	"redis emptied":       (*round).emptyRedis,
-	"postgres killed":     (*round).kill,
-	"postgres frozen":     (*round).freeze,
-	fault.FullDisk:        (*round).fillDisk,
-	"commands halted":     (*round).haltCommands,
-	"signing key rotated": (*round).rotateKey,
-	"network cut":         (*round).cutLine,
-	"network silent":      toxicLine(func(int64) network.Toxic { return network.Silence() }),
-	"network delayed":     toxicLine(network.Delay),
-	"network slow":        toxicLine(network.Slowness),
-	"network reset":       toxicLine(network.Reset),
-	"network torn":        toxicLine(network.Tear),
-	"car clocks wrong":    (*round).skewClocks,
-	fault.Restarted:       (*round).restartCars,
-	"cars disconnected":   (*round).disconnectCars,
-	"commands lost":       breakCars(func(f *simulator.Faults, _ int64) { f.Drop.Chance = 0.5 }),
-	"commands damaged":    breakCars(func(f *simulator.Faults, _ int64) { f.Damage.Chance = 0.7 }),
-	"answers lost":        breakCars(func(f *simulator.Faults, _ int64) { f.DropAnswer.Chance = 0.6 }),
-	"answers duplicated":  breakCars(func(f *simulator.Faults, _ int64) { f.Duplicate.Chance = 0.8 }),
-	"answers reordered":   breakCars(func(f *simulator.Faults, _ int64) { f.Reorder.Chance = 0.8 }),
-	fault.RadioLate:       breakCars(func(f *simulator.Faults, ms int64) { f.Delay = time.Duration(ms) * time.Millisecond }),
-	"commands replayed":   (*round).replay,
-	"commands forged":     (*round).forge,
+	"instance killed":        (*round).kill,
+	"instance frozen":        (*round).freeze,
+	"instance stopped":       (*round).stop,
+	fault.ClockAhead:         (*round).setClockAhead,
+	"mosquitto killed":       (*round).kill,
+	"mosquitto frozen":       (*round).freeze,
+	"redis killed":           (*round).kill,
+	"redis frozen":           (*round).freeze,
+	"redis emptied":          (*round).emptyRedis,
+	"postgres killed":        (*round).kill,
+	"postgres frozen":        (*round).freeze,
+	fault.FullDisk:           (*round).fillDisk,
+	"postgres read-only":     (*round).forbidWrites,
+	"vehicles locked":        (*round).lockVehicles,
+	"table locked":           (*round).lockTable,
+	"redis evicting":         (*round).evict,
+	"instance log blocked":   (*round).blockLog,
+	"subscription deaf":      (*round).deafen,
+	"foreign signing key":    (*round).signWithForeignKey,
+	fault.LeapTo2100:         (*round).leap,
+	fault.LeapADay:           (*round).leap,
+	"installation copied":    (*round).copyInstallation,
+	"standby gone":           struckByWorld,
+	"commit waits cancelled": struckByWorld,
+	"two primaries":          struckByWorld,
+	fault.PostgresSync:       struckByWorld,
+	fault.RedisSentinel:      struckByWorld,
+	fault.RedisCluster:       struckByWorld,
+	"commands halted":        (*round).haltCommands,
+	"signing key rotated":    (*round).rotateKey,
+	"network cut":            (*round).cutLine,
+	"network silent":         toxicLine(func(int64) network.Toxic { return network.Silence() }),
+	"network delayed":        toxicLine(network.Delay),
+	"network slow":           toxicLine(network.Slowness),
+	"network reset":          toxicLine(network.Reset),
+	"network torn":           toxicLine(network.Tear),
+	"car clocks wrong":       (*round).skewClocks,
+	fault.Restarted:          (*round).restartCars,
+	"cars disconnected":      (*round).disconnectCars,
+	"commands lost":          breakCars(func(f *simulator.Faults, _ int64) { f.Drop.Chance = 0.5 }),
+	"commands damaged":       breakCars(func(f *simulator.Faults, _ int64) { f.Damage.Chance = 0.7 }),
+	"answers lost":           breakCars(func(f *simulator.Faults, _ int64) { f.DropAnswer.Chance = 0.6 }),
+	"answers duplicated":     breakCars(func(f *simulator.Faults, _ int64) { f.Duplicate.Chance = 0.8 }),
+	"answers reordered":      breakCars(func(f *simulator.Faults, _ int64) { f.Reorder.Chance = 0.8 }),
+	fault.RadioLate:          breakCars(func(f *simulator.Faults, ms int64) { f.Delay = time.Duration(ms) * time.Millisecond }),
+	"commands replayed":      (*round).replay,
+	"commands forged":        (*round).forge,
 }
+
+// struckByWorld injects the fault for which the round has a world of its own.
+func struckByWorld(r *round, ctx context.Context, f fault.Fault) error { return r.strike(ctx, f) }
 
 // injection is a fault that happened.
 type injection struct {
@@ -81,7 +100,7 @@ func (r *round) inject(ctx context.Context, faults []fault.Fault) []injection {
 			r.Log.Info("fault injected", "kind", f.Kind.Name, "target", f.Target, "for", f.For, "amount", f.Amount, "cars", len(f.Cars))
 			i.Err = injectors[f.Kind.Name](r, ctx, f)
 			i.To = time.Now()
-			if i.Err != nil && !errors.Is(i.Err, errUnsupported) {
+			if r.mustCome(i.Err) && !errors.Is(i.Err, errUnsupported) {
 				r.Fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
 			}
 			mu.Lock()

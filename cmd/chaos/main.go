@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -54,7 +55,7 @@ type flags struct {
 	Instances   int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers     int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings    int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
-	Failover    string        `default:"" enum:",postgres-async,postgres-sync,redis-sentinel,redis-cluster" placeholder:"SERVER" help:"Run a round of failover instead, in the midst of 2000 commands: of postgres-sync (the primary is killed, the synchronous standby promoted), redis-sentinel, redis-cluster (a shard's master is killed), or postgres-async (a standby that is seconds behind is promoted; it uses --seed and --instances alone)."`
+	Fault       string        `default:"" placeholder:"NAME" help:"Run a round with this one fault instead, in the midst of 2000 commands, such as vehicles-locked; with another name the program lists all. postgres-async is a failover that loses commands; it uses --seed and --instances alone."`
 	Rollout     bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
 	Shards      bool          `help:"Run the round of shards instead: one of three MQTT brokers behind HAProxy is killed under load, and started again. Uses --seed, --commands (default 2000) and the flags below."`
 	Maintenance bool          `help:"Run the round of maintenance instead: Mosquitto is reloaded and restarted, and credentials are added, rotated and removed, under OVMS modules, which a refused login would end. Uses --seed and the flags below."`
@@ -108,8 +109,9 @@ const (
 	defaultCommands   = 20000
 	commandsPerSecond = 100
 	minDuration       = 30 * time.Second
-	// minFailoverDuration is longer than a failover takes, on both sides of it.
-	minFailoverDuration = 10 * time.Second
+	// singleDuration is how long a round of one fault lasts: half of it is the fault's.
+	singleDuration    = 40 * time.Second
+	minSingleDuration = 10 * time.Second
 )
 
 // complete checks the flags, and sets those that follow from others.
@@ -120,26 +122,28 @@ func (f *flags) complete() error {
 	switch {
 	case f.Race && f.Binary != "":
 		return errors.New("--race: builds a separate program; leave --binary out")
-	case f.Failover == postgresAsync && (f.Commands != 0 || f.Duration != 0):
-		return errors.New("--failover=postgres-async: its load is fixed; leave --commands and --duration out")
-	case f.Failover != "" && (f.Print || f.Bookings != 0):
-		return errors.New("--failover: another round than that of all faults; leave --bookings and --print out")
-	case f.Rollout && (f.Failover != "" || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New("--rollout: another round than that of commands; leave --commands, --bookings, --failover, --duration and --print out")
-	case f.Shards && (f.Failover != "" || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New("--shards: another round than that of commands; leave --bookings, --failover, --rollout, --duration and --print out")
-	case f.Maintenance && (f.Failover != "" || f.Rollout || f.Shards || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New("--maintenance: another round than that of commands; leave --commands, --bookings, --failover, --rollout, --shards, --duration and --print out")
+	case f.Fault == postgresAsync && (f.Commands != 0 || f.Duration != 0):
+		return errors.New("--fault=postgres-async: its load is fixed; leave --commands and --duration out")
+	case f.Fault != "" && f.Fault != postgresAsync && fault.Find(f.Fault) == nil:
+		return fmt.Errorf("--fault: no fault is called %q; there are %s, %s", f.Fault, strings.Join(fault.Names(), ", "), postgresAsync)
+	case f.Fault != "" && (f.Print || f.Bookings != 0):
+		return errors.New("--fault: another round than that of all faults; leave --bookings and --print out")
+	case f.Rollout && (f.Fault != "" || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
+		return errors.New("--rollout: another round than that of commands; leave --commands, --bookings, --fault, --duration and --print out")
+	case f.Shards && (f.Fault != "" || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
+		return errors.New("--shards: another round than that of commands; leave --bookings, --fault, --rollout, --duration and --print out")
+	case f.Maintenance && (f.Fault != "" || f.Rollout || f.Shards || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
+		return errors.New("--maintenance: another round than that of commands; leave --commands, --bookings, --fault, --rollout, --shards, --duration and --print out")
 	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
 		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
 	case f.Day && (f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0):
 		return errors.New("--day: of the round of all faults; leave --bookings, --rollout, --shards and --maintenance out")
-	case f.Failover == postgresAsync || f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0:
+	case f.Fault == postgresAsync || f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0:
 		return nil
 	}
 	if f.Day {
-		if f.Failover != "" {
-			return errors.New("--day: of the round of all faults; leave --failover out")
+		if f.Fault != "" {
+			return errors.New("--day: of the round of all faults; leave --fault out")
 		}
 		f.Vehicles, f.OVMS, f.Teltonika = dayVehicles, dayShare, dayShare
 		if f.Duration == 0 {
@@ -148,8 +152,8 @@ func (f *flags) complete() error {
 		f.Commands = cmp.Or(f.Commands, int(f.Duration.Seconds()*dayRate))
 	}
 	least := minDuration
-	if f.Failover != "" {
-		f.Commands, least = cmp.Or(f.Commands, defaultFailoverCommands), minFailoverDuration
+	if f.Fault != "" {
+		f.Commands, f.Duration, least = cmp.Or(f.Commands, defaultSingleCommands), cmp.Or(f.Duration, singleDuration), minSingleDuration
 	}
 	if f.Commands == 0 && f.Duration == 0 {
 		f.Commands = defaultCommands
@@ -228,10 +232,10 @@ func (f flags) runInFolder(ctx context.Context) (code int, err error) {
 // arguments are those of make chaos for the same round.
 func (f flags) arguments() string {
 	switch {
-	case f.Failover == postgresAsync:
-		return fmt.Sprintf("SEED=%d ARGS=--failover=%s", f.Seed, f.Failover)
-	case f.Failover != "":
-		return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v ARGS=--failover=%s", f.Seed, f.Commands, f.Duration, f.Failover)
+	case f.Fault == postgresAsync:
+		return fmt.Sprintf("SEED=%d ARGS=--fault=%s", f.Seed, f.Fault)
+	case f.Fault != "":
+		return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v ARGS=--fault=%s", f.Seed, f.Commands, f.Duration, f.Fault)
 	case f.Rollout:
 		return fmt.Sprintf("SEED=%d ARGS=--rollout", f.Seed)
 	case f.Shards:
@@ -254,7 +258,7 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 	err = world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) error {
 		built = w
 		switch {
-		case f.Failover == postgresAsync:
+		case f.Fault == postgresAsync:
 			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Progress: progress})
 			res = &r
 			return err
@@ -278,9 +282,10 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 			return err
 		}
 		one := &round{flags: f, World: w}
-		if f.Failover != "" {
-			s, err := one.runFailover(ctx)
+		if f.Fault != "" {
+			s, err := one.runSingle(ctx)
 			res = &s
+			addFindings(&s.Report, &one.findings)
 			return err
 		}
 		s, err := one.run(ctx)
@@ -288,6 +293,7 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 			log.Warn("world not closed", "err", failure)
 		}
 		res = &s
+		addFindings(&s.Report, &one.findings)
 		return err
 	})
 	if err != nil {
@@ -299,6 +305,17 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 	}
 	addLeaks(res.Outcome(), found)
 	return res, nil
+}
+
+const comesInTime = "what was awaited came in time"
+
+// addFindings adds what did not come in time, though it must.
+func addFindings(report *verdict.Report, f *findings) {
+	awaited, missing := f.all()
+	report.AddLaw(comesInTime, awaited)
+	for _, what := range missing {
+		report.Must(comesInTime, false, "%s", what)
+	}
 }
 
 const noSecret = "no log has a secret"

@@ -49,7 +49,7 @@ func TestFlags_DayIsOf24HoursOrASlice(t *testing.T) {
 	if err := f.complete(); err != nil || f.Duration != 2*time.Minute || f.Commands != 960 {
 		t.Errorf("a part of a day: %v, %+v", err, f)
 	}
-	for _, other := range []flags{{Failover: redisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}} {
+	for _, other := range []flags{{Fault: fault.RedisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}} {
 		other.Day, other.Instances, other.Callers = true, 3, 96
 		if other.complete() == nil {
 			t.Errorf("the flags were not refused: %+v", other)
@@ -92,18 +92,19 @@ func TestFlags_RoundOfMoneySetsItsDuration(t *testing.T) {
 	}
 }
 
-func TestFlags_RoundOfFailoverSetsItsCommandsAndDuration(t *testing.T) {
-	fleet := flags{Instances: 3, Vehicles: 300, Callers: 96, Failover: redisCluster}
+func TestFlags_RoundOfOneFaultSetsItsCommandsAndDuration(t *testing.T) {
+	fleet := flags{Instances: 3, Vehicles: 300, Callers: 96, Fault: fault.RedisCluster}
 	f := fleet
-	if err := f.complete(); err != nil || f.Commands != 2000 || f.Duration != 20*time.Second {
-		t.Errorf("a round of failover: %v, %+v", err, f)
+	if err := f.complete(); err != nil || f.Commands != 2000 || f.Duration != singleDuration {
+		t.Errorf("a round of one fault: %v, %+v", err, f)
 	}
 	for name, spoil := range map[string]func(*flags){
+		"of an unknown fault":       func(f *flags) { f.Fault = "list" },
 		"with another round":        func(f *flags) { f.Bookings = 100 },
 		"with a rolling restart":    func(f *flags) { f.Rollout = true },
 		"with its schedule":         func(f *flags) { f.Print = true },
 		"too short":                 func(f *flags) { f.Duration = time.Second },
-		"with a number of commands": func(f *flags) { f.Failover, f.Commands = postgresAsync, 100 },
+		"with a number of commands": func(f *flags) { f.Fault, f.Commands = postgresAsync, 100 },
 	} {
 		f := fleet
 		spoil(&f)

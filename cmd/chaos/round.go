@@ -47,11 +47,18 @@ type round struct {
 	recorder  simulator.Recorder
 	carFaults carFaults
 
-	load  *load
-	halts haltLog
+	load      *load
+	halts     haltLog
+	locks     lockLog
+	readiness *readiness
+	findings  findings
 
-	replicated map[string]string           // URL of each server that fails over, by its name
-	failOver   func(context.Context) error // of a round of failover
+	foreignSince time.Time          // when an instance got a foreign signing key; zero: never
+	leaps        []audit.ClockFault // of all clocks
+	lostFrom     time.Time          // since when what Postgres showed may be lost; zero: nothing is
+
+	replicated map[string]string                        // URL of each server that fails over, by its name
+	strike     func(context.Context, fault.Fault) error // injects a fault whose world is its own
 }
 
 // run builds the world, injects the faults, lets everything settle, and checks.
@@ -121,12 +128,15 @@ func (r *round) makeKeys(context.Context) (err error) {
 	if r.foreign, err = signing.NewKey(); err != nil {
 		return err
 	}
+	if r.single() == fault.LeapTo2100 || r.single() == fault.LeapADay {
+		r.TokenLifetime = 100 * 365 * 24 * time.Hour
+	}
 	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
 	return err
 }
 
 func (r *round) startServers(ctx context.Context) error {
-	if r.Failover == "" {
+	if r.single() == "" || r.single() == fault.FullDisk {
 		if err := r.prepareDisk(); err != nil {
 			return err
 		}
@@ -136,7 +146,7 @@ func (r *round) startServers(ctx context.Context) error {
 	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
 		return err
 	}
-	if err := r.startReplicas(ctx); err != nil {
+	if err := r.prepareWorld(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -166,6 +176,11 @@ func (r *round) prepareDisk() error {
 // over: that is several servers, which name each other.
 func (r *round) startInstances(ctx context.Context) error {
 	for i := range r.Instances {
+		if file := r.signingFile(i); file != r.Path(world.SigningFile) {
+			if err := writeKeys(file, r.Signing); err != nil {
+				return err
+			}
+		}
 		var servers [3]string
 		for k, to := range []struct{ server, url string }{
 			{fault.Mosquitto, r.Mosquitto.ServiceURL()}, {fault.Redis, r.Redis.URL()}, {fault.Postgres, r.Postgres.URL()},
@@ -180,7 +195,7 @@ func (r *round) startInstances(ctx context.Context) error {
 		}
 		n, err := r.StartInstance(ctx, world.InstanceConfig{
 			Name: fault.Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
-			Settings: []string{"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i)},
+			Settings: []string{"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i), "MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i)},
 		})
 		if err != nil {
 			return err
@@ -210,6 +225,7 @@ func (r *round) startWatchers(ctx context.Context) error {
 	watching.Go(func() { r.watcher.run(ctx) })
 	watching.Go(func() { r.listener.watchRetained(ctx) })
 	watching.Go(func() { r.uptime.watchStalls(ctx) })
+	r.readiness = watchReadiness(ctx, &watching, r.Running)
 	r.OnClose(func() error { stop(); watching.Wait(); return nil })
 	return nil
 }

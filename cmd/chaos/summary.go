@@ -56,7 +56,7 @@ func (s summary) Write(out io.Writer) {
 	fmt.Fprintf(t, "service up\t%v in %d intervals\n", s.up().Round(time.Second), len(e.Up))
 
 	fmt.Fprintf(t, "\nfault\ttimes\ttotal time\n")
-	for _, k := range fault.Kinds {
+	for _, k := range fault.Scheduled() {
 		count, total, missing := s.count(k.Name)
 		if missing {
 			fmt.Fprintf(t, "%s\tnot available here\t\n", k.Name)
@@ -239,7 +239,7 @@ func (s summary) Worthless() string {
 			return fmt.Sprintf("of %s units %d starts, %d confirmed commands, %d denied", t.Protocol, t.Started, t.Confirmed, t.Denied)
 		}
 	}
-	for _, k := range fault.Kinds {
+	for _, k := range fault.Scheduled() {
 		if count, _, missing := s.count(k.Name); count == 0 && !missing {
 			return fmt.Sprintf("%q never happened", k.Name)
 		}

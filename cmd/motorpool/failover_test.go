@@ -12,7 +12,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// The same round runs with more vehicles with: make chaos ARGS=--failover=postgres-async.
+// The same round runs with more vehicles with: make chaos ARGS=--fault=postgres-async.
 func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {

@@ -31,6 +31,10 @@ var laws = []struct {
 	{"a fresh command is not refused", freshIsNotRefused, false},
 	{"a unit's flood delays no other", unitFloodDelaysNoOther, false},
 	{"a client's flood affects no other", clientFloodAffectsNoOther, true},
+	{"ready means able", readyMeansAble, false},
+	{"a lock stops no other", lockStopsNoOther, false},
+	{"connections within the limit", withinConnections, true},
+	{"presence is recorded", presenceIsRecorded, true},
 }
 
 const (

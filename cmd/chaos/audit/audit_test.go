@@ -33,6 +33,8 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		of     int // number of the command; zero: none
 		commit func(*Evidence)
 	}{
+		{"presence that is not recorded", "presence is recorded", "recorded is: online, session 6", 0, func(e *Evidence) { e.Presence[0].Recorded = "online, session 6" }},
+		{"more connections than the settings say", "connections within the limit", "had 41 connections", 0, func(e *Evidence) { e.Backends.Most = 41 }},
 		{"signatures of a flood are stored", "a client's flood affects no other", "30000 signatures", 0, func(e *Evidence) { e.ClientFlood.Kept = 30000 }},
 		{"Redis is full because of a flood", "a client's flood affects no other", "refused 7 writes", 0, func(e *Evidence) { e.ClientFlood.Full = 7 }},
 		{"a flood is not limited", "a client's flood affects no other", "only 3 were over its limit", 0, func(e *Evidence) { e.ClientFlood.Limited = 3 }},

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -29,6 +30,9 @@ func signedWithACorrectClock(chk *checker) {
 		if !m.Signed {
 			continue
 		}
+		if chk.leapt(m.At) {
+			continue // as all clocks
+		}
 		chk.must(!m.Issued.After(m.At.Add(broker.MaxSkew+clockReading)), command(m.Command),
 			"a message to unit %s is dated %v ahead of its arrival", m.Unit, m.Issued.Sub(m.At).Round(time.Millisecond))
 		if m.Echoed {
@@ -43,6 +47,13 @@ func signedWithACorrectClock(chk *checker) {
 			}
 		}
 	}
+}
+
+// leapt reports whether all clocks were ahead at a time.
+func (v *view) leapt(at time.Time) bool {
+	return slices.ContainsFunc(v.Leaps, func(l ClockFault) bool {
+		return at.After(l.From) && at.Before(l.To.Add(maxTransit))
+	})
 }
 
 // clockBehindAllowed is by how much a unit's clock must be behind if it rejects a command of a
@@ -62,7 +73,7 @@ func freshIsNotRefused(chk *checker) {
 	seen := map[rejection]bool{}
 	for _, events := range chk.flights { // in the order of true time
 		for _, e := range events {
-			if e.Kind != simulator.CommandAnswered || seen[rejection{e.Unit, e.Command}] {
+			if e.Kind != simulator.CommandAnswered || chk.ahead[e.Command] > 0 || seen[rejection{e.Unit, e.Command}] {
 				continue
 			}
 			switch e.Reason {
@@ -95,31 +106,34 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 	rows, entries = append(rows, e.Commands...), append(entries, e.AuditLog...)
 	ahead = map[telematics.CommandID]time.Duration{}
 	called := groupBy(e.Calls, func(c *Call) string { return c.RequestID })
-	for _, faults := range e.Clocks {
-		for _, f := range faults {
-			// Calls after the fault were dated by a correct clock.
-			afterwards := func(c *Call) bool { return c.Start.After(f.To.Add(clockReading)) }
-			wrote := func(request string, t time.Time) bool {
-				t = t.Add(-f.Ahead)
-				calls := called[request]
-				return t.After(f.From.Add(-clockReading)) && t.Before(f.To.Add(clockReading)) &&
-					(len(calls) == 0 || !slices.ContainsFunc(calls, afterwards))
+	instances := slices.Concat(slices.Collect(maps.Values(e.Clocks))...)
+	for n, f := range slices.Concat(instances, e.Leaps) {
+		// Calls after the fault were dated by a correct clock.
+		afterwards := func(c *Call) bool { return c.Start.After(f.To.Add(clockReading)) }
+		wrote := func(request string, t time.Time) bool {
+			t = t.Add(-f.Ahead)
+			calls := called[request]
+			return t.After(f.From.Add(-clockReading)) && t.Before(f.To.Add(clockReading)) &&
+				(len(calls) == 0 || !slices.ContainsFunc(calls, afterwards))
+		}
+		correct := func(request string, t *time.Time) {
+			if wrote(request, *t) {
+				*t = t.Add(-f.Ahead)
 			}
-			correct := func(request string, t *time.Time) {
-				if wrote(request, *t) {
-					*t = t.Add(-f.Ahead)
-				}
+		}
+		for i := range rows {
+			if wrote(rows[i].RequestID, rows[i].Requested) {
+				ahead[rows[i].ID] = f.Ahead
 			}
-			for i := range rows {
-				if wrote(rows[i].RequestID, rows[i].Requested) {
-					ahead[rows[i].ID] = f.Ahead
-				}
-				correct(rows[i].RequestID, &rows[i].Requested)
-				correct(rows[i].RequestID, &rows[i].Completed)
+			correct(rows[i].RequestID, &rows[i].Requested)
+			if n >= len(instances) { // what other instances have written, too
+				correct(rows[i].RequestID, &rows[i].SentAt)
+				correct(rows[i].RequestID, &rows[i].ReceivedAt)
 			}
-			for i := range entries {
-				correct(entries[i].RequestID, &entries[i].At)
-			}
+			correct(rows[i].RequestID, &rows[i].Completed)
+		}
+		for i := range entries {
+			correct(entries[i].RequestID, &entries[i].At)
 		}
 	}
 	return rows, entries, ahead

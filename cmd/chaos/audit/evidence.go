@@ -43,6 +43,8 @@ type Evidence struct {
 	Delayed map[int][]Interval
 	// Clocks lists when the clock of an instance, by Call.Instance, was ahead.
 	Clocks map[int][]ClockFault
+	// Leaps lists when all clocks were ahead, those of Postgres and of the vehicles included.
+	Leaps []ClockFault
 	// Floods lists when one unit published far more than it may.
 	Floods []Flood
 	// ClientFlood is the result of one client's flood.
@@ -51,6 +53,20 @@ type Evidence struct {
 	Others map[telematics.VehicleID]Installed
 	// Intrusions lists what an intruder published to them.
 	Intrusions []Intrusion
+	// Ready lists when each instance, by Call.Instance, said that it is ready, where that is judged.
+	Ready map[int][]Interval
+	// Sound are the vehicles that execute their commands, with a good radio.
+	Sound map[telematics.VehicleID]bool
+	// Locks lists when a stranger held locks in Postgres.
+	Locks []Lock
+	// Backends are the connections of the service to Postgres.
+	Backends Backends
+	// Presence is what the broker retains of units, and what is recorded.
+	Presence []PresenceOf
+	// Foreign lists when an instance had another signing key than the others.
+	Foreign []Interval
+	// Stalls lists when the machine stalled.
+	Stalls []Interval
 	// Redelivered lists when answers could be delivered twice.
 	Redelivered []Interval
 }

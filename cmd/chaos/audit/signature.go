@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"slices"
+
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -53,7 +55,8 @@ func (chk *checker) finalAnswer(r *Row) {
 // is over [CMD-1].
 //
 // Exempt are commands that arrive after their expiry: by then the unit may not have the key any
-// more. So is an answer for each copy that the radio has damaged.
+// more. So is an answer for each copy that the radio has damaged, and what an instance signs before
+// it can notice that its key is not that of the others.
 func signedWithAKeyOfTheUnit(chk *checker) {
 	for id, events := range chk.flights {
 		r := chk.rows[id]
@@ -74,6 +77,9 @@ func signedWithAKeyOfTheUnit(chk *checker) {
 				damaged--
 				refused = false
 			}
+			refused = refused && !slices.ContainsFunc(chk.Foreign, func(i Interval) bool {
+				return r.Requested.After(i.From) && r.Requested.Before(i.From.Add(readyNoticed))
+			})
 			chk.must(!refused, command(id), "unit %s refused it as badly signed", e.Unit)
 		}
 	}

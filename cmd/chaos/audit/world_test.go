@@ -156,6 +156,10 @@ func healthy() Evidence {
 	w.Sampled = append(w.Sampled, w.AuditLog[0], w.AuditLog[3])
 	w.Pending = []RedisKey{{Key: "motorpool:{unit-1}:pending:" + id(doneOne).String(), TTL: 50 * time.Second}}
 	w.ClientFlood = ClientFlood{Interval: Interval{From: minute(20), To: minute(21)}, Requests: 100, Limited: 90, Kept: 10, Replayed: "agency_signature_replayed"}
+	w.Ready, w.Sound = map[int][]Interval{1: {{From: noon.Add(-time.Hour)}}}, map[telematics.VehicleID]bool{1: true}
+	w.Locks = []Lock{{Interval: Interval{From: noon.Add(-time.Minute), To: minute(2)}, What: "vehicle 2", Vehicles: []telematics.VehicleID{2}}}
+	w.Presence = []PresenceOf{{Unit: "unit-1", Retained: "online, session 7", Recorded: "online, session 7"}}
+	w.Backends = Backends{Most: 40, Limit: 40}
 	return w.Evidence
 }
 

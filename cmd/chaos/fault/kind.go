@@ -5,6 +5,7 @@ package fault
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,9 @@ type Kind struct {
 	Name   string
 	Skews  bool // sets clocks wrong
 	Delays bool // messages through the target are not lost, but arrive later
+	// Alone keeps it out of the round of all faults: it needs servers of its own, or would hide what
+	// others find. A round of one fault has it.
+	Alone bool
 
 	target  func(Plan, *rand.Rand) string // no two faults strike one target concurrently
 	process bool                          // the target is a process, or one of few
@@ -25,10 +29,15 @@ type Kind struct {
 
 // Names that other packages use. The other kinds are listed in Kinds only.
 const (
-	ClockAhead = "instance clock ahead"
-	FullDisk   = "disk of postgres full"
-	RadioLate  = "radio late"
-	Restarted  = "cars restarted"
+	PostgresSync  = "postgres-sync"
+	RedisSentinel = "redis-sentinel"
+	RedisCluster  = "redis-cluster"
+	LeapTo2100    = "all clocks leap to 2100"
+	LeapADay      = "all clocks leap a day"
+	ClockAhead    = "instance clock ahead"
+	FullDisk      = "disk of postgres full"
+	RadioLate     = "radio late"
+	Restarted     = "cars restarted"
 )
 
 const (
@@ -56,6 +65,24 @@ var Kinds = []Kind{
 	{Name: "postgres killed", target: onTarget(Postgres), process: true},
 	{Name: "postgres frozen", target: onTarget(Postgres), process: true},
 	{Name: FullDisk, target: onTarget(Postgres), process: true},
+
+	{Name: "postgres read-only", target: onTarget("settings of postgres"), Alone: true},
+	{Name: "vehicles locked", target: lockedVehicles, mild: true, Alone: true},
+	{Name: "table locked", target: lockedTables, mild: true, Alone: true},
+	{Name: "redis evicting", target: onTarget("memory of redis"), amount: between(0, int64(len(EvictionPolicies)-1)), unit: "(policy)"},
+	{Name: "instance log blocked", target: instances, process: true, Alone: true},
+	{Name: "subscription deaf", target: mosquittoLines, mild: true, Alone: true},
+
+	{Name: PostgresSync, target: onTarget(Postgres), Alone: true},
+	{Name: RedisSentinel, target: onTarget(Redis), Alone: true},
+	{Name: RedisCluster, target: onTarget(Redis), Alone: true},
+	{Name: LeapTo2100, target: onTarget("all clocks"), Alone: true, amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s"},
+	{Name: LeapADay, target: onTarget("all clocks"), Alone: true, amount: always(int64(25 * time.Hour / time.Second)), unit: "s"},
+	{Name: "installation copied", target: onTarget("a second installation"), Alone: true},
+	{Name: "standby gone", target: onTarget(Postgres), Alone: true},
+	{Name: "commit waits cancelled", target: onTarget(Postgres), Alone: true},
+	{Name: "two primaries", target: onTarget(Postgres), Alone: true},
+	{Name: "foreign signing key", target: instances, Alone: true},
 
 	{Name: "commands halted", target: halts, process: true, least: minHalt},
 	{Name: "signing key rotated", target: onTarget("signing key"), process: true},
@@ -96,6 +123,8 @@ func anyCar(int) bool { return true }
 func between(low, high int64) func(*rand.Rand) int64 {
 	return func(rng *rand.Rand) int64 { return low + rng.Int64N(high-low+1) }
 }
+
+func always(amount int64) func(*rand.Rand) int64 { return func(*rand.Rand) int64 { return amount } }
 
 // The servers, as targets.
 const (
@@ -152,6 +181,36 @@ func lineNames(instances int) []string {
 	return names
 }
 
+func mosquittoLines(p Plan, rng *rand.Rand) string {
+	return ServerLine(rng.IntN(p.Instances), Mosquitto)
+}
+
+// EvictionPolicies are those of Redis.
+var EvictionPolicies = []string{
+	"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "noeviction",
+}
+
+// LockedTables are tables without which a command can be executed.
+var LockedTables = []string{"bookings", "charges", "telemetry", "strangers"}
+
+// LockedTable returns the name of a locked table as a target.
+func LockedTable(table string) string { return "table " + table }
+
+func lockedTables(_ Plan, rng *rand.Rand) string {
+	return LockedTable(LockedTables[rng.IntN(len(LockedTables))])
+}
+
+// LockedVehicles returns the name of locked vehicles as a target: all of an agency; zero: the first
+// car.
+func LockedVehicles(agency int) string {
+	if agency == 0 {
+		return "vehicle 1"
+	}
+	return fmt.Sprintf("vehicles of agency %d", agency)
+}
+
+func lockedVehicles(_ Plan, rng *rand.Rand) string { return LockedVehicles(rng.IntN(Agencies + 1)) }
+
 func halts(_ Plan, rng *rand.Rand) string { return Halt(rng.IntN(Agencies + 1)) }
 
 // carTargets is more than there are kinds of faults of cars, so that they rarely wait for each
@@ -161,3 +220,40 @@ const carTargets = 16
 // cars returns one of the targets that faults of cars have: those of different targets may strike
 // the same car.
 func cars(_ Plan, rng *rand.Rand) string { return fmt.Sprintf("crew %d", rng.IntN(carTargets)) }
+
+// Find returns the kind with a name, in which hyphens may stand for spaces; nil: there is none.
+func Find(name string) *Kind {
+	for i := range Kinds {
+		if strings.ReplaceAll(Kinds[i].Name, " ", "-") == strings.ReplaceAll(name, " ", "-") {
+			return &Kinds[i]
+		}
+	}
+	return nil
+}
+
+// Scheduled are the kinds of the round of all faults.
+func Scheduled() []*Kind {
+	var kinds []*Kind
+	for i := range Kinds {
+		if !Kinds[i].Alone {
+			kinds = append(kinds, &Kinds[i])
+		}
+	}
+	return kinds
+}
+
+// TellsReadiness reports whether commands to sound vehicles succeed, unless an instance is not
+// ready, while a fault strikes a target: it strikes no vehicle, no caller, and commands are not
+// halted.
+func (k *Kind) TellsReadiness(target string) bool {
+	return k.cars == nil && k.Name != "commands halted" && !strings.HasPrefix(target, "callers ") && !strings.HasPrefix(target, "cars ")
+}
+
+// Names lists the kinds of faults as [Find] takes them.
+func Names() []string {
+	var names []string
+	for _, k := range Kinds {
+		names = append(names, strings.ReplaceAll(k.Name, " ", "-"))
+	}
+	return names
+}

@@ -47,7 +47,7 @@ func (p Plan) Schedule() []Fault {
 	var deck []*Kind
 	busy := map[string]time.Duration{} // until when a target has a fault
 	for _, w := range p.waves() {
-		gap := min(meanGap, (w.to-w.from)*3/time.Duration(len(Kinds)*4))
+		gap := min(meanGap, (w.to-w.from)*3/time.Duration(len(Scheduled())*4))
 		for at := w.from + gap; at < w.to-minLength; at += gap/2 + time.Duration(rng.Int64N(int64(gap))) {
 			if len(deck) == 0 {
 				deck = shuffled(rng)
@@ -60,6 +60,15 @@ func (p Plan) Schedule() []Fault {
 		}
 	}
 	return faults
+}
+
+// Single is the fault of a round with one fault, which begins after a quarter of the time and lasts
+// for half of it.
+func (p Plan) Single(k *Kind) Fault {
+	rng := rand.New(rand.NewPCG(p.Seed, 0xfa0175))
+	f := Fault{At: p.Duration / 4, For: max(k.least, p.Duration/2), Kind: k, Target: k.target(p, rng)}
+	f.draw(p, rng)
+	return f
 }
 
 // deal returns a fault of the first kind of the deck whose target is free, and the index of the
@@ -97,11 +106,11 @@ func (p Plan) waves() []wave {
 // too late in the round.
 func shuffled(rng *rand.Rand) []*Kind {
 	var processes, others, deck []*Kind
-	for i := range Kinds {
-		if Kinds[i].process {
-			processes = append(processes, &Kinds[i])
+	for _, k := range Scheduled() {
+		if k.process {
+			processes = append(processes, k)
 		} else {
-			others = append(others, &Kinds[i])
+			others = append(others, k)
 		}
 	}
 	for _, part := range [][]*Kind{processes, others} {

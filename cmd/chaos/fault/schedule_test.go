@@ -36,7 +36,7 @@ func TestSchedule_ShortestRoundHasEveryKind(t *testing.T) {
 			for _, f := range aPlan(seed, duration).Schedule() {
 				struck[f.Kind.Name] = true
 			}
-			for _, k := range Kinds {
+			for _, k := range Scheduled() {
 				if !struck[k.Name] {
 					t.Errorf("seed %d, %v: the fault %q never occurs", seed, duration, k.Name)
 				}

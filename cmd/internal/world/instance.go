@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"motorpool/metrics"
@@ -39,6 +41,8 @@ type Instance struct {
 	Name     string
 	Public   string // URL of the API
 	Internal string // URL of readiness and metrics
+	// Reader is held to let nobody read the instance's log: its pipe fills.
+	Reader *sync.Mutex
 }
 
 // InstanceName is the default name of the nth instance.
@@ -90,15 +94,28 @@ func (w *World) startInstance(ctx context.Context, c InstanceConfig) (*Instance,
 		"MOTORPOOL_HEALTH=", "MOTORPOOL_DRAIN=0s",
 		"MOTORPOOL_VEHICLE_RATE=0", "MOTORPOOL_ADMIN_RATE=0", "MOTORPOOL_BULK_RATE=0", "MOTORPOOL_ADMIN_STREAMS=0",
 	}, c.Settings)
+	reader := &sync.Mutex{}
 	program, err := devstack.StartProgram(ctx, devstack.ProgramConfig{
-		Name: c.Name, Serving: "serving http=", Logger: w.LogFile(c.Name),
+		Name: c.Name, Serving: "serving http=", Logger: slog.New(heldHandler{w.LogFile(c.Name).Handler(), reader}),
 		Command: func() *exec.Cmd {
 			cmd := exec.Command(w.Binary, "serve")
 			cmd.Env, cmd.Dir = environment, w.Dir
 			return cmd
 		},
 	})
-	return &Instance{Program: program, Name: c.Name, Public: "http://" + address[0], Internal: "http://" + address[1]}, err
+	return &Instance{Program: program, Name: c.Name, Public: "http://" + address[0], Internal: "http://" + address[1], Reader: reader}, err
+}
+
+// heldHandler handles no record while its mutex is held.
+type heldHandler struct {
+	slog.Handler
+	held *sync.Mutex
+}
+
+func (h heldHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.held.Lock()
+	defer h.held.Unlock()
+	return h.Handler.Handle(ctx, r)
 }
 
 const (

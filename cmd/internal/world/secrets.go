@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,7 +45,7 @@ const (
 const (
 	TokenIssuer   = "motorpool-dev"
 	TokenAudience = "motorpool"
-	tokenLifetime = 30 * 24 * time.Hour
+	tokenLifetime = 30 * 24 * time.Hour // unless World.TokenLifetime says otherwise
 )
 
 func openSecrets(dir string) (Secrets, error) {
@@ -117,7 +118,7 @@ func (w *World) Token(actor telematics.Actor, scopes ...string) (string, error) 
 // TokenAt returns an access token of an administrator with a level; 0 means the highest.
 func (w *World) TokenAt(level auth.Level, actor telematics.Actor, scopes ...string) (string, error) {
 	token, err := app.Grant{
-		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Level: level, Scope: strings.Join(scopes, " "), Lifetime: tokenLifetime,
+		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Level: level, Scope: strings.Join(scopes, " "), Lifetime: cmp.Or(w.TokenLifetime, tokenLifetime),
 	}.Mint(w.Tokens)
 	w.InUse.AddToken(actor.Subject, token)
 	return token, err

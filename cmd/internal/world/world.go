@@ -37,6 +37,8 @@ type World struct {
 	Dir    string
 	Binary string // the program that StartInstance runs; see BuildProgram
 
+	TokenLifetime time.Duration // of the tokens that Token returns. Defaults to 30 days
+
 	Mosquitto *devstack.Mosquitto
 	Redis     *devstack.Redis
 	Postgres  *devstack.Postgres
@@ -209,15 +211,18 @@ func lineOnly(_ []string, a slog.Attr) slog.Attr {
 // pollInterval is between two checks of a condition.
 const pollInterval = 50 * time.Millisecond
 
+// ErrNotInTime means that a condition did not hold in time.
+var ErrNotInTime = fmt.Errorf("not in time: %w", context.DeadlineExceeded)
+
 // Eventually waits until a condition holds. The error names the condition that did not hold in
-// time.
+// time, and is ErrNotInTime unless the context ended before.
 func Eventually(ctx context.Context, within time.Duration, condition string, holds func(context.Context) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, ErrNotInTime)
 	defer cancel()
 	for !holds(ctx) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not within %v: %s: %w", within, condition, ctx.Err())
+			return fmt.Errorf("not within %v: %s: %w", within, condition, context.Cause(ctx))
 		case <-time.After(pollInterval):
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -18,65 +19,42 @@ import (
 	"motorpool/telematics"
 )
 
-// The rounds of failover. That of the asynchronous standby, which loses commands, has separate
-// laws, in package failover; the others have those of the round of commands.
-const (
-	postgresAsync = "postgres-async"
-	postgresSync  = "postgres-sync"
-	redisSentinel = "redis-sentinel"
-	redisCluster  = "redis-cluster"
-)
+// The round of one fault: the world of the round of all faults, with the servers that the fault
+// needs, and nothing else that is broken, so that readiness and what a lock stops can be judged.
 
-// defaultFailoverCommands is how many commands such a round has.
-const defaultFailoverCommands = 2000
+// postgresAsync is a round that loses commands, with separate laws, in package failover.
+const postgresAsync = "postgres-async"
 
-// startReplicas starts the servers that fail over in this round, instead of the single one.
-func (r *round) startReplicas(ctx context.Context) error {
+// worlds start the servers that a kind of fault needs in addition.
+var worlds = map[string]func(*round, context.Context) error{
+	fault.PostgresSync:       withStandby((*round).failOver),
+	"standby gone":           withStandby((*round).loseStandby),
+	"commit waits cancelled": withStandby((*round).cancelWaits),
+	"two primaries":          withStandby((*round).returnPrimary),
+	fault.LeapTo2100:         (*round).withPostgresClock,
+	fault.LeapADay:           (*round).withPostgresClock,
+	fault.RedisSentinel:      func(r *round, _ context.Context) error { return r.startSentinel() },
+	fault.RedisCluster:       func(r *round, _ context.Context) error { return r.startCluster() },
+}
+
+// defaultSingleCommands is how many commands such a round has.
+const defaultSingleCommands = 2000
+
+// prepareWorld starts the servers of the fault of a round of one.
+func (r *round) prepareWorld(ctx context.Context) error {
 	r.replicated = map[string]string{}
-	switch r.Failover {
-	case postgresSync:
-		return r.startSynchronousStandby(ctx)
-	case redisSentinel:
-		return r.startSentinel()
-	case redisCluster:
-		return r.startCluster()
+	if start := worlds[r.single()]; start != nil {
+		return start(r, ctx)
 	}
 	return nil
 }
 
-const (
-	// replication is the line between primary and standby.
-	replication = "replication"
-	// alone is how long the primary has no standby before it is killed: longer than a statement of
-	// the service may take. Commits of that time are lost, so no command may depend on them.
-	alone = 5 * time.Second
-)
-
-func (r *round) startSynchronousStandby(ctx context.Context) error {
-	if _, err := r.lines.Add(replication, r.Postgres.URL()); err != nil {
-		return err
+// single returns the name of the only fault of the round; empty: it has all.
+func (r *round) single() string {
+	if k := fault.Find(r.Fault); k != nil {
+		return k.Name
 	}
-	standby, err := r.Postgres.StartStandby(ctx, devstack.StandbyConfig{
-		Dir: r.Path("standby"), Primary: r.lines[replication].Address(), Synchronous: true, Logger: r.LogFile("standby"),
-	})
-	if err != nil {
-		return err
-	}
-	r.OnClose(standby.Discard)
-	r.replicated[fault.Postgres] = r.Postgres.URLWith(standby)
-	r.failOver = func(ctx context.Context) error {
-		defer r.uptime.allDown()()
-		r.lines[replication].Cut()
-		world.Pause(ctx, alone)
-		if err := r.Postgres.Kill(); err != nil {
-			return err
-		}
-		if err := standby.Promote(ctx); err != nil {
-			return err
-		}
-		return r.Ready(ctx)
-	}
-	return nil
+	return ""
 }
 
 func (r *round) startSentinel() error {
@@ -86,7 +64,9 @@ func (r *round) startSentinel() error {
 	}
 	r.OnClose(servers.Close)
 	r.replicated[fault.Redis] = servers.URL()
-	r.failOver = func(ctx context.Context) error { return r.replaceMaster(ctx, servers.Master, servers.Replica) }
+	r.strike = func(ctx context.Context, _ fault.Fault) error {
+		return r.replaceMaster(ctx, servers.Master, servers.Replica)
+	}
 	return nil
 }
 
@@ -101,7 +81,7 @@ func (r *round) startCluster() error {
 	r.OnClose(cluster.Close)
 	r.replicated[fault.Redis] = cluster.URL()
 	lost := int(r.Seed % masters)
-	r.failOver = func(ctx context.Context) error {
+	r.strike = func(ctx context.Context, _ fault.Fault) error {
 		return r.replaceMaster(ctx, cluster.Masters[lost], cluster.Replicas[lost])
 	}
 	return nil
@@ -118,37 +98,39 @@ func (r *round) replaceMaster(ctx context.Context, master, replica *devstack.Red
 	return r.Ready(ctx)
 }
 
-// runFailover builds the world, fails over when half of the commands are on record, and checks.
-func (r *round) runFailover(ctx context.Context) (failoverSummary, error) {
-	s := failoverSummary{flags: r.flags}
+// runSingle builds the world, injects one fault in the midst of the load, and checks.
+func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
+	one := r.plan().Single(fault.Find(r.Fault))
+	s := singleSummary{flags: r.flags}
 	progress(fmt.Sprintf("seed %d: starting servers, %d instances, %d cars", r.Seed, r.Instances, r.Vehicles))
 	if err := r.build(ctx); err != nil {
 		return s, err
 	}
 	r.load = &load{round: r, turns: make(chan struct{}, r.Callers)}
 	r.load.warmUp(ctx)
-	progress(fmt.Sprintf("%v of load, a failover of %s", r.Duration, r.Failover))
+	progress(fmt.Sprintf("%v of load, with %q", r.Duration, one.Kind.Name))
 
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var backends int
+	var watchers sync.WaitGroup
+	watchers.Go(func() { r.watchBackends(watching, &backends) })
 	s.Load.From = time.Now()
 	loaded := make(chan struct{})
 	go func() { defer close(loaded); r.load.run(ctx) }()
-	world.Pause(ctx, r.Duration/2)
-	s.Failover = injection{Fault: fault.Fault{Kind: &fault.Kind{Name: "failover"}, Target: r.Failover}, From: time.Now()}
-	if err := r.failOver(ctx); err != nil {
-		r.Fail(fmt.Errorf("failover of %s: %w", r.Failover, err))
-	}
-	s.Failover.To = time.Now()
-	progress("failed over")
+	injections := r.inject(ctx, []fault.Fault{one})
+	progress("the fault is over")
 	<-loaded
+	r.load.background.Wait()
+	stop()
+	watchers.Wait()
 	s.Load.To = time.Now()
 	if ctx.Err() != nil {
 		return s, ctx.Err()
 	}
+	s.Struck = injections[0]
 	progress("settling")
-	if err := r.Ready(ctx); err != nil {
-		return s, err
-	}
-	injections := []injection{s.Failover}
+	r.mustCome(r.endCarFaults(ctx))
 	if err := r.settleCommands(ctx, injections); err != nil {
 		return s, err
 	}
@@ -156,21 +138,25 @@ func (r *round) runFailover(ctx context.Context) (failoverSummary, error) {
 	if s.Evidence, err = r.collectEvidence(ctx, injections); err != nil {
 		return s, err
 	}
+	s.Evidence.Backends = r.backends(backends)
+	if one.Kind.TellsReadiness(one.Target) {
+		s.Evidence.Ready = r.readiness.all()
+	}
 	s.Report = audit.Check(s.Evidence)
 	return s, nil
 }
 
-// failoverSummary is the result of a round of failover.
-type failoverSummary struct {
+// singleSummary is the result of a round of one fault.
+type singleSummary struct {
 	flags
 	Load     audit.Interval
-	Failover injection // until every instance was ready again
+	Struck   injection
 	Evidence audit.Evidence
 	Report   verdict.Report
 }
 
 // executed returns when commands ended successfully in their cars during the load, in order.
-func (s failoverSummary) executed() []time.Time {
+func (s singleSummary) executed() []time.Time {
 	var at []time.Time
 	for _, e := range s.Evidence.Flights {
 		if e.Kind == simulator.CommandEnded && e.Status == telematics.Succeeded && e.True.After(s.Load.From) && e.True.Before(s.Load.To) {
@@ -193,34 +179,35 @@ func longestGap(executed []time.Time, from, to time.Time) time.Duration {
 }
 
 // Outcome returns how the laws were kept.
-func (s *failoverSummary) Outcome() *verdict.Report { return &s.Report }
+func (s *singleSummary) Outcome() *verdict.Report { return &s.Report }
 
 // Write prints the summary.
-func (s failoverSummary) Write(out io.Writer) {
+func (s singleSummary) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	e, executed := s.Evidence, s.executed()
 	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
-	fmt.Fprintf(t, "failover\t%s; every instance ready again after %v\n", s.flags.Failover, s.Failover.To.Sub(s.Failover.From).Round(100*time.Millisecond))
+	fmt.Fprintf(t, "fault\t%s of %s, for %v\n", s.Struck.Kind.Name, s.Struck.Target, s.Struck.To.Sub(s.Struck.From).Round(100*time.Millisecond))
 	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.To.Sub(s.Load.From).Round(time.Second), s.Instances, s.Vehicles)
 	fmt.Fprintf(t, "commands\t%d on record (%d requested), of %d calls\n", len(e.Commands), s.Commands, len(e.Calls))
 	fmt.Fprintf(t, "executed\t%d of them during the load\n", len(executed))
-	fmt.Fprintf(t, "longest gap\t%v without an executed command; before the failover %v\n",
-		longestGap(executed, s.Failover.From, s.Load.To).Round(10*time.Millisecond), longestGap(executed, s.Load.From, s.Failover.From).Round(10*time.Millisecond))
+	fmt.Fprintf(t, "longest gap\t%v without an executed command; before the fault %v\n",
+		longestGap(executed, s.Struck.From, s.Load.To).Round(10*time.Millisecond), longestGap(executed, s.Load.From, s.Struck.From).Round(10*time.Millisecond))
+	fmt.Fprintf(t, "connections\tat most %d to the primary, of %d\n", e.Backends.Most, e.Backends.Limit)
 	writeAnswers(t, e)
 	_ = t.Flush() // out is the terminal
 	s.Report.Write(out, s.Worthless())
 }
 
 // Worthless returns why the round proves nothing, or "".
-func (s failoverSummary) Worthless() string {
+func (s singleSummary) Worthless() string {
 	executed := s.executed()
 	switch {
 	case len(s.Evidence.Commands) < cmp.Or(s.Commands, 2)/2:
 		return fmt.Sprintf("only %d of %d commands are on record", len(s.Evidence.Commands), s.Commands)
-	case len(executed) == 0 || executed[len(executed)-1].Before(s.Failover.To):
-		return "no command was executed after the failover"
-	case executed[0].After(s.Failover.From):
-		return "no command was executed before the failover"
+	case len(executed) == 0 || executed[len(executed)-1].Before(s.Struck.To):
+		return "no command was executed after the fault"
+	case executed[0].After(s.Struck.From):
+		return "no command was executed before the fault"
 	}
 	return ""
 }

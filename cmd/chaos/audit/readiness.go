@@ -1,0 +1,147 @@
+package audit
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Lock is a time in which a stranger's transaction held locks.
+type Lock struct {
+	Interval
+	What     string
+	Vehicles []telematics.VehicleID // whose rows are locked
+}
+
+const (
+	// readyNoticed is how long an instance may need to notice that it cannot do its job.
+	readyNoticed = 10 * time.Second
+	// soundTakes is how long a command to a sound vehicle takes at most, on a busy machine.
+	soundTakes = 3 * time.Second
+	// tolerated is how many of a hundred commands may fail without a reason: messages are lost when
+	// an instance connects again.
+	tolerated = 5
+	// judged is how many calls a judgement needs at least.
+	judged = 20
+)
+
+// ownSake are the codes of commands that are refused for a reason of their own.
+var ownSake = map[telematics.Code]bool{
+	telematics.CommandInProgress: true, telematics.IdempotencyInProgress: true, "vehicle_state_conflict": true, "best_effort_denied": true,
+	telematics.CommandsHalted: true, "action_not_supported": true,
+}
+
+// failed reports whether a call to a sound vehicle failed, and not for its own sake. A caller that
+// hangs up, or waits for less than a sound vehicle takes, has no answer for its own sake.
+func (chk *checker) failed(c *Call) bool {
+	switch {
+	case c.Outcome == telematics.Executed, c.Status == http.StatusAccepted, ownSake[c.Code]:
+		return false
+	case c.Status == 0, c.Code == telematics.CommandTimeout:
+		return c.End.Sub(c.Start) > soundTakes
+	}
+	return true
+}
+
+// readyMeansAble checks that an instance that has said for a while that it is ready executes the
+// next commands to sound vehicles, or refuses them for their own sake. Exempt are calls during a
+// stall of the machine, and those to vehicles that a stranger has locked.
+func readyMeansAble(chk *checker) {
+	for instance, ready := range chk.Ready {
+		calls, failed := map[int][]*Call{}, map[int][]*Call{} // by the tens of seconds in which they began
+		for i := range chk.Calls {
+			c := &chk.Calls[i]
+			if c.Instance != instance || !chk.Sound[c.Vehicle] || !covers(ready, c.Start.Add(-readyNoticed), c.End) || chk.lockedFor(c) || chk.stalledFor(c) {
+				continue
+			}
+			at := int(c.Start.Sub(chk.Calls[0].Start) / readyNoticed)
+			calls[at] = append(calls[at], c)
+			if chk.failed(c) {
+				failed[at] = append(failed[at], c)
+			}
+		}
+		for at, all := range calls {
+			chk.must(len(all) < judged || len(failed[at])*100 <= len(all)*tolerated, requests(failed[at]), "instance %d said that it was ready, and %d of %d commands to sound vehicles failed within %v from %s on: %v",
+				instance, len(failed[at]), len(all), readyNoticed, clock(all[0].Start), reasons(failed[at]))
+		}
+	}
+}
+
+// lockStopsNoOther checks that a lock of a stranger delays and refuses nothing but commands to the
+// vehicles whose rows it locks, at every instance.
+func lockStopsNoOther(chk *checker) {
+	for _, lock := range chk.Locks {
+		var failed, slow []*Call
+		all := 0
+		for i := range chk.Calls {
+			c := &chk.Calls[i]
+			if !chk.Sound[c.Vehicle] || !within(lock.Interval, c) || slices.Contains(lock.Vehicles, c.Vehicle) || chk.stalledFor(c) || c.Status == http.StatusAccepted {
+				continue
+			}
+			all++
+			switch {
+			case chk.failed(c):
+				failed = append(failed, c)
+			case c.End.Sub(c.Start) > soundTakes:
+				slow = append(slow, c)
+			}
+		}
+		for _, bad := range []struct {
+			calls []*Call
+			what  string
+			most  int // percent
+		}{{failed, "failed", tolerated}, {slow, "took more than " + soundTakes.String(), 100 - floodSpares}} {
+			chk.must(all < judged || len(bad.calls)*100 <= all*bad.most, requests(bad.calls), "a stranger locked %s for %v: of %d commands to other sound vehicles %d %s: %v",
+				lock.What, lock.To.Sub(lock.From).Round(time.Second), all, len(bad.calls), bad.what, reasons(bad.calls))
+		}
+	}
+}
+
+func within(i Interval, c *Call) bool { return c.Start.After(i.From) && c.End.Before(i.To) }
+
+// lockedFor reports whether a stranger had locked the vehicle of a call meanwhile.
+func (v *view) lockedFor(c *Call) bool {
+	return slices.ContainsFunc(v.Locks, func(l Lock) bool {
+		return slices.Contains(l.Vehicles, c.Vehicle) && c.Start.Before(l.To.Add(outageReading)) && c.End.After(l.From)
+	})
+}
+
+// stalledFor reports whether the machine stalled during a call.
+func (v *view) stalledFor(c *Call) bool {
+	return longestWithout(joined(v.Stalls), c.Start, c.End) < c.End.Sub(c.Start)
+}
+
+// requests is a subject of some calls: enough to see what is wrong.
+func requests(calls []*Call) (about subject) {
+	for _, c := range calls[:min(3, len(calls))] {
+		about.requests = append(about.requests, c.RequestID)
+	}
+	return about
+}
+
+// reasons counts calls by their answers.
+func reasons(calls []*Call) map[string]int {
+	counts := map[string]int{}
+	for _, c := range calls {
+		name := string(c.Code)
+		if c.Status == 0 {
+			name = "no answer"
+		}
+		counts[name]++
+	}
+	return counts
+}
+
+// Backends is the most connections of the service that Postgres had at a time, and how many it may
+// have by its settings. A limit of zero: they were not counted.
+type Backends struct{ Most, Limit int }
+
+// withinConnections checks that the service never has more connections than its settings say, those
+// of statements included that it waits for no more.
+func withinConnections(chk *checker) {
+	if b := chk.Backends; b.Limit > 0 {
+		chk.must(b.Most <= b.Limit, subject{}, "postgres had %d connections of the service, which may have %d", b.Most, b.Limit)
+	}
+}

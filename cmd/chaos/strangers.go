@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/chaos/network"
+	"motorpool/cmd/internal/keyfile"
+	"motorpool/cmd/internal/world"
+	"motorpool/telematics"
+	"motorpool/telematics/signing"
+)
+
+// Faults by strangers: operators, other programs, and settings of servers.
+
+// lockLog is the locks of a round, safe for concurrent use.
+type lockLog struct {
+	mu  sync.Mutex // guards all
+	all []audit.Lock
+}
+
+// hold keeps a transaction open in which a statement took locks.
+func (r *round) hold(ctx context.Context, f fault.Fault, statement string, vehicles ...telematics.VehicleID) error {
+	tx, err := r.watcher.db.BeginTx(ctx, nil)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, statement)
+	}
+	if err != nil {
+		r.Log.Info("nothing locked: postgres is unavailable", "err", err)
+		return nil
+	}
+	lock := audit.Lock{What: f.Target, Vehicles: vehicles, Interval: audit.Interval{From: time.Now()}}
+	world.Pause(ctx, f.For)
+	lock.To = time.Now()
+	_ = tx.Rollback() // Postgres may have ended meanwhile
+	r.locks.mu.Lock()
+	defer r.locks.mu.Unlock()
+	r.locks.all = append(r.locks.all, lock)
+	return nil
+}
+
+// lockVehicles is an operator who has changed vehicles and does not commit.
+func (r *round) lockVehicles(ctx context.Context, f fault.Fault) error {
+	var locked []telematics.VehicleID
+	for car := 1; car <= r.Vehicles; car++ {
+		if f.Target == fault.LockedVehicles(int(agencyOf(car))) || car == 1 && f.Target == fault.LockedVehicles(0) {
+			locked = append(locked, telematics.VehicleID(car))
+		}
+	}
+	ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(locked), " ", ","), "[]")
+	return r.hold(ctx, f, `update vehicles set color = color where id in (`+ids+`)`, locked...)
+}
+
+// lockTable is a stranger who locks a table without which commands can be executed, against writes,
+// as a change of the schema does.
+func (r *round) lockTable(ctx context.Context, f fault.Fault) error {
+	for _, table := range fault.LockedTables {
+		if f.Target == fault.LockedTable(table) {
+			return r.hold(ctx, f, `lock table `+table+` in share row exclusive mode`)
+		}
+	}
+	return fmt.Errorf("no table is called %s", f.Target)
+}
+
+// forbidWrites makes Postgres read-only, as a demoted primary behind the same address is.
+func (r *round) forbidWrites(ctx context.Context, f fault.Fault) error {
+	defer r.down(fault.Postgres)()
+	return r.whileSet(ctx, f.For,
+		func(ctx context.Context) error {
+			return r.set(ctx, `alter system set default_transaction_read_only = on`)
+		},
+		func(ctx context.Context) error {
+			return r.set(ctx, `alter system reset default_transaction_read_only`)
+		})
+}
+
+// whileSet changes a setting of a server for a while. It retries, as other faults may strike the
+// server.
+func (r *round) whileSet(ctx context.Context, length time.Duration, set, reset func(context.Context) error) error {
+	for _, change := range []func(context.Context) error{set, reset} {
+		if err := world.Eventually(context.WithoutCancel(ctx), operatorTimeout, "a server's setting changed", func(ctx context.Context) bool {
+			err := change(ctx)
+			if err != nil {
+				r.Log.Debug("setting not changed, retrying", "err", err)
+			}
+			return retryLater(ctx, err == nil)
+		}); err != nil {
+			return err
+		}
+		world.Pause(ctx, length)
+		length = 0
+	}
+	return nil
+}
+
+// set changes a setting of Postgres.
+func (r *round) set(ctx context.Context, statement string) error {
+	db, err := sql.Open("postgres", r.Postgres.URL()+"&connect_timeout=2&default_transaction_read_only=off")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, statement)
+	if err == nil {
+		_, err = db.ExecContext(ctx, `select pg_reload_conf()`)
+	}
+	return err
+}
+
+// evictionRoom is the memory that Redis has left when it begins to evict: next to none.
+const evictionRoom = 1 << 16
+
+// policyFor is how long each eviction policy holds at least.
+const policyFor = 2 * time.Second
+
+// evict lets Redis have no memory left, with one of its policies for what it deletes then, or as many
+// one after the other as the fault has time for.
+func (r *round) evict(ctx context.Context, f fault.Fault) error {
+	policies := min(max(1, int(f.For/policyFor)), len(fault.EvictionPolicies))
+	for i := range policies {
+		policy := fault.EvictionPolicies[(int(f.Amount)+i)%len(fault.EvictionPolicies)]
+		if err := r.whileSet(ctx, f.For/time.Duration(policies),
+			func(ctx context.Context) error {
+				used, err := r.usedMemory(ctx)
+				if err != nil {
+					return err
+				}
+				return errors.Join(r.redis.ConfigSet(ctx, "maxmemory-policy", policy).Err(),
+					r.redis.ConfigSet(ctx, "maxmemory", fmt.Sprint(used+evictionRoom)).Err())
+			},
+			func(ctx context.Context) error {
+				return errors.Join(r.redis.ConfigSet(ctx, "maxmemory", "0").Err(), r.redis.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err())
+			}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blockLog is a reader of an instance's log that reads no more.
+func (r *round) blockLog(ctx context.Context, f fault.Fault) error {
+	n := r.Running[r.instance(f.Target)]
+	n.Reader.Lock()
+	defer n.Reader.Unlock()
+	end := time.Now().Add(f.For)
+	r.fillLog(ctx, n)
+	world.Pause(ctx, time.Until(end))
+	return nil
+}
+
+// fillLog makes requests that fill the pipe of an instance's log, with its long path in each line.
+func (r *round) fillLog(ctx context.Context, n *world.Instance) {
+	path := "/api/v1/" + strings.Repeat("x", 2000)
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 20 {
+				if request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Public+path, nil); err == nil {
+					if response, err := world.Probe.Do(request); err == nil {
+						_ = response.Body.Close() // its content does not matter
+					}
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// deafen lets an instance connect and subscribe, and get no message.
+func (r *round) deafen(ctx context.Context, f fault.Fault) error {
+	line := r.lines[f.Target]
+	deaf := network.NewDeafness()
+	line.SetToxic(deaf)
+	line.Cut() // a new connection, of which the toxic sees the first packet
+	if err := line.Mend(); err != nil {
+		return err
+	}
+	world.Pause(ctx, deafAfter)
+	deaf.Begin()
+	world.Pause(ctx, f.For-deafAfter)
+	line.RemoveToxic()
+	line.Cut() // what was not delivered is lost
+	return line.Mend()
+}
+
+// deafAfter is how long an instance takes at most to connect and subscribe again.
+const deafAfter = 2 * time.Second
+
+// signWithForeignKey gives an instance another key than the others have.
+func (r *round) signWithForeignKey(ctx context.Context, f fault.Fault) error {
+	file := r.signingFile(r.instance(f.Target))
+	chain, err := keyfile.Read(r.Path(world.SigningFile))
+	if err != nil {
+		return err
+	}
+	foreign, err := (signing.Keychain{}).Add(r.foreign, time.Now())
+	if err != nil {
+		return err
+	}
+	r.keys.add(r.foreign.Keyring()) // the service signs with it, so it is not forged
+	r.foreignSince = time.Now()
+	if err := writeKeys(file, foreign); err != nil {
+		return err
+	}
+	world.Pause(ctx, f.For)
+	return writeKeys(file, chain)
+}
+
+func writeKeys(file string, chain signing.Keychain) error {
+	jwks, err := chain.Encode()
+	if err != nil {
+		return err
+	}
+	return world.WriteFile(file, jwks)
+}
+
+// signingFile is the file of an instance's signing keys: that of all, but in the round of a foreign
+// key.
+func (r *round) signingFile(instance int) string {
+	if r.single() == "foreign signing key" {
+		return r.Path(fmt.Sprintf("signing-%d.jwks", instance))
+	}
+	return r.Path(world.SigningFile)
+}
+
+// soundCars are vehicles whose commands succeed, but for their own sake or the service's.
+func (r *round) soundCars() map[telematics.VehicleID]bool {
+	sound := map[telematics.VehicleID]bool{}
+	for car := 1; car <= r.fleet.v1; car++ {
+		sound[telematics.VehicleID(car)] = profileOf(car).Name == ""
+	}
+	return sound
+}
+
+func (l *lockLog) list() []audit.Lock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
