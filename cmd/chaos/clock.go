@@ -10,7 +10,6 @@ import (
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/internal/world"
-	"motorpool/simulator"
 )
 
 const (
@@ -54,8 +53,8 @@ func (r *round) setClock(instance int, ahead time.Duration) error {
 	return os.Rename(file+".new", file)
 }
 
-// withPostgresClock returns a world in which the clock of Postgres can be set, too: a schema that is
-// searched first has functions of its own.
+// withPostgresClock lets the clock of Postgres be set, too: a schema that is searched first has
+// other functions.
 func (r *round) withPostgresClock(ctx context.Context) error {
 	if err := r.setPostgresClock(ctx, 0); err != nil {
 		return err
@@ -77,7 +76,8 @@ func (r *round) setPostgresClock(ctx context.Context, ahead time.Duration) error
 // leapFor is how long the clocks are wrong.
 const leapFor = 5 * time.Second
 
-// leap sets all clocks ahead concurrently, those of Postgres and of the cars included, and back.
+// leap sets the clocks of all instances and of Postgres ahead, and back, as a wrong time server
+// does. Cars have the time from satellites.
 func (r *round) leap(ctx context.Context, f fault.Fault) error {
 	if !world.HasTag(r.World.Binary, clockFaultTag) {
 		return errUnsupported
@@ -85,9 +85,6 @@ func (r *round) leap(ctx context.Context, f fault.Fault) error {
 	defer r.uptime.allDown()()
 	for _, ahead := range []time.Duration{aheadOf(f), 0} {
 		at := time.Now()
-		for _, c := range r.cars {
-			c.SetClock(simulator.Clock{Skew: ahead})
-		}
 		var failures []error
 		for i := range r.Running {
 			failures = append(failures, r.setClock(i, ahead))

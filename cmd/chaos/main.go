@@ -283,17 +283,15 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 		}
 		one := &round{flags: f, World: w}
 		if f.Fault != "" {
-			s, err := one.runSingle(ctx)
-			res = &s
-			addFindings(&s.Report, &one.findings)
-			return err
+			s, failure := one.runSingle(ctx)
+			res, err = &s, failure
+		} else {
+			s, failure := one.run(ctx)
+			res, err = &s, failure
 		}
-		s, err := one.run(ctx)
-		if failure := w.Close(); failure != nil {
-			log.Warn("world not closed", "err", failure)
+		if failure := w.Close(); err == nil {
+			addFindings(res.Outcome(), &one.findings, failure)
 		}
-		res = &s
-		addFindings(&s.Report, &one.findings)
 		return err
 	})
 	if err != nil {
@@ -309,10 +307,13 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 
 const comesInTime = "what was awaited came in time"
 
-// addFindings adds what did not come in time, though it must.
-func addFindings(report *verdict.Report, f *findings) {
+// addFindings adds what did not come in time, though it must, and why processes did not end.
+func addFindings(report *verdict.Report, f *findings, closing error) {
 	awaited, missing := f.all()
-	report.AddLaw(comesInTime, awaited)
+	report.AddLaw(comesInTime, awaited+1)
+	if closing != nil {
+		missing = append(missing, closing.Error())
+	}
 	for _, what := range missing {
 		report.Must(comesInTime, false, "%s", what)
 	}

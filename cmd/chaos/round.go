@@ -55,10 +55,11 @@ type round struct {
 
 	foreignSince time.Time          // when an instance got a foreign signing key; zero: never
 	leaps        []audit.ClockFault // of all clocks
-	lostFrom     time.Time          // since when what Postgres showed may be lost; zero: nothing is
+	lostFrom     time.Time          // since when what Postgres showed may be lost; zero: none
 
-	replicated map[string]string                        // URL of each server that fails over, by its name
-	strike     func(context.Context, fault.Fault) error // injects a fault whose world is its own
+	replicated map[string]string // URL of each server that has no line, by its name
+	// strike injects a fault with a separate world.
+	strike func(context.Context, fault.Fault) error
 }
 
 // run builds the world, injects the faults, lets everything settle, and checks.

@@ -70,8 +70,8 @@ func (r *round) loseStandby(ctx context.Context, f fault.Fault, _ *devstack.Post
 	return r.lines[replication].Mend()
 }
 
-// cancelWaits cuts the standby off, and lets a watchdog cancel what waits for it: Postgres then says
-// that it has committed locally. What it said is lost with the primary.
+// cancelWaits cuts the standby off, and lets a watchdog cancel what waits for it: Postgres then
+// says that it has committed locally. What it said is lost with the primary.
 func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *devstack.Postgres) error {
 	defer r.uptime.allDown()()
 	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
@@ -141,7 +141,7 @@ func (r *round) watchBackends(ctx context.Context, most *int) {
 	}
 }
 
-// connections is the setting of an instance's connections to Postgres, which has a limit of 200 here.
+// connections is the default of an instance's connections to Postgres.
 const connections = 20
 
 func (r *round) backends(most int) audit.Backends {

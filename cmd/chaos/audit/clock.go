@@ -49,12 +49,15 @@ func signedWithACorrectClock(chk *checker) {
 	}
 }
 
-// leapt reports whether all clocks were ahead at a time.
+// leapt reports whether the clocks of all instances were ahead at a time.
 func (v *view) leapt(at time.Time) bool {
 	return slices.ContainsFunc(v.Leaps, func(l ClockFault) bool {
-		return at.After(l.From) && at.Before(l.To.Add(maxTransit))
+		return at.After(l.From) && at.Before(l.To.Add(leapOver))
 	})
 }
+
+// leapOver is how long after a leap its messages may still be on their way.
+const leapOver = 5 * time.Second
 
 // clockBehindAllowed is by how much a unit's clock must be behind if it rejects a command of a
 // correct instance as clock_behind: check 6 of [CMD-4] allows 5 s, and the instance may be ahead by

@@ -43,7 +43,7 @@ type Evidence struct {
 	Delayed map[int][]Interval
 	// Clocks lists when the clock of an instance, by Call.Instance, was ahead.
 	Clocks map[int][]ClockFault
-	// Leaps lists when all clocks were ahead, those of Postgres and of the vehicles included.
+	// Leaps lists when the clocks of all instances and of Postgres were ahead.
 	Leaps []ClockFault
 	// Floods lists when one unit published far more than it may.
 	Floods []Flood
@@ -53,11 +53,11 @@ type Evidence struct {
 	Others map[telematics.VehicleID]Installed
 	// Intrusions lists what an intruder published to them.
 	Intrusions []Intrusion
-	// Ready lists when each instance, by Call.Instance, said that it is ready, where that is judged.
+	// Ready lists when each instance, by Call.Instance, said that it is ready. Nil: not judged.
 	Ready map[int][]Interval
 	// Sound are the vehicles that execute their commands, with a good radio.
 	Sound map[telematics.VehicleID]bool
-	// Locks lists when a stranger held locks in Postgres.
+	// Locks lists when another client held locks in Postgres.
 	Locks []Lock
 	// Backends are the connections of the service to Postgres.
 	Backends Backends

@@ -8,7 +8,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Lock is a time in which a stranger's transaction held locks.
+// Lock is a time in which another client's transaction held locks.
 type Lock struct {
 	Interval
 	What     string
@@ -47,13 +47,14 @@ func (chk *checker) failed(c *Call) bool {
 
 // readyMeansAble checks that an instance that has said for a while that it is ready executes the
 // next commands to sound vehicles, or refuses them for their own sake. Exempt are calls during a
-// stall of the machine, and those to vehicles that a stranger has locked.
+// stall of the machine or a leap of all clocks, which no instance can notice, and those to vehicles
+// that another client has locked.
 func readyMeansAble(chk *checker) {
 	for instance, ready := range chk.Ready {
-		calls, failed := map[int][]*Call{}, map[int][]*Call{} // by the tens of seconds in which they began
+		calls, failed := map[int][]*Call{}, map[int][]*Call{} // by when they began
 		for i := range chk.Calls {
 			c := &chk.Calls[i]
-			if c.Instance != instance || !chk.Sound[c.Vehicle] || !covers(ready, c.Start.Add(-readyNoticed), c.End) || chk.lockedFor(c) || chk.stalledFor(c) {
+			if c.Instance != instance || !chk.Sound[c.Vehicle] || !covers(ready, c.Start.Add(-readyNoticed), c.End) || chk.lockedFor(c) || chk.stalledFor(c) || chk.leapt(c.Start) || chk.leapt(c.End) {
 				continue
 			}
 			at := int(c.Start.Sub(chk.Calls[0].Start) / readyNoticed)
@@ -69,7 +70,7 @@ func readyMeansAble(chk *checker) {
 	}
 }
 
-// lockStopsNoOther checks that a lock of a stranger delays and refuses nothing but commands to the
+// lockStopsNoOther checks that a lock of another client delays and refuses nothing but commands to the
 // vehicles whose rows it locks, at every instance.
 func lockStopsNoOther(chk *checker) {
 	for _, lock := range chk.Locks {
@@ -93,7 +94,7 @@ func lockStopsNoOther(chk *checker) {
 			what  string
 			most  int // percent
 		}{{failed, "failed", tolerated}, {slow, "took more than " + soundTakes.String(), 100 - floodSpares}} {
-			chk.must(all < judged || len(bad.calls)*100 <= all*bad.most, requests(bad.calls), "a stranger locked %s for %v: of %d commands to other sound vehicles %d %s: %v",
+			chk.must(all < judged || len(bad.calls)*100 <= all*bad.most, requests(bad.calls), "another client locked %s for %v: of %d commands to other sound vehicles %d %s: %v",
 				lock.What, lock.To.Sub(lock.From).Round(time.Second), all, len(bad.calls), bad.what, reasons(bad.calls))
 		}
 	}
@@ -101,7 +102,7 @@ func lockStopsNoOther(chk *checker) {
 
 func within(i Interval, c *Call) bool { return c.Start.After(i.From) && c.End.Before(i.To) }
 
-// lockedFor reports whether a stranger had locked the vehicle of a call meanwhile.
+// lockedFor reports whether another client had locked the vehicle of a call meanwhile.
 func (v *view) lockedFor(c *Call) bool {
 	return slices.ContainsFunc(v.Locks, func(l Lock) bool {
 		return slices.Contains(l.Vehicles, c.Vehicle) && c.Start.Before(l.To.Add(outageReading)) && c.End.After(l.From)

@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// busy is a world in which instance 1 executes many commands to a sound vehicle, while a stranger
+// busy is a world in which instance 1 executes many commands to a sound vehicle, while another client
 // has locked another one.
 func busy() (e Evidence, calls []*Call) {
 	w := &world{Evidence: healthy(), n: 1000, line: 1000}
@@ -79,7 +79,7 @@ func TestReadiness_CommandsThatFailAtAReadyInstanceAreFound(t *testing.T) {
 			e.Stalls = []Interval{{From: calls[0].Start, To: calls[0].Start.Add(time.Minute)}}
 			refuse(calls, 1)
 		}},
-		{"a lock refuses others", "a lock stops no other", "a stranger locked vehicle 5 for 1m1s: of 20 commands to other sound vehicles 5 failed", func(e *Evidence, calls []*Call) {
+		{"a lock refuses others", "a lock stops no other", "another client locked vehicle 5 for 1m1s: of 20 commands to other sound vehicles 5 failed", func(e *Evidence, calls []*Call) {
 			e.Ready = nil
 			refuse(calls, 4)
 		}},

@@ -14,7 +14,7 @@ type Kind struct {
 	Name   string
 	Skews  bool // sets clocks wrong
 	Delays bool // messages through the target are not lost, but arrive later
-	// Alone keeps it out of the round of all faults: it needs servers of its own, or would hide what
+	// Alone keeps it out of the round of all faults: it needs separate servers, or would hide what
 	// others find. A round of one fault has it.
 	Alone bool
 

@@ -7,8 +7,8 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 )
 
-// Deafness is a toxic of lines to an MQTT broker: after Begin, no PUBLISH reaches the client, and all
-// else does, answers to its pings included. Connections must begin with it.
+// Deafness is a toxic of lines to an MQTT broker: after Begin, no PUBLISH reaches the client, and
+// all else does, answers to its pings included. Connections must begin with it.
 type Deafness struct{ deaf atomic.Bool }
 
 // NewDeafness returns a Deafness that has not begun.

@@ -8,7 +8,7 @@ import (
 func TestPackets_DeafClientGetsAllButPublishes(t *testing.T) {
 	connAck, pingResp := []byte{0x20, 2, 0, 0}, []byte{0xd0, 0}
 	short := append([]byte{0x32, 5}, "a/b.."...)
-	long := append([]byte{0x30, 0xac, 0x02}, bytes.Repeat([]byte("x"), 300)...) // its length takes two bytes
+	long := append([]byte{0x30, 0xac, 0x02}, bytes.Repeat([]byte("x"), 300)...) // 300, in two bytes
 	stream := bytes.Join([][]byte{connAck, short, pingResp, long, pingResp}, nil)
 	for size := 1; size <= len(stream); size++ { // however the stream is divided
 		for deaf, want := range map[bool][]byte{false: stream, true: bytes.Join([][]byte{connAck, pingResp, pingResp}, nil)} {

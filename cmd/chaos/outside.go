@@ -20,7 +20,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// Faults by strangers: operators, other programs, and settings of servers.
+// Faults by others: operators, other programs, and settings of servers.
 
 // lockLog is the locks of a round, safe for concurrent use.
 type lockLog struct {
@@ -60,7 +60,7 @@ func (r *round) lockVehicles(ctx context.Context, f fault.Fault) error {
 	return r.hold(ctx, f, `update vehicles set color = color where id in (`+ids+`)`, locked...)
 }
 
-// lockTable is a stranger who locks a table without which commands can be executed, against writes,
+// lockTable is another client that locks a table without which commands can be executed, against writes,
 // as a change of the schema does.
 func (r *round) lockTable(ctx context.Context, f fault.Fault) error {
 	for _, table := range fault.LockedTables {
@@ -122,8 +122,8 @@ const evictionRoom = 1 << 16
 // policyFor is how long each eviction policy holds at least.
 const policyFor = 2 * time.Second
 
-// evict lets Redis have no memory left, with one of its policies for what it deletes then, or as many
-// one after the other as the fault has time for.
+// evict lets Redis have no memory left, with one of its policies for what it deletes then, or as
+// many one after the other as the fault has time for.
 func (r *round) evict(ctx context.Context, f fault.Fault) error {
 	policies := min(max(1, int(f.For/policyFor)), len(fault.EvictionPolicies))
 	for i := range policies {
