@@ -64,7 +64,7 @@ var injectors = map[string]func(*round, context.Context, fault.Fault) error{
 	"commands forged":        (*round).forge,
 }
 
-// struckByWorld injects the fault for which the round has a world of its own.
+// struckByWorld injects the fault for which the round has a separate world.
 func struckByWorld(r *round, ctx context.Context, f fault.Fault) error { return r.strike(ctx, f) }
 
 // injection is a fault that happened.

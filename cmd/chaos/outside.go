@@ -60,8 +60,8 @@ func (r *round) lockVehicles(ctx context.Context, f fault.Fault) error {
 	return r.hold(ctx, f, `update vehicles set color = color where id in (`+ids+`)`, locked...)
 }
 
-// lockTable is another client that locks a table without which commands can be executed, against writes,
-// as a change of the schema does.
+// lockTable is another client that locks a table without which commands can be executed, against
+// writes, as a change of the schema does.
 func (r *round) lockTable(ctx context.Context, f fault.Fault) error {
 	for _, table := range fault.LockedTables {
 		if f.Target == fault.LockedTable(table) {

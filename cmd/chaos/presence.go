@@ -54,7 +54,7 @@ func (r *round) comparePresence(ctx context.Context) ([]audit.PresenceOf, error)
 	return all, nil
 }
 
-// presenceText is what a presence says, in an order of its own.
+// presenceText is what a presence says, sorted.
 func presenceText[K, A ~string](status, session string, keys []K, actions []A) string {
 	keys, actions = slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(actions))
 	return fmt.Sprintf("%s, session %s, keys %v, capabilities %v", status, session, keys, actions)

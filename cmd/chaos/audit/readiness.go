@@ -70,8 +70,8 @@ func readyMeansAble(chk *checker) {
 	}
 }
 
-// lockStopsNoOther checks that a lock of another client delays and refuses nothing but commands to the
-// vehicles whose rows it locks, at every instance.
+// lockStopsNoOther checks that a lock of another client delays and refuses nothing but commands to
+// the vehicles whose rows it locks, at every instance.
 func lockStopsNoOther(chk *checker) {
 	for _, lock := range chk.Locks {
 		var failed, slow []*Call

@@ -9,8 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// busy is a world in which instance 1 executes many commands to a sound vehicle, while another client
-// has locked another one.
+// busy is a world in which instance 1 executes many commands to a sound vehicle, while another
+// client of Postgres has locked another one.
 func busy() (e Evidence, calls []*Call) {
 	w := &world{Evidence: healthy(), n: 1000, line: 1000}
 	from := noon.Add(30 * time.Minute)

@@ -41,7 +41,7 @@ type Instance struct {
 	Name     string
 	Public   string // URL of the API
 	Internal string // URL of readiness and metrics
-	// Reader is held to let nobody read the instance's log: its pipe fills.
+	// Reader is held so that the instance's log is not read, and its pipe fills.
 	Reader *sync.Mutex
 }
 
