@@ -10,7 +10,7 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// copyInstallation is somebody who restores the database for tests, and starts a service on the
+// copyInstallation is an operator who restores the database for tests, and starts a service on the
 // copy, at the same MQTT broker. That it refuses to start, or is not ready, is right.
 func (r *round) copyInstallation(ctx context.Context, f fault.Fault) error {
 	database, err := r.Postgres.StartStandby(ctx, devstack.StandbyConfig{Dir: r.Path("copied-postgres"), Logger: r.LogFile("copied postgres")})

@@ -191,7 +191,7 @@ var EvictionPolicies = []string{
 }
 
 // LockedTables are tables without which a command can be executed.
-var LockedTables = []string{"bookings", "charges", "telemetry", "strangers"}
+var LockedTables = []string{`bookings`, `charges`, `telemetry`, `strangers`}
 
 // LockedTable returns the name of a locked table as a target.
 func LockedTable(table string) string { return "table " + table }
