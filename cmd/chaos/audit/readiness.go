@@ -27,7 +27,7 @@ const (
 	judged = 20
 )
 
-// ownSake are the codes of commands that are refused for a reason of their own.
+// ownSake are the codes of commands that are refused because of the vehicle or the request.
 var ownSake = map[telematics.Code]bool{
 	telematics.CommandInProgress: true, telematics.IdempotencyInProgress: true, "vehicle_state_conflict": true, "best_effort_denied": true,
 	telematics.CommandsHalted: true, "action_not_supported": true,
