@@ -248,7 +248,6 @@ func (l *lockLog) list() []audit.Lock {
 	return slices.Clone(l.all)
 }
 
-
 // copyInstallation is an operator who restores the database for tests, and starts a service on the
 // copy, at the same MQTT broker. That it refuses to start, or is not ready, is right.
 func (r *round) copyInstallation(ctx context.Context, f fault.Fault) error {

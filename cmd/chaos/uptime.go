@@ -149,7 +149,6 @@ func (u *uptime) watchStalls(ctx context.Context) {
 	}
 }
 
-
 // readiness records when each instance said that it is ready. It is safe for concurrent use.
 type readiness struct {
 	mu   sync.Mutex // guards said
