@@ -77,7 +77,8 @@ func (r *round) setPostgresClock(ctx context.Context, ahead time.Duration) error
 const leapFor = 5 * time.Second
 
 // leap sets the clocks of all instances and of Postgres ahead, and back, as a wrong time server
-// does. Cars have the time from satellites.
+// does, and kills an instance meanwhile, so that others must settle what it has sent. Cars have the
+// time from satellites.
 func (r *round) leap(ctx context.Context, f fault.Fault) error {
 	if !world.HasTag(r.World.Binary, clockFaultTag) {
 		return errUnsupported
@@ -92,13 +93,22 @@ func (r *round) leap(ctx context.Context, f fault.Fault) error {
 		if err := errors.Join(append(failures, r.setPostgresClock(ctx, ahead))...); err != nil {
 			return fmt.Errorf("set all clocks: %w", err)
 		}
-		if ahead > 0 {
-			r.leaps = append(r.leaps, audit.ClockFault{From: at, Ahead: ahead})
-		} else {
-			r.leaps[len(r.leaps)-1].To = time.Now()
+		if ahead == 0 {
+			r.leaps[0].To = time.Now()
+			break
 		}
+		r.leaps = []audit.ClockFault{{From: at, Ahead: ahead}}
 		world.Pause(ctx, leapFor)
+		r.orderUnanswered(ctx, newDraw(r.Seed, int(f.At), r.fleet, r.Instances), 0)
+		world.Pause(ctx, time.Second) // they are sent
+		if err := r.Running[0].Kill(); err != nil {
+			return err
+		}
 	}
+	if err := r.Running[0].Restart(); err != nil {
+		return err
+	}
+	world.Pause(ctx, clockRight)
 	return nil
 }
 

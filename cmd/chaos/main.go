@@ -124,8 +124,11 @@ func (f *flags) complete() error {
 		return errors.New("--race: builds a separate program; leave --binary out")
 	case f.Fault == postgresAsync && (f.Commands != 0 || f.Duration != 0):
 		return errors.New("--fault=postgres-async: its load is fixed; leave --commands and --duration out")
+	case f.Fault == commitsLost && !f.Print:
+		f.Bookings = cmp.Or(f.Bookings, lostBookings)
+		return nil
 	case f.Fault != "" && f.Fault != postgresAsync && fault.Find(f.Fault) == nil:
-		return fmt.Errorf("--fault: no fault is called %q; there are %s, %s", f.Fault, strings.Join(fault.Names(), ", "), postgresAsync)
+		return fmt.Errorf("--fault: no fault is called %q; there are %s, %s", f.Fault, strings.Join(fault.Names(), ", "), postgresAsync+", "+commitsLost)
 	case f.Fault != "" && (f.Print || f.Bookings != 0):
 		return errors.New("--fault: another round than that of all faults; leave --bookings and --print out")
 	case f.Rollout && (f.Fault != "" || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
@@ -232,7 +235,7 @@ func (f flags) runInFolder(ctx context.Context) (code int, err error) {
 // arguments are those of make chaos for the same round.
 func (f flags) arguments() string {
 	switch {
-	case f.Fault == postgresAsync:
+	case f.Fault == postgresAsync, f.Fault == commitsLost:
 		return fmt.Sprintf("SEED=%d ARGS=--fault=%s", f.Seed, f.Fault)
 	case f.Fault != "":
 		return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v ARGS=--fault=%s", f.Seed, f.Commands, f.Duration, f.Fault)
@@ -277,6 +280,7 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 		case f.Bookings > 0:
 			r, err := money.Round(ctx, w, money.Config{
 				Seed: f.Seed, Bookings: f.Bookings, Instances: f.Instances, Duration: f.Duration, Progress: progress,
+				LostCommits: f.Fault == commitsLost, Hurry: f.Fault == commitsLost,
 			})
 			res = &r
 			return err

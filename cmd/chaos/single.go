@@ -25,6 +25,12 @@ import (
 // postgresAsync is a round that loses commands, with separate laws, in package failover.
 const postgresAsync = "postgres-async"
 
+// commitsLost is a round of money in which Postgres fails over to a standby that is behind.
+const (
+	commitsLost  = "commits-lost"
+	lostBookings = 150
+)
+
 // worlds start the servers that a kind of fault needs in addition.
 var worlds = map[string]func(*round, context.Context) error{
 	fault.PostgresSync:       withStandby((*round).failOver),

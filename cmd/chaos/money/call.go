@@ -36,6 +36,8 @@ type call struct {
 type answer struct {
 	status int // zero: none
 	code   telematics.Code
+
+	replayed bool // the answer to an earlier attempt
 }
 
 // definite reports whether an answer says that the request was performed, or that it was not.
@@ -83,11 +85,11 @@ func (r *round) callOnce(ctx context.Context, c call, at *instance, patience tim
 	var body struct {
 		Error struct{ Code telematics.Code }
 	}
-	status, _, err := world.Call(world.Callers, request, &body)
+	status, header, err := world.Call(world.Callers, request, &body)
 	if err != nil {
 		return answer{}
 	}
-	return answer{status: status, code: body.Error.Code}
+	return answer{status: status, code: body.Error.Code, replayed: header.Get("Idempotency-Replayed") == "true"}
 }
 
 func (r *round) request(ctx context.Context, c call, at *instance) (*http.Request, error) {

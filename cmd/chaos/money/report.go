@@ -49,6 +49,16 @@ func (r *Result) Outcome() *verdict.Report { return &r.Report }
 
 // Worthless returns why the round proves nothing, or "".
 func (r Result) Worthless() string {
+	if r.Config.LostCommits {
+		lost := 0
+		for _, n := range r.Counts[lostGroup] {
+			lost += n
+		}
+		if lost < minLost {
+			return fmt.Sprintf("only %d confirmed operations were lost", lost)
+		}
+		return ""
+	}
 	for _, s := range faults {
 		if want := s.howOften(r.Config.Duration); r.Counts[faultGroup][s.name] < want {
 			return fmt.Sprintf("%q happened less than %d times", s.name, want)
@@ -80,6 +90,7 @@ func (r Result) Worthless() string {
 const (
 	answerGroup = "answer"  // of calls, by status and code
 	faultGroup  = "fault"   // of processes
+	lostGroup   = "lost"    // confirmed operations that the record forgot
 	noticeGroup = "notices" // of the processor, by what happened to them
 )
 

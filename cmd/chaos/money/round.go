@@ -38,8 +38,10 @@ type Config struct {
 	Duration time.Duration
 	// Hurry ends leases of dead workers and pauses between retries early, once all faults are over.
 	// Without it, the round waits for minutes.
-	Hurry    bool
-	Progress func(string) // is called at each step. Defaults to nothing
+	Hurry bool
+	// LostCommits makes the failover to a standby that is behind the only fault.
+	LostCommits bool
+	Progress    func(string) // is called at each step. Defaults to nothing
 }
 
 const (
@@ -83,7 +85,14 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	r.Progress(fmt.Sprintf("%v of load, with faults", r.Duration))
 	begin := time.Now()
 	broken := make(chan struct{})
-	go func() { defer close(broken); r.injectFaults(ctx) }()
+	go func() {
+		defer close(broken)
+		if !r.LostCommits {
+			r.injectFaults(ctx)
+		} else if err := r.loseCommits(ctx); err != nil {
+			r.Fail(fmt.Errorf("%s: %w", lostFault, err))
+		}
+	}()
 	r.runBookings(ctx)
 	<-broken
 	result.Load = time.Since(begin)
@@ -92,6 +101,11 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	}
 	r.Progress("all faults are over: waiting until nothing is due")
 	begin = time.Now()
+	if r.LostCommits {
+		if err := errors.Join(r.Ready(ctx), r.repeatAll(ctx)); err != nil {
+			return err
+		}
+	}
 	if err := r.settle(ctx); err != nil {
 		return err
 	}

@@ -9,9 +9,11 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
+	"motorpool/cmd/chaos/network"
 	"motorpool/cmd/internal/world"
 	"motorpool/httpapi/auth"
 	"motorpool/rental"
+	"motorpool/simulator/devstack"
 	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
 )
@@ -34,6 +36,9 @@ type round struct {
 	operations [][]*Operation // of each booking
 	healed     atomic.Bool
 	resumed    time.Time // when an instance that was frozen ran again last
+
+	lines   network.Network    // of a round of lost commits
+	standby *devstack.Postgres // likewise
 }
 
 // instance is a process of the service, which at most one fault strikes at a time.
@@ -73,8 +78,15 @@ func (r *round) startServers(ctx context.Context) error {
 }
 
 func (r *round) startInstances(ctx context.Context) error {
+	address := r.Postgres.URL()
+	if r.LostCommits {
+		var err error
+		if address, err = r.startStandby(ctx); err != nil {
+			return err
+		}
+	}
 	for range r.Instances {
-		started, err := r.StartInstance(ctx, world.InstanceConfig{Settings: []string{
+		started, err := r.StartInstance(ctx, world.InstanceConfig{DatabaseURL: address, Settings: []string{
 			"MOTORPOOL_CLIENT_RATE=0", "MOTORPOOL_CARD_RATE=0",
 			"MOTORPOOL_STRIPE_KEY=" + r.PaymentsKey, "MOTORPOOL_STRIPE_URL=" + r.processor.URL(),
 			"MOTORPOOL_STRIPE_WEBHOOK_SECRET=" + r.WebhookSecret,
