@@ -59,6 +59,31 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	}
 }
 
+func TestStatusAndList_TellWhatIsNotStored(t *testing.T) {
+	a := newAPI(t)
+	states := func() [3]any {
+		t.Helper()
+		list, _ := a.get("/api/v1/admin/vehicles?q=42").wants(200, "").body.Data.([]any)
+		row, _ := list[0].(map[string]any)
+		return [3]any{row["state_stored"], a.get(status42).wants(200, "").body.Meta["state_stored"], a.get(refresh42).wants(200, "").body.Meta["state_stored"]}
+	}
+	for unstored, want := range map[bool][3]any{false: {true, true, true}, true: {false, false, false}} {
+		a.fleet.twins = map[telematics.VehicleID]telematics.Twin{42: twin(42, 1, func(t *telematics.Twin) {
+			t.Unstored, t.Snapshot = unstored, reported(now, map[telematics.Field]any{telematics.SpeedKmh: 50.0})
+		})}
+		a.reports(map[telematics.Field]any{telematics.SpeedKmh: 50.0}) // which the store has
+		if got := states(); got != want {
+			t.Errorf("unstored %t: list, status and refresh have state_stored %v, want %v", unstored, got, want)
+		}
+	}
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Snapshot = reported(now.Add(-time.Second), map[telematics.Field]any{telematics.SpeedKmh: 50.0})
+	})
+	if got := states(); got != [3]any{true, true, false} {
+		t.Errorf("list, status, and a refresh whose report the store does not have: state_stored %v", got)
+	}
+}
+
 func TestRefresh_WithoutAReportIsFromTheCache(t *testing.T) {
 	a := newAPI(t)
 	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {

@@ -161,7 +161,11 @@ func (v vehicles) refresh(c *call) (*telematics.Command, error) {
 // unless writing it took too long.
 func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 	if c.Reported != nil {
-		t.Snapshot = telematics.Merge(t.Snapshot, *c.Reported)
+		before := t.Snapshot
+		t.Snapshot = telematics.Merge(before, *c.Reported)
+		for field, reading := range t.Snapshot {
+			t.Unstored = t.Unstored || reading.At.After(before[field].At)
+		}
 	}
 	t.Contact = t.Contact.Heard(c.Completed)
 	return t

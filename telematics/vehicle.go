@@ -69,6 +69,9 @@ type Twin struct {
 	Vehicle
 	Contact  Contact
 	Snapshot Snapshot
+	// Postgres does not have all of the reported state yet: where Redis is lost, later reads may
+	// return less.
+	Unstored bool
 	// Its agency allows commands that open it even if its unit checks no expiry, and so may execute
 	// them late.
 	BestEffortUnlock bool

@@ -85,6 +85,7 @@ type StatusMeta struct {
 	Source   string             `json:"source"`
 	Sections map[string]*string `json:"sections"` // vehicle time; null: never reported
 	Older    map[string]string  `json:"older"`    // of fields that are older than their section
+	Stored   bool               `json:"state_stored"`
 }
 
 // NewStatus returns the status of a vehicle. address is that of its position; nil: unknown.
@@ -157,7 +158,7 @@ func isFirmwareOfContact(known telematics.Snapshot, contact telematics.Contact) 
 func NewStatusMeta(t telematics.Twin, source string) StatusMeta {
 	known := t.Snapshot.For(t.Powertrain)
 	times := known.SectionTimes()
-	meta := StatusMeta{Source: source, Sections: map[string]*string{}, Older: map[string]string{}}
+	meta := StatusMeta{Source: source, Sections: map[string]*string{}, Older: map[string]string{}, Stored: !t.Unstored}
 	for _, section := range telematics.Sections {
 		meta.Sections[section] = TimestampOrNull(times[section])
 	}

@@ -52,6 +52,7 @@ type Marker struct {
 	Location     Location           `json:"location"`
 	Telemetry    MarkerTelemetry    `json:"telemetry"`
 	Diagnostics  MarkerDiagnostics  `json:"diagnostics"`
+	Stored       bool               `json:"state_stored"`
 }
 
 type MarkerConnectivity struct {
@@ -137,6 +138,7 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 			FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
 			RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
 		},
+		Stored:      !t.Unstored,
 		Diagnostics: MarkerDiagnostics{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
 	}
 }

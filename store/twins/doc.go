@@ -56,7 +56,8 @@
 //   - A report that a caller awaits (Report) is in Redis when the wait ends, or, where Redis is
 //     unavailable, in Postgres.
 //   - A change is published once, by the instance that wrote it to Redis.
-//   - What a reader may remember is in Postgres before it is returned (DurableTwin): no later read
-//     returns less, whatever fails.
+//   - What a reader of one vehicle may remember is in Postgres before it is returned (DurableTwin):
+//     no later read returns less, whatever fails. A vehicle of which more is returned, in a list or
+//     while Postgres is slow, is Unstored.
 //   - A state of another unit than the one that the vehicle has now does not count.
 package twins

@@ -358,3 +358,80 @@ func sameReadings(a, b telematics.Snapshot) bool {
 	}
 	return len(a) == len(b)
 }
+
+// wantListed checks the mileage that an instance returns in a list, and whether it is stored.
+func (d *dueTwins) wantListed(what string, twins *Twins, want float64, unstored bool) {
+	d.Helper()
+	list, err := twins.Twins(d.Context(), telematics.VehicleQuery{})
+	if err != nil || len(list) != 1 {
+		d.Fatalf("%s: %d vehicles, %v", what, len(list), err)
+	}
+	if got := mileage(d.T, list[0], nil); got != want || list[0].Unstored != unstored {
+		d.Errorf("%s: the list has %v, unstored %t; want %v, unstored %t", what, got, list[0].Unstored, want, unstored)
+	}
+}
+
+func TestTwins_ListTellsWhatPostgresDoesNotHave(t *testing.T) {
+	d := newDueTwins(t, 3, time.Hour)
+	here, there, started := d.instances[0], d.instances[1], d.instances[2]
+	d.report(here, 1)
+	d.writeDue(there)
+	d.wantListed("after the first report is stored", there, 1, false)
+	d.report(here, 2)
+	d.wantListed("before the second report is stored", here, 2, true)
+	d.wantListed("before the second report is stored, at another instance", there, 2, true)
+	if twin, err := there.DurableTwin(t.Context(), d.id); mileage(t, twin, err) != 2 || twin.Unstored {
+		t.Errorf("the status is %v, unstored %t; want it stored", twin.Snapshot, twin.Unstored)
+	}
+	d.wantListed("after the status was read", here, 2, false)
+	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	d.wantListed("without Redis, at an instance that has just started", started, 2, false)
+}
+
+// A status is returned where Postgres cannot store it in time.
+func TestDurableTwin_TellsThatItIsNotStored(t *testing.T) {
+	d := newDueTwins(t, 1, time.Hour)
+	twins := d.instances[0]
+	d.report(twins, 1)
+	d.writeDue(twins)
+	d.report(twins, 2)
+	lock, err := twins.stored.Pool.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback() }()
+	if _, err := lock.Exec(`select from units where serial = $1 for update`, d.unit); err != nil {
+		t.Fatal(err)
+	}
+	twin, err := twins.DurableTwin(t.Context(), d.id)
+	if got := mileage(t, twin, err); got != 2 || !twin.Unstored {
+		t.Errorf("while the unit is locked: %v, unstored %t; want 2, unstored", got, twin.Unstored)
+	}
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	twin, err = twins.DurableTwin(t.Context(), d.id)
+	if got := mileage(t, twin, err); got != 2 || twin.Unstored {
+		t.Errorf("afterwards: %v, unstored %t; want 2, stored", got, twin.Unstored)
+	}
+}
+
+// The answers of a unit without a report are signs of life, which a status must not take back.
+func TestDurableTwin_StoresWhenTheUnitWasLastSeen(t *testing.T) {
+	d := newDueTwins(t, 1, time.Hour)
+	twins := d.instances[0]
+	d.report(twins, 1)
+	d.writeDue(twins)
+	seen := time.Now().Add(time.Minute).Truncate(time.Microsecond).UTC()
+	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: d.unit, At: seen}}); err != nil {
+		t.Fatal(err)
+	}
+	if twin, err := twins.DurableTwin(t.Context(), d.id); err != nil || !twin.Contact.LastSeen.Equal(seen) || twin.Unstored {
+		t.Errorf("last seen %v, unstored %t, %v; want %v, stored", twin.Contact.LastSeen, twin.Unstored, err, seen)
+	}
+	if twin, err := twins.vehicles.Twin(t.Context(), d.id); err != nil || !twin.Contact.LastSeen.Equal(seen) {
+		t.Errorf("postgres has last seen %v, %v; want %v", twin.Contact.LastSeen, err, seen)
+	}
+}

@@ -22,7 +22,7 @@ func (t *Twins) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 
 // DurableTwin is Twin for a reader that may keep the result: state that Postgres does not have yet
 // is written there first, so that no later read returns an older state, whatever fails. Where that
-// fails, or takes longer than redis.ReadTimeout, the result is returned all the same.
+// fails, or takes longer than redis.ReadTimeout, the result is returned all the same, as Unstored.
 func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	twin, stored, err := t.read(ctx, id)
 	if err != nil || stored == nil {
@@ -30,9 +30,11 @@ func (t *Twins) DurableTwin(ctx context.Context, id telematics.VehicleID) (telem
 	}
 	writing, cancel := context.WithTimeout(ctx, redis.ReadTimeout)
 	defer cancel()
-	if err := t.stored.update(writing, *stored, twin); err != nil {
+	err = t.stored.update(writing, *stored, twin)
+	if err != nil {
 		t.log.DebugContext(ctx, "reported state returned before it was stored", "vehicle", id, "err", err)
 	}
+	twin.Unstored = err != nil
 	return twin, nil
 }
 
@@ -56,16 +58,16 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 	}
 	twin = found.twin
 	twin.Snapshot = maps.Clone(twin.Snapshot)
-	if t.join(&twin, shared) {
+	if t.join(&twin, shared); twin.Unstored {
 		less = &found.twin
 	}
 	return twin, less, nil
 }
 
 // Twins returns vehicles with their present reported states, by descending id, which is also the
-// cursor of the pages. A query for a connectivity uses the contacts in Postgres, which may be a
-// moment old; where the present contact does not match the query, the one from Postgres is
-// returned.
+// cursor of the pages. It stores nothing: see Unstored. A query for a connectivity uses the
+// contacts in Postgres, which may be a moment old; where the present contact does not match the
+// query, the one from Postgres is returned.
 func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
 	now := time.Now()
 	twins, err := t.vehicles.Twins(ctx, q)
@@ -86,10 +88,10 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return twins, nil
 }
 
-// join merges the states in Redis and the cache into a vehicle from Postgres, and reports whether
-// Postgres lacks a part of the snapshot. States of a unit that the vehicle does not have any more
-// are ignored.
-func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) (ahead bool) {
+// join merges the states in Redis and the cache into a vehicle from Postgres, and notes whether
+// Postgres lacks a part of them. States of a unit that the vehicle does not have any more are
+// ignored.
+func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) {
 	more := []redisState{shared[twin.ID]}
 	if s, ok := t.cache.find(twin.ID); ok {
 		more = append(more, s.copy())
@@ -98,16 +100,16 @@ func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redi
 		if twin.Unit == "" || s.unit != twin.Unit {
 			continue
 		}
+		twin.Unstored = twin.Unstored || s.seen.After(twin.Contact.LastSeen)
 		twin.Contact = twin.Contact.Heard(s.seen)
 		for field, reading := range s.snapshot {
 			if twin.Snapshot == nil {
 				twin.Snapshot = telematics.Snapshot{}
 			}
 			newer, _ := twin.Snapshot.KeepNewer(field, reading) // no other reader has this snapshot
-			ahead = ahead || newer
+			twin.Unstored = twin.Unstored || newer
 		}
 	}
-	return ahead
 }
 
 // readRedis returns the states of vehicles in Redis; none while it is unavailable, which must not
