@@ -41,7 +41,7 @@ func (b *Broker) Answer(m telematics.Message) {
 	}
 	now := b.now()
 	decoding := tracing.Step(context.Background(), delivery.StepDecode)
-	answer, dropped, err := m.Dialect.DecodeAnswer(m, now)
+	answer, dropped, err := m.DecodeAnswer(now)
 	decoding.End()
 	if errors.Is(err, telematics.ErrOtherKind) {
 		return

@@ -24,7 +24,7 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		return true
 	}
 	now := in.Now()
-	presence, err := m.Dialect.DecodePresence(m, now)
+	presence, err := m.DecodePresence(now)
 	if errors.Is(err, telematics.ErrOtherKind) {
 		return true
 	}

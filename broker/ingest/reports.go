@@ -118,7 +118,7 @@ func (in *Ingest) storeReports(batch []*received) {
 }
 
 func (in *Ingest) decodeReport(m *received) (telematics.Report, bool) {
-	report, dropped, err := m.Dialect.DecodeReport(m.Message, m.at)
+	report, dropped, err := m.DecodeReport(m.at)
 	if errors.Is(err, telematics.ErrOtherKind) {
 		return telematics.Report{}, false
 	}

@@ -86,7 +86,7 @@ func (v verifyActivity) Run(ctx context.Context) error {
 		if head.Number == 0 {
 			return refused("nothing is sealed yet: the service seals entries some seconds after they were added")
 		}
-		fmt.Println(head.Hash)
+		fmt.Fprintln(stdout, head.Hash)
 		return nil
 	}
 	report, err := log.Verify(ctx, expected...)
@@ -99,17 +99,17 @@ func (v verifyActivity) Run(ctx context.Context) error {
 // printReport prints a report, and returns an error if the audit log contradicts its seals.
 func printReport(r auditlog.Report) error {
 	for _, finding := range r.Findings {
-		fmt.Println(finding)
+		fmt.Fprintln(stdout, finding)
 	}
 	if r.Omitted > 0 {
-		fmt.Printf("%d more\n", r.Omitted)
+		fmt.Fprintf(stdout, "%d more\n", r.Omitted)
 	}
 	if r.PrunedBefore != "" {
-		fmt.Printf("entries before %s were pruned\n", r.PrunedBefore)
+		fmt.Fprintf(stdout, "entries before %s were pruned\n", r.PrunedBefore)
 	}
-	fmt.Printf("compared %d entries with %d seals; %d entries are not sealed yet\n", r.Entries, r.Seals, r.Unsealed)
+	fmt.Fprintf(stdout, "compared %d entries with %d seals; %d entries are not sealed yet\n", r.Entries, r.Seals, r.Unsealed)
 	if r.Head.Number > 0 {
-		fmt.Printf("head: seal %d, up to entry %d, %s\n", r.Head.Number, r.Head.LastID, r.Head.Hash)
+		fmt.Fprintf(stdout, "head: seal %d, up to entry %d, %s\n", r.Head.Number, r.Head.LastID, r.Head.Hash)
 	}
 	if n := len(r.Findings) + r.Omitted; n > 0 {
 		return failure{exitFailed, fmt.Errorf("the audit log contradicts its seals: %d findings; docs/operating.md says what to do", n)}

@@ -150,7 +150,7 @@ func (a addAgencyKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("AGENCY_KEY_ID=%s\nAGENCY_SECRET=%x\n", key.ID, key.Secret)
+	fmt.Fprintf(stdout, "AGENCY_KEY_ID=%s\nAGENCY_SECRET=%x\n", key.ID, key.Secret)
 	hint(`
 The secret is shown this once; lost, it is replaced by another key. Every instance takes the key within %v.
 
@@ -260,7 +260,7 @@ func (r retireAgencyKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s of agency %d is good until %s\n", key.ID, key.Agency, date(key.Retires))
+	fmt.Fprintf(stdout, "%s of agency %d is good until %s\n", key.ID, key.Agency, date(key.Retires))
 	hint(`
 Apps that sign with it get 401 agency_signature_invalid from then on. The date can be moved, by retiring it again,
 before it has come and after; to end it now: motorpool agency key revoke --agency %d %s`, key.Agency, key.ID)
@@ -304,7 +304,7 @@ func (r revokeAgencyKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s of agency %d is revoked, at every instance\n", key.ID, key.Agency)
+	fmt.Fprintf(stdout, "%s of agency %d is revoked, at every instance\n", key.ID, key.Agency)
 	hint(`
 Apps that sign with it get 401 agency_signature_invalid. Another one for them: motorpool agency key add %d`, key.Agency)
 	return nil
@@ -324,7 +324,7 @@ func (r resealKeys) Run(ctx context.Context) error {
 	err = r.withAgencyKeys(sealer, func(keys *agencykeys.Keys) error {
 		var n int
 		n, failed = keys.Reseal(ctx)
-		fmt.Printf("secrets sealed anew: %d\n", n)
+		fmt.Fprintf(stdout, "secrets sealed anew: %d\n", n)
 		return nil
 	})
 	if err := errors.Join(err, failed); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	"motorpool/telematics"
@@ -69,7 +68,7 @@ func (b bulk) Run(ctx context.Context) error {
 		}
 		next, err := b.send(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "motorpool: %v\n", err) // the next poll may succeed
+			fmt.Fprintf(stderr, "motorpool: %v\n", err) // the next poll may succeed
 			continue
 		}
 		e = next

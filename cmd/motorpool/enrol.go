@@ -64,7 +64,7 @@ func (m makeAuthority) Run(ctx context.Context) error {
 	if _, err := enrolment.Create(ctx, m.UnitAuthority, m.UnitsCRL, m.Lifetime); err != nil {
 		return err
 	}
-	fmt.Println(m.UnitAuthority)
+	fmt.Fprintln(stdout, m.UnitAuthority)
 	hint("Give Mosquitto %s/ca.crt as cafile and %s as crlfile (mosquitto/certificates.conf). Keep %s/ca.key secret, and make a backup of the folder.",
 		m.UnitAuthority, m.UnitsCRL, m.UnitAuthority)
 	return nil
@@ -104,7 +104,7 @@ func (e enrolUnit) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(name, code)
+		fmt.Fprintln(stdout, name, code)
 	}
 	return nil
 }

@@ -9,9 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"motorpool/telematics"
 )
 
 // events prints the event stream, and reconnects when it breaks.
@@ -43,7 +44,7 @@ func (e events) Run(ctx context.Context) error {
 		case errors.As(err, &final):
 			return final.error
 		}
-		fmt.Fprintf(os.Stderr, "motorpool: the stream was cut (%v); again in %v\n", err, at.wait)
+		fmt.Fprintf(stderr, "motorpool: the stream was cut (%v); again in %v\n", err, at.wait)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -84,7 +85,7 @@ func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 	if response.StatusCode != http.StatusOK {
 		return notFollowed(response)
 	}
-	return at.print(os.Stdout, response.Body)
+	return at.print(stdout, response.Body)
 }
 
 // notFollowed returns the error of a response that is no stream: a refusal if the status is below
@@ -130,7 +131,7 @@ func (at *position) print(to io.Writer, stream io.Reader) error {
 				return fmt.Errorf("it ended: %s", reason(data))
 			}
 			if kind != "" {
-				fmt.Fprintln(to, kind, data)
+				fmt.Fprintln(to, kind, string(telematics.EscapeJSON([]byte(data))))
 			}
 			kind, data, id = "", "", ""
 		}

@@ -72,7 +72,7 @@ func retryUnavailable(ctx context.Context, do func() error) error {
 		if code := exitCode(err); code != exitUnavailable && code != exitUnknown || ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "motorpool: %v; trying again\n", err)
+		fmt.Fprintf(stderr, "motorpool: %v; trying again\n", err)
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
@@ -133,7 +133,7 @@ type haltEffectJSON struct {
 // printInFlight prints the number of commands that the halt could not stop.
 func (e *haltEffectJSON) printInFlight() {
 	if e != nil && e.InFlight > 0 {
-		fmt.Printf("sent before, and may still be executed: %d command(s)\n", e.InFlight)
+		fmt.Fprintf(stdout, "sent before, and may still be executed: %d command(s)\n", e.InFlight)
 	}
 }
 
@@ -142,7 +142,7 @@ func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*hal
 	counted := make([]*haltEffectJSON, len(of))
 	found, err := commands.HaltStore{DB: postgres}.Effects(ctx, of)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "motorpool: not counted: %v\n", err)
+		fmt.Fprintf(stderr, "motorpool: not counted: %v\n", err)
 	}
 	for i, e := range found {
 		shown := haltEffectJSON(e)
@@ -225,7 +225,7 @@ func (h halt) Run(ctx context.Context) error {
 	if err := halting(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.scope(), h.flag())
+	fmt.Fprintf(stdout, "commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.scope(), h.flag())
 	return nil
 }
 
@@ -260,7 +260,7 @@ func (h halt) throughDatabase(ctx context.Context) error {
 	case !known:
 		return refused("there is no %s", h.scope())
 	}
-	fmt.Fprintf(os.Stderr, "stored; it holds everywhere within %v\n", broker.HaltWithin)
+	fmt.Fprintf(stderr, "stored; it holds everywhere within %v\n", broker.HaltWithin)
 	select {
 	case <-time.After(broker.HaltWithin):
 		if postgres, err := h.open(); err == nil { // it is in force in any case
@@ -306,13 +306,13 @@ func (r resume) Run(ctx context.Context) error {
 		return notHalted(r.scope(), inForce)
 	}
 	if h, halted := inForce.Stops(r.agency()); halted {
-		fmt.Printf("the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.scope(), scopeOf(h.Agency), h.Why)
+		fmt.Fprintf(stdout, "the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.scope(), scopeOf(h.Agency), h.Why)
 		return nil
 	}
-	fmt.Printf("commands to vehicles of %s can be sent again within a second; those that were refused are not sent\n", r.scope())
+	fmt.Fprintf(stdout, "commands to vehicles of %s can be sent again within a second; those that were refused are not sent\n", r.scope())
 	for _, h := range inForce {
 		if r.agency() == 0 {
-			fmt.Printf("but for those of %s: %s\n", scopeOf(h.Agency), h.Why)
+			fmt.Fprintf(stdout, "but for those of %s: %s\n", scopeOf(h.Agency), h.Why)
 		}
 	}
 	return nil

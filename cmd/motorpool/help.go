@@ -58,11 +58,11 @@ func (c completion) Run(parser *kong.Kong) error {
 	nodes := completions(parser.Model.Node, "")
 	switch c.Shell {
 	case "bash":
-		fmt.Print(bashCompletion(nodes))
+		fmt.Fprint(stdout, bashCompletion(nodes))
 	case "zsh":
-		fmt.Print("#compdef motorpool\nautoload -U +X bashcompinit && bashcompinit\n" + bashCompletion(nodes))
+		fmt.Fprint(stdout, "#compdef motorpool\nautoload -U +X bashcompinit && bashcompinit\n"+bashCompletion(nodes))
 	case "fish":
-		fmt.Print(fishCompletion(nodes))
+		fmt.Fprint(stdout, fishCompletion(nodes))
 	}
 	return nil
 }

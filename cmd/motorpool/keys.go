@@ -71,7 +71,7 @@ func (s signingKeys) command(words string) string {
 }
 
 // hint prints to standard error: standard output has the result alone.
-func hint(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+func hint(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }
 
 type listKeys struct {
 	signingKeys
@@ -84,7 +84,7 @@ func (l listKeys) Run(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	counted := l.Token != ""
 	fmt.Fprint(table, "ID\tSTATE\tCREATED\tACTIVE SINCE\tUNTIL\tAGE")
 	if counted {
@@ -160,7 +160,7 @@ func (a addKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(key.ID)
+	fmt.Fprintln(stdout, key.ID)
 	hint(`
 Key %s is on standby: it signs nothing yet. The order from here on matters:
 
@@ -242,10 +242,10 @@ func (a activateKey) Run(ctx context.Context) error {
 		return err
 	}
 	if before.ID == a.ID {
-		fmt.Println(a.ID, "is active already")
+		fmt.Fprintln(stdout, a.ID, "is active already")
 		return nil
 	}
-	fmt.Println(a.ID, "is active")
+	fmt.Fprintln(stdout, a.ID, "is active")
 	hint(`
 WARNING: a unit that does not know %s rejects every command from now on, with the
 reason bad_signature. If there are any, go back immediately: %s
@@ -277,7 +277,7 @@ func (r retireKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(r.ID, "is retired")
+	fmt.Fprintln(stdout, r.ID, "is retired")
 	hint(`
 Units may forget it now: %s > keyring.jwks, and provision them again.`, r.command("export"))
 	return nil
@@ -312,7 +312,7 @@ func (p publicKeys) Run() error {
 // show prints a text, unless err is set, and returns err.
 func show[T string | []byte](text T, err error) error {
 	if err == nil {
-		fmt.Println(string(text))
+		fmt.Fprintln(stdout, string(text))
 	}
 	return err
 }

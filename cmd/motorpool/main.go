@@ -68,10 +68,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
-		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintf(os.Stderr, "motorpool: %s\n", strings.TrimSpace(line))
-		}
+		printError(err)
 		os.Exit(exitCode(err))
+	}
+}
+
+func printError(err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(stderr, "motorpool: %s\n", strings.TrimSpace(line))
 	}
 }
 
@@ -118,6 +122,6 @@ func (showVersion) BeforeReset(app *kong.Kong) error {
 type printVersion struct{}
 
 func (printVersion) Run() error {
-	fmt.Println("motorpool", version)
+	fmt.Fprintln(stdout, "motorpool", version)
 	return nil
 }

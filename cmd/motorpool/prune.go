@@ -35,7 +35,7 @@ func (p prune) Run(ctx context.Context) error {
 
 func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {
 	if p.KeepActivity == 0 {
-		fmt.Println("the whole audit log is kept")
+		fmt.Fprintln(stdout, "the whole audit log is kept")
 		return nil
 	}
 	pruned, err := auditlog.Prune(ctx, postgres, p.KeepActivity, p.DryRun)
@@ -44,15 +44,15 @@ func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {
 	}
 	p.printMonths(pruned.Months, "audit log entries")
 	if pruned.Others > 0 {
-		fmt.Printf("removed %d audit log entries from the default partition\n", pruned.Others)
+		fmt.Fprintf(stdout, "removed %d audit log entries from the default partition\n", pruned.Others)
 	}
-	fmt.Printf("the audit log begins with %s\n", pruned.Before.Format("2006-01-02"))
+	fmt.Fprintf(stdout, "the audit log begins with %s\n", pruned.Before.Format("2006-01-02"))
 	return nil
 }
 
 func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
 	if p.KeepCommands == 0 {
-		fmt.Println("all commands are kept")
+		fmt.Fprintln(stdout, "all commands are kept")
 		return nil
 	}
 	pruned, err := commands.Prune(ctx, postgres, p.KeepCommands, p.DryRun)
@@ -63,10 +63,10 @@ func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
 	before := pruned.Before.Format("2006-01-02")
 	switch {
 	case !p.DryRun:
-		fmt.Printf("removed %d orders to many vehicles and %d answers to commands that were not on record\n", pruned.Bulks, pruned.Unrecorded)
-		fmt.Printf("no command is on record from before %s\n", before)
+		fmt.Fprintf(stdout, "removed %d orders to many vehicles and %d answers to commands that were not on record\n", pruned.Bulks, pruned.Unrecorded)
+		fmt.Fprintf(stdout, "no command is on record from before %s\n", before)
 	case len(pruned.Months) == 0:
-		fmt.Printf("no month to remove: no command is older than %s\n", before)
+		fmt.Fprintf(stdout, "no month to remove: no command is older than %s\n", before)
 	}
 	return nil
 }
@@ -77,6 +77,6 @@ func (p prune) printMonths(months []pg.Month, what string) {
 		done = "would remove"
 	}
 	for _, m := range months {
-		fmt.Printf("%s %s: about %d %s, %d MB\n", done, m.Name, m.Rows, what, m.Bytes/1_000_000)
+		fmt.Fprintf(stdout, "%s %s: about %d %s, %d MB\n", done, m.Name, m.Rows, what, m.Bytes/1_000_000)
 	}
 }

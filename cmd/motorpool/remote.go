@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -144,9 +143,9 @@ func (e envelope) failure() error {
 
 // show prints data, as a table with the columns, or, without any, with a line for each member.
 func (r remote) show(e envelope, columns []column) error {
-	fmt.Fprintln(os.Stderr, e.Message)
+	fmt.Fprintln(stderr, e.Message)
 	if e.Meta.NextCursor != "" {
-		fmt.Fprintf(os.Stderr, "there are more: --cursor %s\n", e.Meta.NextCursor)
+		fmt.Fprintf(stderr, "there are more: --cursor %s\n", e.Meta.NextCursor)
 	}
 	return r.print(e.Data, columns)
 }

@@ -36,18 +36,18 @@ func (a advanceSeq) Run(ctx context.Context) error {
 	if err != nil {
 		return explainUnavailable(err)
 	}
-	fmt.Printf("the numbers of commands jumped from %d to %d; the next command of every vehicle has a greater one\n", before, after)
+	fmt.Fprintf(stdout, "the numbers of commands jumped from %d to %d; the next command of every vehicle has a greater one\n", before, after)
 	return nil
 }
 
 func printNumbering(n commands.Numbering) {
-	fmt.Printf("the last number is %d; it would jump to %d or a little above\n", n.Last, n.Next)
+	fmt.Fprintf(stdout, "the last number is %d; it would jump to %d or a little above\n", n.Last, n.Next)
 	switch {
 	case n.RaisedAt.IsZero():
-		fmt.Println("it never jumped: the next command makes it jump")
+		fmt.Fprintln(stdout, "it never jumped: the next command makes it jump")
 	case !n.Current:
-		fmt.Printf("it jumped last at %s, and Postgres was started or promoted since: the next command makes it jump\n", n.RaisedAt.Format(time.RFC3339))
+		fmt.Fprintf(stdout, "it jumped last at %s, and Postgres was started or promoted since: the next command makes it jump\n", n.RaisedAt.Format(time.RFC3339))
 	default:
-		fmt.Printf("it jumped last at %s, after the start or the promotion of this Postgres\n", n.RaisedAt.Format(time.RFC3339))
+		fmt.Fprintf(stdout, "it jumped last at %s, after the start or the promotion of this Postgres\n", n.RaisedAt.Format(time.RFC3339))
 	}
 }

@@ -59,14 +59,14 @@ func (m migrate) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("schema is at version", version)
+	fmt.Fprintln(stdout, "schema is at version", version)
 	if m.GrantTo == "" {
 		return nil
 	}
 	if err := postgres.Grant(ctx, m.GrantTo); err != nil {
 		return err
 	}
-	fmt.Printf("%s has the rights that the service needs\n", m.GrantTo)
+	fmt.Fprintf(stdout, "%s has the rights that the service needs\n", m.GrantTo)
 	return nil
 }
 
@@ -97,6 +97,6 @@ func (l load) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("imported", counts)
+	fmt.Fprintln(stdout, "imported", counts)
 	return nil
 }

@@ -58,7 +58,7 @@ func (s sign) Run() error {
 	if s.Explain {
 		hint("%s", request.Canonical(at, nonce))
 	}
-	fmt.Println(rental.SignatureHeader + ": " + header)
+	fmt.Fprintln(stdout, rental.SignatureHeader+": "+header)
 	return nil
 }
 

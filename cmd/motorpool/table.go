@@ -9,8 +9,35 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
+
+	"motorpool/telematics"
 )
+
+// stdout and stderr are where this program prints, all of it but files and JSON that other programs
+// read: texts that units or fleet files have set must not control the terminal.
+var stdout, stderr io.Writer = terminal{&os.Stdout}, terminal{&os.Stderr}
+
+// terminal writes printable text. It keeps line feeds and tabs, which cell and oneLine remove from
+// texts.
+type terminal struct{ to **os.File }
+
+func (t terminal) Write(text []byte) (int, error) {
+	lines := strings.SplitAfter(string(text), "\n")
+	for i, line := range lines {
+		line, ended := strings.CutSuffix(line, "\n")
+		cells := strings.Split(line, "\t")
+		for k := range cells {
+			cells[k] = telematics.Printable(cells[k])
+		}
+		if lines[i] = strings.Join(cells, "\t"); ended {
+			lines[i] += "\n"
+		}
+	}
+	if _, err := (*t.to).WriteString(strings.Join(lines, "")); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
 
 // presentation is how data is printed.
 type presentation struct {
@@ -29,13 +56,13 @@ func (p presentation) wantsTable() bool {
 // print prints JSON, or a table with the columns; without any, with a line for each member.
 func (p presentation) print(data json.RawMessage, columns []column) error {
 	if p.wantsTable() {
-		return printTable(os.Stdout, data, columns)
+		return printTable(stdout, data, columns)
 	}
 	var pretty bytes.Buffer
 	if err := json.Indent(&pretty, data, "", "  "); err != nil {
 		return err
 	}
-	fmt.Println(pretty.String())
+	fmt.Fprintln(stdout, string(telematics.EscapeJSON(pretty.Bytes())))
 	return nil
 }
 
@@ -102,19 +129,13 @@ func member(value any, path string) any {
 	return value
 }
 
-// cell returns the text of a value, as one line without control characters: stored texts must not
-// control the terminal.
+// cell returns the text of a value, on one line.
 func cell(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return "-"
 	case string:
-		return strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, value)
+		return telematics.Printable(value)
 	case []any:
 		parts := make([]string, len(value))
 		for i, element := range value {
@@ -126,7 +147,7 @@ func cell(value any) string {
 		if err != nil {
 			return "-"
 		}
-		return string(text)
+		return string(telematics.EscapeJSON(text))
 	}
 	return fmt.Sprint(value)
 }

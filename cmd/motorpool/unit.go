@@ -218,7 +218,7 @@ func (u addUnit) Run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return u.print(os.Stdout, u.Units)
+	return u.print(stdout, u.Units)
 }
 
 // each calls check for each unit, and joins the errors.

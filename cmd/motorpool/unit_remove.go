@@ -108,7 +108,7 @@ func (u removeUnit) Run(ctx context.Context) error {
 		}
 	}
 	if len(modules) == 0 {
-		fmt.Println("removed:", strings.Join(u.Units, ", "))
+		fmt.Fprintln(stdout, "removed:", strings.Join(u.Units, ", "))
 	}
 	if err := broker.reload(); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (u removeUnit) Run(ctx context.Context) error {
 		if err := errors.Join(u.displace(ctx, u.Units, false), u.tryOut(ctx, modules, before, broker)); err != nil {
 			return err
 		}
-		fmt.Println("removed:", strings.Join(u.Units, ", "))
+		fmt.Fprintln(stdout, "removed:", strings.Join(u.Units, ", "))
 	case len(u.MQTTURL) > 0 && broker.process != nil:
 		return u.displace(ctx, u.Units, !u.Superseded)
 	case len(certified) > 0:

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +60,7 @@ func (u rotateUnit) Run(ctx context.Context) error {
 	if err := u.replace(ctx); err != nil {
 		return err
 	}
-	return each(u.Units, func(name string) error { return printNewPassword(os.Stdout, name) })
+	return each(u.Units, func(name string) error { return printNewPassword(stdout, name) })
 }
 
 // replace gives the units new passwords.
@@ -87,7 +86,7 @@ func (u rotateUnit) certify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := printNewCertificate(os.Stdout, name, code); err != nil {
+		if err := printNewCertificate(stdout, name, code); err != nil {
 			return err
 		}
 	}

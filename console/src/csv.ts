@@ -1,3 +1,9 @@
+import { printable } from './text';
+
+// What a spreadsheet would compute at the beginning of a cell. Many read a semicolon, or the end of
+// a line, as the end of a cell, too, whatever is quoted.
+const formula = /(^|[;\t\r\n])([\s"']*[=+\-@＝＋－＠])/g;
+
 /** A table as a file that spreadsheets read (RFC 4180). */
 export function csv(rows: (string | number | boolean | null | undefined)[][]): string {
   return rows.map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
@@ -5,8 +11,7 @@ export function csv(rows: (string | number | boolean | null | undefined)[][]): s
 
 function cell(value: string | number | boolean | null | undefined): string {
   let text = value === null || value === undefined ? '' : String(value);
-  // A spreadsheet would compute what begins like that.
-  if (typeof value === 'string' && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+  if (typeof value === 'string') text = printable(text).replace(formula, "$1'$2");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/telematics"
 )
 
 // Range is a range of time: from, inclusive, to, exclusive. A zero end is open.
@@ -118,6 +120,13 @@ func (l *Log) ExportCSV(ctx context.Context, to io.Writer, r Range) error {
 	return unavailable.Wrap("export the audit log", errors.Join(err, w.Error()))
 }
 
+// formula is what a spreadsheet would compute at the beginning of a cell. Many read a semicolon as
+// the end of a cell, too, whatever is quoted.
+var formula = regexp.MustCompile(`(^|;)([\s"']*[=+\-@＝＋－＠])`)
+
+// cell returns a text that a spreadsheet shows as it is: an apostrophe marks it as a text.
+func cell(text string) string { return formula.ReplaceAllString(telematics.Printable(text), "$1'$2") }
+
 func (l line) csv() []string {
 	number := func(n *int64) string {
 		if n == nil {
@@ -132,9 +141,9 @@ func (l line) csv() []string {
 		return id.String()
 	}
 	return []string{
-		strconv.FormatInt(l.ID, 10), l.At.UTC().Format(time.RFC3339Nano), l.ActorSubject, l.ActorRole, number(l.ActorAgencyID),
-		number(l.AgencyID), number(l.VehicleID), number(l.BookingID), l.Action, pg.Deref(l.Parameters), l.Outcome, l.Code,
-		id(l.CommandID), id(l.RequestID), strconv.FormatInt(l.LatencyUS, 10), strconv.FormatBool(l.Late), l.Note,
+		strconv.FormatInt(l.ID, 10), l.At.UTC().Format(time.RFC3339Nano), cell(l.ActorSubject), l.ActorRole, number(l.ActorAgencyID),
+		number(l.AgencyID), number(l.VehicleID), number(l.BookingID), l.Action, cell(pg.Deref(l.Parameters)), l.Outcome, l.Code,
+		id(l.CommandID), id(l.RequestID), strconv.FormatInt(l.LatencyUS, 10), strconv.FormatBool(l.Late), cell(l.Note),
 	}
 }
 

@@ -232,3 +232,23 @@ func TestFleetFile_BestEffortUnlockIsDeniedUnlessAllowed(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
+
+func TestParseFleetFile_TextsArePrintable(t *testing.T) {
+	const evil = `M\u202e-IM\u001b[2J\u200b 1`
+	file, err := ParseFleetFile(strings.NewReader(`{"agencies":[{"id":1,"code":"MUC","name":"` + evil + `"}],
+		"stations":[{"id":1,"agency_id":1,"name":"` + evil + `","address":"` + evil + `","latitude":48,"longitude":11}],
+		"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":["lock"],"plate_number":"` + evil + `","brand":"` + evil + `","model":"` + evil +
+		`","color":"` + evil + `","category":"` + evil + `","features":["` + evil + `"]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, s := file.Vehicles[0], file.Stations[0]
+	for i, text := range append([]string{file.Agencies[0].Name, s.Name, s.Address, v.Plate, v.Brand, v.Model, v.Color, v.Category}, v.Features...) {
+		if text != "M-IM [2J 1" {
+			t.Errorf("text %d is %q, want %q", i, text, "M-IM [2J 1")
+		}
+	}
+	if _, err := ParseFleetFile(strings.NewReader(`{"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":[],"plate_number":"\u202e"}]}`)); err == nil || !strings.Contains(err.Error(), "plate_number: empty") {
+		t.Errorf("a plate of which nothing is seen: %v, want a problem", err)
+	}
+}

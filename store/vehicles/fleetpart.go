@@ -9,6 +9,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/telematics"
 )
 
 // part is an object of a fleet file while it is read. What is wrong with it is
@@ -85,8 +86,9 @@ func (p *part) optionalText(key string) string {
 	s, _ := take[string](p, key, "a string")
 	if len(s) > maxText || !pg.Searchable(s) {
 		p.problem(key, "longer than %d bytes, or not clean UTF-8", maxText)
+		return s
 	}
-	return s
+	return telematics.Printable(s)
 }
 
 func (p *part) text(key string) string {
@@ -108,7 +110,11 @@ func (p *part) texts(key string) []string {
 			p.problem(fmt.Sprintf("%s[%d]", key, i), "empty, longer than %d bytes, or not clean UTF-8", maxText)
 		}
 	}
-	return append([]string{}, list...) // never nil
+	printable := make([]string, len(list)) // never nil
+	for i, s := range list {
+		printable[i] = telematics.Printable(s)
+	}
+	return printable
 }
 
 func (p *part) number(key string, low, high float64) float64 {

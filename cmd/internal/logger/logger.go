@@ -1,22 +1,19 @@
-// Package logger makes the logger that all programs share: colours on a terminal, slog's text
-// elsewhere, or JSON.
+// Package logger makes the logger that all programs share: slog's text, or JSON.
 package logger
 
 import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
-	"github.com/lmittmann/tint"
-
+	"motorpool/telematics"
 	"motorpool/tracing"
 )
 
 // New returns a logger with a level (debug, info, warn or error; info for anything else) and a
 // format: text, json, or auto, which is text on a terminal and otherwise json. Messages that are
-// logged with a request's context have the ids of the request and of its trace. Each line is
-// written with one call, when it is logged.
+// logged with a request's context have the ids of the request and of its trace. Values that would
+// control a terminal are escaped. Each line is written with one call, when it is logged.
 func New(w io.Writer, level, format string) *slog.Logger {
 	log := newLogger(w, level, format)
 	if w, ok := w.(*Writer); ok {
@@ -31,17 +28,23 @@ func New(w io.Writer, level, format string) *slog.Logger {
 
 func newLogger(w io.Writer, level, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: parseLevel(level)}
-	switch {
-	case format == "json" || format == "auto" && !isTerminal(w):
-		return correlated(slog.NewJSONHandler(w, options))
-	case isTerminal(w):
-		return correlated(tint.NewTextHandler(w, &tint.Options{Level: options.Level, TimeFormat: time.TimeOnly}))
-	default:
-		return correlated(slog.NewTextHandler(w, options))
+	if format == "json" || format == "auto" && !isTerminal(w) {
+		return correlated(slog.NewJSONHandler(escaped{w}, options))
 	}
+	return correlated(slog.NewTextHandler(w, options)) // it quotes what is not printable
 }
 
 func correlated(h slog.Handler) *slog.Logger { return slog.New(tracing.LogHandler(h)) }
+
+// escaped writes lines of JSON in which no character controls a terminal: slog escapes C0 alone.
+type escaped struct{ io.Writer }
+
+func (e escaped) Write(line []byte) (int, error) {
+	if _, err := e.Writer.Write(telematics.EscapeJSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
 
 func parseLevel(s string) slog.Level {
 	var level slog.Level

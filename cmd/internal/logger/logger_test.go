@@ -3,9 +3,11 @@ package logger
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
+	"motorpool/telematics"
 	"motorpool/tracing"
 )
 
@@ -40,5 +42,20 @@ func TestNew_JSONByDefaultIfNotATerminal(t *testing.T) {
 	log.Info("without one")
 	if got := to.String(); strings.Count(got, `"request_id":"r-1"`) != 1 || strings.Count(got, `"request_id":"r-2"`) != 1 || strings.Count(got, "request_id") != 2 {
 		t.Errorf("the log has %s", got)
+	}
+}
+
+// Texts of units are logged: none may reach a terminal as a control sequence, not even one that is
+// only spelled.
+func TestNew_NothingControlsATerminal(t *testing.T) {
+	const evil = "a\x1b]52;c;x\a\u009b2J\u202eb\x7f\n"
+	for _, format := range []string{"text", "json"} {
+		var to bytes.Buffer
+		log := New(&to, "info", format)
+		log.Warn("answer not readable", "detail", evil, "err", errors.New(evil), "spelled", `\x1b]52;c;x`, evil, 1)
+		got := strings.TrimSuffix(to.String(), "\n")
+		if telematics.Printable(got) != got {
+			t.Errorf("%s: the log has %q", format, got)
+		}
 	}
 }

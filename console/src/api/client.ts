@@ -1,5 +1,6 @@
 // The API, called with the session's cookie. Addresses are relative to /console/.
 import type { components } from './contract';
+import { clean } from '../text';
 import { serverTime } from './servertime';
 
 type Schemas = components['schemas'];
@@ -85,7 +86,7 @@ export async function call<Data, Meta = unknown>(
   const response = await fetch(`../${path}`, request);
   let envelope: Envelope<Data, Meta>;
   try {
-    envelope = await response.json();
+    envelope = clean(await response.json());
   } catch {
     throw new ApiError(response.status, 'no_answer', response.statusText);
   }
@@ -106,7 +107,7 @@ export async function getIfChanged<Data>(path: string, etag: string): Promise<{ 
   const response = await fetch(`../api/v1/admin/${path}`, { headers, credentials: 'same-origin', cache: 'no-store' });
   if (response.status === 304) return null;
   if (response.status === 401) endSession();
-  const envelope: Envelope<Data, unknown> = await response.json();
+  const envelope: Envelope<Data, unknown> = clean(await response.json());
   if (!response.ok) throw refusal(response.status, envelope);
   return { data: envelope.data, etag: response.headers.get('ETag') ?? '' };
 }

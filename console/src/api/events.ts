@@ -1,6 +1,7 @@
 // The stream of events. It is read with fetch: EventSource would hide why there is none, and the
 // pings by which a connection is known to live.
 import { endSession, type Command, type Halt } from './client';
+import { clean } from '../text';
 import { EventReader, type ServerEvent } from './sse';
 
 export interface StatusChange {
@@ -58,7 +59,7 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
         return;
       }
       if (!response.ok || !response.body) {
-        why = (await response.json().catch(() => null))?.message ?? response.statusText;
+        why = (await response.json().then(clean).catch(() => null))?.message ?? response.statusText;
       } else {
         handlers.connected(true, '');
         if (!last) handlers.reset();
@@ -115,7 +116,7 @@ export function handleAll(events: ServerEvent[], handlers: Handlers) {
 }
 
 function handle({ event, data }: ServerEvent, handlers: Handlers) {
-  const d = JSON.parse(data);
+  const d = clean(JSON.parse(data));
   switch (event) {
     case 'command':
       return handlers.command(d.command, d.at);

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"motorpool/telematics"
+)
+
+// evil is what a unit may answer, as JSON: it clears the screen, sets the clipboard, and reverses
+// the order of the text behind it.
+const evil = `a\u001b[2J\u001b]52;c;cm0=\u0007` + "\u009b2J\u202eb" + `\r\n\tc`
+
+func TestTerminal_TextsOfUnitsDoNotControlIt(t *testing.T) {
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	const fine = `{"success":true,"message":"` + evil + `","meta":{"next_cursor":"` + evil + `"},"data":`
+	for name, c := range map[string]struct {
+		status int
+		answer string
+		args   []string
+	}{
+		"a status":             {200, fine + `{"connectivity":{"firmware_version":"` + evil + `"},"oem_data":{"` + evil + `":["` + evil + `",{"k":"` + evil + `"}]}}}`, []string{"status", "42"}},
+		"a list":               {200, fine + `[{"id":1,"plate_number":"` + evil + `"}]}`, []string{"vehicles"}},
+		"a command":            {200, fine + `{"detail":"` + evil + `"}}`, []string{"command", "0192c7d4-0000-7000-8000-000000000001"}},
+		"a command that fails": {502, `{"success":false,"message":"` + evil + `","request_id":"` + evil + `","error":{"code":"command_failed","outcome":"failed","command_id":"` + evil + `"}}`, []string{"lock", "42"}},
+		"no answer of ours":    {502, evil, []string{"lock", "42"}},
+	} {
+		for _, format := range []string{"table", "json"} {
+			t.Setenv("MOTORPOOL_URL", respondingWith(t, c.status, c.answer))
+			args := append(c.args, "--output", format)
+			if c.args[0] == "lock" {
+				args = c.args
+			}
+			printed, said, failure := runTool(t, args...)
+			if c.status != http.StatusOK {
+				said += errorOutput(t, failure)
+			}
+			for _, line := range strings.FieldsFunc(printed+said, func(r rune) bool { return r == '\n' || r == '\t' }) {
+				if telematics.Printable(line) != line {
+					t.Errorf("%s as %s: printed %q", name, format, line)
+				}
+			}
+			if name == "a list" && format == "table" && strings.Count(printed, "\n") != 1 {
+				t.Errorf("a text makes another row: %q", printed)
+			}
+		}
+	}
+}
+
+// errorOutput returns what main prints of an error.
+func errorOutput(t *testing.T, err error) string {
+	t.Helper()
+	file, failure := os.CreateTemp(t.TempDir(), "stderr")
+	if failure != nil {
+		t.Fatal(failure)
+	}
+	defer file.Close()
+	before := os.Stderr
+	os.Stderr = file
+	printError(err)
+	os.Stderr = before
+	text, failure := os.ReadFile(file.Name())
+	if failure != nil || !strings.HasPrefix(string(text), "motorpool: ") {
+		t.Fatalf("printed %q, %v", text, failure)
+	}
+	return string(text)
+}
+
+func TestTerminal_EventsStayTheSameJSON(t *testing.T) {
+	var to strings.Builder
+	stream := "event: alarm\ndata: {\"text\":\"" + evil + "\"}\n\n"
+	_ = (&position{}).print(&to, strings.NewReader(stream)) // it ends
+	want := `alarm {"text":"` + strings.NewReplacer("\u009b", `\u009b`, "\u202e", `\u202e`).Replace(evil) + "\"}\n"
+	if to.String() != want {
+		t.Errorf("printed %q, want %q", to.String(), want)
+	}
+}
+
+// printsItself matches output that does not go through terminal.
+var printsItself = regexp.MustCompile(`fmt\.Print|os\.Std(out|err)\b`)
+
+func TestTerminal_AllOutputGoesThroughIt(t *testing.T) {
+	may := map[string]int{"table.go": 3, "activity.go": 1, "enrol.go": 1, "serve.go": 1, "unit.go": 1}
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(printsItself.FindAll(text, -1)); n > may[file] && !strings.HasSuffix(file, "_test.go") {
+			t.Errorf("%s prints %d times to os.Stdout, os.Stderr or with fmt.Print, want %d: print to stdout or stderr of table.go", file, n, may[file])
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package telematics
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Printable returns a text on one line, with spaces for characters that control a terminal, and
+// without those that change the order in which text is shown, or are not seen. It is valid UTF-8.
+func Printable(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+			return ' '
+		case isHidden(r):
+			return -1
+		}
+		return r // utf8.RuneError for what is not valid
+	}, s)
+}
+
+// isPlain reports whether a text, as nearly all are, has nothing but printable ASCII.
+func isPlain[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// isHidden reports whether a character is a control (C0, DEL, C1), one of bidirectional text, or
+// invisible. Joiners are none: scripts and emojis need them.
+func isHidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(invisible, r)
+}
+
+var invisible = &unicode.RangeTable{
+	R16: []unicode.Range16{{Lo: 0x200b, Hi: 0x200b, Stride: 1}, {Lo: 0x2060, Hi: 0x206f, Stride: 1}, {Lo: 0xfeff, Hi: 0xfeff, Stride: 1}, {Lo: 0xfff9, Hi: 0xfffb, Stride: 1}},
+	R32: []unicode.Range32{{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}},
+}
+
+// EscapeJSON returns JSON of the same meaning, in which characters that Printable changes are
+// escaped.
+func EscapeJSON(text []byte) []byte {
+	if isPlain(text) || !bytes.ContainsFunc(text, func(r rune) bool { return r >= 0x7f && isHidden(r) }) {
+		return text
+	}
+	escaped := make([]byte, 0, len(text)+16)
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r < 0x7f || !isHidden(r): // C0 is only between values
+			escaped = append(escaped, text[:size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		default:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return escaped
+}
+
+// DecodeAnswer decodes an answer by the message's dialect. Its texts are Printable.
+func (m Message) DecodeAnswer(received time.Time) (Answer, []Dropped, error) {
+	a, dropped, err := m.Dialect.DecodeAnswer(m, received)
+	a.makePrintable()
+	return a, dropped, err
+}
+
+// DecodeReport decodes a report by the message's dialect. Its texts are Printable.
+func (m Message) DecodeReport(received time.Time) (Report, []Dropped, error) {
+	r, dropped, err := m.Dialect.DecodeReport(m, received)
+	r.makePrintable()
+	return r, dropped, err
+}
+
+// DecodePresence decodes a presence by the message's dialect. Its texts are Printable; the session
+// and the keys are not changed, because they are compared.
+func (m Message) DecodePresence(received time.Time) (Presence, error) {
+	p, err := m.Dialect.DecodePresence(m, received)
+	p.Firmware = Printable(p.Firmware)
+	return p, err
+}
+
+func (a *Answer) makePrintable() {
+	a.Reason, a.Detail = Printable(a.Reason), Printable(a.Detail)
+	if a.Report != nil {
+		a.Report.makePrintable()
+	}
+}
+
+func (r *Report) makePrintable() {
+	for field, value := range r.Values {
+		switch value := value.(type) {
+		case string:
+			if printable := Printable(value); printable != value {
+				r.Values[field] = printable
+			}
+		case []string:
+			if slices.ContainsFunc(value, isNotPrintable) {
+				r.Values[field] = printableList(value)
+			}
+		case map[string]any:
+			if printable, changed := printableJSON(value); changed {
+				r.Values[field] = printable
+			}
+		}
+	}
+	for i := range r.Alarms {
+		r.Alarms[i].Kind, r.Alarms[i].Text = Printable(r.Alarms[i].Kind), Printable(r.Alarms[i].Text)
+	}
+	for i := range r.Answers {
+		r.Answers[i].makePrintable()
+	}
+}
+
+func isNotPrintable(s string) bool { return Printable(s) != s }
+
+// printableList drops elements of which nothing is left.
+func printableList(list []string) []string {
+	printable := make([]string, 0, len(list))
+	for _, s := range list {
+		if s = Printable(s); s != "" {
+			printable = append(printable, s)
+		}
+	}
+	return printable
+}
+
+// printableJSON returns a JSON value with printable keys and texts, and whether it differs.
+func printableJSON(v any) (printable any, changed bool) {
+	switch v := v.(type) {
+	case string:
+		s := Printable(v)
+		return s, s != v
+	case []any:
+		list := slices.Clone(v)
+		for i := range list {
+			var differs bool
+			list[i], differs = printableJSON(list[i])
+			changed = changed || differs
+		}
+		return list, changed
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) { // of two equal ones always the same stays
+			value, differs := printableJSON(v[key])
+			name := Printable(key)
+			object[name], changed = value, changed || differs || name != key
+		}
+		return object, changed
+	}
+	return v, false
+}
