@@ -405,7 +405,8 @@ func abusesTheServiceAccount(w world) {
 
 	service.await("genuine answer")
 	for _, m := range service.messages() {
-		if m.payload == "forged" || strings.HasSuffix(m.topic, "/command") || strings.HasPrefix(m.topic, "$SYS") {
+		counts := m.topic == "$SYS/broker/retained messages/count" || m.topic == "$SYS/broker/heap/current"
+		if m.payload == "forged" || strings.HasSuffix(m.topic, "/command") || strings.HasPrefix(m.topic, "$SYS") && !counts {
 			w.t.Errorf("the service received %+v, which it may not read", m)
 		}
 	}

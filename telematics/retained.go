@@ -6,7 +6,7 @@ type Retaining interface {
 	Dialect
 	// LastWill returns the payload of the last will of a unit whose retained presence is p.
 	LastWill(p Presence) []byte
-	// Retained returns the filter that matches all retained messages of a unit, including its
-	// presence.
-	Retained(Unit) string
+	// Retained returns the filters that match all that a unit may publish, and so retain, including
+	// its presence.
+	Retained(Unit) []string
 }

@@ -110,7 +110,7 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 		missed = newCatchUp(l, take)
 		heard, probed = missed.receive, missed.receiveProbe
 	}
-	client := mqtt.NewClient(l.options(node, lost).SetDefaultPublishHandler(l.receive(ln, heard, probed)))
+	client := mqtt.NewClient(l.options(node, lost).SetDefaultPublishHandler(l.receive(ln, node, heard, probed)))
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
@@ -123,6 +123,7 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 	if err := l.probe(ctx, client, lost); err != nil {
 		return err
 	}
+	l.watchSystem(client, ln)
 	ln.client.Store(&client)
 	defer func() {
 		ln.lost.Store(time.Now().UnixNano())
@@ -155,9 +156,12 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 // receive returns the handler of the connection's messages. A message is in the dialect of its
 // topic. There is no handler for each filter: the library would compare each message with all of
 // the filters.
-func (l *Link) receive(ln *connection, take func(telematics.Message), probed func(string)) mqtt.MessageHandler {
+func (l *Link) receive(ln *connection, node string, take func(telematics.Message), probed func(string)) mqtt.MessageHandler {
 	return func(_ mqtt.Client, m mqtt.Message) {
 		dialect, unit, subject, ok := l.config.Dialects.ParseTopic(m.Topic())
+		if !ok && l.takeSystem(node, m) {
+			return
+		}
 		if !ok {
 			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "topic", m.Topic())
 			return

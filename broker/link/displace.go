@@ -18,39 +18,41 @@ const (
 	// retainedWithin is how long the MQTT broker may take to deliver the next retained message; a
 	// unit that has none costs all of it.
 	retainedWithin = time.Second
-	// maxRetained is more than a unit retains: the most that is known is some 600 metrics.
-	maxRetained  = 5000
-	retainedRoom = 64 // capacity of their queue
+	connectTimeout = 5 * time.Second // default of Config.ConnectTimeout, here
+	retainedRoom   = 64              // capacity of their queue
+	// clearWithin is how long the clearing of a unit may take: at some 10,000 messages a second,
+	// for more than an MQTT broker keeps within its memory_limit.
+	clearWithin = 10 * time.Minute
 )
 
 // Displace ends the open connection of a unit, if there is one: of two connections with the same
 // client id the MQTT broker keeps the newer, and a unit's client id is its serial [TOP-4]. Where
 // the unit's access was removed, Displace also publishes its presence as offline and clears its
 // other retained messages: Mosquitto does not publish the last will of a client that a reload
-// disconnects. It needs the service's account, and blocks for ConnectTimeout at each node until one
-// works. Of the config it uses only Nodes, Username, Password, TLS and ConnectTimeout.
-func Displace(ctx context.Context, c Config, unit telematics.Unit, removed bool) error {
+// disconnects. It returns the topics of retained messages that the service may not clear. It needs
+// the service's account, and blocks for ConnectTimeout at each node until one works, and then while
+// messages are cleared. Of the config it uses only Nodes, Username, Password, TLS and
+// ConnectTimeout. It may be repeated.
+func Displace(ctx context.Context, c Config, unit telematics.Unit, removed bool) (left []string, err error) {
 	var failures []error
 	for _, node := range c.Nodes {
-		err := displaceAt(ctx, node, c, unit, removed)
-		if err == nil {
+		err := connected(ctx, node, c, string(unit), func(client mqtt.Client) error {
+			if !removed {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(ctx, clearWithin)
+			defer cancel()
+			if left, err = clearRetained(ctx, client, unit); err != nil {
+				return fmt.Errorf("what is retained of %s at %s: %w", unit, host(node), err)
+			}
 			return nil
+		})
+		if err == nil {
+			return left, nil
 		}
 		failures = append(failures, err)
 	}
-	return errors.Join(failures...)
-}
-
-func displaceAt(ctx context.Context, node string, c Config, unit telematics.Unit, removed bool) error {
-	return connected(ctx, node, c, string(unit), func(ctx context.Context, client mqtt.Client) error {
-		if !removed {
-			return nil
-		}
-		if err := clearRetained(ctx, client, unit); err != nil {
-			return fmt.Errorf("what is retained of %s at %s: %w", unit, host(node), err)
-		}
-		return nil
-	})
+	return nil, errors.Join(failures...)
 }
 
 // Presence returns the protocol and the status of a unit's retained presence, both empty where
@@ -58,16 +60,20 @@ func displaceAt(ctx context.Context, node string, c Config, unit telematics.Unit
 func Presence(ctx context.Context, c Config, unit telematics.Unit) (p telematics.Protocol, status telematics.PresenceStatus, err error) {
 	var failures []error
 	for _, node := range c.Nodes {
-		err := connected(ctx, node, c, "motorpool-"+rand.Text(), func(ctx context.Context, client mqtt.Client) error {
-			found, err := retainedOf(ctx, client, unit, telematics.Retaining.PresenceOf)
-			if err != nil || len(found) == 0 {
-				return err
+		err := connected(ctx, node, c, "motorpool-"+rand.Text(), func(client mqtt.Client) error {
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.ConnectTimeout, connectTimeout))
+			defer cancel()
+			err := eachRetained(ctx, client, unit, presenceOf, func(m retainedMessage) error {
+				p = m.Dialect.Protocol()
+				if said, err := m.Dialect.DecodePresence(m.Message, time.Now()); err == nil {
+					status = said.Status
+				}
+				return errFound
+			})
+			if errors.Is(err, errFound) {
+				return nil
 			}
-			p = found[0].Dialect.Protocol()
-			if said, err := found[0].Dialect.DecodePresence(found[0].Message, time.Now()); err == nil {
-				status = said.Status
-			}
-			return nil
+			return err
 		})
 		if err == nil {
 			return p, status, nil
@@ -77,19 +83,24 @@ func Presence(ctx context.Context, c Config, unit telematics.Unit) (p telematics
 	return "", "", errors.Join(failures...)
 }
 
-// connected calls use with a new connection. Connecting and use together may take ConnectTimeout.
-func connected(ctx context.Context, node string, c Config, id string, use func(context.Context, mqtt.Client) error) error {
-	timeout := cmp.Or(c.ConnectTimeout, 5*time.Second)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+// errFound ends the look at retained messages at the first one.
+var errFound = errors.New("found")
+
+func presenceOf(d telematics.Retaining, u telematics.Unit) []string { return []string{d.PresenceOf(u)} }
+
+// connected calls use with a new connection. Connecting may take ConnectTimeout.
+func connected(ctx context.Context, node string, c Config, id string, use func(mqtt.Client) error) error {
+	timeout := cmp.Or(c.ConnectTimeout, connectTimeout)
 	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(node).SetClientID(id).SetUsername(c.Username).SetPassword(c.Password).
 		SetProtocolVersion(4).SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).SetTLSConfig(c.TLS).
 		SetConnectTimeout(timeout).SetWriteTimeout(timeout).SetCustomOpenConnectionFn(dial))
 	defer client.Disconnect(0)
-	if err := finished(ctx, client.Connect()); err != nil {
+	connecting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := finished(connecting, client.Connect()); err != nil {
 		return fmt.Errorf("connect to %s as %s: %w", host(node), id, err)
 	}
-	return use(ctx, client)
+	return use(client)
 }
 
 // retainedMessage is a retained message of a unit.
@@ -99,65 +110,91 @@ type retainedMessage struct {
 }
 
 // clearRetained publishes the unit's last will, unless its presence is offline already, and clears
-// its other retained messages.
-func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit) error {
-	found, err := retainedOf(ctx, client, unit, telematics.Retaining.Retained)
-	if err != nil {
-		return err
-	}
-	for _, m := range found {
-		dialect := m.Dialect.(telematics.Retaining)
-		var replaced []byte
-		if m.topic == dialect.PresenceOf(unit) {
-			presence, err := dialect.DecodePresence(m.Message, time.Now())
-			if err != nil || presence.Status == telematics.Offline {
-				continue // a presence that cannot be read, the service has not read either
+// its other retained messages. It returns the topics of those that stay: the service may not write
+// there. It is idempotent, and bounded by what is retained: the unit has no access any more.
+func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit) (left []string, err error) {
+	cleared := map[string]bool{}
+	for { // the MQTT broker delivers some 10,000 retained messages to a subscriber at a time
+		var isNew bool
+		left = nil
+		err := eachRetained(ctx, client, unit, telematics.Retaining.Retained, func(m retainedMessage) error {
+			dialect := m.Dialect.(telematics.Retaining)
+			var replaced []byte
+			if m.topic == dialect.PresenceOf(unit) {
+				presence, err := dialect.DecodePresence(m.Message, time.Now())
+				if err != nil || presence.Status == telematics.Offline {
+					return nil // a presence that cannot be read, the service has not read either
+				}
+				replaced = dialect.LastWill(presence)
 			}
-			replaced = dialect.LastWill(presence)
-		}
-		if err := finished(ctx, client.Publish(m.topic, 1, true, replaced)); err != nil {
-			return err
+			if cleared[m.topic] {
+				left = append(left, m.topic)
+				return nil
+			}
+			cleared[m.topic], isNew = true, true
+			// At QoS 0: the reply to another one would be read behind all that is retained.
+			return finished(ctx, client.Publish(m.topic, 0, true, replaced))
+		})
+		if err != nil || !isNew {
+			return left, err
 		}
 	}
-	if len(found) == maxRetained {
-		return fmt.Errorf("%d messages are cleared, and there may be others", maxRetained)
-	}
-	return nil
 }
 
-// retainedOf returns the retained messages of a unit, in any dialect, that match a filter.
-func retainedOf(ctx context.Context, client mqtt.Client, unit telematics.Unit, filter func(telematics.Retaining, telematics.Unit) string) (all []retainedMessage, err error) {
+// eachRetained calls a function with each retained message of a unit, in any dialect, that matches
+// the filters. It returns when the MQTT broker has delivered none for retainedWithin.
+func eachRetained(
+	ctx context.Context, client mqtt.Client, unit telematics.Unit, filters func(telematics.Retaining, telematics.Unit) []string, call func(retainedMessage) error,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends handlers that still wait for room
 	arrived := make(chan retainedMessage, retainedRoom)
-	for _, d := range dialects.Spoken {
-		dialect, ok := d.(telematics.Retaining)
-		if !ok {
-			continue
-		}
-		if err := finished(ctx, client.Subscribe(filter(dialect, unit), 1, func(_ mqtt.Client, m mqtt.Message) {
-			_, subject, err := dialect.ParseTopic(m.Topic())
-			if err != nil || !m.Retained() {
-				return
+	subscribed := make(chan error, 1)
+	// Concurrently: the reply to a subscription comes after the messages of the one before.
+	go func() {
+		for _, d := range dialects.Spoken {
+			dialect, ok := d.(telematics.Retaining)
+			if !ok {
+				continue
 			}
-			select {
-			case arrived <- retainedMessage{telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: true}, m.Topic()}:
-			case <-ctx.Done():
+			for _, filter := range filters(dialect, unit) {
+				err := finished(ctx, client.Subscribe(filter, 0, func(_ mqtt.Client, m mqtt.Message) {
+					if !m.Retained() {
+						return
+					}
+					_, subject, _ := dialect.ParseTopic(m.Topic())
+					select {
+					case arrived <- retainedMessage{telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: true}, m.Topic()}:
+					case <-ctx.Done():
+					}
+				}))
+				if err != nil {
+					subscribed <- err
+					return
+				}
 			}
-		})); err != nil {
-			return nil, err
 		}
-	}
-	for {
+		subscribed <- nil
+	}()
+	for done := false; ; {
+		var idle <-chan time.Time
+		if done {
+			idle = time.After(retainedWithin)
+		}
 		select {
 		case m := <-arrived:
-			all = append(all, m)
-			// A filter without a wildcard has one message.
-			if len(all) == maxRetained || filter(m.Dialect.(telematics.Retaining), unit) == m.topic {
-				return all, nil
+			if err := call(m); err != nil {
+				return err
 			}
-		case <-time.After(retainedWithin):
-			return all, nil
+		case err := <-subscribed:
+			if err != nil {
+				return err
+			}
+			done = true
+		case <-idle:
+			return nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

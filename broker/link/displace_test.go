@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +30,9 @@ func retainedAt(t *testing.T, url string) map[string]string {
 	}))
 	linktest.Await(t, "connect", client.Connect())
 	defer client.Disconnect(0)
-	linktest.Await(t, "subscribe", client.SubscribeMultiple(map[string]byte{"ovms/+/+/metric/#": 1, "motorpool/v1/+/presence": 1}, nil))
+	linktest.Await(t, "subscribe", client.SubscribeMultiple(map[string]byte{
+		"ovms/+/+/metric/#": 1, "ovms/+/+/notify/alert/#": 1, "ovms/+/+/event/vehicle/alert/#": 1, "ovms/+/+/client/motorpool/response/+": 1, "motorpool/v1/+/presence": 1,
+	}, nil))
 	time.Sleep(100 * time.Millisecond) // retained messages follow the SUBACK
 	mu.Lock()
 	defer mu.Unlock()
@@ -62,8 +65,8 @@ func TestDisplace_RemovedUnitIsOfflineAndRetainsNothing(t *testing.T) {
 			config := link.Config{Nodes: []string{broker.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword}
 			for _, removed := range []bool{false, true} {
 				before := retainedAt(t, broker.ServiceURL())
-				if err := link.Displace(t.Context(), config, unit, removed); err != nil {
-					t.Fatal(err)
+				if left, err := link.Displace(t.Context(), config, unit, removed); err != nil || len(left) > 0 {
+					t.Fatalf("%v, %v", left, err)
 				}
 				after, want := retainedAt(t, broker.ServiceURL()), c.left
 				if !removed {
@@ -85,5 +88,36 @@ func TestDisplace_RemovedUnitIsOfflineAndRetainsNothing(t *testing.T) {
 				t.Error("the unit's connection is still open")
 			}
 		})
+	}
+}
+
+// A login retains messages under ever new names, more than the MQTT broker delivers at a time, and
+// some where the service may not write.
+func TestDisplace_ClearsAllThatAHostileUnitRetains(t *testing.T) {
+	t.Parallel()
+	broker := realMosquitto(t)
+	client := linktest.Connect(t, broker.UnitsURL(), unit)
+	own := func(last string) string { return "ovms/" + string(unit) + "/" + string(unit) + "/" + last }
+	payload := strings.Repeat("x", 2000)
+	const names = 4000
+	var last mqtt.Token
+	for n := range names {
+		for _, folder := range []string{"client/motorpool/response/", "notify/alert/a/", "metric/x/", "event/vehicle/alert/"} {
+			last = client.Publish(own(folder+strconv.Itoa(n)), 1, true, payload)
+		}
+	}
+	linktest.Await(t, "publish", last)
+	linktest.Publish(t, client, "motorpool/v1/"+string(unit)+"/ack", true, "{}")
+	linktest.Publish(t, client, own("metric/s/v3/connected"), true, "yes")
+
+	config := link.Config{Nodes: []string{broker.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword}
+	for range 2 { // it may be repeated
+		left, err := link.Displace(t.Context(), config, unit, true)
+		if want := []string{"motorpool/v1/" + string(unit) + "/ack"}; err != nil || !slices.Equal(left, want) {
+			t.Fatalf("left are %d, %v, %v; want %v", len(left), left[:min(len(left), 5)], err, want)
+		}
+	}
+	if after := retainedAt(t, broker.ServiceURL()); len(after) != 1 || after[own("metric/s/v3/connected")] != "no" {
+		t.Errorf("%d messages are retained, want the presence alone", len(after))
 	}
 }

@@ -47,7 +47,10 @@ type Config struct {
 	CatchUpAfter time.Duration
 	// KeepAlive is at most 10 s, or a dead peer is noticed too late. Defaults to 5 s.
 	KeepAlive time.Duration
-	Logger    *slog.Logger // Defaults to slog.Default().
+	// Holds is called with what an MQTT broker says of itself, every few seconds: one of its System
+	// topics. It must not block. Defaults to no call.
+	Holds  func(node, topic string, value float64)
+	Logger *slog.Logger // Defaults to slog.Default().
 }
 
 // Receiver takes the messages of units. Its methods do not block [LAW-8].

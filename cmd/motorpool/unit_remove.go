@@ -39,8 +39,12 @@ func (s serviceAccount) displace(ctx context.Context, units []string, removed bo
 	config := link.Config{Username: s.MQTTUsername, Password: string(s.MQTTPassword), TLS: secured}
 	for _, config.Nodes = range link.ParseShards(s.MQTTURL) {
 		for _, name := range units {
-			if err := link.Displace(ctx, config, telematics.Unit(name), removed); err != nil {
-				return fmt.Errorf("%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks: repeat the command", err, name)
+			left, err := link.Displace(ctx, config, telematics.Unit(name), removed)
+			if err != nil {
+				return fmt.Errorf("%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks, and retained messages may be left: repeat the command", err, name)
+			}
+			if len(left) > 0 {
+				hint("%d retained messages of %s stay at the MQTT broker, where the service may not write, and say nothing to it: %s", len(left), name, strings.Join(left[:min(len(left), 5)], ", "))
 			}
 		}
 	}
@@ -146,7 +150,8 @@ func (u removeUnit) superseding(ctx context.Context) (modules []string, before [
 }
 
 // mayRemove returns the units that have had certificates. It fails if a unit has no credentials to
-// remove. Revoked certificates count, so that the command can be repeated.
+// remove. Revoked certificates count, and with --mqtt-url what a unit without credentials has left
+// at the MQTT broker, so that the command can be repeated.
 func (u removeUnit) mayRemove() (certified []string, err error) {
 	passwords, err := u.passwords()
 	if err != nil {
@@ -157,7 +162,7 @@ func (u removeUnit) mayRemove() (certified []string, err error) {
 		return nil, err
 	}
 	err = each(u.Units, func(name string) error {
-		known := !u.Superseded && (passwords.Has(name) || slices.Contains(pending, telematics.Unit(name)))
+		known := !u.Superseded && (len(u.MQTTURL) > 0 || passwords.Has(name) || slices.Contains(pending, telematics.Unit(name)))
 		if slices.ContainsFunc(certificates, func(c enrolment.Certificate) bool { return string(c.Unit) == name }) {
 			certified, known = append(certified, name), true
 		}

@@ -66,7 +66,9 @@ func (Dialect) Filters() telematics.Filters {
 func (Dialect) PresenceOf(u telematics.Unit) string { return topic(u, connected) }
 
 // Retained implements telematics.Retaining: a module retains all metrics.
-func (Dialect) Retained(u telematics.Unit) string { return topic(u, metrics+"#") }
+func (Dialect) Retained(u telematics.Unit) []string {
+	return []string{topic(u, metrics+"#"), topic(u, alerts+"#"), topic(u, vehicleAlerts+"#"), topic(u, responses+"+")}
+}
 
 // LastWill implements telematics.Retaining.
 func (Dialect) LastWill(telematics.Presence) []byte { return []byte(no) }

@@ -45,7 +45,9 @@ func (Dialect) Filters() telematics.Filters {
 func (Dialect) PresenceOf(u telematics.Unit) string { return PresenceChannel.Topic(u) }
 
 // Retained implements telematics.Retaining.
-func (Dialect) Retained(u telematics.Unit) string { return PresenceChannel.Topic(u) }
+func (Dialect) Retained(u telematics.Unit) []string {
+	return []string{PresenceChannel.Topic(u), AckChannel.Topic(u), TelemetryChannel.Topic(u)}
+}
 
 // LastWill implements telematics.Retaining [PRE-1].
 func (Dialect) LastWill(p telematics.Presence) []byte {

@@ -8,6 +8,7 @@ import (
 	"net/http/pprof"
 	"time"
 
+	"motorpool/broker/link"
 	"motorpool/httpapi/health"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,25 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 		Name: "motorpool_instance_info", Help: "Always 1; the labels name the instance, as the log and the database do, and the version of the program.",
 		ConstLabels: prometheus.Labels{"id": id, "version": cmp.Or(c.Version, "dev")},
 	}, func() float64 { return 1 }))
+}
+
+// brokerGauges are what each MQTT broker says of itself.
+type brokerGauges map[string]*prometheus.GaugeVec
+
+func newBrokerGauges(registry *prometheus.Registry) brokerGauges {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"node"})
+	}
+	return brokerGauges{
+		link.System.Retained: gauge("motorpool_mqtt_retained_messages", "Retained messages that the MQTT broker holds, as it says."),
+		link.System.Heap:     gauge("motorpool_mqtt_heap_bytes", "Memory that the MQTT broker has allocated, as it says."),
+	}
+}
+
+func (g brokerGauges) set(node, topic string, value float64) {
+	if gauge := g[topic]; gauge != nil {
+		gauge.WithLabelValues(node).Set(value)
+	}
 }
 
 // databaseGauges are values that databaseWatch reads from Postgres: the same at every instance.

@@ -106,6 +106,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
 		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
 		Units:  cars.Units,
+		Holds:  newBrokerGauges(registry).set,
 		Logger: log,
 	}, link.ParseShards(c.MQTTURL)...)
 	commandBroker := broker.New(broker.Config{
