@@ -48,6 +48,7 @@ type errorData struct {
 func (r *round) call(ctx context.Context, o order, requestID string, instance int, timeout time.Duration) []audit.Call {
 	c := audit.Call{
 		RequestID: requestID, Key: o.key, Instance: instance, Vehicle: telematics.VehicleID(o.car), Action: o.action, Start: time.Now(),
+		Patience: o.patience(timeout),
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,6 +26,14 @@ type order struct {
 	// The caller repeats what was refused because a server was unavailable, if it has a key.
 	insists bool
 	repeats bool // the caller sends it once more after success, if it has a key
+}
+
+// patience returns for how long the caller of an attempt waits, at most the given time.
+func (o order) patience(timeout time.Duration) time.Duration {
+	if seconds, err := strconv.Atoi(strings.TrimPrefix(o.prefer, "wait=")); err == nil {
+		return min(timeout, time.Duration(seconds)*time.Second)
+	}
+	return timeout
 }
 
 // draw draws orders: the same ones for the same source.

@@ -91,6 +91,8 @@ type Call struct {
 	Outcome    telematics.Outcome   // as answered
 	Command    telematics.CommandID // as answered; zero: none
 	Replayed   bool                 // Idempotency-Replayed
+	// Patience is for how long the caller waits; zero: longer than any command takes.
+	Patience time.Duration
 }
 
 // Row is a command in Postgres at the end.

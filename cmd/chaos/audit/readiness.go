@@ -33,16 +33,15 @@ var ownSake = map[telematics.Code]bool{
 	telematics.CommandsHalted: true, "action_not_supported": true,
 }
 
-// failed reports whether a call to a sound vehicle failed, and not for its own sake. A caller that
-// hangs up, or waits for less than a sound vehicle takes, has no answer for its own sake.
-func (chk *checker) failed(c *Call) bool {
-	switch {
-	case c.Outcome == telematics.Executed, c.Status == http.StatusAccepted, ownSake[c.Code]:
-		return false
-	case c.Status == 0, c.Code == telematics.CommandTimeout:
-		return c.End.Sub(c.Start) > soundTakes
-	}
-	return true
+// judges reports whether a call shows what an instance can do: it is to a sound vehicle, its caller
+// has the patience for that, and the machine did not stall.
+func (chk *checker) judges(c *Call) bool {
+	return chk.Sound[c.Vehicle] && (c.Patience == 0 || c.Patience >= soundTakes) && !chk.stalledFor(c)
+}
+
+// failed reports whether a call that judges failed, and not for its own sake.
+func failed(c *Call) bool {
+	return c.Outcome != telematics.Executed && c.Status != http.StatusAccepted && !ownSake[c.Code]
 }
 
 // readyMeansAble checks that an instance that has said for a while that it is ready executes the
@@ -51,21 +50,21 @@ func (chk *checker) failed(c *Call) bool {
 // that another client has locked.
 func readyMeansAble(chk *checker) {
 	for instance, ready := range chk.Ready {
-		calls, failed := map[int][]*Call{}, map[int][]*Call{} // by when they began
+		calls, bad := map[int][]*Call{}, map[int][]*Call{} // by when they began
 		for i := range chk.Calls {
 			c := &chk.Calls[i]
-			if c.Instance != instance || !chk.Sound[c.Vehicle] || !covers(ready, c.Start.Add(-readyNoticed), c.End) || chk.lockedFor(c) || chk.stalledFor(c) || chk.leapt(c.Start) || chk.leapt(c.End) {
+			if c.Instance != instance || !chk.judges(c) || !covers(ready, c.Start.Add(-readyNoticed), c.End) || chk.lockedFor(c) || chk.leapt(c.Start) || chk.leapt(c.End) {
 				continue
 			}
 			at := int(c.Start.Sub(chk.Calls[0].Start) / readyNoticed)
 			calls[at] = append(calls[at], c)
-			if chk.failed(c) {
-				failed[at] = append(failed[at], c)
+			if failed(c) {
+				bad[at] = append(bad[at], c)
 			}
 		}
 		for at, all := range calls {
-			chk.must(len(all) < judged || len(failed[at])*100 <= len(all)*tolerated, requests(failed[at]), "instance %d said that it was ready, and %d of %d commands to sound vehicles failed within %v from %s on: %v",
-				instance, len(failed[at]), len(all), readyNoticed, clock(all[0].Start), reasons(failed[at]))
+			chk.must(len(all) < judged || len(bad[at])*100 <= len(all)*tolerated, requests(bad[at]), "instance %d said that it was ready, and %d of %d commands to sound vehicles failed within %v from %s on: %v",
+				instance, len(bad[at]), len(all), readyNoticed, clock(all[0].Start), reasons(bad[at]))
 		}
 	}
 }
@@ -74,17 +73,17 @@ func readyMeansAble(chk *checker) {
 // the vehicles whose rows it locks, at every instance.
 func lockStopsNoOther(chk *checker) {
 	for _, lock := range chk.Locks {
-		var failed, slow []*Call
+		var refused, slow []*Call
 		all := 0
 		for i := range chk.Calls {
 			c := &chk.Calls[i]
-			if !chk.Sound[c.Vehicle] || !within(lock.Interval, c) || slices.Contains(lock.Vehicles, c.Vehicle) || chk.stalledFor(c) || c.Status == http.StatusAccepted {
+			if !chk.judges(c) || !within(lock.Interval, c) || slices.Contains(lock.Vehicles, c.Vehicle) || c.Status == http.StatusAccepted {
 				continue
 			}
 			all++
 			switch {
-			case chk.failed(c):
-				failed = append(failed, c)
+			case failed(c):
+				refused = append(refused, c)
 			case c.End.Sub(c.Start) > soundTakes:
 				slow = append(slow, c)
 			}
@@ -93,7 +92,7 @@ func lockStopsNoOther(chk *checker) {
 			calls []*Call
 			what  string
 			most  int // percent
-		}{{failed, "failed", tolerated}, {slow, "took more than " + soundTakes.String(), 100 - floodSpares}} {
+		}{{refused, "failed", tolerated}, {slow, "took more than " + soundTakes.String(), 100 - floodSpares}} {
 			chk.must(all < judged || len(bad.calls)*100 <= all*bad.most, requests(bad.calls), "another client locked %s for %v: of %d commands to other sound vehicles %d %s: %v",
 				lock.What, lock.To.Sub(lock.From).Round(time.Second), all, len(bad.calls), bad.what, reasons(bad.calls))
 		}

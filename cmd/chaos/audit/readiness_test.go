@@ -56,7 +56,7 @@ func TestReadiness_CommandsThatFailAtAReadyInstanceAreFound(t *testing.T) {
 		}},
 		{"a caller hangs up", "", "", func(e *Evidence, calls []*Call) {
 			for _, c := range calls {
-				c.Status, c.Outcome, c.Command, c.End = 0, "", telematics.NoCommand, c.Start.Add(ms(20))
+				c.Status, c.Outcome, c.Command, c.Patience = 0, "", telematics.NoCommand, ms(20)
 			}
 		}},
 		{"refused for its own sake", "", "", func(e *Evidence, calls []*Call) {

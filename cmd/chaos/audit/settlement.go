@@ -141,17 +141,22 @@ func (e RedisKey) isStateList() bool {
 	return strings.HasPrefix(e.Key, "motorpool:state-due") || strings.HasPrefix(e.Key, "motorpool:state-writing")
 }
 
+// isPrimary reports whether a key says which Postgres server is the primary.
+func (e RedisKey) isPrimary() bool { return e.Key == "motorpool:postgres" }
+
 // Stays reports whether a key belongs to no command, and is not expected to expire soon.
-func (e RedisKey) Stays() bool { return e.isEventLog() || e.isSnapshot() || e.isStateList() }
+func (e RedisKey) Stays() bool {
+	return e.isEventLog() || e.isSnapshot() || e.isStateList() || e.isPrimary()
+}
 
 // redisExpires checks that every key in Redis has an expiry, and a short one after everything has
 // settled. The event log and the reported states of vehicles may live longer. Exempt are the lists
-// of vehicles whose state is not in Postgres yet.
+// of vehicles whose state is not in Postgres yet, and which server is the primary.
 func redisExpires(chk *checker) {
 	chk.must(true, subject{}, "") // the reading itself
 	for i := range chk.Pending {
 		e := &chk.Pending[i]
-		if e.isStateList() {
+		if e.isStateList() || e.isPrimary() {
 			continue
 		}
 		about := command()

@@ -31,6 +31,7 @@ func (r Result) Write(out io.Writer) {
 	verdict.WriteCounts(t, "charge", "times", verdict.Count(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }))
 	verdict.WriteCounts(t, "fault", "times", r.Counts[faultGroup])
 	verdict.WriteCounts(t, "fault of the processor", "times", r.Fired)
+	verdict.WriteCounts(t, "lost and repeated", "times", r.Counts[lostGroup])
 	verdict.WriteCounts(t, "notice", "times", r.Counts[noticeGroup])
 	verdict.WriteCounts(t, answerGroup, "times", r.Counts[answerGroup])
 	orphans := 0
@@ -101,7 +102,7 @@ type counters struct {
 }
 
 func newCounters() *counters {
-	return &counters{counts: map[string]map[string]int{answerGroup: {}, faultGroup: {}, noticeGroup: {}}}
+	return &counters{counts: map[string]map[string]int{answerGroup: {}, faultGroup: {}, lostGroup: {}, noticeGroup: {}}}
 }
 
 func (f *counters) add(group, name string) {

@@ -11,6 +11,8 @@ import (
 const (
 	// settleWithin is longer than the longest pause between two attempts, with a lease after it.
 	settleWithin = 8 * time.Minute
+	// lostWithin is that of a round of lost commits, which hurries and has no other fault.
+	lostWithin   = time.Minute
 	pollInterval = 200 * time.Millisecond
 	hurryEvery   = time.Second
 	quietFor     = 2 * time.Second // without anything due: longer than a delayed refund takes
@@ -41,7 +43,11 @@ func (r *round) settle(ctx context.Context) error {
 		return fmt.Errorf("settle: %w", err)
 	}
 	r.retryUnanswered(ctx)
-	deadline, reported, hurried, quiet := time.Now().Add(settleWithin), time.Now(), time.Time{}, time.Time{}
+	within := settleWithin
+	if r.LostCommits {
+		within = lostWithin
+	}
+	deadline, reported, hurried, quiet := time.Now().Add(within), time.Now(), time.Time{}, time.Time{}
 	for time.Now().Before(deadline) && ctx.Err() == nil {
 		if r.Hurry && time.Since(hurried) > hurryEvery {
 			hurried = time.Now()
