@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,7 +44,10 @@ type Config struct {
 	Unrecorded Unrecorded
 	Key        telematics.Signer // signs every command, once
 
-	Now      func() time.Time    // this instance's clock. Defaults to time.Now.
+	Now func() time.Time // this instance's clock. Defaults to time.Now.
+	// Hanging returns the number of writes of this process that were given up, and that the store
+	// may still commit. Defaults to none.
+	Hanging  func() int
 	Dialects telematics.Dialects // Defaults to dialects.Spoken.
 	Instance string              // name of this process, unique. Defaults to a random one.
 	// QueueSize is the capacity of each queue, in messages; those of less urgent answers have a
@@ -84,6 +88,8 @@ type Broker struct {
 	events       *eventPublisher // queues the events of changes
 	background   sync.WaitGroup  // wake-ups and writes of the outbox, for which no caller waits
 	started      sync.WaitGroup  // commands of Start in flight
+
+	lateSince atomic.Pointer[time.Time] // when the first late command was seen; nil: there is none
 }
 
 // New assembles a broker and registers its metrics. It does no I/O before Run.
@@ -93,6 +99,9 @@ func New(c Config) *Broker {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Hanging == nil {
+		c.Hanging = func() int { return 0 }
 	}
 	c.Instance = cmp.Or(c.Instance, uuid.NewString())
 	c.QueueSize = cmp.Or(c.QueueSize, 16<<10)

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -11,8 +12,8 @@ import (
 	"motorpool/tracing"
 )
 
-// errInFlight means that a command is overdue while this process still claims or registers it. That
-// ends with the step, and then this process settles it.
+// errInFlight means that a command is overdue while its owner may still settle it. In this process
+// the owner still claims or registers it: that ends with the step.
 var errInFlight = errors.New("the command is in flight")
 
 // sweep settles open commands whose owner is gone [LAW-6]. While the clock is wrong, other
@@ -35,10 +36,34 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 		return false
 	}
 	var group errgroup.Group
+	late := false
 	for _, c := range overdue {
+		late = late || b.isLate(&c)
 		group.Go(func() error { return b.settleOverdue(ctx, c) })
 	}
-	return group.Wait() == nil && len(overdue) == sweepBatch
+	err = group.Wait()
+	if !late && len(overdue) < sweepBatch {
+		b.lateSince.Store(nil)
+	}
+	return err == nil && len(overdue) == sweepBatch
+}
+
+// isLate reports whether a command of another process has been overdue for more than lateAfter: it
+// was not on record when it became so.
+func (b *Broker) isLate(c *telematics.Command) bool {
+	return c.Instance != b.Instance && b.now().Sub(c.Deadline) > lateAfter
+}
+
+// leavesToOwner reports whether the owner of a late command has time left to settle it. The time
+// begins with the first late command, and is one for all.
+func (b *Broker) leavesToOwner(c *telematics.Command) bool {
+	if !b.isLate(c) {
+		return false
+	}
+	now := time.Now() // whatever the clock is set to meanwhile
+	b.lateSince.CompareAndSwap(nil, &now)
+	since := b.lateSince.Load()
+	return since == nil || now.Sub(*since) < lateGrace
 }
 
 // settleOverdue settles a command whose owner is gone as unknown, since it may have been published,
@@ -46,7 +71,7 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 // exact state.
 func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error {
 	finding, known := b.outbox.settlement(c.ID)
-	if b.waiters.find(c.ID) != nil && !known {
+	if !known && (b.waiters.find(c.ID) != nil || b.leavesToOwner(&c)) {
 		return errInFlight
 	}
 	if !known || !c.State.MayBecome(finding.State) {
@@ -106,7 +131,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 			finding.Reason, finding.Detail = telematics.ByHalt, halt.Why
 		}
 	}
-	b.outbox.addSettlement(finding)
+	b.keepSettlement(finding)
 	stepping, cancel := b.step(ctx)
 	defer cancel()
 	settling := tracing.Step(stepping, delivery.StepSettle)

@@ -50,6 +50,7 @@ const (
 	recalledAnswer ingest.Kind = "recalled_answer"
 	event          ingest.Kind = "event"
 	auditLogEntry  ingest.Kind = "audit_log_entry"
+	settlement     ingest.Kind = "settlement"
 
 	queueFull = "queue_full"
 	notStored = "not_stored"
@@ -121,6 +122,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 		recalledAnswer: {queueFull},
 		event:          {queueFull, notStored},
 		auditLogEntry:  {queueFull, notStored},
+		settlement:     {queueFull},
 	} {
 		for _, reason := range reasons {
 			m.drop(kind, reason, 0)
@@ -134,7 +136,7 @@ func (b *Broker) registerQueues() {
 	ingest.RegisterQueue(b.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) })
 	ingest.RegisterQueue(b.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
 	ingest.RegisterQueue(b.Metrics, event, func() int { return len(b.events.queue) })
-	for kind, waiting := range map[string]func() int{"settlement": b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries} {
+	for kind, waiting := range map[string]func() int{string(settlement): b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries} {
 		promauto.With(b.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "motorpool_outbox_items", Help: "What Postgres has not taken yet, and is offered again each second.", ConstLabels: prometheus.Labels{"kind": kind},
 		}, func() float64 { return float64(waiting()) })

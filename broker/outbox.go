@@ -13,9 +13,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// outbox holds what is written to the stores later. Settlements and audit log entries that were not
-// stored are retried for settlementRetryFor and entryRetryFor. Progress of commands and releases of
-// pending entries, which may be lost, are written in batches.
+// outbox holds what is written to the stores later. Settlements that were not stored are retried
+// until Postgres has answered, and audit log entries for entryRetryFor. Progress of commands and
+// releases of pending entries, which may be lost, are written in batches.
 type outbox struct {
 	releases debouncer[delivery.Pending] // from the pending table
 	progress debouncer[delivery.Note]    // of commands in flight
@@ -23,14 +23,20 @@ type outbox struct {
 	mu sync.Mutex
 	// Outcomes that only this process knows for certain: what a caller got must not be replaced by
 	// a sweeper's guess.
+	// There are maxOutboxSettlements at most.
 	settlements map[telematics.CommandID]delivery.Settlement
 	entries     []telematics.Activity // at most maxOutboxEntries
 }
 
-func (o *outbox) addSettlement(s delivery.Settlement) {
+// addSettlement reports false where there is no room.
+func (o *outbox) addSettlement(s delivery.Settlement) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if _, known := o.settlements[s.Command]; !known && len(o.settlements) >= maxOutboxSettlements {
+		return false
+	}
 	o.settlements[s.Command] = s
+	return true
 }
 
 func (o *outbox) removeSettlement(id telematics.CommandID) {
@@ -97,15 +103,27 @@ func (b *Broker) closeOutbox(ctx context.Context) {
 	}
 }
 
+// keepSettlement keeps an outcome that only this process knows until it is stored.
+func (b *Broker) keepSettlement(s delivery.Settlement) {
+	if !b.outbox.addSettlement(s) {
+		b.metrics.drop(settlement, queueFull, 1)
+		b.Logger.Error("settlement lost", "command", s.Command, "request_id", requestOf(s.Known), "state", s.State)
+	}
+}
+
+// retrySettlements retries the settlements that were not stored. One whose command is not on record
+// is retried for settlementRetryFor, and while Postgres may still commit the claim of the command:
+// a claim that waits for a synchronous standby does so for as long as the standby is gone.
 func (b *Broker) retrySettlements(ctx context.Context) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
+	mayAppear := b.Hanging() > 0 // before the records are read
 	var group errgroup.Group
 	group.SetLimit(sweepBatch) // they share statements
 	for _, settlement := range b.outbox.allSettlements() {
 		group.Go(func() error {
 			_, ok, err := b.Commands.Settle(ctx, settlement)
-			if ok || b.recordTime().Sub(settlement.At) > settlementRetryFor {
+			if ok || err == nil && !mayAppear && b.recordTime().Sub(settlement.At) > settlementRetryFor {
 				b.outbox.removeSettlement(settlement.Command)
 			}
 			if err != nil {

@@ -151,7 +151,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			return nil, receipt, refused
 		case err != nil:
 			// The row may be there all the same, and nothing will be published.
-			b.outbox.addSettlement(delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
+			b.keepSettlement(delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime()})
 			return nil, receipt, telematics.Unavailable("Postgres", err)
 		}
 		if claim.Occupant != nil && claim.Occupant.ID == c.ID {

@@ -59,6 +59,14 @@ const (
 	// choice. Half: a slow owner is overtaken, and its command recorded as unknown. Double: lanes
 	// of dead owners are blocked for longer [LAW-6].
 	ownerGrace = time.Second
+	// Overdue for longer than this when the sweeper first sees it, a command was not on record
+	// before: its claim waited in Postgres, or Postgres was unavailable. Half: a sweep that is late
+	// waits needlessly. Double: fewer owners come first.
+	lateAfter = 5 * time.Second
+	// Time that owners of such commands have, who know whether they were sent: a pass of the
+	// outbox, and a second for Postgres. Half: commands that were never sent end as unknown.
+	// Double: lanes of dead owners are blocked for longer [LAW-6].
+	lateGrace = 3 * time.Second
 	// Commands of one sweep, and settlements retried concurrently: the default batch of a
 	// statement. A full sweep is followed by the next immediately. Half: statements are half full.
 	// Double: two statements instead of one.
@@ -97,10 +105,13 @@ const (
 
 // Outbox.
 const (
-	// Time for which a settlement is retried: a row whose claim was believed lost may appear for as
-	// long as a statement may take (3 s), with a failover in between. Half: a failover of Postgres
-	// that takes 30 s loses it. Double: more memory after an outage.
+	// Time for which the command of a settlement may be missing in Postgres: a row whose claim was
+	// believed lost may appear for as long as a statement may take (3 s), with a failover in
+	// between. Half: a failover of Postgres that takes 30 s loses it. Double: more memory.
 	settlementRetryFor = time.Minute
+	// Settlements kept while Postgres takes none, about 1 KB each; a choice. Half: commands that
+	// were never sent end as unknown after a long outage. Double: 32 MB.
+	maxOutboxSettlements = 16 << 10
 	// Audit log entries kept while the log takes none, about 1 KB each; a choice [LAW-9]. Half:
 	// lost earlier in an outage. Double: 8 MB. An entry whose writing was only believed to have
 	// failed is then there twice, which misleads less than a missing one.

@@ -112,7 +112,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	commandBroker := broker.New(broker.Config{
 		Vehicles: reported, Commands: record, Halts: commands.HaltStore{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
 		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Health: cars, Unrecorded: record, Bulks: record,
-		Publisher: mqtt, Key: signing, Now: now, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
+		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, commandBroker.Instance)
 	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: commandBroker.ForgetSettled, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
