@@ -66,7 +66,7 @@ const (
 	// Time that owners of such commands have, who know whether they were sent: a pass of the
 	// outbox, and a second for Postgres. Half: commands that were never sent end as unknown.
 	// Double: lanes of dead owners are blocked for longer [LAW-6].
-	lateGrace = 3 * time.Second
+	lateGrace = 2 * time.Second
 	// Commands of one sweep, and settlements retried concurrently: the default batch of a
 	// statement. A full sweep is followed by the next immediately. Half: statements are half full.
 	// Double: two statements instead of one.

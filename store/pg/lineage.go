@@ -121,7 +121,7 @@ func (s *sessions) connectNewest(ctx context.Context) (*session, error) {
 	for _, server := range s.order() {
 		conn, err := s.open(ctx, server)
 		if err == nil && conn.line != nil && newest != nil {
-			err = conn.join(ctx)
+			err = conn.joinOrClose(ctx)
 		}
 		switch {
 		case err != nil:
@@ -138,7 +138,7 @@ func (s *sessions) connectNewest(ctx context.Context) (*session, error) {
 		}
 	}
 	if best != nil {
-		if err := best.join(ctx); err != nil {
+		if err := best.joinOrClose(ctx); err != nil {
 			errs = append(errs, err)
 		} else {
 			return best, nil
@@ -159,8 +159,8 @@ func (s *sessions) order() []server {
 	return servers
 }
 
-// join makes the line of a connection the newest, or closes the connection where it is not. A
-// server that is not ours is marked, for instances that come later.
+// join makes the line of a connection the newest, or returns ErrFormer where it is not. A server
+// that is not ours is marked, for instances that come later.
 func (c *session) join(ctx context.Context) error {
 	newest := c.pool.lineage.newest.Load()
 	if newest == nil || *c.line != *newest {
@@ -176,7 +176,14 @@ func (c *session) join(ctx context.Context) error {
 		c.line = nil // for the statement that marks it
 		c.mark(ctx, *newest)
 	}
-	_ = c.driverConn.Close() // the error says more
+	return err
+}
+
+func (c *session) joinOrClose(ctx context.Context) error {
+	err := c.join(ctx)
+	if err != nil {
+		_ = c.driverConn.Close() // the error says more
+	}
 	return err
 }
 
@@ -276,17 +283,23 @@ func (p *DB) survey(ctx context.Context) {
 	if err != nil {
 		return // New has returned the same error
 	}
-	former := 0
+	var primaries []*session
 	for _, server := range connector.servers {
 		conn, err := connector.open(ctx, server)
-		if err == nil && conn.line != nil {
-			err = conn.join(ctx)
+		if err != nil {
+			continue // it is unavailable, or a standby
 		}
-		if errors.Is(err, ErrFormer) {
+		defer conn.Close()
+		if conn.line == nil {
+			continue
+		}
+		primaries = append(primaries, conn)
+		connector.lineage.learn(ctx, *conn.line)
+	}
+	former := 0
+	for _, conn := range primaries { // once the newest is known
+		if errors.Is(conn.join(ctx), ErrFormer) {
 			former++
-		}
-		if err == nil {
-			_ = conn.driverConn.Close()
 		}
 	}
 	p.config.shared.metrics.formerPrimaries.Set(float64(former))
