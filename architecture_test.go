@@ -67,7 +67,7 @@ var arrows = map[string][]string{
 	"store/events":                {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
 	"store/history":               {"telematics", "telematics/samples", "store/pg", "store/unavailable"},
 	"store/idempotency":           {"telematics", "rental", "store/pg", "store/unavailable"},
-	"store/rentals":               {"telematics", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/pg", "store/unavailable"},
+	"store/rentals":               {"telematics", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/settings", "store/pg", "store/unavailable"},
 	"store/settings":              {"store/pg", "store/unavailable"},
 	"store/vehicles":              {"telematics", "telematics/dialects", "rental", "store/pg", "store/groupcommit", "store/unavailable"},
 	"store/twins":                 {"tracing", "telematics", "telematics/delivery", "store/vehicles", "store/pg", "store/redis", "store/groupcommit", "store/unavailable"},

@@ -106,9 +106,9 @@ func TestAdminBooking_HasCharges(t *testing.T) {
 	r := a.get(adminBooking).wants(200, "")
 	for _, want := range []string{
 		`"agency_id":1,"client":"client-1","extensions":1,"limits":{"refund":131.00,"capture":0.00,"fee":1700.00},"charges":[`,
-		`{"id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start","number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":null,"reason":null,` +
+		`{"id":"01941f29-7c00-7aa0-8000-000000000001","payment_id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start","number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":null,"reason":null,` +
 			`"card":"Visa •••• 4242","decline_code":null,"attempts":1,"next_attempt_at":null,"paid_at":"2026-01-02T08:00:03.250Z","created_at":"2026-01-02T08:00:02.100Z","refund_of":null,"requested_by":null}`,
-		`{"id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":"cleaning","reason":"Dog hair",` +
+		`{"id":"01941f29-7c00-7aa0-8000-000000000002","payment_id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":"cleaning","reason":"Dog hair",` +
 			`"card":"American Express •••• 0005","decline_code":"insufficient_funds","attempts":2,"next_attempt_at":"2026-01-02T11:00:00.250Z","paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":null,"requested_by":null}`,
 		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":"01941f29-7c00-7aa0-8000-000000000001","requested_by":null}`,
 	} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/telematics"
 )
 
@@ -35,7 +37,8 @@ const MaxLength = 366 * 24 * time.Hour
 // Booking reserves one vehicle for one client and a time.
 type Booking struct {
 	ID          BookingID
-	Reference   string // BK-2026-00001
+	Reference   string    // BK-2026-00001
+	Identity    uuid.UUID // derived from its cause; never shown
 	State       BookingState
 	Agency      telematics.AgencyID
 	Client      ClientID

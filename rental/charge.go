@@ -11,8 +11,7 @@ import (
 	"motorpool/telematics"
 )
 
-// ChargeID identifies a charge. It is part of the idempotency keys at the processor, so it is
-// globally unique.
+// ChargeID identifies a charge. Ids grow with time.
 type ChargeID = uuid.UUID
 
 // ChargeKind is the purpose of a charge.
@@ -88,6 +87,7 @@ const (
 // executes it.
 type Charge struct {
 	ID       ChargeID
+	Key      uuid.UUID // see PaymentID; zero: the id
 	Booking  BookingID
 	Kind     ChargeKind
 	Number   int // counts the charges of one kind of one booking, from 1

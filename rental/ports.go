@@ -38,6 +38,8 @@ type Job struct {
 	Reference string   // of the booking
 	Agency    telematics.AgencyID
 	Vehicle   telematics.VehicleID
+
+	Installation string // its id; the processor gets it with each payment
 }
 
 // Result is what a worker stores about a charge.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/google/uuid"
+
 	"motorpool/telematics"
 )
 
@@ -32,6 +34,9 @@ type Processor interface {
 	Confirm(ctx context.Context, key, intent, token string) (Intent, error)
 	// Intent returns a payment as it is now.
 	Intent(ctx context.Context, intent string) (Intent, error)
+	// IntentOf returns a customer's payment with an identity (Charge.PaymentID); false: there is
+	// none. If there are several, one that moved money takes precedence.
+	IntentOf(ctx context.Context, customer string, payment uuid.UUID) (Intent, bool, error)
 	// Capture takes a part of a held amount, or all of it. The rest is released.
 	Capture(ctx context.Context, key, intent string, amount Minor, c Currency) (Intent, error)
 	// Cancel cancels a payment that has taken no money, and releases what it holds.
@@ -39,15 +44,15 @@ type Processor interface {
 
 	// Refund refunds a payment, in part or whole.
 	Refund(ctx context.Context, key string, r RefundRequest) (Refund, error)
-	// RefundOf returns the refund of a payment that was made for a charge; false: there is none.
-	RefundOf(ctx context.Context, intent string, charge ChargeID) (Refund, bool, error)
+	// RefundOf returns the refund of a payment with an identity; false: there is none.
+	RefundOf(ctx context.Context, intent string, refund uuid.UUID) (Refund, bool, error)
 	// RefundByID returns a refund as it is now.
 	RefundByID(ctx context.Context, id string) (Refund, error)
 }
 
 // IntentRequest is a payment to be prepared.
 type IntentRequest struct {
-	Charge      ChargeID
+	Payment     uuid.UUID // its identity
 	Customer    string
 	Amount      Minor
 	Currency    Currency
@@ -96,8 +101,8 @@ func (i Intent) LogValue() slog.Value { return slog.StringValue(i.String()) }
 
 // RefundRequest is a refund to be created.
 type RefundRequest struct {
-	Charge   ChargeID // of the refund
-	Intent   string   // of the payment
+	Refund   uuid.UUID // its identity
+	Intent   string    // of the payment
 	Amount   Minor
 	Currency Currency
 }

@@ -9,6 +9,7 @@ import (
 // Charge is a charge or a refund of a booking.
 type Charge struct {
 	ID          string             `json:"id"`
+	PaymentID   string             `json:"payment_id"` // metadata charge_id at the processor
 	Kind        rental.ChargeKind  `json:"kind"`
 	Number      int                `json:"number"`
 	State       rental.ChargeState `json:"state"`
@@ -32,7 +33,7 @@ type Charge struct {
 // NewCharge returns a charge of a booking.
 func NewCharge(c rental.Charge) Charge {
 	body := Charge{
-		ID: c.ID.String(), Kind: c.Kind, Number: c.Number, State: c.State, Amount: Money(c.Currency, c.Amount),
+		ID: c.ID.String(), PaymentID: c.PaymentID().String(), Kind: c.Kind, Number: c.Number, State: c.State, Amount: Money(c.Currency, c.Amount),
 		Settled: Money(c.Currency, c.Settled), Currency: c.Currency, Goal: OrNull(c.Goal), Fee: OrNull(c.Fee), Reason: OrNull(c.Reason),
 		DeclineCode: OrNull(c.DeclineCode), Attempts: c.Attempts, NextAttempt: TimestampOrNull(c.NextAttempt),
 		PaidAt: TimestampOrNull(c.PaidAt), CreatedAt: Timestamp(c.Created), RequestedBy: OrNull(c.By),

@@ -153,7 +153,7 @@ func TestCharge_WithoutACardIsPaidWithTheFirstAdded(t *testing.T) {
 		w.collect(nil)
 		w.after(time.Minute)
 		w.wantState(charge, rental.Declined)
-		if calls := w.bank.Calls(); len(calls) != 0 || w.is(charge).DeclineCode != "no_card" {
+		if calls := w.changes(); len(calls) != 0 || w.is(charge).DeclineCode != "no_card" {
 			t.Fatalf("calls of the bank %v, the charge is %+v; want none and no_card", calls, w.is(charge))
 		}
 		w.card(client, pays)

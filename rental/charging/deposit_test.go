@@ -103,7 +103,7 @@ func TestDeposit_ReleasedBeforeItIsHeldIsNeverHeld(t *testing.T) {
 			w.collect(nil)
 			w.after(time.Minute)
 			w.wantState(deposit, rental.Released)
-			if calls := w.bank.Calls(); len(calls) != 0 {
+			if calls := w.changes(); len(calls) != 0 {
 				t.Errorf("calls of the bank %v, want none", calls)
 			}
 		})

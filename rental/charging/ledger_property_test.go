@@ -34,7 +34,7 @@ type event struct {
 var (
 	conducts   = []rentaltest.Conduct{pays, broke, stolen, asksFor, gone}
 	kinds      = []rental.ChargeKind{rental.StartCharge, rental.FeeCharge, rental.ExtensionCharge, rental.DepositCharge}
-	eventKinds = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "notice", "hold lapses", "nudge"}
+	eventKinds = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "notice", "hold lapses", "nudge", "snapshot", "set back"}
 	waits      = []time.Duration{0, time.Millisecond, 5 * time.Second, 20 * time.Second, time.Minute, 90 * time.Second, time.Hour, 25 * time.Hour}
 )
 
@@ -54,9 +54,9 @@ func drawStory(t *rapid.T) storyline {
 	}
 }
 
-// Whatever fails, crashes, is notified or chosen, and in whatever order: no charge is ever in the
-// processor's ledger twice. Once the faults stop and the client has a card that pays, each charge
-// is final and equals the processor's record.
+// Whatever fails, crashes, is notified, chosen or forgotten, and in whatever order: no charge is
+// ever in the processor's ledger twice. Once the faults stop and the client has a card that pays,
+// each charge is final and equals the processor's record.
 func TestEachChargeIsInTheProcessorsLedgerOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		line := drawStory(rt)
@@ -76,6 +76,7 @@ type playback struct {
 	owns      []rental.Method
 	charges   []rental.Charge // with the refunds
 	processes []*mortal
+	setBack   func() // sets the record back
 	wrong     []string
 }
 
@@ -91,6 +92,7 @@ func (s *playback) play() []string {
 		c.Number = i + 1
 		s.charges = append(s.charges, c)
 	}
+	s.setBack = s.ledger.Snapshot()
 	for range s.workers {
 		s.processes = append(s.processes, s.collectUntil(&mortal{}))
 	}
@@ -165,6 +167,10 @@ func (s *playback) apply(e event) {
 		s.repeatNotice(is)
 	case "hold lapses":
 		s.bank.Lapse(is.Intent)
+	case "snapshot":
+		s.setBack = s.ledger.Snapshot()
+	case "set back":
+		s.setBack()
 	case "nudge":
 		s.collect(nil).Nudge()
 	}

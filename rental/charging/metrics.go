@@ -13,6 +13,7 @@ type metrics struct {
 	charges *prometheus.CounterVec // by kind and state
 
 	attempts      prometheus.Counter
+	recovered     prometheus.Counter
 	withoutResult struct{ claimedElsewhere, notStored, noChange prometheus.Counter }
 	// Failed calls of the processor.
 	failures struct{ outcomeUnknown, busy, refused prometheus.Counter }
@@ -27,9 +28,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		return create.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		charges:  vector("motorpool_charges_total", "Results of charges that this instance has recorded.", "kind", "state"),
-		attempts: create.NewCounter(prometheus.CounterOpts{Name: "motorpool_charge_attempts_total", Help: "Due charges that this instance has claimed."}),
-		notices:  create.NewCounter(prometheus.CounterOpts{Name: "motorpool_payment_notices_total", Help: "Notices of the payment processor that this instance has claimed."}),
+		charges:   vector("motorpool_charges_total", "Results of charges that this instance has recorded.", "kind", "state"),
+		attempts:  create.NewCounter(prometheus.CounterOpts{Name: "motorpool_charge_attempts_total", Help: "Due charges that this instance has claimed."}),
+		recovered: create.NewCounter(prometheus.CounterOpts{Name: "motorpool_payments_recovered_total", Help: "Payments and refunds that were not on record, and were found at the payment processor before they were made again."}),
+		notices:   create.NewCounter(prometheus.CounterOpts{Name: "motorpool_payment_notices_total", Help: "Notices of the payment processor that this instance has claimed."}),
 	}
 	for kind, states := range chargeResults {
 		for _, state := range states {
@@ -57,10 +59,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 
 // chargeResults are the states that a charge of each kind may be settled with.
 var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
-	rental.StartCharge:     {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
-	rental.ExtensionCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
-	rental.FeeCharge:       {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
-	rental.DepositCharge:   {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released},
+	rental.StartCharge:     {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
+	rental.ExtensionCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
+	rental.FeeCharge:       {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
+	rental.DepositCharge:   {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released, rental.Waived},
 	rental.RefundCharge:    {rental.Unknown, rental.Failed, rental.Paid},
 }
 

@@ -94,13 +94,19 @@ func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.
 }
 
 // prepare creates the payment at the processor, and confirms it. No money can move before its id
-// is stored, so a created payment whose response was lost does no harm.
+// is stored, so a created payment whose response was lost does no harm. It searches for the payment
+// first: the record may have lost it.
 func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
-	switch {
+	if w.job.QueryOnly {
+		return w.unchanged(), nil
+	}
+	switch in, found, err := w.intentOf(ctx); {
+	case err != nil:
+		return w.retryLater(), nil
+	case found:
+		return w.recover(ctx, in)
 	case w.job.Goal == rental.Release || w.job.Goal == rental.Capture:
 		return w.withActivity(w.settled(rental.Released)), nil
-	case w.job.QueryOnly:
-		return w.unchanged(), nil
 	case w.job.Card == nil:
 		return w.noCard(), nil
 	}
@@ -124,6 +130,30 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	}
 }
 
+// intentOf searches the processor for a payment that the record does not have.
+func (w *worker) intentOf(ctx context.Context) (in rental.Intent, found bool, err error) {
+	if w.job.Customer == "" {
+		return rental.Intent{}, false, nil
+	}
+	bounded, cancel := w.call(ctx)
+	defer cancel()
+	if in, found, err = w.Processor.IntentOf(bounded, w.job.Customer, w.job.PaymentID()); err != nil {
+		return rental.Intent{}, false, w.failure("search", err)
+	}
+	return in, found, nil
+}
+
+// recover continues with a payment that the record did not have: its creation had no response, or a
+// commit was lost.
+func (w *worker) recover(ctx context.Context, in rental.Intent) (rental.Result, error) {
+	w.metrics.recovered.Inc()
+	w.log.Warn("payment found at the processor that was not on record", "intent", in.ID, "status", string(in.Status), "amount", int64(in.Amount))
+	w.job.Intent = in.ID
+	r, err := w.continueFrom(ctx, in)
+	r.Intent = in.ID
+	return r, err
+}
+
 // waived returns the result for an amount that is less than the processor takes.
 func (w *worker) waived() rental.Result {
 	r := w.inState(rental.Waived)
@@ -141,9 +171,9 @@ func (w *worker) refused() rental.Result {
 
 func (w *worker) request() rental.IntentRequest {
 	return rental.IntentRequest{
-		Charge: w.job.ID, Customer: w.job.Customer, Amount: w.job.Amount, Currency: w.job.Currency, Hold: w.job.Kind == rental.DepositCharge,
+		Payment: w.job.PaymentID(), Customer: w.job.Customer, Amount: w.job.Amount, Currency: w.job.Currency, Hold: w.job.Kind == rental.DepositCharge,
 		Description: w.job.Reference + " " + string(w.job.Kind),
-		Metadata:    map[string]string{"charge": w.job.ID.String(), "booking": w.job.Reference, "kind": string(w.job.Kind)},
+		Metadata:    map[string]string{"installation": w.job.Installation, "booking": w.job.Reference, "kind": string(w.job.Kind)},
 	}
 }
 

@@ -24,10 +24,29 @@ func (w *worker) refund(ctx context.Context) (rental.Result, error) {
 	case w.job.State == rental.Unknown:
 		return w.findRefund(ctx)
 	}
+	// The record may have lost it.
+	switch made, found, err := w.refundOf(ctx); {
+	case err != nil:
+		return w.retryLater(), nil
+	case found:
+		w.metrics.recovered.Inc()
+		w.log.Warn("refund found at the processor that was not on record", "refund", made.ID)
+		return w.settleRefund(made), nil
+	}
 	if err := w.write(ctx, w.intended()); err != nil {
 		return rental.Result{}, err
 	}
 	return w.createRefund(ctx)
+}
+
+// refundOf searches the processor for the refund.
+func (w *worker) refundOf(ctx context.Context) (made rental.Refund, found bool, err error) {
+	bounded, cancel := w.call(ctx)
+	defer cancel()
+	if made, found, err = w.Processor.RefundOf(bounded, w.job.Payment, w.job.PaymentID()); err != nil {
+		return rental.Refund{}, false, w.failure("search", err)
+	}
+	return made, found, nil
 }
 
 func (w *worker) queryRefund(ctx context.Context) (rental.Result, error) {
@@ -43,12 +62,9 @@ func (w *worker) queryRefund(ctx context.Context) (rental.Result, error) {
 
 // findRefund searches for the refund at the processor, and creates it if there is none.
 func (w *worker) findRefund(ctx context.Context) (rental.Result, error) {
-	bounded, cancel := w.call(ctx)
-	made, found, err := w.Processor.RefundOf(bounded, w.job.Payment, w.job.ID)
-	cancel()
+	made, found, err := w.refundOf(ctx)
 	switch {
 	case err != nil:
-		_ = w.failure("look", err)
 		return w.retryLater(), nil
 	case found:
 		return w.settleRefund(made), nil
@@ -67,7 +83,7 @@ func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 	w.acted = true
 	bounded, cancel := w.call(ctx)
 	made, err := w.Processor.Refund(bounded, w.firstKey(w.job.Attempts-1), rental.RefundRequest{
-		Charge: w.job.ID, Intent: w.job.Payment, Amount: w.job.Amount, Currency: w.job.Currency,
+		Refund: w.job.PaymentID(), Intent: w.job.Payment, Amount: w.job.Amount, Currency: w.job.Currency,
 	})
 	cancel()
 	if err == nil {

@@ -207,16 +207,18 @@ func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	return failure
 }
 
-// key returns the idempotency key of the next request; its attempt has been stored before.
+// key returns the idempotency key of the next change of a payment, which can be made only once,
+// whatever the key. The key is this worker's: after a commit was lost the number of the attempt
+// comes again, and under its key the processor would repeat the result of an old attempt.
 func (w *worker) key(doing string) string {
-	return fmt.Sprintf("charge-%s-%s-%d", w.job.ID, doing, w.job.Attempts)
+	return fmt.Sprintf("charge-%s-%s-%d-%s", w.job.PaymentID(), doing, w.job.Attempts, w.job.Lease)
 }
 
 // firstKey returns the idempotency key for creating an object once. After an internal error of the
 // processor that key cannot succeed any more, so the next one has a number.
 func (w *worker) firstKey(used int) string {
 	if used == 0 {
-		return fmt.Sprintf("charge-%s", w.job.ID)
+		return fmt.Sprintf("charge-%s", w.job.PaymentID())
 	}
-	return fmt.Sprintf("charge-%s-%d", w.job.ID, used)
+	return fmt.Sprintf("charge-%s-%d", w.job.PaymentID(), used)
 }

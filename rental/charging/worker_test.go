@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/rental"
 	"motorpool/rental/charging"
 )
@@ -148,6 +150,14 @@ func (b dyingBank) Confirm(ctx context.Context, key, intent, token string) (rent
 
 func (b dyingBank) Intent(ctx context.Context, intent string) (rental.Intent, error) {
 	return step(b.m, func() (rental.Intent, error) { return b.Processor.Intent(ctx, intent) })
+}
+
+func (b dyingBank) IntentOf(ctx context.Context, customer string, payment uuid.UUID) (in rental.Intent, found bool, err error) {
+	in, err = step(b.m, func() (i rental.Intent, err error) {
+		i, found, err = b.Processor.IntentOf(ctx, customer, payment)
+		return i, err
+	})
+	return in, found && err == nil, err
 }
 
 func (b dyingBank) Capture(ctx context.Context, key, intent string, amount rental.Minor, c rental.Currency) (rental.Intent, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -148,6 +150,11 @@ func (w *world) wantOnce(c rental.Charge) {
 	if e := w.bank.Of(c.ID); e.Payments != 1 || e.Taken != c.Amount || e.Held != 0 || w.is(c).Settled != c.Amount {
 		w.t.Errorf("the bank has %+v, our record %+v; want one full payment in both", e, w.is(c))
 	}
+}
+
+// changes returns the calls of the bank, without the searches for payments that are not on record.
+func (w *world) changes() []string {
+	return slices.DeleteFunc(w.bank.Calls(), func(call string) bool { return strings.HasPrefix(call, "IntentOf ") })
 }
 
 func (w *world) lines(k rental.ChargeKind) (states []string) {

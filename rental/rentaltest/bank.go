@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/rental"
 )
 
@@ -37,16 +39,17 @@ type Conduct struct {
 
 type payment struct {
 	rental.Intent
-	charge rental.ChargeID
-	full   rental.Minor
-	hold   bool
-	taken  bool // money has moved, or was held, once
+	identity uuid.UUID
+	customer string
+	full     rental.Minor
+	hold     bool
+	taken    bool // money has moved, or was held, once
 }
 
 type refund struct {
 	rental.Refund
-	charge  rental.ChargeID
-	payment string
+	identity uuid.UUID
+	payment  string
 }
 
 // reply is the response to a key; not done: the request is still in progress.
@@ -86,9 +89,9 @@ func (b *Bank) Tell(tell func(rental.Notice)) {
 
 // CreateIntent prepares a payment. No money moves.
 func (b *Bank) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
-	return b.change(ctx, Call{"CreateIntent", r.Charge.String()}, key, func() (rental.Intent, error) {
+	return b.change(ctx, Call{"CreateIntent", r.Payment.String()}, key, func() (rental.Intent, error) {
 		b.last++
-		p := &payment{Intent: rental.Intent{ID: fmt.Sprintf("pi_%d", b.last), Status: rental.IntentPrepared}, charge: r.Charge, full: r.Amount, hold: r.Hold}
+		p := &payment{Intent: rental.Intent{ID: fmt.Sprintf("pi_%d", b.last), Status: rental.IntentPrepared}, identity: r.Payment, customer: r.Customer, full: r.Amount, hold: r.Hold}
 		b.payments[p.ID] = p
 		return p.Intent, nil
 	})
@@ -149,6 +152,22 @@ func (b *Bank) Intent(ctx context.Context, intent string) (rental.Intent, error)
 		return nil
 	})
 	return found, err
+}
+
+// IntentOf returns a customer's payment with an identity. One that moved money takes precedence.
+func (b *Bank) IntentOf(ctx context.Context, customer string, identity uuid.UUID) (found rental.Intent, ok bool, err error) {
+	err = b.read(ctx, Call{"IntentOf", identity.String()}, func() error {
+		for _, p := range b.payments {
+			if p.identity == identity && p.customer == customer && (!ok || p.taken) {
+				found, ok = p.Intent, true
+			}
+		}
+		if ok { // which is as good as a query of it
+			b.log = append(b.log, "Intent "+found.ID)
+		}
+		return nil
+	})
+	return found, ok && err == nil, err
 }
 
 // Capture takes a part of a held amount. The rest is released.
@@ -221,13 +240,13 @@ type Entry struct {
 	Returned rental.Minor // by them
 }
 
-// Of returns the ledger entry of a charge.
-func (b *Bank) Of(charge rental.ChargeID) Entry {
+// Of returns the ledger entry of a charge, by its identity.
+func (b *Bank) Of(charge uuid.UUID) Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var e Entry
 	for _, p := range b.payments {
-		if p.charge != charge {
+		if p.identity != charge {
 			continue
 		}
 		if p.taken {
@@ -241,7 +260,7 @@ func (b *Bank) Of(charge rental.ChargeID) Entry {
 		}
 	}
 	for _, r := range b.refunds {
-		if r.charge == charge && r.Status != rental.RefundFailed {
+		if r.identity == charge && r.Status != rental.RefundFailed {
 			e.Refunds++
 			e.Returned += r.Amount
 		}
@@ -272,7 +291,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // Refund refunds a part of a payment.
 func (b *Bank) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
-	made, err := b.perform(ctx, Call{"Refund", r.Charge.String()}, key, func(answer *reply) { answer.refund, answer.err = b.giveBack(r) })
+	made, err := b.perform(ctx, Call{"Refund", r.Refund.String()}, key, func(answer *reply) { answer.refund, answer.err = b.giveBack(r) })
 	if err != nil {
 		return rental.Refund{}, err
 	}
@@ -298,7 +317,7 @@ func (b *Bank) giveBack(r rental.RefundRequest) (rental.Refund, error) {
 	if b.slow {
 		status = rental.RefundPending
 	}
-	made := &refund{Refund: rental.Refund{ID: fmt.Sprintf("re_%d", b.last), Status: status, Amount: r.Amount}, charge: r.Charge, payment: r.Intent}
+	made := &refund{Refund: rental.Refund{ID: fmt.Sprintf("re_%d", b.last), Status: status, Amount: r.Amount}, identity: r.Refund, payment: r.Intent}
 	b.refunds = append(b.refunds, made)
 	b.changed(rental.AboutRefund, made.ID, "refund.created")
 	return made.Refund, nil
@@ -317,7 +336,7 @@ func (b *Bank) SettleRefund(charge rental.ChargeID, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range b.refunds {
-		if r.charge == charge {
+		if r.identity == charge {
 			r.Status, r.Why = rental.RefundSucceeded, why
 			if why != "" {
 				r.Status = rental.RefundFailed
@@ -328,10 +347,10 @@ func (b *Bank) SettleRefund(charge rental.ChargeID, why string) {
 }
 
 // RefundOf returns the refund of a payment that was made for a charge.
-func (b *Bank) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (found rental.Refund, ok bool, err error) {
-	err = b.read(ctx, Call{"RefundOf", charge.String()}, func() error {
+func (b *Bank) RefundOf(ctx context.Context, intent string, identity uuid.UUID) (found rental.Refund, ok bool, err error) {
+	err = b.read(ctx, Call{"RefundOf", identity.String()}, func() error {
 		for _, r := range b.refunds {
-			if r.charge == charge && r.payment == intent && (!ok || found.Status == rental.RefundFailed) {
+			if r.identity == identity && r.payment == intent && (!ok || found.Status == rental.RefundFailed) {
 				found, ok = r.Refund, true
 			}
 		}

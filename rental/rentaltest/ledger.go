@@ -111,6 +111,45 @@ func (l *Ledger) Amend(id rental.ChargeID, g rental.Goal, capture rental.Minor) 
 	}
 }
 
+// Snapshot returns a function that sets the charges back to what they are now, as a restore of the
+// database does, and repeats all requests that were made since: a charge that was added is added
+// again, and a deposit keeps its goal. Charges with refunds, and refunds, stay as they are.
+func (l *Ledger) Snapshot() (setBack func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	then := map[rental.ChargeID]entry{}
+	for id, e := range l.charges {
+		then[id] = *e
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		stays := map[rental.ChargeID]bool{}
+		for id, e := range l.charges {
+			if e.Kind == rental.RefundCharge {
+				stays[id], stays[e.Refunds] = true, true
+			}
+		}
+		for id, e := range l.charges {
+			if stays[id] {
+				continue
+			}
+			was, there := then[id]
+			if !there {
+				was = entry{client: e.client, named: e.named, Charge: rental.Charge{
+					ID: e.ID, Booking: e.Booking, Kind: e.Kind, Number: e.Number, State: rental.Pending, Currency: e.Currency, Amount: e.Amount, Created: e.Created,
+				}}
+			}
+			was.barred = slices.Clone(was.barred)
+			was.Goal, was.CaptureAmount, was.lease, was.leaseUntil = e.Goal, e.CaptureAmount, uuid.Nil, time.Time{}
+			if !isOver(was.Charge) {
+				was.NextAttempt = time.Now()
+			}
+			*e = was
+		}
+	}
+}
+
 // Charge returns the current state of a charge.
 func (l *Ledger) Charge(id rental.ChargeID) rental.Charge {
 	l.mu.Lock()

@@ -110,7 +110,7 @@ func TestAKeyStandsForOneRequest(t *testing.T) {
 	r := w.request(1_000, "EUR")
 	w.prepare(r)
 	r.Amount = 2_000
-	_, err := w.CreateIntent(t.Context(), "charge-"+r.Charge.String(), r)
+	_, err := w.CreateIntent(t.Context(), "charge-"+r.Payment.String(), r)
 	w.wants(err, rental.Refused)
 }
 
@@ -313,11 +313,11 @@ func TestProcessor_ConcurrentPaymentsAreOneEach(t *testing.T) {
 			all.Go(func() {
 				until := time.Now().Add(10 * time.Second)
 				for time.Now().Before(until) {
-					intent, err := w.CreateIntent(t.Context(), "create-"+r.Charge.String(), r)
+					intent, err := w.CreateIntent(t.Context(), "create-"+r.Payment.String(), r)
 					if err != nil {
 						continue
 					}
-					if _, err := w.Confirm(t.Context(), "confirm-"+r.Charge.String(), intent.ID, card.Token); err == nil {
+					if _, err := w.Confirm(t.Context(), "confirm-"+r.Payment.String(), intent.ID, card.Token); err == nil {
 						return
 					}
 				}

@@ -67,12 +67,12 @@ func (w *world) card(token string) rental.Card {
 
 func (w *world) request(amount rental.Minor, c rental.Currency) rental.IntentRequest {
 	w.Helper()
-	return rental.IntentRequest{Charge: uuid.New(), Customer: w.customerOf(), Amount: amount, Currency: c, Description: "BK-2026-00001", Metadata: map[string]string{"booking": "BK-2026-00001"}}
+	return rental.IntentRequest{Payment: uuid.New(), Customer: w.customerOf(), Amount: amount, Currency: c, Description: "BK-2026-00001", Metadata: map[string]string{"booking": "BK-2026-00001"}}
 }
 
 func (w *world) prepare(r rental.IntentRequest) rental.Intent {
 	w.Helper()
-	intent, err := w.CreateIntent(w.Context(), "charge-"+r.Charge.String(), r)
+	intent, err := w.CreateIntent(w.Context(), "charge-"+r.Payment.String(), r)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -6,12 +6,14 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v85"
 
 	"motorpool/rental"
 )
 
-// metaCharge is the name of the metadata of an object at Stripe that holds the id of its charge.
+// metaCharge is the name of the metadata of an object at Stripe that holds the identity of its
+// charge.
 const metaCharge = "charge_id"
 
 // CreateIntent prepares a payment. The method "card" is set here, not by the account's settings:
@@ -26,7 +28,7 @@ func (p *Processor) CreateIntent(ctx context.Context, key string, r rental.Inten
 	if metadata == nil {
 		metadata = map[string]string{}
 	}
-	metadata[metaCharge] = r.Charge.String()
+	metadata[metaCharge] = r.Payment.String()
 	params := &api.PaymentIntentCreateParams{
 		Amount:             api.Int64(amountThere(r.Amount, r.Currency)),
 		Currency:           api.String(strings.ToLower(string(r.Currency))),
@@ -77,6 +79,41 @@ func (p *Processor) Intent(ctx context.Context, intent string) (rental.Intent, e
 	return p.intent(ctx, reads, func(ctx context.Context) (*api.PaymentIntent, error) {
 		return p.api.V1PaymentIntents.Retrieve(ctx, intent, &api.PaymentIntentRetrieveParams{})
 	}, intent)
+}
+
+// IntentOf searches the newest payments of a customer. Stripe's search API cannot be used: its
+// results lag.
+func (p *Processor) IntentOf(ctx context.Context, customer string, payment uuid.UUID) (rental.Intent, bool, error) {
+	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Intent, error) {
+		params := &api.PaymentIntentListParams{Customer: api.String(customer)}
+		params.Limit = api.Int64(maxPerPage)
+		var found *rental.Intent
+		read := 0
+		for made, err := range p.api.V1PaymentIntents.List(ctx, params).All(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if read++; read > maxPerPage {
+				break
+			}
+			if made.Metadata[metaCharge] != payment.String() {
+				continue
+			}
+			if intent := intentOf(made, ""); found == nil || precedence[intent.Status] > precedence[found.Status] {
+				found = &intent
+			}
+		}
+		return found, nil
+	}, customer)
+	if err != nil || found == nil {
+		return rental.Intent{}, false, err
+	}
+	return *found, true, nil
+}
+
+// precedence ranks several payments with one identity, of which an earlier answer was lost.
+var precedence = map[rental.IntentStatus]int{
+	rental.IntentSucceeded: 5, rental.IntentHeld: 4, rental.IntentProcessing: 3, rental.IntentAction: 2, rental.IntentPrepared: 1,
 }
 
 // Capture takes a part of a held amount. The rest is released.

@@ -86,13 +86,14 @@ func cardOf(m *api.PaymentMethod) (rental.Card, error) {
 	}, nil
 }
 
-// CreateCustomer creates a customer with numbers only, without the client's name or subject.
+// CreateCustomer creates a customer without the client's name or subject. All parameters follow
+// from the key: a request under a key must not change.
 func (p *Processor) CreateCustomer(ctx context.Context, key string, c rental.Client) (string, error) {
 	params := &api.CustomerCreateParams{
-		Description: api.String(fmt.Sprintf("Client %d of agency %d", c.ID, c.Agency)),
+		Description: api.String(fmt.Sprintf("Client of agency %d", c.Agency)),
 		Metadata: map[string]string{
-			"client_id": strconv.FormatInt(int64(c.ID), 10),
-			"agency_id": strconv.FormatInt(int64(c.Agency), 10),
+			"client_key": c.Key,
+			"agency_id":  strconv.FormatInt(int64(c.Agency), 10),
 		},
 	}
 	params.SetIdempotencyKey(key)

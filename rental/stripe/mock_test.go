@@ -140,7 +140,7 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 			for _, words := range []string{"", "BK-2026-00001"} {
 				for _, metadata := range []map[string]string{nil, {"booking": "BK-2026-00001", "kind": "start"}} {
 					intent, err = u.as("CreateIntent").CreateIntent(ctx, key(), rental.IntentRequest{
-						Charge: uuid.New(), Customer: customer, Amount: 20_000, Currency: currency, Hold: hold, Description: words, Metadata: metadata,
+						Payment: uuid.New(), Customer: customer, Amount: 20_000, Currency: currency, Hold: hold, Description: words, Metadata: metadata,
 					})
 					check("intent", err)
 				}
@@ -158,12 +158,14 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 	check("capture", err)
 	_, err = u.as("Cancel").Cancel(ctx, key(), intent.ID)
 	check("cancel", err)
-	refund, err := u.as("Refund").Refund(ctx, key(), rental.RefundRequest{Charge: uuid.New(), Intent: intent.ID, Amount: 100, Currency: "EUR"})
+	refund, err := u.as("Refund").Refund(ctx, key(), rental.RefundRequest{Refund: uuid.New(), Intent: intent.ID, Amount: 100, Currency: "EUR"})
 	check("refund", err)
 	_, err = u.as("RefundByID").RefundByID(ctx, refund.ID)
 	check("refund", err)
 	_, _, err = u.as("RefundOf").RefundOf(ctx, intent.ID, uuid.New())
 	check("refunds", err)
+	_, _, err = u.as("IntentOf").IntentOf(ctx, customer, uuid.New())
+	check("intents", err)
 
 	for _, bad := range w.bad {
 		t.Error(bad)

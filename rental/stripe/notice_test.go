@@ -134,7 +134,7 @@ func TestRead_NoticesOfTheSandbox(t *testing.T) {
 	w.there.SetWebhook(server.URL)
 	card := w.card("pm_card_visa")
 	paid := w.paid(1_000, "EUR", card.Token)
-	back, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
+	back, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
 	if err != nil {
 		t.Fatal(err)
 	}

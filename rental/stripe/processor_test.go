@@ -75,9 +75,9 @@ func TestProcessor_AnInvalidIDSendsNoRequest(t *testing.T) {
 		w.wants(err, rental.NotKnown)
 		_, err = w.RefundByID(ctx, id)
 		w.wants(err, rental.NotKnown)
-		_, err = w.Refund(ctx, "k", rental.RefundRequest{Charge: uuid.New(), Intent: id, Amount: 1, Currency: "EUR"})
+		_, err = w.Refund(ctx, "k", rental.RefundRequest{Refund: uuid.New(), Intent: id, Amount: 1, Currency: "EUR"})
 		w.wants(err, rental.NotKnown)
-		_, err = w.CreateIntent(ctx, "k", rental.IntentRequest{Charge: uuid.New(), Customer: id, Amount: 1, Currency: "EUR"})
+		_, err = w.CreateIntent(ctx, "k", rental.IntentRequest{Payment: uuid.New(), Customer: id, Amount: 1, Currency: "EUR"})
 		w.wants(err, rental.NotKnown)
 		if err := w.Detach(ctx, id); err != nil {
 			t.Errorf("Detach of the id %q: %v", id, err)
@@ -103,7 +103,7 @@ func TestPayment_IsPreparedThenConfirmed(t *testing.T) {
 	if err != nil || looked != paid {
 		t.Errorf("queried as %v, %v; want the same intent", looked, err)
 	}
-	if m := w.only(); m.Charge != r.Charge.String() || m.Captured != 13_200 || m.Attempts != 1 || m.Currency != "EUR" {
+	if m := w.only(); m.Charge != r.Payment.String() || m.Captured != 13_200 || m.Attempts != 1 || m.Currency != "EUR" {
 		t.Errorf("payment %+v, want 13200 EUR in one attempt", m)
 	}
 	_, err = w.Confirm(t.Context(), "confirm-2", prepared.ID, card.Token)
@@ -150,7 +150,7 @@ func TestRefundOf_FindsTheRefundOfACharge(t *testing.T) {
 	var last rental.ChargeID
 	for n := range 130 { // more than a page
 		last = uuid.New()
-		made, err := w.Refund(t.Context(), fmt.Sprint("refund-", n), rental.RefundRequest{Charge: last, Intent: paid.ID, Amount: 100, Currency: "EUR"})
+		made, err := w.Refund(t.Context(), fmt.Sprint("refund-", n), rental.RefundRequest{Refund: last, Intent: paid.ID, Amount: 100, Currency: "EUR"})
 		if err != nil || made.Status != rental.RefundSucceeded || made.Amount != 100 {
 			t.Fatalf("refund %+v, %v; want 100 refunded", made, err)
 		}
@@ -172,17 +172,17 @@ func TestRefundOf_FindsTheRefundOfACharge(t *testing.T) {
 	if _, ok, err := w.RefundOf(t.Context(), paid.ID, uuid.New()); err != nil || ok {
 		t.Errorf("a charge without a refund: found %v, %v", ok, err)
 	}
-	_, err = w.Refund(t.Context(), "too-much", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 201, Currency: "EUR"})
+	_, err = w.Refund(t.Context(), "too-much", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 201, Currency: "EUR"})
 	w.wants(err, rental.Refused)
-	if _, err = w.Refund(t.Context(), "rest", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 200, Currency: "EUR"}); err != nil {
+	if _, err = w.Refund(t.Context(), "rest", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 200, Currency: "EUR"}); err != nil {
 		t.Error(err)
 	}
-	_, err = w.Refund(t.Context(), "once-more", rental.RefundRequest{Charge: uuid.New(), Intent: paid.ID, Amount: 1, Currency: "EUR"})
+	_, err = w.Refund(t.Context(), "once-more", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 1, Currency: "EUR"})
 	w.wants(err, rental.WrongState)
 	if m := w.only(); m.Refunded != m.Captured {
 		t.Errorf("payment %+v, want all of it refunded", m)
 	}
-	_, err = w.Refund(t.Context(), "of-nothing", rental.RefundRequest{Charge: uuid.New(), Intent: "pi_none", Amount: 1, Currency: "EUR"})
+	_, err = w.Refund(t.Context(), "of-nothing", rental.RefundRequest{Refund: uuid.New(), Intent: "pi_none", Amount: 1, Currency: "EUR"})
 	w.wants(err, rental.NotKnown)
 	_, err = w.RefundByID(t.Context(), "re_none")
 	w.wants(err, rental.NotKnown)
@@ -195,7 +195,7 @@ func TestRefund_MaySucceedOrFailLater(t *testing.T) {
 	} {
 		w := newWorld(t)
 		paid, charge := w.paid(1_000, "EUR", w.card(token).Token), uuid.New()
-		made, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Charge: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
+		made, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Refund: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
 		if err != nil || made.Status != want[0] {
 			t.Fatalf("%s: refund %+v, %v", token, made, err)
 		}
@@ -210,12 +210,39 @@ func TestRefund_MaySucceedOrFailLater(t *testing.T) {
 		if made.Status != rental.RefundFailed {
 			continue
 		}
-		again, err := w.Refund(t.Context(), "refund-2", rental.RefundRequest{Charge: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
+		again, err := w.Refund(t.Context(), "refund-2", rental.RefundRequest{Refund: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if found, ok, err := w.RefundOf(t.Context(), paid.ID, charge); err != nil || !ok || found.ID != again.ID {
 			t.Errorf("found %+v, %v, %v; want the refund that did not fail", found, ok, err)
 		}
+	}
+}
+
+func TestProcessor_FindsAPaymentByItsIdentity(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_visa")
+	r := w.request(1_000, "EUR")
+	if in, found, err := w.IntentOf(t.Context(), r.Customer, r.Payment); found || err != nil {
+		t.Fatalf("before it is made: %v, %v, %v", in, found, err)
+	}
+	// The first is paid; of the second only the creation had a response.
+	paid, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.CreateIntent(t.Context(), uuid.NewString(), r); err != nil {
+		t.Fatal(err)
+	}
+	if in, found, err := w.IntentOf(t.Context(), r.Customer, r.Payment); !found || err != nil || in.ID != paid.ID || in.Status != rental.IntentSucceeded {
+		t.Errorf("found %v, %v, %v; want %v", in, found, err, paid)
+	}
+	other, err := w.CreateCustomer(t.Context(), uuid.NewString(), rental.Client{ID: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, found, err := w.IntentOf(t.Context(), other, r.Payment); found || err != nil {
+		t.Errorf("of another customer: %v, %v, %v", in, found, err)
 	}
 }

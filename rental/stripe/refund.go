@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v85"
 
 	"motorpool/rental"
@@ -14,7 +15,7 @@ func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundReque
 	params := &api.RefundCreateParams{
 		PaymentIntent: api.String(r.Intent),
 		Amount:        api.Int64(amountBack(r.Amount, r.Currency)),
-		Metadata:      map[string]string{metaCharge: r.Charge.String()},
+		Metadata:      map[string]string{metaCharge: r.Refund.String()},
 	}
 	params.SetIdempotencyKey(key)
 	return p.refund(ctx, changes, func(ctx context.Context) (*api.Refund, error) {
@@ -37,21 +38,21 @@ func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Cont
 	return refundOf(made), nil
 }
 
-// maxRefundsPerPage is the longest page that Stripe allows.
-const maxRefundsPerPage = 100
+// maxPerPage is the longest page that Stripe allows.
+const maxPerPage = 100
 
-// RefundOf searches the refunds of a payment, page by page, for that of a charge. One that has not
-// failed takes precedence. Stripe's search API cannot be used: its results lag.
-func (p *Processor) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (rental.Refund, bool, error) {
+// RefundOf searches the refunds of a payment, page by page, for one with an identity. One that has
+// not failed takes precedence. Stripe's search API cannot be used: its results lag.
+func (p *Processor) RefundOf(ctx context.Context, intent string, refund uuid.UUID) (rental.Refund, bool, error) {
 	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Refund, error) {
 		params := &api.RefundListParams{PaymentIntent: api.String(intent)}
-		params.Limit = api.Int64(maxRefundsPerPage)
+		params.Limit = api.Int64(maxPerPage)
 		var found *rental.Refund
 		for made, err := range p.api.V1Refunds.List(ctx, params).All(ctx) {
 			if err != nil {
 				return nil, err
 			}
-			if made.Metadata[metaCharge] != charge.String() {
+			if made.Metadata[metaCharge] != refund.String() {
 				continue
 			}
 			if refund := refundOf(made); found == nil || found.Status == rental.RefundFailed {

@@ -117,8 +117,8 @@ func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Cli
 	}
 	key := "client-" + client.Key
 	customer, err := w.Processor.CreateCustomer(ctx, key, client)
-	// The processor repeats this error for that key.
-	for try := 2; kindOf(err) == rental.BrokenThere && try <= customerTries; try++ {
+	// The processor repeats this error for that key, or the key was used for another request.
+	for try := 2; (kindOf(err) == rental.BrokenThere || kindOf(err) == rental.Refused) && try <= customerTries; try++ {
 		customer, err = w.Processor.CreateCustomer(ctx, fmt.Sprintf("%s-%d", key, try), client)
 	}
 	switch kindOf(err) {

@@ -80,7 +80,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	if err := updateBooking(ctx, tx, c.Booking); err != nil {
 		return err
 	}
-	if err := insertCharges(ctx, tx, r.Actor, before.Charges, c.Charges); err != nil {
+	if err := insertCharges(ctx, tx, r.Actor, before, c.Charges); err != nil {
 		return err
 	}
 	if err := amendCharges(ctx, tx, r, before.ID, c.Amended); err != nil {
@@ -116,30 +116,33 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 
 // insertCharges inserts new charges of an actor, each with the next number of its kind. The caller
 // has locked the booking.
-func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, there, charges []rental.Charge) error {
+func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, of rental.BookingDetails, charges []rental.Charge) error {
 	if len(charges) == 0 {
 		return nil
 	}
 	last := map[rental.ChargeKind]int{}
-	for _, c := range there {
+	payments := map[rental.ChargeID]uuid.UUID{}
+	for _, c := range of.Charges {
 		last[c.Kind] = max(last[c.Kind], c.Number)
+		payments[c.ID] = c.PaymentID()
 	}
 	rows := make([]chargeRow, len(charges))
 	for i, c := range charges {
 		last[c.Kind]++
+		c.Number = last[c.Kind]
 		rows[i] = chargeRow{
 			// Version 7 grows with time: what is made together stays in this order.
-			ID: uuid.Must(uuid.NewV7()), BookingID: int64(c.Booking), Kind: string(c.Kind), Number: last[c.Kind], State: string(c.State),
+			ID: uuid.Must(uuid.NewV7()), PaymentKey: new(of.PaymentKey(c, payments[c.Refunds])), BookingID: int64(c.Booking), Kind: string(c.Kind), Number: c.Number, State: string(c.State),
 			Currency: string(c.Currency), Amount: int64(c.Amount), Settled: int64(c.Settled), Goal: pg.Nullable(string(c.Goal)),
 			RefundsChargeID: pg.Nullable(c.Refunds), Fee: c.Fee, Reason: c.Reason,
 			NextAttemptAt: pg.Timestamp(c.NextAttempt), PaidAt: pg.Timestamp(c.PaidAt), CreatedAt: pg.Deref(pg.Timestamp(c.Created)), RequestedBy: by.Subject,
 		}
 	}
 	_, err := tx.ExecContext(ctx, `
-		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, refunds_charge_id, fee, reason,
+		insert into charges (id, payment_key, booking_id, kind, number, state, currency, amount, settled, goal, refunds_charge_id, fee, reason,
 			next_attempt_at, paid_at, created_at, requested_by)
 		select * from json_to_recordset($1) as c (
-			id uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint, settled bigint, goal text,
+			id uuid, payment_key uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint, settled bigint, goal text,
 			refunds_charge_id uuid, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz, created_at timestamptz, requested_by text)`,
 		pg.JSONRecords(rows))
 	return err

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
 	"motorpool/store/activity"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
+	"motorpool/store/settings"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -25,8 +27,12 @@ import (
 func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
 	var made rental.BookingDetails
 	var replayed bool
-	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
-		made, replayed, err = openBooking(ctx, tx, draft, r)
+	installation, err := settings.Installation(ctx, p.DB)
+	if err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		made, replayed, err = openBooking(ctx, tx, installation, draft, r)
 		return err
 	})
 	if err != nil {
@@ -35,8 +41,8 @@ func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.
 	return made, replayed, nil
 }
 
-func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
-	facts, err := holdClient(ctx, tx, draft)
+func openBooking(ctx context.Context, tx *sqlx.Tx, installation string, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
+	facts, err := holdClient(ctx, tx, installation, draft)
 	if err != nil {
 		return rental.BookingDetails{}, false, err
 	}
@@ -53,6 +59,9 @@ func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.
 	}
 	b, err := draft.Book(r.Now, facts)
 	if err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	if b.Identity, err = identityOf(ctx, tx, installation, b, draft.Client); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
 	if err := insertBooking(ctx, tx, &b); err != nil {
@@ -74,7 +83,7 @@ func openBooking(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, r rental.
 
 // holdClient returns the agency's terms and the client. It creates the client at first use, and
 // locks its row.
-func holdClient(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (rental.Facts, error) {
+func holdClient(ctx context.Context, tx *sqlx.Tx, installation string, draft rental.Draft) (rental.Facts, error) {
 	var row struct {
 		Terms termsRow `db:"terms"`
 	}
@@ -86,8 +95,8 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (rental.Fa
 		return rental.Facts{}, err
 	}
 	if _, err := tx.ExecContext(ctx, `
-		insert into clients (agency_id, subject) values ($1, $2) on conflict (agency_id, subject) do nothing`,
-		draft.Agency, draft.Client); err != nil {
+		insert into clients (agency_id, subject, customer_key) values ($1, $2, $3) on conflict (agency_id, subject) do nothing`,
+		draft.Agency, draft.Client, rental.CustomerKey(installation, draft.Agency, draft.Client)); err != nil {
 		return rental.Facts{}, err
 	}
 	facts := rental.Facts{Terms: row.Terms.terms(), Client: rental.Client{Agency: draft.Agency, Subject: draft.Client}}
@@ -146,6 +155,15 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	return nil
 }
 
+// identityOf returns the identity of a new booking. The caller has locked the client and the
+// vehicle.
+func identityOf(ctx context.Context, tx *sqlx.Tx, installation string, b rental.Booking, subject string) (uuid.UUID, error) {
+	var earlier int
+	err := tx.GetContext(ctx, &earlier, `select count(*) from bookings where client_id = $1 and vehicle_id = $2 and start_at = $3`,
+		b.Client, b.VehicleID, pg.Timestamp(b.Start))
+	return rental.BookingIdentity(installation, b, subject, earlier+1), err
+}
+
 // insertBooking inserts a booking, and sets its id and its reference. The counter of the year stays
 // locked until the transaction ends, so that references have no gaps: it is the last lock that a
 // booking waits for.
@@ -161,11 +179,11 @@ func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 	}
 	b.Reference = rental.Reference(year, n)
 	return tx.GetContext(ctx, &b.ID, `
-		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+		insert into bookings (identity, reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 		returning id`,
-		b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID, pg.Timestamp(b.Start), pg.Timestamp(b.End),
+		b.Identity, b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID, pg.Timestamp(b.Start), pg.Timestamp(b.End),
 		b.Price.Currency, b.Price.HourlyRate, b.Price.Tax, b.Price.Hours, b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit,
 		pg.Nullable(b.Method), pg.Timestamp(b.Created))
 }

@@ -26,6 +26,8 @@ type jobRow struct {
 	AgencyID  int64     `db:"agency_id"`
 	VehicleID int64     `db:"vehicle_id"`
 
+	Installation string `db:"installation"`
+
 	Card          cardRow    `db:"card"` // to try now
 	CardID        *int64     `db:"card_id"`
 	CardDefault   *bool      `db:"card_default"`
@@ -37,6 +39,7 @@ func (r jobRow) job() rental.Job {
 		Charge: r.charge(), Lease: r.Lease, QueryOnly: r.QueryOnly, Tries: r.Tries,
 		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
+		Installation: r.Installation,
 	}
 	if card := r.Card.card(); card != nil {
 		j.Card = &rental.Method{
@@ -64,6 +67,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 		)
 		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as query_only, c.tries,
 			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
+			coalesce((select value from settings where name = 'installation'), '') as installation,
 			card.token as "card.token", card.brand as "card.brand", card.last_four as "card.last_four",
 			card.exp_month as "card.exp_month", card.exp_year as "card.exp_year", card.fingerprint as "card.fingerprint",
 			card.id as card_id, card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at
@@ -84,7 +88,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 }
 
 // chargeColumns are the columns of a chargeRow, of charges under the name c.
-const chargeColumns = `c.id, c.booking_id, c.kind, c.number, c.state, c.currency, c.amount, c.settled, c.goal, c.capture_amount,
+const chargeColumns = `c.id, c.payment_key, c.booking_id, c.kind, c.number, c.state, c.currency, c.amount, c.settled, c.goal, c.capture_amount,
 	c.refunds_charge_id, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts, c.declines,
 	c.decline_code, c.next_attempt_at, c.paid_at, c.created_at, c.requested_by`
 
@@ -92,6 +96,7 @@ const chargeColumns = `c.id, c.booking_id, c.kind, c.number, c.state, c.currency
 // names.
 type chargeRow struct {
 	ID              uuid.UUID  `db:"id" json:"id"`
+	PaymentKey      *uuid.UUID `db:"payment_key" json:"payment_key"`
 	BookingID       int64      `db:"booking_id" json:"booking_id"`
 	Kind            string     `db:"kind" json:"kind"`
 	Number          int        `db:"number" json:"number"`
@@ -120,7 +125,7 @@ type chargeRow struct {
 
 func (r chargeRow) charge() rental.Charge {
 	return rental.Charge{
-		ID: r.ID, Booking: rental.BookingID(r.BookingID), Kind: rental.ChargeKind(r.Kind), Number: r.Number,
+		ID: r.ID, Key: pg.Deref(r.PaymentKey), Booking: rental.BookingID(r.BookingID), Kind: rental.ChargeKind(r.Kind), Number: r.Number,
 		State: rental.ChargeState(r.State), Currency: rental.Currency(r.Currency),
 		Amount: rental.Minor(r.Amount), Settled: rental.Minor(r.Settled),
 		Goal: rental.Goal(pg.Deref(r.Goal)), CaptureAmount: rental.Minor(r.CaptureAmount), Refunds: pg.Deref(r.RefundsChargeID),

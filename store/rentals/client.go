@@ -8,6 +8,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/settings"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -36,21 +37,25 @@ func (r clientRow) client() rental.Client {
 
 // Client returns the client, and creates it at first use.
 func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
-	c, err := clientOf(ctx, p.DB.Pool, agency, subject)
+	c, err := p.client(ctx, agency, subject)
 	return c, unavailable.Wrap("read client", err)
 }
 
-// clientOf returns the client, and creates it at first use.
-func clientOf(ctx context.Context, db sqlx.ExtContext, agency telematics.AgencyID, subject string) (rental.Client, error) {
+func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
 	read := func() ([]clientRow, error) {
 		var rows []clientRow
-		err := sqlx.SelectContext(ctx, db, &rows, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`, agency, subject)
+		err := p.DB.Pool.SelectContext(ctx, &rows, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`, agency, subject)
 		return rows, err
 	}
 	rows, err := read()
 	if err == nil && len(rows) == 0 {
+		var installation string
+		if installation, err = settings.Installation(ctx, p.DB); err != nil {
+			return rental.Client{}, err
+		}
 		// The insert waits for a concurrent one of the same client, which is then read.
-		if _, err = db.ExecContext(ctx, `insert into clients (agency_id, subject) values ($1, $2) on conflict do nothing`, agency, subject); err == nil {
+		if _, err = p.DB.Pool.ExecContext(ctx, `insert into clients (agency_id, subject, customer_key) values ($1, $2, $3) on conflict do nothing`,
+			agency, subject, rental.CustomerKey(installation, agency, subject)); err == nil {
 			rows, err = read()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
@@ -17,6 +18,7 @@ import (
 // detailsRow is a row of bookings with the rows that belong to it.
 type detailsRow struct {
 	ID         int64      `db:"id"`
+	Identity   *uuid.UUID `db:"identity"`
 	Reference  string     `db:"reference"`
 	State      string     `db:"state"`
 	AgencyID   int64      `db:"agency_id"`
@@ -108,7 +110,7 @@ const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id"
 // selectDetailsOf selects bookings b with the rows that belong to them. The vehicle's other
 // bookings o are the live ones; $1 is now.
 const selectDetailsOf = `
-	select b.id, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
+	select b.id, b.identity, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		a.code as agency_code, c.subject, ` + termsColumns + `,
 		` + vehicleColumns + `,
@@ -175,9 +177,16 @@ func (r detailsRow) details() (rental.BookingDetails, error) {
 	return d, nil
 }
 
+func (r detailsRow) identity() uuid.UUID {
+	if r.Identity == nil {
+		return rental.EarlierIdentity(rental.BookingID(r.ID), r.Reference, r.CreatedAt)
+	}
+	return *r.Identity
+}
+
 func (r detailsRow) booking() rental.Booking {
 	return rental.Booking{
-		ID: rental.BookingID(r.ID), Reference: r.Reference, State: rental.BookingState(r.State),
+		ID: rental.BookingID(r.ID), Identity: r.identity(), Reference: r.Reference, State: rental.BookingState(r.State),
 		Agency: telematics.AgencyID(r.AgencyID), Client: rental.ClientID(r.ClientID), VehicleID: telematics.VehicleID(r.Vehicle.ID),
 		PickupID: r.Pickup.ID, DropoffID: r.Dropoff.ID, Start: r.StartAt.UTC(), End: r.EndAt.UTC(),
 		ActualStart: pg.FromTimestamp(r.StartedAt), ActualEnd: pg.FromTimestamp(r.EndedAt),

@@ -73,8 +73,8 @@ func (r *round) read(ctx context.Context) (record Record, err error) {
 	err = errors.Join(
 		r.db.SelectContext(ctx, &record.Bookings, `select id, state, subtotal + tax as rental, deposit, extensions, end_at as "end" from bookings order by id`),
 		r.db.SelectContext(ctx, &record.Charges, `
-			select id, booking_id as booking, kind, number, state, currency, amount, settled, capture_amount as captureamount, coalesce(goal, '') as goal,
-				coalesce(refunds_charge_id::text, '') as refunds, reason, coalesce(intent, '') as intent, `+openSQL+` as due
+			select coalesce(payment_key, id) as id, booking_id as booking, kind, number, state, currency, amount, settled, capture_amount as captureamount, coalesce(goal, '') as goal,
+				coalesce((select coalesce(p.payment_key, p.id)::text from charges p where p.id = charges.refunds_charge_id), '') as refunds, reason, coalesce(intent, '') as intent, `+openSQL+` as due
 			from charges order by id`),
 		r.db.SelectContext(ctx, &record.Entries, `
 			select booking_id as booking, action, outcome, code, note, coalesce((parameters->>'number')::int, 0) as number,

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/rental"
@@ -159,6 +160,10 @@ func (noProcessor) Intent(context.Context, string) (rental.Intent, error) {
 	return rental.Intent{}, errNotSetUp
 }
 
+func (noProcessor) IntentOf(context.Context, string, uuid.UUID) (rental.Intent, bool, error) {
+	return rental.Intent{}, false, errNotSetUp
+}
+
 func (noProcessor) Capture(context.Context, string, string, rental.Minor, rental.Currency) (rental.Intent, error) {
 	return rental.Intent{}, errNotSetUp
 }
@@ -171,7 +176,7 @@ func (noProcessor) Refund(context.Context, string, rental.RefundRequest) (rental
 	return rental.Refund{}, errNotSetUp
 }
 
-func (noProcessor) RefundOf(context.Context, string, rental.ChargeID) (rental.Refund, bool, error) {
+func (noProcessor) RefundOf(context.Context, string, uuid.UUID) (rental.Refund, bool, error) {
 	return rental.Refund{}, false, errNotSetUp
 }
 

@@ -296,7 +296,7 @@ func (i *instance) charge(booking int64, kind string) map[string]any {
 // 1, fee 2 ….
 func (r *rentals) movements(booking int64) map[string]sandbox.Movement {
 	r.Helper()
-	rows, err := r.db.QueryContext(r.Context(), `select id, kind || ' ' || number from charges where booking_id = $1`, booking)
+	rows, err := r.db.QueryContext(r.Context(), `select coalesce(payment_key, id), kind || ' ' || number from charges where booking_id = $1`, booking)
 	r.must(err)
 	defer rows.Close()
 	names := map[string]string{}

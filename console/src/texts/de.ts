@@ -693,7 +693,7 @@ export const de: Texts = {
     },
     todo: {
       pending: 'Nichts. Bleibt es minutenlang so, ist der Zahlungsdienst nicht erreichbar: Sehen Sie in das Protokoll des Dienstes.',
-      unknown: 'Warten Sie, und bewegen Sie nichts von Hand. Bleibt es eine Stunde so, sehen Sie beim Zahlungsdienst unter der Nummer der Zahlung nach.',
+      unknown: 'Warten Sie, und bewegen Sie nichts von Hand. Bleibt es eine Stunde so, sehen Sie beim Zahlungsdienst unter ihrer payment_id nach, dort charge_id in den Metadaten.',
       requires_action: 'Bitten Sie den Kunden, in der App zu bestätigen oder eine andere Karte zu wählen; sie wird sofort versucht.',
       declined: 'Bitten Sie den Kunden, eine andere Karte zu wählen: Sie wird sofort versucht.',
       failed: 'Bitten Sie den Kunden, eine andere Karte zu wählen: Sie wird sofort versucht. Hat der Zahlungsdienst die Anforderung abgelehnt, sehen Sie in das Protokoll des Dienstes und berechnen Sie sie als Gebühr. Bei einer Erstattung: Erstatten Sie noch einmal oder auf anderem Weg.',

@@ -687,7 +687,7 @@ export const en = {
     },
     todo: {
       pending: 'Nothing. If it stays so for minutes, the processor is unavailable: see the log of the service.',
-      unknown: 'Wait, and move nothing by hand. If it stays so for an hour, look it up at the processor under the id of the charge.',
+      unknown: 'Wait, and move nothing by hand. If it stays so for an hour, look it up at the processor under its payment_id, which is charge_id in the metadata there.',
       requires_action: 'Ask the client to confirm it in the app, or to choose another card, which is tried immediately.',
       declined: 'Ask the client to choose another card: it is tried immediately.',
       failed: 'Ask the client to choose another card: it is tried immediately. If the processor refused the request, see the log of the service, and charge it as a fee. Of a refund: refund it again, or pay it back in another way.',
