@@ -3,21 +3,24 @@
 // # Postgres decides
 //
 // Every rule that several instances could break together is a constraint or a conditional write
-// here: a unique index allows one open command per vehicle and lane, a settlement names the states
-// that it may follow, triggers keep the audit log append-only. A write that many callers make at
-// the same moment (claim, settle, add to the audit log) goes through a batcher, which joins waiting
-// callers in one statement and one commit: see [motorpool/store/groupcommit].
+// here: a unique index allows one open command per vehicle and lane, a settlement names the
+// states that it may follow, triggers keep the audit log append-only. A write that many callers
+// make at the same moment (claim, settle, add to the audit log) goes through a batcher, which
+// joins waiting callers in one statement and one commit: see [motorpool/store/groupcommit].
 //
 // # Locks
 //
-// Rows are locked in one order everywhere, so that two instances cannot wait for
-// each other: commands by id, units by vehicle, vehicles by id. Claim locks
-// vehicles and then waits for commands; nothing goes the other way.
+// What another transaction holds delays nothing else. A statement that works for several callers
+// passes over rows that are locked ("skip locked"), and says which: each caller tries its own
+// again, in the next batch, for as long as a statement may wait for a lock, and then fails alone,
+// with an error that names the lock ([motorpool/store/pg], LockedError). So such statements wait
+// for each other in no order. Transactions of one caller lock vehicles by id and wait; an import,
+// which locks many, lets go where it would wait for long.
 //
 // # Redis routes
 //
-// Redis may be emptied at any moment, which only delays callers. [motorpool/store/events] keeps the
-// latest events there; subscribers that may have missed one get a reset. The rest is in
+// Redis may be emptied at any moment, which only delays callers. [motorpool/store/events] keeps
+// the latest events there; subscribers that may have missed one get a reset. The rest is in
 // [motorpool/store/redis].
 //
 // # Errors

@@ -1,9 +1,9 @@
 // Package ingest stores what units send unasked: telemetry, presence and signs of life. It also
 // records units that no vehicle has.
 //
-// The MQTT client's callback adds each message to a bounded queue and returns [LAW-8]. The messages
-// of one unit are read in their order, and stored in batches of all that have come meanwhile.
-// Overflow is dropped and counted, first that of units beyond their allowance.
+// The MQTT client's callback adds each message to a bounded queue and returns [LAW-8]. The
+// messages of one unit are read in their order, and stored in batches of all that have come
+// meanwhile. Overflow is dropped and counted, first that of units beyond their allowance.
 package ingest
 
 import (
@@ -21,11 +21,12 @@ import (
 // Twins stores the reported state of vehicles.
 type Twins interface {
 	// Observe merges observations, whatever the order of arrival [LAW-7]. It returns the changes,
-	// and the units that no vehicle has.
+	// the units that no vehicle has, and those whose presence it could not store yet.
 	Observe(context.Context, []delivery.Observation) (delivery.Seen, error)
-	// Report begins to merge a report for a caller that waits until every instance sees it. It does
-	// not block. The function that it returns blocks until every instance does, or the context
-	// ends; the merge goes on after that. Call the function once; it returns what Observe returns.
+	// Report begins to merge a report for a caller that waits until every instance sees it. It
+	// does not block. The function that it returns blocks until every instance does, or the
+	// context ends; the merge goes on after that. Call the function once; it returns what Observe
+	// returns.
 	Report(delivery.Observation) (wait func(context.Context) (delivery.Seen, error))
 	// Run flushes merged observations, so that every instance sees them, until the context ends,
 	// and then the rest. It passes changes that Observe has not returned to publish.
@@ -49,8 +50,8 @@ type Health interface {
 
 // Contacts reads changes of the connectivity of vehicles.
 type Contacts interface {
-	// Aged returns changes of connectivity, by time or by a report, that Observe has not returned:
-	// each change once, whichever instance calls, by the database's time.
+	// Aged returns changes of connectivity, by time or by a report, that Observe has not
+	// returned: each change once, whichever instance calls, by the database's time.
 	Aged(context.Context) ([]telematics.Change, error)
 }
 
@@ -186,8 +187,8 @@ func InBatches[T any](ctx context.Context, queue <-chan T, wait, timeout time.Du
 	}
 }
 
-// Gather returns first with the values that are queued now, at most MaxBatch together. It does not
-// block.
+// Gather returns first with the values that are queued now, at most MaxBatch together. It does
+// not block.
 func Gather[T any](queue <-chan T, first T) []T {
 	batch := append(make([]T, 0, min(len(queue)+1, MaxBatch)), first)
 	for len(batch) < MaxBatch {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -95,6 +97,7 @@ func (in *Ingest) SignOfLife(o delivery.Observation) {
 type queue struct {
 	*Ingest
 	waiting chan observed
+	locked  atomic.Int64 // observations that wait until others have released their units
 }
 
 type observed struct {
@@ -113,27 +116,62 @@ func (q *queue) add(o observed) bool {
 }
 
 // run stores queued observations, until the context ends, and then the rest. It retries while the
-// store is unavailable: units do not send these again.
+// store is unavailable, and those whose units are locked apart from the others: units do not send
+// these again.
 func (q *queue) run(ctx context.Context) {
+	var locked sync.WaitGroup
 	InBatches(ctx, q.waiting, 0, q.StepTimeout, func(batch []observed) {
 		observations := make([]delivery.Observation, len(batch))
 		for i, o := range batch {
 			o.from.Handled(0)
 			observations[i] = o.Observation
 		}
-		_, err := q.observe(observations)
-		for isUnavailable(err) && ctx.Err() == nil {
-			select {
-			case <-time.After(writeRetry):
-			case <-ctx.Done():
-			}
-			_, err = q.observe(observations)
-		}
-		if err != nil {
-			q.lose(len(batch), err)
+		if left := q.store(ctx, observations); len(left) > 0 {
+			locked.Go(func() { q.storeLocked(ctx, left) })
 		}
 	})
+	locked.Wait()
 }
+
+// store returns the observations whose units are locked.
+func (q *queue) store(ctx context.Context, observations []delivery.Observation) (locked []delivery.Observation) {
+	_, locked, err := q.observe(observations)
+	for isUnavailable(err) && ctx.Err() == nil {
+		select {
+		case <-time.After(writeRetry):
+		case <-ctx.Done():
+		}
+		_, locked, err = q.observe(observations)
+	}
+	if err != nil {
+		q.lose(len(observations)-len(locked), err)
+	}
+	return locked
+}
+
+// storeLocked tries again until the units are not locked any more, and a last time when the
+// context ends. Beyond maxLocked, observations are lost.
+func (q *queue) storeLocked(ctx context.Context, left []delivery.Observation) {
+	held := int64(len(left))
+	defer q.locked.Add(-held)
+	if q.locked.Add(held) > maxLocked {
+		q.lose(len(left), errLocked)
+		return
+	}
+	for pause := lockedRetry; len(left) > 0; pause = min(2*pause, writeRetry) {
+		select {
+		case <-time.After(pause):
+			left = q.store(ctx, left)
+		case <-ctx.Done():
+			if left = q.store(ctx, left); len(left) > 0 {
+				q.lose(len(left), errLocked)
+			}
+			return
+		}
+	}
+}
+
+var errLocked = errors.New("another transaction holds their units")
 
 // isUnavailable reports whether an error means that the server of a port is unavailable, so that
 // the same call may succeed later.
@@ -142,16 +180,23 @@ func isUnavailable(err error) bool {
 	return errors.As(err, &server) && server.Unavailable()
 }
 
-// observe merges observations, and returns how many of them are of vehicles. It has no context of a
-// caller: a shutdown must not lose messages that were acknowledged.
-func (in *Ingest) observe(observations []delivery.Observation) (merged int, err error) {
+// observe merges observations, and returns how many of them are of vehicles, and the presence
+// that must be observed again because the unit is locked. It has no context of a caller: a
+// shutdown must not lose messages that were acknowledged.
+func (in *Ingest) observe(observations []delivery.Observation) (merged int, locked []delivery.Observation, err error) {
 	if len(observations) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	ctx, cancel := in.step(context.Background())
 	defer cancel()
 	seen, err := in.Twins.Observe(ctx, observations)
-	return in.count(seen, err, observations)
+	for _, o := range observations {
+		if o.Presence != nil && slices.Contains(seen.Locked, o.Unit) {
+			locked = append(locked, o)
+		}
+	}
+	merged, err = in.count(seen, err, observations)
+	return max(0, merged-len(locked)), locked, err
 }
 
 // count counts and publishes the results of observations. It returns how many of them are of
@@ -173,8 +218,8 @@ func (in *Ingest) count(seen delivery.Seen, err error, observations []delivery.O
 	return max(0, len(observations)-unknown-foreign), nil
 }
 
-// Await begins to store a report that came with an answer, and returns a function that waits until
-// every instance sees it, until that takes too long, or until the context ends.
+// Await begins to store a report that came with an answer, and returns a function that waits
+// until every instance sees it, until that takes too long, or until the context ends.
 func (in *Ingest) Await(o delivery.Observation) (wait func(context.Context)) {
 	began, stored := time.Now(), in.Twins.Report(o)
 	return func(ctx context.Context) {

@@ -13,8 +13,9 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// reports are telemetry messages that wait to be read, in queues that each serve some of the units:
-// messages of one unit are read in order, and a busy unit delays only the units of its queue.
+// reports are telemetry messages that wait to be read, in queues that each serve some of the
+// units: messages of one unit are read in order, and a busy unit delays only the units of its
+// queue.
 type reports struct {
 	queues []*reportQueue
 	seed   maphash.Seed
@@ -110,7 +111,7 @@ func (in *Ingest) storeReports(batch []*received) {
 			observations = append(observations, delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: m.at, Report: &report})
 		}
 	}
-	merged, err := in.observe(observations)
+	merged, _, err := in.observe(observations) // reports alone lock no unit
 	if err != nil {
 		in.lose(len(observations), err)
 	}

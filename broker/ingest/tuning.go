@@ -10,11 +10,17 @@ const (
 	// MaxBatch is how many messages or observations are handled in one step; a choice. Half: more
 	// statements under load. Double: longer locks on rows.
 	MaxBatch = 512
-	// Pause after observations were not stored; a choice. Half: more attempts in an outage. Double:
-	// 1 s later afterwards.
+	// Pause after observations were not stored; a choice. Half: more attempts in an outage.
+	// Double: 1 s later afterwards.
 	writeRetry = time.Second
-	// Time in which reports join a batch; a choice. Half: more batches, and so more CPU time for a
-	// report. Double: a report is seen 50 ms later.
+	// First pause before presence is stored whose unit another transaction holds; it doubles up
+	// to writeRetry. Half: more attempts. Double: presence is 50 ms later when units are busy.
+	lockedRetry = 50 * time.Millisecond
+	// Presence that waits for such units, at about 300 bytes. Half: less survives a long lock of
+	// all units. Double: more memory.
+	maxLocked = 1 << 15
+	// Time in which reports join a batch; a choice. Half: more batches, and so more CPU time for
+	// a report. Double: a report is seen 50 ms later.
 	reportDebounce = 50 * time.Millisecond
 	// Bytes of queued reports: a few large ones take as much memory as many small ones; a choice.
 	// Half: a burst of large reports is dropped. Double: 128 MB.
@@ -43,9 +49,9 @@ const (
 	// statements.
 	healthEvery = 10 * time.Second
 	healthBatch = 1000
-	// Units whose health waits to be stored, and whose clocks are cached (100 bytes each). Half: in
-	// fleets above that, clocks are stored repeatedly, and rejects are not counted. Double: more
-	// memory.
+	// Units whose health waits to be stored, and whose clocks are cached (100 bytes each). Half:
+	// in fleets above that, clocks are stored repeatedly, and rejects are not counted. Double:
+	// more memory.
 	maxHealth = 1 << 18
 	// Period whose reports decide on a clock: of a unit that reports once a minute, some are not
 	// delayed. Half: a bad network looks like a clock that is behind. Double: a clock that has
@@ -54,8 +60,8 @@ const (
 	// Least spread of the delays of late reports within clockWindow: with a clock that is behind,
 	// all reports are late by the same time.
 	lateSpread = time.Minute
-	// A reading that differs by less is stored once in clockRefresh. Half: the network's delays are
-	// stored. Double: the clock is known to 4 s.
+	// A reading that differs by less is stored once in clockRefresh. Half: the network's delays
+	// are stored. Double: the clock is known to 4 s.
 	clockStep    = 2 * time.Second
 	clockRefresh = time.Hour
 	// Time that an answer waits until its report is stored; a choice. Half: callers may read the

@@ -49,17 +49,20 @@ func claimRow(c *telematics.Command) []any {
 // claimed is the result of a claim.
 type claimed struct {
 	delivery.Claim
-	stale bool // the vehicle has another version than the command
+	stale  bool // the vehicle has another version than the command
+	locked bool // another transaction has locked the vehicle
 	// There is no such vehicle, or the occupant of the lane could not be read, though other lanes
 	// of the batch were taken.
 	err error
 }
 
-func (c claimed) undecided() bool { return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.stale }
+func (c claimed) undecided() bool {
+	return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.stale && !c.KeyTaken
+}
 
 // claimAttempts limits how often a claim is repeated because the lane was released between the
-// attempt to take it and the read of its occupant. Each time another command had the lane, so more
-// than two are needed only if many callers settle their commands immediately.
+// attempt to take it and the read of its occupant. Each time another command had the lane, so
+// more than two are needed only if many callers settle their commands immediately.
 const claimAttempts = 64
 
 var errLaneFlaps = fmt.Errorf("no lane after %d attempts: other commands keep taking it", claimAttempts)
@@ -68,12 +71,12 @@ var errLaneFlaps = fmt.Errorf("no lane after %d attempts: other commands keep ta
 // written.
 var errStale = errors.New("the vehicle's record has changed")
 
-// Claim writes the row of an accepted command with its idempotency key, and takes its lane, in one
-// step. The row is on disk when it returns [LAW-1]. If the order was accepted by an outdated cached
-// vehicle, Claim removes that from the cache, calls accept, and claims the command that accept
-// returns. That was accepted a moment ago, so its version is not checked: a vehicle that changes
-// all the time delays no command. If the context ends before Claim returns, the command may be
-// open.
+// Claim writes the row of an accepted command with its idempotency key, and takes its lane, in
+// one step. The row is on disk when it returns [LAW-1]. If the order was accepted by an outdated
+// cached vehicle, Claim removes that from the cache, calls accept, and claims the command that
+// accept returns. That was accepted a moment ago, so its version is not checked: a vehicle that
+// changes all the time delays no command. If the context ends before Claim returns, the command
+// may be open.
 func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
 	claim, err := s.claimVersion(ctx, command)
 	switch {
@@ -83,7 +86,8 @@ func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept f
 		}
 		return claim, nil
 	case !errors.Is(err, errStale):
-		// The cached vehicle was not confirmed; without it, the next order fails before it claims.
+		// The cached vehicle was not confirmed; without it, the next order fails before it
+		// claims.
 		s.cache.Forget(command.Vehicle)
 		return claim, err
 	}
@@ -100,15 +104,20 @@ func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept f
 // vehicle has that version, too, by a read that is not older than the claim.
 func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	claim, err := s.claims.Do(ctx, c)
-	for range claimAttempts - 1 {
-		if err != nil || !claim.undecided() {
-			break
+	retries := s.db.NewRetries()
+	for attempts := 1; err == nil && claim.undecided(); claim, err = s.claims.Do(ctx, c) {
+		if claim.locked {
+			if !retries.Next(ctx) {
+				err = cmp.Or[error](ctx.Err(), s.db.RowLocked(ctx, fmt.Sprintf("vehicle %d", c.Vehicle), "vehicles", "id", int64(c.Vehicle)))
+				break
+			}
+			continue
 		}
 		// The occupant was settled before we could see it: the lane may be free now.
-		claim, err = s.claims.Do(ctx, c)
-	}
-	if err == nil && claim.undecided() {
-		err = errLaneFlaps
+		if attempts++; attempts > claimAttempts {
+			err = errLaneFlaps
+			break
+		}
 	}
 	if isKeyTaken(err) {
 		return delivery.Claim{KeyTaken: true}, nil
@@ -116,20 +125,33 @@ func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delive
 	if err == nil && claim.stale {
 		return delivery.Claim{}, errStale
 	}
+	if locked := (*pg.LockedError)(nil); errors.As(err, &locked) {
+		return delivery.Claim{}, refuseLocked(locked)
+	}
 	if known := (*telematics.Error)(nil); errors.As(claim.err, &known) {
 		return delivery.Claim{}, known
 	}
 	return claim.Claim, unavailable.Wrap("claim lane", cmp.Or(err, claim.err))
 }
 
-// claim takes the lanes that are free, and reads the occupants of the others.
+// refuseLocked is the refusal of a command whose vehicle, or the table, stayed locked. Nothing
+// was written.
+func refuseLocked(locked *pg.LockedError) *telematics.Error {
+	refusal := telematics.Unavailable("The vehicle", locked)
+	refusal.Message = fmt.Sprintf("The vehicle cannot be commanded, %s; nothing was sent.", locked.Brief())
+	return refusal
+}
+
+// claim takes the lanes that are free, and reads the occupants of the others. Of several commands
+// with one key it decides the first: the others are claimed again, and find the key in use.
 func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]claimed, error) {
-	decided, err := s.takeLanes(ctx, commands)
+	distinct := withDistinctKeys(commands)
+	decided, err := s.takeLanes(ctx, distinct)
 	if err != nil {
 		return nil, err
 	}
 	var refused []*telematics.Command
-	for _, c := range commands {
+	for _, c := range distinct {
 		if _, ok := decided[c.ID]; !ok {
 			refused = append(refused, c)
 		}
@@ -138,34 +160,60 @@ func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]cl
 	if err == nil {
 		err = s.addAwaiting(ctx, refused, occupants)
 	}
+	for _, c := range refused {
+		decided[c.ID] = claimed{Claim: delivery.Claim{Occupant: occupants[vehicleLane{c.Vehicle, c.Lane}]}, err: err}
+	}
 	results := make([]claimed, len(commands))
 	for i, c := range commands {
-		if claim, ok := decided[c.ID]; ok {
-			results[i] = claim
-			continue
-		}
-		results[i].Occupant, results[i].err = occupants[vehicleLane{c.Vehicle, c.Lane}], err
+		results[i] = decided[c.ID]
 	}
 	return results, nil
 }
 
+// withDistinctKeys returns the commands without those whose key an earlier one has.
+func withDistinctKeys(commands []*telematics.Command) []*telematics.Command {
+	type key struct {
+		agency       telematics.AgencyID
+		subject, key string
+	}
+	var met map[key]bool
+	distinct := make([]*telematics.Command, 0, len(commands))
+	for _, c := range commands {
+		if c.Key != nil {
+			k := key{c.Key.Agency, c.Key.Subject, c.Key.Key}
+			if met[k] {
+				continue
+			}
+			if met == nil {
+				met = map[key]bool{}
+			}
+			met[k] = true
+		}
+		distinct = append(distinct, c)
+	}
+	return distinct
+}
+
 // takeLanes stores the commands whose lanes are free [LAW-5]. It returns their numbers with the
-// time by Postgres's clock, and the commands that are stale or whose vehicle does not exist. The
-// lanes of commands that are not in the result are occupied.
+// time by Postgres's clock, and the commands that are stale, whose vehicle is locked or does not
+// exist, or whose key is in use. The lanes of commands that are not in the result are occupied.
 //
-// Claims of one vehicle are serialised over all instances: each draws its number only when it holds
-// the lock of the vehicle's row. Otherwise one could draw a number, wait for the lane, and take it
-// after a command with a greater number was claimed and settled.
+// Claims of one vehicle are serialised over all instances: each draws its number only when it
+// holds the lock of the vehicle's row. Otherwise one could draw a number, wait for the lane, and
+// take it after a command with a greater number was claimed and settled.
 //
-// The version is computed from the vehicle's row as it is once that is locked, and from the unit's
-// row as it was when the statement began, which is as good as a read before the claim. An accepted
-// command has a unit, so a vehicle without one has no version.
+// The version is computed from the vehicle's row as it is once that is locked, and from the
+// unit's row as it was when the statement began, which is as good as a read before the claim. An
+// accepted command has a unit, so a vehicle without one has no version.
 //
 // All vehicles are locked, in order, before the first row is inserted, since sorting needs all of
 // them. Of several commands for one lane, the first gets it.
 //
-// A key that is in use fails the whole statement. Keys are inserted in order, so that no two
-// batches can wait for each other.
+// The statement waits for no other transaction, however long that is open: it passes over a
+// vehicle that is locked, and a lane with an open command, even one that is being settled. Only a
+// key that another instance inserts at the same moment makes it wait, and fails it. Keys are
+// inserted in order, so that no two batches can wait for each other. Scalar subqueries look
+// single rows up: as "exists", they would be planned as joins with whole tables.
 func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (map[telematics.CommandID]claimed, error) {
 	rows := make([][]any, len(commands))
 	kind := claimKind{one: len(commands) == 1}
@@ -179,7 +227,7 @@ func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (
 	var claim claimed
 	var at sql.NullTime
 	err := s.db.Prepared.Each(ctx, claimStatements[kind], pg.Parameters(rows), func(decided *sql.Rows) error {
-		err := decided.Scan(&id, &claim.Seq, &claim.stale, &missing, &at)
+		err := decided.Scan(&id, &claim.Seq, &claim.stale, &claim.locked, &claim.KeyTaken, &missing, &at)
 		claim.At = at.Time
 		if missing.Valid {
 			claims[id] = claimed{err: telematics.NoSuchVehicle(telematics.VehicleID(missing.Int64))}
@@ -198,39 +246,26 @@ type claimKind struct {
 }
 
 var claimStatements = map[claimKind]string{
-	{}:                       claimStatement(claimMany, ""),
-	{keyed: true}:            claimStatement(claimMany, takeKeys),
-	{one: true}:              claimStatement(claimOne, ""),
-	{one: true, keyed: true}: claimStatement(claimOne, takeKeys),
+	{}:                       claimStatement(claimMany, noKeys),
+	{keyed: true}:            claimStatement(claimMany, withKeys),
+	{one: true}:              claimStatement(claimOne, noKeys),
+	{one: true, keyed: true}: claimStatement(claimOne, withKeys),
 }
 
-func claimStatement(held, keys string) string {
-	return `with ` + held + claimThem + keys + ` select id, seq, false as stale, null::bigint as missing, clock_timestamp() as at from taken
-		union all select id, 0, stale, case when not stale then vehicle_id end, null from checked where stale or held_id is null`
+// keyParts are the parts of a statement that concern keys.
+type keyParts struct {
+	taken string // whether the key of a claim is in use
+	take  string
 }
 
-var (
-	claimMany = claimColumns.Many() + `, held as materialized (
-		select id, agency_id, powertrain, capabilities, moved_at from vehicles where id = any ($2) order by id for no key update
-	)`
-	claimOne = claimColumns.One() + `, held as materialized (
-		select id, agency_id, powertrain, capabilities, moved_at from vehicles where id = $2 for no key update
-	)`
-)
-
-const (
-	takeKeys = `, named as (
-		insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
-		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
-		from claim join taken using (id)
-		where key is not null
-		order by key_agency_id, key_subject, key
-	)`
-
-	claimThem = `, checked as (
-		select claim.*, v.id as held_id, claim.version is not null and claim.version is distinct from (
-			select ` + vehicles.RecordVersion + ` from units u where u.vehicle_id = v.id
-		) as stale, case when claim.lane = 'unit' then command_awaiting_answer(claim.unit) end as awaits
+func claimStatement(held string, keys keyParts) string {
+	return `with ` + held + `, checked as (
+		select claim.*, v.id as held_id, v.id is null and (select true from vehicles where id = claim.vehicle_id) is not null as locked,
+			claim.version is not null and claim.version is distinct from (
+				select ` + vehicles.RecordVersion + ` from units u where u.vehicle_id = v.id
+			) as stale,
+			case when claim.lane = 'unit' then command_awaiting_answer(claim.unit) end as awaits,
+			` + keys.taken + ` as key_taken
 		from claim left join held v on v.id = claim.vehicle_id
 	), taken as (
 		insert into commands (id, vehicle_id, agency_id, unit, action, parameters, lane, instance,
@@ -240,11 +275,40 @@ const (
 			actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline, bulk_id, booking_id,
 			assurance, answer_by
 		from checked
-		where not stale and held_id is not null and awaits is null
+		where held_id is not null and not stale and not key_taken and awaits is null and (
+			select true from commands o where o.vehicle_id = held_id and o.lane = checked.lane and o.state in ('accepted', 'sent', 'received')
+		) is null
 		order by place
 		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
 		returning id, seq
+	)` + keys.take + `
+		select id, seq, false as stale, false as locked, false as key_taken, null::bigint as missing, clock_timestamp() as at from taken
+		union all
+		select id, 0, stale and not locked, locked, key_taken, case when held_id is null and not locked and not stale then vehicle_id end, null
+		from checked where stale or held_id is null or key_taken`
+}
+
+var (
+	claimMany = claimColumns.Many() + `, held as materialized (
+		select id, agency_id, powertrain, capabilities, moved_at from vehicles where id = any ($2) order by id for no key update skip locked
 	)`
+	claimOne = claimColumns.One() + `, held as materialized (
+		select id, agency_id, powertrain, capabilities, moved_at from vehicles where id = $2 for no key update skip locked
+	)`
+
+	noKeys   = keyParts{taken: `false`}
+	withKeys = keyParts{
+		taken: `key is not null and (
+				select true from idempotency_keys k where k.agency_id = key_agency_id and k.subject = key_subject and k.key = claim.key
+			) is not null`,
+		take: `, named as (
+		insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
+		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
+		from claim join taken using (id)
+		where key is not null
+		order by key_agency_id, key_subject, key
+	)`,
+	}
 )
 
 type vehicleLane struct {
@@ -297,8 +361,8 @@ func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, 
 	return nil
 }
 
-// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name no
-// command has one at most, since Claim claims no other for it meanwhile.
+// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name
+// no command has one at most, since Claim claims no other for it meanwhile.
 func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
 	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`, string(unit))
 	if err != nil || len(found) == 0 {

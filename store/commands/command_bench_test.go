@@ -15,8 +15,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// commandRecord is a record on a server that waits for the disk at each commit, and a fleet with a
-// free lane for each call.
+// commandRecord is a record on a server that waits for the disk at each commit, and a fleet with
+// a free lane for each call.
 type commandRecord struct {
 	*instance
 	b     *testing.B
@@ -122,12 +122,12 @@ func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, c
 	})
 }
 
-// BenchmarkCommandRecord measures the writes of a command, on a disk that is waited for: each step
-// alone, and both one after the other, as each command makes them, while steps of other commands
-// share the disk.
+// BenchmarkCommandRecord measures the writes of a command, on a disk that is waited for: each
+// step alone, and both one after the other, as each command makes them, while steps of other
+// commands share the disk.
 func BenchmarkCommandRecord(b *testing.B) {
 	r := newCommandRecord(b)
-	claims, settlements := countBatches(r.DB, &r.claims, r.claim), countBatches(r.DB, &r.settlements, r.settle)
+	claims, settlements := countBatches(r.DB, &r.claims, r.claim), countBatches(r.DB, &r.settlements, r.settleUnlocked)
 	r.run("claim", r.fresh, r.take, 1, claims)
 	r.run("settle", r.claimed, r.end, 1, settlements)
 	r.run("life", r.fresh, func(c telematics.Command) error {

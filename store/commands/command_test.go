@@ -139,29 +139,24 @@ func TestClaim_DrawsItsNumberAfterLockingItsVehicle(t *testing.T) {
 	if _, err := other.Exec(`select from vehicles where id = $1 for no key update`, id); err != nil {
 		t.Fatal(err)
 	}
-	claimed := make(chan delivery.Claim, 1)
-	go func() {
-		claim, err := p.Claim(context.Background(), brokertest.NewCommand(id, telematics.Lock))
-		if err != nil {
-			t.Errorf("Claim: %v", err)
-		}
-		claimed <- claim
-	}()
-	storetest.WaitForLock(t, p.DB)
+	c := brokertest.NewCommand(id, telematics.Lock)
+	if claims, err := p.claim(t.Context(), []*telematics.Command{&c}); err != nil || !claims[0].locked || claims[0].Taken() {
+		t.Errorf("claim = %+v, %v; want it locked", claims, err)
+	}
 	if n := drawn(); n != 0 {
 		t.Errorf("number %d was drawn before the vehicle was locked", n)
 	}
 	if err := other.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if claim := <-claimed; !claim.Taken() {
-		t.Errorf("claim %+v, want it taken", claim)
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Errorf("Claim = %+v, %v; want it taken", claim, err)
 	}
 }
 
-// A claim that inserted rows before it has locked all vehicles would give a lane to the command
-// that the query plan has first.
-func TestClaim_BatchLocksAllVehiclesAndTheFirstCommandGetsTheLane(t *testing.T) {
+// A claim that inserted rows before it has tried to lock all vehicles would give a lane to the
+// command that the query plan has first.
+func TestClaim_BatchPassesOverLockedVehiclesAndTheFirstCommandGetsTheLane(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for id := range telematics.VehicleID(3) {
 		storetest.AddVehicle(t, p.DB, id+1)
@@ -180,32 +175,37 @@ func TestClaim_BatchLocksAllVehiclesAndTheFirstCommandGetsTheLane(t *testing.T) 
 	if _, err := holder.Exec(`select 1 from vehicles where id = 3 for no key update`); err != nil {
 		t.Fatal(err)
 	}
-	type decision struct {
-		claims []claimed
-		err    error
+	check := func(batch []telematics.Command, lockedVehicle telematics.VehicleID) {
+		t.Helper()
+		claims, err := p.claim(t.Context(), pointers(batch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := map[telematics.VehicleID]telematics.CommandID{}
+		for i, c := range batch {
+			_, later := first[c.Vehicle]
+			switch locked := c.Vehicle == lockedVehicle; {
+			case locked != claims[i].locked || locked && claims[i].Occupant != nil:
+				t.Errorf("claim %d: %+v, want it locked: %t", i, claims[i], locked)
+			case locked:
+			case claims[i].Taken() == later || later && claims[i].Occupant.ID != first[c.Vehicle]:
+				t.Errorf("claim %d: %+v, want the first one of each lane taken", i, claims[i])
+			case !later:
+				first[c.Vehicle] = c.ID
+			}
+		}
 	}
-	decided := make(chan decision, 1)
-	go func() {
-		claims, err := p.claim(context.Background(), pointers(batch))
-		decided <- decision{claims, err}
-	}()
-	storetest.WaitForLock(t, p.DB)
-	var drawn int64
-	if err := holder.Get(&drawn, `select case when is_called then last_value else 0 end from commands_seq`); err != nil || drawn != 0 {
-		t.Errorf("number %d was drawn before all vehicles were locked, %v", drawn, err)
-	}
+	check(batch, 3)
 	if err := holder.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	got := <-decided
-	if got.err != nil {
-		t.Fatal(got.err)
-	}
-	for i, c := range got.claims {
-		if c.Taken() != (i < 3) || i >= 3 && c.Occupant.ID != batch[i%3].ID {
-			t.Errorf("claim %d: %+v, want the first one of each lane taken", i, c)
+	var left []telematics.Command
+	for _, c := range batch {
+		if c.Vehicle == 3 {
+			left = append(left, c)
 		}
 	}
+	check(left, 0)
 }
 
 func TestSettle_RepeatedCommandInABatchIsSettledInOrder(t *testing.T) {

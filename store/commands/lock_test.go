@@ -156,8 +156,8 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 	}
 }
 
-// The progress of a command may be stored while its settlement waits for the row. The settlement
-// must use the state that it then reads, or the answer would be lost until the vehicle repeats it.
+// The progress of a command may be stored while it is settled. The settlement must not take the
+// state before for the present one, or the answer would be lost until the vehicle repeats it.
 func TestSettle_UsesTheStateThatItLocks(t *testing.T) {
 	for _, with := range []int{0, 1} {
 		t.Run(fmt.Sprintf("with %d other settlements", with), func(t *testing.T) { settleDuringNote(t, with) })
@@ -180,23 +180,23 @@ func settleDuringNote(t *testing.T, others int) {
 	if _, err := note.Exec(`update commands set state = 'sent', sent_at = now(), attempts = 1 where id = $1`, c.ID); err != nil {
 		t.Fatal(err)
 	}
-	settled := make(chan bool, 1)
-	go func() {
-		batch := []delivery.Settlement{{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}}
-		for range others {
-			batch = append(batch, delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+	batch := []delivery.Settlement{{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}}
+	for range others {
+		batch = append(batch, delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+	}
+	results, err := p.settleUnlocked(t.Context(), pointers(batch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range results {
+		if r.command != nil || r.locked != (i == 0) || r.err != nil {
+			t.Errorf("settlement %d: %+v, want the first one locked", i, r)
 		}
-		results, err := p.settle(context.Background(), pointers(batch))
-		if err != nil {
-			t.Errorf("settle: %v", err)
-		}
-		settled <- err == nil && results[0] != nil
-	}()
-	storetest.WaitForLock(t, p.DB)
+	}
 	if err := note.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if !<-settled {
-		t.Error("the settlement was not applied")
+	if _, ok, err := p.Settle(t.Context(), batch[0]); err != nil || !ok {
+		t.Errorf("Settle = %t, %v; want it applied", ok, err)
 	}
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
 
@@ -32,22 +34,36 @@ type noteRow struct {
 
 // StoreProgress stores when commands were sent and received, and their attempts. It moves an open
 // command to sent or received, and never back. A time that is stored already is kept, and so is a
-// higher number of attempts.
+// higher number of attempts. It fails where another transaction has locked a command; the others
+// are stored.
 func (s *Store) StoreProgress(ctx context.Context, notes []delivery.Note) error {
+	var failed error
 	for batch := range slices.Chunk(notes, s.db.MaxBatch()) {
-		if err := s.note(ctx, batch); err != nil {
-			return unavailable.Wrap("note the progress of commands", err)
-		}
+		failed = errors.Join(failed, s.noteAll(ctx, batch))
 	}
-	return nil
+	return unavailable.Wrap("note the progress of commands", failed)
 }
 
-func (s *Store) note(ctx context.Context, notes []delivery.Note) error {
+func (s *Store) noteAll(ctx context.Context, notes []delivery.Note) error {
+	for retries := s.db.NewRetries(); ; {
+		locked, err := s.note(ctx, notes)
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		if !retries.Next(ctx) {
+			return s.db.RowLocked(ctx, "command "+locked[0].String(), "commands", "id", locked[0])
+		}
+		notes = slices.DeleteFunc(slices.Clone(notes), func(n delivery.Note) bool { return !slices.Contains(locked, n.Command) })
+	}
+}
+
+// note returns the commands that another transaction has locked.
+func (s *Store) note(ctx context.Context, notes []delivery.Note) (locked []telematics.CommandID, err error) {
 	rows, ids := make([]noteRow, len(notes)), make([]uuid.UUID, len(notes))
 	for i, n := range notes {
 		rows[i], ids[i] = noteRow{ID: n.Command, progressRow: newProgressRow(n.Progress)}, n.Command
 	}
-	_, err := s.db.Prepared.ExecContext(ctx, `
+	err = s.db.Prepared.Select(ctx, &locked, `
 		with note as (
 			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at,
 				-- the longest
@@ -55,9 +71,9 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) error {
 			from json_to_recordset($1) as note (id uuid, sent_at timestamptz, attempts integer, received_at timestamptz, retransmitted text)
 			group by id
 		), locked as (
-			select id from commands where id = any ($2) order by id for update
-		)
-		update commands as c
+			select id from commands where id = any ($2) order by id for update skip locked
+		), noted as (
+			update commands as c
 		set state = case
 				when c.state in ('accepted', 'sent') and note.received_at is not null then 'received'
 				when c.state = 'accepted' and note.sent_at is not null then 'sent'
@@ -67,8 +83,10 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) error {
 			attempts = greatest(c.attempts, note.attempts),
 			retransmitted_ms = case when cardinality(note.retransmitted) > coalesce(cardinality(c.retransmitted_ms), 0) then note.retransmitted else c.retransmitted_ms end,
 			received_at = coalesce(c.received_at, note.received_at)
-		from note join locked using (id)
-		where c.id = note.id`,
+			from note join locked using (id)
+			where c.id = note.id
+		)
+		select c.id from (select unnest($2::uuid[]) as id except select id from locked) as other join commands c using (id) where c.id = any ($2)`,
 		pg.JSONRecords(rows), pq.Array(ids))
-	return err
+	return locked, err
 }

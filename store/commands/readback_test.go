@@ -8,16 +8,14 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
-	"motorpool/store/pg"
 	"motorpool/store/storetest"
-	"motorpool/store/unavailable"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
 )
 
-// Postgres may return a stored value in many more bytes than it was sent in. What was accepted must
-// be readable, and must not spoil rows that are read with it.
+// Postgres may return a stored value in many more bytes than it was sent in. What was accepted
+// must be readable, and must not spoil rows that are read with it.
 func TestSettle_AcceptedReportCanBeReadBack(t *testing.T) {
 	for name, oem := range map[string]string{
 		"long numbers": `[` + strings.Repeat("1e300,", 299) + `1]`,
@@ -54,31 +52,5 @@ func TestSettle_AcceptedReportCanBeReadBack(t *testing.T) {
 				t.Errorf("%d updates, %v; want both commands", len(updates), err)
 			}
 		})
-	}
-}
-
-func TestClaim_LockedVehicleDelaysNoOther(t *testing.T) {
-	address := storetest.NewDatabase(t)
-	p := open(t, address)
-	q := openWith(t, pg.Config{URL: address, MaxConns: 8})
-	add := storetest.Vehicles(t, p.DB)
-	locked, _ := add()
-	other, _ := add()
-	tx := p.Pool.MustBegin()
-	defer tx.Rollback() //nolint:errcheck // at the end of the test
-	tx.MustExec(`select 1 from vehicles where id = $1 for update`, locked)
-
-	refused := make(chan error, 1)
-	go func() {
-		_, err := q.Claim(t.Context(), brokertest.NewCommand(locked, telematics.Lock))
-		refused <- err
-	}()
-	storetest.WaitForLock(t, p.DB)
-	start := time.Now()
-	if _, err := q.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil || time.Since(start) > storetest.Patience {
-		t.Errorf("the claim of another vehicle took %v, error %v", time.Since(start), err)
-	}
-	if err := <-refused; !unavailable.Is(err) {
-		t.Errorf("the locked vehicle's claim: %v, want the error of an unavailable server", err)
 	}
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -15,20 +16,75 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in one
-// step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not exist, was
-// sent to another unit, or may not enter the state any more.
+// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in
+// one step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not
+// exist, was sent to another unit, or may not enter the state any more.
 func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*telematics.Command, bool, error) {
-	settled, err := s.settlements.Do(ctx, &settlement)
+	done, err := s.settlements.Do(ctx, &settlement)
+	for retries := s.db.NewRetries(); err == nil && done.locked && ctx.Err() == nil; done, err = s.settlements.Do(ctx, &settlement) {
+		if !retries.Next(ctx) {
+			err = s.db.RowLocked(ctx, "command "+settlement.Command.String(), "commands", "id", settlement.Command)
+			break
+		}
+	}
+	settled := done.command
 	if err == nil && settled == nil && mayHaveMoved(&settlement) {
 		settled, err = s.lateSettlements.Do(ctx, &settlement)
 	}
-	return settled, settled != nil, unavailable.Wrap("settle command", err)
+	return settled, settled != nil, unavailable.Wrap("settle command", cmp.Or(err, done.err))
+}
+
+// settled is the result of a settlement.
+type settled struct {
+	command *telematics.Command // nil: it had no effect
+	locked  bool                // another transaction has locked the command
+	err     error               // of the read that tells which of these
+}
+
+// settleUnlocked is settle, and tells which commands another transaction has locked: those that
+// the settlement did not change, and that it may still change.
+func (s *Store) settleUnlocked(ctx context.Context, settlements []*delivery.Settlement) ([]settled, error) {
+	commands, err := s.settle(ctx, settlements)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]settled, len(settlements))
+	var rows [][]any
+	for i, c := range commands {
+		results[i].command = c
+		if c == nil {
+			rows = append(rows, settlementRow(settlements[i]))
+		}
+	}
+	if len(rows) == 0 {
+		return results, nil
+	}
+	locked := map[telematics.CommandID]bool{}
+	err = s.db.Prepared.Each(ctx, `with `+settlementColumns.Many()+`
+		select c.id from commands c join settlement s using (id)
+		where c.id = any ($1) and `+mayChange("c.state"),
+		pg.Arrays(rows), func(found *sql.Rows) error {
+			var id telematics.CommandID
+			err := found.Scan(&id)
+			locked[id] = true
+			return err
+		})
+	for i := range results {
+		if results[i].command == nil {
+			results[i].locked, results[i].err = locked[settlements[i].Command], err
+		}
+	}
+	return results, nil
+}
+
+// mayChange is the SQL of whether a settlement s may change a command c that has the given state.
+func mayChange(state string) string {
+	return `s.unit in ('', c.unit) and ` + state + ` || ' ' || s.state = any ('` + allowed + `')`
 }
 
 // settle applies settlements in their order, and returns the changed commands, nil where none
-// changed. One statement can change a row only once, so a further settlement of a command waits for
-// the next round. All rounds are one transaction: a batch that fails must have done nothing.
+// changed. One statement can change a row only once, so a further settlement of a command waits
+// for the next round. All rounds are one transaction: a batch that fails must have done nothing.
 func (s *Store) settle(ctx context.Context, settlements []*delivery.Settlement) ([]*telematics.Command, error) {
 	split := rounds(settlements)
 	if len(split) == 1 {
@@ -97,8 +153,8 @@ func settlementRow(s *delivery.Settlement) []any {
 	}
 }
 
-// allowed lists the transitions of the lifecycle, as an array of Postgres: a state, a space, and a
-// state that may follow [LAW-3].
+// allowed lists the transitions of the lifecycle, as an array of Postgres: a state, a space, and
+// a state that may follow [LAW-3].
 var allowed = transitions()
 
 func transitions() string {
@@ -111,8 +167,9 @@ func transitions() string {
 	return `{"` + strings.Join(pairs, `","`) + `"}`
 }
 
-// settleEach applies settlements of different commands and returns the changed commands. Several
-// rows are locked in the order of their ids, so that no two batches can wait for each other.
+// settleEach applies settlements of different commands and returns the changed commands. It
+// passes over rows that another transaction has locked, so that no command waits for another. The
+// rows are locked in the order of their ids.
 func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
 	kind := settleKind{one: len(settlements) == 1, known: true}
 	rows := make([][]any, len(settlements))
@@ -150,8 +207,8 @@ func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows []
 	return changed, err
 }
 
-// changedRow holds the columns that a settlement of a known command may have changed to values that
-// are not in the settlement.
+// changedRow holds the columns that a settlement of a known command may have changed to values
+// that are not in the settlement.
 type changedRow struct {
 	id                              uuid.UUID
 	late, overruled                 bool
@@ -205,12 +262,9 @@ var settleStatements = func() map[settleKind]string {
 }()
 
 func (k settleKind) statement() string {
-	source, from, state := settleMany, `settlement as s join locked using (id)`, `locked.state`
+	source := settlementColumns.Many() + lockMany
 	if k.one {
-		// The update waits for a concurrent transaction that changes the row, and checks the state
-		// again after it. Where it does not wait, the state it saw allows nothing, and no later
-		// state does.
-		source, from, state = settlementColumns.One(), `settlement as s`, `c.state`
+		source = settlementColumns.One() + lockOne
 	}
 	text := `with ` + source + `, settled as (
 		update commands as c
@@ -224,10 +278,8 @@ func (k settleKind) statement() string {
 			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
 			completed_at = case when s.final then s.at else c.completed_at end,
 			answer_by = case when s.unit = '' or not s.final then c.answer_by end
-		from ` + from + `
-		where c.id = s.id
-			and s.unit in ('', c.unit)
-			and ` + state + ` || ' ' || s.state = any ('` + allowed + `')
+		from settlement as s join locked using (id)
+		where c.id = s.id and ` + mayChange("locked.state") + `
 		returning c.*, s.final, s.outcome, s.code, s.reported is not null as reports
 	)` + writeLines
 	if k.frees {
@@ -239,11 +291,14 @@ func (k settleKind) statement() string {
 	return text + returnAll
 }
 
-var settleMany = settlementColumns.Many() + `, locked as (
-		select id, state from commands where id = any ($1) order by id for update
+const (
+	lockMany = `, locked as (
+		select id, state from commands where id = any ($1) order by id for update skip locked
+	)`
+	lockOne = `, locked as (
+		select id, state from commands where id = $1 for update skip locked
 	)`
 
-const (
 	writeLines = `, lines as (
 		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
 			parameters, outcome, code, command_id, request_id, latency_us, late)

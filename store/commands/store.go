@@ -13,10 +13,11 @@ import (
 type Store struct {
 	db    *pg.DB
 	cache Cache
-	// Batchers: calls that come together share a statement and a commit. claims calls Store.claim,
-	// settlements Store.settle, lateSettlements Store.settleMoved, unrecorded Store.noteUnrecorded.
+	// Batchers: calls that come together share a statement and a commit. claims calls
+	// Store.claim, settlements Store.settleUnlocked, lateSettlements Store.settleMoved,
+	// unrecorded Store.noteUnrecorded.
 	claims          *groupcommit.Batcher[*telematics.Command, claimed]
-	settlements     *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
+	settlements     *groupcommit.Batcher[*delivery.Settlement, settled]
 	lateSettlements *groupcommit.Batcher[*delivery.Settlement, *telematics.Command]
 	unrecorded      *groupcommit.Batcher[delivery.Unrecorded, delivery.UnrecordedResult]
 }
@@ -34,7 +35,7 @@ type Cache interface {
 func New(db *pg.DB, cache Cache) *Store {
 	s := &Store{db: db, cache: cache}
 	s.claims = pg.NewBatcher(db, s.claim)
-	s.settlements = pg.NewBatcher(db, s.settle)
+	s.settlements = pg.NewBatcher(db, s.settleUnlocked)
 	s.lateSettlements = pg.NewBatcher(db, s.settleMoved)
 	s.unrecorded = pg.NewBatcher(db, s.noteUnrecorded)
 	return s

@@ -233,11 +233,55 @@ func TestBatcher_OneBadRowDoesNotFailTheOthers(t *testing.T) {
 					t.Errorf("%s: call %d: error %v", code, i, err)
 				}
 			}
-			if want := [][]int{{0}, {1, 2, 3, 4}, {1}, {2}, {3}, {4}}; !reflect.DeepEqual(s.batches, want) {
+			if want := [][]int{{0}, {1, 2, 3, 4}, {1, 2}, {3, 4}, {1}, {2}}; !reflect.DeepEqual(s.batches, want) {
 				t.Errorf("%s: batches %v, want %v", code, s.batches, want)
 			}
 		}
 	})
+}
+
+// A split must not hold up what queues behind it, however many of its requests are bad, and
+// however long each attempt takes.
+func TestBatcher_SplitOfABatchIsBounded(t *testing.T) {
+	for name, c := range map[string]struct {
+		bad      func(int) bool
+		attempts int // at the whole batch and its parts
+	}{
+		"one bad request":   {func(n int) bool { return n == 100 }, 1 + 2*8},
+		"all requests fail": {func(int) bool { return true }, 1 + 4}, // within 3 s
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				took := time.Second
+				if name == "one bad request" {
+					took = time.Millisecond // a violated constraint
+				}
+				attempts, refused := 0, refusedBatch("bad")
+				g := New(Limits{MaxBatch: 256, Timeout: 3 * time.Second, Splits: isSplit}, func(_ context.Context, batch []int) ([]string, error) {
+					attempts++
+					time.Sleep(took)
+					if slices.ContainsFunc(batch, c.bad) {
+						return nil, refused
+					}
+					return make([]string, len(batch)), nil
+				})
+				var calls []*Call[int, string]
+				for n := range 256 {
+					call, _ := g.enqueue(n)
+					calls = append(calls, call)
+				}
+				g.serve()
+				for n, call := range calls {
+					if _, err := g.Wait(t.Context(), call); (err != nil) != c.bad(n) {
+						t.Errorf("request %d: error %v", n, err)
+					}
+				}
+				if attempts != c.attempts {
+					t.Errorf("%d attempts, want %d", attempts, c.attempts)
+				}
+			})
+		})
+	}
 }
 
 func TestBatcher_MissingResultsAreAnError(t *testing.T) {

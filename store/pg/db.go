@@ -1,5 +1,5 @@
-// Package pg is the connection to Postgres: pools, transactions, prepared statements, row sets and
-// migrations. It uses no table of the other packages, except to maintain the schema.
+// Package pg is the connection to Postgres: pools, transactions, prepared statements, row sets
+// and migrations. It uses no table of the other packages, except to maintain the schema.
 package pg
 
 import (
@@ -15,6 +15,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -74,6 +75,8 @@ type DB struct {
 	Prepared *Statements // the prepared statements of commands and reports
 
 	suitable atomic.Bool // Suitable has found no pooler
+
+	findsHolder sync.Mutex // held by the one call that looks for the holder of a lock
 }
 
 // New assembles the pools. Connections are opened when they are used, so the server may be
@@ -114,8 +117,30 @@ func (p *DB) Timeout() time.Duration { return p.config.Timeout }
 func (p *DB) MaxBatch() int { return p.config.MaxBatch }
 
 // NewBatcher returns a batcher whose batches run on this database, within its limits.
+// The error of one that was not granted a lock names the lock.
 func NewBatcher[Req, Res any](p *DB, run func(context.Context, []Req) ([]Res, error)) *groupcommit.Batcher[Req, Res] {
-	return groupcommit.New(groupcommit.Limits{MaxBatch: p.config.MaxBatch, Timeout: p.config.Timeout, Splits: Splits}, run)
+	named := func(ctx context.Context, batch []Req) ([]Res, error) {
+		results, err := run(ctx, batch)
+		return results, p.nameLock(ctx, err)
+	}
+	return groupcommit.New(p.limits(), named)
+}
+
+// InParts runs a batch as a batcher does, and returns what is not done because Postgres refuses
+// it, item by item; and what may be done later, with the error that says why.
+func InParts[T any](p *DB, batch []T, run func([]T) error, refused func(T, error)) (left []T, err error) {
+	groupcommit.InParts(batch, p.limits(), run, func(part []T, why error) {
+		if len(part) == 1 && Splits(why) && !unavailable.IsCause(why) {
+			refused(part[0], why)
+			return
+		}
+		left, err = append(left, part...), cmp.Or(err, why)
+	})
+	return left, err
+}
+
+func (p *DB) limits() groupcommit.Limits {
+	return groupcommit.Limits{MaxBatch: p.config.MaxBatch, Timeout: p.config.Timeout, Splits: Splits}
 }
 
 func newPool(connector driver.Connector, size int) *sqlx.DB {
@@ -174,8 +199,8 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 	return opens, nil
 }
 
-// WithoutTimeouts opens separate connections, on which a statement may run until the context ends,
-// but wait only lockTimeout for one lock (zero: no bound). The caller closes them.
+// WithoutTimeouts opens separate connections, on which a statement may run until the context
+// ends, but wait only lockTimeout for one lock (zero: no bound). The caller closes them.
 func (p *DB) WithoutTimeouts(ctx context.Context, lockTimeout time.Duration) (*sqlx.DB, error) {
 	connector, err := p.config.connector(0, lockTimeout, mortalDialer(ctx), nil, nil)
 	if err != nil {
@@ -239,8 +264,8 @@ func Deref[T any](v *T) T {
 	return *v
 }
 
-// JSONRecords returns rows as one parameter for json_to_recordset: its columns are matched by name,
-// may be null and may be lists.
+// JSONRecords returns rows as one parameter for json_to_recordset: its columns are matched by
+// name, may be null and may be lists.
 func JSONRecords(rows any) string { return JSON(rows) }
 
 // JSON encodes a value that consists of strings, numbers and checked values only. It panics for

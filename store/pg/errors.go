@@ -1,10 +1,18 @@
 package pg
 
-import "github.com/lib/pq"
+import (
+	"errors"
+
+	"github.com/lib/pq"
+)
 
 // Splits reports whether an error of a batch may be the fault of one request: a refused value, a
-// violated constraint, a deadlock, or a lock that was not available.
+// violated constraint, a deadlock, or a lock that was not available. A table that another
+// transaction has locked is no fault of one request.
 func Splits(err error) bool {
+	if locked := (*LockedError)(nil); errors.As(err, &locked) && locked.whole {
+		return false
+	}
 	refusal := pq.As(err)
 	if refusal == nil {
 		return false

@@ -1,6 +1,8 @@
 package pg
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
@@ -10,6 +12,7 @@ type metrics struct {
 	notReplicated   prometheus.Counter
 	formerPrimaries prometheus.Gauge
 	hanging         prometheus.GaugeFunc
+	locked          *prometheus.CounterVec // calls that failed because of a lock, by table
 }
 
 func newMetrics(hanging *hanging) *metrics {
@@ -23,13 +26,36 @@ func newMetrics(hanging *hanging) *metrics {
 		hanging: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "motorpool_postgres_hanging_statements", Help: "Statements that were given up because Postgres did not reply in time, and that it still executes.",
 		}, func() float64 { return float64(hanging.count()) }),
+		locked: newLocked(),
 	}
+}
+
+// lockedTables are the values of a label; otherTable is for all others.
+var lockedTables = []string{"vehicles", "commands", "units", otherTable}
+
+const otherTable = "other"
+
+func newLocked() *prometheus.CounterVec {
+	locked := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "motorpool_locked_total", Help: "Calls that failed because another transaction has locked a row or a table.",
+	}, []string{"table"})
+	for _, table := range lockedTables {
+		locked.WithLabelValues(table)
+	}
+	return locked
+}
+
+func (p *DB) countLocked(table string) {
+	if !slices.Contains(lockedTables, table) {
+		table = otherTable
+	}
+	p.config.shared.metrics.locked.WithLabelValues(table).Inc()
 }
 
 // Register registers the metrics of the connections; those by pool are go_sql_….
 func (p *DB) Register(registerer prometheus.Registerer) {
 	m := p.config.shared.metrics
-	registerer.MustRegister(m.notReplicated, m.formerPrimaries, m.hanging,
+	registerer.MustRegister(m.notReplicated, m.formerPrimaries, m.hanging, m.locked,
 		collectors.NewDBStatsCollector(p.Prepared.Pool.DB, "commands"),
 		collectors.NewDBStatsCollector(p.Pool.DB, "other"),
 		collectors.NewDBStatsCollector(p.Lists.DB, "lists"))

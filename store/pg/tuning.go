@@ -4,29 +4,34 @@ import "time"
 
 // Defaults of Config.
 const (
-	// Connections of one instance; Postgres itself allows 100 by default. Half: lists wait for each
-	// other; double: 8 instances do not fit.
+	// Connections of one instance; Postgres itself allows 100 by default. Half: lists wait for
+	// each other; double: 8 instances do not fit.
 	defaultConns = 20
-	// Time of a statement. Half: a busy disk fails commands; double: a frozen server holds commands
-	// beyond their budgets.
+	// Time of a statement. Half: a busy disk fails commands; double: a frozen server holds
+	// commands beyond their budgets.
 	defaultTimeout = 3 * time.Second
-	// Calls in a statement. Half: more commits under load; double: no gain, and more work is undone
-	// by one bad row.
+	// Calls in a statement. Half: more commits under load; double: no gain, and more work is
+	// undone by one bad row.
 	defaultBatch = 256
 )
 
 const (
-	// listShare: lists may use 1/n of the connections. Half as many slow lists down; twice as many
-	// delay commands.
+	// listShare: lists may use 1/n of the connections. Half as many slow lists down; twice as
+	// many delay commands.
 	listShare = 4
 
-	// commandShare: commands and reports may use 1/n of the connections. They share statements, so
-	// few are enough.
+	// commandShare: commands and reports may use 1/n of the connections. They share statements,
+	// so few are enough.
 	commandShare = 3
 
-	// LockShare: a statement may wait for one lock for 1/n of its timeout, so waits for n locks in
-	// a row still fit.
+	// LockShare: a statement may wait for one lock for 1/n of its timeout, so waits for n locks
+	// in a row still fit.
 	LockShare = 6
+
+	// Pauses between attempts at a locked row, which double. Half: more statements while a row is
+	// locked; double: a command waits longer for a vehicle that was locked for a moment.
+	firstRetry = 4 * time.Millisecond
+	lastRetry  = 16 * time.Millisecond
 
 	// Longest time for which a connection is used: after a failover, none to the former primary
 	// remains after that.

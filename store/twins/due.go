@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -17,9 +18,9 @@ import (
 	"motorpool/telematics"
 )
 
-// The index of vehicles whose state is in Redis and not in Postgres yet, by the time at which it is
-// due there (dueKey), and of those that an instance is writing, by the time at which its lease ends
-// (writingKey). In a cluster each part has a separate index, next to its vehicles.
+// The index of vehicles whose state is in Redis and not in Postgres yet, by the time at which it
+// is due there (dueKey), and of those that an instance is writing, by the time at which its lease
+// ends (writingKey). In a cluster each part has a separate index, next to its vehicles.
 const (
 	dueKey     = "motorpool:state-due"
 	writingKey = "motorpool:state-writing"
@@ -83,9 +84,9 @@ type marks struct {
 	replies []*goredis.IntCmd
 }
 
-// newMarks returns the marks of updates: each state is due after the interval, an urgent one within
-// urgentWithin, and none later than it was due already. The last tenth of the interval is random,
-// so that states that came together are not written together.
+// newMarks returns the marks of updates: each state is due after the interval, an urgent one
+// within urgentWithin, and none later than it was due already. The last tenth of the interval is
+// random, so that states that came together are not written together.
 func (d *dues) newMarks(ctx context.Context, updates []update) *marks {
 	m := &marks{ctx: ctx, byPart: map[string][]goredis.Z{}}
 	if d.interval == 0 {
@@ -201,9 +202,9 @@ func (d *dues) putBack(ctx context.Context, part int, vehicles []telematics.Vehi
 	return d.done(ctx, part, vehicles)
 }
 
-// urgentFields are the fields whose changes are in Postgres within urgentWithin, like reports that
-// a caller awaits, and not after the state interval. They show whether the vehicle can be used, and
-// whether it moves.
+// urgentFields are the fields whose changes are in Postgres within urgentWithin, like reports
+// that a caller awaits, and not after the state interval. They show whether the vehicle can be
+// used, and whether it moves.
 var urgentFields = []telematics.Field{telematics.IsLocked, telematics.EngineRuns, telematics.Ignition, telematics.KeyStatus}
 
 // changesConnectivity reports whether an update changes the connectivity that is computed from
@@ -298,17 +299,24 @@ func (t *Twins) storeDue(ctx context.Context, part int, vehicles []telematics.Ve
 			states = append(states, dueState{vehicle: id, redisState: s})
 		}
 	}
-	stored, err := t.stored.storeDue(ctx, states, t.redis.newBase)
-	if err != nil && unavailable.Is(err) {
+	stored, left, err := t.stored.storeDue(ctx, states, t.redis.newBase)
+	switch {
+	case len(left) == len(states) && len(left) > 0:
 		return err
-	}
-	if err != nil {
+	case len(left) > 0:
+		t.log.Warn("reported state not written to postgres, retrying", "vehicles", len(left), "err", err)
+	case err != nil:
 		t.log.Error("reported state refused by postgres", "err", err)
 	}
 	if err := t.redis.setStored(ctx, stored); err != nil {
 		return err
 	}
-	return t.dues.done(ctx, part, vehicles)
+	if len(left) > 0 {
+		if err := t.dues.putBack(ctx, part, left); err != nil {
+			return err
+		}
+	}
+	return t.dues.done(ctx, part, slices.DeleteFunc(vehicles, func(id telematics.VehicleID) bool { return slices.Contains(left, id) }))
 }
 
 // lag returns for how long the oldest state has been due in Postgres.

@@ -3,7 +3,6 @@ package twins
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -17,9 +16,9 @@ import (
 )
 
 // Run flushes merged observations to Redis and to Postgres. It blocks until the context ends, and
-// then flushes the rest: to Redis for redis.ReadTimeout at most, and then to Postgres for no longer
-// than one statement may take. It returns nil. Changes of states are passed to publish: each once,
-// by the instance that writes it to Redis.
+// then flushes the rest: to Redis for redis.ReadTimeout at most, and then to Postgres for no
+// longer than one statement may take. It returns nil. Changes of states are passed to publish:
+// each once, by the instance that writes it to Redis.
 func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { t.runPostgres(ctx) })
@@ -74,9 +73,9 @@ func (t *Twins) runPostgres(ctx context.Context) {
 	}
 }
 
-// flushPostgres writes all queued states, in batches that take at most 1/share of the time, so that
-// other statements run between them. There is no pause once Redis has lost states. States that
-// could not be written stay queued. It returns how long the last batch took.
+// flushPostgres writes all queued states, in batches that take at most 1/share of the time, so
+// that other statements run between them. There is no pause once Redis has lost states. States
+// that could not be written stay queued. It returns how long the last batch took.
 func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Duration) {
 	defer t.toPostgres.end()
 	for batch := range slices.Chunk(t.toPostgres.begin(), postgresBatch) {
@@ -91,36 +90,35 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 			continue
 		}
 		observations := make([]observation, len(batch))
+		states := make(map[telematics.VehicleID]*state, len(batch))
 		for i, s := range batch {
-			observations[i] = s.observation()
+			observations[i], states[s.vehicle] = s.observation(), s
 		}
 		began := time.Now()
-		if !t.store(ctx, observations) {
-			t.toPostgres.putBack(batch...)
+		for _, o := range t.store(ctx, observations) {
+			t.toPostgres.putBack(states[o.vehicle])
 		}
 		worked = time.Since(began)
 	}
 	for batch := range slices.Chunk(t.unresolved.drain(), postgresBatch) {
-		if !t.store(ctx, batch) {
-			for _, o := range batch {
-				_ = t.unresolved.add(o) // the next report replaces one that has no room any more
-			}
+		for _, o := range t.store(ctx, batch) {
+			_ = t.unresolved.add(o) // the next report replaces one that has no room any more
 		}
 	}
 	return worked
 }
 
-// store reports false where the observations were not written and must be retried.
-func (t *Twins) store(ctx context.Context, observations []observation) bool {
-	_, err := t.stored.observe(ctx, observations) // reports change no presence
+// store returns the observations that were not written and must be retried.
+func (t *Twins) store(ctx context.Context, observations []observation) (left []observation) {
+	seen, left, err := t.stored.observe(ctx, observations) // reports change no presence
+	err = cmp.Or(err, t.stored.lockedError(ctx, seen))
 	switch {
-	case unavailable.Is(err) || errors.Is(err, context.Canceled):
-		t.log.Warn("reported state not written to postgres, retrying", "vehicles", t.toPostgres.size(), "err", err)
-		return false
+	case len(left) > 0:
+		t.log.Warn("reported state not written to postgres, retrying", "vehicles", t.toPostgres.size()+len(left), "err", err)
 	case err != nil:
 		t.log.Error("reported state refused by postgres", "err", err)
 	}
-	return true
+	return left
 }
 
 // runRedis flushes immediately while few reports come.
@@ -162,8 +160,8 @@ func (t *Twins) pauseRedis(ctx context.Context, d time.Duration, began time.Time
 
 // flushRedis writes all queued states, and publishes their changes. Merging is done here; Redis
 // only compares and swaps: a section that another instance has replaced meanwhile is returned,
-// merged and written again. It reports false where Redis could not be reached; then all states stay
-// queued.
+// merged and written again. It reports false where Redis could not be reached; then all states
+// stay queued.
 func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change)) bool {
 	reached := true
 	var cold []*state
@@ -224,8 +222,8 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 	return left, err == nil
 }
 
-// updateRedis makes one round trip, and adds the changes to changed. It returns the states that are
-// not written completely, and those that are due in Postgres now.
+// updateRedis makes one round trip, and adds the changes to changed. It returns the states that
+// are not written completely, and those that are due in Postgres now.
 func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left, dueNow []*state, err error) {
 	defer tracing.Step(ctx, delivery.StepMerge).End()
 	updates := make([]update, len(states))
@@ -324,8 +322,8 @@ func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[
 	return found
 }
 
-// changes returns the changes to publish, with the present owners: where Redis was unavailable for
-// a while, the vehicle may belong to another agency by now.
+// changes returns the changes to publish, with the present owners: where Redis was unavailable
+// for a while, the vehicle may belong to another agency by now.
 func (t *Twins) changes(ctx context.Context, changed map[*state]telematics.Snapshot) []telematics.Change {
 	maps.DeleteFunc(changed, func(_ *state, fields telematics.Snapshot) bool { return len(fields) == 0 })
 	units := make([]telematics.Unit, 0, len(changed))

@@ -61,31 +61,58 @@ func Store(ctx context.Context, db *pg.DB, observations []delivery.Observation) 
 	for i, o := range observations {
 		merged[i] = newObservation(o)
 	}
-	return stored{db}.observe(ctx, merged)
+	return stored{db}.observeAll(ctx, merged)
+}
+
+// observeAll is observe, and tries those again whose units are locked.
+func (p stored) observeAll(ctx context.Context, observations []observation) (all delivery.Seen, err error) {
+	for retries := p.NewRetries(); ; {
+		seen, left, err := p.observe(ctx, observations)
+		locked := seen.Locked
+		seen.Locked = nil
+		addSeen(&all, seen)
+		if err != nil || len(locked) == 0 {
+			return all, err
+		}
+		if !retries.Next(ctx) {
+			all.Locked = locked
+			return all, p.lockedError(ctx, all)
+		}
+		observations = left
+	}
 }
 
 // observe merges observations into the contacts of units and the snapshots of their vehicles,
-// whatever the order of arrival [LAW-7]. They are committed when observe returns. An error for
-// which [unavailable.Is] is false names the units whose observations were refused; the rest was
-// stored.
-func (p stored) observe(ctx context.Context, observations []observation) (delivery.Seen, error) {
+// whatever the order of arrival [LAW-7]. They are committed when observe returns, except those
+// that it returns: these may be stored later, because another transaction has locked their units,
+// or because of the error. That also names the units whose observations were refused.
+func (p stored) observe(ctx context.Context, observations []observation) (seen delivery.Seen, left []observation, err error) {
 	if len(observations) == 0 {
-		return delivery.Seen{}, nil
-	}
-	seen, err := p.observeTogether(ctx, observations)
-	if len(observations) == 1 || !pg.Splits(err) {
-		return seen, unavailable.Wrap("observe vehicles", err)
+		return delivery.Seen{}, nil, nil
 	}
 	var refused []error
-	for _, o := range observations { // one of them has failed the batch
-		one, err := p.observeTogether(ctx, []observation{o})
-		if err != nil && !pg.Splits(err) {
-			return seen, unavailable.Wrap("observe vehicles", err)
-		}
+	left, err = pg.InParts(p.DB, observations, func(part []observation) error {
+		some, err := p.observeTogether(ctx, part)
+		addSeen(&seen, some)
+		return err
+	}, func(o observation, err error) {
 		refused = append(refused, unavailable.Wrap("observe unit "+string(o.Unit), err))
-		addSeen(&seen, one)
+	})
+	for _, o := range observations {
+		if slices.Contains(seen.Locked, o.Unit) {
+			left = append(left, o)
+		}
 	}
-	return seen, errors.Join(refused...)
+	return seen, left, errors.Join(append(refused, unavailable.Wrap("observe vehicles", err))...)
+}
+
+// lockedError counts locked units, and returns an error that names the lock of the first; nil:
+// none.
+func (p stored) lockedError(ctx context.Context, seen delivery.Seen) error {
+	if len(seen.Locked) == 0 {
+		return nil
+	}
+	return p.RowLocked(ctx, "unit "+string(seen.Locked[0]), "units", "serial", string(seen.Locked[0]))
 }
 
 func addSeen(all *delivery.Seen, seen delivery.Seen) {
@@ -94,6 +121,9 @@ func addSeen(all *delivery.Seen, seen delivery.Seen) {
 	}
 	for _, unit := range seen.Foreign {
 		all.Foreign = appendNew(all.Foreign, unit)
+	}
+	for _, unit := range seen.Locked {
+		all.Locked = appendNew(all.Locked, unit)
 	}
 	all.Changes = append(all.Changes, seen.Changes...)
 	all.Ghosts, all.Overtaken = all.Ghosts+seen.Ghosts, all.Overtaken+seen.Overtaken
@@ -107,8 +137,8 @@ func appendNew(units []telematics.Unit, unit telematics.Unit) []telematics.Unit 
 	return append(units, unit)
 }
 
-// updateState locks the unit before its snapshot, as observeIn does, so that neither can overwrite
-// what the other has merged meanwhile.
+// updateState locks the unit before its snapshot, as observeIn does, so that neither can
+// overwrite what the other has merged meanwhile.
 var updateState = `
 	with unit as (
 		update units u set last_seen = $3, gap_ms = $4, check_at = ` + vehicles.CheckAfterReport + `
@@ -119,7 +149,8 @@ var updateState = `
 	where s.vehicle_id = unit.vehicle_id and s.fields = $7`
 
 // update replaces the state before, as it was read, by the state after: in one round trip if
-// Postgres still has the state before, else as an observation. It is committed when update returns.
+// Postgres still has the state before, else as an observation. It is committed when update
+// returns.
 func (p stored) update(ctx context.Context, before, after telematics.Twin) error {
 	old, errOld := vehicles.EncodeSnapshot(before.Snapshot)
 	fields, errNew := vehicles.EncodeSnapshot(after.Snapshot)
@@ -138,7 +169,7 @@ func (p stored) update(ctx context.Context, before, after telematics.Twin) error
 	}
 	o := observation{vehicle: after.ID, readings: after.Snapshot}
 	o.Unit, o.Protocol, o.At, o.Report = after.Unit, after.Protocol, contact.LastSeen, &telematics.Report{}
-	_, err = p.observe(ctx, []observation{o})
+	_, err = p.observeAll(ctx, []observation{o})
 	return err
 }
 
@@ -154,8 +185,8 @@ type observedUnit struct {
 	reported  bool // the snapshot has new readings
 }
 
-// observeTogether is one transaction: compare-and-set under the locks of the units, which are
-// taken in the order of their vehicles [LAW-7].
+// observeTogether is one transaction: compare-and-set under the locks of the units [LAW-7]. It
+// waits for none: a unit that another transaction has locked is in the result.
 func (p stored) observeTogether(ctx context.Context, observations []observation) (seen delivery.Seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
@@ -170,13 +201,16 @@ func (p stored) observeTogether(ctx context.Context, observations []observation)
 }
 
 func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (delivery.Seen, error) {
-	units, err := lockUnits(ctx, tx, observations)
+	units, locked, err := lockUnits(ctx, tx, observations)
 	if err != nil {
 		return delivery.Seen{}, err
 	}
-	var seen delivery.Seen
+	seen := delivery.Seen{Locked: locked}
 	for _, o := range observations {
 		unit, ok := units[o.Unit]
+		if !ok && slices.Contains(locked, o.Unit) {
+			continue
+		}
 		if !ok {
 			seen.Unknown = appendNew(seen.Unknown, o.Unit)
 			continue
@@ -228,8 +262,9 @@ func (u *observedUnit) observe(o observation) {
 	u.change.LastSeen = u.contact.LastSeen
 }
 
-// lockUnits locks the observed units that are built into vehicles, and returns them.
-func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[telematics.Unit]*observedUnit, error) {
+// lockUnits locks the observed units that are built into vehicles, and returns them, and those
+// that another transaction has locked.
+func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (_ map[telematics.Unit]*observedUnit, locked []telematics.Unit, _ error) {
 	serials := make([]string, len(observations))
 	for i, o := range observations {
 		serials[i] = string(o.Unit)
@@ -240,7 +275,7 @@ func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
-		for update of u`,
+		for update of u skip locked`,
 		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
 			var u observedUnit
 			var r vehicles.ContactRow
@@ -254,7 +289,11 @@ func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[
 			return nil
 		})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	locked, err = selectLocked(ctx, tx, slices.DeleteFunc(serials, func(serial string) bool { return units[telematics.Unit(serial)] != nil }))
+	if err != nil {
+		return nil, nil, err
 	}
 	byVehicle := make(map[telematics.VehicleID]*observedUnit, len(units))
 	for _, o := range observations { // presence alone changes none
@@ -266,7 +305,17 @@ func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (map[
 	for id, snapshot := range snapshots { // which the locks of the units guard
 		byVehicle[id].snapshot = snapshot
 	}
-	return units, err
+	return units, locked, err
+}
+
+// selectLocked returns the units that have a vehicle, of those that were not found when others
+// were passed over because of their locks.
+func selectLocked(ctx context.Context, tx *pg.Tx, missing []string) (locked []telematics.Unit, err error) {
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	err = tx.Select(ctx, &locked, `select serial from units where serial = any ($1) and vehicle_id is not null`, pq.Array(missing))
+	return locked, err
 }
 
 // selectSnapshots returns the snapshots of vehicles; vehicles without one are absent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,41 +59,47 @@ type dueState struct {
 	redisState
 }
 
-// storeDue writes states to Postgres, and returns those that are stored now. Most replace the
-// snapshot in Postgres unread, because Redis includes it (base); the others are merged. An error
-// for which [unavailable.Is] is false names the units whose states were refused; the rest was
-// stored.
-func (p stored) storeDue(ctx context.Context, states []dueState, newBase func(int64) base) ([]storedState, error) {
+// storeDue writes states to Postgres. It returns those that are stored now, and the vehicles
+// whose states may be stored later, because Postgres is unavailable or another transaction has
+// locked their units. Most states replace the snapshot in Postgres unread, because Redis includes
+// it (base); the others are merged. The error also names the units whose states were refused.
+func (p stored) storeDue(ctx context.Context, states []dueState, newBase func(int64) base) (done []storedState, left []telematics.VehicleID, err error) {
 	if len(states) == 0 {
-		return nil, nil
-	}
-	done, err := p.storeDueTogether(ctx, states, newBase)
-	if len(states) == 1 || !pg.Splits(err) {
-		return done, unavailable.Wrap("store reported state", err)
+		return nil, nil, nil
 	}
 	var refused []error
-	for _, s := range states { // one of them has failed the batch
-		one, err := p.storeDueTogether(ctx, []dueState{s}, newBase)
-		if err != nil && !pg.Splits(err) {
-			return done, unavailable.Wrap("store reported state", err)
+	waiting, err := pg.InParts(p.DB, states, func(part []dueState) error {
+		some, locked, err := p.storeDueTogether(ctx, part, newBase)
+		done = append(done, some...)
+		for _, s := range part {
+			if slices.Contains(locked, s.unit) {
+				left = append(left, s.vehicle)
+			}
 		}
+		return err
+	}, func(s dueState, err error) {
 		refused = append(refused, unavailable.Wrap("store reported state of unit "+string(s.unit), err))
-		done = append(done, one...)
+	})
+	if len(left) > 0 {
+		refused = append(refused, p.RowLocked(ctx, fmt.Sprintf("the unit of vehicle %d", left[0]), "units", "vehicle_id", int64(left[0])))
 	}
-	return done, errors.Join(refused...)
+	for _, s := range waiting {
+		left = append(left, s.vehicle)
+	}
+	return done, left, errors.Join(append(refused, unavailable.Wrap("store reported state", err))...)
 }
 
-func (p stored) storeDueTogether(ctx context.Context, states []dueState, newBase func(int64) base) (done []storedState, err error) {
+func (p stored) storeDueTogether(ctx context.Context, states []dueState, newBase func(int64) base) (done []storedState, locked []telematics.Unit, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
 	err = p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
-		done, err = storeDueIn(ctx, tx, states, newBase)
+		done, locked, err = storeDueIn(ctx, tx, states, newBase)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return done, nil
+	return done, locked, nil
 }
 
 // lockedUnit is a unit whose vehicle's state is due, while it is written.
@@ -101,22 +108,22 @@ type lockedUnit struct {
 	contact telematics.Contact
 }
 
-// storeDueIn is one transaction: compare-and-set under the locks of the units, which are taken in
-// the order of their vehicles [LAW-7].
-func storeDueIn(ctx context.Context, tx *pg.Tx, states []dueState, newBase func(int64) base) ([]storedState, error) {
-	units, err := lockDue(ctx, tx, states)
+// storeDueIn is one transaction: compare-and-set under the locks of the units [LAW-7]. It waits
+// for none, and returns the units that another transaction has locked.
+func storeDueIn(ctx context.Context, tx *pg.Tx, states []dueState, newBase func(int64) base) (_ []storedState, locked []telematics.Unit, _ error) {
+	units, locked, err := lockDue(ctx, tx, states)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// The state of a unit that has moved to another vehicle is not written.
-	states = slices.DeleteFunc(states, func(s dueState) bool { return units[s.unit].vehicle != s.vehicle })
+	states = slices.DeleteFunc(slices.Clone(states), func(s dueState) bool { return units[s.unit].vehicle != s.vehicle })
 	versions, err := selectVersions(ctx, tx, states)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	unknown, err := snapshotsUnknownTo(ctx, tx, states, versions)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	done := make([]storedState, len(states))
 	var signs [][]any
@@ -143,27 +150,27 @@ func storeDueIn(ctx context.Context, tx *pg.Tx, states []dueState, newBase func(
 		}
 		fields, err := vehicles.EncodeSnapshot(snapshot)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		rows = append(rows, snapshotRow{VehicleID: s.vehicle, Fields: fields})
 	}
 	if err := writeSignsOfLife(ctx, tx, signs); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	written, err := writeSnapshots(ctx, tx, rows)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, s := range done {
 		if at, ok := written[s.vehicle]; ok && s.base != "" {
 			done[i].base = newBase(at)
 		}
 	}
-	return done, nil
+	return done, locked, nil
 }
 
-// joinBoth merges the snapshots of Postgres (there) and Redis (here), and reports whether Redis has
-// newer readings than Postgres (ahead), and the reverse (behind).
+// joinBoth merges the snapshots of Postgres (there) and Redis (here), and reports whether Redis
+// has newer readings than Postgres (ahead), and the reverse (behind).
 func joinBoth(there, here telematics.Snapshot) (joined telematics.Snapshot, ahead, behind bool) {
 	joined = telematics.Join(nil, here)
 	if joined == nil {
@@ -180,8 +187,9 @@ func joinBoth(there, here telematics.Snapshot) (joined telematics.Snapshot, ahea
 	return joined, ahead, behind
 }
 
-// lockDue locks the units of the states that are built into vehicles, and returns them.
-func lockDue(ctx context.Context, tx *pg.Tx, states []dueState) (map[telematics.Unit]lockedUnit, error) {
+// lockDue locks the units of the states that are built into vehicles, and returns them, and those
+// that another transaction has locked.
+func lockDue(ctx context.Context, tx *pg.Tx, states []dueState) (_ map[telematics.Unit]lockedUnit, locked []telematics.Unit, _ error) {
 	serials := make([]string, len(states))
 	for i, s := range states {
 		serials[i] = string(s.unit)
@@ -192,7 +200,7 @@ func lockDue(ctx context.Context, tx *pg.Tx, states []dueState) (map[telematics.
 		from units
 		where serial = any ($1) and vehicle_id is not null
 		order by vehicle_id
-		for update`,
+		for update skip locked`,
 		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
 			var serial telematics.Unit
 			var u lockedUnit
@@ -205,7 +213,10 @@ func lockDue(ctx context.Context, tx *pg.Tx, states []dueState) (map[telematics.
 			units[serial] = u
 			return nil
 		})
-	return units, err
+	if err == nil {
+		locked, err = selectLocked(ctx, tx, slices.DeleteFunc(serials, func(serial string) bool { return units[telematics.Unit(serial)].vehicle != 0 }))
+	}
+	return units, locked, err
 }
 
 // selectVersions returns the versions of the snapshots, which the locks of the units guard; zero:
@@ -226,8 +237,8 @@ func selectVersions(ctx context.Context, tx *pg.Tx, states []dueState) (map[tele
 	return versions, err
 }
 
-// snapshotsUnknownTo returns the snapshots of the vehicles of which Redis may not have everything;
-// an empty one where there is none.
+// snapshotsUnknownTo returns the snapshots of the vehicles of which Redis may not have
+// everything; an empty one where there is none.
 func snapshotsUnknownTo(ctx context.Context, tx *pg.Tx, states []dueState, versions map[telematics.VehicleID]int64) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var ids []telematics.VehicleID
 	for _, s := range states {

@@ -59,8 +59,8 @@ func (noHistory) Record(telematics.VehicleID, telematics.AgencyID, telematics.Po
 func (noHistory) Missed(int) {}
 func (noHistory) Moved(int)  {}
 
-// Twins stores the reported state of vehicles, and caches their records. It is safe for concurrent
-// use.
+// Twins stores the reported state of vehicles, and caches their records. It is safe for
+// concurrent use.
 type Twins struct {
 	vehicles      *vehicles.Fleet
 	stored        stored
@@ -121,10 +121,10 @@ func New(config Config) *Twins {
 	return t
 }
 
-// Observe merges observations, whatever the order of arrival [LAW-7], and returns the units that no
-// vehicle has, and the changes of presence, with alarms. Presence is committed to Postgres when it
-// returns. Reports are in this instance's cache, and its reads see them; Run writes them to Redis,
-// where all instances see them, and publishes the changes of the state.
+// Observe merges observations, whatever the order of arrival [LAW-7], and returns the units that
+// no vehicle has, and the changes of presence, with alarms. Presence is committed to Postgres
+// when it returns. Reports are in this instance's cache, and its reads see them; Run writes them
+// to Redis, where all instances see them, and publishes the changes of the state.
 func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	t.received.Add(int64(len(observations)))
 	var presence []observation
@@ -136,7 +136,10 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 			reports = append(reports, o)
 		}
 	}
-	seen, err := t.stored.observe(ctx, presence)
+	seen, _, err := t.stored.observe(ctx, presence)
+	if locked := t.stored.lockedError(ctx, seen); locked != nil {
+		t.log.Warn("presence not written to postgres, to be observed again", "units", len(seen.Locked), "err", locked)
+	}
 	t.noteOffline(ctx, seen.Changes)
 	for i, found := range t.resolve(ctx, reports) {
 		o := reports[i]
@@ -231,8 +234,9 @@ func (t *Twins) record(r *telematics.Report, owner owner) {
 }
 
 // Report begins to merge a report, as Observe does, for a caller that waits until every instance
-// sees it. It does not block. The function that it returns blocks until the report is in Redis, or
-// else in Postgres, or the context ends. Call that function once; it returns what Observe returns.
+// sees it. It does not block. The function that it returns blocks until the report is in Redis,
+// or else in Postgres, or the context ends. Call that function once; it returns what Observe
+// returns.
 func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (delivery.Seen, error)) {
 	t.received.Add(1)
 	until := time.Now().Add(sharedWithin)
@@ -250,7 +254,8 @@ func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (deli
 	}
 }
 
-// lookUpAndShare resolves the units of awaited reports, in one round trip, and merges the reports.
+// lookUpAndShare resolves the units of awaited reports, in one round trip, and merges the
+// reports.
 func (t *Twins) lookUpAndShare(ctx context.Context, reports []delivery.Observation) ([]lookedUp, error) {
 	found := t.resolve(ctx, reports)
 	for i, o := range reports {
@@ -317,8 +322,21 @@ type fallback struct {
 	err  error
 }
 
-// storeAwaited writes reports to Postgres. Each caller gets the result of the whole batch.
+// storeAwaited writes reports to Postgres. Each caller gets the result of the whole batch,
+// without the reports whose units are locked.
 func (t *Twins) storeAwaited(ctx context.Context, reports []delivery.Observation) ([]fallback, error) {
-	seen, err := Store(ctx, t.stored.DB, reports)
-	return slices.Repeat([]fallback{{seen, err}}, len(reports)), nil
+	merged := make([]observation, len(reports))
+	for i, o := range reports {
+		merged[i] = newObservation(o)
+	}
+	seen, _, err := t.stored.observe(ctx, merged)
+	results := slices.Repeat([]fallback{{seen, err}}, len(reports))
+	if locked := t.stored.lockedError(ctx, seen); locked != nil {
+		for i, o := range reports {
+			if slices.Contains(seen.Locked, o.Unit) {
+				results[i].err = cmp.Or(err, locked)
+			}
+		}
+	}
+	return results, nil
 }

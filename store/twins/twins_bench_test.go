@@ -11,7 +11,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// BenchmarkObserve measures reports from the decoder to Redis, in batches as the broker makes them.
+// BenchmarkObserve measures reports from the decoder to Redis, in batches as the broker makes
+// them.
 func BenchmarkObserve(b *testing.B) {
 	for _, fleet := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprintf("vehicles=%d", fleet), func(b *testing.B) {
@@ -67,7 +68,7 @@ func BenchmarkWriteBehind(b *testing.B) {
 			report := fullReport(b, start.Add(time.Duration(n)*time.Second), n)
 			batch[i] = newObservation(delivery.Observation{Unit: batch[i].Unit, At: start, Report: &report})
 		}
-		if _, err := p.observe(context.Background(), batch); err != nil {
+		if _, _, err := p.observe(context.Background(), batch); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package unavailable distinguishes errors of servers that cannot be reached, or do not reply in
-// time, from defects. It also has the circuit breaker for servers without which the service can run
-// for a while.
+// time, from defects. It also has the circuit breaker for servers without which the service can
+// run for a while.
 package unavailable
 
 import (
@@ -35,8 +35,8 @@ type serverError struct{ error }
 func (e serverError) Unwrap() error     { return e.error }
 func (e serverError) Unavailable() bool { return true }
 
-// Wrap adds what was being done to an error, and marks it where [IsCause] holds. It returns nil for
-// nil.
+// Wrap adds what was being done to an error, and marks it where [IsCause] holds. It returns nil
+// for nil.
 func Wrap(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -77,6 +77,7 @@ const LockNotAvailable = "55P03"
 func isPostgresUnavailable(err *pq.Error) bool {
 	switch err.Code.Class() {
 	case "08", // connection
+		"40", // a deadlock, or another conflict with a concurrent transaction
 		"53", // too many connections, disk full, out of memory
 		"57", // cancelled by a timeout, shutting down, starting up
 		"58": // the server's own input and output

@@ -3,10 +3,13 @@ package vehicles
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -25,42 +28,135 @@ func (i Imported) String() string {
 		i.Agencies, i.Stations, i.Vehicles, i.Units)
 }
 
-// Import writes the content of a fleet file, in one transaction. Existing rows get the values of
-// the file; rows that the file does not name stay as they are. The file sets what a vehicle costs,
-// and whether it is withdrawn (maintenance, inactive); the status of any other vehicle with
-// bookings follows those. A unit that has another vehicle in the file moves there. Its contact is
-// cleared then, and also where it has another protocol in the file.
+// Import writes the content of a fleet file. Existing rows get the values of the file; rows that
+// the file does not name stay as they are. The file sets what a vehicle costs, and whether it is
+// withdrawn (maintenance, inactive); the status of any other vehicle with bookings follows those.
+// A unit that has another vehicle in the file moves there. Its contact is cleared then, and also
+// where it has another protocol in the file.
+//
+// Import runs while vehicles are commanded. It locks the rows that differ from the file, in
+// transactions that are short enough for a claim to wait for them, and tries one again later that
+// would wait for others: as long as another transaction holds a row, Import goes on until the
+// context ends. Where it ends early, a part is written, and the next import of the file writes
+// the rest. A file that names an unknown agency changes nothing.
 func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
 	imported, err := f.importFile(ctx, file)
 	return imported, unavailable.Wrap("import fleet", err)
 }
 
-func (f *Fleet) importFile(ctx context.Context, file FleetFile) (Imported, error) {
-	db, err := f.db.WithoutTimeouts(ctx, 0)
+func (f *Fleet) importFile(ctx context.Context, file FleetFile) (all Imported, err error) {
+	db, err := f.db.WithoutTimeouts(ctx, importLockTimeout)
 	if err != nil {
 		return Imported{}, err
 	}
 	defer db.Close()
-	tx, err := db.BeginTxx(ctx, nil)
-	if err != nil {
+	if err := checkAgencies(ctx, db, file); err != nil {
 		return Imported{}, err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	var imported Imported
-	for _, step := range []struct {
-		count *int
-		run   func(context.Context, *sqlx.Tx, FleetFile) (int, error)
-	}{
-		{&imported.Agencies, importAgencies},
-		{&imported.Stations, importStations},
-		{&imported.Vehicles, importVehicles},
-		{&imported.Units, importUnits},
-	} {
-		if *step.count, err = step.run(ctx, tx, file); err != nil {
+	for {
+		err := within(ctx, db, func(tx *sqlx.Tx) (err error) {
+			if all.Agencies, err = importAgencies(ctx, tx, file); err == nil {
+				all.Stations, err = importStations(ctx, tx, file)
+			}
+			return err
+		})
+		if err == nil {
+			break
+		}
+		if err := awaitRetry(ctx, err); err != nil {
 			return Imported{}, err
 		}
 	}
-	return imported, tx.Commit()
+	touched := map[telematics.Unit]bool{} // a unit that moves counts once
+	// A part that others lock is tried again, in halves, after all others.
+	parts := slices.Collect(slices.Chunk(file.Vehicles, importBatch))
+	for failed := 0; len(parts) > 0; {
+		part := parts[0]
+		parts = parts[1:]
+		var vehicles int
+		var units []telematics.Unit
+		err := within(ctx, db, func(tx *sqlx.Tx) (err error) {
+			if vehicles, err = importVehicles(ctx, tx, part, file.Rates); err == nil {
+				units, err = importUnits(ctx, tx, part)
+			}
+			return err
+		})
+		if err == nil {
+			for _, unit := range units {
+				touched[unit] = true
+			}
+			all.Vehicles, all.Units, failed = all.Vehicles+vehicles, len(touched), 0
+			continue
+		}
+		parts = slices.AppendSeq(parts, slices.Chunk(part, (len(part)+1)/2))
+		if failed++; failed < len(parts) && pg.IsContended(err) {
+			continue
+		}
+		if err := awaitRetry(ctx, err); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// awaitRetry waits until what others have locked is tried again. It returns other errors, and
+// that of the context.
+func awaitRetry(ctx context.Context, err error) error {
+	if !pg.IsContended(err) {
+		return err
+	}
+	select {
+	case <-time.After(importRetry):
+		return nil
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), err)
+	}
+}
+
+// within runs a part of an import in a transaction, while no other import does.
+func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	if _, err := tx.ExecContext(ctx, `select pg_advisory_xact_lock(hashtext('import'))`); err != nil {
+		return err
+	}
+	if err := run(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// checkAgencies returns an error where a station or a vehicle has an agency that is neither in
+// the file nor in the database. Everything else is checked when the file is read.
+func checkAgencies(ctx context.Context, db *sqlx.DB, file FleetFile) error {
+	known := map[telematics.AgencyID]bool{}
+	for _, a := range file.Agencies {
+		known[a.ID] = true
+	}
+	var others []int64
+	for _, s := range file.Stations {
+		if !known[s.AgencyID] {
+			others = append(others, int64(s.AgencyID))
+		}
+	}
+	for _, v := range file.Vehicles {
+		if !known[v.AgencyID] {
+			others = append(others, int64(v.AgencyID))
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	var unknown []int64
+	err := db.SelectContext(ctx, &unknown, `
+		select distinct id from unnest($1::bigint[]) as named (id) where not exists (select from agencies a where a.id = named.id) order by id`, pq.Array(others))
+	if err == nil && len(unknown) > 0 {
+		err = fmt.Errorf("there are no agencies %v", unknown)
+	}
+	return err
 }
 
 // upsert runs a statement over rows and returns how many it changed.
@@ -88,8 +184,9 @@ type agencyFileRow struct {
 	BestEffort    bool            `json:"best_effort_unlock"`
 }
 
-// importAgencies sets codes, which are a key, only for agencies that have another code: a change of
-// a key locks the agency against new bookings, which lock vehicles, and those are imported next.
+// importAgencies sets codes, which are a key, only for agencies that have another code: a change
+// of a key locks the agency against new bookings, which lock vehicles, and those are imported
+// next.
 func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := []agencyFileRow{}
 	for _, a := range file.Agencies {
@@ -145,13 +242,15 @@ func importStations(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		rows = append(rows, stationFileRow(s))
 	}
 	return upsert(ctx, tx, `
-		insert into stations as s (id, agency_id, name, address, latitude, longitude)
+		insert into stations (id, agency_id, name, address, latitude, longitude)
 		select * from json_to_recordset($1) as f (
 			id bigint, agency_id bigint, name text, address text, latitude double precision, longitude double precision)
+		where not exists (
+			select from stations s
+			where s.id = f.id and (s.agency_id, s.name, s.address, s.latitude, s.longitude) = (f.agency_id, f.name, f.address, f.latitude, f.longitude))
 		order by id
 		on conflict (id) do update set agency_id = excluded.agency_id, name = excluded.name, address = excluded.address,
-			latitude = excluded.latitude, longitude = excluded.longitude
-		where (s.*) is distinct from (excluded.*)`,
+			latitude = excluded.latitude, longitude = excluded.longitude`,
 		rows)
 }
 
@@ -173,49 +272,59 @@ type vehicleFileRow struct {
 	Deposit      rental.Minor             `json:"deposit"`
 }
 
-// importVehicles first locks the existing rows, so that no booking changes a vehicle's status
-// between the read of its bookings and the commit.
-func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
-	rows := []vehicleFileRow{}
-	for _, v := range file.Vehicles {
-		rate, rented := file.Rates[v.ID]
-		row := vehicleFileRow{
+// fileVehicles is the SQL of the vehicles of a file, with the status that follows from bookings.
+const fileVehicles = `
+	select id, agency_id,
+		case when status in ('maintenance', 'inactive') then status else coalesce((
+			select case b.state when 'active' then 'in_use' else 'booked' end
+			from bookings b
+			where b.vehicle_id = f.id and (b.state = 'active' or b.state = 'upcoming' and b.end_at > now())
+			order by b.state = 'active' desc
+			limit 1), status) end as status,
+		powertrain, plate_number, brand, model, year, color, category, image,
+		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit
+	from json_to_recordset($1) as f (
+		id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
+		year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint)`
+
+// importVehicles locks the existing vehicles that differ from the file, so that no booking
+// changes the status of one between the read of its bookings and the commit.
+func importVehicles(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle, rates map[telematics.VehicleID]rental.Rate) (int, error) {
+	rows := make([]vehicleFileRow, len(part))
+	for i, v := range part {
+		rate, rented := rates[v.ID]
+		rows[i] = vehicleFileRow{
 			ID: v.ID, AgencyID: v.AgencyID, Status: v.Status, Powertrain: v.Powertrain, PlateNumber: v.Plate,
 			Brand: v.Brand, Model: v.Model, Year: v.Year, Color: v.Color, Category: v.Category, Image: v.Image,
 			Features: v.Features, Capabilities: v.Actions, Deposit: rate.Deposit,
 		}
 		if rented {
-			row.HourlyRate = &rate.Hourly
+			rows[i].HourlyRate = &rate.Hourly
 		}
-		rows = append(rows, row)
 	}
-	if _, err := tx.ExecContext(ctx, `
-		select from vehicles where id in (select id from json_to_recordset($1) as f (id bigint)) order by id for no key update`,
-		pg.JSONRecords(rows)); err != nil {
+	var changed []telematics.VehicleID
+	err := tx.SelectContext(ctx, &changed, `
+		select f.id from (`+fileVehicles+`) f left join vehicles v on v.id = f.id
+		where v.id is null or (v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category, v.image, v.features, v.capabilities, v.hourly_rate, v.deposit)
+			is distinct from (f.agency_id, f.status, f.powertrain, f.plate_number, f.brand, f.model, f.year, f.color, f.category, f.image, f.features, f.capabilities, f.hourly_rate, f.deposit)`,
+		pg.JSONRecords(rows))
+	if err != nil || len(changed) == 0 {
+		return 0, err
+	}
+	rows = slices.DeleteFunc(rows, func(row vehicleFileRow) bool { return !slices.Contains(changed, row.ID) })
+	if _, err := tx.ExecContext(ctx, `select from vehicles where id = any ($1) order by id for no key update`, pq.Array(changed)); err != nil {
 		return 0, err
 	}
 	return upsert(ctx, tx, `
-		insert into vehicles as v (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
+		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
 			image, features, capabilities, hourly_rate, deposit)
-		select id, agency_id,
-			case when status in ('maintenance', 'inactive') then status else coalesce((
-				select case b.state when 'active' then 'in_use' else 'booked' end
-				from bookings b
-				where b.vehicle_id = f.id and (b.state = 'active' or b.state = 'upcoming' and b.end_at > now())
-				order by b.state = 'active' desc
-				limit 1), status) end,
-			powertrain, plate_number, brand, model, year, color, category, image,
-			coalesce(features, '{}'), coalesce(capabilities, '{}'), hourly_rate, deposit
-		from json_to_recordset($1) as f (
-			id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
-			year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint)
+		select * from (`+fileVehicles+`) f
 		order by id
 		on conflict (id) do update set agency_id = excluded.agency_id, status = excluded.status,
 			powertrain = excluded.powertrain, plate_number = excluded.plate_number, brand = excluded.brand,
 			model = excluded.model, year = excluded.year, color = excluded.color, category = excluded.category,
 			image = excluded.image, features = excluded.features, capabilities = excluded.capabilities,
-			hourly_rate = excluded.hourly_rate, deposit = excluded.deposit
-		where (v.*) is distinct from (excluded.*)`,
+			hourly_rate = excluded.hourly_rate, deposit = excluded.deposit`,
 		rows)
 }
 
@@ -227,49 +336,50 @@ type unitFileRow struct {
 	Installation telematics.Installation `json:"installation"`
 }
 
-// importUnits first removes units that move from their vehicles, so that two units can be swapped.
-// The table lock keeps out observations, which lock units in the order of their vehicles.
-func importUnits(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
-	if _, err := tx.ExecContext(ctx, `lock table units in exclusive mode`); err != nil {
-		return 0, err
-	}
-	rows := []unitFileRow{}
-	for _, v := range file.Vehicles {
-		row := unitFileRow{
+// importUnits returns the units that it has changed, some of them twice. It removes units that
+// move from their vehicles before it adds any, so that two can be swapped. It locks several units
+// in no order: no other transaction waits for one while it holds another.
+func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (changed []telematics.Unit, err error) {
+	rows := make([]unitFileRow, len(part))
+	for i, v := range part {
+		rows[i] = unitFileRow{
 			Serial: pg.Nullable(v.Unit), VehicleID: v.ID,
 			Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol), Installation: v.Installation,
 		}
-		if row.Installation == nil {
-			row.Installation = telematics.Installation{}
+		if v.Installation == nil {
+			rows[i].Installation = telematics.Installation{}
 		}
-		rows = append(rows, row)
 	}
-	// Both statements return what they touched: a unit that moves counts once.
-	touched := map[telematics.Unit]bool{}
-	for _, query := range []string{`
-		update units u
-		set vehicle_id = null, status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null,
-			actions = null, keys = null, firmware = '', gap_ms = null
-		from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text)
-		where u.vehicle_id = f.vehicle_id and u.serial is distinct from f.serial
-			or u.serial = f.serial and (u.vehicle_id, u.protocol) <> (f.vehicle_id, f.protocol)
-		returning u.serial`, `
-		insert into units as u (serial, vehicle_id, protocol, installation)
-		select serial, vehicle_id, protocol, installation
-		from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text, installation jsonb)
-		where serial is not null
-		order by vehicle_id
-		on conflict (serial) do update set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
-		where (u.vehicle_id, u.protocol, u.installation) is distinct from (excluded.vehicle_id, excluded.protocol, excluded.installation)
-		returning u.serial`,
-	} {
+	records := pg.JSONRecords(rows)
+	const (
+		file = `with f as materialized (
+				select * from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text, installation jsonb)
+			), leaving as (
+				select u.serial from f join units u on u.vehicle_id = f.vehicle_id where u.serial is distinct from f.serial
+				union
+				select u.serial from f join units u on u.serial = f.serial where (u.vehicle_id, u.protocol) <> (f.vehicle_id, f.protocol)
+			), coming as (
+				select f.* from f left join units u on u.serial = f.serial
+				where f.serial is not null and (u.vehicle_id, u.protocol, u.installation) is distinct from (f.vehicle_id, f.protocol, f.installation)
+			)`
+		remove = file + `
+			update units
+			set vehicle_id = null, status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null,
+				actions = null, keys = null, firmware = '', gap_ms = null
+			where serial in (select serial from leaving)
+			returning serial`
+		add = file + `
+			insert into units (serial, vehicle_id, protocol, installation)
+			select serial, vehicle_id, protocol, installation from coming order by vehicle_id
+			on conflict (serial) do update set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
+			returning serial`
+	)
+	for _, query := range []string{remove, add} {
 		var serials []telematics.Unit
-		if err := tx.SelectContext(ctx, &serials, query, pg.JSONRecords(rows)); err != nil {
-			return 0, err
+		if err := tx.SelectContext(ctx, &serials, query, records); err != nil {
+			return nil, err
 		}
-		for _, serial := range serials {
-			touched[serial] = true
-		}
+		changed = append(changed, serials...)
 	}
-	return len(touched), nil
+	return changed, nil
 }

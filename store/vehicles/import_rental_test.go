@@ -176,8 +176,8 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 		}
 	}
 	imported := make(chan error, 1)
-	// The import changes the agency's row, too, while the booking locks its key.
-	file.Agencies[0].Name = "Isar"
+	// The import changes the vehicle, and the agency's row, too, while the booking locks its key.
+	file.Agencies[0].Name, file.Vehicles[0].Color = "Isar", "pink"
 	go func() {
 		_, err := p.Import(context.Background(), file)
 		imported <- err

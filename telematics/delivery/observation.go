@@ -36,6 +36,9 @@ type Seen struct {
 	Unknown []telematics.Unit // units assigned to no vehicle, each once
 	// Units that sent another protocol than is recorded for them, each once; ignored.
 	Foreign []telematics.Unit
+	// Units whose observations were not applied, because another transaction holds them, each
+	// once: apply them later.
+	Locked  []telematics.Unit
 	Changes []telematics.Change // new to the whole installation, not only to this instance
 
 	Ghosts    int // last wills of older connections, ignored [PRE-1]
