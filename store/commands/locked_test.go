@@ -46,7 +46,12 @@ func TestCommands_LockedRowDelaysNoOther(t *testing.T) {
 				}
 				open = append(open, c)
 			}
-			tx := p.Pool.MustBegin()
+			others, err := p.WithoutTimeouts(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer others.Close()
+			tx := others.MustBegin()
 			defer tx.Rollback() //nolint:errcheck // at the end of the test
 			tx.MustExec(statement)
 
