@@ -369,9 +369,11 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 		return false
 	case result.Noted:
 		b.metrics.answersUnrecorded.Inc()
+		b.unrecordedBy.note(unit, b.now())
 		b.Logger.Warn("answer to an unrecorded command stored separately", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
 	case result.Unknown:
 		b.metrics.answersUnrecorded.Inc()
+		b.unrecordedBy.note(unit, b.now())
 		b.Logger.Debug("answer to an unrecorded command not stored, limit of the unit reached", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
 	}
 	return true

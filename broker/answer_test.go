@@ -139,6 +139,37 @@ func TestAnswer_ToACommandThatWasNotPublishedSettlesIt(t *testing.T) {
 	})
 }
 
+// A sweeper does not know whether the owner has published a command: an answer to it is no alarm.
+func TestAnswer_ToASweptCommandIsNoAlarm(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		c := w.claimed(telematics.DefaultBudget) // by an instance that is gone
+		time.Sleep(time.Minute)
+		if got := w.record(c.ID); got.State != telematics.Unknown {
+			t.Fatalf("the record says %s, want unknown, by the sweeper", got.State)
+		}
+		w.answer(0, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+		synctest.Wait()
+		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
+			t.Errorf("the record says %s, late %v; want succeeded, late", got.State, got.Late)
+		}
+		w.wantCount("motorpool_answers_to_unsent_total", 0)
+	})
+}
+
+// One unit may invent ids of commands; several mean that Postgres has lost commands.
+func TestAnswer_ToUnrecordedCommandsIsCountedByUnit(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		for n := range 3 {
+			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
+			synctest.Wait()
+			w.wantCount("motorpool_answers_unrecorded_total", int64(n)+1)
+			w.wantCount("motorpool_answers_unrecorded_units", 1)
+		}
+		time.Sleep(11 * time.Minute)
+		w.wantCount("motorpool_answers_unrecorded_units", 0)
+	})
+}
+
 func TestMalformedMessagesAreCountedAndDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		huge := make([]byte, telematics.MaxMessage+1)

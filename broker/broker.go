@@ -75,6 +75,7 @@ type Broker struct {
 	halts         halts
 	clock         clock
 	behind        clockBehind
+	unrecordedBy  recentUnits
 	ingest        *ingest.Ingest // reports, presence and unknown units
 	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
 	first         chan *queuedAnswer // answers to commands that have a waiter here
@@ -126,7 +127,7 @@ func New(c Config) *Broker {
 	b.allowances.answers, b.allowances.pending, b.allowances.overAllowance = ingest.NewLimiter(answerAllowance), ingest.NewLimiter(answerAllowance), ingest.NewLimiter(lookUpAllowance)
 	b.outbox.releases = debouncer[delivery.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background}
 	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
-	b.metrics = newMetrics(c.Metrics, b.waiters.count)
+	b.metrics = newMetrics(c.Metrics, b.waiters.count, func() int { return b.unrecordedBy.count(b.now()) })
 	b.events = newEventPublisher(c, b.metrics)
 	b.halts.changed = b.events.haltsChanged
 	b.ingest = ingest.New(ingest.Config{

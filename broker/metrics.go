@@ -66,7 +66,7 @@ var refusalCodes = []telematics.Code{
 	telematics.VehicleOffline, telematics.TelematicsUnavailable, telematics.CommandsHalted, telematics.IdempotencyInProgress, telematics.IdempotencyMismatch,
 }
 
-func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics {
+func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func() int) *metrics {
 	create := promauto.With(registerer)
 	counter := func(name, help string) prometheus.Counter {
 		return create.NewCounter(prometheus.CounterOpts{Name: "motorpool_" + name, Help: help})
@@ -76,6 +76,8 @@ func newMetrics(registerer prometheus.Registerer, inFlight func() int) *metrics 
 	}
 	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "motorpool_commands_in_flight", Help: "Commands of this instance that are not settled yet."},
 		func() float64 { return float64(inFlight()) })
+	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "motorpool_answers_unrecorded_units", Help: "Units that answered commands within ten minutes that are not in the database."},
+		func() float64 { return float64(unrecordedUnits()) })
 	m := &metrics{
 		commands: vector("commands_total", "Commands that this instance has settled for their callers.", "action", "outcome"),
 		commandDuration: create.NewHistogram(prometheus.HistogramOpts{

@@ -12,7 +12,7 @@ import (
 // BenchmarkMetrics_OfACommand measures the metrics of one command: it is published, received and
 // answered.
 func BenchmarkMetrics_OfACommand(b *testing.B) {
-	m := newMetrics(prometheus.NewRegistry(), func() int { return 0 })
+	m := newMetrics(prometheus.NewRegistry(), func() int { return 0 }, func() int { return 0 })
 	c := &telematics.Command{Action: telematics.Lock, State: telematics.Succeeded}
 	b.ReportAllocs()
 	for b.Loop() {

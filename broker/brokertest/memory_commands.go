@@ -137,6 +137,10 @@ func (m *Commands) Settle(ctx context.Context, s delivery.Settlement) (*telemati
 	if !ok || s.Unit != "" && s.Unit != c.Unit || !c.State.MayBecome(s.State) {
 		return nil, false, nil
 	}
+	// A sweeper does not know whether the owner has published it; an answer says that it has.
+	if c.State == telematics.Unknown {
+		c.Attempts = max(c.Attempts, 1)
+	}
 	c.Late, c.Overruled = !c.State.IsOpen(), c.Overruled || c.State == telematics.Rejected
 	c.State, c.Reason, c.Detail = s.State, s.Reason, s.Detail
 	if s.Reported != nil {

@@ -273,7 +273,8 @@ func (k settleKind) statement() string {
 			late = c.state in ('unknown', 'expired', 'rejected'),
 			overruled = c.overruled or c.state = 'rejected',
 			sent_at = coalesce(c.sent_at, s.sent_at),
-			attempts = greatest(c.attempts, s.attempts),
+			-- A sweeper does not know whether the owner has published it; an answer says that it has.
+			attempts = greatest(c.attempts, s.attempts, (c.state = 'unknown')::integer),
 			retransmitted_ms = coalesce(s.retransmitted::integer[], c.retransmitted_ms),
 			received_at = coalesce(c.received_at, case when s.state = 'received' then s.at else s.received_at end),
 			completed_at = case when s.final then s.at else c.completed_at end,
