@@ -27,7 +27,11 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
 	message := *w.message
 	message.Repeated = attempts > 0
-	over := message.Repeated && message.Once || w.isStopped()
+	if message.Repeated && message.Once {
+		b.inquire(ctx, w)
+		return
+	}
+	over := w.isStopped()
 	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) || !dated.Before(c.Deadline) { // [LAW-4]
 		w.timers.retransmit = time.Time{}
 		return
@@ -59,6 +63,25 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.markPublished(now)
 	}
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
+}
+
+// inquire asks the unit for what confirms its command, where it can be asked, and sets the timer of
+// the next inquiry: a vehicle that was before as the command wants it reports no change. The
+// message of the command itself is not repeated.
+func (b *Broker) inquire(ctx context.Context, w *waiter) {
+	c, now := w.command, time.Now()
+	w.timers.retransmit = time.Time{}
+	message, ok := b.Dialects.Inquire(c, now.Sub(w.progress().SentAt))
+	if !ok || w.isStopped() || !b.now().Before(c.Deadline) {
+		return
+	}
+	w.timers.retransmit = now.Add(inquireEvery)
+	if !w.received || !b.mayPublish(c.Agency) { // a unit without the command has nothing to confirm
+		return
+	}
+	if err := b.Publisher.Publish(message); err != nil {
+		b.Logger.DebugContext(ctx, "inquiry not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
+	}
 }
 
 // untilEndOfSecond returns how long to wait with a message that must be published at the end of a
@@ -104,6 +127,9 @@ func (b *Broker) backOff(w *waiter, update *telematics.Command) {
 	w.received = true
 	now := time.Now()
 	w.timers.retransmit = now.Add(b.retransmissionTimeout(w))
+	if w.message.Once {
+		w.timers.retransmit = now.Add(inquireEvery)
+	}
 	if w.timers.progress.IsZero() {
 		w.timers.progress = now.Add(progressAfter)
 	}

@@ -31,6 +31,10 @@ const (
 	// Interval of attempts until the MQTT client has accepted the message once; a choice. Half:
 	// more attempts while it is not connected. Double: a reconnection is noticed up to 0.5 s late.
 	publishRetry = 250 * time.Millisecond
+	// Interval of inquiries for what confirms a command, from its acceptance on; a choice. Half: a
+	// module that counts whole seconds cannot show yet that its value is newer than the command.
+	// Double: a lock of a locked car takes 4 s, and in a budget of 10 s there are two inquiries.
+	inquireEvery = 2 * time.Second
 	// Time before the expiry in which nothing is published: link.Config.WriteTimeout, 0.4 s, and a
 	// margin [LAW-4]. Half: a message may leave the socket after its expiry. Double: up to a second
 	// at the end of a budget is not used.

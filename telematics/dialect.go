@@ -71,6 +71,15 @@ type Recogniser interface {
 	Recognise(Installation, *Command, Answer) (State, bool)
 }
 
+// Inquirer is a dialect whose units can be asked for what confirms a command.
+type Inquirer interface {
+	// Inquire returns a message that asks the unit whether its vehicle has reported, within the
+	// time since the command was published, the values that confirm the command. If it has, the
+	// answer names the command, and is Succeeded; all other answers are ErrOtherKind. It changes
+	// nothing at the unit, so it may be sent again. False: there is none.
+	Inquire(c *Command, since time.Duration) (Transmission, bool)
+}
+
 // ErrOtherKind is returned for a message of another kind than the one to be decoded.
 var ErrOtherKind = errors.New("message of another kind")
 
@@ -223,6 +232,19 @@ func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	t, err := d.Encode(c, s)
 	t.Unit = c.Unit
 	return t, err
+}
+
+// Inquire returns the message that asks the unit of a command for what confirms it, or false if
+// there is none.
+func (ds Dialects) Inquire(c *Command, since time.Duration) (Transmission, bool) {
+	d, _ := ds.Find(c.Protocol)
+	inquirer, ok := d.(Inquirer)
+	if !ok || !c.ByReport {
+		return Transmission{}, false
+	}
+	t, ok := inquirer.Inquire(c, since)
+	t.Unit = c.Unit
+	return t, ok
 }
 
 // Refuse returns the reason why action a cannot be sent to a vehicle now: its abilities, its

@@ -2,6 +2,7 @@ package ovms
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,8 @@ func (m *Module) receive(ctx context.Context, heard message) {
 		m.publish("client/"+client+"/config/"+slashes(heard.payload), 0, false, m.config.PIN)
 	case isCommand && m.rng.Float64() < m.faults.Drop:
 		m.dropped++
+	case isCommand && heard.payload == "metrics list -s v.e.locked":
+		m.showLock("client/" + client + "/response/" + id)
 	case isCommand && !m.faults.Silent:
 		m.heard++
 		l, boot := m.parse(client, id, heard.payload), m.boots
@@ -61,6 +64,18 @@ func (m *Module) receive(ctx context.Context, heard message) {
 				m.execute(ctx, l)
 			}
 		})
+	}
+}
+
+// showLock prints v.e.locked with its age: the car reports it all the time, unless the module hears
+// nothing (metrics_list).
+func (m *Module) showLock(topic string) {
+	age := "[00-]"
+	if m.deaf() || believes[m.config.Type] != byBus {
+		age = "[99S]"
+	}
+	if !m.faults.Silent && !m.faults.Mute && m.rng.Float64() >= m.faults.DropAnswer {
+		m.publish(topic, 1, false, fmt.Sprintf("%s %-40.40s %s\n", age, "v.e.locked", yesOrNo(m.locked)))
 	}
 }
 

@@ -113,12 +113,16 @@ func (Dialect) DecodeAnswer(m telematics.Message, received time.Time) (telematic
 	if !ok {
 		return telematics.Answer{}, nil, fmt.Errorf("decode answer: topic part %q is no response", m.Subject)
 	}
+	text := strings.TrimSpace(string(m.Payload))
+	a := telematics.Answer{}
 	command, err := uuid.Parse(id)
-	if err != nil {
+	if err == nil {
+		a = meaning(text)
+		a.Command = command
+	} else if a, err = decodeInquiry(id, text); err != nil {
 		return telematics.Answer{}, nil, fmt.Errorf("decode answer: %w", err)
 	}
-	a := meaning(strings.TrimSpace(string(m.Payload)))
-	a.Command, a.At = command, received
+	a.At = received
 	return a, nil, nil
 }
 

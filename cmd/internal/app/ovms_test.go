@@ -191,6 +191,23 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	}
 }
 
+// The vehicle reports no change, so the module is asked how old the value is.
+func TestOVMS_LockOfALockedCarIsConfirmed(t *testing.T) {
+	t.Parallel()
+	w := plugIn(t, nil)
+	w.becomes("online")
+	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	for range 2 {
+		if r := w.control(1, telematics.Lock); r.status != http.StatusOK {
+			t.Errorf("lock: %d %+v after %v, want 200", r.status, r.Error, r.took)
+		}
+	}
+	got := slices.Compact(w.heard())
+	if !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked"}) && !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked", "lock 4711", "metrics list -s v.e.locked"}) {
+		t.Errorf("the shell received %q", got)
+	}
+}
+
 func TestOVMS_ModuleThatMayNotWriteToTheBusFails(t *testing.T) {
 	t.Parallel()
 	w := plugIn(t, func(c *firmware.Config) { c.ReadOnly = true })

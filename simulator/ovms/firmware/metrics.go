@@ -92,6 +92,7 @@ type metric struct {
 	kind     Kind
 	value    string
 	modified bool
+	at       time.Time // of the latest value
 }
 
 // metrics are sorted by name: main/ovms_metrics.cpp:1157.
@@ -110,7 +111,7 @@ func (ms *metrics) set(name string, value any) bool {
 	m := (*ms)[at]
 	written := m.kind.write(value)
 	changed := written != m.value
-	m.value, m.modified = written, m.modified || changed
+	m.value, m.modified, m.at = written, m.modified || changed, time.Now()
 	return changed
 }
 

@@ -1,6 +1,7 @@
 package firmware
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -15,6 +16,13 @@ func (m *Module) run(line string) string {
 	switch command := words[0]; {
 	case command == "lock" || command == "unlock":
 		return m.lock(command, words[1:])
+	case line == "metrics list -s v.e.locked": // main/ovms_metrics.cpp:532
+		at, ok := m.metrics.find("v.e.locked")
+		if !ok {
+			return "[---] v.e.locked\n"
+		}
+		age := min(int(time.Since(m.metrics[at].at)/time.Second), 99)
+		return fmt.Sprintf("[%02d-] %-40.40s %s\n", age, "v.e.locked", m.metrics[at].value)
 	case strings.HasPrefix(line, "server v3 update "): // server, ovmsv3_update
 		switch what := strings.TrimSpace(strings.TrimPrefix(line, "server v3 update ")); what {
 		case "all":
