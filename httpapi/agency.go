@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -82,20 +83,18 @@ func (k agencyKeys) list(c *call) error {
 	return c.answer(plural(len(keys), "key"), resource.List(keys, resource.NewAgencyKey))
 }
 
-// add answers POST /admin/agencies/{agency}/keys. It refuses an agency that got newKeysADay keys
-// within a day.
+// add answers POST /admin/agencies/{agency}/keys. It refuses an agency that got rental.NewKeysADay
+// keys within a day.
 func (k agencyKeys) add(c *call) error {
-	agency, keys, err := k.find(c)
+	agency, err := k.agency(c)
 	if err != nil {
 		return err
 	}
-	lately := slices.DeleteFunc(keys, func(key rental.AgencyKey) bool { return c.now().Sub(key.Created) >= 24*time.Hour })
-	if len(lately) >= newKeysADay {
-		c.quota = telematics.Quota{Limit: newKeysADay, Reset: time.Hour, Over: true}
-		return overLimit(c.quota, "The limit of %d new keys a day for agency %d is used up.", agency)
-	}
 	key, exists, err := k.registry.Add(c.ctx(), agency, c.author())
 	switch {
+	case errors.Is(err, rental.ErrKeysUsedUp):
+		c.quota = telematics.Quota{Limit: rental.NewKeysADay, Reset: time.Hour, Over: true}
+		return overLimit(c.quota, "The limit of %d new keys a day for agency %d is used up.", agency)
 	case err != nil:
 		return err
 	case !exists:

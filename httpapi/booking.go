@@ -22,8 +22,9 @@ type bookings struct {
 	record     Bookings
 	payments   Payments
 	audit      *audit
-	nudge      func()        // nil: no collector
-	readBudget time.Duration // of a change
+	nudge      func()                      // nil: no collector
+	clock      func(context.Context) error // nil: it is not compared
+	readBudget time.Duration               // of a change
 }
 
 // amendment returns the decision that a call requests.
@@ -38,7 +39,7 @@ func (b bookings) changeHandler(activity string, decide amendment) handler {
 		entry := c.entry(activity, 0)
 		decision := decide(c, entry.At)
 		request := rental.Request{Booking: c.bookingID(), Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At}
-		after, replayed, err := b.record.Amend(ctx, request, func(d rental.BookingDetails) (rental.Change, error) {
+		after, replayed, err := b.amend(ctx, request, func(d rental.BookingDetails) (rental.Change, error) {
 			seen = d
 			return decision(d)
 		})
@@ -54,6 +55,25 @@ func (b bookings) changeHandler(activity string, decide amendment) handler {
 		c.markReplayed(replayed)
 		return answerBooking(c, http.StatusOK, changed(activity, after), after)
 	}
+}
+
+func (b bookings) amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
+	if err := b.checkClock(ctx); err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	return b.record.Amend(ctx, r, decide)
+}
+
+// checkClock returns an error where this instance would date a booking by a wrong clock.
+func (b bookings) checkClock(ctx context.Context) error {
+	if b.clock == nil {
+		return nil
+	}
+	if err := b.clock(ctx); err != nil {
+		return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: err,
+			Message: "The service does not know the exact time, which it needs to change bookings; nothing was changed. Try again."}
+	}
+	return nil
 }
 
 // detached returns a context for a change that is completed even if its caller disconnects.
@@ -165,7 +185,12 @@ func (b bookings) open(c *call) error {
 	defer cancel()
 	draft := newDraft(c)
 	entry := c.entry(rental.BookingCreate, draft.Vehicle)
-	d, replayed, err := b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At})
+	err := b.checkClock(ctx)
+	var d rental.BookingDetails
+	var replayed bool
+	if err == nil {
+		d, replayed, err = b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At})
+	}
 	if err = asFields(err); err != nil {
 		entry.Agency = draft.Agency
 		b.audit.bookingRefused(ctx, entry, 0, rental.BookingDetails{}, err)

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -202,4 +203,23 @@ func TestBookingCommand_RepeatedAfterTheEndReturnsItsResult(t *testing.T) {
 			t.Errorf("%s: the controller got an order", state)
 		}
 	}
+}
+
+// An instance whose clock is wrong would date bookings wrongly.
+func TestBooking_NotChangedByAWrongClock(t *testing.T) {
+	var wrong error
+	a := newBookingAPI(t, func(c *httpapi.Config) {
+		c.CompareClock = func(context.Context) error { return wrong }
+	})
+	key := withHeader("Idempotency-Key", "k")
+	for _, err := range []error{telematics.Unavailable("the exact time", errors.New("three hours behind")), errors.New("postgres does not reply")} {
+		wrong = err
+		a.post("/api/v1/admin/bookings/43/start").wants(503, "service_unavailable")
+		a.post("/api/v1/admin/bookings/42/end").wants(503, "service_unavailable")
+		a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(503, "service_unavailable")
+		a.post("/api/v1/admin/bookings/42/fees", withJSON(`{"kind":"cleaning","amount":10,"reason":"sand"}`), key).wants(503, "service_unavailable")
+		a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(fmt.Sprintf(`{"end_date":%q}`, now.Add(20*time.Hour).Format(time.RFC3339)))).wants(503, "service_unavailable")
+	}
+	wrong = nil
+	a.post("/api/v1/admin/bookings/43/start").wants(200, "")
 }

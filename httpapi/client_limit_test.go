@@ -121,3 +121,15 @@ func TestLimit_ZeroIsNoLimitForClients(t *testing.T) {
 		t.Errorf("counted against %q", asked)
 	}
 }
+
+// Trying stolen cards must not become possible by an outage of Redis.
+func TestLimit_CardsAreCountedWhileRedisIsUnavailable(t *testing.T) {
+	a, l := limitedClients(t, 100, 3)
+	l.err = gone{}
+	for range 3 {
+		a.asClient(http.MethodPost, probeCard).wants(200, "")
+	}
+	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsRetryAfter("1200")
+	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "")
+	a.asClient(http.MethodGet, probe).wants(200, "")
+}

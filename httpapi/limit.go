@@ -48,6 +48,7 @@ type limits struct {
 	refusals actorBound // audit log entries of refusals
 	urgent   actorBound // urgent changes
 	maps     actorBound // reads of the map of a fleet
+	cards    actorBound // cards, while Redis is unavailable
 	reads    actorBound // reads from the store before the request is counted
 }
 
@@ -58,6 +59,9 @@ type limit struct {
 	sends   bool                 // a request over it would have sent a command
 	refusal string               // a format; its arguments are the rate, then words
 	words   []any
+
+	bound *actorBound // counts for the actor while Redis is unavailable; nil: nothing does
+	actor telematics.Actor
 }
 
 func newLimit(rate int, per time.Duration, cost int, key, refusal string, words ...any) limit {
@@ -76,9 +80,12 @@ func (l *limits) actorLimit(actor telematics.Actor) limit {
 	return newLimit(l.of(actor), time.Minute, 1, keyOf(string(actor.Role), actor), "Your limit of %d requests a minute is used up.")
 }
 
-// cardLimit is low, to stop card testing: trying stolen cards takes many attempts.
+// cardLimit is low, to stop card testing: trying stolen cards takes many attempts. Without Redis,
+// each instance counts it by itself: adding a card does not need Redis.
 func (l *limits) cardLimit(actor telematics.Actor) limit {
-	return newLimit(l.Card, time.Hour, 1, keyOf("cards", actor), "Your limit of %d cards an hour is used up.")
+	one := newLimit(l.Card, time.Hour, 1, keyOf("cards", actor), "Your limit of %d cards an hour is used up.")
+	one.bound, one.actor = &l.cards, actor
+	return one
 }
 
 // bulkLimit counts all vehicles of a bulk together: if they exceed the limit, none is counted.
@@ -212,7 +219,8 @@ func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle tel
 
 // count counts a request against limits, in their order and in one round trip, up to the first one
 // that it exceeds. It returns the quota with the least left; the zero Quota if there is no limit,
-// or Redis is unavailable: requests that need Redis fail anyway, and all others must continue.
+// or Redis is unavailable: requests that need Redis fail anyway, and others continue, except over a
+// limit that this instance counts by itself then.
 func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, error) {
 	var takes []telematics.Limit
 	limits = slices.DeleteFunc(limits, func(one limit) bool { return one.Rate.Limit == 0 })
@@ -225,7 +233,7 @@ func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, 
 	// The request of a caller that disconnects is counted, too.
 	quotas, err := l.limiter.Take(context.WithoutCancel(ctx), takes...)
 	if err != nil {
-		return telematics.Quota{}, nil
+		return l.countHere(limits)
 	}
 	var least telematics.Quota
 	for i, quota := range quotas {
@@ -239,6 +247,17 @@ func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, 
 		least = smallerQuota(least, quota)
 	}
 	return least, nil
+}
+
+// countHere counts a request while Redis is unavailable.
+func (l *limits) countHere(limits []limit) (telematics.Quota, error) {
+	for _, one := range limits {
+		if one.bound != nil && !one.bound.takeWithin(one.actor, l.now(), one.Rate.Limit, one.Rate.Per) {
+			quota := telematics.Quota{Limit: one.Rate.Limit, Reset: one.Rate.Per / time.Duration(one.Rate.Limit), Over: true}
+			return quota, overLimit(quota, one.refusal, one.words...)
+		}
+	}
+	return telematics.Quota{}, nil
 }
 
 // overLimit returns the error for a request over a limit. The arguments of format are the limit,
@@ -269,9 +288,11 @@ type actorBound struct {
 // take reports whether the actor may do it once more, and counts only what it allows. Unused
 // allowance accumulates, up to that of a minute. A perMinute of zero allows any number.
 func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) bool {
-	if perMinute == 0 {
-		return true
-	}
+	return perMinute == 0 || b.takeWithin(actor, now, perMinute, time.Minute)
+}
+
+// takeWithin is take for a rate in another time.
+func (b *actorBound) takeWithin(actor telematics.Actor, now time.Time, rate int, per time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
@@ -281,8 +302,8 @@ func (b *actorBound) take(actor telematics.Actor, now time.Time, perMinute int) 
 	if next.Before(now) {
 		next = now
 	}
-	next = next.Add(time.Minute / time.Duration(perMinute))
-	if next.Sub(now) > time.Minute || !counted && !b.hasRoom(now) {
+	next = next.Add(per / time.Duration(rate))
+	if next.Sub(now) > per || !counted && !b.hasRoom(now) {
 		return false
 	}
 	b.next[actor] = next

@@ -22,7 +22,7 @@ func (s *server) routes(e *echo.Echo) {
 	commands := commands{
 		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
-	bookings := bookings{record: s.Bookings, payments: s.Payments, audit: s.audit, nudge: s.Nudge, readBudget: s.ReadBudget}
+	bookings := bookings{record: s.Bookings, payments: s.Payments, audit: s.audit, nudge: s.Nudge, clock: s.CompareClock, readBudget: s.ReadBudget}
 	own := clientControl{
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}

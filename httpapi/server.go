@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	_ "embed"
 	"fmt"
 	"log/slog"
@@ -70,6 +71,9 @@ type Config struct {
 	// Defaults to none.
 	DocsScript string
 
+	// CompareClock returns an error while this instance's clock is wrong, which would date bookings
+	// wrongly. Defaults to none.
+	CompareClock func(context.Context) error
 	// Nudge is called when charges or notices may be due. Defaults to no call.
 	Nudge func()
 

@@ -64,9 +64,6 @@ const (
 	// Postgres and here together, so 600 requests a minute become 6 reads. Half: people of large
 	// fleets wait when they load the page again; double: one of them takes a fifth of a processor.
 	vehiclesPerRequest = 1000
-	// newKeysADay is how many keys an agency gets within a day: no key is ever deleted, and every
-	// instance reads all of them. Half is enough for rotations; double doubles the growth.
-	newKeysADay = 50
 	// maxBoundActors bounds the actors whose refusals are counted. Half forgets counts in a flood
 	// of 5,000 actors; double needs twice the memory, some 2 MB.
 	maxBoundActors = 10_000

@@ -239,3 +239,10 @@ func SplitTarget(target string) (path, query string) {
 	}
 	return path, query
 }
+
+// NewKeysADay is how many keys an agency gets within a day: no key is ever deleted, and every
+// instance reads all of them. Half is enough for rotations; double doubles the growth.
+const NewKeysADay = 50
+
+// ErrKeysUsedUp is the error for a key over NewKeysADay.
+var ErrKeysUsedUp = errors.New("the agency got all its new keys of the day")

@@ -1,6 +1,7 @@
 package agencykeys
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -182,8 +183,15 @@ func (k *Keys) Add(ctx context.Context, agency telematics.AgencyID, by telematic
 	key, found, err := k.change(ctx, "add agency key", rental.AgencyKeyAdd, by, "", `
 		with k as (
 			insert into agency_keys (id, agency_id, sealed) select $1::text, id, $2::bytea from agencies where id = $3::bigint
+				and (select count(*) from agency_keys where agency_id = $3 and created_at > clock_timestamp() - interval '1 day') < $4
 			returning *
-		)`, row.ID, sealed, agency)
+		)`, row.ID, sealed, agency, rental.NewKeysADay)
+	if err == nil && !found {
+		var exists bool
+		if err := k.db.Pool.GetContext(ctx, &exists, `select exists (select from agencies where id = $1)`, agency); exists || err != nil {
+			return rental.AgencyKey{}, exists, unavailable.Wrap("add agency key", cmp.Or(err, rental.ErrKeysUsedUp))
+		}
+	}
 	key.Secret = secret
 	return key, found, err
 }
@@ -244,6 +252,10 @@ func (k *Keys) change(ctx context.Context, doing, activity string, by telematics
 		)
 		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3, n+4, n+5, n+6)
 	err := k.db.Within(ctx, func(tx *sqlx.Tx) error {
+		// One change at a time, so that concurrent ones do not exceed the number of new keys.
+		if _, err := tx.ExecContext(ctx, `select pg_advisory_xact_lock(hashtextextended('agency keys', 0))`); err != nil {
+			return err
+		}
 		return tx.GetContext(ctx, &row, statement, append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)...)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

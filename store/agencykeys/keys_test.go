@@ -3,8 +3,10 @@ package agencykeys
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -291,4 +293,31 @@ func TestFirstExpiry_IsThatOfTheFirstAgencyWithoutAnotherKey(t *testing.T) {
 		}
 	}
 	want("all keys of agency 1 are revoked", soon.Add(time.Hour))
+}
+
+func TestAdd_ConcurrentRequestsDoNotExceedTheKeysOfADay(t *testing.T) {
+	p := withAgencies(t)
+	k := keysOf(t, p, sealKeyA)
+	var made, over atomic.Int64
+	var requests sync.WaitGroup
+	for range rental.NewKeysADay + 15 {
+		requests.Go(func() {
+			switch _, found, err := k.Add(t.Context(), 1, telematics.OperatorAt("eva")); {
+			case errors.Is(err, rental.ErrKeysUsedUp):
+				over.Add(1)
+			case err == nil && found:
+				made.Add(1)
+			default:
+				t.Error(found, err)
+			}
+		})
+	}
+	requests.Wait()
+	if made.Load() != rental.NewKeysADay || over.Load() != 15 {
+		t.Errorf("%d keys were made and %d refused, want %d and 15", made.Load(), over.Load(), rental.NewKeysADay)
+	}
+	addKey(t, k, 2) // another agency
+	if _, found, err := k.Add(t.Context(), 3, telematics.OperatorAt("eva")); found || err != nil {
+		t.Errorf("an agency that does not exist: %v, %v", found, err)
+	}
 }

@@ -1,0 +1,60 @@
+package rentals
+
+import (
+	"testing"
+
+	"motorpool/store/storetest"
+)
+
+// A server that was restored, or promoted, has another start than the one that issued a number
+// last.
+func TestNumbers_JumpOnceInEachLifeOfTheServer(t *testing.T) {
+	db := open(t, storetest.NewDatabase(t))
+	get := func(query string) (n int64) {
+		t.Helper()
+		if err := db.Pool.GetContext(t.Context(), &n, query); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := db.Pool.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into agencies (id, code, name) values (1, 'A', 'A')`)
+	number := func(year string) int64 {
+		return get(`insert into booking_numbers as n (year, last) values (` + year + `, 1) on conflict (year) do update set last = n.last + 1 returning last`)
+	}
+	client := func() int64 {
+		return get(`insert into clients (agency_id, subject) values (1, gen_random_uuid()::text) returning id`)
+	}
+	newLife := func() {
+		exec(`update booking_numbers set server_start = server_start - interval '1 day'`)
+		exec(`update id_numbering set server_start = server_start - interval '1 day'`)
+	}
+	for want := range int64(3) {
+		if n := number("2026"); n != want+1 {
+			t.Fatalf("number %d, want %d", n, want+1)
+		}
+	}
+	first := client()
+	if next := client(); next != first+1 {
+		t.Errorf("ids %d, %d; want no gap", first, next)
+	}
+	newLife()
+	if a, b := number("2026"), number("2026"); a != 100_004 || b != 100_005 {
+		t.Errorf("after a restore the numbers are %d, %d; want a jump by 100000, once", a, b)
+	}
+	if a, b := client(), client(); a < first+1_000_000 || b != a+1 {
+		t.Errorf("after a restore the ids are %d, %d after %d; want a jump by a million, once", a, b, first)
+	}
+	if n := number("2027"); n != 1 {
+		t.Errorf("the first number of a year is %d", n)
+	}
+	newLife()
+	if n := number("2028"); n != 100_001 {
+		t.Errorf("the first number of a year after a restore is %d, want a jump: it may have been issued", n)
+	}
+}
