@@ -179,7 +179,7 @@ func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 	}
 	b.Reference = rental.Reference(year, n)
 	return tx.GetContext(ctx, &b.ID, `
-		insert into bookings (identity, reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+		insert into bookings (cause, reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 		returning id`,

@@ -18,7 +18,7 @@ import (
 // detailsRow is a row of bookings with the rows that belong to it.
 type detailsRow struct {
 	ID         int64      `db:"id"`
-	Identity   *uuid.UUID `db:"identity"`
+	Identity   *uuid.UUID `db:"cause"`
 	Reference  string     `db:"reference"`
 	State      string     `db:"state"`
 	AgencyID   int64      `db:"agency_id"`
@@ -110,7 +110,7 @@ const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id"
 // selectDetailsOf selects bookings b with the rows that belong to them. The vehicle's other
 // bookings o are the live ones; $1 is now.
 const selectDetailsOf = `
-	select b.id, b.identity, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
+	select b.id, b.cause, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		a.code as agency_code, c.subject, ` + termsColumns + `,
 		` + vehicleColumns + `,
