@@ -68,6 +68,7 @@ var arrows = map[string][]string{
 	"store/history":               {"telematics", "telematics/samples", "store/pg", "store/unavailable"},
 	"store/idempotency":           {"telematics", "rental", "store/pg", "store/unavailable"},
 	"store/rentals":               {"telematics", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/settings", "store/pg", "store/unavailable"},
+	"store/instances":             {"store/pg", "store/unavailable"},
 	"store/settings":              {"store/pg", "store/unavailable"},
 	"store/vehicles":              {"telematics", "telematics/dialects", "rental", "store/pg", "store/groupcommit", "store/unavailable"},
 	"store/twins":                 {"tracing", "telematics", "telematics/delivery", "store/vehicles", "store/pg", "store/redis", "store/groupcommit", "store/unavailable"},

@@ -313,7 +313,7 @@ func TestLink_NoticesAServerThatReadsNoAcknowledgements(t *testing.T) {
 			lost := make(chan error, 1)
 			heard := make(chan struct{})
 			link := New(Config{Nodes: []string{"tcp://x:1"}, KeepAlive: time.Minute})
-			o := link.options("tcp://x:1", lost).
+			o := link.options("tcp://x:1", "motorpool-", lost).
 				SetDefaultPublishHandler(func(mqtt.Client, mqtt.Message) { close(heard) }).
 				SetCustomOpenConnectionFn(func(_ *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
 					return batching(piped{near}, o.WriteTimeout, time.Minute), nil

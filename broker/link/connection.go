@@ -65,6 +65,11 @@ func (ln *connection) ready() error {
 	if ln.client.Load() != nil {
 		return nil
 	}
+	return ln.down()
+}
+
+// down returns why the connection is not up.
+func (ln *connection) down() error {
 	if why := ln.why.Load(); why != nil {
 		return fmt.Errorf("%w (%s): %w", errNotConnected, ln.name, *why)
 	}
@@ -98,19 +103,33 @@ func (l *Link) maintain(ctx context.Context, ln *connection, take func(telematic
 // runConnection connects once. It blocks until that connection is lost or the context ends, and
 // always returns an error.
 func (l *Link) runConnection(ctx context.Context, ln *connection, node string, take func(telematics.Message) bool, up func()) error {
-	group, err := l.group(ctx)
+	lost := make(chan error, 1)
+	var changed <-chan struct{}
+	if !ln.own { // else it is connected before, to learn whether the link is admitted
+		var err error
+		if changed, err = l.admission(ctx, ln, nil); err != nil {
+			return err
+		}
+	}
+	group, installation, err := l.names(ctx)
 	if err != nil {
 		return err
 	}
-	lost := make(chan error, 1)
 	heard, probed := func(m telematics.Message) { take(m) }, func(string) {}
 	var missed *catchUp
+	var asked <-chan struct{} // other connections answer none
 	if ln.own {
+		asked = l.claims.asked
 		group = rand.Text()
 		missed = newCatchUp(l, take)
-		heard, probed = missed.receive, missed.receiveProbe
+		heard = missed.receive
+		probed = func(name string) {
+			l.claims.receive(name)
+			missed.receiveProbe(name)
+		}
 	}
-	client := mqtt.NewClient(l.options(node, lost).SetDefaultPublishHandler(l.receive(ln, node, heard, probed)))
+	proof := newProof(l)
+	client := mqtt.NewClient(l.options(node, "motorpool-"+installation, lost).SetDefaultPublishHandler(l.receive(ln, node, heard, probed, proof)))
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
@@ -120,10 +139,17 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 			return err
 		}
 	}
-	if err := l.probe(ctx, client, lost); err != nil {
+	if err := proof.begin(ctx, client, lost); err != nil {
 		return err
 	}
 	l.watchSystem(client, ln)
+	if ln.own {
+		l.claims.use(client)
+		defer l.claims.use(nil)
+		if changed, err = l.admission(ctx, ln, lost); err != nil {
+			return err
+		}
+	}
 	ln.client.Store(&client)
 	defer func() {
 		ln.lost.Store(time.Now().UnixNano())
@@ -139,10 +165,23 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 		defer reading.Wait()
 		defer stop()
 	}
+	again := time.NewTicker(proveEvery)
+	defer again.Stop()
 	for {
 		select {
 		case err := <-lost:
 			return fmt.Errorf("lost: %w", err)
+		case <-changed:
+			var closed error
+			if closed, changed = l.claims.state(); closed != nil {
+				return closed
+			}
+		case <-asked:
+			l.claims.answer()
+		case <-again.C:
+			if err := proof.again(); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-failed:
@@ -156,8 +195,9 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 // receive returns the handler of the connection's messages. A message is in the dialect of its
 // topic. There is no handler for each filter: the library would compare each message with all of
 // the filters.
-func (l *Link) receive(ln *connection, node string, take func(telematics.Message), probed func(string)) mqtt.MessageHandler {
+func (l *Link) receive(ln *connection, node string, take func(telematics.Message), probed func(string), proof *proof) mqtt.MessageHandler {
 	return func(_ mqtt.Client, m mqtt.Message) {
+		proof.received.Add(1)
 		dialect, unit, subject, ok := l.config.Dialects.ParseTopic(m.Topic())
 		if !ok && l.takeSystem(node, m) {
 			return
@@ -216,22 +256,29 @@ func host(node string) string {
 	return u.Host
 }
 
-func (l *Link) group(ctx context.Context) (string, error) {
+// names returns the name of the shared group, and the beginning of the installation's id with a
+// dash.
+func (l *Link) names(ctx context.Context) (group, installation string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
 	defer cancel()
-	group, err := l.config.Group(ctx)
-	if err != nil {
-		return "", fmt.Errorf("name of the shared group: %w", err)
+	if group, err = l.config.Group(ctx); err != nil {
+		return "", "", fmt.Errorf("name of the shared group: %w", err)
 	}
-	return group, nil
+	if l.config.Installation != nil {
+		if installation, err = l.config.Installation(ctx); err != nil {
+			return "", "", fmt.Errorf("id of the installation: %w", err)
+		}
+		installation = installation[:min(len(installation), 8)] + "-"
+	}
+	return group, installation, nil
 }
 
-func (l *Link) options(node string, lost chan<- error) *mqtt.ClientOptions {
+func (l *Link) options(node, id string, lost chan<- error) *mqtt.ClientOptions {
 	c := l.config
 	o := mqtt.NewClientOptions().
 		AddBroker(node).
 		// Random, so no other client can use it and end this connection [TOP-4].
-		SetClientID("motorpool-" + uuid.NewString()).
+		SetClientID(id + uuid.NewString()).
 		SetUsername(c.Username).
 		SetPassword(c.Password).
 		SetCleanSession(true).

@@ -30,6 +30,9 @@ type Config struct {
 	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3]. It
 	// is called for each connection.
 	Group func(context.Context) (string, error)
+	// Installation returns the id of the installation, which client ids begin with, for people who
+	// look at the MQTT broker. Nil: they do not.
+	Installation func(context.Context) (string, error)
 	// Dialects are those whose topics are subscribed to. Defaults to dialects.Spoken.
 	Dialects telematics.Dialects
 
@@ -49,8 +52,11 @@ type Config struct {
 	KeepAlive time.Duration
 	// Holds is called with what an MQTT broker says of itself, every few seconds: one of its System
 	// topics. It must not block. Defaults to no call.
-	Holds  func(node, topic string, value float64)
-	Logger *slog.Logger // Defaults to slog.Default().
+	Holds func(node, topic string, value float64)
+	// AwaitAdmission makes the link subscribe to nothing of units, and publish no command, until
+	// Admit. Defaults to no.
+	AwaitAdmission bool
+	Logger         *slog.Logger // Defaults to slog.Default().
 }
 
 // Receiver takes the messages of units. Its methods do not block [LAW-8].
@@ -87,6 +93,7 @@ type Link struct {
 	air      []*connection // for commands and answers, one for each node, in the order of their use
 	reports  []*connection // one for each node
 	presence *connection
+	claims   *claims
 }
 
 // New assembles a link. It does no I/O before Run.
@@ -99,7 +106,7 @@ func New(c Config) *Link {
 	if c.Dialects == nil {
 		c.Dialects = dialects.Spoken
 	}
-	l := &Link{config: c}
+	l := &Link{config: c, claims: newClaims(c.AwaitAdmission)}
 	first := mathrand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
 	nodes := slices.Concat(c.Nodes[first:], c.Nodes[:first])
 	for _, node := range nodes {

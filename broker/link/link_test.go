@@ -102,12 +102,19 @@ func only(units ...telematics.Unit) func(context.Context, telematics.Unit, int) 
 // startLink runs a link until the test ends.
 func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 	t.Helper()
-	link := link.New(link.Config{
+	return startLinkWith(t, url, to, func(*link.Config) {})
+}
+
+func startLinkWith(t *testing.T, url string, to link.Receiver, change func(*link.Config)) *link.Link {
+	t.Helper()
+	config := link.Config{
 		Nodes: []string{url}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
 		Units:          only(unit),
 		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
+	}
+	change(&config)
+	link := link.New(config)
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

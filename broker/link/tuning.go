@@ -32,6 +32,22 @@ const (
 	// costs 2 s of ConnectTimeout.
 	probeEvery = time.Second
 
+	// Time within which an instance that has the MQTT broker answers another one that asks; a choice:
+	// it answers within milliseconds, and repeats its claim each second. Half: on a busy machine an
+	// answer comes too late, and one of two installations gives up some seconds later. Double: an
+	// instance is ready 0.3 s later.
+	claimsWithin = 300 * time.Millisecond
+	// Claims that are kept between two exchanges, of the instances at an MQTT broker; a choice. Half
+	// is still far more than there are. Double: nothing.
+	maxClaims = 256
+
+	// Interval of the proofs that a connection's subscriptions still deliver; a choice. Half: twice
+	// the packets of an idle instance. Double: one that delivers nothing is noticed 5 s later.
+	proveEvery = 5 * time.Second
+	// Looks in sequence at which nothing has come before a connection is dropped; a choice. Half: one
+	// lost probe drops it. Double: 20 s until it is noticed.
+	silentLooks = 2
+
 	// Number of probes for an instance that has received all presence, and their interval; choices.
 	// Half: instances that answer late are not found, and all retained presence is read. Double: it
 	// is read 1 s later where there is no other instance.

@@ -31,6 +31,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"halts", "select insert update delete"},
 	{"history_pruned", "select"},
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
+	{"instances", "select insert update delete"},
 	{"payment_methods", "select insert update delete"},
 	{"processor_notices", "select insert update delete"},
 	{"settings", "select insert"},

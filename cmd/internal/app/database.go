@@ -12,6 +12,7 @@ import (
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
 	"motorpool/store/idempotency"
+	"motorpool/store/instances"
 	"motorpool/store/pg"
 	"motorpool/store/rentals"
 	"motorpool/store/vehicles"
@@ -171,13 +172,17 @@ func (w *databaseWatch) check(ctx context.Context) error {
 // schemaEvery is the interval between two checks of a schema that is not ready.
 const schemaEvery = 250 * time.Millisecond
 
-// postgresReady compares the clocks [LAW-11], and checks the schema.
-func postgresReady(p *pg.DB, commandBroker *broker.Broker) func(context.Context) error {
+// postgresReady compares the clocks [LAW-11], checks the schema, and looks whether a write was
+// committed lately.
+func postgresReady(p *pg.DB, commandBroker *broker.Broker, writes func() error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := commandBroker.CompareClock(ctx); err != nil {
 			return err
 		}
-		return schemaReady(ctx, p)
+		if err := schemaReady(ctx, p); err != nil {
+			return err
+		}
+		return writes()
 	}
 }
 
@@ -255,6 +260,7 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		{"bookings that were never started", rentals.FreeVehicles},
 		{"unknown units", vehicles.ForgetUnknownUnits},
 		{"health of units", vehicles.ForgetHealth},
+		{"instances", instances.Forget},
 	}
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()

@@ -104,10 +104,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 
 	mqtt := link.NewShards(link.Config{
 		Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
-		Group:  func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
-		Units:  cars.Units,
-		Holds:  newBrokerGauges(registry).set,
-		Logger: log,
+		Group:        func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
+		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, postgres) },
+		Units:        cars.Units,
+		Holds:        newBrokerGauges(registry).set,
+		Logger:       log, AwaitAdmission: true,
 	}, link.ParseShards(c.MQTTURL)...)
 	commandBroker := broker.New(broker.Config{
 		Vehicles: reported, Commands: record, Halts: commands.HaltStore{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
@@ -115,6 +116,8 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, commandBroker.Instance)
+	present := newPresence(postgres, cars, cache, mqtt, signing.active, commandBroker.Instance, log)
+	registry.MustRegister(present)
 	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: commandBroker.ForgetSettled, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
@@ -195,6 +198,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	run(func(ctx context.Context) error {
 		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) })
 	})
+	run(func(ctx context.Context) error {
+		if !awaitSchema(ctx, postgres, log) {
+			return nil
+		}
+		return present.Run(ctx)
+	})
 	run(addresses.run)
 	run(tokenKeys.Run)
 	run(feed.Run)
@@ -224,10 +233,11 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer join(&err, func() error { return drain(commandBroker) })
 
 	ready := health.New(slices.Concat([]health.Check{
-		{Name: "postgres", Ready: withSettings(postgresReady(postgres, commandBroker), "sslrootcert of --database-url", "sslcert of --database-url")},
+		{Name: "postgres", Ready: withSettings(postgresReady(postgres, commandBroker, present.Writes), "sslrootcert of --database-url", "sslcert of --database-url")},
 		{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
 		{Name: "mqtt", Ready: mqttReady(mqtt.AllReady)},
 		{Name: "tokens", Ready: tokenKeys.Ready},
+		{Name: "signing_key", Ready: present.keyReady},
 	}, shardChecks(mqtt))...)
 	registry.MustRegister(ready)
 	stopping := newStopping(c.Drain, log)

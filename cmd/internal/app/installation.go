@@ -1,0 +1,127 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/broker/link"
+	"motorpool/cmd/internal/installation"
+	"motorpool/store/instances"
+	"motorpool/store/pg"
+	"motorpool/store/redis"
+	"motorpool/store/settings"
+	"motorpool/store/vehicles"
+)
+
+// presence is this instance among those of its installation: its beats, the others, and the places
+// that the installation must have for itself.
+type presence struct {
+	*installation.Keeper
+	postgres *pg.DB
+	cars     *vehicles.Fleet
+	key      func() string // that signs commands
+	instance string
+
+	mu     sync.Mutex
+	others []instances.Instance
+
+	keyLooked time.Time // guarded by keyMu, as is keyWrong
+	keyMu     sync.Mutex
+	keyWrong  error
+}
+
+func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, key func() string, instance string, log *slog.Logger) *presence {
+	p := &presence{postgres: postgres, cars: cars, key: key, instance: instance}
+	places := map[string]installation.Place{"redis": redis.NewPlace(cache)}
+	for i, l := range mqtt.Links() {
+		name := "mqtt"
+		if len(mqtt.Links()) > 1 {
+			name = fmt.Sprintf("mqtt_shard_%d", i+1)
+		}
+		places[name] = l
+	}
+	p.Keeper = installation.New(installation.Config{
+		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, postgres) },
+		Instance:     instance, Beat: p.beat, Places: places, Logger: log,
+	})
+	return p
+}
+
+func (p *presence) beat(ctx context.Context, least int64) (installation.Beats, error) {
+	all, err := instances.Beat(ctx, p.postgres, p.instance, p.key(), least)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.others = p.others[:0]
+	beats := installation.Beats{}
+	for _, i := range all {
+		beats[i.ID] = i.Beats
+		if i.ID != p.instance && i.Running {
+			p.others = append(p.others, i)
+		}
+	}
+	return beats, nil
+}
+
+// keyEvery is the interval at which the units are counted by the keys that they hold, while
+// instances sign with different ones.
+const keyEvery = 10 * time.Second
+
+// keyReady returns an error where another running instance signs with a key that more units hold.
+// While all sign with the same key, it asks no server.
+func (p *presence) keyReady(ctx context.Context) error {
+	p.mu.Lock()
+	own, other := p.key(), ""
+	for _, i := range p.others {
+		if i.SigningKey != own {
+			other = i.SigningKey
+		}
+	}
+	p.mu.Unlock()
+	p.keyMu.Lock()
+	defer p.keyMu.Unlock()
+	if other == "" {
+		p.keyWrong, p.keyLooked = nil, time.Time{}
+		return nil
+	}
+	if time.Since(p.keyLooked) < keyEvery {
+		return p.keyWrong
+	}
+	mine, err := p.cars.KeyHolders(ctx, own)
+	if err != nil {
+		return p.keyWrong // the database is a check of its own
+	}
+	theirs, err := p.cars.KeyHolders(ctx, other)
+	if err != nil {
+		return p.keyWrong
+	}
+	p.keyLooked, p.keyWrong = time.Now(), nil
+	if theirs.Holding > mine.Holding {
+		p.keyWrong = fmt.Errorf("this instance signs with the key %s, which %d units hold; another signs with %s, which %d units hold: give all instances the same --signing-keys",
+			own, mine.Holding, other, theirs.Holding)
+	}
+	return p.keyWrong
+}
+
+var otherInstallation = prometheus.NewDesc("motorpool_other_installation", "1 where another installation claims the server, or is refused there, else 0.", []string{"place"}, nil)
+
+// Describe implements prometheus.Collector.
+func (p *presence) Describe(to chan<- *prometheus.Desc) { to <- otherInstallation }
+
+// Collect implements prometheus.Collector.
+func (p *presence) Collect(to chan<- prometheus.Metric) {
+	for place, other := range p.Others() {
+		value := 0.0
+		if other {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(otherInstallation, prometheus.GaugeValue, value, place)
+	}
+}

@@ -1,0 +1,66 @@
+package instances
+
+import (
+	"testing"
+
+	"motorpool/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func TestBeat_NumbersGrowAndShowTheOthers(t *testing.T) {
+	db := storetest.Open(t, storetest.NewDatabase(t))
+	beat := func(id string, least int64) map[string]Instance {
+		t.Helper()
+		all, err := Beat(t.Context(), db, id, "key-"+id, least)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byID := map[string]Instance{}
+		for _, i := range all {
+			byID[i.ID] = i
+		}
+		return byID
+	}
+	beat("a", 0)
+	if all := beat("b", 0); all["a"] != (Instance{"a", 1, "key-a", true}) || all["b"] != (Instance{"b", 1, "key-b", true}) {
+		t.Errorf("two instances: %+v", all)
+	}
+	if all := beat("a", 1); all["a"].Beats != 2 {
+		t.Errorf("the second beat has the number %d", all["a"].Beats)
+	}
+	// The database was restored: its number is older than the one that the instance has shown.
+	if all := beat("a", 50); all["a"].Beats != 51 {
+		t.Errorf("after a restore: number %d, want 51", all["a"].Beats)
+	}
+	if _, err := db.Pool.Exec(`update instances set seen_at = now() - interval '20 seconds' where id = 'b'`); err != nil {
+		t.Fatal(err)
+	}
+	if all := beat("a", 51); all["b"].Running {
+		t.Error("an instance without a beat for 20 s is running")
+	}
+	if _, err := db.Pool.Exec(`update instances set seen_at = now() - interval '25 hours' where id = 'b'`); err != nil {
+		t.Fatal(err)
+	}
+	if more, err := Forget(t.Context(), db, 100); more || err != nil {
+		t.Errorf("Forget = %v, %v", more, err)
+	}
+	if all := beat("a", 52); len(all) != 1 {
+		t.Errorf("after a day: %+v, want one", all)
+	}
+}
+
+// Forms of a Postgres that answers and takes no writes.
+func TestBeat_FailsWherePostgresTakesNoWrites(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	db := storetest.Open(t, address)
+	if _, err := Beat(t.Context(), db, "a", "key", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Beat(t.Context(), storetest.Open(t, address), "a", "key", 1); err == nil {
+		t.Error("a read-only database took a beat")
+	}
+}

@@ -1,0 +1,55 @@
+package redis
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/store/storetest"
+)
+
+func TestPlace_LetsNothingThroughUntilItIsAdmitted(t *testing.T) {
+	for name, url := range map[string]string{"embedded": storetest.StartMiniredis(t).URL(), "real": storetest.StartRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) {
+			open := func() (*DB, *Place) {
+				db, err := New(Config{URL: url})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = db.Close() })
+				return db, NewPlace(db)
+			}
+			exchange := func(p *Place, claim string, asks bool, want ...string) {
+				t.Helper()
+				if heard, asked, err := p.Exchange(t.Context(), claim, asks); err != nil || !slices.Equal(heard, want) || len(asked) > 0 {
+					t.Errorf("Exchange = %q, %q, %v; want %q", heard, asked, err, want)
+				}
+			}
+			db, first := open()
+			_, second := open()
+			if err := db.Ready(t.Context()); err == nil {
+				t.Error("a write passed before the place was admitted")
+			}
+			exchange(first, "one", true)
+			exchange(first, "one", false)
+			exchange(second, "two", true, "one")
+			first.Admit(nil)
+			if err := db.Ready(t.Context()); err != nil {
+				t.Errorf("admitted: %v", err)
+			}
+			if ok, err := db.TryLease(t.Context(), "a task", "one", time.Second); !ok || err != nil {
+				t.Errorf("a script: %v, %v", ok, err)
+			}
+			exchange(first, "one-2", false, "one")
+			refused := errors.New("another installation uses it")
+			first.Admit(refused)
+			if err := db.Ready(t.Context()); !errors.Is(err, refused) {
+				t.Errorf("refused: %v", err)
+			}
+			if _, err := db.TryLease(t.Context(), "a task", "one", time.Second); !errors.Is(err, refused) {
+				t.Errorf("refused: a script: %v", err)
+			}
+		})
+	}
+}
