@@ -23,12 +23,13 @@ var errNothingShared = errors.New("the MQTT broker granted a shared subscription
 var errSilent = errors.New("lost: no message comes through the subscriptions any more, not even our own, though the MQTT broker answers pings")
 
 // proof proves that a connection's subscriptions deliver messages. A granted subscription proves
-// nothing: MQTT brokers without shared ones treat its filter as a topic without a publisher. Neither
-// does a connection that answers pings: the MQTT broker may have stopped to send messages on it.
+// nothing: MQTT brokers without shared ones treat its filter as a topic without a publisher.
+// Neither does a connection that answers pings: the MQTT broker may have stopped to send
+// messages on it.
 //
-// Its own messages come through a shared subscription of the same connection. No other connection is
-// in the group, so no other instance gets them. The connection for presence receives them through
-// the subscription to presence, too.
+// Its own messages come through a shared subscription of the same connection. No other
+// connection is in the group, so no other instance gets them. The connection for presence
+// receives them through the subscription to presence, too.
 type proof struct {
 	*Link
 	client   mqtt.Client
@@ -88,8 +89,8 @@ func (p *proof) send() {
 	p.client.Publish(p.topic, 1, false, []byte{}) // empty: every instance ignores it
 }
 
-// again looks whether anything has come since the last look, and sends the next probe. A flood that
-// the probe waits behind, or that makes the MQTT broker drop it, is no silence.
+// again looks whether anything has come since the last look, and sends the next probe. A flood
+// that the probe waits behind, or that makes the MQTT broker drop it, is no silence.
 func (p *proof) again() error {
 	now := p.received.Load()
 	if now != p.seen {

@@ -9,7 +9,8 @@ const (
 	// Double: 32 KiB more for a connection.
 	readAhead = 32 << 10
 	// Time for which an acknowledgement waits for others, or for a message to be written with; a
-	// choice. Half: more writes. Double: MQTT brokers that wait for acknowledgements deliver later.
+	// choice. Half: more writes. Double: MQTT brokers that wait for acknowledgements deliver
+	// later.
 	ackAfter = 5 * time.Millisecond
 	// Acknowledgements written together: half of the 20 messages that MQTT brokers commonly leave
 	// unacknowledged. Half: more writes. Double: the MQTT broker waits until ackAfter has passed.
@@ -32,31 +33,33 @@ const (
 	// costs 2 s of ConnectTimeout.
 	probeEvery = time.Second
 
-	// Time within which an instance that has the MQTT broker answers another one that asks; a choice:
-	// it answers within milliseconds, and repeats its claim each second. Half: on a busy machine an
-	// answer comes too late, and one of two installations gives up some seconds later. Double: an
-	// instance is ready 0.3 s later.
+	// Time within which an instance that has the MQTT broker answers another one that asks; a
+	// choice: it answers within milliseconds, and repeats its claim each second. Half: on a busy
+	// machine an answer comes too late, and one of two installations gives up some seconds
+	// later. Double: an instance is ready 0.3 s later.
 	claimsWithin = 300 * time.Millisecond
-	// Claims that are kept between two exchanges, of the instances at an MQTT broker; a choice. Half
-	// is still far more than there are. Double: nothing.
+	// Claims that are kept between two exchanges, of the instances at an MQTT broker; a choice.
+	// Half is still far more than there are. Double: nothing.
 	maxClaims = 256
 
-	// Interval of the proofs that a connection's subscriptions still deliver; a choice. Half: twice
-	// the packets of an idle instance. Double: one that delivers nothing is noticed 5 s later.
+	// Interval of the proofs that a connection's subscriptions still deliver; a choice. Half:
+	// twice the packets of an idle instance. Double: one that delivers nothing is noticed 5 s
+	// later.
 	proveEvery = 5 * time.Second
-	// Looks in sequence at which nothing has come before a connection is dropped; a choice. Half: one
-	// lost probe drops it. Double: 20 s until it is noticed.
+	// Looks in sequence at which nothing has come before a connection is dropped; a choice.
+	// Half: one lost probe drops it. Double: 20 s until it is noticed.
 	silentLooks = 2
 
-	// Number of probes for an instance that has received all presence, and their interval; choices.
-	// Half: instances that answer late are not found, and all retained presence is read. Double: it
-	// is read 1 s later where there is no other instance.
+	// Number of probes for an instance that has received all presence, and their interval;
+	// choices. Half: instances that answer late are not found, and all retained presence is
+	// read. Double: it is read 1 s later where there is no other instance.
 	askTimes, askEvery = 3, 300 * time.Millisecond
 	// Probes of other instances that wait for an answer; a choice. Half: of many instances that
 	// start together, some read all retained presence. Double: nothing.
 	askQueue = 16
-	// Units whose retained presence is read at a time: 1 MB of messages. Half: a million units take
-	// twice the pauses, 40 s. Double: more that may not fit into the queue of an MQTT broker.
+	// Units whose retained presence is read at a time: 1 MB of messages. Half: a million units
+	// take twice the pauses, 40 s. Double: more that may not fit into the queue of an MQTT
+	// broker.
 	readBatch = 5000
 	// Their topics in one packet: some 20 kB, and 100 kB of messages, far below what MQTT brokers
 	// queue for a client. Half: twice the round trips. Double: more to queue.
@@ -72,11 +75,11 @@ const (
 	// incomplete for longer.
 	longestPause = 30 * time.Second
 
-	// Time after the loss of a shard in which commands to its units wait for the units to come to
-	// another one, instead of being refused; a choice: a load balancer notices a dead broker within
-	// seconds, and units reconnect at growing intervals. Half: callers are refused while units
-	// still come. Double: where units cannot come, callers wait for the end of their budgets for
-	// longer.
+	// Time after the loss of a shard in which commands to its units wait for the units to come
+	// to another one, instead of being refused; a choice: a load balancer notices a dead broker
+	// within seconds, and units reconnect at growing intervals. Half: callers are refused while
+	// units still come. Double: where units cannot come, callers wait for the end of their
+	// budgets for longer.
 	moveWithin = 30 * time.Second
 	// Units whose shard is noted, some 100 bytes each; a choice. Half: commands to the rest go to
 	// all shards. Double: up to 100 MB more.

@@ -22,7 +22,7 @@ type Instance struct {
 // immediately before, its own with the new number. The number is above least: a database that was
 // restored, or a standby that lacked commits, may have an older one.
 //
-// As commands are, it is written by a statement without a transaction of its own: the driver would
+// As commands are, it is written by a statement alone: the driver would
 // begin one that writes even where transactions are read-only by default. It waits for the
 // synchronous standby, beyond the end of the context.
 func Beat(ctx context.Context, db *pg.DB, id, signingKey string, least int64) (all []Instance, err error) {

@@ -3,9 +3,9 @@ package redis
 import "time"
 
 const (
-	// How long a claim to Redis stays without being renewed, each second; a choice. Half: a pause of
-	// 5 s gives Redis to another installation. Double: an installation whose database has lost
-	// commits waits 10 s longer.
+	// How long a claim to Redis stays without being renewed, each second; a choice. Half: a
+	// pause of 5 s gives Redis to another installation. Double: an installation whose database
+	// has lost commits waits 10 s longer.
 	ownedFor = 10 * time.Second
 
 	// Calls that share a round trip. Half: more round trips under load; double: longer pauses for

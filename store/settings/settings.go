@@ -23,14 +23,9 @@ func Installation(ctx context.Context, db *pg.DB) (string, error) {
 }
 
 // SharedGroup returns the name of the service's shared subscriptions, a secret that all instances
-// share [TOP-3]. The first call creates it. It begins with the id of the installation, for people
-// who look at the MQTT broker.
+// share [TOP-3]. The first call creates it.
 func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
-	id, err := Installation(ctx, db)
-	if err != nil {
-		return "", err
-	}
-	name, err := value(ctx, db, sharedGroup, "motorpool-"+id[:8]+"-"+random())
+	name, err := value(ctx, db, sharedGroup, "motorpool-"+random())
 	return name, unavailable.Wrap("read the name of the shared group", err)
 }
 

@@ -13,7 +13,7 @@ import (
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 func TestSharedGroup_IsOneSecretNameForAllInstances(t *testing.T) {
-	testOneForAllInstances(t, SharedGroup, `^motorpool-[0-9a-f]{8}-[0-9a-f]{32}$`)
+	testOneForAllInstances(t, SharedGroup, `^motorpool-[0-9a-f]{32}$`)
 }
 
 func TestInstallation_IsOneIDForAllInstances(t *testing.T) {

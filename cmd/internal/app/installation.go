@@ -96,7 +96,7 @@ func (p *presence) keyReady(ctx context.Context) error {
 	}
 	mine, err := p.cars.KeyHolders(ctx, own)
 	if err != nil {
-		return p.keyWrong // the database is a check of its own
+		return p.keyWrong // the database is a separate check
 	}
 	theirs, err := p.cars.KeyHolders(ctx, other)
 	if err != nil {

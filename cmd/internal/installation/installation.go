@@ -1,14 +1,14 @@
-// Package installation keeps an installation alone at its MQTT brokers and at its Redis. Two that
-// share one, such as a copy of the database for tests, would take each other's answers and overwrite
-// each other's reported states.
+// Package installation keeps an installation alone at its MQTT brokers and at its Redis. Two
+// that share one, such as a copy of the database for tests, would take each other's answers and
+// overwrite each other's reported states.
 //
 // Each instance writes a beat into the database each second, and announces it at each place: its
-// claim. An instance that hears the claim of another looks for that beat in its own database. Where
-// it is missing, the other belongs to another database, even to a copy of this one.
+// claim. An instance that hears the claim of another looks for that beat in its own database.
+// Where it is missing, the other belongs to another database, even to a copy of this one.
 //
 // Who has a place keeps it. An installation that finds a claim of another one is refused there,
-// until that one has been silent for a while. Where both believe to have it, since the connection of
-// one was lost meanwhile, the one that has had it for longer keeps it.
+// until that one has been silent for a while. Where both believe to have it, since the
+// connection of one was lost meanwhile, the one that has had it for longer keeps it.
 package installation
 
 import (
@@ -23,9 +23,9 @@ import (
 
 // Place is a server that an installation must have for itself. It is closed until Admit is called.
 type Place interface {
-	// Exchange announces a claim, or, where the instance only asks, shows it to those that have the
-	// place. It returns the claims of instances that arrived since the last call, its own among
-	// them; asked: those that only ask.
+	// Exchange announces a claim, or, where the instance only asks, shows it to those that have
+	// the place. It returns the claims of instances that arrived since the last call, its own
+	// among them; asked: those that only ask.
 	Exchange(ctx context.Context, claim string, asks bool) (heard, asked []string, err error)
 	// Admit opens the place to the service, or closes it with a reason.
 	Admit(why error)

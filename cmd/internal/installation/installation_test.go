@@ -146,7 +146,7 @@ func want(t *testing.T, when string, states map[*member]bool) {
 	}
 }
 
-func TestKeeper_InstancesOfOneInstallationAreAdmittedAtOnce(t *testing.T) {
+func TestKeeper_InstancesOfOneInstallationAreAdmittedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at, db := &hub{}, newDatabase("11111111aaaa")
 		a, k, stopA := db.start(t, "aaaaaaaaaaaa", at)
@@ -220,7 +220,7 @@ func TestKeeper_TheOneThatHasHadThePlaceForLongerKeepsIt(t *testing.T) {
 	})
 }
 
-// A failover or a restore loses beats under running instances, and Postgres is away for a while.
+// A failover or a restore loses beats under running instances, and Postgres is unavailable for a while.
 func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at, db := &hub{}, newDatabase("11111111aaaa")
@@ -228,7 +228,7 @@ func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 		b, _, stopB := db.start(t, "bbbbbbbbbbbb", at)
 		time.Sleep(time.Minute)
 		all := map[*member]bool{a: true, b: true}
-		db.set(func() { db.down = errors.New("postgres is away") })
+		db.set(func() { db.down = errors.New("postgres is unavailable") })
 		for range 60 {
 			time.Sleep(time.Second)
 			want(t, "without Postgres", all)

@@ -16,7 +16,7 @@ type place struct {
 	own      claim  // the latest that was sent
 
 	holds   bool
-	tenure  string           // of this installation, as far as known; none unless it holds the place
+	tenure  string           // of this installation; none unless it holds the place
 	kin     map[string]int64 // first beats of the other instances of this installation
 	asked   time.Time        // first; the zero time: not yet
 	failure error            // of the latest exchange

@@ -6,31 +6,32 @@ const (
 	// every is the interval of beats and claims; a choice. Half doubles the writes of an idle
 	// instance; double shows a database that takes no writes 1 s later.
 	every = time.Second
-	// undecidedEvery is the same until each place is decided: an instance that starts is ready soon.
-	// Half doubles the load of a start; double delays it.
+	// undecidedEvery is the same until each place is decided: an instance that starts is ready
+	// soon. Half doubles the load of a start; double delays it.
 	undecidedEvery = 100 * time.Millisecond
-	// writtenWithin is how long one beat proves that the database takes writes: three intervals, so
-	// that one that fails on a busy machine changes nothing. Half would count it; double is ready for
-	// 3 s more without a database.
+	// writtenWithin is how long one beat proves that the database takes writes: three intervals,
+	// so that one that fails on a busy machine changes nothing. Half would count it; double is
+	// ready for 3 s more without a database.
 	writtenWithin = 3 * time.Second
-	// hangs is how long a write may take before it is called waiting; a choice, above that of a busy
-	// server. It changes only the text of an error.
+	// hangs is how long a write may take before it is called waiting; a choice, above that of a
+	// busy server. It changes only the text of an error.
 	hangs = 500 * time.Millisecond
 
 	// expires is how long a claim may be repeated by a place after its instance has ended: Redis
 	// keeps it for that long. Half loses claims to pauses of a busy machine; double makes an
 	// installation whose database lost commits wait longer.
 	expires = 10 * time.Second
-	// provenBy is how long two installations announce the same place before the younger one gives it
-	// up: a beat that a failover has lost is replaced by then. Half gives up too soon; double takes
-	// answers from the other for longer.
+	// provenBy is how long two installations announce the same place before the younger one
+	// gives it up: a beat that a failover has lost is replaced by then. Half gives up too soon;
+	// double takes answers from the other for longer.
 	provenBy = 3 * time.Second
-	// lead is the number of beats that a copy of the database may have of an instance that were not
-	// announced yet: one, and one more while it is being written. Half: a copy believes to have had
-	// the place for as long as the original. Double: nothing.
+	// lead is the number of beats that a copy of the database may have of an instance that were
+	// not announced yet: one, and one more while it is being written. Half: a copy believes to
+	// have had the place for as long as the original. Double: nothing.
 	lead = 2
-	// silence is how long the other installation must be silent before one that was refused takes its
-	// place: longer than an upgrade with all instances stopped. Half gives a production's place to a
-	// copy in a shorter pause; double makes who stopped the other one wait, or restart this one.
+	// silence is how long the other installation must be silent before one that was refused
+	// takes its place: longer than an upgrade with all instances stopped. Half gives a
+	// production's place to a copy in a shorter pause; double makes who stopped the other one
+	// wait, or restart this one.
 	silence = 10 * time.Minute
 )
