@@ -8,6 +8,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/idempotency"
+	"motorpool/store/instances"
 	"motorpool/store/settings"
 	"motorpool/store/storetest"
 	"motorpool/store/twins"
@@ -45,7 +46,7 @@ func TestAllowed_NamesTheMissingRights(t *testing.T) {
 		`grant select, insert, update on all tables in schema public to before_keys`, `grant usage on all sequences in schema public to before_keys`,
 		`revoke all on idempotency_keys, halts from before_keys`, `grant delete on addresses, payment_methods, processor_notices to before_keys`)
 	err := p.Allowed(t.Context())
-	if err == nil || !strings.HasSuffix(err.Error(), `lacks select on halts, insert on halts, update on halts, delete on halts, select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, delete on `+unknownUnitsTable+`, delete on unit_clocks, delete on unit_counts, delete on used_signatures`) {
+	if err == nil || !strings.HasSuffix(err.Error(), `lacks select on halts, insert on halts, update on halts, delete on halts, select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, delete on instances, delete on `+unknownUnitsTable+`, delete on unit_clocks, delete on unit_counts, delete on used_signatures`) {
 		t.Errorf("Allowed = %v, want an error with the missing rights", err)
 	}
 }
@@ -90,6 +91,12 @@ func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := settings.SharedGroup(t.Context(), p.DB); err != nil {
+		t.Error(err)
+	}
+	if _, err := instances.Beat(t.Context(), p.DB, "instance-1", "key-1", 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := instances.Forget(t.Context(), p.DB, 1); err != nil {
 		t.Error(err)
 	}
 	report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}

@@ -220,7 +220,7 @@ func TestKeeper_TheOneThatHasHadThePlaceForLongerKeepsIt(t *testing.T) {
 	})
 }
 
-// A failover or a restore loses beats under running instances, and Postgres is unavailable for a while.
+// A failover or a restore loses beats under running instances, and Postgres is unavailable before.
 func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at, db := &hub{}, newDatabase("11111111aaaa")
