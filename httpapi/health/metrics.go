@@ -13,7 +13,7 @@ func (r *Readiness) Describe(to chan<- *prometheus.Desc) { to <- readyCheck }
 // Collect implements prometheus.Collector. A draining instance still reports whether its
 // dependencies work.
 func (r *Readiness) Collect(to chan<- prometheus.Metric) {
-	for i, err := range r.recent() {
+	for i, err := range r.recent(runEvery) {
 		value := 1.0
 		if err != nil {
 			value = 0

@@ -46,18 +46,19 @@ func New(checks ...Check) *Readiness {
 // Drain makes the instance permanently not ready. Call it before the process stops.
 func (r *Readiness) Drain() { r.draining.Store(true) }
 
-// Internal returns the handler for the internal listener: /readyz shows which check fails
-// and why.
-func (r *Readiness) Internal() http.Handler { return r.handler(error.Error) }
+// Internal returns the handler for the internal listener: /readyz runs the checks, and shows which
+// one fails and why.
+func (r *Readiness) Internal() http.Handler { return r.handler(0, error.Error) }
 
 // Public returns the handler for probes of load balancers and orchestrators. It shows which check
-// fails but not why, since errors name servers.
+// fails but not why, since errors name servers, and runs the checks at most once a second.
 func (r *Readiness) Public() http.Handler {
-	return r.handler(func(error) string { return "failed" })
+	return r.handler(runEvery, func(error) string { return "failed" })
 }
 
-// handler returns a handler that shows the errors of checks as text does.
-func (r *Readiness) handler(text func(error) string) http.Handler {
+// handler returns a handler that shows the errors of checks as text does, of a run that began
+// within keep.
+func (r *Readiness) handler(keep time.Duration, text func(error) string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		writeHealth(w, http.StatusOK, healthBody{Status: "ok"})
@@ -68,7 +69,7 @@ func (r *Readiness) handler(text func(error) string) http.Handler {
 			return
 		}
 		status, body := http.StatusOK, healthBody{Status: "ready", Checks: map[string]string{}}
-		for i, err := range r.recent() {
+		for i, err := range r.recent(keep) {
 			check := r.checks[i]
 			body.Checks[check.Name] = "ok"
 			if err != nil {
@@ -83,14 +84,13 @@ func (r *Readiness) handler(text func(error) string) http.Handler {
 	return mux
 }
 
-// recent returns the results of a recent run, or of a new one. It blocks for a little more than
-// checkBudget at most.
-func (r *Readiness) recent() []error {
+// recent returns the results of a run that began within keep, or of a new one. It blocks for a
+// little more than checkBudget for each caller before it.
+func (r *Readiness) recent(keep time.Duration) []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keep := runEvery
 	if slices.ContainsFunc(r.results, func(err error) bool { return err != nil }) {
-		keep = againAfter
+		keep = min(keep, againAfter)
 	}
 	if time.Since(r.began) >= keep {
 		r.began = time.Now()

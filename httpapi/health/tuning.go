@@ -9,7 +9,7 @@ const (
 	// lateBy is how much longer a check may take to end with its context. Half calls a check too
 	// slow on a busy machine; double answers later.
 	lateBy = 250 * time.Millisecond
-	// runEvery is how long a run of the checks is the answer to all probes and scrapes, so that
+	// runEvery is how long a run of the checks is the answer to public probes and scrapes, so that
 	// callers cannot overload the servers with probes. Half doubles that load; double shows changes
 	// later.
 	runEvery = time.Second

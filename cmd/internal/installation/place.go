@@ -37,6 +37,9 @@ func (p *place) exchange(ctx context.Context, installation string, beat int64) {
 	heard, askers, err := p.Exchange(ctx, p.own.String(), !p.holds)
 	if p.failure = err; err != nil {
 		p.asked = time.Time{} // answers to an earlier question may be lost
+		if !p.holds && p.refused == nil {
+			p.Admit(fmt.Errorf("%w: %w", errUndecided, err))
+		}
 		return
 	}
 	if p.asked.IsZero() {
