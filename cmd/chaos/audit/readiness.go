@@ -44,8 +44,8 @@ func failed(c *Call) bool {
 	return c.Outcome != telematics.Executed && c.Status != http.StatusAccepted && !ownSake[c.Code]
 }
 
-// readyMeansAble checks that an instance that has said for a while that it is ready executes the
-// next commands to sound vehicles, or refuses them for their own sake. Exempt are calls during a
+// readyMeansAble checks that an instance that says for a while that it is ready, before a command to
+// a sound vehicle and after it, executes it or refuses it for its own sake. Exempt are calls during a
 // stall of the machine or a leap of all clocks, which no instance can notice, and those to vehicles
 // that another client has locked.
 func readyMeansAble(chk *checker) {
@@ -53,7 +53,7 @@ func readyMeansAble(chk *checker) {
 		calls, bad := map[int][]*Call{}, map[int][]*Call{} // by when they began
 		for i := range chk.Calls {
 			c := &chk.Calls[i]
-			if c.Instance != instance || !chk.judges(c) || !covers(ready, c.Start.Add(-readyNoticed), c.End) || chk.lockedFor(c) || chk.leapt(c.Start) || chk.leapt(c.End) {
+			if c.Instance != instance || !chk.judges(c) || !covers(ready, c.Start.Add(-readyNoticed), c.End.Add(readyNoticed)) || chk.lockedFor(c) || chk.leapt(c.Start) || chk.leapt(c.End) {
 				continue
 			}
 			at := int(c.Start.Sub(chk.Calls[0].Start) / readyNoticed)

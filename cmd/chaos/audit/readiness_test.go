@@ -70,6 +70,11 @@ func TestReadiness_CommandsThatFailAtAReadyInstanceAreFound(t *testing.T) {
 			e.Ready[1] = []Interval{{From: calls[0].Start}}
 			refuse(calls, 1)
 		}},
+		{"refused, and it soon says that it is not ready", "", "", func(e *Evidence, calls []*Call) {
+			e.Locks = nil
+			e.Ready[1] = []Interval{{From: noon, To: calls[0].End.Add(readyNoticed)}}
+			refuse(calls, 1)
+		}},
 		{"refused, and it says that it is not ready", "", "", func(e *Evidence, calls []*Call) {
 			e.Locks, e.Ready = nil, nil
 			refuse(calls, 1)
