@@ -73,19 +73,18 @@ func (r *round) loseCommits(ctx context.Context) error {
 	return r.lines[database].MendTo(r.standby.URL())
 }
 
-// repeatAll lets callers repeat, in their order, what was confirmed, with the same keys. It counts
-// what the record had forgotten: what is not a replay.
+// repeatAll lets callers repeat, in their order, what they requested, with the same keys: what was
+// refused since the record had forgotten what was before, too. It counts what was confirmed, and is
+// no replay.
 func (r *round) repeatAll(ctx context.Context) error {
 	r.healed.Store(true)
 	return all(len(r.bookings), func(i int) error {
 		rng := rand.New(rand.NewPCG(r.Seed, 1<<36+uint64(i)))
 		for _, d := range r.operations[i] {
-			if !d.Done() {
-				continue
-			}
+			before := d.Done()
 			s, tries, _ := r.callUntilDefinite(ctx, rng, r.bookings[i].call(d))
 			d.Status, d.Code, d.Tries = s.status, s.code, d.Tries+tries
-			if s.status != 0 && !s.replayed {
+			if before && s.status != 0 && !s.replayed {
 				r.counters.add(lostGroup, string(d.Kind))
 			}
 		}
