@@ -73,7 +73,9 @@ func (r *round) retainedPresence(ctx context.Context) (map[telematics.Unit]strin
 		p, invalid := v1.DecodePresence(m.Payload(), time.Now())
 		mu.Lock()
 		defer mu.Unlock()
-		last = time.Now()
+		if m.Retained() { // units say more meanwhile
+			last = time.Now()
+		}
 		if err == nil && invalid == nil && unit != floodUnit {
 			found[unit] = presenceText(string(p.Status), p.Session, p.Keys, p.Actions)
 		}
