@@ -44,10 +44,10 @@ func failed(c *Call) bool {
 	return c.Outcome != telematics.Executed && c.Status != http.StatusAccepted && !ownSake[c.Code]
 }
 
-// readyMeansAble checks that an instance that says for a while that it is ready, before a command to
-// a sound vehicle and after it, executes it or refuses it for its own sake. Exempt are calls during a
-// stall of the machine or a leap of all clocks, which no instance can notice, and those to vehicles
-// that another client has locked.
+// readyMeansAble checks that an instance that says for a while that it is ready, before a command
+// to a sound vehicle and after it, executes it or refuses it for its own sake. Exempt are calls
+// during a stall of the machine or a leap of all clocks, which no instance can notice, and those to
+// vehicles that another client has locked.
 func readyMeansAble(chk *checker) {
 	for instance, ready := range chk.Ready {
 		calls, bad := map[int][]*Call{}, map[int][]*Call{} // by when they began
