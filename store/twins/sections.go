@@ -150,12 +150,12 @@ func (r *sectionReader) close() {
 	sectionReaders.Put(r)
 }
 
-// snapshot returns what was read.
+// snapshot returns what was read, without values from the future: the next report brings others.
 func (r *sectionReader) snapshot() telematics.Snapshot {
-	s := make(telematics.Snapshot, r.count)
+	s, now := make(telematics.Snapshot, r.count), time.Now()
 	for section, readings := range r.readings {
 		for i := range readings {
-			if readings[i].there {
+			if readings[i].there && !telematics.IsOfTheFuture(readings[i].At, now) {
 				s[fieldsOf[section][i]] = readings[i].Reading
 			}
 		}

@@ -281,12 +281,28 @@ func (t *Twins) awaitReport(ctx context.Context, o delivery.Observation, found l
 	case found.resolved && t.isShared(ctx, found.shared, until):
 		return delivery.Seen{}, nil
 	}
-	result, err := t.fallbacks.Do(ctx, o)
-	err = cmp.Or(err, result.err)
+	result, err := t.storeOrRetry(ctx, o)
 	if err != nil && !found.resolved && (unavailable.Is(err) || ctx.Err() != nil) {
 		err = errors.Join(err, t.postpone(o))
 	}
 	return result.seen, err
+}
+
+// storeOrRetry stores an awaited report in Postgres. Where another transaction has locked its unit,
+// as the next flush of an instance does for a moment, it tries again for as long as a statement
+// may wait for a lock.
+func (t *Twins) storeOrRetry(ctx context.Context, o delivery.Observation) (fallback, error) {
+	result, err := t.fallbacks.Do(ctx, o)
+	if err != nil || !slices.Contains(result.seen.Locked, o.Unit) {
+		return result, cmp.Or(err, result.err)
+	}
+	for retries := t.stored.NewRetries(); retries.Next(ctx); {
+		result, err = t.fallbacks.Do(ctx, o)
+		if err != nil || !slices.Contains(result.seen.Locked, o.Unit) {
+			return result, cmp.Or(err, result.err)
+		}
+	}
+	return result, cmp.Or(result.err, t.stored.lockedError(ctx, delivery.Seen{Locked: []telematics.Unit{o.Unit}}))
 }
 
 // postpone queues an observation of a unit that could not be looked up.
@@ -322,21 +338,13 @@ type fallback struct {
 	err  error
 }
 
-// storeAwaited writes reports to Postgres. Each caller gets the result of the whole batch,
-// without the reports whose units are locked.
+// storeAwaited writes reports to Postgres, but those whose units are locked. Each caller gets the
+// result of the whole batch.
 func (t *Twins) storeAwaited(ctx context.Context, reports []delivery.Observation) ([]fallback, error) {
 	merged := make([]observation, len(reports))
 	for i, o := range reports {
 		merged[i] = newObservation(o)
 	}
 	seen, _, err := t.stored.observe(ctx, merged)
-	results := slices.Repeat([]fallback{{seen, err}}, len(reports))
-	if locked := t.stored.lockedError(ctx, seen); locked != nil {
-		for i, o := range reports {
-			if slices.Contains(seen.Locked, o.Unit) {
-				results[i].err = cmp.Or(err, locked)
-			}
-		}
-	}
-	return results, nil
+	return slices.Repeat([]fallback{{seen, err}}, len(reports)), nil
 }
