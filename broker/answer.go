@@ -31,6 +31,10 @@ type unitAnswer struct {
 // block [LAW-8].
 func (b *Broker) Answer(m telematics.Message) {
 	b.metrics.answers.Inc()
+	_ = b.Guard.Do("receive answer", func() { b.receiveAnswer(m) })
+}
+
+func (b *Broker) receiveAnswer(m telematics.Message) {
 	if m.Retained {
 		b.ingest.Reject(m.Unit, ingest.Answer, telematics.KeptByBroker)
 		return
@@ -91,7 +95,9 @@ func (b *Broker) enqueue(queue chan<- *queuedAnswer, a *queuedAnswer) {
 // lookUpOverAllowance looks up answers of units that are beyond their allowance, until the context
 // ends.
 func (b *Broker) lookUpOverAllowance(ctx context.Context) error {
-	ingest.InBatches(ctx, b.overAllowance, 0, b.StepTimeout, b.lookUp)
+	ingest.InBatches(ctx, b.overAllowance, 0, b.StepTimeout, func(batch []*queuedAnswer) {
+		_ = b.Guard.Do("look up answers", func() { b.lookUp(batch) })
+	})
 	return ctx.Err()
 }
 
@@ -177,6 +183,10 @@ func noReport(context.Context) {}
 
 func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 	a.from.Handled(a.size)
+	_ = b.Guard.Do("handle answer", func() { b.applyAnswer(ctx, a) })
+}
+
+func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 	assigned := a.answer.Command != telematics.NoCommand || b.correlate(ctx, a)
 	// A caller may read the state next, so the report is stored before the answer wakes it.
 	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
@@ -222,7 +232,10 @@ func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telemat
 
 // handleUncorrelated handles answers to no command in flight, until the context ends, and then
 // those that are left, for no longer than one step may take.
-func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, handle func(context.Context, *unitAnswer)) {
+func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, settle func(context.Context, *unitAnswer)) {
+	handle := func(ctx context.Context, s *unitAnswer) {
+		_ = b.Guard.Do("handle uncorrelated answer", func() { settle(ctx, s) })
+	}
 	handling := tracing.Detach(ctx)
 	for {
 		select {
@@ -343,9 +356,11 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 	b.background.Go(func() { // a slow wake-up must not delay the next answer
 		ctx, cancel := b.step(context.WithoutCancel(ctx))
 		defer cancel()
-		if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
-			b.Logger.DebugContext(ctx, "wake-up lost, the waiter polls postgres", "command", c.ID, "request_id", c.RequestID, "err", err)
-		}
+		_ = b.Guard.Do("wake waiter", func() {
+			if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
+				b.Logger.DebugContext(ctx, "wake-up lost, the waiter polls postgres", "command", c.ID, "request_id", c.RequestID, "err", err)
+			}
+		})
 	})
 }
 

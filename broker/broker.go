@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/broker/ingest"
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/dialects"
@@ -63,6 +64,9 @@ type Config struct {
 
 	// Metrics is where the broker registers its metrics. Defaults to a new registry.
 	Metrics prometheus.Registerer
+	// Guard recovers panics of the handling of single messages and commands. Defaults to one that
+	// counts in Metrics.
+	Guard *guard.Guard
 }
 
 // Broker sends commands, and handles answers and telemetry. It is safe for concurrent use.
@@ -113,6 +117,9 @@ func New(c Config) *Broker {
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}
+	if c.Guard == nil {
+		c.Guard = guard.New(c.Logger, c.Metrics)
+	}
 	b := &Broker{
 		Config:        c,
 		first:         make(chan *queuedAnswer, c.QueueSize),
@@ -125,14 +132,14 @@ func New(c Config) *Broker {
 		outbox:        outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
 	}
 	b.allowances.answers, b.allowances.pending, b.allowances.overAllowance = ingest.NewLimiter(answerAllowance), ingest.NewLimiter(answerAllowance), ingest.NewLimiter(lookUpAllowance)
-	b.outbox.releases = debouncer[delivery.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background}
-	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background}
+	b.outbox.releases = debouncer[delivery.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background, guard: c.Guard}
+	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background, guard: c.Guard}
 	b.metrics = newMetrics(c.Metrics, b.waiters.count, func() int { return b.unrecordedBy.count(b.now()) })
 	b.events = newEventPublisher(c, b.metrics)
 	b.halts.changed = b.events.haltsChanged
 	b.ingest = ingest.New(ingest.Config{
 		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Health: c.Health, Changed: b.events.changed, Repeated: b.checkRepeated, Now: b.now,
-		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger,
+		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger, Guard: c.Guard,
 	})
 	b.Commands = publishingCommands{c.Commands, b.events}
 	b.registerQueues()
@@ -183,11 +190,17 @@ func (b *Broker) Run(ctx context.Context) error {
 }
 
 // Report queues a message from a unit's telemetry topic. It does not block [LAW-8].
-func (b *Broker) Report(m telematics.Message) { b.ingest.Report(m) }
+func (b *Broker) Report(m telematics.Message) {
+	_ = b.Guard.Do("receive report", func() { b.ingest.Report(m) })
+}
 
 // Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It reports
 // false where the queue is full.
-func (b *Broker) Presence(m telematics.Message) bool { return b.ingest.Presence(m) }
+func (b *Broker) Presence(m telematics.Message) bool {
+	queued := true // a message that cannot be handled is not read again
+	_ = b.Guard.Do("receive presence", func() { queued = b.ingest.Presence(m) })
+	return queued
+}
 
 // step returns a context for one call of a port.
 func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -195,7 +208,7 @@ func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // each calls do at an interval, until the context ends, and returns the context's error.
-func each(ctx context.Context, interval time.Duration, do func()) error {
+func (b *Broker) each(ctx context.Context, interval time.Duration, doing string, do func()) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -203,7 +216,7 @@ func each(ctx context.Context, interval time.Duration, do func()) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			do()
+			_ = b.Guard.Do(doing, do)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -17,7 +18,7 @@ import (
 // key, sends nothing and returns the earlier one in its present state. A cancelled context is
 // ignored.
 func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
-	return Many{Bulks: b.Bulks, FindByKey: b.Commands.FindByKey, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.Logger}.Send(ctx, order)
+	return Many{Bulks: b.Bulks, FindByKey: b.Commands.FindByKey, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.Logger, guard: b.Guard}.Send(ctx, order)
 }
 
 // Many sends orders to many vehicles. All its fields are required.
@@ -28,6 +29,7 @@ type Many struct {
 	Record    func(context.Context, telematics.Activity) // adds an audit log entry
 	Now       func() time.Time
 	Logger    *slog.Logger
+	guard     *guard.Guard
 }
 
 // errOutOfTime is the cause where telematics.BulkFor passed before a vehicle had its turn.
@@ -80,7 +82,11 @@ func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.B
 	defer cancel()
 	bulk := order.Bulk
 	bulk.Items = make([]telematics.BulkItem, len(bulk.Vehicles))
-	concurrently(len(bulk.Items), func(i int) { bulk.Items[i] = m.startOne(starting, order, bulk.Vehicles[i]) })
+	concurrently(len(bulk.Items), func(i int) {
+		if err := m.guard.Do("start command", func() { bulk.Items[i] = m.startOne(starting, order, bulk.Vehicles[i]) }); err != nil {
+			bulk.Items[i] = telematics.BulkItem{Vehicle: bulk.Vehicles[i], Refusal: telematics.Broken(err)}
+		}
+	})
 	recording, cancel := context.WithTimeout(ctx, bulkRecordTimeout)
 	defer cancel()
 	concurrently(len(bulk.Items), func(i int) {

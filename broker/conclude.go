@@ -13,7 +13,7 @@ import (
 // command.
 func (b *Broker) conclude(ctx context.Context) error {
 	var last telematics.Command
-	return each(ctx, concludeEvery, func() {
+	return b.each(ctx, concludeEvery, "conclude", func() {
 		if b.clock.err() == nil {
 			last = b.concludeBatch(ctx, last)
 		}
@@ -32,7 +32,9 @@ func (b *Broker) concludeBatch(ctx context.Context, last telematics.Command) tel
 	}
 	var looking sync.WaitGroup
 	for _, c := range unconfirmed {
-		looking.Go(func() { b.concludeOne(ctx, &c) })
+		looking.Go(func() {
+			_ = b.Guard.Do("conclude command", func() { b.concludeOne(ctx, &c) })
+		})
 	}
 	looking.Wait()
 	if len(unconfirmed) < concludeBatchSize {

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -19,7 +20,7 @@ var errInFlight = errors.New("the command is in flight")
 // sweep settles open commands whose owner is gone [LAW-6]. While the clock is wrong, other
 // instances do that.
 func (b *Broker) sweep(ctx context.Context) error {
-	return each(ctx, b.SweepEvery, func() {
+	return b.each(ctx, b.SweepEvery, "sweep", func() {
 		b.retryOutbox(ctx)
 		for b.clock.err() == nil && b.sweepOnce(ctx) {
 		}
@@ -39,7 +40,9 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 	late := false
 	for _, c := range overdue {
 		late = late || b.isLate(&c)
-		group.Go(func() error { return b.settleOverdue(ctx, c) })
+		group.Go(func() (err error) {
+			return cmp.Or(b.Guard.Do("settle overdue command", func() { err = b.settleOverdue(ctx, c) }), err)
+		})
 	}
 	err = group.Wait()
 	if !late && len(overdue) < sweepBatch {

@@ -124,7 +124,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 		recalledAnswer: {queueFull},
 		event:          {queueFull, notStored},
 		auditLogEntry:  {queueFull, notStored},
-		settlement:     {queueFull},
+		settlement:     {queueFull, notStored},
 	} {
 		for _, reason := range reasons {
 			m.drop(kind, reason, 0)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -21,9 +22,8 @@ type outbox struct {
 	progress debouncer[delivery.Note]    // of commands in flight
 
 	mu sync.Mutex
-	// Outcomes that only this process knows for certain: what a caller got must not be replaced by
-	// a sweeper's guess.
-	// There are maxOutboxSettlements at most.
+	// Outcomes that only this process knows for certain: what a caller got must not be replaced
+	// by a sweeper's guess. There are maxOutboxSettlements at most.
 	settlements map[telematics.CommandID]delivery.Settlement
 	entries     []telematics.Activity // at most maxOutboxEntries
 }
@@ -97,7 +97,11 @@ func (b *Broker) retryOutbox(ctx context.Context) {
 
 // closeOutbox writes what can be written before the end, and logs what cannot.
 func (b *Broker) closeOutbox(ctx context.Context) {
-	b.retryOutbox(ctx)
+	failed := b.retrySettlements(ctx)
+	b.retryEntries(ctx)
+	for _, one := range failed {
+		b.loseSettlement(one.Settlement, one.err)
+	}
 	for _, entry := range b.outbox.drainEntries() {
 		b.logLost(entry, notStored, context.Canceled)
 	}
@@ -111,28 +115,48 @@ func (b *Broker) keepSettlement(s delivery.Settlement) {
 	}
 }
 
-// retrySettlements retries the settlements that were not stored. One whose command is not on record
-// is retried for settlementRetryFor, and while Postgres may still commit the claim of the command:
-// a claim that waits for a synchronous standby does so for as long as the standby is gone.
-func (b *Broker) retrySettlements(ctx context.Context) {
+// loseSettlement counts and logs a settlement that is dropped at shutdown. The sweeper of any
+// instance then records the command as unknown, whatever its caller got.
+func (b *Broker) loseSettlement(s delivery.Settlement, err error) {
+	b.outbox.removeSettlement(s.Command)
+	b.metrics.drop(settlement, notStored, 1)
+	b.Logger.Error("settlement lost", "command", s.Command, "request_id", requestOf(s.Known), "state", s.State, "err", err)
+}
+
+// failedSettlement is a settlement that was not stored now.
+type failedSettlement struct {
+	delivery.Settlement
+	err error
+}
+
+// retrySettlements retries the settlements that were not stored, and returns those that still are
+// not. One whose command is not on record is retried for settlementRetryFor, and while Postgres
+// may still commit the claim of the command: a claim that waits for a synchronous standby does so
+// for as long as the standby is gone.
+func (b *Broker) retrySettlements(ctx context.Context) (failed []failedSettlement) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	mayAppear := b.Hanging() > 0 // before the records are read
 	var group errgroup.Group
 	group.SetLimit(sweepBatch) // they share statements
+	var mu sync.Mutex          // guards failed
 	for _, settlement := range b.outbox.allSettlements() {
 		group.Go(func() error {
 			_, ok, err := b.Commands.Settle(ctx, settlement)
-			if ok || err == nil && !mayAppear && b.recordTime().Sub(settlement.At) > settlementRetryFor {
+			switch {
+			case ok || err == nil && !mayAppear && b.recordTime().Sub(settlement.At) > settlementRetryFor:
 				b.outbox.removeSettlement(settlement.Command)
-			}
-			if err != nil {
+			case err != nil:
+				mu.Lock()
+				failed = append(failed, failedSettlement{settlement, err})
+				mu.Unlock()
 				b.Logger.Debug("settlement not stored, retrying", "command", settlement.Command, "request_id", requestOf(settlement.Known), "state", settlement.State, "err", err)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait()
+	return failed
 }
 
 func (b *Broker) retryEntries(ctx context.Context) {
@@ -173,8 +197,8 @@ func (b *Broker) logLost(entry telematics.Activity, reason string, err error) {
 }
 
 // Record adds an entry to the audit log, and blocks for one step at most. An entry that is not
-// stored is retried for entryRetryFor, and then counted and logged as lost; immediately, where the
-// outbox is full.
+// stored is retried for entryRetryFor, and then counted and logged as lost; immediately, where
+// the outbox is full.
 func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
@@ -189,16 +213,18 @@ func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 	b.Logger.DebugContext(ctx, "audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)
 }
 
-// Omit counts an entry that is not added to the audit log, because its actor was refused too often.
+// Omit counts an entry that is not added to the audit log, because its actor was refused too
+// often.
 func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
 	b.metrics.refusalsNotRecorded.Inc()
 	b.Logger.DebugContext(ctx, "refusal not recorded", "actor", entry.Actor.Subject, "agency", entry.Actor.Agency, "action", entry.Action,
 		"code", entry.Code, "request_id", entry.RequestID)
 }
 
-// storeProgress queues the progress of a command to be stored. Readers of the command depend on it,
-// and instances that settle or conclude it in place of its owner: without the time at which it was
-// sent, no report confirms it. Progress that is not stored is stored after the next publication.
+// storeProgress queues the progress of a command to be stored. Readers of the command depend on
+// it, and instances that settle or conclude it in place of its owner: without the time at which
+// it was sent, no report confirms it. Progress that is not stored is stored after the next
+// publication.
 func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
 	if p := w.progress(); p.Attempts > 0 || !p.ReceivedAt.IsZero() {
 		b.outbox.progress.add(ctx, delivery.Note{Command: w.command.ID, Progress: p})
@@ -228,11 +254,12 @@ func (b *Broker) writeReleases(ctx context.Context, entries []delivery.Pending) 
 	}
 }
 
-// debouncer collects values for a short time, and flushes them as one batch. What is added during a
-// flush waits until it has ended: batches are flushed one after the other.
+// debouncer collects values for a short time, and flushes them as one batch. What is added during
+// a flush waits until it has ended: batches are flushed one after the other.
 type debouncer[T any] struct {
 	after      time.Duration
 	flush      func(context.Context, []T)
+	guard      *guard.Guard
 	background *sync.WaitGroup
 
 	mu      sync.Mutex
@@ -257,7 +284,7 @@ func (d *debouncer[T]) run(ctx context.Context) {
 		if len(batch) == 0 {
 			return
 		}
-		d.flush(ctx, batch)
+		_ = d.guard.Do("flush", func() { d.flush(ctx, batch) })
 	}
 }
 

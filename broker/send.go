@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,11 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 	}
 	b.started.Go(func() {
 		defer span.End()
-		b.dispatch(ctx, w)
-		settled, err := b.await(ctx, w) // the row has the result
-		describe(span, order, settled, err)
+		_ = b.Guard.Do("send command", func() { // the sweeper settles what a panic leaves open
+			b.dispatch(ctx, w)
+			settled, err := b.await(ctx, w) // the row has the result
+			describe(span, order, settled, err)
+		})
 	})
 	return receipt, nil
 }
@@ -197,8 +200,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	var signing errgroup.Group
 	if w.wrongClock == nil {
 		signing.Go(func() (err error) {
-			w.message, err = b.sign(ctx, w.command)
-			return err
+			return cmp.Or(b.Guard.Do("sign command", func() { w.message, err = b.sign(ctx, w.command) }), err)
 		})
 	}
 	// Always wait: an entry that is released before it is added would stay.

@@ -293,7 +293,9 @@ func (b *Broker) unregister(ctx context.Context, w *waiter) {
 	b.waiters.remove(w.command.ID)
 	entry := b.entry(w.command)
 	b.background.Go(func() {
-		_ = b.awaitRegistration(ctx, w) // it may have been added all the same
+		_ = b.Guard.Do("await registration", func() {
+			_ = b.awaitRegistration(ctx, w) // it may have been added all the same
+		})
 		b.outbox.releases.add(ctx, entry)
 	})
 }

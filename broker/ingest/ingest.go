@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -74,6 +75,7 @@ type Config struct {
 	QueueSize   int           // messages that wait to be handled, in each queue
 	StepTimeout time.Duration // of one call of a port
 	Logger      *slog.Logger
+	Guard       *guard.Guard // recovers panics of the handling of single messages
 }
 
 // Ingest stores what units report. It is safe for concurrent use.
@@ -133,13 +135,13 @@ func (in *Ingest) runPeriodically(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-warn.C:
-			in.warnNoisy()
+			_ = in.Guard.Do("warn of noisy units", in.warnNoisy)
 		case <-store.C:
-			in.storeUnknownUnits(context.WithoutCancel(ctx))
+			_ = in.Guard.Do("store unknown units", func() { in.storeUnknownUnits(context.WithoutCancel(ctx)) })
 		case <-aged.C:
-			in.publishAged(ctx)
+			_ = in.Guard.Do("publish aged connectivity", func() { in.publishAged(ctx) })
 		case <-health.C:
-			in.storeHealth(context.WithoutCancel(ctx))
+			_ = in.Guard.Do("store health of units", func() { in.storeHealth(context.WithoutCancel(ctx)) })
 		}
 	}
 }

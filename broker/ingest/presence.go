@@ -126,9 +126,13 @@ func (q *queue) run(ctx context.Context) {
 			o.from.Handled(0)
 			observations[i] = o.Observation
 		}
-		if left := q.store(ctx, observations); len(left) > 0 {
-			locked.Go(func() { q.storeLocked(ctx, left) })
-		}
+		_ = q.Guard.Do("store presence", func() {
+			if left := q.store(ctx, observations); len(left) > 0 {
+				locked.Go(func() {
+					_ = q.Guard.Do("store presence of locked units", func() { q.storeLocked(ctx, left) })
+				})
+			}
+		})
 	})
 	locked.Wait()
 }

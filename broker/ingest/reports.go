@@ -96,7 +96,7 @@ func (in *Ingest) readReports(ctx context.Context) {
 					queue.bytes.Add(-int64(len(m.Payload)))
 					m.from.Handled(len(m.Payload))
 				}
-				in.storeReports(batch)
+				_ = in.Guard.Do("store reports", func() { in.storeReports(batch) })
 			})
 		})
 	}
@@ -106,7 +106,9 @@ func (in *Ingest) readReports(ctx context.Context) {
 func (in *Ingest) storeReports(batch []*received) {
 	observations := make([]delivery.Observation, 0, len(batch))
 	for _, m := range batch {
-		if report, ok := in.decodeReport(m); ok {
+		var report telematics.Report
+		ok := false
+		if err := in.Guard.Do("decode report", func() { report, ok = in.decodeReport(m) }); err == nil && ok {
 			in.Repeated(m.Unit, report.Answers, m.at)
 			observations = append(observations, delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: m.at, Report: &report})
 		}

@@ -196,7 +196,7 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 // topic. There is no handler for each filter: the library would compare each message with all of
 // the filters.
 func (l *Link) receive(ln *connection, node string, take func(telematics.Message), probed func(string), proof *proof) mqtt.MessageHandler {
-	return func(_ mqtt.Client, m mqtt.Message) {
+	receive := func(m mqtt.Message) {
 		proof.received.Add(1)
 		dialect, unit, subject, ok := l.config.Dialects.ParseTopic(m.Topic())
 		if !ok && l.takeSystem(node, m) {
@@ -212,6 +212,9 @@ func (l *Link) receive(ln *connection, node string, take func(telematics.Message
 		} else {
 			take(message)
 		}
+	}
+	return func(_ mqtt.Client, m mqtt.Message) {
+		_ = l.config.Guard.Do("receive message", func() { receive(m) })
 	}
 }
 

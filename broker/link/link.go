@@ -16,6 +16,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	// Installation returns the id of the installation, which client ids begin with, for people who
 	// look at the MQTT broker. Nil: they do not.
 	Installation func(context.Context) (string, error)
+	// Guard recovers panics of the callbacks of single messages. Nil: they are only logged.
+	Guard *guard.Guard
 	// Dialects are those whose topics are subscribed to. Defaults to dialects.Spoken.
 	Dialects telematics.Dialects
 

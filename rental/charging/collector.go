@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/guard"
 	"motorpool/rental"
 )
 
@@ -32,6 +33,9 @@ type Config struct {
 
 	// Metrics registers the collector's metrics. Defaults to a new registry.
 	Metrics prometheus.Registerer
+	// Guard recovers panics of single jobs, which are due again when their lease has expired. Nil:
+	// they are only logged.
+	Guard *guard.Guard
 }
 
 func (c Config) withDefaults() Config {
@@ -115,10 +119,11 @@ type workLoop struct {
 	every   time.Duration
 	hint    chan struct{}
 	log     *slog.Logger
+	guard   *guard.Guard
 }
 
 func (c *Collector) loop(what string, hint chan struct{}) workLoop {
-	return workLoop{what: what, workers: c.Workers, every: c.Every, hint: hint, log: c.Logger}
+	return workLoop{what: what, workers: c.Workers, every: c.Every, hint: hint, log: c.Logger, guard: c.Guard}
 }
 
 // serve takes as many due jobs as there are free workers, until ctx ends, then waits for its
@@ -144,7 +149,7 @@ func serve[T any](ctx, working context.Context, l workLoop, take func(context.Co
 		for _, one := range due {
 			workers.Go(func() {
 				defer func() { free <- struct{}{} }()
-				do(working, one)
+				_ = l.guard.Do("process "+l.what, func() { do(working, one) })
 			})
 		}
 		for range n - len(due) {

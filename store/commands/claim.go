@@ -345,17 +345,29 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) (m
 // addAwaiting adds, for each unit lane without an open command, the command whose answer the unit
 // awaits.
 func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, occupants map[vehicleLane]*telematics.Command) error {
+	var units []string
+	for _, c := range refused {
+		if c.Lane == telematics.UnitLane && occupants[vehicleLane{c.Vehicle, c.Lane}] == nil {
+			units = append(units, string(c.Unit))
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	found, err := selectCommands(ctx, s.db.Prepared, `
+		select `+commandColumns+` from commands where id = any (array(select command_awaiting_answer(unit) from unnest($1::text[]) as wanted (unit)))`,
+		pq.Array(units))
+	if err != nil {
+		return err
+	}
+	awaiting := make(map[telematics.Unit]*telematics.Command, len(found))
+	for _, c := range found {
+		awaiting[c.Unit] = &c
+	}
 	for _, c := range refused {
 		lane := vehicleLane{c.Vehicle, c.Lane}
-		if c.Lane != telematics.UnitLane || occupants[lane] != nil {
-			continue
-		}
-		awaiting, found, err := s.AwaitingAnswer(ctx, c.Unit)
-		if err != nil {
-			return err
-		}
-		if found {
-			occupants[lane] = &awaiting
+		if a := awaiting[c.Unit]; a != nil && c.Lane == telematics.UnitLane && occupants[lane] == nil {
+			occupants[lane] = a
 		}
 	}
 	return nil

@@ -257,7 +257,9 @@ func (t *Twins) runDue(ctx context.Context) {
 	for ctx.Err() == nil {
 		sleep(ctx, every)
 		for part := range t.dues.due {
-			if err := t.writeDue(ctx, part); err != nil && ctx.Err() == nil {
+			var err error
+			_ = t.guard.Do("write due state", func() { err = t.writeDue(ctx, part) })
+			if err != nil && ctx.Err() == nil {
 				t.log.Warn("reported state that is due not written to postgres, retrying", "err", err)
 				break
 			}

@@ -67,7 +67,8 @@ func (t *Twins) runPostgres(ctx context.Context) {
 		case <-t.redisLost:
 			share = 1
 		}
-		worked := t.flushPostgres(ctx, share)
+		var worked time.Duration
+		_ = t.guard.Do("flush reported state to postgres", func() { worked = t.flushPostgres(ctx, share) })
 		flushed = time.Now()
 		pauseUntil = flushed.Add(pause(worked, postgresShare))
 	}
@@ -134,7 +135,9 @@ func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change))
 		}
 		t.awaited.clear() // the reports awaited so far are in this flush
 		began := time.Now()
-		if t.flushRedis(ctx, publish) {
+		flushed := true // what a panic has dropped comes again with the next reports
+		_ = t.guard.Do("flush reported state to redis", func() { flushed = t.flushRedis(ctx, publish) })
+		if flushed {
 			t.pauseRedis(ctx, pause(time.Since(began), redisShare), began)
 		} else {
 			t.redisLost.set()

@@ -12,6 +12,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/guard"
 	"motorpool/store/groupcommit"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
@@ -38,6 +39,8 @@ type Config struct {
 
 	// Metrics is where the lag of Postgres is registered. Defaults to nowhere.
 	Metrics prometheus.Registerer
+	// Guard recovers panics of single flushes. Nil: they are only logged.
+	Guard *guard.Guard
 }
 
 // History samples reports of vehicles. It does not block.
@@ -70,6 +73,7 @@ type Twins struct {
 	stateInterval time.Duration
 	history       History
 	log           *slog.Logger
+	guard         *guard.Guard
 
 	owners *owners
 	// The fields that orders depend on, as they were last read here.
@@ -95,7 +99,7 @@ func New(config Config) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	t := &Twins{
 		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis), dues: newDues(config.Redis, config.StateInterval),
-		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: config.StateInterval, history: config.History, log: log,
+		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: config.StateInterval, history: config.History, log: log, guard: config.Guard,
 		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
 		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(), toPostgres: newOutbox(),
 		awaited: newSignal(), redisLost: newSignal(),

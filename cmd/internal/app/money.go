@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/guard"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/stripe"
@@ -31,7 +32,7 @@ type money struct {
 	notices   rentals.Notices
 }
 
-func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, log *slog.Logger) (*money, error) {
+func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*money, error) {
 	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
 	m := &money{notices: notices}
 	var err error
@@ -40,7 +41,7 @@ func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, log *slog.Lo
 	}
 	m.wallet = wallet.New(wallet.Config{Cards: cards, Processor: m.processor, Log: log})
 	m.collector = charging.NewCollector(charging.Config{
-		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: m.processor, Logger: log, Metrics: registry,
+		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: m.processor, Logger: log, Metrics: registry, Guard: panics,
 	})
 	if c.StripeKey == "" {
 		log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")

@@ -17,6 +17,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/link"
 	"motorpool/broker/watch"
+	"motorpool/guard"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
@@ -76,6 +77,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer closeLogged(log, "postgres", postgres.Close)
 
 	postgres.Register(registry)
+	panics := guard.New(log, registry)
 	registry.MustRegister(cache)
 
 	instance := uuid.NewString()
@@ -88,7 +90,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	cars := vehicles.New(postgres)
 	recorder := history.NewRecorder(history.Config{DB: postgres, Days: c.TelemetryRetention, Logger: log, Metrics: registry})
 	reported := twins.New(twins.Config{
-		DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, History: recorder, Logger: log, Metrics: registry,
+		DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, History: recorder, Logger: log, Metrics: registry, Guard: panics,
 	})
 	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
 	addresses, err := c.newAddresses(postgres, registry, log)
@@ -96,13 +98,14 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 
-	money, err := c.newMoney(postgres, registry, log)
+	money, err := c.newMoney(postgres, registry, panics, log)
 	if err != nil {
 		return err
 	}
 	defer money.Close()
 
 	mqtt := link.NewShards(link.Config{
+		Guard:    panics,
 		Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
 		Group:        func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
 		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, postgres) },
@@ -113,7 +116,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	commandBroker := broker.New(broker.Config{
 		Vehicles: reported, Commands: record, Halts: commands.HaltStore{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
 		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Health: cars, Unrecorded: record, Bulks: record,
-		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Logger: log, Metrics: registry, Tracer: tracer, Instance: instance,
+		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Logger: log, Metrics: registry, Guard: panics, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, commandBroker.Instance)
 	present := newPresence(postgres, cars, cache, mqtt, signing.active, commandBroker.Instance, log)
