@@ -86,6 +86,19 @@ type Ledger interface {
 	WakeCharge(ctx context.Context, object string) (state ChargeState, woken bool, err error)
 }
 
+// PaymentRecord compares the processor's payments with the charges on record.
+type PaymentRecord interface {
+	// Installation returns the id of the installation.
+	Installation(ctx context.Context) (string, error)
+	// WithoutCharge returns those of the identities (Charge.PaymentID) that no charge has.
+	WithoutCharge(ctx context.Context, payments []uuid.UUID) ([]uuid.UUID, error)
+	// ListUnrecorded replaces the listed payments that were created at a time or later, and returns
+	// those that were not listed before.
+	ListUnrecorded(ctx context.Context, since time.Time, found []ListedIntent) (added []ListedIntent, err error)
+	// OldestUnrecorded returns when the oldest listed payment was created; zero: none is listed.
+	OldestUnrecorded(ctx context.Context) (time.Time, error)
+}
+
 // Notices stores the notices of the processor until they are handled.
 type Notices interface {
 	// Keep stores a notice; a repetition changes nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -37,6 +38,9 @@ type Processor interface {
 	// IntentOf returns a customer's payment with an identity (Charge.PaymentID); false: there is
 	// none. If there are several, one that moved money takes precedence.
 	IntentOf(ctx context.Context, customer string, payment uuid.UUID) (Intent, bool, error)
+	// Intents returns a page of the payments that were created at a time or later, newest first,
+	// and the cursor of the next page, empty after the last one. The first page has the cursor "".
+	Intents(ctx context.Context, since time.Time, cursor string) (page []ListedIntent, next string, err error)
 	// Capture takes a part of a held amount, or all of it. The rest is released.
 	Capture(ctx context.Context, key, intent string, amount Minor, c Currency) (Intent, error)
 	// Cancel cancels a payment that has taken no money, and releases what it holds.
@@ -83,6 +87,32 @@ type Intent struct {
 	Secret  string   // for the card's owner, to confirm; never logged
 	Decline *Decline // of the last attempt; nil: it was not declined
 }
+
+// ListedIntent is a payment in a list of the processor.
+type ListedIntent struct {
+	Intent
+	Payment  uuid.UUID // its identity; zero: none that Motorpool has made
+	Customer string
+	Currency Currency
+	Refunded Minor
+	Created  time.Time
+	Metadata map[string]string
+}
+
+// Remains returns the amount that the payment holds or has taken, and that is not refunded.
+func (i ListedIntent) Remains() Minor {
+	if i.Status != IntentHeld && i.Status != IntentSucceeded {
+		return 0
+	}
+	return i.Amount - i.Refunded
+}
+
+// The metadata of a payment.
+const (
+	MetaInstallation = "installation" // that made it
+	MetaBooking      = "booking"      // its reference
+	MetaKind         = "kind"         // of the charge
+)
 
 // String leaves the secret out.
 func (i Intent) String() string {

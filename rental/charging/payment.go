@@ -173,7 +173,7 @@ func (w *worker) request() rental.IntentRequest {
 	return rental.IntentRequest{
 		Payment: w.job.PaymentID(), Customer: w.job.Customer, Amount: w.job.Amount, Currency: w.job.Currency, Hold: w.job.Kind == rental.DepositCharge,
 		Description: w.job.Reference + " " + string(w.job.Kind),
-		Metadata:    map[string]string{"installation": w.job.Installation, "booking": w.job.Reference, "kind": string(w.job.Kind)},
+		Metadata:    map[string]string{rental.MetaInstallation: w.job.Installation, rental.MetaBooking: w.job.Reference, rental.MetaKind: string(w.job.Kind)},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,10 @@ type payment struct {
 	full     rental.Minor
 	hold     bool
 	taken    bool // money has moved, or was held, once
+	number   int
+	currency rental.Currency
+	created  time.Time
+	metadata map[string]string
 }
 
 type refund struct {
@@ -91,7 +96,8 @@ func (b *Bank) Tell(tell func(rental.Notice)) {
 func (b *Bank) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
 	return b.change(ctx, Call{"CreateIntent", r.Payment.String()}, key, func() (rental.Intent, error) {
 		b.last++
-		p := &payment{Intent: rental.Intent{ID: fmt.Sprintf("pi_%d", b.last), Status: rental.IntentPrepared}, identity: r.Payment, customer: r.Customer, full: r.Amount, hold: r.Hold}
+		p := &payment{Intent: rental.Intent{ID: fmt.Sprintf("pi_%d", b.last), Status: rental.IntentPrepared}, identity: r.Payment, customer: r.Customer, full: r.Amount, hold: r.Hold,
+			number: b.last, currency: r.Currency, created: time.Now(), metadata: r.Metadata}
 		b.payments[p.ID] = p
 		return p.Intent, nil
 	})
@@ -168,6 +174,43 @@ func (b *Bank) IntentOf(ctx context.Context, customer string, identity uuid.UUID
 		return nil
 	})
 	return found, ok && err == nil, err
+}
+
+// bankPage is the length of a page of Intents.
+const bankPage = 3
+
+// Intents returns a page of all payments, newest first.
+func (b *Bank) Intents(ctx context.Context, since time.Time, cursor string) (page []rental.ListedIntent, next string, err error) {
+	err = b.read(ctx, Call{"Intents", cursor}, func() error {
+		all := slices.SortedFunc(maps.Values(b.payments), func(p, q *payment) int { return q.number - p.number })
+		if cursor != "" {
+			all = all[1+slices.IndexFunc(all, func(p *payment) bool { return p.ID == cursor }):]
+		}
+		for _, p := range all {
+			if p.created.Before(since) {
+				continue
+			}
+			if len(page) == bankPage {
+				next = page[bankPage-1].ID
+				break
+			}
+			page = append(page, rental.ListedIntent{
+				Intent: p.Intent, Payment: p.identity, Customer: p.customer, Currency: p.currency, Refunded: b.refunded(p.ID), Created: p.created, Metadata: p.metadata,
+			})
+		}
+		return nil
+	})
+	return page, next, err
+}
+
+// refunded returns what refunds of a payment have returned. The caller holds mu.
+func (b *Bank) refunded(payment string) (sum rental.Minor) {
+	for _, r := range b.refunds {
+		if r.payment == payment && r.Status != rental.RefundFailed {
+			sum += r.Amount
+		}
+	}
+	return sum
 }
 
 // Capture takes a part of a held amount. The rest is released.
@@ -303,13 +346,7 @@ func (b *Bank) giveBack(r rental.RefundRequest) (rental.Refund, error) {
 	if !ok {
 		return rental.Refund{}, failed(rental.NotKnown, "no such payment")
 	}
-	left := p.Amount
-	for _, other := range b.refunds {
-		if other.payment == p.ID && other.Status != rental.RefundFailed {
-			left -= other.Amount
-		}
-	}
-	if p.Status != rental.IntentSucceeded || r.Amount > left {
+	if p.Status != rental.IntentSucceeded || r.Amount > p.Amount-b.refunded(p.ID) {
 		return rental.Refund{}, failed(rental.Refused, "more than is left of the payment")
 	}
 	b.last++

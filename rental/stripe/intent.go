@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v85"
@@ -109,6 +110,45 @@ func (p *Processor) IntentOf(ctx context.Context, customer string, payment uuid.
 		return rental.Intent{}, false, err
 	}
 	return *found, true, nil
+}
+
+// Intents returns a page of the account's payments.
+func (p *Processor) Intents(ctx context.Context, since time.Time, cursor string) ([]rental.ListedIntent, string, error) {
+	page, err := call(ctx, p, reads, func(ctx context.Context) (page []rental.ListedIntent, err error) {
+		params := &api.PaymentIntentListParams{CreatedRange: &api.RangeQueryParams{GreaterThanOrEqual: since.Unix()}}
+		params.Limit = api.Int64(maxPerPage)
+		if cursor != "" {
+			params.StartingAfter = api.String(cursor)
+		}
+		params.AddExpand("data.latest_charge") // with what was refunded
+		for made, err := range p.api.V1PaymentIntents.List(ctx, params).All(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if page = append(page, listed(made)); len(page) == maxPerPage {
+				break
+			}
+		}
+		return page, nil
+	})
+	if err != nil || len(page) < maxPerPage {
+		return page, "", err
+	}
+	return page, page[maxPerPage-1].ID, nil
+}
+
+func listed(made *api.PaymentIntent) rental.ListedIntent {
+	l := rental.ListedIntent{
+		Intent: intentOf(made, ""), Currency: rental.Currency(strings.ToUpper(string(made.Currency))), Created: time.Unix(made.Created, 0).UTC(), Metadata: made.Metadata,
+	}
+	l.Payment, _ = uuid.Parse(made.Metadata[metaCharge]) // others than ours have none
+	if made.Customer != nil {
+		l.Customer = made.Customer.ID
+	}
+	if made.LatestCharge != nil {
+		l.Refunded = amountHere(made.LatestCharge.AmountRefunded, string(made.Currency))
+	}
+	return l
 }
 
 // precedence ranks several payments with one identity, of which an earlier answer was lost.

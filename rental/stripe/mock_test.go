@@ -166,6 +166,8 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 	check("refunds", err)
 	_, _, err = u.as("IntentOf").IntentOf(ctx, customer, uuid.New())
 	check("intents", err)
+	_, _, err = u.as("Intents").Intents(ctx, time.Unix(1, 0), "")
+	check("list of intents", err)
 
 	for _, bad := range w.bad {
 		t.Error(bad)

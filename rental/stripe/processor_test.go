@@ -246,3 +246,48 @@ func TestProcessor_FindsAPaymentByItsIdentity(t *testing.T) {
 		t.Errorf("of another customer: %v, %v, %v", in, found, err)
 	}
 }
+
+func TestProcessor_ListsPaymentsPageByPage(t *testing.T) {
+	w := newWorld(t)
+	card := w.card("pm_card_visa")
+	r := w.request(1_000, "EUR")
+	taken, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: taken.ID, Amount: 300, Currency: "EUR"}); err != nil {
+		t.Fatal(err)
+	}
+	hold := w.request(1_000, "EUR")
+	hold.Hold = true
+	held, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(hold).ID, card.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const prepared = 100
+	for range prepared {
+		w.prepare(w.request(1_000, "EUR"))
+	}
+	since := time.Now().Add(-time.Minute)
+	all, next, err := w.Intents(t.Context(), since, "")
+	if err != nil || len(all) != 100 || next == "" {
+		t.Fatalf("%d payments on the first page, next %q, %v; want 100 and another page", len(all), next, err)
+	}
+	rest, next, err := w.Intents(t.Context(), since, next)
+	if err != nil || len(rest) != 2 || next != "" {
+		t.Fatalf("%d payments on the second page, next %q, %v; want 2 and no other page", len(rest), next, err)
+	}
+	if i := all[0]; i.Status != rental.IntentPrepared || i.Remains() != 0 {
+		t.Errorf("%+v is not prepared", i)
+	}
+	if i := rest[0]; i.ID != held.ID || i.Payment != hold.Payment || i.Remains() != 1_000 {
+		t.Errorf("%+v, want the held payment", i)
+	}
+	if i := rest[1]; i.ID != taken.ID || i.Payment != r.Payment || i.Customer != r.Customer || i.Currency != "EUR" || i.Remains() != 700 ||
+		i.Metadata["booking"] != r.Metadata["booking"] || i.Created.Before(since) || i.Created.After(time.Now()) {
+		t.Errorf("%+v, want the payment that was taken, and refunded in part", i)
+	}
+	if none, next, err := w.Intents(t.Context(), time.Now().Add(time.Minute), ""); err != nil || len(none) != 0 || next != "" {
+		t.Errorf("since the future: %v, %q, %v; want none", none, next, err)
+	}
+}

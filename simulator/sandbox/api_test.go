@@ -149,6 +149,14 @@ func TestPayment_FollowsItsLifecycle(t *testing.T) {
 	if data := rest.body["data"].([]any); rest.body["has_more"] != false || len(data) != 1 || data[0].(map[string]any)["id"] != direct {
 		t.Errorf("second page %v, want the first payment and no more", rest.body)
 	}
+	latest := b.get("/v1/payment_intents", "expand[]", "data.latest_charge", "created[gte]", "1").wants(200, "", "").body["data"].([]any)[1].(map[string]any)["latest_charge"]
+	if charge, ok := latest.(map[string]any); !ok || charge["amount_refunded"] != 400.0 {
+		t.Errorf("the charge of the refunded payment is %v", latest)
+	}
+	b.get("/v1/payment_intents", "expand[]", "data.customer").wants(400, "invalid_request_error", "parameter_invalid")
+	if none := b.get("/v1/payment_intents", "created[gte]", "9999999999").wants(200, "", ""); len(none.body["data"].([]any)) != 0 {
+		t.Errorf("payments of the future: %v, want none", none.body)
+	}
 	if none := b.get("/v1/payment_intents", "customer", b.customer()); len(none.body["data"].([]any)) != 0 {
 		t.Errorf("payments of another customer: %v, want none", none.body)
 	}

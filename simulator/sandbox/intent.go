@@ -154,8 +154,19 @@ func getIntent(l *ledger, r *request) (view, *failure) {
 }
 
 func listIntents(l *ledger, r *request) (view, *failure) {
-	all := l.intents(r.params.text("customer"), true)
-	return page(r, "/v1/payment_intents", all, func(i *intent) (string, view) { return i.ID, i.view() })
+	all, since := l.intents(r.params.text("customer"), true), r.params.whole("created[gte]")
+	all = slices.DeleteFunc(all, func(i *intent) bool { return i.Created < since })
+	expanded := r.params.list("expand")
+	if len(expanded) > 0 && !slices.Equal(expanded, []string{"data.latest_charge"}) {
+		r.params.fail(refused("parameter_invalid", "expand", "This sandbox expands data.latest_charge alone."))
+	}
+	return page(r, "/v1/payment_intents", all, func(i *intent) (string, view) {
+		v := i.view()
+		if len(expanded) > 0 && len(i.Attempts) > 0 {
+			v["latest_charge"] = l.charge(i)
+		}
+		return i.ID, v
+	})
 }
 
 // unexpected returns a failure if the payment is in another state than the request needs.

@@ -44,6 +44,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"unit_counts", "select insert update delete"},
 	{"units", "select update"},
 	{"unrecorded_answers", "select insert"},
+	{"unrecorded_payments", "select insert delete"},
 	{"used_signatures", "select insert update delete"}, // to update: to lock them
 	// Updates lock them, and store whether they are booked.
 	{"vehicles", "select update"},

@@ -98,6 +98,9 @@ type Config struct {
 
 	// DocsScript is JavaScript for /docs, of the development world only; see httpapi.Config.
 	DocsScript string `kong:"-"`
+	// CompareAfter is the time from the start to the comparison of payments, see
+	// charging.Reconciler. Defaults to 5 min.
+	CompareAfter time.Duration `kong:"-"`
 	// Version is the program's. Defaults to "dev".
 	Version string `kong:"-"`
 	// LogDropped returns how many lines of the log were dropped. Defaults to no such metric.

@@ -156,6 +156,11 @@ func (w *databaseWatch) check(ctx context.Context) error {
 		return err
 	}
 	w.gauges.stuckCharges.Set(float64(stuck))
+	unrecorded, err := rentals.Payments{DB: w.postgres}.Unrecorded(ctx)
+	if err != nil {
+		return err
+	}
+	w.gauges.unrecorded.Set(float64(unrecorded))
 	expiry, err := agencykeys.FirstExpiry(ctx, w.postgres)
 	if err != nil {
 		return err

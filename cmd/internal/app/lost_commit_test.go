@@ -2,10 +2,13 @@ package app_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/cmd/internal/app"
 )
 
 // rentalTables are what a lost commit forgets, in the order of their references.
@@ -90,4 +93,43 @@ func TestLostCommit_RepeatedRequestsChargeEachClientOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A payment whose commit was lost, and whose request is not repeated, is listed until it is
+// refunded at the processor.
+func TestLostCommit_PaymentsThatAreNotRepeatedAreListed(t *testing.T) {
+	t.Parallel()
+	rentOneStack(t, 1, func(r *rentals) {
+		var log logBuffer
+		r.log = slog.New(slog.NewTextHandler(&log, nil))
+		i := r.open()
+		c := r.newCustomer()
+		c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_visa"}`)
+		setBack := r.remember()
+		booking := i.asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(1, fromNow(time.Minute), "")).wants(201, "").number("data.id")
+		i.asAdmin(http.MethodPost, adminOf(booking)+"/start", "").wants(200, "")
+		c.awaitPayment(i, booking, "paid")
+		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
+		i.stop()
+		setBack()
+
+		i = r.open(func(c *app.Config) { c.CompareAfter = time.Millisecond })
+		r.eventually(10*time.Second, "start and deposit are listed", func() bool {
+			return strings.Count(log.String(), "payment at the processor has no charge on record") == 2
+		})
+		var listed int
+		r.must(r.db.QueryRowContext(r.Context(), `select count(*) from unrecorded_payments`).Scan(&listed))
+		if listed != 2 {
+			r.Errorf("%d payments are listed, want 2", listed)
+		}
+		for _, m := range r.processor.Ledger() {
+			if !strings.Contains(log.String(), "intent="+m.Intent) || !strings.Contains(log.String(), "customer="+m.Customer) {
+				r.Errorf("the log does not name the payment %+v", m)
+			}
+		}
+		i.stop()
+		// The metric is read at the start, then every 30 s.
+		i = r.open()
+		r.eventually(10*time.Second, "the metric says so", func() bool { return i.metric("motorpool_payments_unrecorded") == 2 })
+	})
 }

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"motorpool/guard"
 	"motorpool/rental"
@@ -29,10 +31,12 @@ type money struct {
 	live      bool // real money is moved
 	wallet    *wallet.Wallet
 	collector *charging.Collector
-	notices   rentals.Notices
+	// Finds payments that are not on record.
+	reconciler *charging.Reconciler
+	notices    rentals.Notices
 }
 
-func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*money, error) {
+func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error), registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*money, error) {
 	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
 	m := &money{notices: notices}
 	var err error
@@ -43,20 +47,26 @@ func (c Config) newMoney(db *pg.DB, registry prometheus.Registerer, panics *guar
 	m.collector = charging.NewCollector(charging.Config{
 		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: m.processor, Logger: log, Metrics: registry, Guard: panics,
 	})
+	m.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
+		Processor: m.processor, Payments: rentals.Payments{DB: db}, TryLease: tryLease, After: c.CompareAfter, Logger: log, Guard: panics,
+	})
 	if c.StripeKey == "" {
 		log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")
 	}
 	return m, nil
 }
 
-// run executes due charges and handles notices until the context ends. Without a processor, charges
-// stay as they are.
+// run executes due charges, handles notices, and compares payments, until the context ends. Without
+// a processor, charges stay as they are.
 func (m *money) run(ctx context.Context) error {
 	if _, none := m.processor.(noProcessor); none {
 		<-ctx.Done()
 		return nil
 	}
-	return m.collector.Run(ctx)
+	var parts errgroup.Group
+	parts.Go(func() error { return m.collector.Run(ctx) })
+	parts.Go(func() error { return m.reconciler.Run(ctx) })
+	return parts.Wait()
 }
 
 // Keep stores a notice of the processor.
@@ -163,6 +173,10 @@ func (noProcessor) Intent(context.Context, string) (rental.Intent, error) {
 
 func (noProcessor) IntentOf(context.Context, string, uuid.UUID) (rental.Intent, bool, error) {
 	return rental.Intent{}, false, errNotSetUp
+}
+
+func (noProcessor) Intents(context.Context, time.Time, string) ([]rental.ListedIntent, string, error) {
+	return nil, "", errNotSetUp
 }
 
 func (noProcessor) Capture(context.Context, string, string, rental.Minor, rental.Currency) (rental.Intent, error) {

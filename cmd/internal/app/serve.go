@@ -24,6 +24,7 @@ import (
 	"motorpool/httpapi/health"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
+	"motorpool/rental/charging"
 	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
@@ -98,7 +99,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 
-	money, err := c.newMoney(postgres, registry, panics, log)
+	money, err := c.newMoney(postgres, func(ctx context.Context) (bool, error) {
+		return cache.TryLease(ctx, "payments", instance, charging.CompareLease)
+	}, registry, panics, log)
 	if err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	c.registerInstance(registry, commandBroker.Instance)
 	present := newPresence(postgres, cars, cache, mqtt, signing.active, commandBroker.Instance, log)
 	registry.MustRegister(present)
-	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: commandBroker.ForgetSettled, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
+	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: func() { commandBroker.ForgetSettled(); money.reconciler.CommitsMayBeLost() }, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
 	feed := stream.New(stream.Config{Log: events.New(cache), Body: resource.NewEvent, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})

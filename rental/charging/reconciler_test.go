@@ -1,0 +1,211 @@
+package charging_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/rental/charging"
+	"motorpool/rental/rentaltest"
+)
+
+// paymentRecord is a record of charges that may have lost some.
+type paymentRecord struct {
+	mu      sync.Mutex
+	charges map[uuid.UUID]bool
+	listed  []rental.ListedIntent
+}
+
+func (p *paymentRecord) Installation(context.Context) (string, error) { return "ours", nil }
+
+func (p *paymentRecord) WithoutCharge(_ context.Context, payments []uuid.UUID) ([]uuid.UUID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(payments), func(id uuid.UUID) bool { return p.charges[id] }), nil
+}
+
+func (p *paymentRecord) ListUnrecorded(_ context.Context, since time.Time, found []rental.ListedIntent) (added []rental.ListedIntent, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.listed
+	p.listed = append(slices.DeleteFunc(slices.Clone(before), func(i rental.ListedIntent) bool { return !i.Created.Before(since) }), found...)
+	return slices.DeleteFunc(slices.Clone(found), func(i rental.ListedIntent) bool {
+		return slices.ContainsFunc(before, func(b rental.ListedIntent) bool { return b.ID == i.ID })
+	}), nil
+}
+
+func (p *paymentRecord) OldestUnrecorded(context.Context) (oldest time.Time, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range p.listed {
+		if oldest.IsZero() || i.Created.Before(oldest) {
+			oldest = i.Created
+		}
+	}
+	return oldest, nil
+}
+
+// lostPayments is a bank, a record, and a reconciler in virtual time.
+type lostPayments struct {
+	*testing.T
+	bank       *rentaltest.Bank
+	record     *paymentRecord
+	log        bytes.Buffer
+	lease      bool // no other instance has it
+	reconciler *charging.Reconciler
+}
+
+func withLostPayments(t *testing.T, test func(*lostPayments)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := &lostPayments{T: t, bank: rentaltest.NewBank(), record: &paymentRecord{charges: map[uuid.UUID]bool{}}, lease: true}
+		l.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
+			Processor: l.bank, Payments: l.record, TryLease: func(context.Context) (bool, error) { return l.lease, nil },
+			Logger: slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelError})),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- l.reconciler.Run(ctx) }()
+		test(l)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pays takes a payment of an installation, and returns its identity and its id.
+func (l *lostPayments) pays(installation string, hold bool) (uuid.UUID, string) {
+	l.Helper()
+	r := rental.IntentRequest{Payment: uuid.New(), Customer: "cus_1", Amount: amount, Currency: "EUR", Hold: hold, Metadata: map[string]string{rental.MetaInstallation: installation}}
+	made, err := l.bank.CreateIntent(l.Context(), r.Payment.String(), r)
+	if err == nil {
+		_, err = l.bank.Confirm(l.Context(), "confirm "+r.Payment.String(), made.ID, "pm_1")
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	return r.Payment, made.ID
+}
+
+func (l *lostPayments) recorded(payment uuid.UUID) {
+	l.record.mu.Lock()
+	defer l.record.mu.Unlock()
+	l.record.charges[payment] = true
+}
+
+// after checks which payments are listed after a time.
+func (l *lostPayments) after(d time.Duration, want ...string) {
+	l.Helper()
+	time.Sleep(d)
+	synctest.Wait()
+	l.record.mu.Lock()
+	defer l.record.mu.Unlock()
+	var listed []string
+	for _, i := range l.record.listed {
+		listed = append(listed, i.ID)
+	}
+	slices.Sort(listed)
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		l.Fatalf("listed are the payments %q, want %q", listed, want)
+	}
+}
+
+func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
+	withLostPayments(t, func(l *lostPayments) {
+		_, lost := l.pays("ours", false)
+		for range 4 { // more than a page
+			payment, _ := l.pays("ours", false)
+			l.recorded(payment)
+		}
+		l.pays("another", false)
+		_, held := l.pays("ours", true)
+		r := rental.IntentRequest{Payment: uuid.New(), Customer: "cus_1", Amount: amount, Currency: "EUR", Metadata: map[string]string{rental.MetaInstallation: "ours"}}
+		// One that has moved no money.
+		if _, err := l.bank.CreateIntent(t.Context(), "prepared", r); err != nil {
+			t.Fatal(err)
+		}
+		l.after(4 * time.Minute)
+		l.after(2*time.Minute, lost, held)
+		for _, id := range []string{lost, held} {
+			if strings.Count(l.log.String(), "intent="+id+" status=") != 1 {
+				t.Errorf("the log does not name %s once: %s", id, &l.log)
+			}
+		}
+		if !strings.Contains(l.log.String(), "amount=13200 currency=EUR customer=cus_1") {
+			t.Errorf("the log has no amount, currency and customer: %s", &l.log)
+		}
+		// It is logged once, listed until it is refunded, released or recorded.
+		l.after(time.Hour, lost, held)
+		if n := strings.Count(l.log.String(), "no charge on record"); n != 2 {
+			t.Errorf("%d log messages of two payments: %s", n, &l.log)
+		}
+		if _, err := l.bank.Refund(t.Context(), "refund", rental.RefundRequest{Refund: uuid.New(), Intent: lost, Amount: amount, Currency: "EUR"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.bank.Cancel(t.Context(), "cancel", held); err != nil {
+			t.Fatal(err)
+		}
+		l.after(16 * time.Minute)
+	})
+}
+
+// A payment of long ago is listed after a start or a failover; one of two days by each night.
+func TestReconciler_ComparesAfterAFailoverAndEachNight(t *testing.T) {
+	withLostPayments(t, func(l *lostPayments) {
+		payment, old := l.pays("ours", false)
+		l.recorded(payment)
+		l.after(20 * 24 * time.Hour)
+		_, fresh := l.pays("ours", false)
+		l.record.mu.Lock()
+		delete(l.record.charges, payment) // the record was set back
+		l.record.mu.Unlock()
+		l.after(24*time.Hour, fresh) // by night
+		l.reconciler.CommitsMayBeLost()
+		l.after(4*time.Minute, fresh)
+		l.after(2*time.Minute, fresh, old)
+	})
+}
+
+func TestReconciler_TriesAgainWhereTheProcessorIsUnavailable(t *testing.T) {
+	withLostPayments(t, func(l *lostPayments) {
+		_, first := l.pays("ours", false)
+		for range 3 {
+			l.pays("another", false)
+		}
+		failing := true
+		// The second page fails: the first alone lists nothing.
+		l.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+			if failing && c.Method == "Intents" && c.About != "" {
+				return rentaltest.Fault{Kind: rentaltest.Lost}
+			}
+			return rentaltest.Fault{}
+		})
+		l.after(9 * time.Minute)
+		failing = false
+		l.after(7*time.Minute, first)
+	})
+}
+
+func TestReconciler_OneInstanceCompares(t *testing.T) {
+	withLostPayments(t, func(l *lostPayments) {
+		_, lost := l.pays("ours", false)
+		l.lease = false
+		l.after(100 * time.Minute)
+		if calls := l.bank.Calls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "Intents") }) {
+			t.Errorf("an instance without the lease compares: %v", calls)
+		}
+		l.lease = true
+		l.after(24*time.Hour, lost)
+	})
+}

@@ -1,0 +1,79 @@
+package rentals
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/store/storetest"
+)
+
+func TestPayments_AreListedUntilAChargeHasThem(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	m := newMarket(t, p)
+	payments := Payments{DB: p.DB}
+	earlier := m.add(m.client(), rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Paid, Currency: "EUR", Amount: 100})
+	m.exec(`update charges set payment_key = null where id = $1`, earlier.ID)
+	keyed := m.add(m.client(), rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Paid, Currency: "EUR", Amount: 100})
+	key, lost := uuid.New(), uuid.New()
+	m.exec(`update charges set payment_key = $2 where id = $1`, keyed.ID, key)
+
+	// A charge with a key has this identity alone.
+	without, err := payments.WithoutCharge(t.Context(), []uuid.UUID{earlier.ID, key, keyed.ID, lost})
+	if err != nil || len(without) != 2 || without[0] != keyed.ID && without[1] != keyed.ID || without[0] != lost && without[1] != lost {
+		t.Errorf("without a charge are %v, %v; want %v and %v", without, err, keyed.ID, lost)
+	}
+	if without, err := payments.WithoutCharge(t.Context(), nil); err != nil || len(without) != 0 {
+		t.Errorf("of none, %v, %v", without, err)
+	}
+
+	wants := func(n int, oldest time.Time) {
+		t.Helper()
+		if is, err := payments.Unrecorded(t.Context()); err != nil || is != n {
+			t.Errorf("%d unrecorded payments, %v; want %d", is, err, n)
+		}
+		if is, err := payments.OldestUnrecorded(t.Context()); err != nil || !is.Equal(oldest) {
+			t.Errorf("the oldest is of %v, %v; want %v", is, err, oldest)
+		}
+	}
+	wants(0, time.Time{})
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	listed := func(id string, payment uuid.UUID, days int) rental.ListedIntent {
+		return rental.ListedIntent{
+			Intent: rental.Intent{ID: id, Status: rental.IntentSucceeded, Amount: 500}, Payment: payment, Customer: "cus_1", Currency: "EUR", Refunded: 100,
+			Created: day.AddDate(0, 0, days), Metadata: map[string]string{rental.MetaBooking: "BK-1", rental.MetaKind: "fee"},
+		}
+	}
+	list := func(since int, found []rental.ListedIntent, want ...string) {
+		t.Helper()
+		added, err := payments.ListUnrecorded(t.Context(), day.AddDate(0, 0, since), found)
+		if err != nil || len(added) != len(want) {
+			t.Fatalf("added %v, %v; want %v", added, err, want)
+		}
+		for i := range want {
+			if added[i].ID != want[i] {
+				t.Errorf("added %v, want %v", added, want)
+			}
+		}
+	}
+	later := uuid.New()
+	list(0, []rental.ListedIntent{listed("pi_1", lost, 0), listed("pi_2", later, 2)}, "pi_1", "pi_2")
+	wants(2, day)
+	var amount int64
+	m.get(&amount, `select amount from unrecorded_payments where intent = 'pi_1' and booking = 'BK-1' and kind = 'fee' and customer = 'cus_1'`)
+	if amount != 400 {
+		t.Errorf("the listed amount is %d, want 400", amount)
+	}
+	// A later window leaves older payments.
+	list(1, []rental.ListedIntent{listed("pi_2", later, 2), listed("pi_3", uuid.New(), 3)}, "pi_3")
+	wants(3, day)
+	list(1, nil)
+	wants(1, day)
+	// A charge that is made again has the payment.
+	m.exec(`update charges set payment_key = $2 where id = $1`, keyed.ID, lost)
+	wants(0, day)
+	list(0, nil)
+	wants(0, time.Time{})
+}
