@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,16 +61,17 @@ type lostPayments struct {
 	bank       *rentaltest.Bank
 	record     *paymentRecord
 	log        bytes.Buffer
-	lease      bool // no other instance has it
+	lease      atomic.Bool // no other instance has it
 	reconciler *charging.Reconciler
 }
 
 func withLostPayments(t *testing.T, test func(*lostPayments)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lostPayments{T: t, bank: rentaltest.NewBank(), record: &paymentRecord{charges: map[uuid.UUID]bool{}}, lease: true}
+		l := &lostPayments{T: t, bank: rentaltest.NewBank(), record: &paymentRecord{charges: map[uuid.UUID]bool{}}}
+		l.lease.Store(true)
 		l.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
-			Processor: l.bank, Payments: l.record, TryLease: func(context.Context) (bool, error) { return l.lease, nil },
+			Processor: l.bank, Payments: l.record, TryLease: func(context.Context) (bool, error) { return l.lease.Load(), nil },
 			Logger: slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelError})),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -183,16 +185,17 @@ func TestReconciler_TriesAgainWhereTheProcessorIsUnavailable(t *testing.T) {
 		for range 3 {
 			l.pays("another", false)
 		}
-		failing := true
+		var failing atomic.Bool
+		failing.Store(true)
 		// The second page fails: the first alone lists nothing.
 		l.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
-			if failing && c.Method == "Intents" && c.About != "" {
+			if failing.Load() && c.Method == "Intents" && c.About != "" {
 				return rentaltest.Fault{Kind: rentaltest.Lost}
 			}
 			return rentaltest.Fault{}
 		})
 		l.after(9 * time.Minute)
-		failing = false
+		failing.Store(false)
 		l.after(7*time.Minute, first)
 	})
 }
@@ -200,12 +203,12 @@ func TestReconciler_TriesAgainWhereTheProcessorIsUnavailable(t *testing.T) {
 func TestReconciler_OneInstanceCompares(t *testing.T) {
 	withLostPayments(t, func(l *lostPayments) {
 		_, lost := l.pays("ours", false)
-		l.lease = false
+		l.lease.Store(false)
 		l.after(100 * time.Minute)
 		if calls := l.bank.Calls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "Intents") }) {
 			t.Errorf("an instance without the lease compares: %v", calls)
 		}
-		l.lease = true
+		l.lease.Store(true)
 		l.after(24*time.Hour, lost)
 	})
 }
