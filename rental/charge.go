@@ -49,7 +49,7 @@ const (
 
 // chargeStates is the lifecycle: the states that may follow each state. One without any is final.
 var chargeStates = map[ChargeState][]ChargeState{
-	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Released, Waived},
+	Pending:        {Unknown, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released, Waived},
 	Unknown:        {Pending, RequiresAction, Declined, Failed, Authorized, Paid, Captured, Released, Waived},
 	RequiresAction: {Pending, Unknown, Declined, Failed, Authorized, Paid, Captured, Released, Waived},
 	Declined:       {Pending, Unknown, RequiresAction, Failed, Authorized, Paid, Captured, Released, Waived},

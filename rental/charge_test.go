@@ -61,6 +61,13 @@ func TestMayBecome_FinalStatesStay(t *testing.T) {
 	}
 }
 
+// A payment may be found that the record has lost, whatever became of it.
+func TestMayBecome_CapturedFromPending(t *testing.T) {
+	if !(rental.Charge{Kind: rental.DepositCharge, State: rental.Pending}).MayBecome(rental.Captured) {
+		t.Error("a deposit that is found captured cannot be recorded")
+	}
+}
+
 // A call without an answer is queried, and any outcome may be found.
 func TestMayBecome_AnyEndFromUnknown(t *testing.T) {
 	for kind, ends := range map[rental.ChargeKind][]rental.ChargeState{

@@ -47,9 +47,11 @@ type ReconcilerConfig struct {
 	// TryLease takes or extends the lease for comparing, for CompareLease, and reports whether this
 	// instance holds it. Defaults to true.
 	TryLease func(context.Context) (bool, error)
-	After    time.Duration // from the start to the first comparison. Defaults to 5 min.
-	Timeout  time.Duration // of one call of the processor. Defaults to 20 s.
-	Logger   *slog.Logger  // Defaults to slog.Default().
+	// After is the time from the start to the first comparison, and the longest between retries.
+	// Defaults to 5 min.
+	After   time.Duration
+	Timeout time.Duration // of one call of the processor. Defaults to 20 s.
+	Logger  *slog.Logger  // Defaults to slog.Default().
 	// Guard recovers the panic of one comparison, which is retried. Nil: it is only logged.
 	Guard *guard.Guard
 }
@@ -96,8 +98,8 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		panicked := r.Guard.Do("compare payments", func() { compared, wait, err = r.compare(ctx, back) })
 		switch err = errors.Join(panicked, err); {
 		case err != nil && ctx.Err() == nil:
-			r.Logger.Warn("payments not compared with the processor's, retrying", "err", err, "retry_in", compareRetry)
-			wait = compareRetry
+			wait = min(compareRetry, r.After)
+			r.Logger.Warn("payments not compared with the processor's, retrying", "err", err, "retry_in", wait)
 		case compared:
 			back = nightly
 		}

@@ -113,7 +113,7 @@ func TestLostCommit_PaymentsThatAreNotRepeatedAreListed(t *testing.T) {
 		i.stop()
 		setBack()
 
-		i = r.open(func(c *app.Config) { c.CompareAfter = time.Millisecond })
+		i = r.open(func(c *app.Config) { c.CompareAfter = 100 * time.Millisecond })
 		r.eventually(10*time.Second, "start and deposit are listed", func() bool {
 			return strings.Count(log.String(), "payment at the processor has no charge on record") == 2
 		})
