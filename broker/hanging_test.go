@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,10 +16,13 @@ import (
 // as those that wait for a synchronous standby are, or immediately.
 type slowClaims struct {
 	broker.Commands
-	waiting []*telematics.Command
+	mu      sync.Mutex
+	waiting []*telematics.Command // guarded by mu
 }
 
 func (s *slowClaims) Claim(_ context.Context, c *telematics.Command, _ func() (*telematics.Command, error)) (delivery.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, c)
 	return delivery.Claim{}, errUnavailable
 }
@@ -26,6 +30,8 @@ func (s *slowClaims) Claim(_ context.Context, c *telematics.Command, _ func() (*
 // commit has the rows of the claims appear.
 func (s *slowClaims) commit(w *world) {
 	w.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, c := range s.waiting {
 		if claim, err := s.Commands.Claim(w.Context(), c, nil); err != nil || !claim.Taken() {
 			w.Fatalf("Claim = %+v, %v", claim, err)
@@ -42,7 +48,11 @@ func inSlowWorld(t *testing.T, instance int, test func(*world, *slowClaims)) {
 	wirings[instance] = func(_ *brokertest.Memory, c *broker.Config) {
 		slow.Commands = c.Commands
 		c.Commands = slow
-		c.Hanging = func() int { return len(slow.waiting) }
+		c.Hanging = func() int {
+			slow.mu.Lock()
+			defer slow.mu.Unlock()
+			return len(slow.waiting)
+		}
 	}
 	inWorldOf(t, wirings, func(w *world) { test(w, slow) })
 }

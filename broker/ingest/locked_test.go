@@ -36,6 +36,13 @@ func (l *lockedTwins) Observe(_ context.Context, observations []delivery.Observa
 	return seen, nil
 }
 
+// storedAt returns when the presence of a unit was stored; zero: it was not.
+func (l *lockedTwins) storedAt(unit telematics.Unit) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stored[unit]
+}
+
 func newLockedIngest(twins Twins) *Ingest {
 	return New(Config{
 		Twins: twins, Changed: func([]telematics.Change) {}, Now: time.Now, QueueSize: 100, StepTimeout: 3 * time.Second, Metrics: prometheus.NewRegistry(),
@@ -64,10 +71,10 @@ func TestPresence_OfALockedUnitDelaysNoOther(t *testing.T) {
 				time.Sleep(30 * time.Second)
 				in.contact.add(presenceOf("later"))
 				time.Sleep(time.Millisecond)
-				if at := twins.stored["other"]; at.IsZero() || at.Sub(began) > time.Second {
+				if at := twins.storedAt("other"); at.IsZero() || at.Sub(began) > time.Second {
 					t.Errorf("another unit's presence was stored at %v", at)
 				}
-				if twins.stored["later"].IsZero() {
+				if twins.storedAt("later").IsZero() {
 					t.Error("presence that came later was not stored")
 				}
 				if ends {
@@ -79,7 +86,7 @@ func TestPresence_OfALockedUnitDelaysNoOther(t *testing.T) {
 				stop()
 				<-done
 				lost := testutil.ToFloat64(in.metrics.dropped(observationKind, notStored))
-				if _, stored := twins.stored["held"]; stored != ends || (lost == 0) != ends {
+				if stored := !twins.storedAt("held").IsZero(); stored != ends || (lost == 0) != ends {
 					t.Errorf("stored %t, %v counted as lost", stored, lost)
 				}
 				if n := in.contact.locked.Load(); n != 0 {

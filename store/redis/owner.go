@@ -49,8 +49,18 @@ func (p *Place) Exchange(ctx context.Context, claim string, asks bool) (heard, a
 	return heard, nil, nil
 }
 
+// notAdmitted is the error of a call that is refused.
+type notAdmitted struct{ error }
+
+func (e notAdmitted) Unwrap() error { return e.error }
+
 // Admit lets calls through, or refuses them for a reason.
-func (p *Place) Admit(why error) { p.gate.closed.Store(&why) }
+func (p *Place) Admit(why error) {
+	if why != nil {
+		why = notAdmitted{unavailable.Mark(why)}
+	}
+	p.gate.closed.Store(&why)
+}
 
 // Patience is zero: Redis answers itself.
 func (p *Place) Patience() time.Duration { return 0 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -250,11 +251,15 @@ func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered
 		if ctx.Err() != nil {
 			return
 		}
-		lost(err)
+		wait := firstPause
+		if refused := (notAdmitted{}); !errors.As(err, &refused) { // the reason is logged by who decides
+			lost(err)
+			wait = pause.NextBackOff()
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause.NextBackOff()):
+		case <-time.After(wait):
 		}
 	}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -24,7 +25,7 @@ type presence struct {
 	*installation.Keeper
 	postgres *pg.DB
 	cars     *vehicles.Fleet
-	key      func() string // that signs commands
+	signing  *signingKeys
 	instance string
 
 	mu     sync.Mutex
@@ -35,8 +36,8 @@ type presence struct {
 	keyWrong  error
 }
 
-func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, key func() string, instance string, log *slog.Logger) *presence {
-	p := &presence{postgres: postgres, cars: cars, key: key, instance: instance}
+func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, signing *signingKeys, instance string, log *slog.Logger) *presence {
+	p := &presence{postgres: postgres, cars: cars, signing: signing, instance: instance}
 	places := map[string]installation.Place{"redis": redis.NewPlace(cache)}
 	for i, l := range mqtt.Links() {
 		name := "mqtt"
@@ -53,10 +54,20 @@ func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *l
 }
 
 func (p *presence) beat(ctx context.Context, least int64) (installation.Beats, error) {
-	all, err := instances.Beat(ctx, p.postgres, p.instance, p.key(), least)
+	all, err := instances.Beat(ctx, p.postgres, p.instance, p.signing.active(), least)
+	if errors.Is(err, pg.ErrFormer) {
+		return nil, errors.Join(installation.ErrFormer, err)
+	}
 	if err != nil {
 		return nil, err
 	}
+	beats := p.note(all)
+	p.signing.refuse(p.keyReady(ctx))
+	return beats, nil
+}
+
+// note records the instances that run, and returns the beats of all.
+func (p *presence) note(all []instances.Instance) installation.Beats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.others = p.others[:0]
@@ -67,7 +78,7 @@ func (p *presence) beat(ctx context.Context, least int64) (installation.Beats, e
 			p.others = append(p.others, i)
 		}
 	}
-	return beats, nil
+	return beats
 }
 
 // keyEvery is the interval at which the units are counted by the keys that they hold, while
@@ -78,7 +89,7 @@ const keyEvery = 10 * time.Second
 // While all sign with the same key, it asks no server.
 func (p *presence) keyReady(ctx context.Context) error {
 	p.mu.Lock()
-	own, other := p.key(), ""
+	own, other := p.signing.active(), ""
 	for _, i := range p.others {
 		if i.SigningKey != own {
 			other = i.SigningKey

@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
+	"slices"
 	"time"
 
 	"motorpool/broker/link"
@@ -41,14 +43,21 @@ func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 // brokerGauges are what each MQTT broker says of itself.
 type brokerGauges map[string]*prometheus.GaugeVec
 
-func newBrokerGauges(registry *prometheus.Registry) brokerGauges {
+func newBrokerGauges(registry *prometheus.Registry, shards [][]string) brokerGauges {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"node"})
 	}
-	return brokerGauges{
+	gauges := brokerGauges{
 		link.System.Retained: gauge("motorpool_mqtt_retained_messages", "Retained messages that the MQTT broker holds, as it says."),
 		link.System.Heap:     gauge("motorpool_mqtt_heap_bytes", "Memory that the MQTT broker has allocated, as it says."),
 	}
+	for _, node := range slices.Concat(shards...) {
+		if u, err := url.Parse(node); err == nil {
+			gauges.set(u.Host, link.System.Retained, 0)
+			gauges.set(u.Host, link.System.Heap, 0)
+		}
+	}
+	return gauges
 }
 
 func (g brokerGauges) set(node, topic string, value float64) {

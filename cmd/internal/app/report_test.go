@@ -117,6 +117,9 @@ func TestPresence_DroppedMessagesAreCountedByReason(t *testing.T) {
 		now := time.Now().UTC()
 		say(`{"status":"online","session":"b","at":"` + now.Format(time.RFC3339Nano) + `"}`)
 		s.eventually(10*time.Second, "the first presence is counted", func() bool { return i.metric("motorpool_presence_messages_total") == 1 })
+		// Another instance, which has not received that, judges what comes by its time.
+		i.stop()
+		i = s.serve()
 		say(`{"status":"offline","session":"a"}`)
 		say(`{"status":"standby","session":"a","at":"` + now.Add(-time.Minute).Format(time.RFC3339Nano) + `"}`)
 		s.eventually(10*time.Second, "a last will of an old session and an outdated presence", func() bool {

@@ -113,7 +113,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Group:        func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
 		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, postgres) },
 		Units:        cars.Units,
-		Holds:        newBrokerGauges(registry).set,
+		Holds:        newBrokerGauges(registry, link.ParseShards(c.MQTTURL)).set,
 		Logger:       log, AwaitAdmission: true,
 	}, link.ParseShards(c.MQTTURL)...)
 	commandBroker := broker.New(broker.Config{
@@ -122,7 +122,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Logger: log, Metrics: registry, Guard: panics, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, commandBroker.Instance)
-	present := newPresence(postgres, cars, cache, mqtt, signing.active, commandBroker.Instance, log)
+	present := newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance, log)
 	registry.MustRegister(present)
 	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: func() { commandBroker.ForgetSettled(); money.reconciler.CommitsMayBeLost() }, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
 	agencyKeys := agencykeys.New(postgres, sealer)

@@ -26,6 +26,7 @@ const pollEvery = time.Second
 // Safe for concurrent use.
 type signingKeys struct {
 	current atomic.Pointer[signing.Keychain]
+	refused atomic.Pointer[error] // why nothing is signed; nil: it is
 	source  keyfile.Source[signing.Keychain]
 }
 
@@ -52,8 +53,23 @@ func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
 const forOthers = fs.FileMode(0o007)
 
 // Sign signs with the active key. A command is signed once: after a switch of keys, earlier
-// commands are retransmitted with their first signature.
-func (k *signingKeys) Sign(c telematics.Claims) ([]byte, error) { return k.current.Load().Sign(c) }
+// commands are retransmitted with their first signature. Where another running instance has a key
+// that more units hold, it signs nothing: the units would reject it.
+func (k *signingKeys) Sign(c telematics.Claims) ([]byte, error) {
+	if why := k.refused.Load(); why != nil {
+		return nil, *why
+	}
+	return k.current.Load().Sign(c)
+}
+
+// refuse has nothing signed for a reason; nil: it is again.
+func (k *signingKeys) refuse(why error) {
+	if why == nil {
+		k.refused.Store(nil)
+		return
+	}
+	k.refused.Store(&why)
+}
 
 func (k *signingKeys) active() string { return k.current.Load().Active().ID }
 

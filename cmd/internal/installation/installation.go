@@ -40,7 +40,8 @@ type Beats map[string]int64
 type Config struct {
 	Installation func(context.Context) (string, error) // returns the id of the installation
 	Instance     string
-	// Beat writes a beat above least, and returns those of all instances.
+	// Beat writes a beat above least, and returns those of all instances. ErrFormer: this database
+	// is not that of the installation any more, so the places are given up.
 	Beat   func(ctx context.Context, least int64) (Beats, error)
 	Places map[string]Place // by name, for the log
 	Logger *slog.Logger
@@ -71,6 +72,10 @@ func New(c Config) *Keeper {
 	return k
 }
 
+// ErrFormer means that the database of an instance is a former primary: other instances go on with
+// the one that was promoted.
+var ErrFormer = errors.New("the database is a former primary")
+
 var errUndecided = errors.New("it is not known yet whether another installation uses it")
 
 // Run writes beats and keeps the places, until the context ends.
@@ -99,7 +104,12 @@ func (k *Keeper) step(ctx context.Context) (decided bool) {
 		p.exchange(ctx, k.id, k.latest())
 	}
 	// After that, so that this database has the beat of each claim that was heard.
-	beats := k.write(ctx)
+	beats, err := k.write(ctx)
+	if errors.Is(err, ErrFormer) {
+		for _, p := range k.places {
+			p.withdraw(ctx, err)
+		}
+	}
 	decided = true
 	for _, p := range k.places {
 		if beats != nil {
@@ -121,8 +131,8 @@ func (k *Keeper) identify(ctx context.Context) (err error) {
 	return err
 }
 
-// write writes a beat, and returns all; nil: that failed.
-func (k *Keeper) write(ctx context.Context) Beats {
+// write writes a beat, and returns all.
+func (k *Keeper) write(ctx context.Context) (Beats, error) {
 	k.mu.Lock()
 	least, beat := k.beat, k.Beat
 	began := time.Now()
@@ -133,14 +143,14 @@ func (k *Keeper) write(ctx context.Context) Beats {
 	defer k.mu.Unlock()
 	k.trying, k.failure = time.Time{}, err
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	k.beat, k.written = beats[k.Instance], began
 	all := Beats{}
 	for id, beat := range beats {
 		all[short(id, 12)] = beat
 	}
-	return all
+	return all, nil
 }
 
 func (k *Keeper) latest() int64 {

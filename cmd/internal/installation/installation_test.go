@@ -253,6 +253,26 @@ func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 	})
 }
 
+// A standby is promoted while an instance reaches the former primary alone. Once that instance
+// knows, those at the promoted one come in without a long silence.
+func TestKeeper_InstanceAtAFormerPrimaryGivesThePlaceUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at, former := &hub{}, newDatabase("11111111aaaa")
+		a, _, _ := former.start(t, "aaaaaaaaaaaa", at)
+		time.Sleep(time.Minute)
+		promoted := former.copied()
+		time.Sleep(5 * time.Second)
+		b, _, _ := promoted.start(t, "bbbbbbbbbbbb", at)
+		time.Sleep(5 * time.Second)
+		want(t, "both primaries take writes", map[*member]bool{a: true, b: false})
+		former.set(func() { former.down = ErrFormer })
+		time.Sleep(5 * time.Second)
+		want(t, "the former one is known", map[*member]bool{a: false, b: true})
+		time.Sleep(time.Minute)
+		want(t, "a minute later", map[*member]bool{a: false, b: true})
+	})
+}
+
 func TestKeeper_NotesAWriteThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newDatabase("11111111aaaa")

@@ -58,6 +58,10 @@ func (p *place) judge(now time.Time, beats Beats) {
 		c, ok := parseClaim(text)
 		switch {
 		case !ok || c.instance == p.instance:
+		case c.beat == withdrawn:
+			if c.instance == p.rival.instance {
+				p.last, p.alive = time.Time{}, false
+			}
 		case p.related(c, beats):
 			kin = kin || !p.hears(now) || c.tenure < p.rival.tenure // else it will give up, too
 			// A copy that was made a moment ago has the beat of the original, but no later ones.
@@ -134,6 +138,21 @@ func (p *place) refuse() {
 	p.refused = fmt.Errorf("another installation uses it (%s): stop that one, or give this one other servers; see docs/operating.md#two-installations", p.describe(p.rival))
 	p.log.Error("another installation is in the way", "place", p.name, "err", p.refused)
 	p.Admit(p.refused)
+}
+
+// withdrawn is the beat in the claim of an instance that gives up a place.
+const withdrawn = 0
+
+// withdraw gives up the place for a reason, and says so to the other instances, which need not wait
+// until this one has been silent for long. It may be called again.
+func (p *place) withdraw(ctx context.Context, why error) {
+	if !p.holds {
+		return
+	}
+	p.holds, p.tenure, p.asked, p.refused = false, none, time.Time{}, why
+	p.log.Error("place given up", "place", p.name, "err", why)
+	p.Admit(why)
+	_, _, _ = p.Exchange(ctx, claim{p.own.installation, p.own.tenure, p.instance, withdrawn}.String(), false) // a hint: it may be lost
 }
 
 // noteAsking notes that another installation asked for the place, and is refused there.
