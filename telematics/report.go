@@ -49,10 +49,6 @@ func IsPlausible(at, received time.Time) bool {
 	return !at.Before(earliest) && !at.After(received.Add(MaxAhead))
 }
 
-// IsOfTheFuture reports whether a stored time cannot have been stored by now: the clock had leapt
-// ahead when it was. What it dates would hide all that is newer, for as long.
-func IsOfTheFuture(at, now time.Time) bool { return at.After(now.Add(MaxAhead)) }
-
 // VehicleTime returns the unit's time at, or received if at is not plausible; in UTC and
 // milliseconds.
 func VehicleTime(at, received time.Time) time.Time {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,18 @@ func ParseUnit(s string) (Unit, error) {
 		return "", fmt.Errorf("unit serial %q: want 1 to 64 letters, digits, - or _", s)
 	}
 	return Unit(s), nil
+}
+
+// probes begins the names of the topics on which instances of the service look for each other.
+const probes = "probe-"
+
+// ParseSerial is ParseUnit for a unit that is to get a login: its own presence must not be taken
+// for a message of the service.
+func ParseSerial(s string) (Unit, error) {
+	if strings.HasPrefix(s, probes) {
+		return "", fmt.Errorf("unit serial %q: names that begin with %s are the service's", s, probes)
+	}
+	return ParseUnit(s)
 }
 
 // UnknownUnit is a unit that sends messages and is assigned to no vehicle: its row is

@@ -38,7 +38,7 @@ type serials struct {
 func (s serials) check() error {
 	var problems []error
 	for i, name := range s.Units {
-		if _, err := telematics.ParseUnit(name); err != nil {
+		if _, err := telematics.ParseSerial(name); err != nil {
 			problems = append(problems, err)
 		}
 		for _, before := range s.Units[:i] {

@@ -125,6 +125,7 @@ func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
 func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
+	storetest.AddVehicle(t, p.DB, 2)
 	exec := func(statement string) {
 		t.Helper()
 		if _, err := p.Pool.Exec(statement); err != nil {
@@ -179,9 +180,22 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	if _, dropped, err := fewer.Keep(t.Context()); err != nil || dropped != 4 {
 		t.Errorf("after six hours Keep dropped %d days, %v; want 4", dropped, err)
 	}
-	// The clock goes back.
-	exec(`update observed_clock set observed_at = observed_at + interval '2 minutes'`)
+	// The clock goes back by 25 hours: keys that were made a moment ago seem to be of tomorrow.
+	exec(`update observed_clock set observed_at = observed_at + interval '25 hours'`)
 	observe(true)
+	c = brokertest.NewCommand(2, telematics.Lock)
+	c.Key = brokertest.NewKey()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	exec(`update idempotency_keys set made_at = now() + interval '25 hours'`)
+	if _, err := idempotency.Forget(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
+		t.Errorf("Forget: %v, want %v", err, pg.ErrClockLeapt)
+	}
+	var moved bool
+	if err := p.Pool.Get(&moved, `select exists (select from idempotency_keys where made_at < now() + interval '24 hours')`); err != nil || moved {
+		t.Errorf("a key's time was changed: %v, %v; want it as it was made", moved, err)
+	}
 }
 
 // A key that was made by a clock far ahead does not stay for decades.

@@ -18,16 +18,17 @@ const farthestDue = 8 * 24 * time.Hour
 const longestLease = time.Hour
 
 // CorrectTimes makes charges and notices due now that are due later than they can be, or leased for
-// longer: Postgres's clock had leapt ahead. It returns their number.
+// longer: Postgres's clock had leapt ahead. It returns their number; none until the clock has been
+// steady for some hours, since by one that has gone back much seems to be far ahead.
 func CorrectTimes(ctx context.Context, db *pg.DB) (corrected int, err error) {
 	err = db.Pool.GetContext(ctx, &corrected, `
 		with due as (
 			update charges set next_attempt_at = least(next_attempt_at, now()), look_at = least(look_at, now()),
 				taken_at = least(taken_at, now()), lease_until = least(lease_until, now())
-			where due_at > now() + `+pg.Interval(farthestDue)+` or due_at is not null and lease_until > now() + `+pg.Interval(longestLease)+`
+			where `+pg.Steady+` and (due_at > now() + `+pg.Interval(farthestDue)+` or due_at is not null and lease_until > now() + `+pg.Interval(longestLease)+`)
 			returning id
 		), notices as (
-			update processor_notices set due_at = now() where due_at > now() + `+pg.Interval(farthestDue)+`
+			update processor_notices set due_at = now() where `+pg.Steady+` and due_at > now() + `+pg.Interval(farthestDue)+`
 			returning id
 		)
 		select (select count(*) from due) + (select count(*) from notices)`)

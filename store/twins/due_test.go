@@ -435,25 +435,3 @@ func TestDurableTwin_StoresWhenTheUnitWasLastSeen(t *testing.T) {
 		t.Errorf("postgres has last seen %v, %v; want %v", twin.Contact.LastSeen, err, seen)
 	}
 }
-
-// What was stored while the clocks were 74 years ahead hides nothing that is reported afterwards.
-func TestTwins_StateOfTheFutureGivesWayToTheNextReport(t *testing.T) {
-	d := newDueTwins(t, 1, time.Hour)
-	here := d.instances[0]
-	d.start = time.Now().AddDate(74, 0, 0)
-	d.report(here, 1)
-	d.writeDue(here)
-	if _, err := here.stored.Pool.Exec(`update units set said_at = now() + interval '74 years', last_seen = now() + interval '74 years' where serial = $1`, d.unit); err != nil {
-		t.Fatal(err)
-	}
-	twin, err := here.vehicles.Twin(t.Context(), d.id)
-	if err != nil || !twin.Contact.LastSeen.IsZero() || !twin.Contact.SaidAt.IsZero() || len(twin.Snapshot) > 0 {
-		t.Errorf("the contact is of %v and %v, with %d readings, %v; want none", twin.Contact.LastSeen, twin.Contact.SaidAt, len(twin.Snapshot), err)
-	}
-	d.start = time.Now().Add(-time.Minute)
-	d.report(here, 2)
-	twin, err = here.Twin(t.Context(), d.id)
-	if got := mileage(t, twin, err); got != 2 {
-		t.Errorf("the mileage is %v, want 2, as reported last", got)
-	}
-}

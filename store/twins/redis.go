@@ -388,8 +388,8 @@ func (s redisState) token(place int) string {
 
 func decodeSeen(micros string) time.Time {
 	n, err := strconv.ParseInt(micros, 10, 64)
-	if at := time.UnixMicro(n).UTC(); err == nil && !telematics.IsOfTheFuture(at, time.Now()) {
-		return at
+	if err != nil {
+		return time.Time{}
 	}
-	return time.Time{}
+	return time.UnixMicro(n).UTC()
 }

@@ -150,12 +150,12 @@ func (r *sectionReader) close() {
 	sectionReaders.Put(r)
 }
 
-// snapshot returns what was read, without values from the future: the next report brings others.
+// snapshot returns what was read.
 func (r *sectionReader) snapshot() telematics.Snapshot {
-	s, now := make(telematics.Snapshot, r.count), time.Now()
+	s := make(telematics.Snapshot, r.count)
 	for section, readings := range r.readings {
 		for i := range readings {
-			if readings[i].there && !telematics.IsOfTheFuture(readings[i].At, now) {
+			if readings[i].there {
 				s[fieldsOf[section][i]] = readings[i].Reading
 			}
 		}

@@ -171,7 +171,7 @@ func (p *part) unit(key string) telematics.Unit {
 	if serial == "" {
 		return ""
 	}
-	unit, err := telematics.ParseUnit(serial)
+	unit, err := telematics.ParseSerial(serial)
 	if err != nil {
 		p.problem(key, "%v", err)
 	}

@@ -115,18 +115,10 @@ const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabil
 // does not count: it would exclude all reports.
 const MovedAt = `case when greatest(v.moved_at, u.moved_at) <= now() + interval '1 minute' then greatest(v.moved_at, u.moved_at) end`
 
-// Contact returns the contact without times from the future: the next message brings others.
 func (r ContactRow) Contact() telematics.Contact {
-	now := time.Now()
-	past := func(t *time.Time) time.Time {
-		if t == nil || telematics.IsOfTheFuture(*t, now) {
-			return time.Time{}
-		}
-		return t.UTC()
-	}
 	return telematics.Contact{
 		Status: telematics.PresenceStatus(pg.Deref(r.Status)), Session: pg.Deref(r.Session), Former: formerSessions(r.Former),
-		SaidAt: past(r.SaidAt), ChangedAt: past(r.ChangedAt), LastSeen: past(r.LastSeen),
+		SaidAt: pg.FromTimestamp(r.SaidAt), ChangedAt: pg.FromTimestamp(r.ChangedAt), LastSeen: pg.FromTimestamp(r.LastSeen),
 		Actions: actions(r.Actions), Keys: r.Keys, Firmware: pg.Deref(r.Firmware), Gap: time.Duration(pg.Deref(r.GapMS)) * time.Millisecond,
 	}
 }
@@ -185,7 +177,7 @@ type readingRow struct {
 }
 
 // DecodeSnapshot leaves out fields that this version of the program does not have, and values that
-// it would refuse, as those from the future: the next report brings them again.
+// it would refuse: the next report brings them again.
 func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
@@ -194,11 +186,8 @@ func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if err := json.Unmarshal(fields, &rows); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
-	snapshot, now := make(telematics.Snapshot, len(rows)), time.Now()
+	snapshot := make(telematics.Snapshot, len(rows))
 	for field, row := range rows {
-		if telematics.IsOfTheFuture(time.UnixMilli(row.AtMS), now) {
-			continue
-		}
 		if v, err := telematics.ParseValue(field, row.Value); err == nil {
 			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once, Undated: row.Undated}
 		}

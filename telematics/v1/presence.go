@@ -87,7 +87,7 @@ func parseKeys(raw json.RawMessage) []string {
 		return nil
 	}
 	for _, id := range ids {
-		if id == "" || len(id) > telematics.MaxKeyID || !telematics.IsText(id) {
+		if id == "" || len(id) > telematics.MaxKeyID || !telematics.IsText(id) || telematics.Printable(id) != id {
 			return nil
 		}
 	}
