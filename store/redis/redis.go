@@ -252,7 +252,8 @@ func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered
 			return
 		}
 		wait := firstPause
-		if refused := (notAdmitted{}); !errors.As(err, &refused) { // the reason is logged by who decides
+		// Why a call is not admitted is logged where that is decided.
+		if refused := (notAdmitted{}); !errors.As(err, &refused) {
 			lost(err)
 			wait = pause.NextBackOff()
 		}

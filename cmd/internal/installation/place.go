@@ -152,7 +152,8 @@ func (p *place) withdraw(ctx context.Context, why error) {
 	p.holds, p.tenure, p.asked, p.refused = false, none, time.Time{}, why
 	p.log.Error("place given up", "place", p.name, "err", why)
 	p.Admit(why)
-	_, _, _ = p.Exchange(ctx, claim{p.own.installation, p.own.tenure, p.instance, withdrawn}.String(), false) // a hint: it may be lost
+	// A hint, which may be lost.
+	_, _, _ = p.Exchange(ctx, claim{p.own.installation, p.own.tenure, p.instance, withdrawn}.String(), false)
 }
 
 // noteAsking notes that another installation asked for the place, and is refused there.
