@@ -89,10 +89,154 @@ func TestPresence_OfALockedUnitDelaysNoOther(t *testing.T) {
 				if stored := !twins.storedAt("held").IsZero(); stored != ends || (lost == 0) != ends {
 					t.Errorf("stored %t, %v counted as lost", stored, lost)
 				}
-				if n := in.contact.locked.Load(); n != 0 {
+				if n := in.contact.aside.held; n != 0 {
 					t.Errorf("%d observations still count as waiting", n)
 				}
 			})
 		})
+	}
+}
+
+// lockedContact merges the presence of one unit, as Postgres does, except while another
+// transaction holds that.
+type lockedContact struct {
+	Twins
+	mu      sync.Mutex
+	free    time.Time
+	fails   bool
+	contact telematics.Contact
+}
+
+func (l *lockedContact) Observe(_ context.Context, observations []delivery.Observation) (seen delivery.Seen, _ error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range observations {
+		switch {
+		case l.fails:
+			l.fails = false
+			panic("panic of the test")
+		case time.Now().Before(l.free):
+			seen.Locked = []telematics.Unit{o.Unit}
+		default:
+			l.contact = o.Contact(l.contact)
+		}
+	}
+	return seen, nil
+}
+
+func (l *lockedContact) lockFor(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free = time.Now().Add(d)
+}
+
+func (l *lockedContact) failNext() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fails = true
+}
+
+func (l *lockedContact) status() telematics.PresenceStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.contact.Status
+}
+
+// withLocked runs a test with a function that sends presence.
+func withLocked(t *testing.T, test func(t *testing.T, twins *lockedContact, in *Ingest, send func(telematics.PresenceStatus, string))) {
+	synctest.Test(t, func(t *testing.T) {
+		twins := &lockedContact{}
+		in := newLockedIngest(twins)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); in.contact.run(ctx) }()
+		test(t, twins, in, func(status telematics.PresenceStatus, session string) {
+			p := telematics.Presence{Status: status, Session: session, After: in.latest.of("held")}
+			if session != "" && status != telematics.Offline {
+				p.At = time.Now().Truncate(time.Millisecond)
+			}
+			o := presenceOf("held")
+			o.At, o.Presence = time.Now(), &p
+			in.contact.add(o)
+			in.latest.add("held", p.Mark(o.At, false), false)
+		})
+		stopped := time.Now()
+		stop()
+		<-done
+		if took := time.Since(stopped); took > time.Second {
+			t.Errorf("the stop took %v", took)
+		}
+		if n := in.contact.aside.held; n != 0 || len(in.contact.aside.of) != 0 {
+			t.Errorf("%d observations are still set aside", n)
+		}
+	})
+}
+
+// A unit whose last will comes while its online waits for a lock ends offline, and so with all
+// presence that comes before the lock is seen to be released.
+func TestPresence_OfALockedUnitIsStoredInOrder(t *testing.T) {
+	for name, sessions := range map[string][2]string{"sessions": {"one", "two"}, "no sessions": {}} {
+		t.Run(name, func(t *testing.T) {
+			withLocked(t, func(t *testing.T, twins *lockedContact, in *Ingest, send func(telematics.PresenceStatus, string)) {
+				send(telematics.Online, sessions[0])
+				time.Sleep(10 * time.Second)
+				send(telematics.Offline, sessions[0])
+				time.Sleep(10 * time.Second)
+				for _, lock := range []struct {
+					held     time.Duration
+					connects int
+				}{{5 * time.Millisecond, 1}, {5 * time.Millisecond, 2}, {time.Minute, 5}} {
+					twins.lockFor(lock.held)
+					for range lock.connects {
+						send(telematics.Online, sessions[1])
+						time.Sleep(10 * time.Millisecond)
+						send(telematics.Offline, sessions[1])
+						time.Sleep(10 * time.Millisecond)
+					}
+					time.Sleep(lock.held + 2*writeRetry)
+					if got := twins.status(); got != telematics.Offline {
+						t.Errorf("after a lock of %v the unit is %s, want it offline", lock.held, got)
+					}
+				}
+				if lost := testutil.ToFloat64(in.metrics.dropped(observationKind, notStored)); lost != 0 {
+					t.Errorf("%v observations were lost", lost)
+				}
+			})
+		})
+	}
+}
+
+// A panic drops what waits for a lock, and later presence of the unit does not wait for it.
+func TestPresence_OfALockedUnitIsStoredAfterAPanic(t *testing.T) {
+	withLocked(t, func(t *testing.T, twins *lockedContact, in *Ingest, send func(telematics.PresenceStatus, string)) {
+		twins.lockFor(10 * time.Millisecond)
+		send(telematics.Online, "one")
+		time.Sleep(time.Millisecond)
+		twins.failNext()
+		time.Sleep(time.Second)
+		if lost := testutil.ToFloat64(in.metrics.dropped(observationKind, notStored)); lost != 1 {
+			t.Errorf("%v observations were lost, want 1", lost)
+		}
+		send(telematics.Online, "two")
+		time.Sleep(time.Second)
+		if got := twins.status(); got != telematics.Online {
+			t.Errorf("the unit is %q, want it online", got)
+		}
+	})
+}
+
+// When the service stops, all that waits for a lock is counted as lost.
+func TestPresence_OfALockedUnitDelaysNoStop(t *testing.T) {
+	var stopped *Ingest
+	withLocked(t, func(t *testing.T, twins *lockedContact, in *Ingest, send func(telematics.PresenceStatus, string)) {
+		stopped = in
+		twins.lockFor(time.Hour)
+		for range 50 {
+			send(telematics.Online, "one")
+			time.Sleep(time.Second)
+		}
+	})
+	if lost := testutil.ToFloat64(stopped.metrics.dropped(observationKind, notStored)); lost != 50 {
+		t.Errorf("%v observations were counted as lost, want 50", lost)
 	}
 }

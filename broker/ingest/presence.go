@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -97,7 +96,7 @@ func (in *Ingest) SignOfLife(o delivery.Observation) {
 type queue struct {
 	*Ingest
 	waiting chan observed
-	locked  atomic.Int64 // observations that wait until others have released their units
+	aside   aside
 }
 
 type observed struct {
@@ -127,9 +126,14 @@ func (q *queue) run(ctx context.Context) {
 			observations[i] = o.Observation
 		}
 		_ = q.Guard.Do("store presence", func() {
-			if left := q.store(ctx, observations); len(left) > 0 {
+			observations, lost := q.aside.follow(observations)
+			units, more := q.aside.begin(q.store(ctx, observations))
+			if lost += more; lost > 0 {
+				q.lose(lost, errLocked)
+			}
+			if len(units) > 0 {
 				locked.Go(func() {
-					_ = q.Guard.Do("store presence of locked units", func() { q.storeLocked(ctx, left) })
+					_ = q.Guard.Do("store presence of locked units", func() { q.storeLocked(ctx, units) })
 				})
 			}
 		})
@@ -152,30 +156,6 @@ func (q *queue) store(ctx context.Context, observations []delivery.Observation) 
 	}
 	return locked
 }
-
-// storeLocked tries again until the units are not locked any more, and a last time when the
-// context ends. Beyond maxLocked, observations are lost.
-func (q *queue) storeLocked(ctx context.Context, left []delivery.Observation) {
-	held := int64(len(left))
-	defer q.locked.Add(-held)
-	if q.locked.Add(held) > maxLocked {
-		q.lose(len(left), errLocked)
-		return
-	}
-	for pause := lockedRetry; len(left) > 0; pause = min(2*pause, writeRetry) {
-		select {
-		case <-time.After(pause):
-			left = q.store(ctx, left)
-		case <-ctx.Done():
-			if left = q.store(ctx, left); len(left) > 0 {
-				q.lose(len(left), errLocked)
-			}
-			return
-		}
-	}
-}
-
-var errLocked = errors.New("another transaction holds their units")
 
 // isUnavailable reports whether an error means that the server of a port is unavailable, so that
 // the same call may succeed later.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,6 +162,40 @@ func TestCommands_LockedRowIsNamed(t *testing.T) {
 	}
 	if err := errors.Join(claim(), settle()); err != nil {
 		t.Errorf("after the locks: %v", err)
+	}
+}
+
+// endsWithResult is a context that ends when the result of the first batch has come.
+type endsWithResult struct {
+	context.Context
+	looks atomic.Int64
+}
+
+func (c *endsWithResult) Done() <-chan struct{} { return nil }
+
+func (c *endsWithResult) Err() error {
+	if c.looks.Add(1) > 1 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// A settlement whose command stays locked until its context ends has failed: it is not one that
+// the lifecycle does not allow.
+func TestSettle_LockedUntilTheContextEnds(t *testing.T) {
+	p := openWith(t, pg.Config{URL: storetest.NewDatabase(t)})
+	vehicle, _ := storetest.AddVehicle(t, p.DB, 7)
+	c := brokertest.NewCommand(vehicle, telematics.Lock)
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	hold(t, p.DB, `select from commands for update`, func() {
+		if _, ok, err := p.Settle(&endsWithResult{Context: t.Context()}, succeeded(c)); err == nil || ok {
+			t.Errorf("Settle = %t, %v; want an error", ok, err)
+		}
+	})
+	if _, ok, err := p.Settle(t.Context(), succeeded(c)); err != nil || !ok {
+		t.Errorf("Settle = %t, %v after the lock", ok, err)
 	}
 }
 

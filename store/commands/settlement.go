@@ -21,7 +21,7 @@ import (
 // exist, was sent to another unit, or may not enter the state any more.
 func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*telematics.Command, bool, error) {
 	done, err := s.settlements.Do(ctx, &settlement)
-	for retries := s.db.NewRetries(); err == nil && done.locked && ctx.Err() == nil; done, err = s.settlements.Do(ctx, &settlement) {
+	for retries := s.db.NewRetries(); err == nil && done.locked; done, err = s.settlements.Do(ctx, &settlement) {
 		if !retries.Next(ctx) {
 			err = s.db.RowLocked(ctx, "command "+settlement.Command.String(), "commands", "id", settlement.Command)
 			break

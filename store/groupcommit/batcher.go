@@ -165,14 +165,15 @@ func (b *Batcher[Req, Res]) serveBatch(batch []*Call[Req, Res]) {
 // InParts runs a batch. Where a single item may have failed it, it runs the halves, then the
 // halves of those that fail, and so on: one bad item of 256 costs 16 further statements. It calls
 // failed with what is not done: an item that fails alone, a part whose error is no item's fault,
-// and what is left when the limit of a batch has passed since the first failure.
+// and what is left when the limit of a batch has passed since the first failure. The error of the
+// last is not that of an item: it only says that they were not tried.
 func InParts[T any](batch []T, limits Limits, run func([]T) error, failed func([]T, error)) {
 	var cause error
 	var until time.Time // once one has failed
 	for parts := [][]T{batch}; len(parts) > 0; parts = parts[1:] {
 		part := parts[0]
 		if cause != nil && time.Now().After(until) {
-			failed(part, cause)
+			failed(part, notTriedError{cause})
 			continue
 		}
 		err := run(part)
@@ -189,6 +190,17 @@ func InParts[T any](batch []T, limits Limits, run func([]T) error, failed func([
 		parts = slices.AppendSeq(parts, slices.Chunk(part, (len(part)+1)/2))
 	}
 }
+
+// notTriedError is the error of requests that were not tried apart from one that has failed their
+// batch. It does not wrap the failure, which may be the fault of others.
+type notTriedError struct{ failure error }
+
+func (e notTriedError) Error() string {
+	return "not tried in time, after a batch had failed: " + e.failure.Error()
+}
+
+// Unavailable reports that a later call may succeed.
+func (e notTriedError) Unavailable() bool { return true }
 
 // try runs a batch with a separate timeout: it serves many callers, so none of their contexts may
 // end it. A panic is returned as an error.

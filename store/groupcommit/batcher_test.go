@@ -284,6 +284,46 @@ func TestBatcher_SplitOfABatchIsBounded(t *testing.T) {
 	}
 }
 
+// A request that was not tried alone before the time was over is not blamed for the failure of
+// its batch, and may be tried again.
+func TestBatcher_WhatWasNotTriedIsNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := refusedBatch("bad")
+		tried := map[int]bool{} // alone
+		g := New(Limits{MaxBatch: 64, Timeout: 3 * time.Second, Splits: isSplit}, func(_ context.Context, batch []int) ([]string, error) {
+			time.Sleep(310 * time.Millisecond)
+			if len(batch) == 1 {
+				tried[batch[0]] = true
+			}
+			if slices.Contains(batch, 10) {
+				return nil, refused
+			}
+			return make([]string, len(batch)), nil
+		})
+		var calls []*Call[int, string]
+		for n := range 64 {
+			call, _ := g.enqueue(n)
+			calls = append(calls, call)
+		}
+		g.serve()
+		left := 0
+		for n, call := range calls {
+			_, err := g.Wait(t.Context(), call)
+			if err == nil || tried[n] {
+				continue
+			}
+			left++
+			var later interface{ Unavailable() bool }
+			if errors.Is(err, refused) || !errors.As(err, &later) || !later.Unavailable() {
+				t.Errorf("request %d was not tried alone: error %v, want one that says so", n, err)
+			}
+		}
+		if left == 0 {
+			t.Error("all requests were tried, want the time to be over before")
+		}
+	})
+}
+
 func TestBatcher_MissingResultsAreAnError(t *testing.T) {
 	g := New(Limits{MaxBatch: 4, Timeout: time.Second}, func(context.Context, []int) ([]string, error) { return nil, nil })
 	if _, err := g.Do(t.Context(), 0); err == nil {
