@@ -43,7 +43,7 @@ func (n Numbers) Read(ctx context.Context) (Numbering, error) {
 // was promoted; with always, also then. It returns the numbers of the sequence before and after,
 // both zero where it was not raised. It may run while commands are claimed.
 func (n Numbers) Raise(ctx context.Context, always bool) (before, after int64, err error) {
-	err = n.DB.Pool.QueryRowxContext(ctx, `select was, is_now from raise_commands_seq($1)`, always).Scan(&before, &after)
+	err = n.DB.Health.QueryRowxContext(ctx, `select was, is_now from raise_commands_seq($1)`, always).Scan(&before, &after)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}

@@ -28,7 +28,7 @@ type Instance struct {
 func Beat(ctx context.Context, db *pg.DB, id, signingKey string, least int64) (all []Instance, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.Timeout())
 	defer cancel()
-	conn, err := db.Pool.Connx(ctx)
+	conn, err := db.Health.Connx(ctx)
 	if err != nil {
 		return nil, unavailable.Wrap("write to postgres", err)
 	}

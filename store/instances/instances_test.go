@@ -1,8 +1,11 @@
 package instances
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"motorpool/store/commands"
 	"motorpool/store/storetest"
 )
 
@@ -62,5 +65,31 @@ func TestBeat_FailsWherePostgresTakesNoWrites(t *testing.T) {
 	}
 	if _, err := Beat(t.Context(), storetest.Open(t, address), "a", "key", 1); err == nil {
 		t.Error("a read-only database took a beat")
+	}
+}
+
+// Bookings wait for the rows of a vehicle that an open transaction has locked.
+func TestBeat_HasAConnectionWhereAllOthersWait(t *testing.T) {
+	db := storetest.Open(t, storetest.NewDatabase(t))
+	for range db.Pool.Stats().MaxOpenConnections {
+		conn, err := db.Pool.Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	for name, ask := range map[string]func(context.Context) error{
+		"beat":    func(ctx context.Context) error { _, err := Beat(ctx, db, "a", "key", 0); return err },
+		"clock":   func(ctx context.Context) error { _, err := db.Time(ctx); return err },
+		"observe": func(ctx context.Context) error { _, err := db.ObserveClock(ctx); return err },
+		"schema":  func(ctx context.Context) error { _, _, err := db.Version(ctx); return err },
+		"rights":  db.Allowed,
+		"numbers": func(ctx context.Context) error { _, _, err := commands.Numbers{DB: db}.Raise(ctx, true); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if err := ask(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
 	}
 }

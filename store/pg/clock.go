@@ -19,7 +19,7 @@ const Steady = `(select clock_is_steady())`
 // Time returns the time of Postgres's clock [LAW-11].
 func (p *DB) Time(ctx context.Context) (time.Time, error) {
 	var now time.Time
-	err := p.Pool.GetContext(ctx, &now, `select clock_timestamp()`)
+	err := p.Health.GetContext(ctx, &now, `select clock_timestamp()`)
 	return now, unavailable.Wrap("read postgres's clock", err)
 }
 
@@ -27,14 +27,14 @@ func (p *DB) Time(ctx context.Context) (time.Time, error) {
 // it last: zero unless that is more than an hour ahead, or a minute back.
 func (p *DB) ObserveClock(ctx context.Context) (leap time.Duration, err error) {
 	var seconds float64
-	err = p.Pool.GetContext(ctx, &seconds, `select extract(epoch from observe_clock())`)
+	err = p.Health.GetContext(ctx, &seconds, `select extract(epoch from observe_clock())`)
 	return time.Duration(seconds * float64(time.Second)), unavailable.Wrap("note postgres's clock", err)
 }
 
 // checkSteady returns ErrClockLeapt where nothing may be removed by Postgres's clock.
 func (p *DB) checkSteady(ctx context.Context) error {
 	var steady bool
-	err := p.Pool.GetContext(ctx, &steady, `select `+Steady)
+	err := p.Health.GetContext(ctx, &steady, `select `+Steady)
 	if err == nil && !steady {
 		return ErrClockLeapt
 	}

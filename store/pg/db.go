@@ -71,6 +71,7 @@ type DB struct {
 	config Config
 	Pool   *sqlx.DB // for single statements and transactions
 	Lists  *sqlx.DB // for lists, so that many of them cannot delay commands and halts
+	Health *sqlx.DB // for beats, the clock and readiness: what waits for locks cannot delay them
 
 	Prepared *Statements // the prepared statements of commands and reports
 
@@ -88,7 +89,7 @@ func New(config Config) (*DB, error) {
 	config.shared.lineage.shared, config.shared.lineage.log = config.Line, cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	config.shared.lineage.logged = map[string]time.Time{}
 	hanging.stillThere = config.stillThere
-	forLists, forCommands := max(1, config.MaxConns/listShare), max(2, config.MaxConns/commandShare)
+	forLists, forCommands, forHealth := max(1, config.MaxConns/listShare), max(2, config.MaxConns/commandShare), max(1, config.MaxConns/healthShare)
 	db := &DB{config: config}
 	var commands *sqlx.DB
 	for _, pool := range []struct {
@@ -96,8 +97,9 @@ func New(config Config) (*DB, error) {
 		size     int
 		settings map[string]string
 	}{
-		{&db.Pool, max(1, config.MaxConns-forLists-forCommands), nil},
+		{&db.Pool, max(1, config.MaxConns-forLists-forCommands-forHealth), nil},
 		{&db.Lists, forLists, nil},
+		{&db.Health, forHealth, nil},
 		{&commands, forCommands, byIndex},
 	} {
 		connector, err := config.connector(config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), pool.settings, &places{size: pool.size})
@@ -217,7 +219,7 @@ func (p *DB) Ping(ctx context.Context) error {
 // Close closes the connections. Calls in progress fail.
 func (p *DB) Close() error {
 	p.config.shared.hanging.close()
-	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Prepared.close()))
+	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Health.Close(), p.Prepared.close()))
 }
 
 // resolution is that of timestamptz. Times are truncated before they are written: Postgres would

@@ -58,5 +58,6 @@ func (p *DB) Register(registerer prometheus.Registerer) {
 	registerer.MustRegister(m.notReplicated, m.formerPrimaries, m.hanging, m.locked,
 		collectors.NewDBStatsCollector(p.Prepared.Pool.DB, "commands"),
 		collectors.NewDBStatsCollector(p.Pool.DB, "other"),
-		collectors.NewDBStatsCollector(p.Lists.DB, "lists"))
+		collectors.NewDBStatsCollector(p.Lists.DB, "lists"),
+		collectors.NewDBStatsCollector(p.Health.DB, "health"))
 }

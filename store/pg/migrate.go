@@ -70,7 +70,7 @@ func (p *DB) MigrateTo(ctx context.Context, version int64) error {
 
 // Version returns the version of the schema, and the version that this program needs.
 func (p *DB) Version(ctx context.Context) (has, needs int64, err error) {
-	provider, err := newProvider(p.Pool.DB)
+	provider, err := newProvider(p.Health.DB)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -78,7 +78,7 @@ func (p *DB) Allowed(ctx context.Context) error {
 		}
 	}
 	var missing string
-	err := p.Pool.GetContext(ctx, &missing, `
+	err := p.Health.GetContext(ctx, &missing, `
 		select coalesce(string_agg(wanted, ', '), '')
 		from unnest(array['`+strings.Join(wanted, "','")+`'], array[`+strings.Join(granted, ",")+`]) as r (wanted, granted)
 		where not granted`)

@@ -24,6 +24,10 @@ const (
 	// so few are enough.
 	commandShare = 3
 
+	// healthShare: beats, the clock and readiness may use 1/n of the connections. Half as many make
+	// one that hangs delay the rest; twice as many take them from bookings.
+	healthShare = 10
+
 	// LockShare: a statement may wait for one lock for 1/n of its timeout, so waits for n locks
 	// in a row still fit.
 	LockShare = 6

@@ -125,7 +125,7 @@ func (c Config) Check() error {
 		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
 		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
 		c.checkMQTT(),
-		checkRange("database-conns", c.DatabaseConns, 2, 1000),
+		checkRange("database-conns", c.DatabaseConns, 5, 1000),
 		checkRange("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
 		checkRange("vehicle-rate", c.VehicleRate, 0, maxRate),
 		checkRange("refresh-rate", c.RefreshRate, 0, maxRate),

@@ -85,7 +85,7 @@ func TestCheck_NamesEachInvalidSetting(t *testing.T) {
 		"--drain":               func(c *Config) { c.Drain = time.Hour },
 		"--max-connections":     func(c *Config) { c.MaxConnections = -1 },
 		"--database-url":        func(c *Config) { c.DatabaseURL = "mysql://h/db" },
-		"--database-conns":      func(c *Config) { c.DatabaseConns = 1 },
+		"--database-conns":      func(c *Config) { c.DatabaseConns = 4 },
 		"--redis-url":           func(c *Config) { c.RedisURL = "h:6379" },
 		"--mqtt-url":            func(c *Config) { c.MQTTURL = []string{"mqtt://h"} },
 		"--mqtt-username":       func(c *Config) { c.MQTTUsername = "" },

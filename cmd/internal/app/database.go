@@ -86,10 +86,7 @@ func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 
 // checkClock notes Postgres's clock, and corrects what was written while it had leapt ahead.
 func (w *databaseWatch) checkClock(ctx context.Context) error {
-	leap, err := w.postgres.ObserveClock(ctx)
-	if err != nil {
-		return err
-	}
+	leap, failed := w.postgres.ObserveClock(ctx)
 	if leap != 0 {
 		w.gauges.clockLeaps.Inc()
 		w.log.Error("postgres clock leapt, or no instance was running: nothing is removed for six hours", "leap", leap.Round(time.Second))
@@ -98,7 +95,7 @@ func (w *databaseWatch) checkClock(ctx context.Context) error {
 	if corrected > 0 {
 		w.log.Error("charges and notices were due later than they can be, a clock had leapt ahead: due now", "corrected", corrected)
 	}
-	return err
+	return errors.Join(failed, err)
 }
 
 // readPartitions reads how long the partitions of tables by time last.
@@ -117,19 +114,23 @@ func (w *databaseWatch) readPartitions(ctx context.Context) error {
 	return nil
 }
 
-// check notes the clock, raises the numbers of commands where the server was started or promoted,
-// warns of settings and standbys that may lose commits, and reads the gauges.
+// check raises the numbers of commands first: they must not repeat. No step that fails skips
+// another.
 func (w *databaseWatch) check(ctx context.Context) error {
-	if err := errors.Join(w.checkClock(ctx), w.readPartitions(ctx)); err != nil {
-		return err
-	}
+	return errors.Join(w.raiseNumbers(ctx), w.checkClock(ctx), w.readPartitions(ctx), w.checkSafety(ctx), w.readGauges(ctx))
+}
+
+// raiseNumbers raises the numbers of commands where the server was started or promoted.
+func (w *databaseWatch) raiseNumbers(ctx context.Context) error {
 	before, after, err := commands.Numbers{DB: w.postgres}.Raise(ctx, false)
-	if err != nil {
-		return err
-	}
 	if after != 0 {
 		w.log.Info("command numbers raised, since postgres was started or promoted", "from", before, "to", after)
 	}
+	return err
+}
+
+// checkSafety warns of settings and standbys that may lose commits.
+func (w *databaseWatch) checkSafety(ctx context.Context) error {
 	unsafe, err := w.postgres.Unsafe(ctx)
 	if err != nil {
 		return err
@@ -151,6 +152,11 @@ func (w *databaseWatch) check(ctx context.Context) error {
 		w.log.Warn("postgres has standbys, but the database role may not see whether they are asynchronous: grant it pg_read_all_stats", "standbys", standbys.Hidden)
 	}
 	w.standbys = standbys
+	return nil
+}
+
+// readGauges reads what the gauges show of rows.
+func (w *databaseWatch) readGauges(ctx context.Context) error {
 	stuck, err := rentals.Charges{DB: w.postgres}.Stuck(ctx)
 	if err != nil {
 		return err

@@ -100,15 +100,12 @@ func (k *Keeper) step(ctx context.Context) (decided bool) {
 			return true
 		}
 	}
-	for _, p := range k.places {
-		p.exchange(ctx, k.id, k.latest())
-	}
+	beat := k.latest()
+	k.each(ctx, func(ctx context.Context, p *place) { p.exchange(ctx, k.id, beat) })
 	// After that, so that this database has the beat of each claim that was heard.
 	beats, err := k.write(ctx)
 	if errors.Is(err, ErrFormer) {
-		for _, p := range k.places {
-			p.withdraw(ctx, err)
-		}
+		k.each(ctx, func(ctx context.Context, p *place) { p.withdraw(ctx, err) })
 	}
 	decided = true
 	for _, p := range k.places {
@@ -121,6 +118,17 @@ func (k *Keeper) step(ctx context.Context) (decided bool) {
 		k.mu.Unlock()
 	}
 	return decided
+}
+
+// each calls do for all places concurrently: one that hangs delays the beat by exchangeWithin.
+func (k *Keeper) each(ctx context.Context, do func(context.Context, *place)) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeWithin)
+	defer cancel()
+	var doing sync.WaitGroup
+	for _, p := range k.places {
+		doing.Go(func() { do(ctx, p) })
+	}
+	doing.Wait()
 }
 
 func (k *Keeper) identify(ctx context.Context) (err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -304,4 +305,57 @@ func TestClaim_FitsIntoATopic(t *testing.T) {
 	if parsed, ok := parseClaim(c.String()); !ok || parsed != c || len(c.String()) > 52 {
 		t.Errorf("%s (%d characters) is parsed as %+v, %v", c, len(c.String()), parsed, ok)
 	}
+}
+
+// frozen is a place whose server does not reply.
+type frozen struct{ *member }
+
+func (frozen) Exchange(ctx context.Context, _ string, _ bool) (heard, asked []string, err error) {
+	select {
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	case <-time.After(3 * time.Second):
+		return nil, nil, errors.New("timeout")
+	}
+}
+
+func TestKeeper_FrozenPlacesDelayNoBeatForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at, beats := &hub{}, int64(0)
+		k := New(Config{
+			Installation: func(context.Context) (string, error) { return "11111111aaaa", nil }, Instance: "aaaaaaaaaaaa",
+			Beat: func(context.Context, int64) (Beats, error) {
+				beats++
+				return Beats{"aaaaaaaaaaaa": beats}, nil
+			},
+			Places: map[string]Place{"mqtt": at.join(), "redis": frozen{at.join()}, "mqtt_shard_2": frozen{at.join()}}, Logger: slog.New(slog.DiscardHandler),
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = k.Run(ctx) }()
+		time.Sleep(2 * time.Second)
+		for range 60 {
+			time.Sleep(500 * time.Millisecond)
+			if err := k.Writes(); err != nil {
+				t.Fatalf("postgres takes writes: %v", err)
+			}
+		}
+	})
+}
+
+func TestPlace_KeepsTheLatestClaimsWhilePostgresIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := &hub{}
+		m := at.join()
+		p := &place{Place: m, kin: map[string]int64{}, tenure: none}
+		for n := range 3 * maxUnjudged {
+			m.mu.Lock()
+			m.heard, m.asked = append(m.heard, strconv.Itoa(n)), append(m.asked, strconv.Itoa(n))
+			m.mu.Unlock()
+			p.exchange(t.Context(), "11111111aaaa", 0)
+		}
+		if len(p.heard) != maxUnjudged || len(p.askers) > maxUnjudged || p.heard[0] == "0" {
+			t.Errorf("%d heard, %d asked", len(p.heard), len(p.askers))
+		}
+	})
 }

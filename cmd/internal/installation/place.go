@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -45,8 +46,11 @@ func (p *place) exchange(ctx context.Context, installation string, beat int64) {
 	if p.asked.IsZero() {
 		p.asked = time.Now()
 	}
-	p.heard, p.askers = append(p.heard, heard...), append(p.askers, askers...)
+	p.heard, p.askers = latest(append(p.heard, heard...)), latest(append(p.askers, askers...))
 }
+
+// latest returns the last maxUnjudged claims: nothing is judged while Postgres takes no beats.
+func latest(claims []string) []string { return slices.Clone(claims[max(0, len(claims)-maxUnjudged):]) }
 
 // none is the tenure of an instance that only asks.
 const none = "0"

@@ -16,6 +16,13 @@ const (
 	// hangs is how long a write may take before it is called waiting; a choice, above that of a
 	// busy server. It changes only the text of an error.
 	hangs = 500 * time.Millisecond
+	// exchangeWithin is how long a place may take for one exchange. A beat waits for it, so it must
+	// leave time within writtenWithin. Half fails on a busy Redis; double makes an instance not
+	// ready while Redis is frozen.
+	exchangeWithin = time.Second
+	// maxUnjudged is how many claims are kept until the next beat: those of a hundred instances for
+	// ten seconds. Half loses claims of a larger installation, which are repeated; double: memory.
+	maxUnjudged = 1000
 
 	// expires is how long a claim may be repeated by a place after its instance has ended: Redis
 	// keeps it for that long. Half loses claims to pauses of a busy machine; double makes an

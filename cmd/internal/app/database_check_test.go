@@ -1,0 +1,28 @@
+package app
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/store/activity"
+	"motorpool/store/commands"
+	"motorpool/store/storetest"
+)
+
+// After a failover, numbers that were lost must not be given again, whatever else fails.
+func TestDatabaseWatch_RaisesTheNumbersWhereOtherStepsFail(t *testing.T) {
+	db := storetest.Open(t, storetest.NewDatabase(t))
+	if _, err := db.Pool.Exec(`drop function observe_clock; alter table processor_notices rename to elsewhere`); err != nil {
+		t.Fatal(err)
+	}
+	w := &databaseWatch{postgres: db, auditLog: activity.New(db), gauges: newDatabaseGauges(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
+	if err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), "note postgres's clock") || !strings.Contains(err.Error(), "correct when charges are due") {
+		t.Errorf("check = %v, want both failures", err)
+	}
+	if n, err := (commands.Numbers{DB: db}).Read(t.Context()); err != nil || !n.Current {
+		t.Errorf("Read = %+v, %v; want the numbers raised", n, err)
+	}
+}
