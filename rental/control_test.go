@@ -56,9 +56,9 @@ func TestControl_NoUnlockBeforeTheFirstPaymentHasAResult(t *testing.T) {
 		if c.within == rental.PaymentAwaited && (!refusal.Retryable || refusal.RetryAfter != 2*time.Second) {
 			t.Errorf("%s: %+v, want it repeated after 2 s", what, refusal)
 		}
-		wantControl(t, what+", later", d, start.Add(rental.DefaultPaymentWait), c.later)
+		_ = wantControl(t, what+", later", d, start.Add(rental.DefaultPaymentWait), c.later)
 		d.Terms.PaymentWait = 0
-		wantControl(t, what+", no wait", d, start.Add(time.Second), c.later)
+		_ = wantControl(t, what+", no wait", d, start.Add(time.Second), c.later)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestControl_ExtensionIsOwedOnlyIfItsClientCanMendIt(t *testing.T) {
 		d.Terms.PaymentWait = rental.DefaultPaymentWait
 		c.extension.Kind, c.extension.Amount = rental.ExtensionCharge, 29
 		d.Charges = append(d.Charges, c.extension)
-		wantControl(t, what, d, start.Add(time.Minute), c.code)
+		_ = wantControl(t, what, d, start.Add(time.Minute), c.code)
 		if can := d.CanExtend(start.Add(time.Minute)); c.code == "" && !can {
 			t.Errorf("%s: the booking cannot be extended again", what)
 		}

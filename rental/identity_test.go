@@ -68,7 +68,8 @@ func TestIdentity_SameCauseIsTheSamePayment(t *testing.T) {
 			t.Errorf("%+v is another payment the second time", c.charge)
 		}
 	}
-	if rental.CustomerKey("one", 1, "a") == rental.CustomerKey("two", 1, "a") || rental.CustomerKey("one", 1, "a") != rental.CustomerKey("one", 1, "a") {
+	key, again := rental.CustomerKey("one", 1, "a"), rental.CustomerKey("one", 1, "a")
+	if key == rental.CustomerKey("two", 1, "a") || key != again {
 		t.Error("the key of a customer does not follow from installation, agency and subject")
 	}
 }

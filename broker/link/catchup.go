@@ -60,7 +60,7 @@ func newCatchUp(l *Link, to func(telematics.Message) bool) *catchUp {
 
 // receive passes a message to the receiver, or notes its unit where the queue is full.
 func (c *catchUp) receive(m telematics.Message) {
-	if closed, _ := c.claims.state(); closed != nil || m.Retained && !c.reads.Load() || c.to(m) {
+	if _, closed := c.claims.state(); closed != nil || m.Retained && !c.reads.Load() || c.to(m) {
 		return // before the link is admitted, nothing is received; what is retained is read then
 	}
 	c.mu.Lock()

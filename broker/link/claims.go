@@ -82,10 +82,10 @@ func (c *claims) answer() {
 }
 
 // state returns why the link is not admitted, and a channel that is closed when that changes.
-func (c *claims) state() (closed error, changed <-chan struct{}) {
+func (c *claims) state() (changed <-chan struct{}, closed error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.closed, c.changed
+	return c.changed, c.closed
 }
 
 // Exchange announces a claim to all instances at this MQTT broker, or asks those that have it. It
@@ -125,7 +125,7 @@ func (l *Link) Patience() time.Duration { return claimsWithin }
 // is closed when the admission may have ended.
 func (l *Link) admission(ctx context.Context, ln *connection, lost <-chan error) (changed <-chan struct{}, err error) {
 	for {
-		closed, changed := l.claims.state()
+		changed, closed := l.claims.state()
 		if closed == nil {
 			return changed, nil
 		}

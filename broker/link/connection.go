@@ -173,7 +173,7 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 			return fmt.Errorf("lost: %w", err)
 		case <-changed:
 			var closed error
-			if closed, changed = l.claims.state(); closed != nil {
+			if changed, closed = l.claims.state(); closed != nil {
 				return closed
 			}
 		case <-asked:

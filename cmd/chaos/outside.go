@@ -267,8 +267,10 @@ func (r *round) copyInstallation(ctx context.Context, f fault.Fault) error {
 	} else {
 		r.Running = r.Running[:r.Instances] // it is none of those that must be ready
 		world.Pause(ctx, f.For)
-		err = n.Kill()
-		r.Log.Info("the copied installation was killed", "ready", n.Ready(ctx))
+		r.Log.Info("the copied installation is killed", "ready", n.Ready(ctx))
+		if err := n.Kill(); err != nil {
+			return errors.Join(err, cache.Close(), database.Discard())
+		}
 	}
 	if failure := errors.Join(cache.Close(), database.Discard()); failure != nil {
 		return fmt.Errorf("end the copied installation: %w", failure)

@@ -17,6 +17,7 @@ import (
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // shiftPostgres returns the address of a database whose clock differs from this process's by a
@@ -134,7 +135,7 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	}
 	observe := func(leaps bool) {
 		t.Helper()
-		if leap, err := p.DB.ObserveClock(t.Context()); err != nil || leaps != (leap != 0) {
+		if leap, err := p.ObserveClock(t.Context()); err != nil || leaps != (leap != 0) {
 			t.Fatalf("ObserveClock = %v, %v; want a leap: %t", leap, err, leaps)
 		}
 	}
@@ -216,5 +217,35 @@ func TestForget_KeyFromTheFutureIsKeptForADay(t *testing.T) {
 	var made bool
 	if err := p.Pool.Get(&made, `select made_at <= now() from idempotency_keys`); err != nil || !made {
 		t.Errorf("the key is made in the future: %v, %v; want it made now", !made, err)
+	}
+}
+
+// For two minutes after all clocks have gone back, the unit may still answer the command that was
+// sent before.
+func TestAwaitingAnswer_AfterAClockHasGoneBack(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	storetest.AddVehicle(t, p.DB, 1)
+	c := brokertest.NewCommand(1, telematics.Lock)
+	c.Lane, c.AnswerBy = telematics.UnitLane, time.Now().Add(25*time.Hour)
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	if _, _, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, clock := range []struct {
+		observed string
+		awaits   bool
+	}{
+		{`observed_at = now() + interval '25 hours'`, true}, // nothing was observed since
+		{`observed_at = now(), steady_since = now()`, true},
+		{`observed_at = now(), steady_since = now() - interval '3 minutes'`, false},
+	} {
+		if _, err := p.Pool.Exec(`update observed_clock set ` + clock.observed); err != nil {
+			t.Fatal(err)
+		}
+		if _, awaits, err := p.AwaitingAnswer(t.Context(), c.Unit); err != nil || awaits != clock.awaits {
+			t.Errorf("%s: awaits an answer: %t, %v; want %t", clock.observed, awaits, err, clock.awaits)
+		}
 	}
 }

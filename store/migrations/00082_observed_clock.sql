@@ -116,12 +116,15 @@ begin
 end
 $$;
 
--- As in migration 52, but an answer that would come later than it can be by design is not awaited: a clock had leapt.
+-- As in migration 52, but an answer that would come later than it can be by design is not awaited: the clock had leapt ahead. For two
+-- minutes after it has gone back the answer may still come.
 create or replace function command_awaiting_answer(asked text) returns uuid language sql volatile as $$
     select id from commands
     where unit = asked and lane = 'unit'
         and (state in ('accepted', 'sent', 'received') or state <> 'expired' and received_at is null
-            and answer_by > clock_timestamp() and answer_by < clock_timestamp() + interval '5 minutes')
+            and answer_by > clock_timestamp() and (answer_by < clock_timestamp() + interval '5 minutes' or exists (
+                select from observed_clock
+                where steady_since > clock_timestamp() - interval '2 minutes' or observed_at > clock_timestamp() + interval '1 minute')))
     order by seq desc limit 1
 $$;
 

@@ -25,7 +25,7 @@ func TestServe_LogWithoutAReaderStopsNoRequest(t *testing.T) {
 	s.drive(nil, healthy)
 	long := strings.Repeat("x", 100_000)
 	for range 100 { // more than the pipe and the writer hold
-		s.log.Info(long)
+		s.log.Info("filler", "text", long)
 	}
 	for _, url := range []string{i.health + "/healthz", i.health + "/readyz", i.internal + "/readyz"} {
 		began := time.Now()

@@ -15,7 +15,6 @@ import (
 type hub struct {
 	mu      sync.Mutex
 	members []*member
-	down    bool
 }
 
 // member is the place of one instance at a hub.

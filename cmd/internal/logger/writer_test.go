@@ -35,7 +35,7 @@ func TestWriter_NeverWaitsForAReaderThatStops(t *testing.T) {
 	const lines = 5000 // five times as much as there is room for, in pipe and writer
 	began := time.Now()
 	for n := range lines {
-		log.Info(text, "n", n)
+		log.Info("filler", "text", text, "n", n)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("%d lines without a reader took %v", lines, took)
