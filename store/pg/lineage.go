@@ -2,11 +2,15 @@ package pg
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,19 +44,50 @@ func formerError(address string, found, newest Line) error {
 	return fmt.Errorf("postgres at %s: %w: it has %s, this installation has seen %s; see docs/backup.md#two-primaries", address, ErrFormer, found, newest)
 }
 
-// SharedLine is the newest line that the instances of an installation have seen.
+// SharedLine is the newest line that the instances of an installation have seen, as a signed text.
+// Others can write there as well: it is believed only with the signature.
 type SharedLine interface {
-	// Newest stores a line where none is stored, or an older timeline of the same system, and
-	// returns what is stored then. An empty system is not stored, and means that none is.
-	Newest(ctx context.Context, system string, timeline int64) (string, int64, error)
+	// Swap stores a text where the expected one is stored, and returns what is stored then. No text
+	// is the empty one, which is not stored.
+	Swap(ctx context.Context, expected, text string) (string, error)
 }
+
+// secretSetting is the setting whose value signs the lines: the name of the shared group, which
+// only Postgres and the broker know. A copy of the database has the same.
+const secretSetting = "mqtt_shared_group"
+
+// signed returns a line as a text with its HMAC by a secret; the zero Line is the empty text.
+func (l Line) signed(secret string) string {
+	if l == (Line{}) {
+		return ""
+	}
+	text := fmt.Sprintf("%s %d", l.System, l.Timeline)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("motorpool line of postgres\n" + text))
+	return text + " " + hex.EncodeToString(mac.Sum(nil))
+}
+
+// verified returns the line of a text, or the zero Line where its signature is not by the secret.
+func verified(text, secret string) Line {
+	system, rest, _ := strings.Cut(text, " ")
+	number, _, _ := strings.Cut(rest, " ")
+	timeline, err := strconv.ParseInt(number, 10, 64)
+	line := Line{System: system, Timeline: timeline}
+	if err != nil || !hmac.Equal([]byte(line.signed(secret)), []byte(text)) {
+		return Line{}
+	}
+	return line
+}
+
+var errUnsigned = errors.New("it is not signed with the secret of this installation: another client writes to redis")
 
 // lineage has the newest line that this instance knows of. It is safe for concurrent use.
 type lineage struct {
 	shared SharedLine // nil: none
 	log    *slog.Logger
 
-	newest atomic.Pointer[Line] // another pointer is another line; nil: none is known
+	newest atomic.Pointer[Line]   // another pointer is another line; nil: none is known
+	secret atomic.Pointer[string] // nil: not read yet, so that no shared line is believed
 
 	mu     sync.Mutex
 	logged map[string]time.Time // by message
@@ -62,14 +97,40 @@ type lineage struct {
 // unavailable, this instance's counts.
 func (l *lineage) learn(ctx context.Context, found Line) *Line {
 	l.raise(found)
-	if l.shared != nil {
-		known := l.known()
-		if system, timeline, err := l.shared.Newest(ctx, known.System, known.Timeline); err == nil {
-			l.adopt(Line{System: system, Timeline: timeline})
-		}
+	if secret := l.secret.Load(); l.shared != nil && secret != nil {
+		l.exchange(ctx, *secret)
 	}
 	return l.newest.Load()
 }
+
+// exchange adopts the shared line, or replaces one that is older, or one that is not signed with
+// the secret.
+func (l *lineage) exchange(ctx context.Context, secret string) {
+	expected := ""
+	for range swaps {
+		known := l.known()
+		text, err := l.shared.Swap(ctx, expected, known.signed(secret))
+		if err != nil {
+			return
+		}
+		shared := verified(text, secret)
+		if text != "" && shared == (Line{}) {
+			l.warn("shared line of postgres ignored", "redis", errUnsigned)
+		}
+		if known == (Line{}) || !known.replaces(shared) {
+			l.adopt(shared)
+			return
+		}
+		expected = text
+	}
+}
+
+// swaps is more than two, since another instance may come between: the next call goes on.
+const swaps = 3
+
+// Signs gives the secret of the installation, with which shared lines are signed. Connections read
+// it as well; it is for the first instance, which creates it.
+func (p *DB) Signs(secret string) { p.config.shared.lineage.secret.Store(&secret) }
 
 // known returns the newest line, or the zero Line.
 func (l *lineage) known() Line {
@@ -113,13 +174,13 @@ func (l *lineage) warn(message, address string, err error) {
 // none is known yet, it compares all servers of the address.
 func (s *sessions) connectNewest(ctx context.Context) (*session, error) {
 	newest := s.lineage.newest.Load()
-	if newest == nil {
-		newest = s.lineage.learn(ctx, Line{})
-	}
 	var best *session
 	var errs []error
 	for _, server := range s.order() {
 		conn, err := s.open(ctx, server)
+		if err == nil && newest == nil && best == nil { // the secret is known from the first server
+			newest = s.lineage.learn(ctx, Line{})
+		}
 		if err == nil && conn.line != nil && newest != nil {
 			err = conn.joinOrClose(ctx)
 		}
@@ -207,15 +268,19 @@ func (c *session) identify(ctx context.Context) error {
 		return fmt.Errorf("read the timeline: %w", err)
 	}
 	line := Line{System: found[0], Timeline: timeline}
-	marks, err := c.row(ctx, fmt.Sprintf(`select coalesce(max(split_part(name, ' ', 3)), '0') from settings where name like '%s %s %%'`, formerMark, line.System))
+	stored, err := c.row(ctx, fmt.Sprintf(`select coalesce(max(split_part(name, ' ', 3)) filter (where name like '%[1]s %[2]s %%'), '0'),
+		coalesce(max(value) filter (where name = '%[3]s'), '') from settings where name like '%[1]s %[2]s %%' or name = '%[3]s'`, formerMark, line.System, secretSetting))
 	if refusal := pq.As(err); refusal != nil && (isForbidden(refusal) || refusal.Code == undefinedTable) {
-		marks, err = []string{"0"}, nil // there is no schema yet
+		stored, err = []string{"0", ""}, nil // there is no schema yet
 	}
 	if err != nil {
 		return err
 	}
-	if marked, err := strconv.ParseInt(marks[0], 10, 64); err == nil && marked > timeline {
+	if marked, err := strconv.ParseInt(stored[0], 10, 64); err == nil && marked > timeline {
 		c.pool.lineage.raise(Line{System: line.System, Timeline: marked})
+	}
+	if secret := stored[1]; secret != "" {
+		c.pool.lineage.secret.CompareAndSwap(nil, &secret) // another server does not change it
 	}
 	c.line = &line
 	return nil

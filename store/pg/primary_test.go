@@ -2,9 +2,12 @@ package pg_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -16,6 +19,7 @@ import (
 
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
+	"motorpool/store/settings"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 )
@@ -223,17 +227,48 @@ func TestStatementsThatHangCountAgainstTheLimitOfConnections(t *testing.T) {
 // sharedLine is what instances share, in memory.
 type sharedLine struct {
 	sync.Mutex
-	system   string
-	timeline int64
+	text string
 }
 
-func (l *sharedLine) Newest(_ context.Context, system string, timeline int64) (string, int64, error) {
+func (l *sharedLine) Swap(_ context.Context, expected, text string) (string, error) {
 	l.Lock()
 	defer l.Unlock()
-	if system != "" && (l.system == "" || l.system == system && timeline > l.timeline) {
-		l.system, l.timeline = system, timeline
+	if l.text == expected && text != "" {
+		l.text = text
 	}
-	return l.system, l.timeline, nil
+	return l.text, nil
+}
+
+// signedLine returns a line as an instance of the installation of a database shares it.
+func signedLine(t *testing.T, db *pg.DB, system string, timeline int) string {
+	t.Helper()
+	secret, err := settings.SharedGroup(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%s %d", system, timeline)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("motorpool line of postgres\n" + text))
+	return fmt.Sprintf("%s %x", text, mac.Sum(nil))
+}
+
+// systemOf returns the system of the server, and creates the secret of the installation.
+func systemOf(t *testing.T, db *pg.DB) (system string) {
+	t.Helper()
+	if _, err := settings.SharedGroup(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Pool.Get(&system, `select system_identifier::text from pg_control_system()`); err != nil {
+		t.Fatal(err)
+	}
+	return system
+}
+
+// shareSecret creates the secret of the installation at both servers.
+func (p *pair) shareSecret() {
+	p.Helper()
+	systemOf(p.T, storetest.Open(p.T, p.primary.Database(storetest.Template)))
+	p.must(p.standby.InSync(p.Context(), p.primary.Postgres))
 }
 
 // address returns that of several servers.
@@ -269,6 +304,7 @@ func TestTwoPrimaries_OnlyTheNewerIsWrittenTo(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, false)
 	former, promoted := p.primary.Postgres, p.standby
+	p.shareSecret()
 	var shared sharedLine
 	open := func(shared pg.SharedLine, servers ...*devstack.Postgres) *pg.DB {
 		return storetest.OpenWith(t, pg.Config{URL: p.address(servers...), Line: shared, Timeout: 5 * time.Second})
@@ -328,6 +364,7 @@ func TestTwoPrimaries_OnlyTheNewerIsWrittenTo(t *testing.T) {
 func TestTwoPrimaries_ACommitAtTheFormerFails(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, false)
+	p.shareSecret()
 	var shared sharedLine
 	db := storetest.OpenWith(t, pg.Config{URL: p.address(p.primary.Postgres), Line: &shared})
 	other := storetest.OpenWith(t, pg.Config{URL: p.address(p.standby), Line: &shared})
@@ -348,17 +385,92 @@ func TestTwoPrimaries_ACommitAtTheFormerFails(t *testing.T) {
 
 func TestAnotherSystemIsRefused(t *testing.T) {
 	t.Parallel()
-	shared := sharedLine{system: "7000000000000000001", timeline: 1}
-	db := storetest.OpenWith(t, pg.Config{URL: storetest.NewDatabase(t), Line: &shared})
-	if err := db.Ping(t.Context()); !errors.Is(err, pg.ErrFormer) || !strings.Contains(err.Error(), shared.system) {
+	address, other := storetest.NewDatabase(t), "7000000000000000001"
+	shared := sharedLine{text: signedLine(t, storetest.Open(t, address), other, 1)}
+	db := storetest.OpenWith(t, pg.Config{URL: address, Line: &shared})
+	if err := db.Ping(t.Context()); !errors.Is(err, pg.ErrFormer) || !strings.Contains(err.Error(), other) {
 		t.Errorf("%v, want ErrFormer", err)
+	}
+}
+
+// Who can write to Redis cannot take the primary from the installation.
+func TestASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *testing.T) {
+	t.Parallel()
+	address := storetest.NewDatabase(t)
+	first := storetest.Open(t, address)
+	system := systemOf(t, first)
+	mine := signedLine(t, first, system, 1)
+	_, mac, _ := strings.Cut(strings.TrimPrefix(mine, system+" "), " ")
+	elsewhere := storetest.Open(t, storetest.NewDatabase(t))
+	for name, forged := range map[string]string{
+		"no signature":                  system + " 999",
+		"an empty signature":            system + " 999 ",
+		"the signature of another line": system + " 999 " + mac,
+		"the secret of another":         signedLine(t, elsewhere, system, 999),
+		"another system":                "7000000000000000001 1 " + mac,
+		"no number":                     system + " x " + mac,
+		"no line":                       "x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Both that of an instance which runs already, and of one that starts.
+			var shared sharedLine
+			var log strings.Builder
+			config := pg.Config{URL: address, Line: &shared, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			running := storetest.OpenWith(t, config)
+			if err := running.Ping(t.Context()); err != nil || shared.text != mine {
+				t.Fatalf("%v; shared is %q, want %q", err, shared.text, mine)
+			}
+			watching, stop := context.WithCancel(t.Context())
+			stop() // one pass
+			for range 3 {
+				shared.text = forged
+				if err := running.Watch(watching); err != nil {
+					t.Fatal(err)
+				}
+				if err := running.Exec(t.Context(), `insert into settings (name, value) values ('a', 'b') on conflict do nothing`); err != nil {
+					t.Errorf("an instance that runs: %v", err)
+				}
+			}
+			if shared.text != mine {
+				t.Errorf("shared is %q afterwards, want %q", shared.text, mine)
+			}
+			if n := strings.Count(log.String(), "shared line of postgres ignored"); n != 1 {
+				t.Errorf("logged %d times, want once: %s", n, &log)
+			}
+			shared.text = forged
+			if err := storetest.OpenWith(t, config).Ping(t.Context()); err != nil {
+				t.Errorf("an instance that starts: %v", err)
+			}
+			var marks int
+			if err := first.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`); err != nil || marks != 0 {
+				t.Errorf("the primary has %d marks, want none; %v", marks, err)
+			}
+		})
+	}
+}
+
+// Before the secret is there, the first instance neither believes nor shares a line; then it does.
+func TestASharedLineIsNotBelievedBeforeThereIsASecret(t *testing.T) {
+	t.Parallel()
+	shared := sharedLine{text: "7000000000000000001 1"}
+	db := storetest.OpenWith(t, pg.Config{URL: storetest.NewDatabase(t), Line: &shared})
+	if err := db.Ping(t.Context()); err != nil || shared.text != "7000000000000000001 1" {
+		t.Fatalf("%v; shared is %q", err, shared.text)
+	}
+	want := signedLine(t, db, systemOf(t, db), 1)
+	watching, stop := context.WithCancel(t.Context())
+	stop() // one pass
+	if err := db.Watch(watching); err != nil || shared.text != want {
+		t.Errorf("%v; shared is %q, want %q", err, shared.text, want)
 	}
 }
 
 // The service's role owns nothing.
 func TestAPlainRoleSeesTheTimeline(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{storetest.NewDatabase(t), storetest.NewEmptyDatabase(t)} {
+	address := storetest.NewDatabase(t)
+	system := systemOf(t, storetest.Open(t, address))
+	for _, address := range []string{address, storetest.NewEmptyDatabase(t)} {
 		owner := sqlx.MustConnect("postgres", address)
 		defer owner.Close()
 		role := "plain_" + strings.TrimPrefix(mustParse(t, address).Path, "/")
@@ -367,8 +479,9 @@ func TestAPlainRoleSeesTheTimeline(t *testing.T) {
 		u.User = url.UserPassword(role, "secret")
 		var shared sharedLine
 		db := storetest.OpenWith(t, pg.Config{URL: u.String(), Line: &shared})
-		if err := db.Ping(t.Context()); err != nil || shared.timeline != 1 || shared.system == "" {
-			t.Errorf("Ping = %v; the timeline is %d of %q", err, shared.timeline, shared.system)
+		db.Signs("secret") // of which the role's rights are not the question here
+		if err := db.Ping(t.Context()); err != nil || !strings.HasPrefix(shared.text, system+" 1 ") {
+			t.Errorf("Ping = %v; shared is %q", err, shared.text)
 		}
 	}
 }

@@ -6,27 +6,25 @@ import (
 	"motorpool/store/storetest"
 )
 
-func TestNewest_KeepsTheHighestTimelineOfTheFirstSystem(t *testing.T) {
+func TestSwap_StoresALineOnlyInsteadOfTheExpectedOne(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		db := open(t, address)
-		for _, step := range []struct {
-			system   string
-			timeline int64
-			want     string
-			then     int64
-		}{
-			{"", 0, "", 0},
-			{"7712584607280830095", 2, "7712584607280830095", 2},
-			{"", 0, "7712584607280830095", 2},
-			{"7712584607280830095", 1, "7712584607280830095", 2},
-			// The systems differ beyond the digits of a float.
-			{"7712584607280830096", 9, "7712584607280830095", 2},
-			{"7712584607280830095", 10, "7712584607280830095", 10},
-			{"7712584607280830095", 9, "7712584607280830095", 10},
+		// Fields without a signature, as earlier versions wrote them, are none.
+		if err := db.Client.HSet(t.Context(), lineKey, "system", "7712584607280830095", "timeline", 999).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct{ expected, text, want string }{
+			{"", "", ""},
+			{"another", "first", ""},
+			{"", "first", "first"},
+			{"", "second", "first"},
+			{"first", "", "first"},
+			{"first", "second", "second"},
+			{"first", "third", "second"},
 		} {
-			system, timeline, err := Line{db}.Newest(t.Context(), step.system, step.timeline)
-			if err != nil || system != step.want || timeline != step.then {
-				t.Errorf("%s: after timeline %d of %q: %d of %q, %v", name, step.timeline, step.system, timeline, system, err)
+			stored, err := Line{db}.Swap(t.Context(), step.expected, step.text)
+			if err != nil || stored != step.want {
+				t.Errorf("%s: after %q instead of %q: %q, %v", name, step.text, step.expected, stored, err)
 			}
 		}
 	}

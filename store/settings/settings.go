@@ -23,9 +23,13 @@ func Installation(ctx context.Context, db *pg.DB) (string, error) {
 }
 
 // SharedGroup returns the name of the service's shared subscriptions, a secret that all instances
-// share [TOP-3]. The first call creates it.
+// share [TOP-3]. The first call creates it. The instances' messages about the newest primary are
+// signed with it.
 func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
 	name, err := value(ctx, db, sharedGroup, "motorpool-"+random())
+	if err == nil {
+		db.Signs(name)
+	}
 	return name, unavailable.Wrap("read the name of the shared group", err)
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/simulator/devstack"
+	"motorpool/store/redis"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -37,5 +39,40 @@ func TestTwoPrimaries_TheFormerOneIsNotWrittenTo(t *testing.T) {
 	}
 	if r := both.control(1, telematics.Lock); r.status != http.StatusOK {
 		t.Errorf("a command to the promoted standby: %d %+v, want 200", r.status, r.Error)
+	}
+}
+
+// Who has the password of Redis cannot declare the primary a former one.
+func TestTwoPrimaries_RedisAloneCannotClaimANewerOne(t *testing.T) {
+	t.Parallel()
+	s := realStack(t, 1)
+	first := s.serve()
+	s.drive(nil, healthy)
+	s.eventually(30*time.Second, "locked", func() bool { return first.control(1, telematics.Lock).status == http.StatusOK })
+	postgres := storetest.Open(t, s.database)
+	var system string
+	s.must(postgres.Pool.Get(&system, `select system_identifier::text from pg_control_system()`))
+	shared, err := redis.New(redis.Config{URL: s.redisURL})
+	s.must(err)
+	t.Cleanup(func() { _ = shared.Close() })
+	signed := func() string {
+		return shared.Client.HGet(t.Context(), "motorpool:postgres", "signed").Val()
+	}
+	var mine string
+	s.eventually(10*time.Second, "the line is shared", func() bool { mine = signed(); return mine != "" })
+
+	_, mac, _ := strings.Cut(strings.TrimPrefix(mine, system+" "), " ")
+	s.must(shared.Client.HSet(t.Context(), "motorpool:postgres", "system", system, "timeline", 999, "signed", system+" 999 "+mac).Err())
+	s.eventually(10*time.Second, "the instance has seen it", func() bool { return signed() == mine })
+	for _, i := range []*instance{first, s.serve()} {
+		if status, why := i.readiness(); status != http.StatusOK {
+			t.Errorf("%d %s, want ready", status, why)
+		}
+		s.eventually(10*time.Second, "a command", func() bool { return i.control(1, telematics.Unlock).status == http.StatusOK })
+	}
+	var marks int
+	s.must(postgres.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`))
+	if marks != 0 {
+		t.Errorf("the primary has %d marks, want none", marks)
 	}
 }
