@@ -36,13 +36,10 @@ func CustomerKey(installation string, agency telematics.AgencyID, subject string
 	return identity("customer %s %d %q", installation, agency, subject)
 }
 
-// PaymentKey returns the identity of a charge of the booking at the processor. A booking has one
-// start and one deposit, whatever they amount to. Others are the same only with the same number and
-// amount: another fee is another payment, also if the record has lost the fee before it.
+// PaymentKey returns the identity of a charge of the booking at the processor. The same cause with
+// the same amount is the same payment; another amount is another payment. So what was paid for a
+// start that the record has lost does not pay for a longer booking, nor a lost fee for another.
 func (b Booking) PaymentKey(c Charge, refunded uuid.UUID) uuid.UUID {
-	if c.Kind == StartCharge || c.Kind == DepositCharge {
-		return identity("payment %s %s", b.Identity, c.Kind)
-	}
 	return identity("payment %s %s %d %d %s %q %s", b.Identity, c.Kind, c.Number, c.Amount, c.Currency, c.Fee, refunded)
 }
 

@@ -35,9 +35,10 @@ type Processor interface {
 	Confirm(ctx context.Context, key, intent, token string) (Intent, error)
 	// Intent returns a payment as it is now.
 	Intent(ctx context.Context, intent string) (Intent, error)
-	// IntentOf returns a customer's payment with an identity (Charge.PaymentID); false: there is
-	// none. If there are several, one that moved money takes precedence.
-	IntentOf(ctx context.Context, customer string, payment uuid.UUID) (Intent, bool, error)
+	// IntentOf returns a customer's payment with the identity of a request (Charge.PaymentID);
+	// false: there is none. If there are several, one that moved money takes precedence. It may
+	// have been created for another amount or currency: see Intent.Requested.
+	IntentOf(ctx context.Context, r IntentRequest) (Intent, bool, error)
 	// Intents returns a page of the payments that were created at a time or later, newest first,
 	// and the cursor of the next page, empty after the last one. The first page has the cursor "".
 	Intents(ctx context.Context, since time.Time, cursor string) (page []ListedIntent, next string, err error)
@@ -80,12 +81,14 @@ const (
 
 // Intent is a payment at the processor.
 type Intent struct {
-	ID      string
-	Status  IntentStatus
-	Amount  Minor    // held, or received
-	Attempt string   // the processor's id of the last attempt; empty: none
-	Secret  string   // for the card's owner, to confirm; never logged
-	Decline *Decline // of the last attempt; nil: it was not declined
+	ID        string
+	Status    IntentStatus
+	Requested Minor // what it was created for; of IntentOf, before rounding
+	Currency  Currency
+	Amount    Minor    // held, or received
+	Attempt   string   // the processor's id of the last attempt; empty: none
+	Secret    string   // for the card's owner, to confirm; never logged
+	Decline   *Decline // of the last attempt; nil: it was not declined
 }
 
 // ListedIntent is a payment in a list of the processor.
@@ -93,7 +96,6 @@ type ListedIntent struct {
 	Intent
 	Payment  uuid.UUID // its identity; zero: none that Motorpool has made
 	Customer string
-	Currency Currency
 	Refunded Minor
 	Created  time.Time
 	Metadata map[string]string

@@ -130,15 +130,21 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 	}
 }
 
-// intentOf searches the processor for a payment that the record does not have.
+// intentOf searches the processor for a payment that the record does not have. One of another
+// amount or currency is not the charge's payment.
 func (w *worker) intentOf(ctx context.Context) (in rental.Intent, found bool, err error) {
 	if w.job.Customer == "" {
 		return rental.Intent{}, false, nil
 	}
 	bounded, cancel := w.call(ctx)
 	defer cancel()
-	if in, found, err = w.Processor.IntentOf(bounded, w.job.Customer, w.job.PaymentID()); err != nil {
+	if in, found, err = w.Processor.IntentOf(bounded, w.request()); err != nil {
 		return rental.Intent{}, false, w.failure("search", err)
+	}
+	if found && (in.Requested != w.job.Amount || in.Currency != w.job.Currency) {
+		w.log.Error("payment found at the processor has another amount than its charge: not taken as its payment", "intent", in.ID, "status", string(in.Status),
+			"amount", int64(in.Requested), "currency", string(in.Currency), "charge_amount", int64(w.job.Amount), "charge_currency", string(w.job.Currency))
+		return rental.Intent{}, false, nil
 	}
 	return in, found, nil
 }

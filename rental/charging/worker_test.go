@@ -1,12 +1,15 @@
 package charging_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
+	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"motorpool/rental"
 	"motorpool/rental/charging"
@@ -152,9 +155,9 @@ func (b dyingBank) Intent(ctx context.Context, intent string) (rental.Intent, er
 	return step(b.m, func() (rental.Intent, error) { return b.Processor.Intent(ctx, intent) })
 }
 
-func (b dyingBank) IntentOf(ctx context.Context, customer string, payment uuid.UUID) (in rental.Intent, found bool, err error) {
+func (b dyingBank) IntentOf(ctx context.Context, r rental.IntentRequest) (in rental.Intent, found bool, err error) {
 	in, err = step(b.m, func() (i rental.Intent, err error) {
-		i, found, err = b.Processor.IntentOf(ctx, customer, payment)
+		i, found, err = b.Processor.IntentOf(ctx, r)
 		return i, err
 	})
 	return in, found && err == nil, err
@@ -191,4 +194,45 @@ func (w *world) collectUntil(m *mortal) *mortal {
 		c.Ledger, c.Notices, c.Processor = m, mortalNotices{m}, dyingBank{w.bank, m}
 	})
 	return m
+}
+
+// A payment with the charge's identity but another amount, or another currency, is not taken as its
+// payment, and the log says so.
+func TestRecover_APaymentOfAnotherAmountIsNotTaken(t *testing.T) {
+	for what, made := range map[string]rental.IntentRequest{
+		"another amount":   {Amount: amount / 10, Currency: "EUR"},
+		"another currency": {Amount: amount, Currency: "JPY"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				client, cards := w.client(pays)
+				charge := w.add(client, rental.StartCharge)
+				made.Payment, made.Customer = charge.PaymentID(), fmt.Sprintf("cus_%d", client)
+				other, err := w.bank.CreateIntent(t.Context(), "earlier", made)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.bank.Confirm(t.Context(), "earlier-confirm", other.ID, cards[0].Token); err != nil {
+					t.Fatal(err)
+				}
+				var log bytes.Buffer
+				c := w.collect(func(c *charging.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+				w.after(time.Minute)
+				w.wantState(charge, rental.Paid)
+				if is := w.is(charge); is.Intent == other.ID || is.Settled != amount {
+					t.Errorf("%d of %d are paid, by %s; the other payment is %+v", is.Settled, amount, is.Intent, other)
+				}
+				if n := metric(t, c, "payments_recovered_total"); n != 0 {
+					t.Errorf("%d payments are recovered, want none", n)
+				}
+				for _, want := range []string{
+					"level=ERROR", "intent=" + other.ID, fmt.Sprintf("amount=%d currency=%s", made.Amount, made.Currency), fmt.Sprintf("charge_amount=%d charge_currency=EUR", amount),
+				} {
+					if !strings.Contains(log.String(), want) {
+						t.Errorf("the log has no %s:\n%s", want, log.String())
+					}
+				}
+			})
+		})
+	}
 }

@@ -42,11 +42,9 @@ type payment struct {
 	rental.Intent
 	identity uuid.UUID
 	customer string
-	full     rental.Minor
 	hold     bool
 	taken    bool // money has moved, or was held, once
 	number   int
-	currency rental.Currency
 	created  time.Time
 	metadata map[string]string
 }
@@ -96,8 +94,8 @@ func (b *Bank) Tell(tell func(rental.Notice)) {
 func (b *Bank) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
 	return b.change(ctx, Call{"CreateIntent", r.Payment.String()}, key, func() (rental.Intent, error) {
 		b.last++
-		p := &payment{Intent: rental.Intent{ID: fmt.Sprintf("pi_%d", b.last), Status: rental.IntentPrepared}, identity: r.Payment, customer: r.Customer, full: r.Amount, hold: r.Hold,
-			number: b.last, currency: r.Currency, created: time.Now(), metadata: r.Metadata}
+		p := &payment{Intent: rental.Intent{ID: fmt.Sprintf("pi_%d", b.last), Status: rental.IntentPrepared, Requested: r.Amount, Currency: r.Currency},
+			identity: r.Payment, customer: r.Customer, hold: r.Hold, number: b.last, created: time.Now(), metadata: r.Metadata}
 		b.payments[p.ID] = p
 		return p.Intent, nil
 	})
@@ -138,7 +136,7 @@ func (b *Bank) attempt(p *payment) {
 }
 
 func (b *Bank) succeed(p *payment) {
-	p.Status, p.Amount, p.Decline, p.taken = rental.IntentSucceeded, p.full, nil, true
+	p.Status, p.Amount, p.Decline, p.taken = rental.IntentSucceeded, p.Requested, nil, true
 	word := "payment_intent.succeeded"
 	if p.hold {
 		p.Status, word = rental.IntentHeld, "payment_intent.amount_capturable_updated"
@@ -160,11 +158,12 @@ func (b *Bank) Intent(ctx context.Context, intent string) (rental.Intent, error)
 	return found, err
 }
 
-// IntentOf returns a customer's payment with an identity. One that moved money takes precedence.
-func (b *Bank) IntentOf(ctx context.Context, customer string, identity uuid.UUID) (found rental.Intent, ok bool, err error) {
-	err = b.read(ctx, Call{"IntentOf", identity.String()}, func() error {
+// IntentOf returns a customer's payment with the identity of a request. One that moved money takes
+// precedence.
+func (b *Bank) IntentOf(ctx context.Context, r rental.IntentRequest) (found rental.Intent, ok bool, err error) {
+	err = b.read(ctx, Call{"IntentOf", r.Payment.String()}, func() error {
 		for _, p := range b.payments {
-			if p.identity == identity && p.customer == customer && (!ok || p.taken) {
+			if p.identity == r.Payment && p.customer == r.Customer && (!ok || p.taken) {
 				found, ok = p.Intent, true
 			}
 		}
@@ -195,7 +194,7 @@ func (b *Bank) Intents(ctx context.Context, since time.Time, cursor string) (pag
 				break
 			}
 			page = append(page, rental.ListedIntent{
-				Intent: p.Intent, Payment: p.identity, Customer: p.customer, Currency: p.currency, Refunded: b.refunded(p.ID), Created: p.created, Metadata: p.metadata,
+				Intent: p.Intent, Payment: p.identity, Customer: p.customer, Refunded: b.refunded(p.ID), Created: p.created, Metadata: p.metadata,
 			})
 		}
 		return nil

@@ -84,9 +84,9 @@ func (p *Processor) Intent(ctx context.Context, intent string) (rental.Intent, e
 
 // IntentOf searches the newest payments of a customer. Stripe's search API cannot be used: its
 // results lag.
-func (p *Processor) IntentOf(ctx context.Context, customer string, payment uuid.UUID) (rental.Intent, bool, error) {
+func (p *Processor) IntentOf(ctx context.Context, r rental.IntentRequest) (rental.Intent, bool, error) {
 	found, err := call(ctx, p, reads, func(ctx context.Context) (*rental.Intent, error) {
-		params := &api.PaymentIntentListParams{Customer: api.String(customer)}
+		params := &api.PaymentIntentListParams{Customer: api.String(r.Customer)}
 		params.Limit = api.Int64(maxPerPage)
 		var found *rental.Intent
 		read := 0
@@ -97,15 +97,19 @@ func (p *Processor) IntentOf(ctx context.Context, customer string, payment uuid.
 			if read++; read > maxPerPage {
 				break
 			}
-			if made.Metadata[metaCharge] != payment.String() {
+			if made.Metadata[metaCharge] != r.Payment.String() {
 				continue
 			}
-			if intent := intentOf(made, ""); found == nil || precedence[intent.Status] > precedence[found.Status] {
+			intent := intentOf(made, "")
+			if made.Amount == amountThere(r.Amount, r.Currency) {
+				intent.Requested = r.Amount
+			}
+			if found == nil || precedence[intent.Status] > precedence[found.Status] {
 				found = &intent
 			}
 		}
 		return found, nil
-	}, customer)
+	}, r.Customer)
 	if err != nil || found == nil {
 		return rental.Intent{}, false, err
 	}
@@ -139,7 +143,7 @@ func (p *Processor) Intents(ctx context.Context, since time.Time, cursor string)
 
 func listed(made *api.PaymentIntent) rental.ListedIntent {
 	l := rental.ListedIntent{
-		Intent: intentOf(made, ""), Currency: rental.Currency(strings.ToUpper(string(made.Currency))), Created: time.Unix(made.Created, 0).UTC(), Metadata: made.Metadata,
+		Intent: intentOf(made, ""), Created: time.Unix(made.Created, 0).UTC(), Metadata: made.Metadata,
 	}
 	l.Payment, _ = uuid.Parse(made.Metadata[metaCharge]) // others than ours have none
 	if made.Customer != nil {
@@ -198,7 +202,10 @@ func intentOf(pi *api.PaymentIntent, advice string) rental.Intent {
 	if !ok {
 		status = rental.IntentProcessing // unknown to this version: it is queried again
 	}
-	i := rental.Intent{ID: pi.ID, Status: status, Secret: pi.ClientSecret}
+	i := rental.Intent{
+		ID: pi.ID, Status: status, Secret: pi.ClientSecret,
+		Requested: amountHere(pi.Amount, string(pi.Currency)), Currency: rental.Currency(strings.ToUpper(string(pi.Currency))),
+	}
 	switch status {
 	case rental.IntentHeld:
 		i.Amount = amountHere(pi.AmountCapturable, string(pi.Currency))

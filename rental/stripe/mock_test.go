@@ -164,7 +164,7 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 	check("refund", err)
 	_, _, err = u.as("RefundOf").RefundOf(ctx, intent.ID, uuid.New())
 	check("refunds", err)
-	_, _, err = u.as("IntentOf").IntentOf(ctx, customer, uuid.New())
+	_, _, err = u.as("IntentOf").IntentOf(ctx, rental.IntentRequest{Customer: customer, Payment: uuid.New(), Amount: 1, Currency: "EUR"})
 	check("intents", err)
 	_, _, err = u.as("Intents").Intents(ctx, time.Unix(1, 0), "")
 	check("list of intents", err)

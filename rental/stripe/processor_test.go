@@ -224,7 +224,7 @@ func TestProcessor_FindsAPaymentByItsIdentity(t *testing.T) {
 	w := newWorld(t)
 	card := w.card("pm_card_visa")
 	r := w.request(1_000, "EUR")
-	if in, found, err := w.IntentOf(t.Context(), r.Customer, r.Payment); found || err != nil {
+	if in, found, err := w.IntentOf(t.Context(), r); found || err != nil {
 		t.Fatalf("before it is made: %v, %v, %v", in, found, err)
 	}
 	// The first is paid; of the second only the creation had a response.
@@ -235,15 +235,32 @@ func TestProcessor_FindsAPaymentByItsIdentity(t *testing.T) {
 	if _, err := w.CreateIntent(t.Context(), uuid.NewString(), r); err != nil {
 		t.Fatal(err)
 	}
-	if in, found, err := w.IntentOf(t.Context(), r.Customer, r.Payment); !found || err != nil || in.ID != paid.ID || in.Status != rental.IntentSucceeded {
+	if in, found, err := w.IntentOf(t.Context(), r); !found || err != nil || in.ID != paid.ID || in.Status != rental.IntentSucceeded {
 		t.Errorf("found %v, %v, %v; want %v", in, found, err, paid)
 	}
 	other, err := w.CreateCustomer(t.Context(), uuid.NewString(), rental.Client{ID: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in, found, err := w.IntentOf(t.Context(), other, r.Payment); found || err != nil {
+	of := r
+	of.Customer = other
+	if in, found, err := w.IntentOf(t.Context(), of); found || err != nil {
 		t.Errorf("of another customer: %v, %v, %v", in, found, err)
+	}
+	of = r
+	of.Amount, of.Currency = 2_000, "USD"
+	if in, found, err := w.IntentOf(t.Context(), of); !found || err != nil || in.Requested != 1_000 || in.Currency != "EUR" {
+		t.Errorf("for another amount: %+v, %v, %v; want what it was made for", in, found, err)
+	}
+}
+
+// An amount that Stripe cannot charge exactly is still the amount that was requested.
+func TestProcessor_FindsARoundedPaymentWithItsAmount(t *testing.T) {
+	w := newWorld(t)
+	r := w.request(5_125, "KWD")
+	w.prepare(r)
+	if in, found, err := w.IntentOf(t.Context(), r); !found || err != nil || in.Requested != r.Amount || in.Currency != r.Currency {
+		t.Errorf("found %+v, %v, %v; want it for %d %s", in, found, err, r.Amount, r.Currency)
 	}
 }
 

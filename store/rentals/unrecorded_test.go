@@ -42,7 +42,7 @@ func TestPayments_AreListedUntilAChargeHasThem(t *testing.T) {
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	listed := func(id string, payment uuid.UUID, days int) rental.ListedIntent {
 		return rental.ListedIntent{
-			Intent: rental.Intent{ID: id, Status: rental.IntentSucceeded, Amount: 500}, Payment: payment, Customer: "cus_1", Currency: "EUR", Refunded: 100,
+			Intent: rental.Intent{ID: id, Status: rental.IntentSucceeded, Amount: 500, Currency: "EUR"}, Payment: payment, Customer: "cus_1", Refunded: 100,
 			Created: day.AddDate(0, 0, days), Metadata: map[string]string{rental.MetaBooking: "BK-1", rental.MetaKind: "fee"},
 		}
 	}

@@ -95,6 +95,46 @@ func TestLostCommit_RepeatedRequestsChargeEachClientOnce(t *testing.T) {
 	}
 }
 
+// What was paid for a start that was lost does not pay for a longer booking: that is another
+// payment, and the first one is listed, to be refunded.
+func TestLostCommit_AShortRentalDoesNotPayForALongOne(t *testing.T) {
+	t.Parallel()
+	rentOneStack(t, 1, func(r *rentals) {
+		i := r.open()
+		c := r.newCustomer()
+		c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_visa"}`)
+		period := fromNow(time.Minute)
+		booking := c.book(i, 1, period, "")
+		setBack := r.remember()
+		i.start(booking)
+		c.awaitPayment(i, booking, "paid")
+		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
+		short := r.movements(booking)["start 1"]
+		i.stop()
+		setBack()
+
+		i = r.open(func(c *app.Config) { c.CompareAfter = 100 * time.Millisecond })
+		c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, period.to.Add(16*time.Hour).Format(time.RFC3339Nano))).wants(200, "")
+		i.start(booking)
+		c.awaitPayment(i, booking, "paid")
+		long := r.movements(booking)["start 1"]
+		if long.Intent == short.Intent || long.Captured <= short.Captured || long.Captured != long.Amount {
+			r.Errorf("24 h are paid by %+v, 8 h were by %+v", long, short)
+		}
+		if r.rows(`select count(*) from charges where booking_id = $1 and kind = 'start' and settled = amount`, booking) != 1 {
+			r.Error("the record has a start that is not paid in full")
+		}
+		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
+		if all := r.processor.Ledger(); len(all) != 3 {
+			r.Errorf("the processor has %+v, want two starts and one deposit", all)
+		}
+		r.eventually(10*time.Second, "the first payment alone is listed", func() bool {
+			unrecorded := `select count(*) from unrecorded_payments u where not exists (select from charges c where c.payment_key = u.payment)`
+			return r.rows(unrecorded) == 1 && r.rows(unrecorded+` and u.intent = $1`, short.Intent) == 1
+		})
+	})
+}
+
 // A payment whose commit was lost, and whose request is not repeated, is listed until it is
 // refunded at the processor.
 func TestLostCommit_PaymentsThatAreNotRepeatedAreListed(t *testing.T) {

@@ -171,7 +171,7 @@ func (noProcessor) Intent(context.Context, string) (rental.Intent, error) {
 	return rental.Intent{}, errNotSetUp
 }
 
-func (noProcessor) IntentOf(context.Context, string, uuid.UUID) (rental.Intent, bool, error) {
+func (noProcessor) IntentOf(context.Context, rental.IntentRequest) (rental.Intent, bool, error) {
 	return rental.Intent{}, false, errNotSetUp
 }
 
