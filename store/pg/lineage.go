@@ -115,7 +115,9 @@ func (l *lineage) exchange(ctx context.Context, secret string) {
 		}
 		shared := verified(text, secret)
 		if text != "" && shared == (Line{}) {
-			l.warn("shared line of postgres ignored", "redis", errUnsigned)
+			if l.isNew("shared line of postgres ignored", "redis") {
+				l.log.Error("shared line of postgres ignored", "address", "redis", "err", errUnsigned)
+			}
 		}
 		if known == (Line{}) || !known.replaces(shared) {
 			l.adopt(shared)
@@ -157,17 +159,15 @@ func (l *lineage) adopt(shared Line) {
 	}
 }
 
-// warn logs a message about a server once a minute.
-func (l *lineage) warn(message, address string, err error) {
+// isNew reports whether a message about a server was not logged within the last minute.
+func (l *lineage) isNew(message, address string) bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	again := time.Since(l.logged[message+address]) >= logAgainAfter
 	if again {
 		l.logged[message+address] = time.Now()
 	}
-	l.mu.Unlock()
-	if again {
-		l.log.Error(message, "address", address, "err", err)
-	}
+	return again
 }
 
 // connectNewest connects to the first server that has the newest known line, or a newer one. Where
@@ -232,7 +232,9 @@ func (c *session) join(ctx context.Context) error {
 		return nil
 	}
 	err := formerError(c.address, *c.line, *newest)
-	c.pool.lineage.warn("postgres connection refused: not the primary any more", c.address, err)
+	if c.pool.lineage.isNew("postgres connection refused: not the primary any more", c.address) {
+		c.pool.lineage.log.Error("postgres connection refused: not the primary any more", "address", c.address, "err", err)
+	}
 	if newest.replaces(*c.line) {
 		c.line = nil // for the statement that marks it
 		c.mark(ctx, *newest)
@@ -257,7 +259,9 @@ const lineOf = `select case when pg_is_in_recovery() then '' else (select system
 func (c *session) identify(ctx context.Context) error {
 	found, err := c.row(ctx, lineOf)
 	if refusal := pq.As(err); refusal != nil && isForbidden(refusal) {
-		c.pool.lineage.warn("timeline of postgres not readable: a former primary would not be recognised", c.address, err)
+		if c.pool.lineage.isNew("timeline of postgres not readable: a former primary would not be recognised", c.address) {
+			c.pool.lineage.log.Error("timeline of postgres not readable: a former primary would not be recognised", "address", c.address, "err", err)
+		}
 		return nil
 	}
 	if err != nil || found[0] == "" {
