@@ -79,7 +79,7 @@ func TestRenewal_SurvivesABrowserThatHangsUp(t *testing.T) {
 	renewal := w.startRenewal(s, cookie)
 	renewal.hangUp()
 	renewal.answer()
-	_ = <-renewal.result
+	<-renewal.result //nolint:errcheck // it may fail: the session has ended
 	if _, err := other.Authorization(request(http.MethodGet, cookie)); err != nil {
 		t.Errorf("the next request: %v, want the session with the new tokens", err)
 	}
@@ -116,12 +116,12 @@ func TestRenewal_ReleasesOnlyItsOwnLock(t *testing.T) {
 	w.store.expireLocks()
 	current := w.startRenewal(other, cookie)
 	late.answer()
-	_ = <-late.result
+	<-late.result //nolint:errcheck // likewise
 	if locks := w.store.locks(); locks != 1 {
 		t.Errorf("%d locks while a renewal is in flight, want its lock", locks)
 	}
 	current.answer()
-	_ = <-current.result
+	<-current.result //nolint:errcheck // likewise
 }
 
 func TestRenewal_KeepsTokensThatItCannotVerify(t *testing.T) {

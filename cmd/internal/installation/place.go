@@ -31,6 +31,7 @@ type place struct {
 	alive      bool      // its beats grow: no remainder of an instance that has ended
 	lastAsked  time.Time // when another installation asked last
 	saidAsking bool
+	hints      int // that this instance gives the place up, still to be sent: each may be lost
 }
 
 func (p *place) exchange(ctx context.Context, installation string, beat int64) {
@@ -150,13 +151,15 @@ const withdrawn = 0
 // withdraw gives up the place for a reason, and says so to the other instances, which need not wait
 // until this one has been silent for long. It may be called again.
 func (p *place) withdraw(ctx context.Context, why error) {
-	if !p.holds {
+	if p.holds {
+		p.holds, p.tenure, p.asked, p.refused, p.hints = false, none, time.Time{}, why, withdrawals
+		p.log.Error("place given up", "place", p.name, "err", why)
+		p.Admit(why)
+	}
+	if p.hints == 0 {
 		return
 	}
-	p.holds, p.tenure, p.asked, p.refused = false, none, time.Time{}, why
-	p.log.Error("place given up", "place", p.name, "err", why)
-	p.Admit(why)
-	// A hint, which may be lost.
+	p.hints--
 	_, _, _ = p.Exchange(ctx, claim{p.own.installation, p.own.tenure, p.instance, withdrawn}.String(), false)
 }
 

@@ -36,6 +36,9 @@ const (
 	// not announced yet: one, and one more while it is being written. Half: a copy believes to
 	// have had the place for as long as the original. Double: nothing.
 	lead = 2
+	// withdrawals is how often an instance says that it gives a place up, once a second. Half may
+	// be lost with a connection; double keeps a copy's claim at Redis hidden for longer.
+	withdrawals = 5
 	// silence is how long the other installation must be silent before one that was refused
 	// takes its place: longer than an upgrade with all instances stopped. Half gives a
 	// production's place to a copy in a shorter pause; double makes who stopped the other one
