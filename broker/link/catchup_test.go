@@ -55,8 +55,11 @@ func TestCatchUp_ReadsRetainedPresenceOnceForAllInstances(t *testing.T) {
 		if n := second.presence.Load(); n != 0 {
 			t.Errorf("the second instance read %d messages, want none: the first one has read all", n)
 		}
+		// The embedded broker acknowledges a message before it delivers it, so the first instance
+		// may have received the first one live, too.
+		before := first.presence.Load()
 		publish()
-		brokertest.Eventually(t, 10*time.Second, "both instances get live presence", func() bool { return first.presence.Load() == 2 && second.presence.Load() == 1 })
+		brokertest.Eventually(t, 10*time.Second, "both instances get live presence", func() bool { return first.presence.Load() == before+1 && second.presence.Load() == 1 })
 
 		stopFirst()
 		stopSecond()
