@@ -303,7 +303,7 @@ func TestUnit_SilentConnectionsKeepNoUnitFromEnrolling(t *testing.T) {
 	request, _ := newRequest(t, "unit-1")
 	began := time.Now()
 	if status, answer := p.post(t, server, code, request); status != http.StatusOK || time.Since(began) > 8*time.Second {
-		t.Errorf("status %d after %v, %s; want a certificate before silent connections end by themselves", status, time.Since(began), answer)
+		t.Errorf("status %d after %v, %s; want a certificate before silent connections time out", status, time.Since(began), answer)
 	}
 }
 

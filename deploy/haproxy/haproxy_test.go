@@ -17,16 +17,7 @@ import (
 
 // HAProxy itself accepts the configuration without a warning.
 func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
-	devstack.NeedServer(t, devstack.HAProxyServer)
-	dir := t.TempDir()
-	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := authority.Issue("fleet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, authority, public := newFiles(t, "fleet")
 	config := devstack.HAProxyConfig{
 		Dir: dir, Public: public, CAFile: authority.CAFile,
 		Backends: []devstack.Backend{{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"}, {URL: "https://127.0.0.1:3", Health: "http://127.0.0.1:4"}},
@@ -39,22 +30,30 @@ func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 }
 
 func TestMQTTConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
-	devstack.NeedServer(t, devstack.HAProxyServer)
-	dir := t.TempDir()
-	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := authority.Issue("mqtt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, authority, public := newFiles(t, "mqtt")
 	config := devstack.MQTTBalancerConfig{Dir: dir, Public: public, CAFile: authority.CAFile, Shards: []string{"127.0.0.1:1", "127.0.0.1:2"}}
 	file, err := config.WriteFiles(8883)
 	if err != nil {
 		t.Fatal(err)
 	}
 	accepted(t, file)
+}
+
+// newFiles returns a folder with an authority and the certificate of a name. It fails the test
+// where there is no HAProxy.
+func newFiles(t *testing.T, name string) (dir string, authority *devstack.Authority, public devstack.KeyPair) {
+	t.Helper()
+	devstack.NeedServer(t, devstack.HAProxyServer)
+	dir = t.TempDir()
+	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err = authority.Issue(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, authority, public
 }
 
 func program() string {
@@ -75,16 +74,7 @@ func accepted(t *testing.T, file string) {
 
 // The query of a sign-in has a code, and those of lists have names of people.
 func TestConf_LogsNoQuery(t *testing.T) {
-	devstack.NeedServer(t, devstack.HAProxyServer)
-	dir := t.TempDir()
-	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := authority.Issue("fleet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, authority, public := newFiles(t, "fleet")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
