@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
@@ -29,7 +30,7 @@ type Config struct {
 	Password string
 	TLS      *tls.Config // with ssl only. Defaults to the system's roots.
 	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3]. It
-	// is called for each connection.
+	// is called until it succeeds once, as is Installation.
 	Group func(context.Context) (string, error)
 	// Installation returns the id of the installation, which client ids begin with, for people who
 	// look at the MQTT broker. Nil: they do not.
@@ -97,6 +98,7 @@ type Link struct {
 	reports  []*connection // one for each node
 	presence *connection
 	claims   *claims
+	named    atomic.Pointer[names] // nil: not read yet
 }
 
 // New assembles a link. It does no I/O before Run.

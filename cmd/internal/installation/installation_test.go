@@ -23,7 +23,8 @@ type member struct {
 	heard, asked []string
 	mine         string // the latest claim; empty: it only asks
 	admitted     error
-	cut          bool // it is not connected
+	cut          bool          // it is not connected
+	closing      time.Duration // how long it is not connected where it is closed
 }
 
 func (h *hub) join() *member {
@@ -63,6 +64,10 @@ func (m *member) Exchange(_ context.Context, claim string, asks bool) (heard, as
 func (m *member) Admit(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.admitted == nil && why != nil && m.closing > 0 {
+		m.cut = true
+		time.AfterFunc(m.closing, func() { m.setCut(false) })
+	}
 	m.admitted = why
 }
 
@@ -256,21 +261,30 @@ func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 // A standby is promoted while an instance reaches the former primary alone. Once that instance
 // knows, those at the promoted one come in without a long silence.
 func TestKeeper_InstanceAtAFormerPrimaryGivesThePlaceUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		at, former := &hub{}, newDatabase("11111111aaaa")
-		a, _, _ := former.start(t, "aaaaaaaaaaaa", at)
-		time.Sleep(time.Minute)
-		promoted := former.copied()
-		time.Sleep(5 * time.Second)
-		b, _, _ := promoted.start(t, "bbbbbbbbbbbb", at)
-		time.Sleep(5 * time.Second)
-		want(t, "both primaries take writes", map[*member]bool{a: true, b: false})
-		former.set(func() { former.down = ErrFormer })
-		time.Sleep(5 * time.Second)
-		want(t, "the former one is known", map[*member]bool{a: false, b: true})
-		time.Sleep(time.Minute)
-		want(t, "a minute later", map[*member]bool{a: false, b: true})
-	})
+	for name, lose := range map[string]func(a *member){
+		"connected":                       func(*member) {},
+		"closing ends the connection":     func(a *member) { a.closing = 8 * time.Second },
+		"the connection is lost, as well": func(a *member) { a.setCut(true); time.AfterFunc(20*time.Second, func() { a.setCut(false) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				at, former := &hub{}, newDatabase("11111111aaaa")
+				a, _, _ := former.start(t, "aaaaaaaaaaaa", at)
+				time.Sleep(time.Minute)
+				promoted := former.copied()
+				time.Sleep(5 * time.Second)
+				b, _, _ := promoted.start(t, "bbbbbbbbbbbb", at)
+				time.Sleep(5 * time.Second)
+				want(t, "both primaries take writes", map[*member]bool{a: true, b: false})
+				lose(a)
+				former.set(func() { former.down = ErrFormer })
+				time.Sleep(30 * time.Second)
+				want(t, "the former one is known", map[*member]bool{a: false, b: true})
+				time.Sleep(time.Minute)
+				want(t, "a minute later", map[*member]bool{a: false, b: true})
+			})
+		})
+	}
 }
 
 func TestKeeper_NotesAWriteThatWaits(t *testing.T) {
