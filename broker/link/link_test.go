@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -270,7 +271,7 @@ func TestLink_CommandDuringAnOutageIsNotDeliveredAfterwards(t *testing.T) {
 // A write to a full socket would block, and the message be delivered seconds late.
 func TestLink_DropsAConnectionThatIsNotRead(t *testing.T) {
 	server := embeddedMQTT(t, "")
-	cut := newCuttable(t, server.ServiceURL())
+	cut := newRelay(t, server.ServiceURL(), nil)
 	var to receiver
 	link := startLink(t, cut.url(), &to)
 	awaitReady(t, link)
@@ -294,7 +295,7 @@ func TestLink_DropsAConnectionThatIsNotRead(t *testing.T) {
 }
 
 func TestLink_NoticesASilentBroker(t *testing.T) {
-	cut := newCuttable(t, embeddedMQTT(t, "").ServiceURL())
+	cut := newRelay(t, embeddedMQTT(t, "").ServiceURL(), nil)
 	var to receiver
 	link := startLink(t, cut.url(), &to)
 	awaitReady(t, link)
@@ -341,82 +342,87 @@ func TestLink_ConnectsAfterTheBrokerWasUnavailableAtStart(t *testing.T) {
 	awaitReady(t, link)
 }
 
-// cuttable forwards connections to a server, and can stop reading from them.
-type cuttable struct {
+// relay forwards connections to a server, and can stop reading from them.
+type relay struct {
 	listener net.Listener
 	target   string
+	back     func(to io.Writer, from io.Reader) // forwards what the server sends
 	mu       sync.Mutex
 	open     chan struct{} // closed while it forwards
 	conns    []net.Conn
 	copies   sync.WaitGroup
 }
 
-func newCuttable(t *testing.T, url string) *cuttable {
+// newRelay starts one that forwards what the server sends by a function; nil: everything.
+func newRelay(t *testing.T, url string, back func(to io.Writer, from io.Reader)) *relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cuttable{listener: listener, target: strings.TrimPrefix(url, "tcp://"), open: make(chan struct{})}
-	close(c.open)
-	c.copies.Go(c.accept)
+	r := &relay{listener: listener, target: strings.TrimPrefix(url, "tcp://"), back: back, open: make(chan struct{})}
+	if back == nil {
+		r.back = r.forward
+	}
+	close(r.open)
+	r.copies.Go(r.accept)
 	t.Cleanup(func() {
 		_ = listener.Close()
-		c.resume()
-		c.mu.Lock()
-		for _, conn := range c.conns {
+		r.resume()
+		r.mu.Lock()
+		for _, conn := range r.conns {
 			_ = conn.Close()
 		}
-		c.mu.Unlock()
-		c.copies.Wait()
+		r.mu.Unlock()
+		r.copies.Wait()
 	})
-	return c
+	return r
 }
 
-func (c *cuttable) url() string { return "tcp://" + c.listener.Addr().String() }
+func (r *relay) url() string { return "tcp://" + r.listener.Addr().String() }
 
-func (c *cuttable) stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open = make(chan struct{})
+func (r *relay) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open = make(chan struct{})
 }
 
-func (c *cuttable) resume() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (r *relay) resume() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	select {
-	case <-c.open:
+	case <-r.open:
 	default:
-		close(c.open)
+		close(r.open)
 	}
 }
 
-func (c *cuttable) accept() {
+func (r *relay) accept() {
 	for {
-		near, err := c.listener.Accept()
+		near, err := r.listener.Accept()
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", c.target)
+		far, err := net.Dial("tcp", r.target)
 		if err != nil {
 			_ = near.Close()
 			continue
 		}
-		c.mu.Lock()
-		c.conns = append(c.conns, near, far)
-		c.mu.Unlock()
-		c.copies.Go(func() { c.forward(near, far) })
-		c.copies.Go(func() { c.forward(far, near) })
+		r.mu.Lock()
+		r.conns = append(r.conns, near, far)
+		r.mu.Unlock()
+		end := func() { _ = errors.Join(near.Close(), far.Close()) }
+		r.copies.Go(func() { defer end(); r.forward(far, near) })
+		r.copies.Go(func() { defer end(); r.back(near, far) })
 	}
 }
 
-func (c *cuttable) forward(from, to net.Conn) {
-	defer func() { _ = errors.Join(from.Close(), to.Close()) }()
+func (r *relay) forward(to io.Writer, from io.Reader) {
 	buffer := make([]byte, 4096)
 	for {
-		c.mu.Lock()
-		open := c.open
-		c.mu.Unlock()
+		r.mu.Lock()
+		open := r.open
+		r.mu.Unlock()
 		<-open
 		n, err := from.Read(buffer)
 		if err != nil {

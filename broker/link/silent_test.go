@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,70 +18,21 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// mute is a proxy that, on demand, forwards everything from the MQTT broker except messages:
-// acknowledgements and answers to pings go on, as where the MQTT broker has stopped to deliver to a
-// client.
-type mute struct {
-	listener net.Listener
-	muted    atomic.Bool
-	wg       sync.WaitGroup
-	mu       sync.Mutex
-	conns    []net.Conn
-}
-
-func newMute(t *testing.T, server string) *mute {
-	t.Helper()
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &mute{}
-	if m.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	m.wg.Go(func() {
-		for {
-			client, err := m.listener.Accept()
+// deliverNothing forwards packets of the MQTT broker, but no messages: acknowledgements and answers
+// to pings go on, as where it has stopped to deliver to a client.
+func deliverNothing(muted *atomic.Bool) func(to io.Writer, from io.Reader) {
+	return func(to io.Writer, from io.Reader) {
+		for from := bufio.NewReader(from); ; {
+			packet, err := packets.ReadPacket(from)
 			if err != nil {
 				return
 			}
-			broker, err := net.Dial("tcp", u.Host)
-			if err != nil {
-				_ = client.Close()
+			if _, message := packet.(*packets.PublishPacket); message && muted.Load() {
 				continue
 			}
-			m.mu.Lock()
-			m.conns = append(m.conns, client, broker)
-			m.mu.Unlock()
-			m.wg.Go(func() { _, _ = io.Copy(broker, client); _ = broker.Close() })
-			m.wg.Go(func() { m.forward(client, broker); _ = client.Close() })
-		}
-	})
-	t.Cleanup(func() {
-		_ = m.listener.Close()
-		m.mu.Lock()
-		for _, c := range m.conns {
-			_ = c.Close()
-		}
-		m.mu.Unlock()
-		m.wg.Wait()
-	})
-	return m
-}
-
-// forward forwards the packets of one connection. A connection that was opened before the proxy was
-// muted stays without messages.
-func (m *mute) forward(to io.Writer, from io.Reader) {
-	for from := bufio.NewReader(from); ; {
-		packet, err := packets.ReadPacket(from)
-		if err != nil {
-			return
-		}
-		if _, message := packet.(*packets.PublishPacket); message && m.muted.Load() {
-			continue
-		}
-		if err := packet.Write(to); err != nil {
-			return
+			if err := packet.Write(to); err != nil {
+				return
+			}
 		}
 	}
 }
@@ -93,15 +41,15 @@ func TestLink_NoticesSubscriptionsThatDeliverNothing(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		t.Parallel()
 		var to receiver
-		proxy := newMute(t, server.ServiceURL())
-		link := startLink(t, "tcp://"+proxy.listener.Addr().String(), &to)
+		var muted atomic.Bool
+		link := startLink(t, newRelay(t, server.ServiceURL(), deliverNothing(&muted)).url(), &to)
 		awaitReady(t, link)
-		proxy.muted.Store(true)
+		muted.Store(true)
 		brokertest.Eventually(t, 40*time.Second, "not ready", func() bool {
 			err := link.AllReady()
 			return err != nil && link.Ready() != nil && strings.Contains(err.Error(), "presence")
 		})
-		proxy.muted.Store(false)
+		muted.Store(false)
 		awaitReady(t, link)
 		car := linktest.Connect(t, server.UnitsURL(), unit)
 		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
