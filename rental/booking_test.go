@@ -262,7 +262,7 @@ func TestExtend_CostsAsMuchAsOneLongBooking(t *testing.T) {
 		}
 		d = after(d, begun)
 		for range rapid.IntRange(0, rental.MaxExtensions).Draw(t, "extensions") {
-			extended, err := d.Extend(start, d.End.Add(drawLength(t, "more")/4).Truncate(time.Millisecond))
+			extended, err := d.Extend(start, d.End.Add(rental.MinLength+drawLength(t, "more")/4).Truncate(time.Millisecond))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,8 +43,9 @@ const (
 	Authorized ChargeState = "authorized" // the deposit is held
 	Paid       ChargeState = "paid"       // the money has been paid; of a refund: paid back
 	Captured   ChargeState = "captured"   // the deposit was taken, in part or whole
-	Released   ChargeState = "released"   // the deposit is no longer held, or was never held
-	Waived     ChargeState = "waived"     // too small for the processor; not owed
+	// The deposit is not held any more, or never was; the extension was not paid: taken back.
+	Released ChargeState = "released"
+	Waived   ChargeState = "waived" // too small for the processor; not owed
 )
 
 // chargeStates is the lifecycle: the states that may follow each state. One without any is final.
@@ -102,6 +103,8 @@ type Charge struct {
 
 	Refunds ChargeID // of a refund: the charge that it refunds
 
+	Added time.Duration // of an extension of an active booking: the time that it adds; else zero
+
 	Fee    string // kind of a fee
 	Reason string // an administrator's free text, for a fee, a refund or a capture
 	By     string // subject of its creator, or of its last change of goal; empty: not recorded
@@ -119,12 +122,14 @@ type Charge struct {
 	NextAttempt time.Time // zero: none is scheduled
 	PaidAt      time.Time
 	Created     time.Time
+	Mended      time.Time // the client chose another card since the refusal; zero: no
 }
 
-// MayBecome reports whether the charge may enter a state. A deposit is never Paid, and only a
-// deposit is Authorized, Captured or Released. A refund needs no confirmation and is not Declined.
-// A paid refund may still fail, days later, when the card's bank returns the money; a failed one
-// stays failed, since another refund may have replaced it by then. It is not Waived.
+// MayBecome reports whether the charge may enter a state. A deposit is never Paid; only a deposit
+// is Authorized or Captured, and only a deposit, or an extension that is taken back, Released. A
+// refund needs no confirmation and is not Declined. A paid refund may still fail, days later, when
+// the card's bank returns the money; a failed one stays failed, since another refund may have
+// replaced it by then. It is not Waived.
 func (c Charge) MayBecome(next ChargeState) bool {
 	switch {
 	case c.State == next:
@@ -134,7 +139,8 @@ func (c Charge) MayBecome(next ChargeState) bool {
 	case c.Kind == RefundCharge && (c.State == Failed || next == RequiresAction || next == Declined),
 		c.Kind == RefundCharge && next == Waived,
 		c.Kind == DepositCharge && next == Paid,
-		c.Kind != DepositCharge && (next == Authorized || next == Captured || next == Released):
+		c.Kind != DepositCharge && (next == Authorized || next == Captured),
+		c.Kind != DepositCharge && c.Kind != ExtensionCharge && next == Released:
 		return false
 	}
 	return c.State.MayBecome(next)
@@ -168,6 +174,12 @@ func (c Charge) isOpen() bool {
 // isRetried reports whether a payment that was owed is being tried again.
 func (c Charge) isRetried() bool {
 	return c.ofClient() && (c.State == Pending || c.State == Unknown) && c.DeclineCode != "" && RemedyOf(c.DeclineCode) == ByClient
+}
+
+// waitsForClient reports whether a payment was refused, or waits for the card's owner, and has no
+// other result since. A fee does not count: it can be disputed.
+func (c Charge) waitsForClient() bool {
+	return c.Kind != FeeCharge && (c.isOwed() || c.waitsForOwner() || c.isRetried())
 }
 
 // isMade reports whether the payment of the start, or the hold of the deposit, needs nothing more.

@@ -31,7 +31,7 @@ func reachable(c rental.Charge) []rental.ChargeState {
 func TestMayBecome_FromPending(t *testing.T) {
 	pays := []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived}
 	for kind, want := range map[rental.ChargeKind][]rental.ChargeState{
-		rental.StartCharge: pays, rental.ExtensionCharge: pays, rental.FeeCharge: pays,
+		rental.StartCharge: pays, rental.ExtensionCharge: append([]rental.ChargeState{rental.Released}, pays...), rental.FeeCharge: pays,
 		rental.DepositCharge: {rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released, rental.Waived},
 		rental.RefundCharge:  {rental.Pending, rental.Unknown, rental.Failed, rental.Paid},
 	} {

@@ -20,7 +20,8 @@ const (
 // unlocked. Other actions also need a booking that is not overdue by more than the agency's grace,
 // no payment that is owed or waits for the card's owner (a fee does not count, since it can be
 // disputed), and, for the agency's PaymentWait after the start, that the start is paid and the
-// deposit held. Then a payment without a result no longer counts: the client cannot mend it.
+// deposit held. Then a payment without a result no longer counts: the client cannot mend it. Once
+// the client has chosen another card, a payment counts as long as after a start.
 func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {
@@ -36,10 +37,15 @@ func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.
 }
 
 func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *telematics.Error {
-	owed := func(c Charge) bool {
-		return c.Kind != FeeCharge && (c.isOwed() || c.waitsForOwner() || c.isRetried())
+	owed := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.waitsForClient() && c.Mended.IsZero() })
+	awaited := func(c Charge) bool {
+		since := d.ActualStart
+		if c.Mended.After(since) {
+			since = c.Mended
+		}
+		unpaid := (c.Kind == StartCharge || c.Kind == DepositCharge) && !c.isMade() || c.waitsForClient()
+		return unpaid && now.Before(since.Add(d.Terms.PaymentWait))
 	}
-	unpaid := func(c Charge) bool { return (c.Kind == StartCharge || c.Kind == DepositCharge) && !c.isMade() }
 	switch {
 	case d.State != Active:
 		return Forbids(BookingNotActive,
@@ -48,10 +54,13 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 		return nil
 	case !now.Before(d.End.Add(d.Terms.UnlockGrace)):
 		return Forbids(BookingOverdue, "The booking's time is over; its vehicle can be locked, but not unlocked. Contact the agency. Nothing was sent.")
-	case slices.ContainsFunc(d.Charges, owed):
+	case owed >= 0 && d.Charges[owed].Added > 0:
+		return Forbids(PaymentRequired, fmt.Sprintf("The payment of the extension was declined, or waits for your confirmation; set another default payment method, or confirm it, "+
+			"within %d minutes. Otherwise the extension is taken back, and the booking ends as agreed before. Nothing was sent.", d.Terms.PaymentWait/time.Minute))
+	case owed >= 0:
 		return Forbids(PaymentRequired,
 			"A payment of the booking was declined, or waits for your confirmation; set another default payment method, or confirm it. Nothing was sent.")
-	case now.Before(d.ActualStart.Add(d.Terms.PaymentWait)) && slices.ContainsFunc(d.Charges, unpaid):
+	case slices.ContainsFunc(d.Charges, awaited):
 		return Forbids(PaymentAwaited,
 			"The payment of the booking has no result yet; the vehicle can be unlocked once it is paid and the deposit is held. Try again in a few seconds. Nothing was sent.")
 	}

@@ -90,3 +90,26 @@ func TestControl_ExtensionIsOwedOnlyIfItsClientCanMendIt(t *testing.T) {
 		}
 	}
 }
+
+// A client who has chosen another card has done what a client can do: a processor that gives no
+// answer locks no client out for longer than after a start.
+func TestControl_AnotherCardIsWaitedForAsLongAsTheFirst(t *testing.T) {
+	mended := start.Add(2 * time.Hour)
+	for what, c := range map[string]rental.Charge{
+		"tried again":         {State: rental.Unknown, DeclineCode: "insufficient_funds"},
+		"not yet":             {State: rental.Declined, DeclineCode: "insufficient_funds"},
+		"after it failed":     {State: rental.Failed, DeclineCode: "stolen_card"},
+		"instead of its bank": {State: rental.RequiresAction, DeclineCode: "authentication_required"},
+	} {
+		for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.ExtensionCharge} {
+			d := active(t)
+			d.Terms.PaymentWait = rental.DefaultPaymentWait
+			c.Kind, c.Mended = kind, time.Time{}
+			d.Charges[0] = c
+			_ = wantControl(t, what+", no other card", d, mended.Add(time.Hour), rental.PaymentRequired)
+			d.Charges[0].Mended = mended
+			_ = wantControl(t, what, d, mended.Add(rental.DefaultPaymentWait-1), rental.PaymentAwaited)
+			_ = wantControl(t, what+", later", d, mended.Add(rental.DefaultPaymentWait), "")
+		}
+	}
+}

@@ -56,6 +56,8 @@ func (d BookingDetails) whyNotExtended(now time.Time) string {
 		return fmt.Sprintf("The booking was extended %d times already.", d.Extensions)
 	case slices.ContainsFunc(d.Charges, Charge.isOwed):
 		return "A payment of the booking failed; set another default payment method first."
+	case slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Added > 0 && c.waitsForClient() }):
+		return "The payment of the last extension waits for your confirmation, or is tried again."
 	case d.Vehicle.AgencyID != d.Agency:
 		// An import has moved it: this client could not open it.
 		return "The vehicle belongs to another agency by now."
@@ -70,9 +72,13 @@ func (d BookingDetails) taken(end time.Time) bool {
 	return !d.Next.IsZero() && d.Next.Before(end.Add(d.Terms.Buffer))
 }
 
-// Extend decides to move the end. The current end changes nothing. The new price is that of the
-// whole time at the booking's tariff. An active booking is charged the difference now, an upcoming
-// one when it starts.
+// MinLength is the shortest time that is charged, a hundredth of an hour: of a booking, and of an
+// extension. What is shorter would be rounded to nothing, again and again.
+const MinLength = time.Hour / 100
+
+// Extend decides to move the end, by MinLength at least. The current end changes nothing. The new
+// price is that of the whole time at the booking's tariff. An active booking is charged the
+// difference now, an upcoming one when it starts.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	b, end := d.Booking, truncateToMillis(end)
 	if end.Equal(d.End) && d.State.IsLive() {
@@ -83,6 +89,9 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	}
 	if end.Before(d.End) {
 		return Change{}, Forbids(BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")
+	}
+	if end.Sub(d.End) < MinLength {
+		return Change{}, Forbids(BookingNotExtendable, fmt.Sprintf("An extension adds at least %d seconds.", MinLength/time.Second))
 	}
 	if d.taken(end) {
 		return Change{}, NotAvailable("The vehicle has another booking before that end.")
@@ -97,9 +106,27 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	b.End, b.Price, b.Extensions = end, price, b.Extensions+1
 	c := Change{Booking: b, Details: map[string]any{"end_date": end.Format(time.RFC3339Nano)}}
 	if more := price.Rental() - d.Price.Rental(); d.State == Active {
-		c.Charges = []Charge{d.charge(ExtensionCharge, more, now)}
+		extension := d.charge(ExtensionCharge, more, now)
+		extension.Added = end.Sub(d.End)
+		c.Charges = []Charge{extension}
 	}
 	return c, nil
+}
+
+// TakeBack returns the booking without an extension that was not paid: with the end and the price
+// from before. It does not change one that was extended again since.
+func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
+	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == extension && c.Added > 0 })
+	if i < 0 || slices.ContainsFunc(d.Charges, func(c Charge) bool {
+		return c.Kind == ExtensionCharge && c.Number > d.Charges[i].Number && c.State != Released
+	}) {
+		return d.Booking, nil
+	}
+	b := d.Booking
+	b.End = d.End.Add(-d.Charges[i].Added)
+	var err error
+	b.Price, err = d.Price.Over(d.Start, b.End)
+	return b, err
 }
 
 // Finish decides to end the booking, early or late; the price stays as agreed. The deposit is

@@ -1,6 +1,7 @@
 package rental_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -136,7 +137,7 @@ func TestExtend_AnActiveBookingIsChargedImmediately(t *testing.T) {
 	if len(change.Charges) != 1 || len(change.Amended) > 0 {
 		t.Fatalf("change %+v, want one new charge", change)
 	}
-	want := rental.Charge{Booking: 42, Kind: rental.ExtensionCharge, State: rental.Pending, Currency: "EUR", Amount: 3300, NextAttempt: now, Created: now}
+	want := rental.Charge{Booking: 42, Kind: rental.ExtensionCharge, State: rental.Pending, Currency: "EUR", Amount: 3300, Added: 2 * time.Hour, NextAttempt: now, Created: now}
 	if got := change.Charges[0]; got != want { // 165 - 132
 		t.Errorf("charge %+v, want %+v", got, want)
 	}
@@ -146,6 +147,56 @@ func TestExtend_AnActiveBookingIsChargedImmediately(t *testing.T) {
 	}
 	if change.Details["end_date"] != "2026-01-02T20:00:00Z" {
 		t.Errorf("the audit details are %v, want the new end", change.Details)
+	}
+}
+
+// Extensions that are each too short to cost anything add up to a drive that costs nothing.
+func TestExtend_ByLessThanWhatIsChargedIsRefused(t *testing.T) {
+	d := active(t)
+	for range 3600 {
+		_, err := d.Extend(start, d.End.Add(time.Second))
+		if refused := new(telematics.Error); !errors.As(err, &refused) || refused.Code != rental.BookingNotExtendable {
+			t.Fatalf("an extension by a second: %v, want it refused", err)
+		}
+	}
+	change := do(t)(d.Extend(start, d.End.Add(rental.MinLength)))
+	if len(change.Charges) != 1 || change.Charges[0].Amount == 0 {
+		t.Errorf("an extension by %v: charges %+v, want one that costs something", rental.MinLength, change.Charges)
+	}
+}
+
+func TestExtend_NotWhileThePaymentOfTheLastOneWaitsForTheClient(t *testing.T) {
+	for what, last := range map[string]rental.Charge{
+		"owner must confirm": {State: rental.RequiresAction, DeclineCode: "authentication_required"},
+		"tried again":        {State: rental.Unknown, DeclineCode: "insufficient_funds"},
+	} {
+		d := active(t)
+		last.Kind, last.Added = rental.ExtensionCharge, time.Hour
+		d.Charges = append(d.Charges, last)
+		if d.CanExtend(start) {
+			t.Errorf("%s: it can be extended again", what)
+		}
+	}
+}
+
+func TestTakeBack_RestoresEndAndPrice(t *testing.T) {
+	d := active(t)
+	before := d.Booking
+	d = after(d, do(t)(d.Extend(start, d.End.Add(time.Hour))))
+	once := d.Booking
+	first := d.Charges[len(d.Charges)-1]
+	d = after(d, do(t)(d.Extend(start, d.End.Add(2*time.Hour))))
+	second := d.Charges[len(d.Charges)-1]
+	if b, err := d.TakeBack(first.ID); err != nil || b != d.Booking {
+		t.Errorf("the first of two extensions: %+v, %v; want no change", b, err)
+	}
+	b, err := d.TakeBack(second.ID)
+	if err != nil || b.End != once.End || b.Price != once.Price {
+		t.Fatalf("%+v, %v; want the end and the price before", b, err)
+	}
+	d.Booking, d.Charges[len(d.Charges)-1].State = b, rental.Released
+	if b, err = d.TakeBack(first.ID); err != nil || b.End != before.End || b.Price != before.Price {
+		t.Errorf("%+v, %v; want the end and the price as agreed at first", b, err)
 	}
 }
 

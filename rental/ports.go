@@ -36,8 +36,10 @@ type Job struct {
 	Default   MethodID // the client's default when the card was chosen; zero: none
 	Payment   string   // of a refund: the processor's id of the payment to refund
 	Reference string   // of the booking
-	Agency    telematics.AgencyID
-	Vehicle   telematics.VehicleID
+	// Of an extension: taken back then, unless the client has mended its payment; zero: never.
+	MendBy  time.Time
+	Agency  telematics.AgencyID
+	Vehicle telematics.VehicleID
 
 	Installation string // its id; the processor gets it with each payment
 }

@@ -60,7 +60,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 // chargeResults are the states that a charge of each kind may be settled with.
 var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
 	rental.StartCharge:     {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
-	rental.ExtensionCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
+	rental.ExtensionCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Released, rental.Waived},
 	rental.FeeCharge:       {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
 	rental.DepositCharge:   {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released, rental.Waived},
 	rental.RefundCharge:    {rental.Unknown, rental.Failed, rental.Paid},

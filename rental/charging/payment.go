@@ -47,6 +47,9 @@ func (w *worker) continueFrom(ctx context.Context, in rental.Intent) (rental.Res
 		r.Settled, r.AttemptID = in.Amount, in.Attempt
 		return w.withActivity(r), nil
 	case rental.IntentCanceled:
+		if w.isClients() {
+			return w.takenBack(), nil
+		}
 		return w.canceled(), nil
 	case rental.IntentPrepared, rental.IntentAction:
 		return w.continueAttempt(ctx, in)
@@ -87,6 +90,9 @@ func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.
 		return w.declined(*in.Decline, in.Attempt), nil
 	case w.acted:
 		return w.retryLater(), nil
+	case w.isLapsed():
+		// A cancelled payment takes nothing, even if an earlier request arrives later.
+		return w.release(ctx)
 	case w.job.QueryOnly:
 		return w.unchanged(), nil
 	}
@@ -107,6 +113,8 @@ func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
 		return w.recover(ctx, in)
 	case w.job.Goal == rental.Release || w.job.Goal == rental.Capture:
 		return w.withActivity(w.settled(rental.Released)), nil
+	case w.isLapsed():
+		return w.takenBack(), nil
 	case w.job.Card == nil:
 		return w.noCard(), nil
 	}
@@ -255,6 +263,30 @@ func (w *worker) queryDecline(ctx context.Context, d *rental.Decline) (rental.Re
 	return w.declined(*d, in.Attempt), nil
 }
 
+// isClients reports whether the charge is an extension whose payment was refused, and that is taken
+// back unless the client mends it.
+func (w *worker) isClients() bool {
+	return !w.job.MendBy.IsZero() && w.job.DeclineCode != "" && rental.RemedyOf(w.job.DeclineCode) == rental.ByClient
+}
+
+// isLapsed reports whether the client has not mended the payment of an extension in time.
+func (w *worker) isLapsed() bool { return w.isClients() && !w.Now().Before(w.job.MendBy) }
+
+// takenBack returns the result for an extension that was not paid in time. It keeps the reason.
+func (w *worker) takenBack() rental.Result {
+	r := w.settled(rental.Released)
+	r.DeclineCode = w.job.DeclineCode
+	return w.withActivity(r)
+}
+
+// mendable makes a refused charge due when its extension is taken back, at the latest.
+func (w *worker) mendable(r rental.Result) rental.Result {
+	if by := w.job.MendBy; !by.IsZero() && (r.NextAttempt.IsZero() || r.NextAttempt.After(by)) {
+		r.NextAttempt = by
+	}
+	return r
+}
+
 // authentication is the processor's decline code when the card's owner must confirm.
 const authentication = "authentication_required"
 
@@ -274,12 +306,12 @@ func (w *worker) declined(d rental.Decline, attempt string) rental.Result {
 			r.State, r.NextAttempt = rental.Declined, w.Now().Add(wait)
 		}
 	}
-	return w.withActivity(r)
+	return w.withActivity(w.mendable(r))
 }
 
 // noCard returns the result for a charge that waits until the client adds a card.
 func (w *worker) noCard() rental.Result {
-	r := w.inState(rental.Declined)
+	r := w.mendable(w.inState(rental.Declined))
 	if w.job.State == rental.Failed {
 		r.State = rental.Failed
 	}

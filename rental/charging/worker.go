@@ -173,6 +173,9 @@ func (w *worker) activity(r rental.Result, o telematics.Outcome, code telematics
 	if r.DeclineCode != "" {
 		details["decline_code"] = r.DeclineCode
 	}
+	if r.State == rental.Released && w.job.Added > 0 {
+		details["added_minutes_taken_back"] = w.job.Added.Minutes()
+	}
 	return &telematics.Activity{
 		At: w.Now(), Actor: rental.System(), Agency: w.job.Agency, Vehicle: w.job.Vehicle, Booking: int64(w.job.Booking),
 		Action: rental.ChargeActivity(w.job.Kind), Details: details, Outcome: o, Code: code,

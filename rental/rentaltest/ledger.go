@@ -86,7 +86,7 @@ func (l *Ledger) setDefault(client rental.ClientID, m rental.Method) {
 	for _, e := range l.charges {
 		owed := refused(e.State) && e.Kind != rental.RefundCharge && (e.Goal == "" || e.Goal == rental.Hold)
 		if e.client == client && owed && e.Method != m.ID && !e.bars(m.Card) {
-			e.Method, e.Brand, e.LastFour, e.Declines, e.woken, e.NextAttempt = m.ID, m.Brand, m.LastFour, 0, true, time.Now()
+			e.Method, e.Brand, e.LastFour, e.Declines, e.woken, e.NextAttempt, e.Mended = m.ID, m.Brand, m.LastFour, 0, true, time.Now(), time.Now()
 		}
 	}
 }
@@ -206,6 +206,9 @@ func (l *Ledger) job(e *entry) rental.Job {
 	if of := l.charges[e.Refunds]; of != nil {
 		j.Payment = of.Intent
 	}
+	if e.Added > 0 {
+		j.MendBy = slices.MaxFunc([]time.Time{e.Created, e.Mended}, time.Time.Compare).Add(rental.DefaultPaymentWait)
+	}
 	for _, id := range []rental.MethodID{e.Method, e.named, p.standby} {
 		at := slices.IndexFunc(p.methods, func(m rental.Method) bool { return m.ID == id && !e.bars(m.Card) })
 		if at >= 0 {
@@ -314,10 +317,13 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 		e.barred = append(e.barred, r.RefusedCard)
 	}
 	e.NextAttempt, e.PaidAt = r.NextAttempt, r.PaidAt
+	if refused(r.State) && !r.NoChange {
+		e.Mended = time.Time{}
+	}
 	if again {
 		e.NextAttempt = time.Now()
 		if refused(r.State) {
-			e.Declines = 0
+			e.Declines, e.Mended = 0, time.Now()
 			if hasDefault && e.Kind != rental.RefundCharge {
 				e.Method = standby.ID
 			}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
@@ -139,6 +140,12 @@ func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Resu
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		// The client's row is locked first, in the order of all transactions: of this and a
 		// concurrent change of the default, the later one sees the other.
+		takesBack := job.Kind == rental.ExtensionCharge && r.State == rental.Released
+		if takesBack {
+			if err := lockBooking(ctx, tx, job.Booking); err != nil {
+				return err
+			}
+		}
 		standing, err := defaultOf(ctx, tx, job, r)
 		if err != nil {
 			return err
@@ -154,9 +161,32 @@ func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Resu
 		if err := writeOutcome(ctx, tx, job, r, held, standing); err != nil {
 			return err
 		}
+		if takesBack {
+			if err := takeBack(ctx, tx, job); err != nil {
+				return err
+			}
+		}
 		return writeEntry(ctx, tx, r)
 	})
 	return ok && err == nil, unavailable.Wrap("settle a charge", err)
+}
+
+// takeBack gives a booking the end and the price that it had before an extension. The caller has
+// locked it.
+func takeBack(ctx context.Context, tx *sqlx.Tx, job rental.Job) error {
+	now := time.Now()
+	d, err := readDetails(ctx, tx, job.Booking, now)
+	if err != nil {
+		return err
+	}
+	b, err := d.TakeBack(job.ID)
+	if err != nil {
+		return err
+	}
+	if err := updateBooking(ctx, tx, b); err != nil {
+		return err
+	}
+	return followBookings(ctx, tx, b.VehicleID, now)
 }
 
 // defaultMethod is a client's default payment method; zero: there is none.
@@ -221,6 +251,7 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 				|| case when $22 <> '' and $22 <> all (barred) then array[$22] else '{}' end,
 			payment_method_id = case when now.again and $17 and $14::bigint <> 0 then $14 else coalesce(now.id, payment_method_id) end,
 			brand = coalesce(now.brand, charges.brand), last_four = coalesce(now.last_four, charges.last_four),
+			mended_at = case when not $17 or $8 then mended_at when now.again then now.at end,
 			next_attempt_at = case when $18 then null when now.again then now.at else $11::timestamptz end,
 			look_at = case when $18 then null when look_at >= taken_at then look_at else $19::timestamptz end,
 			paid_at = $20::timestamptz,

@@ -30,11 +30,21 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 		)
 		update charges c
 		set payment_method_id = card.id, brand = card.brand, last_four = card.last_four,
-			next_attempt_at = clock_timestamp(), woken_at = clock_timestamp(), declines = 0, hard = false,
+			next_attempt_at = clock_timestamp(), woken_at = clock_timestamp(), mended_at = clock_timestamp(), declines = 0, hard = false,
 			barred = case when revived.bars is null or revived.bars = any (c.barred) then c.barred else array_append(c.barred, revived.bars) end
 		from revived, card
 		where c.id = revived.id`,
 		client, method, renewed)
+	if err != nil {
+		return err
+	}
+	// Those that are tried again now, with the card before: the next attempt is with this one.
+	_, err = tx.ExecContext(ctx, `
+		update charges c set mended_at = clock_timestamp()
+		from bookings b
+		where b.id = c.booking_id and b.client_id = $1 and c.kind <> 'refund' and c.state = 'unknown' and c.decline_code <> ''
+			and c.payment_method_id is distinct from $2`,
+		client, method)
 	return err
 }
 

@@ -26,6 +26,8 @@ type jobRow struct {
 	AgencyID  int64     `db:"agency_id"`
 	VehicleID int64     `db:"vehicle_id"`
 
+	MendBy *time.Time `db:"mend_by"`
+
 	Installation string `db:"installation"`
 
 	Card          cardRow    `db:"card"` // to try now
@@ -39,7 +41,7 @@ func (r jobRow) job() rental.Job {
 		Charge: r.charge(), Lease: r.Lease, QueryOnly: r.QueryOnly, Tries: r.Tries,
 		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
-		Installation: r.Installation,
+		Installation: r.Installation, MendBy: pg.FromTimestamp(r.MendBy),
 	}
 	if card := r.Card.card(); card != nil {
 		j.Card = &rental.Method{
@@ -68,12 +70,16 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as query_only, c.tries,
 			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
 			coalesce((select value from settings where name = 'installation'), '') as installation,
+			case when c.added_ms > 0 and b.state = 'active' and not exists (
+				select from charges later where later.booking_id = c.booking_id and later.kind = 'extension' and later.number > c.number and later.state <> 'released'
+			) then greatest(c.created_at, c.mended_at) + a.payment_wait end as mend_by,
 			card.token as "card.token", card.brand as "card.brand", card.last_four as "card.last_four",
 			card.exp_month as "card.exp_month", card.exp_year as "card.exp_year", card.fingerprint as "card.fingerprint",
 			card.id as card_id, card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at
 		from c
 			join bookings b on b.id = c.booking_id
 			join clients cl on cl.id = b.client_id
+			join agencies a on a.id = b.agency_id
 			left join charges paid on paid.id = c.refunds_charge_id
 			left join lateral (
 				select m.* from payment_methods m
@@ -89,7 +95,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 
 // chargeColumns are the columns of a chargeRow, of charges under the name c.
 const chargeColumns = `c.id, c.payment_key, c.booking_id, c.kind, c.number, c.state, c.currency, c.amount, c.settled, c.goal, c.capture_amount,
-	c.refunds_charge_id, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts, c.declines,
+	c.refunds_charge_id, c.added_ms, c.mended_at, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts, c.declines,
 	c.decline_code, c.next_attempt_at, c.paid_at, c.created_at, c.requested_by`
 
 // chargeRow holds the columns of charges that all readers use: as a row, or as JSON with the same
@@ -107,6 +113,8 @@ type chargeRow struct {
 	Goal            *string    `db:"goal" json:"goal"`
 	CaptureAmount   int64      `db:"capture_amount" json:"capture_amount"`
 	RefundsChargeID *uuid.UUID `db:"refunds_charge_id" json:"refunds_charge_id"`
+	AddedMS         int64      `db:"added_ms" json:"added_ms"`
+	MendedAt        *time.Time `db:"mended_at" json:"mended_at"`
 	Fee             string     `db:"fee" json:"fee"`
 	Reason          string     `db:"reason" json:"reason"`
 	PaymentMethodID *int64     `db:"payment_method_id" json:"payment_method_id"`
@@ -129,6 +137,7 @@ func (r chargeRow) charge() rental.Charge {
 		State: rental.ChargeState(r.State), Currency: rental.Currency(r.Currency),
 		Amount: rental.Minor(r.Amount), Settled: rental.Minor(r.Settled),
 		Goal: rental.Goal(pg.Deref(r.Goal)), CaptureAmount: rental.Minor(r.CaptureAmount), Refunds: pg.Deref(r.RefundsChargeID),
+		Added: time.Duration(r.AddedMS) * time.Millisecond, Mended: pg.FromTimestamp(r.MendedAt),
 		Fee: r.Fee, Reason: r.Reason, By: r.RequestedBy,
 		Method: rental.MethodID(pg.Deref(r.PaymentMethodID)), Brand: r.Brand, LastFour: r.LastFour,
 		Intent: pg.Deref(r.Intent), AttemptID: r.Seen, Attempts: r.Attempts, Declines: r.Declines, DeclineCode: r.DeclineCode,

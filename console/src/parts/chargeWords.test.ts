@@ -20,6 +20,7 @@ const why = (change: Partial<Charge>, known = entries) => whyOf(charge(change), 
 it.each([
   [{ kind: 'start' }, 'Charged when zoe started the booking.'],
   [{ kind: 'extension' }, 'The additional hours: the client (client-1) extended the booking to 20:00.'],
+  [{ kind: 'extension', state: 'released', decline_code: 'insufficient_funds' }, 'Never charged: the extension was not paid in time, and was taken back.'],
   [{ kind: 'fee' }, 'Charged by zoe.'],
   [{ kind: 'refund', refund_of: 'x' }, 'Given back to Visa •••• 4242 by zoe.'],
   [{ kind: 'deposit', goal: 'hold', state: 'pending' }, 'To be held, not charged, since zoe started the booking.'],

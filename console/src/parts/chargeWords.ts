@@ -55,6 +55,7 @@ export function whyOf(c: Charge, booking: AdminBooking, entries: Activity[], w: 
     case 'start':
       return why.start(by);
     case 'extension': {
+      if (c.state === 'released') return why.takenBack;
       const end = cause?.parameters?.end_date;
       return why.extension(by, typeof end === 'string' ? w.time(end) : '');
     }

@@ -688,7 +688,7 @@ export const de: Texts = {
       authorized: 'Die Kaution ist auf der Karte reserviert. Es ist kein Geld geflossen.',
       paid: 'Das Geld ist geflossen; bei einer Erstattung zurück auf die Karte.',
       captured: 'Die Kaution wurde ganz oder teilweise einbehalten. Der Rest ist wieder frei.',
-      released: 'Die Kaution ist wieder frei oder war nie vorgemerkt. Es ist kein Geld geflossen.',
+      released: 'Die Kaution ist wieder frei oder war nie vorgemerkt, oder die Verlängerung wurde zurückgenommen. Es ist kein Geld geflossen.',
       waived: 'Der Betrag ist kleiner, als der Zahlungsdienst annimmt. Niemand schuldet ihn.',
     },
     todo: {
@@ -764,6 +764,7 @@ export const de: Texts = {
       released: (who) => `Nie berechnet: Sie war vorgemerkt und ist wieder frei, seit dem Ende der Buchung durch ${who}.`,
       never: (who) => `Weder vorgemerkt noch berechnet: Die Buchung war vorher zu Ende, durch ${who}.`,
       lost: 'Nie berechnet: Der Zahlungsdienst oder die Bank hat die Vormerkung beendet.',
+      takenBack: 'Nie berechnet: Die Verlängerung wurde nicht rechtzeitig bezahlt und zurückgenommen.',
       wanted: (who) => `Vorzumerken, nicht zu berechnen, seit dem Beginn der Buchung durch ${who}.`,
       twin: (other) => `${other} ist derselbe Betrag für dasselbe. Ist eines davon ein Fehler, erstatten Sie es.`,
     },

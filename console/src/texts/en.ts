@@ -682,7 +682,7 @@ export const en = {
       authorized: 'The deposit is reserved on the card. No money has moved.',
       paid: 'The money has moved; of a refund, back to the card.',
       captured: 'A part of the deposit, or all of it, was taken. The rest is free again.',
-      released: 'The deposit is free again, or was never held. No money has moved.',
+      released: 'The deposit is free again, or was never held; or the extension was taken back. No money has moved.',
       waived: 'The amount is less than the payment processor takes. Nobody owes it.',
     },
     todo: {
@@ -758,6 +758,7 @@ export const en = {
       released: (who: string) => `Never charged: it was held, and is free again since ${who} ended the booking.`,
       never: (who: string) => `Neither held nor charged: ${who} ended the booking before.`,
       lost: 'Never charged: the processor or the bank ended the hold.',
+      takenBack: 'Never charged: the extension was not paid in time, and was taken back.',
       wanted: (who: string) => `To be held, not charged, since ${who} started the booking.`,
       twin: (other: string) => `${other} is the same amount for the same. If one of them is a mistake, refund it.`,
     },

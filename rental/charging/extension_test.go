@@ -1,0 +1,82 @@
+package charging_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+)
+
+// extend adds the charge of an extension by four hours.
+func (w *world) extend(client rental.ClientID) rental.Charge {
+	return w.ledger.Add(client, rental.Charge{
+		Booking: 1, Kind: rental.ExtensionCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: amount, Added: 4 * time.Hour, NextAttempt: time.Now(),
+	})
+}
+
+func TestExtension_NotPaidInTimeIsTakenBack(t *testing.T) {
+	for what, c := range map[string]struct {
+		cards   []rentaltest.Conduct
+		refused rental.ChargeState
+		code    string
+	}{
+		"declined":           {[]rentaltest.Conduct{broke}, rental.Declined, "insufficient_funds"},
+		"stolen card":        {[]rentaltest.Conduct{stolen}, rental.Failed, "stolen_card"},
+		"no card":            {nil, rental.Declined, rental.CodeNoCard},
+		"owner must confirm": {[]rentaltest.Conduct{asksFor}, rental.RequiresAction, "authentication_required"},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			client, _ := w.client(c.cards...)
+			charge := w.extend(client)
+			w.collect(nil)
+			w.after(rental.DefaultPaymentWait - time.Minute)
+			w.wantState(charge, c.refused)
+			w.after(2 * time.Minute)
+			w.wantState(charge, rental.Released)
+			if is, e := w.is(charge), w.bank.Of(charge.ID); is.DeclineCode != c.code || is.Settled != 0 || e.Taken != 0 {
+				t.Errorf("%s: %+v, the bank has %+v; want nothing taken, and why", what, is, e)
+			}
+			// Another card later pays for nothing.
+			w.ledger.SetDefault(client, w.card(client, pays))
+			w.after(24 * time.Hour)
+			if e := w.bank.Of(charge.ID); e.Taken != 0 || len(w.lines(rental.ExtensionCharge)) != 2 {
+				t.Errorf("%s: the bank has %+v, entries %v", what, e, w.lines(rental.ExtensionCharge))
+			}
+		})
+	}
+}
+
+func TestExtension_MendedInTimeIsPaid(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(broke)
+		charge := w.extend(client)
+		w.collect(nil)
+		w.after(rental.DefaultPaymentWait - time.Minute)
+		w.ledger.SetDefault(client, w.card(client, pays))
+		w.after(time.Hour)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+	})
+}
+
+// The processor gives no answer when the time is over: nothing is given up whose result is unknown.
+func TestExtension_WhosePaymentIsNotKnownIsKept(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+			if c.Method == "Confirm" || c.Method == "Intent" {
+				return rentaltest.Fault{Kind: rentaltest.FaultKinds[0]}
+			}
+			return rentaltest.Fault{}
+		})
+		charge := w.extend(client)
+		w.collect(nil)
+		w.after(2 * rental.DefaultPaymentWait)
+		w.wantState(charge, rental.Unknown)
+		w.bank.FailWith(nil)
+		w.after(time.Hour)
+		w.wantState(charge, rental.Paid)
+		w.wantOnce(charge)
+	})
+}

@@ -1,0 +1,98 @@
+package rentals
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/rental"
+)
+
+// declinedExtension books vehicle 1 for an hour, begins that, and extends it by four hours, for
+// which the card is declined.
+func (w *rentalWorld) declinedExtension() (rental.BookingDetails, rental.Charge) {
+	w.t.Helper()
+	w.exec(`update agencies set payment_wait = '10 minutes'`)
+	d := w.book(draft(1, 1, 2))
+	w.amend(rental.BookingStart, d.ID, noon, beginAt(noon))
+	w.exec(`update charges set state = 'paid', settled = amount, next_attempt_at = null where kind = 'start'`)
+	w.exec(`update charges set state = 'authorized', settled = amount, next_attempt_at = null where kind = 'deposit'`)
+	d = w.amend(rental.BookingExtend, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(4*time.Hour)) })
+	job := w.takeOne()
+	if want := noon.Add(rental.DefaultPaymentWait); !job.MendBy.Equal(want) || job.Added != 4*time.Hour {
+		w.t.Fatalf("the job of the extension %+v, want it mended by %v", job, want)
+	}
+	w.settle(job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: noon.Add(time.Minute)})
+	return d, job.Charge
+}
+
+// takeOne leases the only charge that is due.
+func (w *rentalWorld) takeOne() rental.Job {
+	w.t.Helper()
+	jobs, err := w.here.TakeCharges(w.t.Context(), 10, time.Minute)
+	if err != nil || len(jobs) != 1 {
+		w.t.Fatalf("%d jobs, %v; want one", len(jobs), err)
+	}
+	return jobs[0]
+}
+
+func (w *rentalWorld) settle(job rental.Job, r rental.Result) {
+	w.t.Helper()
+	if ok, err := w.here.SettleCharge(w.t.Context(), job, r); !ok || err != nil {
+		w.t.Fatalf("settled %v, %v", ok, err)
+	}
+}
+
+func TestExtension_TakenBackFreesTheVehicle(t *testing.T) {
+	w := newRentalWorld(t)
+	d, _ := w.declinedExtension()
+	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 3, 4), asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
+		t.Fatalf("a booking in the extended time: %v, want %s", err, rental.VehicleNotAvailable)
+	}
+	w.settle(w.takeOne(), rental.Result{State: rental.Released, DeclineCode: "insufficient_funds"})
+	w.book(draft(1, 3, 4))
+	is, err := w.here.BookingDetails(t.Context(), d.ID)
+	if err != nil || !is.End.Equal(d.End.Add(-4*time.Hour)) || is.Price.Hours != 100 || is.State != rental.Active {
+		t.Errorf("booking %+v, %v; want an hour at its price", is.Booking, err)
+	}
+	if paid := is.Payment(); paid.Status != rental.PaymentPaid {
+		t.Errorf("payment %+v, want nothing owed", paid)
+	}
+}
+
+// What is mended in time is not taken back by the clock of the first attempt.
+func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
+	w := newRentalWorld(t)
+	_, charge := w.declinedExtension()
+	_, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := w.takeOne()
+	if !job.MendBy.After(time.Now()) || job.Mended.IsZero() || job.Card == nil || job.Card.ID != w.master {
+		t.Errorf("the job after another default %+v, want it tried with that card", job)
+	}
+	// Refused again: the client has to mend it again.
+	if ok, err := w.here.WriteCharge(t.Context(), job, rental.Result{State: rental.Unknown, DeclineCode: "insufficient_funds", CountAttempt: true, Card: job.Card}); !ok || err != nil {
+		t.Fatalf("written %v, %v", ok, err)
+	}
+	w.settle(job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds"})
+	if n := w.count(`select count(*) from charges where id = $1 and mended_at is not null`, charge.ID); n != 0 {
+		t.Error("a payment that was refused again still counts as mended")
+	}
+}
+
+func TestMended_AlsoWhileTheOldCardIsTriedAgain(t *testing.T) {
+	w := newRentalWorld(t)
+	_, charge := w.declinedExtension()
+	w.exec(`update charges set state = 'unknown', payment_method_id = $2 where id = $1`, charge.ID, w.visa)
+	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count(`select count(*) from charges where id = $1 and mended_at is not null`, charge.ID); n != 1 {
+		t.Error("another card, while the processor gives no answer about the old one, counts for nothing")
+	}
+}
+
+func (w *rentalWorld) clientOf(subject string) rental.ClientID {
+	return rental.ClientID(w.count(`select id from clients where subject = $1`, subject))
+}
