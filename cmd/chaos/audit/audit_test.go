@@ -291,6 +291,11 @@ func TestCheck_Exemptions(t *testing.T) {
 			r := e.row(lostOne)
 			at := r.Requested.Add(ms(10))
 			e.Clocks = map[int][]ClockFault{1: {{From: r.Requested.Add(-time.Second), To: r.Requested.Add(time.Minute), Ahead: ahead}}}
+			// Another instance's clock was wrong when it could have written the same time.
+			for other, by := range []time.Duration{ahead + 100*time.Second, ahead - 100*time.Second} {
+				from := r.Requested.Add(ahead - by - time.Second)
+				e.Clocks[2+other] = []ClockFault{{From: from, To: from.Add(2 * time.Second), Ahead: by}}
+			}
 			e.Published = slices.DeleteFunc(e.Published, func(m Message) bool { return m.Command == r.ID })
 			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == r.ID })
 			r.State, r.Attempts, r.SentAt, r.Completed = telematics.Expired, 0, time.Time{}, at.Add(ahead)

@@ -110,34 +110,42 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 	ahead = map[telematics.CommandID]time.Duration{}
 	called := groupBy(e.Calls, func(c *Call) string { return c.RequestID })
 	instances := slices.Concat(slices.Collect(maps.Values(e.Clocks))...)
-	for n, f := range slices.Concat(instances, e.Leaps) {
-		// Calls after the fault were dated by a correct clock.
-		afterwards := func(c *Call) bool { return c.Start.After(f.To.Add(clockReading)) }
-		wrote := func(request string, t time.Time) bool {
-			t = t.Add(-f.Ahead)
-			calls := called[request]
-			return t.After(f.From.Add(-clockReading)) && t.Before(f.To.Add(clockReading)) &&
-				(len(calls) == 0 || !slices.ContainsFunc(calls, afterwards))
+	all := slices.Concat(instances, e.Leaps)
+	for i := range rows {
+		row := &rows[i]
+		calls := called[row.RequestID]
+		if by := writtenAhead(all, calls, row.Requested); by > 0 {
+			ahead[row.ID] = by
+			row.Requested = row.Requested.Add(-by)
 		}
-		correct := func(request string, t *time.Time) {
-			if wrote(request, *t) {
-				*t = t.Add(-f.Ahead)
-			}
+		// Other instances have written them, too.
+		for _, t := range []*time.Time{&row.SentAt, &row.ReceivedAt} {
+			*t = t.Add(-writtenAhead(e.Leaps, calls, *t))
 		}
-		for i := range rows {
-			if wrote(rows[i].RequestID, rows[i].Requested) {
-				ahead[rows[i].ID] = f.Ahead
-			}
-			correct(rows[i].RequestID, &rows[i].Requested)
-			if n >= len(instances) { // what other instances have written, too
-				correct(rows[i].RequestID, &rows[i].SentAt)
-				correct(rows[i].RequestID, &rows[i].ReceivedAt)
-			}
-			correct(rows[i].RequestID, &rows[i].Completed)
-		}
-		for i := range entries {
-			correct(entries[i].RequestID, &entries[i].At)
-		}
+		row.Completed = row.Completed.Add(-writtenAhead(all, calls, row.Completed))
+	}
+	for i := range entries {
+		entry := &entries[i]
+		entry.At = entry.At.Add(-writtenAhead(all, called[entry.RequestID], entry.At))
 	}
 	return rows, entries, ahead
+}
+
+// writtenAhead returns by how much the clock was ahead that has dated something of a request; zero:
+// not at all. Where two faults may have, it was the one that puts it less long after the request.
+func writtenAhead(faults []ClockFault, calls []*Call, t time.Time) (by time.Duration) {
+	for _, f := range faults {
+		written := t.Add(-f.Ahead)
+		if !written.After(f.From.Add(-clockReading)) || !written.Before(f.To.Add(clockReading)) {
+			continue
+		}
+		// A correct clock dated calls after the fault, and nothing is written before its call.
+		later := func(c *Call) bool { return c.Start.After(f.To.Add(clockReading)) }
+		called := func(c *Call) bool { return !c.Start.After(written.Add(clockReading)) }
+		if slices.ContainsFunc(calls, later) || len(calls) > 0 && !slices.ContainsFunc(calls, called) {
+			continue
+		}
+		by = max(by, f.Ahead)
+	}
+	return by
 }
