@@ -21,15 +21,18 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls, Flights: r.recorder.Events(), Up: r.uptime.up(), Reach: r.uptime.reach(), Published: r.listener.messages()}
 	e.Tampered = r.tamper(ctx)
 	e.Clocks = r.wrongClocks(injections)
-	e.Sound, e.Locks, e.Stalls = r.soundCars(), r.locks.list(), r.uptime.stalls()
+	e.Sound, e.Stalls = r.soundCars(), r.uptime.stalls()
+	if r.Fault != "" { // else other faults delay and refuse commands meanwhile
+		e.Locks = r.locks.list()
+	}
 	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(injections), map[telematics.Unit]telematics.AgencyID{}
 	for car := 1; car <= r.Vehicles; car++ {
 		e.Agencies[unitOf(car)] = agencyOf(car)
 	}
 	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(injections)
 	e.Leaps = r.leaps
-	if !r.foreignSince.IsZero() {
-		e.Foreign = []audit.Interval{{From: r.foreignSince}}
+	for _, at := range r.foreignKeys.at {
+		e.Foreign = append(e.Foreign, audit.Interval{From: at})
 	}
 	var fromPostgres, fromLog, fromRedis, fromBroker error
 	e.Presence, fromBroker = r.presence(ctx)

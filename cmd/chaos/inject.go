@@ -30,7 +30,7 @@ var injectors = map[string]func(*round, context.Context, fault.Fault) error{
 	"postgres read-only":     (*round).forbidWrites,
 	"vehicles locked":        (*round).lockVehicles,
 	"table locked":           (*round).lockTable,
-	"redis evicting":         (*round).evict,
+	fault.RedisEvicting:      (*round).evict,
 	"instance log blocked":   (*round).blockLog,
 	"subscription deaf":      (*round).deafen,
 	"foreign signing key":    (*round).signWithForeignKey,

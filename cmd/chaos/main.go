@@ -55,7 +55,7 @@ type flags struct {
 	Instances   int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers     int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings    int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
-	Fault       string        `default:"" placeholder:"NAME" help:"Run a round with this one fault instead, in the midst of 2000 commands, such as vehicles-locked; with another name the program lists all. postgres-async is a failover that loses commands; it uses --seed and --instances alone."`
+	Fault       string        `default:"" placeholder:"NAME" help:"Run a round with this one fault instead, in the midst of 2000 commands, such as vehicles-locked; all: each that is in no other round, one after the other, briefly; with another name the program lists them. postgres-async is a failover that loses commands; it uses --seed and --instances alone."`
 	Rollout     bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
 	Shards      bool          `help:"Run the round of shards instead: one of three MQTT brokers behind HAProxy is killed under load, and started again. Uses --seed, --commands (default 2000) and the flags below."`
 	Maintenance bool          `help:"Run the round of maintenance instead: Mosquitto is reloaded and restarted, and credentials are added, rotated and removed, under OVMS modules, which a refused login would end. Uses --seed and the flags below."`
@@ -102,7 +102,14 @@ func run(ctx context.Context, args []string) (int, error) {
 	}
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs
 	logging.Disable()                        // go-redis logs each failover
-	return f.runInFolder(ctx)
+	if f.Fault == everyFault {
+		return f.runEach(ctx, os.Stdout)
+	}
+	res, code, err := f.runInFolder(ctx)
+	if res != nil {
+		res.Write(os.Stdout)
+	}
+	return code, err
 }
 
 const (
@@ -122,13 +129,15 @@ func (f *flags) complete() error {
 	switch {
 	case f.Race && f.Binary != "":
 		return errors.New("--race: builds a separate program; leave --binary out")
+	case f.Fault == everyFault && !f.Print && f.Bookings == 0:
+		f.Commands, f.Duration = cmp.Or(f.Commands, briefCommands), cmp.Or(f.Duration, briefDuration)
 	case f.Fault == postgresAsync && (f.Commands != 0 || f.Duration != 0):
 		return errors.New("--fault=postgres-async: its load is fixed; leave --commands and --duration out")
 	case f.Fault == commitsLost && !f.Print:
 		f.Bookings = cmp.Or(f.Bookings, lostBookings)
 		return nil
-	case f.Fault != "" && f.Fault != postgresAsync && fault.Find(f.Fault) == nil:
-		return fmt.Errorf("--fault: no fault is called %q; there are %s, %s", f.Fault, strings.Join(fault.Names(), ", "), postgresAsync+", "+commitsLost)
+	case f.Fault != "" && f.Fault != postgresAsync && f.Fault != everyFault && fault.Find(f.Fault) == nil:
+		return fmt.Errorf("--fault: no fault is called %q; there are %s; %s is each that is in no other round", f.Fault, strings.Join(append(fault.Names(), postgresAsync, commitsLost), ", "), everyFault)
 	case f.Fault != "" && (f.Print || f.Bookings != 0):
 		return errors.New("--fault: another round than that of all faults; leave --bookings and --print out")
 	case f.Rollout && (f.Fault != "" || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
@@ -195,11 +204,12 @@ type result interface {
 	Outcome() *verdict.Report
 }
 
-// runInFolder runs a round in a temporary folder, which stays if the round found something.
-func (f flags) runInFolder(ctx context.Context) (code int, err error) {
+// runInFolder runs a round in a temporary folder, which stays if the round found something. It
+// returns the exit code, too.
+func (f flags) runInFolder(ctx context.Context) (res result, code int, err error) {
 	dir, err := world.TempDir("motorpool-chaos-")
 	if err != nil {
-		return worthless, err
+		return nil, worthless, err
 	}
 	defer func() {
 		if code == 0 && !f.Keep {
@@ -209,27 +219,25 @@ func (f flags) runInFolder(ctx context.Context) (code int, err error) {
 		fmt.Fprintf(os.Stderr, "chaos: the logs are in %s; to repeat the round: make chaos %s\n", dir, f.arguments())
 	}()
 	if f.Binary, err = world.BuildProgram(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
-		return worthless, err
+		return nil, worthless, err
 	}
-	result, err := f.runRound(ctx, dir, logger.New(os.Stderr, f.LogLevel, "text"))
-	if err != nil {
-		return worthless, err
+	if res, err = f.runRound(ctx, dir, logger.New(os.Stderr, f.LogLevel, "text")); err != nil {
+		return nil, worthless, err
 	}
 	races, err := racesIn(dir)
 	if err != nil {
-		return worthless, err
+		return nil, worthless, err
 	}
 	if races > 0 {
 		fmt.Printf("data races: %d, in the logs of the instances\n", races)
 	}
-	result.Write(os.Stdout)
 	switch {
-	case len(result.Outcome().Violations) > 0 || races > 0:
-		return violated, nil
-	case result.Worthless() != "":
-		return worthless, nil
+	case len(res.Outcome().Violations) > 0 || races > 0:
+		return res, violated, nil
+	case res.Worthless() != "":
+		return res, worthless, nil
 	}
-	return 0, nil
+	return res, 0, nil
 }
 
 // arguments are those of make chaos for the same round.

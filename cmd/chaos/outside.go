@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,6 @@ import (
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/network"
-	"motorpool/cmd/internal/keyfile"
 	"motorpool/cmd/internal/world"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -31,22 +31,49 @@ type lockLog struct {
 
 // hold keeps a transaction open in which a statement took locks.
 func (r *round) hold(ctx context.Context, f fault.Fault, statement string, vehicles ...telematics.VehicleID) error {
-	tx, err := r.watcher.db.BeginTx(ctx, nil)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, statement)
-	}
-	if err != nil {
-		r.Log.Info("nothing locked: postgres is unavailable", "err", err)
+	end := time.Now().Add(f.For)
+	tx := r.begin(ctx, end, statement)
+	if tx == nil {
 		return nil
 	}
 	lock := audit.Lock{What: f.Target, Vehicles: vehicles, Interval: audit.Interval{From: time.Now()}}
-	world.Pause(ctx, f.For)
+	world.Pause(ctx, time.Until(end))
 	lock.To = time.Now()
 	_ = tx.Rollback() // Postgres may have ended meanwhile
 	r.locks.mu.Lock()
 	defer r.locks.mu.Unlock()
 	r.locks.all = append(r.locks.all, lock)
 	return nil
+}
+
+// begin returns a transaction in which a statement was executed. It retries until a time, as other
+// faults may strike Postgres; nil: it did not succeed.
+func (r *round) begin(ctx context.Context, until time.Time, statement string) *sql.Tx {
+	for ; time.Now().Before(until) && ctx.Err() == nil; world.Pause(ctx, operatorRetry) {
+		tx, err := r.watcher.db.BeginTx(ctx, nil)
+		if err != nil {
+			r.Log.Info("nothing locked: postgres is unavailable", "err", err)
+			continue
+		}
+		if _, err = tx.ExecContext(ctx, statement); err == nil {
+			return tx
+		}
+		_ = tx.Rollback() // the statement's error counts
+		r.Log.Info("nothing locked", "err", err)
+	}
+	return nil
+}
+
+// times is when something happened, safe for concurrent use.
+type times struct {
+	mu sync.Mutex // guards at
+	at []time.Time
+}
+
+func (t *times) add(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at = append(t.at, at)
 }
 
 // lockVehicles is an operator who has changed vehicles and does not commit.
@@ -61,15 +88,66 @@ func (r *round) lockVehicles(ctx context.Context, f fault.Fault) error {
 	return r.hold(ctx, f, `update vehicles set color = color where id in (`+ids+`)`, locked...)
 }
 
-// lockTable is another client that locks a table without which commands can be executed, against
-// writes, as a change of the schema does.
+// lockTable is another client that locks a table without which commands can be executed, as a
+// change of the schema does, while many callers make requests that need the table.
 func (r *round) lockTable(ctx context.Context, f fault.Fault) error {
 	for _, table := range fault.LockedTables {
 		if f.Target == fault.LockedTable(table) {
-			return r.hold(ctx, f, `lock table `+table+` in share row exclusive mode`)
+			stop := r.useTables(ctx)
+			defer stop()
+			return r.hold(ctx, f, `lock table `+table+` in access exclusive mode`)
 		}
 	}
 	return fmt.Errorf("no table is called %s", f.Target)
+}
+
+const (
+	tableCallers = 48
+	tableEvery   = 100 * time.Millisecond // between two requests of one of them
+)
+
+// useTables makes requests that need one of the lockable tables, until stop is called.
+func (r *round) useTables(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	transport := &http.Transport{MaxIdleConnsPerHost: tableCallers}
+	client := &http.Client{Transport: transport, Timeout: callTimeout}
+	var callers sync.WaitGroup
+	for n := range tableCallers {
+		callers.Go(func() {
+			for i := n; ctx.Err() == nil; i++ {
+				if i%2 == 0 { // each is another client's, which is within its limit
+					r.changeOf(ctx, client, fmt.Sprintf("client-%d-%d", n, i), i%r.Instances)
+				} else {
+					r.read(ctx, client, []string{"charges", "vehicles/1/history", "units/unknown"}[i/2%3], i%r.Instances)
+				}
+				world.Pause(ctx, tableEvery)
+			}
+		})
+	}
+	return func() { cancel(); callers.Wait(); transport.CloseIdleConnections() }
+}
+
+// changeOf sends a signed change of a client, and ignores the answer.
+func (r *round) changeOf(ctx context.Context, callers *http.Client, subject string, instance int) {
+	token, err := r.Token(telematics.Actor{Subject: subject, Role: telematics.Client, Agency: 1})
+	if err == nil {
+		_, err = r.change(ctx, callers, token, r.signChange(token), instance)
+	}
+	if err != nil {
+		r.Log.Debug("change not answered", "err", err)
+	}
+}
+
+// read gets a resource, and ignores the answer.
+func (r *round) read(ctx context.Context, callers *http.Client, path string, instance int) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Running[instance].Public+"/api/v1/admin/"+path, nil)
+	if err != nil {
+		return
+	}
+	request.Header.Set("Authorization", "Bearer "+r.admin)
+	if _, _, err := world.Call(callers, request, nil); err != nil {
+		r.Log.Debug("not answered", "path", path, "err", err)
+	}
 }
 
 // forbidWrites makes Postgres read-only, as a demoted primary behind the same address is.
@@ -117,28 +195,41 @@ func (r *round) set(ctx context.Context, statement string) error {
 	return err
 }
 
-// evictionRoom is the memory that Redis has left when it begins to evict: next to none.
-const evictionRoom = 1 << 16
-
 // policyFor is how long each eviction policy holds at least.
 const policyFor = 2 * time.Second
 
-// evict lets Redis have no memory left, with one of its policies for what it deletes then, or as
-// many one after the other as the fault has time for.
+// evict lets Redis have less memory than its data needs, with one of its policies for what it
+// deletes then, or as many one after the other as the fault has time for.
 func (r *round) evict(ctx context.Context, f fault.Fault) error {
 	policies := min(max(1, int(f.For/policyFor)), len(fault.EvictionPolicies))
 	for i := range policies {
 		policy := fault.EvictionPolicies[(int(f.Amount)+i)%len(fault.EvictionPolicies)]
+		var before int
 		if err := r.whileSet(ctx, f.For/time.Duration(policies),
 			func(ctx context.Context) error {
-				used, err := r.usedMemory(ctx)
-				if err != nil {
+				used, err := r.redisNumber(ctx, "memory", "used_memory")
+				data, failure := r.redisNumber(ctx, "memory", "used_memory_dataset")
+				if err = errors.Join(err, failure); err != nil {
+					return err
+				}
+				if before, err = r.evictions(ctx); err != nil {
 					return err
 				}
 				return errors.Join(r.redis.ConfigSet(ctx, "maxmemory-policy", policy).Err(),
-					r.redis.ConfigSet(ctx, "maxmemory", fmt.Sprint(used+evictionRoom)).Err())
+					r.redis.ConfigSet(ctx, "maxmemory", fmt.Sprint(used-data/2)).Err())
 			},
 			func(ctx context.Context) error {
+				after, err := r.evictions(ctx)
+				if err != nil {
+					return err
+				}
+				evicted := after - before
+				if evicted < 0 { // it was restarted
+					evicted = after
+				}
+				r.evicted.Add(int64(evicted))
+				r.Log.Info("redis evicted", "policy", policy, "keys_and_refused_writes", evicted)
+				before = after
 				return errors.Join(r.redis.ConfigSet(ctx, "maxmemory", "0").Err(), r.redis.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err())
 			}); err != nil {
 			return err
@@ -147,14 +238,23 @@ func (r *round) evict(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
+// evictions counts the keys that Redis has evicted, and the writes that it has refused as it is
+// full.
+func (r *round) evictions(ctx context.Context) (int, error) {
+	evicted, err := r.redisNumber(ctx, "stats", "evicted_keys")
+	refused, failure := r.fullErrors(ctx)
+	return evicted + refused, errors.Join(err, failure)
+}
+
 // blockLog is a reader of an instance's log that reads no more.
 func (r *round) blockLog(ctx context.Context, f fault.Fault) error {
 	n := r.Running[r.instance(f.Target)]
 	n.Reader.Lock()
 	defer n.Reader.Unlock()
-	end := time.Now().Add(f.For)
+	ctx, over := context.WithTimeout(ctx, f.For)
+	defer over()
 	r.fillLog(ctx, n)
-	world.Pause(ctx, time.Until(end))
+	<-ctx.Done()
 	return nil
 }
 
@@ -199,21 +299,26 @@ const deafAfter = 2 * time.Second
 // signWithForeignKey gives an instance another key than the others have.
 func (r *round) signWithForeignKey(ctx context.Context, f fault.Fault) error {
 	file := r.signingFile(r.instance(f.Target))
-	chain, err := keyfile.Read(r.Path(world.SigningFile))
+	key, err := signing.NewKey()
 	if err != nil {
 		return err
 	}
-	foreign, err := (signing.Keychain{}).Add(r.foreign, time.Now())
+	foreign, err := (signing.Keychain{}).Add(key, time.Now())
 	if err != nil {
 		return err
 	}
-	r.keys.add(r.foreign.Keyring()) // the service signs with it, so it is not forged
-	r.foreignSince = time.Now()
-	if err := writeKeys(file, foreign); err != nil {
+	r.keys.add(key.Keyring()) // the service signs with it, so it is not forged
+	r.foreignKeys.add(time.Now())
+	if err := errors.Join(writeKeys(file+".new", foreign), os.Rename(file+".new", file)); err != nil {
 		return err
 	}
 	world.Pause(ctx, f.For)
-	return writeKeys(file, chain)
+	return r.linkKeys(file)
+}
+
+// linkKeys makes a file the one of the fleet's keys.
+func (r *round) linkKeys(file string) error {
+	return errors.Join(os.Symlink(r.Path(world.SigningFile), file+".new"), os.Rename(file+".new", file))
 }
 
 func writeKeys(file string, chain signing.Keychain) error {
@@ -224,13 +329,10 @@ func writeKeys(file string, chain signing.Keychain) error {
 	return world.WriteFile(file, jwks)
 }
 
-// signingFile is the file of an instance's signing keys: that of all, but in the round of a foreign
-// key.
+// signingFile is the file of an instance's signing keys: a link to that of all, but while the
+// instance has a foreign key.
 func (r *round) signingFile(instance int) string {
-	if r.single() == "foreign signing key" {
-		return r.Path(fmt.Sprintf("signing-%d.jwks", instance))
-	}
-	return r.Path(world.SigningFile)
+	return r.Path(fmt.Sprintf("signing-%d.jwks", instance))
 }
 
 // soundCars are vehicles whose commands succeed, but for their own sake or the service's.

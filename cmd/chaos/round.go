@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -53,9 +54,10 @@ type round struct {
 	readiness *readiness
 	findings  findings
 
-	foreignSince time.Time          // when an instance got a foreign signing key; zero: never
-	leaps        []audit.ClockFault // of all clocks
-	lostFrom     time.Time          // since when what Postgres showed may be lost; zero: none
+	foreignKeys times              // when an instance got a foreign signing key
+	evicted     atomic.Int64       // keys by Redis, and writes that it refused as it was full
+	leaps       []audit.ClockFault // of all clocks
+	lostFrom    time.Time          // since when what Postgres showed may be lost; zero: none
 
 	replicated map[string]string // URL of each server that has no line, by its name
 	// strike injects a fault with a separate world.
@@ -92,6 +94,7 @@ func (r *round) run(ctx context.Context) (summary, error) {
 	if ctx.Err() != nil {
 		return s, ctx.Err()
 	}
+	s.Evicted = r.evicted.Load()
 	progress("all faults are over: one unit floods its topics")
 	flood, err := r.flood(ctx)
 	if err != nil {
@@ -177,10 +180,8 @@ func (r *round) prepareDisk() error {
 // over: that is several servers, which name each other.
 func (r *round) startInstances(ctx context.Context) error {
 	for i := range r.Instances {
-		if file := r.signingFile(i); file != r.Path(world.SigningFile) {
-			if err := writeKeys(file, r.Signing); err != nil {
-				return err
-			}
+		if err := r.linkKeys(r.signingFile(i)); err != nil {
+			return err
 		}
 		var servers [3]string
 		for k, to := range []struct{ server, url string }{

@@ -134,9 +134,9 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 	if ctx.Err() != nil {
 		return s, ctx.Err()
 	}
-	s.Struck = injections[0]
+	s.Struck, s.Evicted = injections[0], r.evicted.Load()
 	progress("settling")
-	r.mustCome(r.endCarFaults(ctx))
+	r.endFaults(ctx)
 	if err := r.settleCommands(ctx, injections); err != nil {
 		return s, err
 	}
@@ -159,6 +159,7 @@ type singleSummary struct {
 	Struck   injection
 	Evidence audit.Evidence
 	Report   verdict.Report
+	Evicted  int64
 }
 
 // executed returns when commands ended successfully in their cars during the load, in order.
@@ -214,6 +215,8 @@ func (s singleSummary) Worthless() string {
 		return "no command was executed after the fault"
 	case executed[0].After(s.Struck.From):
 		return "no command was executed before the fault"
+	case s.Struck.Kind.Name == fault.RedisEvicting && s.Evicted == 0:
+		return "redis evicted nothing"
 	}
 	return ""
 }

@@ -25,6 +25,7 @@ type summary struct {
 	Injections []injection
 	Evidence   audit.Evidence
 	Report     verdict.Report
+	Evicted    int64
 	Others     []audit.Tally // by protocol
 }
 
@@ -233,6 +234,9 @@ func (s summary) Worthless() string {
 	}
 	if s.Evidence.ClientFlood.Requests < clientFloodRequests/4 {
 		return fmt.Sprintf("a flood of only %d requests", s.Evidence.ClientFlood.Requests)
+	}
+	if s.Evicted == 0 {
+		return "redis evicted nothing"
 	}
 	for _, t := range s.Others {
 		if t.Started == 0 || t.Confirmed == 0 || t.Denied == 0 {

@@ -36,6 +36,7 @@ func goodRound() summary {
 		{},
 	}
 	s.Evidence.ClientFlood = audit.ClientFlood{Interval: audit.Interval{From: begin.Add(time.Hour), To: begin.Add(time.Hour + time.Second)}, Requests: clientFloodRequests}
+	s.Evicted = 5
 	s.Others = []audit.Tally{{
 		Protocol: "ovms", Vehicles: 30, Ordered: 5, States: map[telematics.State]int{telematics.Unknown: 3}, Confirmed: 2, Started: 4, Twice: 1, Latest: 919 * time.Millisecond, Denied: 6,
 	}}
@@ -88,6 +89,7 @@ func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
 		{func(s *summary) { s.Wanted = 100 }, "only 2 of 100 commands"},
 		{func(s *summary) { s.Evidence.Published = s.Evidence.Published[1:] }, "one key signed everything"},
 		{func(s *summary) { s.Evidence.ClientFlood.Requests = 100 }, "a flood of only 100 requests"},
+		{func(s *summary) { s.Evicted = 0 }, "redis evicted nothing"},
 		{func(s *summary) { s.Others[0].Denied = 0 }, "of ovms units 4 starts, 2 confirmed commands, 0 denied"},
 		{func(s *summary) { s.Others[0].Confirmed = 0 }, "0 confirmed commands"},
 		{func(s *summary) { s.Injections = s.Injections[1:] }, `"instance killed" never happened`},

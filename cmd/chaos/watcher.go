@@ -13,6 +13,7 @@ import (
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
 	"motorpool/cmd/chaos/audit"
+	"motorpool/cmd/chaos/fault"
 	"motorpool/telematics"
 )
 
@@ -41,7 +42,7 @@ func openWatcher(url string, log *slog.Logger) (*watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch postgres: %w", err)
 	}
-	db.SetMaxOpenConns(4)
+	db.SetMaxOpenConns(4 + fault.Agencies + 1 + len(fault.LockedTables)) // some hold locks
 	return &watcher{db: db, log: log, seen: map[string]bool{}}, nil
 }
 

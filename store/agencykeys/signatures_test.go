@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -127,4 +128,45 @@ func TestForgetSignatures_LongAfterTheyWereFresh(t *testing.T) {
 	if err := p.Pool.Get(&left, `select string_agg(nonce, ' ') from used_signatures`); err != nil || left != "nonce-3" {
 		t.Errorf("left is %q, %v; want nonce-3", left, err)
 	}
+}
+
+func TestUse_LockedTableDelaysNoCommand(t *testing.T) {
+	db := storetest.Open(t, storetest.NewDatabase(t))
+	tx, err := db.Lists.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), `lock table used_signatures in access exclusive mode`); err != nil {
+		t.Fatal(err)
+	}
+	s := NewSignatures(db, manySignatures)
+	var clients sync.WaitGroup
+	var waiting atomic.Int64
+	for i := range 12 {
+		waiting.Add(1)
+		clients.Go(func() {
+			defer waiting.Add(-1)
+			// It may succeed when the lock is released.
+			_, _ = s.Use(t.Context(), useOf("ak_1", fmt.Sprint("nonce-", i), time.Now()))
+		})
+	}
+	storetest.WaitForLock(t, db)
+	var one []int
+	for range 20 {
+		began := time.Now()
+		if err := db.Prepared.Select(t.Context(), &one, `select 1`); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > db.Timeout()/(2*pg.LockShare) {
+			t.Errorf("a statement of commands took %v while %d clients wait for a lock", took, waiting.Load())
+			break
+		}
+	}
+	if waiting.Load() == 0 {
+		t.Error("no client waited for the lock")
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	clients.Wait()
 }

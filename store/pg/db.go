@@ -74,6 +74,9 @@ type DB struct {
 	Health *sqlx.DB // for beats, the clock and readiness: what waits for locks cannot delay them
 
 	Prepared *Statements // the prepared statements of commands and reports
+	// Clients are prepared statements about clients and bookings, on few of the connections of
+	// Prepared: what waits for their locks cannot delay commands.
+	Clients *Statements
 
 	suitable atomic.Bool // Suitable has found no pooler
 
@@ -108,7 +111,7 @@ func New(config Config) (*DB, error) {
 		}
 		*pool.db = newPool(connector, pool.size)
 	}
-	db.Prepared = NewStatements(commands, forCommands)
+	db.Prepared, db.Clients = NewStatements(commands, forCommands), NewStatements(commands, max(1, forCommands/clientShare))
 	return db, nil
 }
 

@@ -24,6 +24,11 @@ const (
 	// so few are enough.
 	commandShare = 3
 
+	// clientShare: signatures of clients and reads of bookings may use 1/n of the connections of
+	// commands. Half as many: they wait for each other; twice as many: while one of their tables is
+	// locked, commands have a third of these connections left.
+	clientShare = 3
+
 	// healthShare: beats, the clock and readiness may use 1/n of the connections. Half as many make
 	// one that hangs delay the rest; twice as many take them from bookings.
 	healthShare = 10

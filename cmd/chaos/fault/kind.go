@@ -14,8 +14,8 @@ type Kind struct {
 	Name   string
 	Skews  bool // sets clocks wrong
 	Delays bool // messages through the target are not lost, but arrive later
-	// Alone keeps it out of the round of all faults: it needs separate servers, or would hide what
-	// others find. A round of one fault has it.
+	// Alone keeps it out of the round of all faults: it needs separate servers, or ends the state
+	// of an installation. A round of one fault has it.
 	Alone bool
 
 	target  func(Plan, *rand.Rand) string // no two faults strike one target concurrently
@@ -36,6 +36,7 @@ const (
 	LeapADay      = "all clocks leap a day"
 	ClockAhead    = "instance clock ahead"
 	FullDisk      = "disk of postgres full"
+	RedisEvicting = "redis evicting"
 	RadioLate     = "radio late"
 	Restarted     = "cars restarted"
 )
@@ -49,6 +50,8 @@ const (
 	// minHalt is how long a halt lasts at least: long enough that a command that was published
 	// before would be retransmitted while the halt holds everywhere.
 	minHalt = 6 * time.Second
+	// minDeaf is how long a subscription is deaf at least, with the time to begin it.
+	minDeaf = 4 * time.Second
 )
 
 // Kinds lists every kind of fault.
@@ -66,12 +69,13 @@ var Kinds = []Kind{
 	{Name: "postgres frozen", target: onTarget(Postgres), process: true},
 	{Name: FullDisk, target: onTarget(Postgres), process: true},
 
-	{Name: "postgres read-only", target: onTarget("settings of postgres"), Alone: true},
-	{Name: "vehicles locked", target: lockedVehicles, mild: true, Alone: true},
-	{Name: "table locked", target: lockedTables, mild: true, Alone: true},
-	{Name: "redis evicting", target: onTarget("memory of redis"), amount: between(0, int64(len(EvictionPolicies)-1)), unit: "(policy)"},
-	{Name: "instance log blocked", target: instances, process: true, Alone: true},
-	{Name: "subscription deaf", target: mosquittoLines, mild: true, Alone: true},
+	{Name: "postgres read-only", target: onTarget("settings of postgres")},
+	{Name: "vehicles locked", target: lockedVehicles, mild: true},
+	{Name: "table locked", target: lockedTables, mild: true},
+	{Name: RedisEvicting, target: onTarget("memory of redis"), amount: between(0, int64(len(EvictionPolicies)-1)), unit: "(policy)"},
+	{Name: "instance log blocked", target: instances, process: true},
+	{Name: "subscription deaf", target: mosquittoLines, mild: true, least: minDeaf},
+	{Name: "foreign signing key", target: instances, process: true},
 
 	{Name: PostgresSync, target: onTarget(Postgres), Alone: true},
 	{Name: RedisSentinel, target: onTarget(Redis), Alone: true},
@@ -82,7 +86,6 @@ var Kinds = []Kind{
 	{Name: "standby gone", target: onTarget(Postgres), Alone: true},
 	{Name: "commit waits cancelled", target: onTarget(Postgres), Alone: true},
 	{Name: "two primaries", target: onTarget(Postgres), Alone: true},
-	{Name: "foreign signing key", target: instances, Alone: true},
 
 	{Name: "commands halted", target: halts, process: true, least: minHalt},
 	{Name: "signing key rotated", target: onTarget("signing key"), process: true},
@@ -191,7 +194,7 @@ var EvictionPolicies = []string{
 }
 
 // LockedTables are tables without which a command can be executed.
-var LockedTables = []string{`bookings`, `charges`, `telemetry`, `strangers`}
+var LockedTables = []string{`used_signatures`, `charges`, `telemetry`, `strangers`}
 
 // LockedTable returns the name of a locked table as a target.
 func LockedTable(table string) string { return "table " + table }
