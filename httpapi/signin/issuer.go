@@ -1,11 +1,13 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,6 +96,14 @@ func (unavailableError) Unavailable() bool { return true }
 // errSessionEnded is the issuer's refusal to renew tokens.
 var errSessionEnded = errors.New("the issuer renews the tokens no more")
 
+// errRefused is the issuer's refusal of a request for a reason that no person who signs in can
+// change.
+var errRefused = errors.New("the issuer refuses the service's request; compare the client id, the client secret and the scopes with its registration there")
+
+// finalCodes are the errors with which an issuer ends a session: the refresh token is not valid any
+// more (RFC 6749, 5.2), or the person must sign in again (OpenID Connect Core, 3.1.2.6).
+var finalCodes = []string{"invalid_grant", "interaction_required", "login_required", "account_selection_required", "consent_required"}
+
 var errBusy = unavailableError("too many people sign in at the same time")
 
 // ask calls the issuer, after discovery, in one of the places. It does not queue: it fails with
@@ -170,6 +180,12 @@ func newAttempt(until time.Time) attempt {
 	return attempt{State: newSecret().String(), Nonce: newSecret().String(), Verifier: oauth2.GenerateVerifier(), Until: until}
 }
 
+// storeKey returns the key under which the store has that the attempt was used.
+func (a attempt) storeKey() string {
+	state, _ := parseSecret(a.State) // made by newAttempt
+	return state.storeKey() + ":used"
+}
+
 // page returns the issuer's page for an attempt.
 func (i *issuer) page(ctx context.Context, a attempt) (string, error) {
 	options := []oauth2.AuthCodeOption{oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)}
@@ -185,9 +201,13 @@ func (i *issuer) page(ctx context.Context, a attempt) (string, error) {
 	return found.oauth.AuthCodeURL(a.State, options...), nil
 }
 
-// exchange returns the tokens for the code of an attempt's callback, which came from an address.
-func (i *issuer) exchange(ctx context.Context, address string, a attempt, callback url.Values) (s session, err error) {
+// exchange returns the tokens for the code of an attempt's callback, which came from an address. It
+// calls the issuer only if use, which is called in one of the places, returns no error.
+func (i *issuer) exchange(ctx context.Context, address string, a attempt, callback url.Values, use func(context.Context) error) (s session, err error) {
 	err = i.ask(ctx, &i.signIns, address, func(ctx context.Context, found *provider) error {
+		if err := use(ctx); err != nil {
+			return err
+		}
 		if found.namesSelf && !callback.Has("iss") {
 			return errors.New("the callback does not name its issuer (iss), though this issuer always does")
 		}
@@ -266,18 +286,21 @@ func (i *issuer) signOutPage(ctx context.Context, open session, after string) st
 	return page.String()
 }
 
-// classify distinguishes a refusal of the issuer from its failure. The error does not contain the
-// issuer's response, which may repeat secrets of the request.
+// classify distinguishes the end of a session, a refusal of the service's request, and a failure
+// after which the same request may succeed. The error does not contain the issuer's response, which
+// may repeat secrets of the request.
 func classify(doing string, err error) error {
 	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError && refused.Response.StatusCode != http.StatusTooManyRequests {
-		if refused.ErrorCode == "" {
-			refused.ErrorCode = refused.Response.Status
-		}
-		return fmt.Errorf("%s: %w: %s", doing, errSessionEnded, refused.ErrorCode)
+	if !errors.As(err, &refused) || refused.Response == nil {
+		return unavailableError(fmt.Sprintf("%s: %v", doing, err))
 	}
-	if refused != nil {
+	code := cmp.Or(refused.ErrorCode, refused.Response.Status)
+	switch status := refused.Response.StatusCode; {
+	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
 		return unavailableError(doing + ": " + refused.Response.Status)
+	case slices.Contains(finalCodes, code):
+		return fmt.Errorf("%s: %w: %s", doing, errSessionEnded, code)
+	default:
+		return fmt.Errorf("%s: %w: %s", doing, errRefused, code)
 	}
-	return unavailableError(fmt.Sprintf("%s: %v", doing, err))
 }

@@ -40,6 +40,7 @@ type fakeIssuer struct {
 	claims   map[string]any     // guarded by mu: further claims of access tokens
 	lifetime time.Duration      // guarded by mu: lifetime of access tokens
 	status   int                // guarded by mu: status of every token request; 0: by the request
+	code     string             // guarded by mu: error of every token request with a status
 	own      map[string]any     // guarded by mu: further claims of ID tokens
 	namesIss bool               // guarded by mu: whether it announces iss in each callback
 	tokens   int                // guarded by mu: token requests
@@ -142,7 +143,7 @@ func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
 	}
 	if i.status != 0 {
-		i.answer(w, i.status, map[string]any{"error": "temporarily_unavailable"})
+		i.answer(w, i.status, map[string]any{"error": i.code})
 		return
 	}
 	user, password, basic := r.BasicAuth()

@@ -249,6 +249,79 @@ func TestFinish_MadeUpCallbacksReachNoIssuer(t *testing.T) {
 	})
 }
 
+// One attempt takes one place of a slow issuer, however often and from wherever its callback comes.
+func TestFinish_AttemptIsUsedOnceAtAllInstances(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.instance(), w.instance()
+	hang := make(chan struct{})
+	w.issuer.set(func() { w.issuer.before = func(string) { <-hang } })
+	page, attempt, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := w.browse(page)
+	first := make(chan error, 1)
+	go func() {
+		_, _, err := s.Finish(callback(back, attempt), "192.0.2.1")
+		first <- err
+	}()
+	for w.issuer.requests() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 20 {
+		for _, instance := range []*signin.SignIn{s, other} {
+			_, _, err := instance.Finish(callback(back, attempt), "192.0.2.2")
+			wants(t, err, "unauthenticated", "used already")
+		}
+	}
+	close(hang)
+	if err := <-first; err != nil {
+		t.Errorf("the first callback: %v", err)
+	}
+	if n := w.issuer.requests(); n != 1 {
+		t.Errorf("the issuer got %d requests, want 1", n)
+	}
+}
+
+// Only what ends a session by its protocol ends it. The rest is a fault of the issuer, or of how
+// the service is registered there, after whose end the session goes on.
+func TestRenewal_OnlyTheEndOfAGrantEndsTheSession(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		code   string
+		ends   bool
+	}{
+		{400, "invalid_grant", true},
+		{401, "invalid_grant", true},
+		{400, "interaction_required", true},
+		{400, "login_required", true},
+		{400, "invalid_client", false},
+		{401, "invalid_client", false},
+		{400, "unauthorized_client", false},
+		{400, "invalid_scope", false},
+		{400, "invalid_request", false},
+		{403, "", false},
+		{404, "", false},
+		{408, "", false},
+		{429, "slow_down", false},
+		{503, "temporarily_unavailable", false},
+	} {
+		w := newWorld(t)
+		s := w.instance()
+		cookie := w.signInShort(s)
+		w.issuer.set(func() { w.issuer.status, w.issuer.code = c.status, c.code })
+		w.ahead.Add(int64(time.Hour))
+		_, err := s.Authorization(request(http.MethodGet, cookie))
+		if isUnavailable(err) == c.ends || err == nil {
+			t.Errorf("%d %s: %v; want the session ended: %v", c.status, c.code, err, c.ends)
+		}
+		w.issuer.set(func() { w.issuer.status = 0 })
+		if _, err = s.Authorization(request(http.MethodGet, cookie)); (err != nil) != c.ends {
+			t.Errorf("%d %s, and mended: %v; want the session ended: %v", c.status, c.code, err, c.ends)
+		}
+	}
+}
+
 func TestFinish_EndsAnAttemptThatTookTooLong(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
@@ -274,22 +347,26 @@ func TestSignIns_ThatHangKeepNoOtherCallerFromTheIssuer(t *testing.T) {
 			}
 		}
 	})
-	page, attempt, err := s.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	hanging := func() *http.Request {
+		page, attempt, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return callback(w.browse(page), attempt)
 	}
-	hanging := callback(w.browse(page), attempt)
 	results := make(chan error, 100)
 	from := func(address string, times int) (busy int) {
+		before := w.issuer.requests()
 		for i := range times {
 			caller := address
 			if strings.HasSuffix(address, ":") { // all addresses of a caller with IPv6
 				caller += strconv.Itoa(i)
 			}
-			go func() { _, _, err := s.Finish(hanging, caller); results <- err }()
+			attempt := hanging()
+			go func() { _, _, err := s.Finish(attempt, caller); results <- err }()
 		}
 		deadline := time.After(10 * time.Second)
-		for before := w.issuer.requests(); ; {
+		for {
 			select {
 			case err := <-results:
 				if !isUnavailable(err) {

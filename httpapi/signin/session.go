@@ -186,7 +186,12 @@ func (s *SignIn) renew(ctx context.Context, by secret, old session) (session, bo
 		s.Log.InfoContext(ctx, "session ended by the issuer", "err", err)
 		return s.replace(detached, by, old, nil)
 	case err != nil:
-		s.Log.WarnContext(ctx, "session not renewed", "err", err)
+		if errors.Is(err, errRefused) {
+			s.Log.ErrorContext(ctx, "session not renewed: the issuer refuses the service's request", "err", err)
+			err = unavailableError(err.Error())
+		} else {
+			s.Log.WarnContext(ctx, "session not renewed", "err", err)
+		}
 		if still {
 			return old, true, nil
 		}

@@ -154,7 +154,8 @@ func (s *SignIn) Begin(ctx context.Context) (string, *http.Cookie, error) {
 }
 
 // Finish begins the session of an issuer's callback, which came from an address. It returns the
-// cookies that replace those of the request. It calls the issuer only for an attempt of Begin.
+// cookies that replace those of the request. It calls the issuer once at most for an attempt of
+// Begin, and for no other.
 func (s *SignIn) Finish(r *http.Request, address string) (auth.Identity, []*http.Cookie, error) {
 	a, ok, err := s.attemptOf(r)
 	query := r.URL.Query()
@@ -170,8 +171,18 @@ func (s *SignIn) Finish(r *http.Request, address string) (auth.Identity, []*http
 	case query.Get("code") == "":
 		return auth.Identity{}, nil, refuse(fmt.Sprintf("The issuer did not sign you in: %.100q.", query.Get("error")), nil)
 	}
-	tokens, err := s.issuer.exchange(r.Context(), network(address), a, query)
-	if err != nil {
+	used := false
+	tokens, err := s.issuer.exchange(r.Context(), network(address), a, query, func(ctx context.Context) error {
+		fresh, err := s.Store.PutNew(ctx, a.storeKey(), []byte{1}, a.Until.Sub(s.Now()))
+		if used = err == nil && !fresh; used {
+			return errors.New("the attempt was used before")
+		}
+		return err
+	})
+	switch {
+	case used:
+		return auth.Identity{}, nil, refuse("This sign-in was used already. Sign in again.", err)
+	case err != nil:
 		var unavailable interface{ Unavailable() bool }
 		if errors.As(err, &unavailable) {
 			return auth.Identity{}, nil, err

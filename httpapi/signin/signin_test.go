@@ -85,11 +85,14 @@ func (m *memory) Swap(_ context.Context, key string, old, value []byte, _ time.D
 }
 
 // expireLocks removes the locks of renewals, as after their time.
-func (m *memory) expireLocks() {
+func (m *memory) expireLocks() { m.expire(":renew") }
+
+// expire removes the values whose keys have a suffix, as after their time.
+func (m *memory) expire(suffix string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key := range m.values {
-		if strings.HasSuffix(key, ":renew") {
+		if strings.HasSuffix(key, suffix) {
 			delete(m.values, key)
 		}
 	}
@@ -300,6 +303,14 @@ func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page, third, err := s.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	invented := *w.browse(page)
+	query := invented.Query()
+	query.Set("code", "x")
+	invented.RawQuery = query.Encode()
 	changed := func(name, value string) *url.URL {
 		u := *back
 		q := u.Query()
@@ -316,7 +327,7 @@ func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 		"an invented state":         {callback(changed("state", "x"), attempt), "Another sign-in"},
 		"another issuer (RFC 9207)": {callback(changed("iss", "https://evil.example"), attempt), "another issuer"},
 		"refused by the issuer":     {callback(&url.URL{Path: "/", RawQuery: "error=access_denied&state=" + back.Query().Get("state")}, attempt), "access_denied"},
-		"an invented code":          {callback(changed("code", "x"), attempt), "not good"},
+		"an invented code":          {callback(&invented, third), "not good"},
 		"an invalid cookie":         {callback(back, &http.Cookie{Name: attempt.Name, Value: "e30"}), "another browser"},
 	} {
 		_, cookies, err := s.Finish(c.r, "192.0.2.1")
@@ -328,9 +339,9 @@ func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 	if _, _, err := s.Finish(callback(back, attempt), "192.0.2.1"); err != nil {
 		t.Error(err)
 	}
-	// The issuer refuses a code that was used.
+	// An attempt signs in once.
 	_, _, err = s.Finish(callback(back, attempt), "192.0.2.1")
-	wants(t, err, "unauthenticated", "not good")
+	wants(t, err, "unauthenticated", "used already")
 }
 
 func TestFinish_AcceptsRolesOfTheConsole(t *testing.T) {
@@ -421,6 +432,7 @@ func TestAuthorization_SessionSurvivesAnUnavailableIssuer(t *testing.T) {
 	if err := w.store.Delete(t.Context(), "attempts"); err != nil { // the key that seals them
 		t.Fatal(err)
 	}
+	w.store.expire(":used")
 	if kept := w.store.String(); kept != "" {
 		t.Errorf("the ended session is still stored: %q", kept)
 	}

@@ -19,10 +19,11 @@ import (
 	"motorpool/telematics"
 )
 
-// agencies are the two agencies. One has a currency without decimals.
+// agencies are the two agencies. One has a currency without decimals. They wait for payments for
+// longer than a round lasts, so that no extension is taken back.
 var agencies = map[telematics.AgencyID]rental.Terms{
-	1: {Currency: "EUR", Tax: 190_000},
-	2: {Currency: "JPY", Tax: 100_000},
+	1: {Currency: "EUR", Tax: 190_000, PaymentWait: 24 * time.Hour},
+	2: {Currency: "JPY", Tax: 100_000, PaymentWait: 24 * time.Hour},
 }
 
 // client is a renter.
