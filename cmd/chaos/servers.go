@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"motorpool/cmd/chaos/fault"
@@ -95,6 +96,29 @@ func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
 			return fmt.Errorf("empty redis: %w", err)
 		}
 		world.Pause(ctx, 300*time.Millisecond)
+	}
+	return nil
+}
+
+// loseUnstored kills all instances and empties Redis in the same moment, twice: what Postgres does
+// not have is lost.
+func (r *round) loseUnstored(ctx context.Context, f fault.Fault) error {
+	defer r.uptime.allDown()()
+	for range 2 {
+		var killed sync.WaitGroup
+		failures := make([]error, len(r.Running)+1)
+		for i, n := range r.Running {
+			killed.Go(func() { failures[i] = n.Kill() })
+		}
+		killed.Wait()
+		failures[len(r.Running)] = r.redis.FlushAll(ctx).Err()
+		for _, n := range r.Running {
+			failures = append(failures, n.Restart())
+		}
+		if err := errors.Join(failures...); err != nil {
+			return err
+		}
+		world.Pause(ctx, f.For/2)
 	}
 	return nil
 }

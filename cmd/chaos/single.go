@@ -121,6 +121,10 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 	var backends int
 	var watchers sync.WaitGroup
 	watchers.Go(func() { r.watchBackends(watching, &backends) })
+	reads := &reader{round: r}
+	if one.Kind.KeepsTime() {
+		watchers.Go(func() { reads.run(watching) })
+	}
 	s.Load.From = time.Now()
 	loaded := make(chan struct{})
 	go func() { defer close(loaded); r.load.run(ctx) }()
@@ -128,8 +132,6 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 	progress("the fault is over")
 	<-loaded
 	r.load.background.Wait()
-	stop()
-	watchers.Wait()
 	s.Load.To = time.Now()
 	if ctx.Err() != nil {
 		return s, ctx.Err()
@@ -140,10 +142,13 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 	if err := r.settleCommands(ctx, injections); err != nil {
 		return s, err
 	}
+	stop()
+	watchers.Wait()
 	var err error
 	if s.Evidence, err = r.collectEvidence(ctx, injections); err != nil {
 		return s, err
 	}
+	s.Evidence.Shown = reads.all()
 	s.Evidence.Backends = r.backends(backends)
 	if one.Kind.TellsReadiness(one.Target) {
 		s.Evidence.Ready = r.readiness.all()

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +18,7 @@ import (
 
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
+	"motorpool/cmd/internal/world"
 	"motorpool/telematics"
 )
 
@@ -158,4 +163,163 @@ func (w *watcher) unsettled(ctx context.Context) (open, unknown int, err error) 
 	err = w.db.QueryRowContext(ctx, `select count(*) filter (where state in ('accepted', 'sent', 'received')),
 		count(*) filter (where state = $1) from commands`, telematics.Unknown).Scan(&open, &unknown)
 	return open, unknown, err
+}
+
+// reader reads what lists, the map and statuses show. It is safe for concurrent use.
+type reader struct {
+	*round
+	mu    sync.Mutex // guards shown
+	shown []audit.Shown
+}
+
+// readEvery is the interval of reads: each is of one resource, in turns.
+const readEvery = 250 * time.Millisecond
+
+// readTurns are the resources, by their names in the interface; each status is of a few vehicles.
+var readTurns = []func(*reader, context.Context, int, *rand.Rand){(*reader).readList, (*reader).readMap, (*reader).readUnits, (*reader).readStatuses}
+
+// run reads at any instance until the context ends.
+func (r *reader) run(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(r.Seed, 0x5ead))
+	for n := 0; ctx.Err() == nil; n++ {
+		readTurns[n%len(readTurns)](r, ctx, rng.IntN(r.Instances), rng)
+		world.Pause(ctx, readEvery)
+	}
+}
+
+// get returns what the answer, if one comes, decodes to, and when it was requested.
+func (r *reader) get(ctx context.Context, instance int, path string, body any) (start time.Time, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.public[instance]+"/api/v1/admin/"+path, nil)
+	if err != nil {
+		return start, false
+	}
+	request.Header.Set("Authorization", "Bearer "+r.admin)
+	start = time.Now()
+	status, _, err := world.Call(world.Callers, request, body)
+	return start, err == nil && status == http.StatusOK
+}
+
+func (r *reader) add(by string, start time.Time, rows ...audit.Shown) {
+	end := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range rows {
+		s.By, s.Start, s.End = by, start, end
+		s.LastSeen, s.LocatedAt = s.LastSeen.Truncate(time.Second), s.LocatedAt.Truncate(time.Second)
+		r.shown = append(r.shown, s)
+	}
+}
+
+// all returns what was shown, of which later answers may be older since commits were lost.
+func (r *reader) all() []audit.Shown {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.shown), func(s audit.Shown) bool { return !r.lostFrom.IsZero() && s.End.After(r.lostFrom) })
+}
+
+type connectivity struct {
+	LastSeen time.Time `json:"last_seen"` // zero: null
+}
+
+type location struct {
+	Timestamp time.Time `json:"timestamp"` // zero: null
+}
+
+type paged[T any] struct {
+	Data []T `json:"data"`
+	Meta struct {
+		Next *string `json:"next_cursor"`
+	} `json:"meta"`
+}
+
+// pages calls a function with each page of a list, and when it was requested.
+func pages[T any](ctx context.Context, r *reader, instance int, path string, each func(start time.Time, rows []T)) {
+	for cursor := ""; ; {
+		var page paged[T]
+		start, ok := r.get(ctx, instance, path+"?limit=200"+cursor, &page)
+		if !ok {
+			return
+		}
+		each(start, page.Data)
+		if page.Meta.Next == nil {
+			return
+		}
+		cursor = "&cursor=" + url.QueryEscape(*page.Meta.Next)
+	}
+}
+
+func (r *reader) readList(ctx context.Context, instance int, _ *rand.Rand) {
+	type row struct {
+		ID           telematics.VehicleID `json:"id"`
+		Connectivity connectivity         `json:"connectivity"`
+		Location     location             `json:"location"`
+		Stored       bool                 `json:"state_stored"`
+	}
+	pages(ctx, r, instance, "vehicles", func(start time.Time, rows []row) {
+		for _, v := range rows {
+			r.add("the list", start, audit.Shown{Vehicle: v.ID, LastSeen: v.Connectivity.LastSeen, LocatedAt: v.Location.Timestamp, Stored: v.Stored})
+		}
+	})
+}
+
+func (r *reader) readUnits(ctx context.Context, instance int, _ *rand.Rand) {
+	type row struct {
+		Vehicle      telematics.VehicleID `json:"vehicle_id"`
+		Connectivity connectivity         `json:"connectivity"`
+	}
+	pages(ctx, r, instance, "units", func(start time.Time, rows []row) {
+		for _, u := range rows {
+			r.add("the list of units", start, audit.Shown{Vehicle: u.Vehicle, LastSeen: u.Connectivity.LastSeen, NoPosition: true, Stored: true})
+		}
+	})
+}
+
+// readMap reads the map, whose rows are values in the order of its columns.
+func (r *reader) readMap(ctx context.Context, instance int, _ *rand.Rand) {
+	var body struct {
+		Data struct {
+			Columns  []string     `json:"columns"`
+			Vehicles [][]*float64 `json:"vehicles"`
+		} `json:"data"`
+	}
+	start, ok := r.get(ctx, instance, "fleet", &body)
+	if !ok {
+		return
+	}
+	column := func(row []*float64, name string) (at time.Time) {
+		if n := slices.Index(body.Data.Columns, name); n >= 0 && row[n] != nil {
+			at = time.Unix(int64(*row[n]), 0)
+		}
+		return at
+	}
+	for _, row := range body.Data.Vehicles {
+		r.add("the map", start, audit.Shown{
+			Vehicle: telematics.VehicleID(*row[0]), LastSeen: column(row, "last_seen"), LocatedAt: column(row, "located_at"), Stored: true,
+		})
+	}
+}
+
+// statuses is how many statuses are read in a turn.
+const statuses = 10
+
+func (r *reader) readStatuses(ctx context.Context, instance int, rng *rand.Rand) {
+	for range statuses {
+		car := rng.IntN(r.Vehicles) + 1
+		var body struct {
+			Data struct {
+				Connectivity connectivity `json:"connectivity"`
+				Location     location     `json:"location"`
+			} `json:"data"`
+			Meta struct {
+				Stored bool `json:"state_stored"`
+			} `json:"meta"`
+		}
+		if start, ok := r.get(ctx, instance, fmt.Sprintf("vehicles/%d/status", car), &body); ok {
+			r.add("the status", start, audit.Shown{
+				Vehicle: telematics.VehicleID(car), LastSeen: body.Data.Connectivity.LastSeen, LocatedAt: body.Data.Location.Timestamp, Stored: body.Meta.Stored,
+			})
+		}
+	}
 }

@@ -63,6 +63,8 @@ type Evidence struct {
 	Backends Backends
 	// Presence is what the broker retains of units, and what is recorded.
 	Presence []PresenceOf
+	// Shown is what lists, the map and statuses showed, in a round in which no clock is wrong.
+	Shown []Shown
 	// Foreign lists when an instance had another signing key than the others.
 	Foreign []Interval
 	// Stalls lists when the machine stalled.

@@ -82,6 +82,7 @@ var Kinds = []Kind{
 	{Name: RedisCluster, target: onTarget(Redis), Alone: true},
 	{Name: LeapTo2100, target: onTarget("all clocks"), Alone: true, amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s"},
 	{Name: LeapADay, target: onTarget("all clocks"), Alone: true, amount: always(int64(25 * time.Hour / time.Second)), unit: "s"},
+	{Name: "instances killed and redis emptied", target: onTarget("all instances and redis"), Alone: true},
 	{Name: "installation copied", target: onTarget("a second installation"), Alone: true},
 	{Name: "standby gone", target: onTarget(Postgres), Alone: true},
 	{Name: "commit waits cancelled", target: onTarget(Postgres), Alone: true},
@@ -243,6 +244,11 @@ func Scheduled() []*Kind {
 		}
 	}
 	return kinds
+}
+
+// KeepsTime reports whether a fault leaves all clocks right.
+func (k *Kind) KeepsTime() bool {
+	return !k.Skews && k.Name != ClockAhead && k.Name != LeapTo2100 && k.Name != LeapADay
 }
 
 // TellsReadiness reports whether commands to sound vehicles succeed, unless an instance is not
