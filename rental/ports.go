@@ -140,8 +140,24 @@ type Cards interface {
 	// DropCard removes the payment method with a token that the processor no longer holds. If it
 	// was the default, the newest remaining one becomes the default. An unknown token is no error.
 	DropCard(ctx context.Context, token string, entry telematics.Activity) error
+	// DetachLater stores that a card of a client is to be detached at the processor after a time,
+	// unless it is a payment method then. RemoveMethod and AddMethod do so for a card that is no
+	// method any more, and AddMethod ends it for the one that it stores.
+	DetachLater(ctx context.Context, client ClientID, token string, after time.Duration) error
+	// TakeDetachments returns up to limit cards that are to be detached now. They are due again
+	// after a time, unless Detached is called.
+	TakeDetachments(ctx context.Context, limit int, again time.Duration) ([]Detachment, error)
+	// Detached stores that a card needs no detaching any more.
+	Detached(ctx context.Context, token string) error
 	// RefreshCard stores changes of a card at the processor, such as its expiry and last digits.
 	RefreshCard(ctx context.Context, card Card) error
+}
+
+// Detachment is a card to be detached at the processor, if it still is the client's.
+type Detachment struct {
+	Client   ClientID
+	Customer string // the processor's id of the client; empty: there is none
+	Token    string
 }
 
 // Addition is a card to be stored.

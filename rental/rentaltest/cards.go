@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -26,7 +27,13 @@ type Cards struct {
 	used    map[rental.MethodID]bool
 	keys    map[string]named
 	lines   []telematics.Activity
+	detach  map[string]detachment // by token
 	err     error
+}
+
+type detachment struct {
+	client rental.ClientID
+	due    time.Time
 }
 
 type named struct {
@@ -37,7 +44,7 @@ type named struct {
 
 // NewCards returns a store without clients.
 func NewCards() *Cards {
-	return &Cards{used: map[rental.MethodID]bool{}, keys: map[string]named{}}
+	return &Cards{used: map[rental.MethodID]bool{}, keys: map[string]named{}, detach: map[string]detachment{}}
 }
 
 // Use marks a method as used by an active booking.
@@ -133,6 +140,7 @@ func (m *Cards) AddMethod(_ context.Context, a rental.Addition) (rental.Added, e
 		if added, found, err := m.addedUnder(a.Client, *a.Key); found || err != nil {
 			if err == nil && !slices.ContainsFunc(m.methods, func(method rental.Method) bool { return method.Token == a.Card.Token }) {
 				added.Unused = a.Card.Token
+				m.detach[a.Card.Token] = detachment{a.Client, time.Now().Add(time.Minute)}
 			}
 			return added, err
 		}
@@ -145,6 +153,10 @@ func (m *Cards) AddMethod(_ context.Context, a rental.Addition) (rental.Added, e
 		c.Default = added.Method.ID
 	}
 	added.Method = m.shown(added.Method)
+	delete(m.detach, added.Method.Token)
+	if added.Unused != "" {
+		m.detach[added.Unused] = detachment{a.Client, time.Now().Add(time.Minute)}
+	}
 	m.take(a.Key, named{method: added.Method.ID})
 	m.addEntry(a.Activity, added.Method)
 	return added, nil
@@ -250,6 +262,7 @@ func (m *Cards) RemoveMethod(_ context.Context, id rental.ClientID, method renta
 	case m.used[method]:
 		return rental.Method{}, rental.InUse()
 	}
+	m.detach[m.methods[at].Token] = detachment{id, time.Now().Add(time.Minute)}
 	return m.remove(at, entry), nil
 }
 
@@ -302,6 +315,43 @@ func (m *Cards) DropCard(_ context.Context, token string, entry telematics.Activ
 		}
 	}
 	return nil
+}
+
+// DetachLater stores a card to detach.
+func (m *Cards) DetachLater(_ context.Context, client rental.ClientID, token string, after time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		m.detach[token] = detachment{client, time.Now().Add(after)}
+	}
+	return m.err
+}
+
+// TakeDetachments returns cards to detach.
+func (m *Cards) TakeDetachments(_ context.Context, limit int, again time.Duration) (due []rental.Detachment, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for token, d := range m.detach {
+		switch {
+		case m.err != nil || len(due) == limit || d.due.After(time.Now()):
+		case slices.ContainsFunc(m.methods, func(method rental.Method) bool { return method.Token == token }):
+			delete(m.detach, token)
+		default:
+			m.detach[token] = detachment{d.client, time.Now().Add(again)}
+			due = append(due, rental.Detachment{Client: d.client, Customer: m.client(d.client).Customer, Token: token})
+		}
+	}
+	return due, m.err
+}
+
+// Detached removes a card from those to detach.
+func (m *Cards) Detached(_ context.Context, token string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil {
+		delete(m.detach, token)
+	}
+	return m.err
 }
 
 // RefreshCard stores the processor's changes of a card.

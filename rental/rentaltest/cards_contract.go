@@ -44,6 +44,7 @@ func CardsContract(t *testing.T, open func(*testing.T) CardRecord) {
 		"ACardThatIsGoneLeavesTheNewestAsDefault": droppedCard,
 		"ARefreshedCardShowsItsNewExpiry":         refreshed,
 		"EveryChangeLeavesALineWithoutTheToken":   lineOfChange,
+		"ACardThatIsNoMethodIsToBeDetached":       toBeDetached,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, open(t)) })
 	}

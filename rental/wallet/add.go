@@ -36,6 +36,9 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 	if err := w.room(ctx, methods, n.Token); err != nil {
 		return rental.Added{}, err
 	}
+	if err := w.Cards.DetachLater(ctx, client.ID, n.Token, attachFor); err != nil {
+		return rental.Added{}, err
+	}
 	card, err := w.attach(ctx, client, n.Token)
 	if err != nil {
 		return rental.Added{}, w.refuse(ctx, n, err)

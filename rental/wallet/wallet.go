@@ -35,7 +35,8 @@ type Config struct {
 //
 // Postgres decides which card is charged: a card is attached at the processor before it is
 // stored, and deleted from Postgres before it is detached there. A failure in between leaves a
-// card at the processor that is never charged, not a stored card that does not exist.
+// card at the processor that is never charged, not a stored card that does not exist. Postgres has
+// each such card as one to detach, which Run does.
 //
 // It is safe for concurrent use. A caller that disconnects does not interrupt a change.
 type Wallet struct{ Config }
@@ -99,17 +100,4 @@ func (w *Wallet) dateNow(entry telematics.Activity) telematics.Activity {
 	entry.Latency += now.Sub(entry.At)
 	entry.At = now
 	return entry
-}
-
-// detachBudget is how long a response waits for a card to be detached.
-const detachBudget = 5 * time.Second
-
-// detach makes a card unusable that is not, or no longer, stored. If that fails, it is only logged:
-// only stored cards are charged.
-func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
-	defer cancel()
-	if err := w.Processor.Detach(ctx, token); err != nil {
-		w.Log.WarnContext(ctx, "card not detached", "client", client, "err", err)
-	}
 }

@@ -89,6 +89,9 @@ func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rent
 			return rental.InUse()
 		}
 		removed = m
+		if err := detachLater(ctx, tx, id, m.Token, detachSoon); err != nil {
+			return err
+		}
 		return deleteMethod(ctx, tx, m, entry)
 	})
 	return removed, unavailable.Wrap("remove a payment method", err)

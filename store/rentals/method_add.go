@@ -50,8 +50,10 @@ func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, d
 func (p Cards) AddMethod(ctx context.Context, a rental.Addition) (rental.Added, error) {
 	var added rental.Added
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
-		added, err = addMethod(ctx, tx, a)
-		return err
+		if added, err = addMethod(ctx, tx, a); err != nil {
+			return err
+		}
+		return keepAttached(ctx, tx, a.Client, added)
 	})
 	if isTokenTaken(err) {
 		err = rental.InvalidMethod("it belongs to another customer", err)

@@ -56,7 +56,8 @@ func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error)
 	return m, nil
 }
 
-// run executes due charges, handles notices, and compares payments, until the context ends. Without
+// run executes due charges, handles notices, compares payments, and detaches removed cards, until
+// the context ends. Without
 // a processor, charges stay as they are.
 func (m *money) run(ctx context.Context) error {
 	if _, none := m.processor.(noProcessor); none {
@@ -66,6 +67,7 @@ func (m *money) run(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error { return m.collector.Run(ctx) })
 	parts.Go(func() error { return m.reconciler.Run(ctx) })
+	parts.Go(func() error { return m.wallet.Run(ctx) })
 	return parts.Wait()
 }
 

@@ -1,0 +1,86 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"motorpool/rental"
+)
+
+const (
+	// detachBudget is how long a response waits for a card to be detached.
+	detachBudget = 5 * time.Second
+
+	// attachFor is how long a card that is being attached may stay attached without being stored:
+	// longer than Budget, so that a request that is still at work keeps it. Half or double: a card
+	// whose request was interrupted is detached that much earlier or later.
+	attachFor = time.Hour
+
+	// detachEvery is the interval of queries for cards to detach; detachAgain is after how long a
+	// failure is repeated. Half: more calls of a processor that is unavailable; double: a removed
+	// card stays attached for longer.
+	detachEvery = time.Minute
+	detachAgain = 5 * time.Minute
+
+	// detachBatch is how many are taken at a time; a choice.
+	detachBatch = 20
+)
+
+// detach makes a card unusable that is not, or no longer, stored. If that fails, Run repeats it.
+func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachBudget)
+	defer cancel()
+	err := w.Processor.Detach(ctx, token)
+	if err == nil {
+		err = w.Cards.Detached(ctx, token)
+	}
+	if err != nil {
+		w.Log.WarnContext(ctx, "card not detached, retrying", "client", client, "err", err)
+	}
+}
+
+// Run detaches the cards that requests have left attached, because the processor was unavailable or
+// an instance died. It blocks until the context ends, and returns nil.
+func (w *Wallet) Run(ctx context.Context) error {
+	tick := time.NewTicker(detachEvery)
+	defer tick.Stop()
+	for {
+		if err := w.detachDue(ctx); err != nil && ctx.Err() == nil {
+			w.Log.WarnContext(ctx, "removed cards not detached, retrying", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (w *Wallet) detachDue(ctx context.Context) error {
+	due, err := w.Cards.TakeDetachments(ctx, detachBatch, detachAgain)
+	for _, d := range due {
+		err = errors.Join(err, w.detachOne(ctx, d))
+	}
+	return err
+}
+
+// detachOne detaches a card, if it is still the client's: anyone can name a card of another
+// customer.
+func (w *Wallet) detachOne(ctx context.Context, d rental.Detachment) error {
+	ctx, cancel := context.WithTimeout(ctx, w.Budget)
+	defer cancel()
+	_, customer, err := w.Processor.Card(ctx, d.Token)
+	kind := kindOf(err)
+	switch {
+	case err != nil && kind != rental.NotKnown && kind != rental.Refused:
+		return fmt.Errorf("detach a card of client %d: %w", d.Client, err)
+	case err == nil && customer != "" && customer == d.Customer:
+		if err := w.Processor.Detach(ctx, d.Token); err != nil {
+			return fmt.Errorf("detach a card of client %d: %w", d.Client, err)
+		}
+		w.Log.InfoContext(ctx, "card detached that a request had left attached", "client", d.Client)
+	}
+	return w.Cards.Detached(ctx, d.Token)
+}

@@ -1,0 +1,112 @@
+package wallet_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/rentaltest"
+	"motorpool/telematics"
+)
+
+// within runs the wallet for some time, in virtual time.
+func (p *purse) within(d time.Duration) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	time.Sleep(d)
+	synctest.Wait()
+	cancel()
+	if err := <-done; err != nil {
+		p.t.Errorf("Run: %v", err)
+	}
+}
+
+func TestRun_DetachesWhatTheProcessorDidNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPurse(t)
+		p.add()
+		m := p.add()
+		p.vault.FailWith(failing("Detach", rental.NotDone))
+		if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
+			t.Fatal(err)
+		}
+		p.within(10 * time.Minute) // it is still unavailable
+		p.vault.FailWith(nil)
+		p.within(10 * time.Minute)
+		p.wantsRecorded(1)
+		calls := len(p.vault.Asked("Detach"))
+		p.within(24 * time.Hour)
+		if more := len(p.vault.Asked("Detach")) - calls; more != 0 {
+			t.Errorf("detached %d more times, want none", more)
+		}
+	})
+}
+
+func TestRun_DetachesWhatAnInstanceThatDiedHasRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPurse(t)
+		p.add()
+		m := p.add()
+		if _, err := p.cards.RemoveMethod(t.Context(), m.Client, m.ID, telematics.Activity{}); err != nil {
+			t.Fatal(err)
+		}
+		p.within(5 * time.Minute)
+		p.wantsRecorded(1)
+	})
+}
+
+func TestRun_DetachesWhatARequestHasAttachedAndNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPurse(t)
+		p.add()
+		broken := errors.New("the connection broke before the commit was confirmed")
+		p.vault.FailWith(func(method, _ string) error {
+			if method == "Attach" {
+				p.cards.FailWith(broken)
+			}
+			return nil
+		})
+		lost, repeated := p.issue(), p.issue()
+		for _, card := range []rental.Card{lost, repeated} {
+			p.cards.FailWith(nil)
+			if _, err := p.try(card); !errors.Is(err, broken) {
+				t.Fatalf("error %v, want that of the store", err)
+			}
+		}
+		p.vault.FailWith(nil)
+		p.cards.FailWith(nil)
+		p.within(30 * time.Minute)
+		if n := len(p.vault.Asked("Detach")); n != 0 {
+			t.Errorf("%d cards were detached while their requests may still be repeated", n)
+		}
+		if _, err := p.try(repeated); err != nil {
+			t.Fatal(err)
+		}
+		p.within(2 * time.Hour)
+		p.wantsRecorded(2)
+	})
+}
+
+// A client can name any card of the account.
+func TestRun_LeavesTheCardsOfOtherCustomers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPurse(t)
+		p.add()
+		elsewhere := p.issue()
+		if _, err := p.vault.Attach(t.Context(), "cus_of_another_shop", elsewhere.Token); err != nil {
+			t.Fatal(err)
+		}
+		for _, card := range []rental.Card{elsewhere, rentaltest.NewCard()} {
+			_, err := p.try(card)
+			wantCode(t, err, rental.MethodInvalid)
+		}
+		p.within(24 * time.Hour)
+		if asked := p.vault.Asked("Detach"); len(asked) != 0 {
+			t.Errorf("detached %v, want nothing", asked)
+		}
+	})
+}
