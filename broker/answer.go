@@ -108,11 +108,11 @@ func (b *Broker) lookUp(batch []*queuedAnswer) {
 	defer cancel()
 	entries := make([]delivery.Pending, len(batch))
 	for i, a := range batch {
+		a.from.Handled(a.size)
 		entries[i] = delivery.Pending{Unit: a.unit, Command: a.answer.Command}
 	}
 	pending, err := b.Pending.Contains(ctx, entries)
 	for i, a := range batch {
-		a.from.Handled(a.size)
 		var ok bool
 		if err == nil && pending[i] {
 			a.from, ok = b.allowances.pending.Admit(a.unit, a.size, a.at)
@@ -232,7 +232,7 @@ func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telemat
 
 // handleUncorrelated handles answers to no command in flight, until the context ends, and then
 // those that are left, for no longer than one step may take.
-func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, settle func(context.Context, *unitAnswer)) {
+func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, settle func(context.Context, *unitAnswer)) error {
 	handle := func(ctx context.Context, s *unitAnswer) {
 		_ = b.Guard.Do("handle uncorrelated answer", func() { settle(ctx, s) })
 	}
@@ -249,7 +249,7 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *un
 				case s := <-uncorrelated:
 					handle(draining, s)
 				default:
-					return
+					return nil
 				}
 			}
 		}
@@ -354,9 +354,9 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 		return // no caller waits any more
 	}
 	b.background.Go(func() { // a slow wake-up must not delay the next answer
-		ctx, cancel := b.step(context.WithoutCancel(ctx))
-		defer cancel()
 		_ = b.Guard.Do("wake waiter", func() {
+			ctx, cancel := b.step(context.WithoutCancel(ctx))
+			defer cancel()
 			if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
 				b.Logger.DebugContext(ctx, "wake-up lost, the waiter polls postgres", "command", c.ID, "request_id", c.RequestID, "err", err)
 			}

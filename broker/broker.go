@@ -157,26 +157,37 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer stopAfter()
 	var followers sync.WaitGroup
 	var ingestErr error
-	followers.Go(func() { ingestErr = b.ingest.Run(after) })
+	followers.Go(func() { ingestErr = b.Guard.Keep(after, "ingest", b.ingest.Run) })
 	for range uncorrelatedWorkers {
-		followers.Go(func() { b.handleUncorrelated(after, b.uncorrelated, b.settleUncorrelated) })
-		followers.Go(func() { b.handleUncorrelated(after, b.repeated.queue, b.settleRepeated) })
+		followers.Go(func() {
+			_ = b.Guard.Keep(after, "handle uncorrelated answers", func(ctx context.Context) error {
+				return b.handleUncorrelated(ctx, b.uncorrelated, b.settleUncorrelated)
+			})
+		})
+		followers.Go(func() {
+			_ = b.Guard.Keep(after, "handle repeated answers", func(ctx context.Context) error {
+				return b.handleUncorrelated(ctx, b.repeated.queue, b.settleRepeated)
+			})
+		})
 	}
 
 	group, ctx := errgroup.WithContext(ctx)
+	keep := func(doing string, run func(context.Context) error) {
+		group.Go(func() error { return b.Guard.Keep(ctx, doing, run) })
+	}
 	for range b.Workers {
-		group.Go(func() error { return b.handleAnswers(ctx) })
+		keep("handle answers", b.handleAnswers)
 	}
 	for range b.Workers/firstShare + 1 {
-		group.Go(func() error { return b.handleFirst(ctx) })
+		keep("handle answers with a waiter", b.handleFirst)
 	}
-	group.Go(func() error { return b.lookUpOverAllowance(ctx) })
-	group.Go(func() error { return b.pollRecord(ctx) })
-	group.Go(func() error { return b.sweep(ctx) })
-	group.Go(func() error { return b.conclude(ctx) })
-	group.Go(func() error { return b.watchHalts(ctx) })
-	group.Go(func() error { return b.watchClock(ctx) })
-	group.Go(func() error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
+	keep("look up answers", b.lookUpOverAllowance)
+	keep("poll record", b.pollRecord)
+	keep("sweep", b.sweep)
+	keep("conclude", b.conclude)
+	keep("watch halts", b.watchHalts)
+	keep("watch clock", b.watchClock)
+	keep("listen for wake-ups", func(ctx context.Context) error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
 	err := group.Wait()
 	b.drainAnswers(context.WithoutCancel(ctx)) // those that lookUpOverAllowance queued last
 	stopAfter()

@@ -82,14 +82,14 @@ func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.B
 	defer cancel()
 	bulk := order.Bulk
 	bulk.Items = make([]telematics.BulkItem, len(bulk.Vehicles))
-	concurrently(len(bulk.Items), func(i int) {
+	m.concurrently(len(bulk.Items), func(i int) {
 		if err := m.guard.Do("start command", func() { bulk.Items[i] = m.startOne(starting, order, bulk.Vehicles[i]) }); err != nil {
 			bulk.Items[i] = telematics.BulkItem{Vehicle: bulk.Vehicles[i], Refusal: telematics.Broken(err)}
 		}
 	})
 	recording, cancel := context.WithTimeout(ctx, bulkRecordTimeout)
 	defer cancel()
-	concurrently(len(bulk.Items), func(i int) {
+	m.concurrently(len(bulk.Items), func(i int) {
 		if item := bulk.Items[i]; item.Refusal != nil && errors.Is(item.Refusal, errOutOfTime) {
 			m.recordOmitted(recording, order, item.Vehicle, item.Refusal)
 		}
@@ -102,11 +102,11 @@ func (m Many) start(ctx context.Context, order *delivery.BulkOrder) telematics.B
 	return bulk
 }
 
-func concurrently(n int, do func(int)) {
+func (m Many) concurrently(n int, do func(int)) {
 	var group errgroup.Group
 	group.SetLimit(bulkWorkers)
 	for i := range n {
-		group.Go(func() error { do(i); return nil })
+		group.Go(func() error { return m.guard.Do("handle a vehicle of an order", func() { do(i) }) })
 	}
 	_ = group.Wait()
 }

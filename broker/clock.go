@@ -181,7 +181,7 @@ func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) 
 		}
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- run(running) }()
+		go func() { ended <- b.Guard.Keep(running, "run while the clock is right", run) }()
 		select {
 		case err := <-ended:
 			stop()

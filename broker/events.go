@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/broker/ingest"
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -16,6 +17,7 @@ import (
 // event in the log is then a reset, which notifies each subscriber of the gap.
 type eventPublisher struct {
 	log     Events
+	guard   *guard.Guard
 	timeout time.Duration
 	metrics *metrics
 	logger  *slog.Logger
@@ -26,7 +28,7 @@ type eventPublisher struct {
 
 func newEventPublisher(c Config, metrics *metrics) *eventPublisher {
 	return &eventPublisher{
-		log: c.Events, timeout: c.StepTimeout, metrics: metrics, logger: c.Logger,
+		log: c.Events, guard: c.Guard, timeout: c.StepTimeout, metrics: metrics, logger: c.Logger,
 		queue: make(chan telematics.Event, c.QueueSize),
 	}
 }
@@ -78,12 +80,12 @@ func (t *eventPublisher) start(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		t.run(ctx)
+		_ = t.guard.Keep(ctx, "publish events", t.run)
 	}()
 	return func() { cancel(); <-ended }
 }
 
-func (t *eventPublisher) run(ctx context.Context) {
+func (t *eventPublisher) run(ctx context.Context) error {
 	again := time.NewTicker(gapRetry)
 	defer again.Stop()
 	for ctx.Err() == nil {
@@ -101,6 +103,7 @@ func (t *eventPublisher) run(ctx context.Context) {
 		}
 	}
 	t.drain()
+	return nil
 }
 
 func (t *eventPublisher) drain() {
@@ -121,9 +124,16 @@ func (t *eventPublisher) drain() {
 	}
 }
 
-// add appends a batch to the log. Where the log's reply is lost, the batch is appended twice:
-// duplicates are harmless, a missing event is not.
+// add appends a batch to the log. A panic drops it.
 func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
+	if err := t.guard.Do("publish events", func() { t.append(ctx, batch) }); err != nil {
+		t.drop(len(batch), notStored)
+	}
+}
+
+// append appends a batch to the log. Where the log's reply is lost, the batch is appended twice:
+// duplicates are harmless, a missing event is not.
+func (t *eventPublisher) append(ctx context.Context, batch []telematics.Event) {
 	if t.full.Swap(false) {
 		batch = t.skip(batch)
 	}

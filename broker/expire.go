@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -40,8 +39,8 @@ func (b *Broker) sweepOnce(ctx context.Context) bool {
 	late := false
 	for _, c := range overdue {
 		late = late || b.isLate(&c)
-		group.Go(func() (err error) {
-			return cmp.Or(b.Guard.Do("settle overdue command", func() { err = b.settleOverdue(ctx, c) }), err)
+		group.Go(func() error {
+			return b.Guard.Try("settle overdue command", func() error { return b.settleOverdue(ctx, c) })
 		})
 	}
 	err = group.Wait()

@@ -142,7 +142,11 @@ func (b *Broker) retrySettlements(ctx context.Context) (failed []failedSettlemen
 	var mu sync.Mutex          // guards failed
 	for _, settlement := range b.outbox.allSettlements() {
 		group.Go(func() error {
-			_, ok, err := b.Commands.Settle(ctx, settlement)
+			var ok bool
+			err := b.Guard.Try("retry settlement", func() (err error) {
+				_, ok, err = b.Commands.Settle(ctx, settlement)
+				return err
+			})
 			switch {
 			case ok || err == nil && !mayAppear && b.recordTime().Sub(settlement.At) > settlementRetryFor:
 				b.outbox.removeSettlement(settlement.Command)
@@ -170,7 +174,7 @@ func (b *Broker) retryEntries(ctx context.Context) {
 	group.SetLimit(sweepBatch) // they share statements
 	for _, entry := range entries {
 		group.Go(func() error {
-			err := b.AuditLog.Add(ctx, entry)
+			err := b.Guard.Try("retry audit log entry", func() error { return b.AuditLog.Add(ctx, entry) })
 			switch {
 			case err == nil:
 			case b.isOld(entry):
@@ -274,15 +278,15 @@ func (d *debouncer[T]) add(ctx context.Context, v T) {
 		return // it is flushed with the others
 	}
 	d.running = true
-	d.background.Go(func() { d.run(context.WithoutCancel(ctx)) })
+	d.background.Go(func() { _ = d.guard.Keep(context.WithoutCancel(ctx), "flush batches", d.run) })
 }
 
-func (d *debouncer[T]) run(ctx context.Context) {
+func (d *debouncer[T]) run(ctx context.Context) error {
 	for {
 		time.Sleep(d.after)
 		batch := d.drain()
 		if len(batch) == 0 {
-			return
+			return nil
 		}
 		_ = d.guard.Do("flush", func() { d.flush(ctx, batch) })
 	}

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -79,5 +80,73 @@ func TestShutdown_LostSettlementIsCountedAndNamed(t *testing.T) {
 		if log := w.log.String(); !strings.Contains(log, `msg="settlement lost" command=`) {
 			t.Errorf("the log does not name the command: %s", log)
 		}
+	})
+}
+
+// A loop that panics is counted, and goes on after a pause: it panics a second time.
+func TestPanic_OfALoopIsCountedAndItGoesOn(t *testing.T) {
+	for _, method := range []string{"Halts", "Time", "Updates", "Overdue", "Unconfirmed", "Aged", "StoreUnknownUnits"} {
+		t.Run(method, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.mqtt.car = func(publication) {} // so that the record is polled
+				for n := range int64(2) {
+					w.brokers[0].Report(brokertest.Said("unknown-unit", []byte(`{"motion":{"speed_kmh":5}}`), false))
+					if _, err := w.brokers[0].Start(w.Context(), &delivery.Order{Vehicle: car, Action: telematics.Lock, Actor: admin}); err != nil {
+						t.Fatal(err)
+					}
+					w.Break(brokertest.ErrPanic, method)
+					time.Sleep(time.Minute)
+					w.wantCount("motorpool_panics_total", n+1)
+				}
+				w.answers(0, time.Second, telematics.Succeeded)
+				_, err := w.send(telematics.Lock)
+				w.wantCode(err, "")
+			})
+		})
+	}
+}
+
+// What this process alone knows stays in its outbox where storing it panics.
+func TestPanic_OfTheOutboxLosesNothing(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.mqtt.fail(nil, errUnavailable) // nothing is published
+		w.Break(errUnavailable, "Settle", "Add")
+		c, err := w.send(telematics.Lock)
+		if err == nil {
+			t.Fatal("the command was executed")
+		}
+		_, err = w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandInProgress)
+		w.Break(brokertest.ErrPanic, "Settle", "Add")
+		time.Sleep(5 * time.Second)
+		w.wantCount("motorpool_panics_total", 2)
+		if got := w.record(c.ID).State; got != telematics.Expired {
+			t.Errorf("the command is %s, want expired", got)
+		}
+		w.wantEntries(telematics.TelematicsUnavailable, telematics.CommandInProgress)
+	})
+}
+
+// panickingEvents is a log whose first batch panics.
+type panickingEvents struct {
+	broker.Events
+	panicked bool
+}
+
+func (e *panickingEvents) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
+	if !e.panicked {
+		e.panicked = true
+		panic("events")
+	}
+	return e.Events.Publish(ctx, events)
+}
+
+func TestPanic_OfTheEventPublisherIsAGap(t *testing.T) {
+	inWorldOf(t, []wiring{func(_ *brokertest.Memory, c *broker.Config) { c.Events = &panickingEvents{Events: c.Events} }}, func(w *world) {
+		w.answers(0, time.Second, telematics.Succeeded)
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		w.wantEvents("reset", "succeeded")
+		w.wantCount("motorpool_panics_total", 1)
 	})
 }

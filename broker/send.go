@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,8 +198,11 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	}()
 	var signing errgroup.Group
 	if w.wrongClock == nil {
-		signing.Go(func() (err error) {
-			return cmp.Or(b.Guard.Do("sign command", func() { w.message, err = b.sign(ctx, w.command) }), err)
+		signing.Go(func() error {
+			return b.Guard.Try("sign command", func() (err error) {
+				w.message, err = b.sign(ctx, w.command)
+				return err
+			})
 		})
 	}
 	// Always wait: an entry that is released before it is added would stay.

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -47,7 +48,11 @@ func (t *tables) enter(ctx context.Context, method string) error {
 	}
 	t.mu.Lock()
 	if err := t.broken[method]; err != nil {
-		t.mu.Unlock()
+		defer t.mu.Unlock()
+		if errors.Is(err, ErrPanic) {
+			delete(t.broken, method)
+			panic(err)
+		}
 		return err
 	}
 	return nil
@@ -87,6 +92,9 @@ func (m *Memory) Config() broker.Config {
 		UnknownUnits: m.Units, Health: m.Units, Unrecorded: m.Commands,
 	}
 }
+
+// ErrPanic makes the next call of a broken method panic, and mends the method.
+var ErrPanic = errors.New("panic of the test")
 
 // Break makes methods of the ports, by name ("Claim", "Register"), return an error and do nothing.
 // A nil error mends them. Events has its own Break.

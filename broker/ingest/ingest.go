@@ -8,6 +8,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -111,20 +112,23 @@ func (in *Ingest) Run(ctx context.Context) error {
 	defer stopFlushing()
 	var readers, flusher sync.WaitGroup
 	var err error
-	flusher.Go(func() { err = in.Twins.Run(flushing, in.Changed) })
-	for _, run := range []func(context.Context){in.readReports, in.contact.run, in.runPeriodically} {
-		readers.Go(func() { run(ctx) })
+	flusher.Go(func() {
+		err = in.Guard.Keep(flushing, "flush reported state", func(ctx context.Context) error { return in.Twins.Run(ctx, in.Changed) })
+	})
+	for doing, run := range map[string]func(context.Context) error{"read reports": in.readReports, "store presence": in.contact.run, "look after units": in.runPeriodically} {
+		readers.Go(func() { _ = in.Guard.Keep(ctx, doing, run) })
 	}
 	readers.Wait()
 	stopFlushing()
 	flusher.Wait()
-	in.warnNoisy()
-	in.storeUnknownUnits(context.WithoutCancel(ctx))
-	in.storeHealth(context.WithoutCancel(ctx))
-	return err
+	return errors.Join(err, in.Guard.Do("store what is left", func() {
+		in.warnNoisy()
+		in.storeUnknownUnits(context.WithoutCancel(ctx))
+		in.storeHealth(context.WithoutCancel(ctx))
+	}))
 }
 
-func (in *Ingest) runPeriodically(ctx context.Context) {
+func (in *Ingest) runPeriodically(ctx context.Context) error {
 	warn, store, aged, health := time.NewTicker(warnEvery), time.NewTicker(unknownUnitsEvery), time.NewTicker(agedEvery), time.NewTicker(healthEvery)
 	defer warn.Stop()
 	defer store.Stop()
@@ -133,7 +137,7 @@ func (in *Ingest) runPeriodically(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-warn.C:
 			_ = in.Guard.Do("warn of noisy units", in.warnNoisy)
 		case <-store.C:

@@ -117,8 +117,9 @@ func (q *queue) add(o observed) bool {
 // run stores queued observations, until the context ends, and then the rest. It retries while the
 // store is unavailable, and those whose units are locked apart from the others: units do not send
 // these again.
-func (q *queue) run(ctx context.Context) {
+func (q *queue) run(ctx context.Context) error {
 	var locked sync.WaitGroup
+	defer locked.Wait()
 	InBatches(ctx, q.waiting, 0, q.StepTimeout, func(batch []observed) {
 		observations := make([]delivery.Observation, len(batch))
 		for i, o := range batch {
@@ -138,7 +139,7 @@ func (q *queue) run(ctx context.Context) {
 			}
 		})
 	})
-	locked.Wait()
+	return nil
 }
 
 // store returns the observations whose units are locked.

@@ -87,20 +87,24 @@ func (in *Ingest) Report(m telematics.Message) {
 }
 
 // readReports decodes and stores queued reports, until the context ends, and then the rest.
-func (in *Ingest) readReports(ctx context.Context) {
+func (in *Ingest) readReports(ctx context.Context) error {
 	var readers sync.WaitGroup
 	for _, queue := range in.reports.queues {
 		readers.Go(func() {
-			InBatches(ctx, queue.waiting, reportDebounce, in.StepTimeout, func(batch []*received) {
-				for _, m := range batch {
-					queue.bytes.Add(-int64(len(m.Payload)))
-					m.from.Handled(len(m.Payload))
-				}
-				_ = in.Guard.Do("store reports", func() { in.storeReports(batch) })
+			_ = in.Guard.Keep(ctx, "read queued reports", func(ctx context.Context) error {
+				InBatches(ctx, queue.waiting, reportDebounce, in.StepTimeout, func(batch []*received) {
+					for _, m := range batch {
+						queue.bytes.Add(-int64(len(m.Payload)))
+						m.from.Handled(len(m.Payload))
+					}
+					_ = in.Guard.Do("store reports", func() { in.storeReports(batch) })
+				})
+				return nil
 			})
 		})
 	}
 	readers.Wait()
+	return nil
 }
 
 func (in *Ingest) storeReports(batch []*received) {

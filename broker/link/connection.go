@@ -162,7 +162,9 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 	if missed != nil {
 		var reading sync.WaitGroup
 		ctx, stop := context.WithCancel(ctx)
-		reading.Go(func() { failed <- missed.run(ctx, client) })
+		reading.Go(func() {
+			failed <- l.config.Guard.Try("read retained presence", func() error { return missed.run(ctx, client) })
+		})
 		defer reading.Wait()
 		defer stop()
 	}

@@ -134,7 +134,9 @@ const answersName = "answers"
 func (l *Link) Run(ctx context.Context, to Receiver) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, ln := range slices.Concat(l.air, l.reports, []*connection{l.presence}) {
-		group.Go(func() error { return l.maintain(ctx, ln, ln.to(to)) })
+		group.Go(func() error {
+			return l.config.Guard.Keep(ctx, "maintain mqtt connection", func(ctx context.Context) error { return l.maintain(ctx, ln, ln.to(to)) })
+		})
 	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err

@@ -54,11 +54,7 @@ func (p *proof) begin(ctx context.Context, client mqtt.Client, lost <-chan error
 	ctx, cancel := context.WithTimeout(ctx, p.config.ConnectTimeout)
 	defer cancel()
 	subscribed := client.SubscribeMultiple(map[string]byte{p.filter: 1}, func(mqtt.Client, mqtt.Message) {
-		p.received.Add(1)
-		select {
-		case p.back <- struct{}{}:
-		default:
-		}
+		_ = p.config.Guard.Do("receive probe", p.receive)
 	})
 	if err := p.await(ctx, subscribed); err != nil {
 		return fmt.Errorf("subscribe to a probe: %w", err)
@@ -82,6 +78,14 @@ func (p *proof) begin(ctx context.Context, client mqtt.Client, lost <-chan error
 			}
 			return errNothingShared
 		}
+	}
+}
+
+func (p *proof) receive() {
+	p.received.Add(1)
+	select {
+	case p.back <- struct{}{}:
+	default:
 	}
 }
 

@@ -63,7 +63,9 @@ func (s *Shards) Run(ctx context.Context, to Receiver) error {
 		if len(s.links) > 1 {
 			heard = fromShard{Receiver: to, shard: i, routes: &s.routes}
 		}
-		group.Go(func() error { return l.Run(ctx, heard) })
+		group.Go(func() error {
+			return l.config.Guard.Keep(ctx, "run mqtt link", func(ctx context.Context) error { return l.Run(ctx, heard) })
+		})
 	}
 	return group.Wait()
 }

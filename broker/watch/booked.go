@@ -8,18 +8,19 @@ import (
 )
 
 // followBookings watches the units of running bookings while this instance holds the lease.
-func (w *Watches) followBookings(ctx context.Context) {
+func (w *Watches) followBookings(ctx context.Context) error {
 	protocols := w.Dialects.WatchableNames()
 	if w.Booked == nil || len(protocols) == 0 {
-		return
+		return nil
 	}
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
-	for round := 1; ; round++ {
-		w.readBookings(ctx, round)
+	for {
+		w.round++
+		w.readBookings(ctx, w.round)
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 	}

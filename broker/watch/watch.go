@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -38,12 +39,15 @@ type Config struct {
 	// this instance holds it. Defaults to true.
 	TryLease func(context.Context) (bool, error)
 	Logger   *slog.Logger // Defaults to slog.Default().
+	// Guard recovers panics. Nil: they are only logged.
+	Guard *guard.Guard
 }
 
 // Watches are the watched units of an instance. It is safe for concurrent use.
 type Watches struct {
 	Config
-	wake chan struct{} // holds one: something is due
+	wake  chan struct{} // holds one: something is due
+	round int           // of reads of bookings
 
 	mu    sync.Mutex // guards the fields below
 	units map[telematics.Unit]*watched
@@ -74,8 +78,8 @@ func New(c Config) *Watches {
 // open then expire at their units.
 func (w *Watches) Run(ctx context.Context) error {
 	var group errgroup.Group
-	group.Go(func() error { w.publishAll(ctx); return nil })
-	group.Go(func() error { w.followBookings(ctx); return nil })
+	group.Go(func() error { return w.Guard.Keep(ctx, "publish watches", w.publishAll) })
+	group.Go(func() error { return w.Guard.Keep(ctx, "follow bookings", w.followBookings) })
 	return group.Wait()
 }
 
@@ -101,7 +105,10 @@ func (w *Watches) Begin(v telematics.Vehicle) (end func()) {
 }
 
 // Briefly watches the unit of a vehicle for a minute. It does not block.
-func (w *Watches) Briefly(v telematics.Vehicle) { time.AfterFunc(briefly, w.Begin(v)) }
+func (w *Watches) Briefly(v telematics.Vehicle) {
+	end := w.Begin(v)
+	time.AfterFunc(briefly, func() { _ = w.Guard.Do("end watch", end) })
+}
 
 // add returns a watched unit; a new one is due immediately. The caller holds mu.
 func (w *Watches) add(unit telematics.Unit, dialect telematics.Watchable) *watched {
@@ -134,17 +141,17 @@ func (w *Watches) awake() {
 	}
 }
 
-func (w *Watches) publishAll(ctx context.Context) {
+func (w *Watches) publishAll(ctx context.Context) error {
 	for {
 		next := w.publishDue()
 		select { // never faster, whatever is due
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(pace):
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-w.wake:
 		case <-time.After(next - pace):
 		}

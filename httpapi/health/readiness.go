@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"motorpool/guard"
 )
 
 // Check is a dependency that must work before the instance gets requests.
@@ -22,6 +24,7 @@ type Check struct {
 
 // Readiness runs the checks. It is safe for concurrent use.
 type Readiness struct {
+	guard    *guard.Guard
 	checks   []Check
 	draining atomic.Bool
 
@@ -38,9 +41,10 @@ type healthBody struct {
 	Checks map[string]string `json:"checks,omitempty"`
 }
 
-// New returns a Readiness that requires all checks to succeed, except for optional ones.
-func New(checks ...Check) *Readiness {
-	return &Readiness{checks: checks, running: make([]atomic.Bool, len(checks))}
+// New returns a Readiness that requires all checks to succeed, except for optional ones. A check
+// that panics has failed; the guard may be nil.
+func New(g *guard.Guard, checks ...Check) *Readiness {
+	return &Readiness{guard: g, checks: checks, running: make([]atomic.Bool, len(checks))}
 }
 
 // Drain makes the instance permanently not ready. Call it before the process stops.
@@ -117,7 +121,7 @@ func (r *Readiness) run() []error {
 		}
 		waiting++
 		go func() {
-			err := check.Ready(ctx)
+			err := r.guard.Try("check "+check.Name, func() error { return check.Ready(ctx) })
 			r.running[i].Store(false)
 			ended <- result{i, err}
 		}()

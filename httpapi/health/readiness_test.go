@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/guard"
 	"motorpool/httpapi/health"
 	"motorpool/metrics"
 )
@@ -33,7 +35,7 @@ func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
 
 func TestReadiness_NamesTheFailedCheck(t *testing.T) {
 	var err error
-	h := health.New(
+	h := health.New(nil,
 		health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
 		health.Check{Name: "mqtt", Ready: func(context.Context) error { return err }},
 	).Internal()
@@ -51,7 +53,7 @@ func TestReadiness_NamesTheFailedCheck(t *testing.T) {
 }
 
 func TestReadiness_FailedOptionalCheckIsOnlyShown(t *testing.T) {
-	r := health.New(
+	r := health.New(nil,
 		health.Check{Name: "mqtt", Ready: func(context.Context) error { return nil }},
 		health.Check{Name: "mqtt_shard_1", Optional: true, Ready: func(context.Context) error { return errors.New("not connected") }},
 	)
@@ -65,7 +67,7 @@ func TestReadiness_FailedOptionalCheckIsOnlyShown(t *testing.T) {
 
 func TestReadiness_HangingCheckIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := health.New(health.Check{Name: "postgres", Ready: func(ctx context.Context) error {
+		h := health.New(nil, health.Check{Name: "postgres", Ready: func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}}).Internal()
@@ -80,7 +82,7 @@ func TestReadiness_CheckThatNeverEndsDelaysNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
 		end := make(chan struct{})
-		r := health.New(
+		r := health.New(nil,
 			health.Check{Name: "postgres", Ready: func(context.Context) error { runs.Add(1); <-end; return nil }},
 			health.Check{Name: "redis", Ready: func(context.Context) error { return nil }},
 		)
@@ -109,7 +111,7 @@ func TestReadiness_CheckThatNeverEndsDelaysNoAnswer(t *testing.T) {
 func TestReadiness_ProbesAndScrapesShareARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
-		r := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return nil }})
+		r := health.New(nil, health.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return nil }})
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(r)
 		for range 5 {
@@ -125,7 +127,7 @@ func TestReadiness_ProbesAndScrapesShareARun(t *testing.T) {
 }
 
 func TestReadiness_DrainingIsNotReadyAndAlive(t *testing.T) {
-	r := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }})
+	r := health.New(nil, health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }})
 	for name, h := range map[string]http.Handler{"internal": r.Internal(), "public": r.Public()} {
 		if status, body := ask(t, h, "/readyz"); status != 200 || body["status"] != "ready" {
 			t.Errorf("%s before the draining: status %d, body %v", name, status, body)
@@ -145,7 +147,7 @@ func TestReadiness_DrainingIsNotReadyAndAlive(t *testing.T) {
 func TestReadiness_PublicHandlerNamesNoServersAndLimitsTheChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, err := 0, errors.New("dial tcp db.internal:5432: refused")
-		h := health.New(health.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return err }}).Public()
+		h := health.New(nil, health.Check{Name: "postgres", Ready: func(context.Context) error { runs++; return err }}).Public()
 		for range 100 {
 			status, body := ask(t, h, "/readyz")
 			if want := map[string]any{"postgres": "failed"}; status != 503 || !reflect.DeepEqual(body["checks"], want) {
@@ -164,7 +166,7 @@ func TestReadiness_PublicHandlerNamesNoServersAndLimitsTheChecks(t *testing.T) {
 }
 
 func TestReadiness_IsAMetricByCheck(t *testing.T) {
-	r := health.New(
+	r := health.New(nil,
 		health.Check{Name: "postgres", Ready: func(context.Context) error { return nil }},
 		health.Check{Name: "mqtt", Ready: func(context.Context) error { return errors.New("not connected") }},
 	)
@@ -175,4 +177,26 @@ func TestReadiness_IsAMetricByCheck(t *testing.T) {
 	if want := (metrics.Values{`motorpool_ready{check="postgres"}`: 1, `motorpool_ready{check="mqtt"}`: 0}); err != nil || !maps.Equal(values, want) {
 		t.Errorf("metrics %v, %v; want %v", values, err, want)
 	}
+}
+
+func TestReadiness_PanicFailsOneCheckAndTheNextRunTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		h := health.New(guard.New(slog.New(slog.DiscardHandler), nil),
+			health.Check{Name: "redis", Ready: func(context.Context) error { return nil }},
+			health.Check{Name: "postgres", Ready: func(context.Context) error {
+				if runs++; runs == 1 {
+					panic("of the test")
+				}
+				return nil
+			}}).Internal()
+		status, body := ask(t, h, "/readyz")
+		if want := map[string]any{"redis": "ok", "postgres": "check postgres: panic: of the test"}; status != 503 || !reflect.DeepEqual(body["checks"], want) {
+			t.Errorf("status %d, body %v; want 503 with the checks %v", status, body, want)
+		}
+		time.Sleep(time.Second)
+		if status, body := ask(t, h, "/readyz"); status != 200 {
+			t.Errorf("status %d, body %v after the panic, want 200", status, body)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -51,6 +52,8 @@ type Config struct {
 	// IdleTimeout is how long the log is followed after the last subscriber has left. Defaults to 1
 	// min.
 	IdleTimeout time.Duration
+	// Guard recovers panics. Nil: they are only logged.
+	Guard *guard.Guard
 	// Logger logs lost events. Defaults to slog.Default().
 	Logger *slog.Logger
 	// Metrics registers the metrics of the feed. Defaults to a new registry.
@@ -95,7 +98,7 @@ func New(config Config) *Feed {
 		ended: make(chan struct{}), actors: map[telematics.Actor]int{}, ready: make(chan struct{}),
 	}
 	f.stall.changed = make(chan struct{})
-	f.stall.timer = time.AfterFunc(config.StallTimeout, f.stalls)
+	f.stall.timer = time.AfterFunc(config.StallTimeout, func() { _ = f.Guard.Do("note a stalled log", f.stalls) })
 	f.stall.timer.Stop() // until the log is followed
 	f.metrics = newMetrics(config.Metrics, f.openStreams)
 	f.end = sync.OnceFunc(func() { close(f.ended) })
@@ -112,7 +115,7 @@ func (f *Feed) Run(ctx context.Context) error {
 			return nil
 		case <-f.wanted:
 		}
-		if err := f.follow(ctx); err != nil || ctx.Err() != nil {
+		if err := f.Guard.Keep(ctx, "follow events", f.follow); err != nil || ctx.Err() != nil {
 			return err
 		}
 		f.ring.clear() // the next Follow begins with the latest events
@@ -269,7 +272,7 @@ func (f *Feed) release(actor telematics.Actor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open--; f.open == 0 {
-		f.idle = time.AfterFunc(f.IdleTimeout, f.stopIfIdle)
+		f.idle = time.AfterFunc(f.IdleTimeout, func() { _ = f.Guard.Do("stop if idle", f.stopIfIdle) })
 	}
 	if f.actors[actor]--; f.actors[actor] == 0 {
 		delete(f.actors, actor)

@@ -99,14 +99,18 @@ func (c *Collector) Run(ctx context.Context) error {
 
 	var loops sync.WaitGroup
 	loops.Go(func() {
-		serve(ctx, working, c.loop("charges", c.charges), func(ctx context.Context, limit int) ([]rental.Job, error) {
-			return c.Ledger.TakeCharges(ctx, limit, c.Lease)
-		}, c.processCharge)
+		_ = c.Guard.Keep(ctx, "collect charges", func(ctx context.Context) error {
+			return serve(ctx, working, c.loop("charges", c.charges), func(ctx context.Context, limit int) ([]rental.Job, error) {
+				return c.Ledger.TakeCharges(ctx, limit, c.Lease)
+			}, c.processCharge)
+		})
 	})
 	loops.Go(func() {
-		serve(ctx, working, c.loop("notices", c.notices), func(ctx context.Context, limit int) ([]rental.Notice, error) {
-			return c.Notices.TakeNotices(ctx, limit, c.Lease)
-		}, c.handle)
+		_ = c.Guard.Keep(ctx, "handle notices", func(ctx context.Context) error {
+			return serve(ctx, working, c.loop("notices", c.notices), func(ctx context.Context, limit int) ([]rental.Notice, error) {
+				return c.Notices.TakeNotices(ctx, limit, c.Lease)
+			}, c.handle)
+		})
 	})
 	loops.Wait()
 	return nil
@@ -128,7 +132,7 @@ func (c *Collector) loop(what string, hint chan struct{}) workLoop {
 
 // serve takes as many due jobs as there are free workers, until ctx ends, then waits for its
 // workers. They use the context working.
-func serve[T any](ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T)) {
+func serve[T any](ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T)) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	free := make(chan struct{}, l.workers)
@@ -140,9 +144,13 @@ func serve[T any](ctx, working context.Context, l workLoop, take func(context.Co
 	for {
 		n := claim(ctx, free)
 		if n == 0 {
-			return
+			return nil
 		}
-		due, err := take(ctx, n)
+		var due []T
+		err := l.guard.Try("take due "+l.what, func() (err error) {
+			due, err = take(ctx, n)
+			return err
+		})
 		if err != nil && ctx.Err() == nil {
 			l.log.Warn("due jobs not read", "what", l.what, "err", err)
 		}
@@ -160,7 +168,7 @@ func serve[T any](ctx, working context.Context, l workLoop, take func(context.Co
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		case <-l.hint:
 		}

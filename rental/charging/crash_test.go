@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/metrics/metricstest"
 	"motorpool/rental"
 )
 
@@ -115,6 +116,35 @@ func TestAWorkerMayDieAtEveryStep(t *testing.T) {
 				t.Errorf("no worker reached step %d, want at least 5", first)
 			}
 			t.Logf("%d runs", worlds)
+		})
+	}
+}
+
+// In each scenario the worker panics once, at each of its steps, before or after the step has its
+// effect. The process lives, the charge is due again when its lease has expired, and each payment
+// is in the processor's ledger exactly once.
+func TestAWorkerMayPanicAtEveryStep(t *testing.T) {
+	for name, scenario := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for panicked, first := true, 1; panicked; first++ {
+				for _, after := range []bool{false, true} {
+					inWorld(t, func(t *testing.T, w *world) {
+						w.every = 30 * time.Second
+						check := scenario(w)
+						m := w.collectUntil(&mortal{steps: first, after: after, panics: true})
+						w.after(100 * time.Minute)
+						check()
+						panicked = m.panicked
+						if n := metricstest.Sum(t, w.panics, "motorpool_panics_total"); (n == 1) != panicked {
+							t.Errorf("step %d (effect %v): %v panics counted", first, after, n)
+						}
+					})
+				}
+				if first == 1 && !panicked {
+					t.Error("no step panicked")
+				}
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@ package charging
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -94,9 +93,11 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		}
 		var compared bool
 		var wait time.Duration
-		var err error
-		panicked := r.Guard.Do("compare payments", func() { compared, wait, err = r.compare(ctx, back) })
-		switch err = errors.Join(panicked, err); {
+		err := r.Guard.Try("compare payments", func() (err error) {
+			compared, wait, err = r.compare(ctx, back)
+			return err
+		})
+		switch {
 		case err != nil && ctx.Err() == nil:
 			wait = min(compareRetry, r.After)
 			r.Logger.Warn("payments not compared with the processor's, retrying", "err", err, "retry_in", wait)

@@ -23,11 +23,13 @@ type mortal struct {
 	ledger  rental.Ledger
 	notices rental.Notices
 
-	mu    sync.Mutex
-	steps int  // until it dies; zero: it dies only by kill
-	after bool // the last step still has its effect
-	dead  bool
-	died  func()
+	mu       sync.Mutex
+	steps    int  // until it dies; zero: it dies only by kill
+	after    bool // the last step still has its effect
+	panics   bool // it panics instead, once, and lives
+	panicked bool
+	dead     bool
+	died     func()
 }
 
 // kill ends the process.
@@ -38,6 +40,10 @@ func (m *mortal) kill() {
 }
 
 func (m *mortal) die() {
+	if m.panics {
+		m.panicked = true
+		panic("of the test")
+	}
 	if !m.dead {
 		m.dead = true
 		if m.died != nil {

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/guard"
 	"motorpool/metrics/metricstest"
 	"motorpool/rental"
 	"motorpool/rental/charging"
@@ -28,6 +31,8 @@ type world struct {
 	notices *rentaltest.Notices
 	cards   *register
 	every   time.Duration
+	panics  *prometheus.Registry // counts them
+	guard   *guard.Guard
 	ended   []func()
 }
 
@@ -50,7 +55,8 @@ func inWorld(t *testing.T, test func(*testing.T, *world)) {
 var quiet = slog.New(slog.DiscardHandler)
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, bank: rentaltest.NewBank(), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second}
+	w := &world{t: t, bank: rentaltest.NewBank(), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second, panics: prometheus.NewRegistry()}
+	w.guard = guard.New(quiet, w.panics)
 	w.bank.Processor = w.cards
 	w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
 	return w
@@ -73,7 +79,7 @@ func metric(t testing.TB, c *charging.Collector, sample string) int64 {
 
 // collect runs a collector. The change may replace its ports.
 func (w *world) collect(change func(*charging.Config)) *charging.Collector {
-	config := charging.Config{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet}
+	config := charging.Config{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet, Guard: w.guard}
 	if change != nil {
 		change(&config)
 	}

@@ -90,7 +90,9 @@ func (l *Log) Publish(ctx context.Context, events []telematics.Event) ([]telemat
 	var all sync.WaitGroup
 	for stream := range l.keys {
 		if len(rows[stream]) > 0 {
-			all.Go(func() { failures[stream] = l.add(ctx, stream, rows[stream]) })
+			all.Go(func() {
+				failures[stream] = l.db.Guard.Try("append events", func() error { return l.add(ctx, stream, rows[stream]) })
+			})
 		}
 	}
 	all.Wait()

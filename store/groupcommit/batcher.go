@@ -15,10 +15,11 @@ package groupcommit
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
+
+	"motorpool/guard"
 )
 
 // Batcher runs requests in batches. While a batch runs, requests queue; the next batch takes the
@@ -62,6 +63,9 @@ type Limits struct {
 	// Splits reports whether the error of a batch may be the fault of one request: then its
 	// halves run separately, and so on. Defaults to never.
 	Splits func(error) bool
+	// Guard recovers the panic of a batch, which is the error of its requests. Nil: it is only
+	// logged.
+	Guard *guard.Guard
 }
 
 // New returns a batcher. run executes a batch and returns a result for each request, in their
@@ -83,7 +87,7 @@ func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 func (b *Batcher[Req, Res]) Begin(req Req) *Call[Req, Res] {
 	call, idle := b.enqueue(req)
 	if idle {
-		go b.serve()
+		go b.keepServing()
 	}
 	return call
 }
@@ -125,14 +129,19 @@ func (b *Batcher[Req, Res]) withdraw(call *Call[Req, Res]) {
 	}
 }
 
+func (b *Batcher[Req, Res]) keepServing() {
+	_ = b.limits.Guard.Keep(context.Background(), "serve batches", b.serve)
+}
+
 // serve runs batches until none is queued.
-func (b *Batcher[Req, Res]) serve() {
+func (b *Batcher[Req, Res]) serve(context.Context) error {
 	for batch := b.next(); len(batch) > 0; batch = b.next() {
 		b.serveBatch(batch)
 		if len(batch) >= pauseFrom {
 			time.Sleep(pause)
 		}
 	}
+	return nil
 }
 
 func (b *Batcher[Req, Res]) next() []*Call[Req, Res] {
@@ -211,12 +220,10 @@ func (b *Batcher[Req, Res]) try(batch []*Call[Req, Res]) (results []Res, err err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.Timeout)
 	defer cancel()
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
-		}
-	}()
-	results, err = b.run(ctx, reqs)
+	err = b.limits.Guard.Try("run a batch", func() (err error) {
+		results, err = b.run(ctx, reqs)
+		return err
+	})
 	if err == nil && len(results) != len(reqs) {
 		err = fmt.Errorf("%d results for %d requests", len(results), len(reqs))
 	}

@@ -270,7 +270,7 @@ func TestBatcher_SplitOfABatchIsBounded(t *testing.T) {
 					call, _ := g.enqueue(n)
 					calls = append(calls, call)
 				}
-				g.serve()
+				_ = g.serve(t.Context())
 				for n, call := range calls {
 					if _, err := g.Wait(t.Context(), call); (err != nil) != c.bad(n) {
 						t.Errorf("request %d: error %v", n, err)
@@ -305,7 +305,7 @@ func TestBatcher_WhatWasNotTriedIsNotRefused(t *testing.T) {
 			call, _ := g.enqueue(n)
 			calls = append(calls, call)
 		}
-		g.serve()
+		_ = g.serve(t.Context())
 		left := 0
 		for n, call := range calls {
 			_, err := g.Wait(t.Context(), call)

@@ -12,6 +12,7 @@ import (
 	"github.com/lib/pq"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/guard"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -25,6 +26,7 @@ type Config struct {
 
 	Logger  *slog.Logger          // Defaults to silence
 	Metrics prometheus.Registerer // Defaults to nowhere
+	Guard   *guard.Guard          // recovers panics. Nil: they are only logged
 }
 
 // Recorder stores samples of reports. It is safe for concurrent use.
@@ -32,13 +34,14 @@ type Recorder struct {
 	db      *pg.DB
 	days    int
 	log     *slog.Logger
+	guard   *guard.Guard
 	sampler *samples.Sampler
 	metrics *metrics
 }
 
 // NewRecorder assembles a recorder. Run writes the samples that Record collects.
 func NewRecorder(c Config) *Recorder {
-	r := &Recorder{db: c.DB, days: c.Days, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
+	r := &Recorder{db: c.DB, days: c.Days, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), guard: c.Guard}
 	r.metrics = newMetrics(c.Metrics, func() int { return r.sampler.Waiting() })
 	r.sampler = samples.New(time.Duration(c.Days)*day, r.metrics.drop)
 	return r
@@ -74,7 +77,10 @@ func (r *Recorder) Run(ctx context.Context) error {
 	var partitions sync.WaitGroup
 	defer partitions.Wait()
 	ready := make(chan struct{})
-	partitions.Go(func() { r.keepPartitions(ctx, ready) })
+	isReady := sync.OnceFunc(func() { close(ready) })
+	partitions.Go(func() {
+		_ = r.guard.Keep(ctx, "keep telemetry partitions", func(ctx context.Context) error { return r.keepPartitions(ctx, isReady) })
+	})
 	if r.days == 0 {
 		return nil
 	}
@@ -88,11 +94,11 @@ func (r *Recorder) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
-			r.Flush(ctx)
+			_ = r.guard.Do("write telemetry samples", func() { r.Flush(ctx) })
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.db.Timeout())
 			defer cancel()
-			r.Flush(last)
+			_ = r.guard.Do("write telemetry samples", func() { r.Flush(last) })
 			if left := r.sampler.Waiting(); left > 0 {
 				r.log.Warn("telemetry samples lost at shutdown, postgres write failed", "samples", left)
 			}
@@ -102,28 +108,27 @@ func (r *Recorder) Run(ctx context.Context) error {
 }
 
 // keepPartitions adds partitions before their days begin, and drops those that are too old, until
-// the context ends. It closes ready when the first ones exist.
-func (r *Recorder) keepPartitions(ctx context.Context, ready chan<- struct{}) {
-	for said := false; ; {
+// the context ends. It calls ready when the first ones exist.
+func (r *Recorder) keepPartitions(ctx context.Context, ready func()) error {
+	for {
 		again := keepEvery
 		added, dropped, err := r.Keep(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return
+			return nil
 		case err != nil:
 			again = keepAgain
 			r.log.Warn("telemetry partitions not updated, retrying", "err", err)
 		case added+dropped > 0:
 			r.log.Info("telemetry partitions updated", "added", added, "dropped", dropped, "days", r.days)
 		}
-		if err == nil && !said {
-			close(ready)
-			said = true
+		if err == nil {
+			ready()
 		}
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/guard"
 	"motorpool/store/groupcommit"
 	"motorpool/store/unavailable"
 )
@@ -41,6 +42,7 @@ type Config struct {
 	// this instance knows only what it has seen itself.
 	Line   SharedLine
 	Logger *slog.Logger // Defaults to silence
+	Guard  *guard.Guard // recovers panics. Nil: they are only logged
 
 	shared *shared
 }
@@ -87,7 +89,7 @@ type DB struct {
 // unavailable at the start. It returns an error only for an invalid address.
 func New(config Config) (*DB, error) {
 	config = config.withDefaults()
-	hanging := newHanging()
+	hanging := newHanging(config.Guard)
 	config.shared = &shared{hanging: hanging, metrics: newMetrics(hanging)}
 	config.shared.lineage.shared, config.shared.lineage.log = config.Line, cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	config.shared.lineage.logged = map[string]time.Time{}
@@ -145,7 +147,7 @@ func InParts[T any](p *DB, batch []T, run func([]T) error, refused func(T, error
 }
 
 func (p *DB) limits() groupcommit.Limits {
-	return groupcommit.Limits{MaxBatch: p.config.MaxBatch, Timeout: p.config.Timeout, Splits: Splits}
+	return groupcommit.Limits{MaxBatch: p.config.MaxBatch, Timeout: p.config.Timeout, Splits: Splits, Guard: p.config.Guard}
 }
 
 func newPool(connector driver.Connector, size int) *sqlx.DB {
@@ -188,6 +190,7 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 		session["lock_timeout"] = strconv.FormatInt(lockTimeout.Milliseconds(), 10)
 	}
 	opens := &sessions{
+		guard:    c.Guard,
 		shuffled: config.LoadBalanceHosts == pq.LoadBalanceHostsRandom, settings: settingsStatement(session), durable: c.Durable,
 		lives: &c.shared.lives, lineage: &c.shared.lineage, hanging: c.shared.hanging, metrics: c.shared.metrics, places: limit,
 	}

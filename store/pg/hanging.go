@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/guard"
 	"motorpool/store/unavailable"
 )
 
@@ -57,8 +58,9 @@ func (p *places) release() {
 type hanging struct {
 	// stillThere returns those of the backends that have not ended.
 	stillThere func([]backend) (map[backend]bool, error)
-	done       <-chan struct{}
-	stop       context.CancelFunc // closes done
+	guard      *guard.Guard
+	until      context.Context // ends with close
+	stop       context.CancelFunc
 	watching   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -66,9 +68,9 @@ type hanging struct {
 	watched  bool // a goroutine watches the backends, or none is started any more
 }
 
-func newHanging() *hanging {
+func newHanging(g *guard.Guard) *hanging {
 	until, stop := context.WithCancel(context.Background())
-	return &hanging{done: until.Done(), stop: stop, backends: map[backend]*places{}}
+	return &hanging{guard: g, until: until, stop: stop, backends: map[backend]*places{}}
 }
 
 func (h *hanging) add(b backend, of *places) {
@@ -77,24 +79,24 @@ func (h *hanging) add(b backend, of *places) {
 	h.backends[b] = of
 	if !h.watched {
 		h.watched = true
-		h.watching.Go(h.watch)
+		h.watching.Go(func() { _ = h.guard.Keep(h.until, "watch hanging backends", h.watch) })
 	}
 }
 
 // watch releases the places of backends that have ended, until there are none.
-func (h *hanging) watch() {
+func (h *hanging) watch(ctx context.Context) error {
 	tick := time.NewTicker(hangingEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-h.done:
-			return
+		case <-ctx.Done():
+			return nil
 		case <-tick.C:
 		}
 		asked := h.list()
 		// An error means that Postgres is unavailable.
 		if there, err := h.stillThere(asked); err == nil && h.release(asked, there) {
-			return
+			return nil
 		}
 	}
 }

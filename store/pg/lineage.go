@@ -322,17 +322,19 @@ func isForbidden(refusal *pq.Error) bool {
 func (p *DB) Watch(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error {
-		each(ctx, lineEvery, func() { p.config.shared.lineage.learn(ctx, Line{}) })
-		return nil
+		return p.config.Guard.Keep(ctx, "learn the newest primary", func(ctx context.Context) error {
+			return each(ctx, lineEvery, func() { p.config.shared.lineage.learn(ctx, Line{}) })
+		})
 	})
 	group.Go(func() error {
-		each(ctx, surveyEvery, func() { p.survey(ctx) })
-		return nil
+		return p.config.Guard.Keep(ctx, "survey servers", func(ctx context.Context) error {
+			return each(ctx, surveyEvery, func() { p.survey(ctx) })
+		})
 	})
 	return group.Wait()
 }
 
-func each(ctx context.Context, interval time.Duration, do func()) {
+func each(ctx context.Context, interval time.Duration, do func()) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -340,7 +342,7 @@ func each(ctx context.Context, interval time.Duration, do func()) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }

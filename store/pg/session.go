@@ -17,6 +17,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/guard"
 	"motorpool/store/unavailable"
 )
 
@@ -31,6 +32,7 @@ var ErrUnsuitable = errors.New("this Postgres cannot be used")
 // silently ignore them. Both override the settings of the role and the database.
 type sessions struct {
 	servers  []server
+	guard    *guard.Guard
 	shuffled bool   // the servers are tried in random order
 	settings string // a statement
 	durable  bool   // refuse a server without fsync or full_page_writes
@@ -97,7 +99,11 @@ func (s *sessions) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := s.places.take(); err != nil {
 		return nil, err
 	}
-	conn, err := s.connectNewest(ctx)
+	var conn *session // the library's goroutine opens connections, too
+	err := s.guard.Try("connect to postgres", func() (err error) {
+		conn, err = s.connectNewest(ctx)
+		return err
+	})
 	if err != nil {
 		s.places.release()
 		return nil, err

@@ -43,7 +43,7 @@ func NewLimits(db *DB) *Limits {
 		Opened: "requests pass without being counted against their limits",
 		Closed: "requests are counted against their limits again", Log: db.Log,
 	}}
-	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: ReadTimeout}, l.takeEach)
+	l.takes = groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: ReadTimeout, Guard: db.Guard}, l.takeEach)
 	return l
 }
 

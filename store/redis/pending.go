@@ -64,7 +64,7 @@ type PendingTable struct {
 func NewPendingTable(db *DB) *PendingTable {
 	t := &PendingTable{db: db}
 	for range db.parts {
-		t.registrations = append(t.registrations, NewBatcher(t.register))
+		t.registrations = append(t.registrations, NewBatcher(db.Guard, t.register))
 	}
 	return t
 }

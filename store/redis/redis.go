@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"motorpool/guard"
 	"motorpool/store/groupcommit"
 	"motorpool/store/unavailable"
 )
@@ -34,6 +35,7 @@ type Config struct {
 	// Time of connecting, writing, reading and waiting for a connection. Defaults to 1 s.
 	Timeout time.Duration
 	Logger  *slog.Logger // Defaults to silence
+	Guard   *guard.Guard // recovers panics. Nil: they are only logged
 }
 
 // LogValue hides the password.
@@ -45,6 +47,7 @@ func (c Config) LogValue() slog.Value {
 type DB struct {
 	Client redis.UniversalClient
 	Log    *slog.Logger
+	Guard  *guard.Guard // of the process; may be nil
 
 	parts []string // key suffixes of the parts of a cluster; else one, empty
 }
@@ -61,7 +64,7 @@ func New(config Config) (*DB, error) {
 	if err != nil {
 		return nil, unavailable.BadAddress("redis", err)
 	}
-	db := &DB{Client: client, Log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler)), parts: []string{""}}
+	db := &DB{Client: client, Log: cmp.Or(config.Logger, slog.New(slog.DiscardHandler)), Guard: config.Guard, parts: []string{""}}
 	if db.isCluster() {
 		db.parts = nil
 		for _, tag := range partTags() {
@@ -199,8 +202,8 @@ func whyNotWritten(err error) string {
 }
 
 // NewBatcher returns a batcher of calls that share a round trip to Redis.
-func NewBatcher[Req, Res any](run func(context.Context, []Req) ([]Res, error)) *groupcommit.Batcher[Req, Res] {
-	return groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: tripTimeout}, run)
+func NewBatcher[Req, Res any](g *guard.Guard, run func(context.Context, []Req) ([]Res, error)) *groupcommit.Batcher[Req, Res] {
+	return groupcommit.New(groupcommit.Limits{MaxBatch: tripBatch, Timeout: tripTimeout, Guard: g}, run)
 }
 
 // ScriptCall is the parameters of one run of a script.
@@ -247,7 +250,7 @@ func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []Scrip
 func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost func(error)) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
 	for {
-		err := once(ctx, pause.Reset)
+		err := db.Guard.Try("receive from redis", func() error { return once(ctx, pause.Reset) })
 		if ctx.Err() != nil {
 			return
 		}

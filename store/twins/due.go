@@ -249,9 +249,9 @@ func isOffline(p telematics.PresenceStatus) bool {
 }
 
 // runDue writes due states to Postgres, until the context ends.
-func (t *Twins) runDue(ctx context.Context) {
+func (t *Twins) runDue(ctx context.Context) error {
 	if t.stateInterval == 0 {
-		return
+		return nil
 	}
 	every := min(dueEvery, max(t.stateInterval/idleChecks, time.Millisecond))
 	for ctx.Err() == nil {
@@ -265,6 +265,7 @@ func (t *Twins) runDue(ctx context.Context) {
 			}
 		}
 	}
+	return nil
 }
 
 // writeDue writes the due states of a part, in batches that take at most 1/dueShare of the time,

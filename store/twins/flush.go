@@ -21,10 +21,12 @@ import (
 // each once, by the instance that writes it to Redis.
 func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) error {
 	var loops sync.WaitGroup
-	loops.Go(func() { t.runPostgres(ctx) })
-	loops.Go(func() { t.runRedis(ctx, publish) })
-	loops.Go(func() { t.runDue(ctx) })
-	loops.Go(func() { t.owners.watchMoves(ctx) })
+	for doing, run := range map[string]func(context.Context) error{
+		"flush to postgres": t.runPostgres, "flush to redis": func(ctx context.Context) error { return t.runRedis(ctx, publish) },
+		"write due states": t.runDue, "watch moves": t.owners.watchMoves,
+	} {
+		loops.Go(func() { _ = t.guard.Keep(ctx, doing, run) })
+	}
 	loops.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.stored.Timeout())
 	defer cancel()
@@ -48,8 +50,24 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
+// isolate flushes a batch, and after a panic each state alone, so that one that cannot be flushed
+// is dropped and not the others. It returns those that are dropped: a state comes again with the
+// next report of its vehicle.
+func (t *Twins) isolate(doing string, batch []*state, flush func([]*state)) (dropped []*state) {
+	switch {
+	case t.guard.Do(doing, func() { flush(batch) }) == nil:
+		return nil
+	case len(batch) == 1:
+		return batch
+	}
+	for i := range batch {
+		dropped = append(dropped, t.isolate(doing, batch[i:i+1], flush)...)
+	}
+	return dropped
+}
+
 // runPostgres flushes when no report came for a moment, and every FlushEvery while reports come.
-func (t *Twins) runPostgres(ctx context.Context) {
+func (t *Twins) runPostgres(ctx context.Context) error {
 	check := time.NewTicker(max(t.flushEvery/idleChecks, time.Millisecond))
 	defer check.Stop()
 	flushed, received := time.Now(), int64(0)
@@ -58,7 +76,7 @@ func (t *Twins) runPostgres(ctx context.Context) {
 		share := postgresShare
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-check.C:
 			before := received
 			if received = t.received.Load(); received != before && time.Since(flushed) < t.flushEvery || time.Now().Before(pauseUntil) {
@@ -67,8 +85,7 @@ func (t *Twins) runPostgres(ctx context.Context) {
 		case <-t.redisLost:
 			share = 1
 		}
-		var worked time.Duration
-		_ = t.guard.Do("flush reported state to postgres", func() { worked = t.flushPostgres(ctx, share) })
+		worked := t.flushPostgres(ctx, share)
 		flushed = time.Now()
 		pauseUntil = flushed.Add(pause(worked, postgresShare))
 	}
@@ -90,21 +107,28 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 			t.toPostgres.putBack(batch...)
 			continue
 		}
-		observations := make([]observation, len(batch))
 		states := make(map[telematics.VehicleID]*state, len(batch))
-		for i, s := range batch {
-			observations[i], states[s.vehicle] = s.observation(), s
+		for _, s := range batch {
+			states[s.vehicle] = s
 		}
 		began := time.Now()
-		for _, o := range t.store(ctx, observations) {
-			t.toPostgres.putBack(states[o.vehicle])
-		}
+		t.isolate("flush reported state to postgres", batch, func(part []*state) {
+			observations := make([]observation, len(part))
+			for i, s := range part {
+				observations[i] = s.observation()
+			}
+			for _, o := range t.store(ctx, observations) {
+				t.toPostgres.putBack(states[o.vehicle])
+			}
+		})
 		worked = time.Since(began)
 	}
 	for batch := range slices.Chunk(t.unresolved.drain(), postgresBatch) {
-		for _, o := range t.store(ctx, batch) {
-			_ = t.unresolved.add(o) // the next report replaces one that has no room any more
-		}
+		_ = t.guard.Do("flush reported state of units that were not looked up", func() {
+			for _, o := range t.store(ctx, batch) {
+				_ = t.unresolved.add(o) // the next report replaces one that has no room any more
+			}
+		})
 	}
 	return worked
 }
@@ -123,21 +147,19 @@ func (t *Twins) store(ctx context.Context, observations []observation) (left []o
 }
 
 // runRedis flushes immediately while few reports come.
-func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change)) {
+func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change)) error {
 	for {
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), redis.ReadTimeout)
 			defer cancel()
 			t.flushRedis(last, publish)
-			return
+			return nil
 		case <-t.toRedis.queuedSome:
 		}
 		t.awaited.clear() // the reports awaited so far are in this flush
 		began := time.Now()
-		flushed := true // what a panic has dropped comes again with the next reports
-		_ = t.guard.Do("flush reported state to redis", func() { flushed = t.flushRedis(ctx, publish) })
-		if flushed {
+		if t.flushRedis(ctx, publish) {
 			t.pauseRedis(ctx, pause(time.Since(began), redisShare), began)
 		} else {
 			t.redisLost.set()
@@ -178,7 +200,13 @@ func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change
 		}
 		left := batch
 		if reached {
-			left, reached = t.flushBatch(ctx, batch, publish)
+			left = nil
+			for _, s := range t.isolate("flush reported state to redis", batch, func(part []*state) {
+				more, ok := t.flushBatch(ctx, part, publish)
+				left, reached = append(left, more...), reached && ok
+			}) {
+				s.endFlush(false)
+			}
 			if t.stateInterval > 0 {
 				cold = append(cold, slices.DeleteFunc(slices.Clone(batch), (*state).isHot)...)
 			}

@@ -145,13 +145,13 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 
 // watchMoves updates the cached owners of units that moved to or from a vehicle lately, or whose
 // vehicle moved to another agency, until the context ends.
-func (o *owners) watchMoves(ctx context.Context) {
+func (o *owners) watchMoves(ctx context.Context) error {
 	every := time.NewTicker(movesEvery)
 	defer every.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-every.C:
 		}
 		if err := o.updateMoved(ctx); err != nil && ctx.Err() == nil && !o.breaker.IsOpen() {

@@ -48,8 +48,12 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 	}
 	stored := make(chan *result, 1)
 	go func() {
-		twin, err := t.vehicles.Twin(ctx, id)
-		stored <- &result{twin, err}
+		found := new(result)
+		found.err = t.guard.Try("read state in postgres", func() (err error) {
+			found.twin, err = t.vehicles.Twin(ctx, id)
+			return err
+		})
+		stored <- found
 	}()
 	shared := t.readRedis(ctx, []telematics.VehicleID{id})
 	found := <-stored

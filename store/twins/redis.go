@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/guard"
 	"motorpool/store/groupcommit"
 	"motorpool/store/redis"
 	"motorpool/store/unavailable"
@@ -201,9 +202,9 @@ type readState struct {
 	err   error
 }
 
-func newStates(db *redis.DB) *states {
+func newStates(db *redis.DB, g *guard.Guard) *states {
 	r := &states{db: db, writer: uuid.NewString() + ":"}
-	r.reads = redis.NewBatcher(r.readEach)
+	r.reads = redis.NewBatcher(g, r.readEach)
 	return r
 }
 

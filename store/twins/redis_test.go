@@ -336,7 +336,7 @@ func TestFlushRedis_KeepsTheTimeOfAValueThatIsRepeatedWithoutOne(t *testing.T) {
 // not prevent it from being recorded again.
 func TestSetStored_CountOfReportsIsNeverNegative(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
-		ctx, r := t.Context(), newStates(openRedis(t, address))
+		ctx, r := t.Context(), newStates(openRedis(t, address), nil)
 		for _, held := range []string{"3", "-5"} {
 			if err := r.db.Client.HSet(ctx, stateKey(1), "unit", "u", "reports", held).Err(); err != nil {
 				t.Fatal(err)

@@ -98,7 +98,7 @@ type Twins struct {
 func New(config Config) *Twins {
 	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	t := &Twins{
-		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis), dues: newDues(config.Redis, config.StateInterval),
+		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis, config.Guard), dues: newDues(config.Redis, config.StateInterval),
 		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: config.StateInterval, history: config.History, log: log, guard: config.Guard,
 		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
 		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(), toPostgres: newOutbox(),

@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker/link"
 	"motorpool/cmd/internal/installation"
+	"motorpool/guard"
 	"motorpool/store/instances"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
@@ -36,7 +37,7 @@ type presence struct {
 	keyWrong  error
 }
 
-func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, signing *signingKeys, instance string, log *slog.Logger) *presence {
+func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, signing *signingKeys, instance string, panics *guard.Guard, log *slog.Logger) *presence {
 	p := &presence{postgres: postgres, cars: cars, signing: signing, instance: instance}
 	places := map[string]installation.Place{"redis": redis.NewPlace(cache)}
 	for i, l := range mqtt.Links() {
@@ -48,7 +49,7 @@ func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *l
 	}
 	p.Keeper = installation.New(installation.Config{
 		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, postgres) },
-		Instance:     instance, Beat: p.beat, Places: places, Logger: log,
+		Instance:     instance, Beat: p.beat, Places: places, Logger: log, Guard: panics,
 	})
 	return p
 }

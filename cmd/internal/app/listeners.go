@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"motorpool/guard"
 )
 
 // Listeners are the open listeners of the service.
@@ -86,12 +88,13 @@ type httpServer struct {
 }
 
 // serveHTTP serves until the context ends, and then waits for open calls, at most for timeout.
-func serveHTTP(ctx context.Context, log *slog.Logger, timeout time.Duration, servers ...httpServer) error {
+func serveHTTP(ctx context.Context, panics *guard.Guard, log *slog.Logger, timeout time.Duration, servers ...httpServer) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	for _, f := range servers {
 		f.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 		serving.Go(func() error {
-			if err := f.Serve(f.listener); !errors.Is(err, http.ErrServerClosed) {
+			// Without a listener, the instance ends.
+			if err := panics.Try("serve http", func() error { return f.Serve(f.listener) }); !errors.Is(err, http.ErrServerClosed) {
 				return fmt.Errorf("serve http: %w", err)
 			}
 			return nil
@@ -100,7 +103,7 @@ func serveHTTP(ctx context.Context, log *slog.Logger, timeout time.Duration, ser
 			<-ctx.Done()
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 			defer cancel()
-			if err := f.Shutdown(ending); err != nil {
+			if err := panics.Try("end http", func() error { return f.Shutdown(ending) }); err != nil {
 				return fmt.Errorf("calls cut off at the end: %w", err)
 			}
 			return nil

@@ -34,11 +34,12 @@ type money struct {
 	// Finds payments that are not on record.
 	reconciler *charging.Reconciler
 	notices    rentals.Notices
+	panics     *guard.Guard
 }
 
 func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error), registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*money, error) {
 	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
-	m := &money{notices: notices}
+	m := &money{notices: notices, panics: panics}
 	var err error
 	if m.processor, m.live, err = c.processor(log); err != nil {
 		return nil, err
@@ -65,9 +66,9 @@ func (m *money) run(ctx context.Context) error {
 		return nil
 	}
 	var parts errgroup.Group
-	parts.Go(func() error { return m.collector.Run(ctx) })
-	parts.Go(func() error { return m.reconciler.Run(ctx) })
-	parts.Go(func() error { return m.wallet.Run(ctx) })
+	parts.Go(func() error { return m.panics.Keep(ctx, "collect payments", m.collector.Run) })
+	parts.Go(func() error { return m.panics.Keep(ctx, "reconcile payments", m.reconciler.Run) })
+	parts.Go(func() error { return m.panics.Keep(ctx, "keep payment methods", m.wallet.Run) })
 	return parts.Wait()
 }
 

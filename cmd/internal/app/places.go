@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/guard"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
 	"motorpool/telematics/places"
@@ -47,17 +48,19 @@ func (c Config) geocoder() (*nominatim.Client, error) {
 // addresses keeps the addresses of positions. Without a geocoder there is no finder, and no request
 // is sent.
 type addresses struct {
+	panics   *guard.Guard
 	book     *places.Book
 	finder   *places.Finder
 	geocoder *nominatim.Client
 	postgres *pg.DB
 }
 
-func (c Config) newAddresses(db *pg.DB, registry prometheus.Registerer, log *slog.Logger) (*addresses, error) {
+func (c Config) newAddresses(db *pg.DB, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*addresses, error) {
 	fleet := vehicles.New(db)
 	a := &addresses{
 		book:     places.NewBook(places.BookConfig{Record: fleet, Geocoded: c.GeocoderURL != "", Log: log}),
 		postgres: db,
+		panics:   panics,
 	}
 	if c.GeocoderURL == "" {
 		return a, nil
@@ -76,10 +79,10 @@ func (a *addresses) run(ctx context.Context) error {
 		return nil
 	}
 	var parts errgroup.Group
-	parts.Go(func() error { return a.book.Run(ctx) })
+	parts.Go(func() error { return a.panics.Keep(ctx, "read addresses", a.book.Run) })
 	if a.finder != nil {
 		defer a.geocoder.Close()
-		parts.Go(func() error { return a.finder.Run(ctx) })
+		parts.Go(func() error { return a.panics.Keep(ctx, "find addresses", a.finder.Run) })
 	}
 	return parts.Wait()
 }

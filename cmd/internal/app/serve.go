@@ -64,13 +64,15 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	if c.AgencySecretsKey == "" {
 		log.Info("client requests are refused, secrets of agency keys cannot be decrypted", "missing", "--agency-secrets-key")
 	}
-	cache, err := redis.New(redis.Config{URL: string(c.RedisURL), TLS: secured.redis, Logger: log})
+	panics := guard.New(log, registry)
+	secured.panics = panics
+	cache, err := redis.New(redis.Config{URL: string(c.RedisURL), TLS: secured.redis, Logger: log, Guard: panics})
 	if err != nil {
 		return err
 	}
 	defer closeLogged(log, "redis", cache.Close)
 	postgres, err := pg.New(pg.Config{
-		URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres, Line: redis.Line{DB: cache}, Logger: log,
+		URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres, Line: redis.Line{DB: cache}, Logger: log, Guard: panics,
 	})
 	if err != nil {
 		return err
@@ -78,7 +80,6 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer closeLogged(log, "postgres", postgres.Close)
 
 	postgres.Register(registry)
-	panics := guard.New(log, registry)
 	registry.MustRegister(cache)
 
 	instance := uuid.NewString()
@@ -89,12 +90,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer flushTraces()
 
 	cars := vehicles.New(postgres)
-	recorder := history.NewRecorder(history.Config{DB: postgres, Days: c.TelemetryRetention, Logger: log, Metrics: registry})
+	recorder := history.NewRecorder(history.Config{DB: postgres, Days: c.TelemetryRetention, Logger: log, Metrics: registry, Guard: panics})
 	reported := twins.New(twins.Config{
 		DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, History: recorder, Logger: log, Metrics: registry, Guard: panics,
 	})
 	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
-	addresses, err := c.newAddresses(postgres, registry, log)
+	addresses, err := c.newAddresses(postgres, registry, panics, log)
 	if err != nil {
 		return err
 	}
@@ -122,12 +123,12 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Logger: log, Metrics: registry, Guard: panics, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, commandBroker.Instance)
-	present := newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance, log)
+	present := newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance, panics, log)
 	registry.MustRegister(present)
 	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: func() { commandBroker.ForgetSettled(); money.reconciler.CommitsMayBeLost() }, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
 	agencyKeys := agencykeys.New(postgres, sealer)
 	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
-	feed := stream.New(stream.Config{Log: events.New(cache), Body: resource.NewEvent, PerActor: cmp.Or(c.AdminStreams, -1), Logger: log, Metrics: registry})
+	feed := stream.New(stream.Config{Log: events.New(cache), Body: resource.NewEvent, PerActor: cmp.Or(c.AdminStreams, -1), Guard: panics, Logger: log, Metrics: registry})
 	proxies, err := c.trustedProxies()
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		TryLease: func(ctx context.Context) (bool, error) {
 			return cache.TryLease(ctx, "watch", commandBroker.Instance, watch.LeaseFor)
 		},
-		Logger: log,
+		Logger: log, Guard: panics,
 	})
 	tokens := c.tokens(tokenKeys, now)
 	signIn, err := c.signIn(cache, tokens, now, log)
@@ -171,66 +172,66 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	defer refuse(nil)
 	defer log.Info("stopped")
 	// The recorder ends after the parts that receive and store the last reports.
-	keep, stopKeeping := background(ctx)
+	keep, stopKeeping := background(ctx, panics)
 	defer join(&err, stopKeeping)
-	keep(func(ctx context.Context) error {
+	keep("record telemetry", func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
 		return commandBroker.WhileClockRight(ctx, recorder.Run)
 	})
-	run, stop := background(ctx)
+	run, stop := background(ctx, panics)
 	defer join(&err, stop)
-	run(func(ctx context.Context) error {
+	run("watch database", func(ctx context.Context) error {
 		err := database.run(ctx)
 		if err != nil {
 			refuse(err)
 		}
 		return err
 	})
-	run(postgres.Watch)
-	run(func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
-	run(commandBroker.Run)
-	run(func(ctx context.Context) error {
+	run("watch primaries", postgres.Watch)
+	run("migrate", func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
+	run("run broker", commandBroker.Run)
+	run("forget", func(ctx context.Context) error {
 		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres, log) })
 	})
-	run(func(ctx context.Context) error {
+	run("seal audit log", func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
 		return commandBroker.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
 	})
 	moved := newMovedGauge(registry)
-	run(func(ctx context.Context) error {
+	run("move settled commands", func(ctx context.Context) error {
 		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) })
 	})
-	run(func(ctx context.Context) error {
+	run("be present", func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
 		return present.Run(ctx)
 	})
-	run(addresses.run)
-	run(tokenKeys.Run)
-	run(feed.Run)
-	run(signing.Run)
-	run(secured.watch)
-	run(func(ctx context.Context) error {
+	run("keep addresses", addresses.run)
+	run("read token keys", tokenKeys.Run)
+	run("follow events", feed.Run)
+	run("watch signing keys", signing.Run)
+	run("watch certificates", secured.watch)
+	run("move money", func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
 		return commandBroker.WhileClockRight(ctx, money.run)
 	})
 	// Receives from vehicles; ends before what handles the messages.
-	receive, stopReceiving := background(ctx)
+	receive, stopReceiving := background(ctx, panics)
 	defer join(&err, stopReceiving)
-	receive(func(ctx context.Context) error {
+	receive("receive from vehicles", func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
 		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return mqtt.Run(ctx, commandBroker) })
 	})
-	receive(func(ctx context.Context) error {
+	receive("renew watches", func(ctx context.Context) error {
 		if !awaitSchema(ctx, postgres, log) {
 			return nil
 		}
@@ -238,7 +239,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	defer join(&err, func() error { return drain(commandBroker) })
 
-	ready := health.New(slices.Concat([]health.Check{
+	ready := health.New(panics, slices.Concat([]health.Check{
 		{Name: "postgres", Ready: withSettings(postgresReady(postgres, commandBroker, present.Writes), "sslrootcert of --database-url", "sslcert of --database-url")},
 		{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
 		{Name: "mqtt", Ready: mqttReady(mqtt.AllReady)},
@@ -246,7 +247,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		{Name: "signing_key", Ready: present.keyReady},
 	}, shardChecks(mqtt))...)
 	registry.MustRegister(ready)
-	stopping := newStopping(c.Drain, log)
+	stopping := newStopping(c.Drain, panics, log)
 	server := httpapi.NewServer("", stopping.closeConnections(public))
 	server.RegisterOnShutdown(feed.End) // else no stream ends
 	servers := []httpServer{
@@ -261,7 +262,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", healthAddress, "instance", commandBroker.Instance)
 	serving, stopServing := stopping.after(ctx, ready)
 	defer stopServing()
-	return serveHTTP(serving, log, telematics.MaxBudget+answerSlack, servers...)
+	return serveHTTP(serving, panics, log, telematics.MaxBudget+answerSlack, servers...)
 }
 
 func mqttReady(ready func() error) func(context.Context) error {
@@ -282,12 +283,12 @@ func shardChecks(mqtt *link.Shards) []health.Check {
 }
 
 // background returns a function that starts parts of the service, and one that stops them and waits
-// for their end. They outlive ctx.
-func background(ctx context.Context) (run func(part func(context.Context) error), stop func() error) {
+// for their end. They outlive ctx. A part that panics runs again.
+func background(ctx context.Context, panics *guard.Guard) (run func(doing string, part func(context.Context) error), stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var parts errgroup.Group
-	run = func(part func(context.Context) error) {
-		parts.Go(func() error { return part(ctx) })
+	run = func(doing string, part func(context.Context) error) {
+		parts.Go(func() error { return panics.Keep(ctx, doing, part) })
 	}
 	stop = func() error {
 		cancel()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/httpapi/health"
 	"motorpool/store/pg"
 )
@@ -17,11 +18,12 @@ import (
 type stopping struct {
 	drain   time.Duration
 	log     *slog.Logger
+	panics  *guard.Guard
 	closing atomic.Bool
 }
 
-func newStopping(drain time.Duration, log *slog.Logger) *stopping {
-	return &stopping{drain: drain, log: log}
+func newStopping(drain time.Duration, panics *guard.Guard, log *slog.Logger) *stopping {
+	return &stopping{drain: drain, panics: panics, log: log}
 }
 
 // after returns a context that ends after ctx, by the length of the drain. The returned function
@@ -30,16 +32,21 @@ func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() {
 		defer stop()
-		ready.Drain()
-		if s.drain == 0 || errors.Is(context.Cause(ctx), pg.ErrUnsuitable) { // never ready
-			return
-		}
-		s.log.Info("draining", "for", s.drain)
-		pause(serving, s.drain/2)
-		s.closing.Store(true)
-		pause(serving, s.drain-s.drain/2)
+		_ = s.panics.Do("drain", func() { s.serveOn(serving, ready, errors.Is(context.Cause(ctx), pg.ErrUnsuitable)) })
 	})
 	return serving, func() { release(); stop() }
+}
+
+// serveOn serves on while load balancers take the instance out; not where it was never ready.
+func (s *stopping) serveOn(serving context.Context, ready *health.Readiness, never bool) {
+	ready.Drain()
+	if s.drain == 0 || never {
+		return
+	}
+	s.log.Info("draining", "for", s.drain)
+	pause(serving, s.drain/2)
+	s.closing.Store(true)
+	pause(serving, s.drain-s.drain/2)
 }
 
 // closeConnections closes keep-alive connections with their next response, in the second half of

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/internal/keyfile"
+	"motorpool/guard"
 )
 
 // secured has the TLS settings of the public listener and of the connections to servers.
@@ -21,6 +22,7 @@ type secured struct {
 	mqtt   *tls.Config // nil: the defaults of crypto/tls, where the URL asks for TLS
 	redis  *tls.Config // likewise
 	inUse  certificates
+	panics *guard.Guard
 }
 
 // tls reads the files of certificates and keys.
@@ -90,7 +92,7 @@ func (s *secured) postgres(address string, log *slog.Logger) error {
 func (s secured) watch(ctx context.Context) error {
 	var group errgroup.Group
 	for _, c := range s.inUse {
-		group.Go(func() error { return c.watch(ctx) })
+		group.Go(func() error { return s.panics.Keep(ctx, "watch certificate", c.watch) })
 	}
 	return group.Wait()
 }

@@ -19,6 +19,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"motorpool/guard"
 )
 
 // Place is a server that an installation must have for itself. It is closed until Admit is called.
@@ -45,6 +47,7 @@ type Config struct {
 	Beat   func(ctx context.Context, least int64) (Beats, error)
 	Places map[string]Place // by name, for the log
 	Logger *slog.Logger
+	Guard  *guard.Guard // recovers panics. Nil: they are only logged
 }
 
 // Keeper keeps the places of an installation. It is safe for concurrent use.
@@ -126,7 +129,7 @@ func (k *Keeper) each(ctx context.Context, do func(context.Context, *place)) {
 	defer cancel()
 	var doing sync.WaitGroup
 	for _, p := range k.places {
-		doing.Go(func() { do(ctx, p) })
+		doing.Go(func() { _ = k.Guard.Do("look after "+p.name, func() { do(ctx, p) }) })
 	}
 	doing.Wait()
 }
