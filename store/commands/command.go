@@ -133,6 +133,20 @@ func recorded(where string) string {
 		union all (select ` + commandColumns + ` from settled_commands ` + where + `)`
 }
 
+// durable returns a query of commands that fails where the synchronous standby may not have the
+// settlements that it has read. A settlement whose wait for the standby was cancelled is visible,
+// and may be lost. Commits reach the standby in their order, so a later one that it has confirmed
+// proves the earlier ones: the query commits a message, which costs no round trip.
+// Without a synchronous standby, and where nothing is settled, it commits nothing.
+func durable(query string) string {
+	return `with found as materialized (` + query + `), durable as (
+			select pg_logical_emit_message(true, 'motorpool', '') from found
+			where state not in ('accepted', 'sent', 'received') and current_setting('synchronous_standby_names') <> ''
+			limit 1
+		)
+		select found.* from found left join durable on true`
+}
+
 // selectCommands returns the commands of a query.
 func selectCommands(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Command, error) {
 	var rows []commandRow
@@ -144,7 +158,11 @@ func selectCommands(ctx context.Context, db pg.Querier, query string, args ...an
 
 // Command returns a command, or a *telematics.Error with CommandNotFound.
 func (s *Store) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
-	found, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, recorded(`where id = $1`), id)
+	return s.command(ctx, recorded(`where id = $1`), id)
+}
+
+func (s *Store) command(ctx context.Context, query string, id telematics.CommandID) (telematics.Command, error) {
+	found, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, query, id)
 	if err != nil {
 		return telematics.Command{}, unavailable.Wrap("read command", err)
 	}
@@ -167,15 +185,15 @@ func (s *Store) VehicleCommands(ctx context.Context, vehicle telematics.VehicleI
 }
 
 // Updates returns the given commands that are settled, and of the unanswered ones also those that
-// their units have received.
+// their units have received. All of them are durable.
 func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
 	if len(unanswered)+len(received) == 0 {
 		return nil, nil
 	}
-	commands, err := selectCommands(ctx, s.db.Prepared, `
+	commands, err := selectCommands(ctx, s.db.Prepared, durable(`
 		select `+commandColumns+` from commands
 		where id = any ($1::uuid[]) and state not in ('accepted', 'sent')
-			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`,
+			or id = any ($2::uuid[]) and state not in ('accepted', 'sent', 'received')`),
 		pq.Array(unanswered), pq.Array(received))
 	return commands, unavailable.Wrap("read updates of commands", err)
 }

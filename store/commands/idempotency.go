@@ -39,8 +39,8 @@ func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
 }
 
 // FindByKey returns the command or the bulk that was made under an idempotency key, in its present
-// state. It finds none where the command was not executed and never will be, or after
-// telematics.KeptFor.
+// state, which is durable. It finds none where the command was not executed and never will be, or
+// after telematics.KeptFor.
 func (s *Store) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	made, found, err := s.selectByKey(ctx, k)
 	return made, found, unavailable.Wrap("look for an idempotency key", err)
@@ -77,7 +77,7 @@ func (s *Store) selectByKey(ctx context.Context, k telematics.IdempotencyKey) (d
 	if row.CommandID == nil {
 		return made, true, nil
 	}
-	if made.Command, err = s.Command(ctx, *row.CommandID); err != nil {
+	if made.Command, err = s.command(ctx, durable(recorded(`where id = $1`)), *row.CommandID); err != nil {
 		return delivery.KeyResult{}, false, err
 	}
 	if made.Command.State.Outcome() == telematics.NotExecuted {
