@@ -186,3 +186,43 @@ func (r *round) repeatedly(ctx context.Context, f fault.Fault, do func(n, car in
 		}
 	})
 }
+
+// sessions is how many sessions a car has after one that an instance stores late: more than are
+// remembered.
+const sessions = 6
+
+// delayPresence lets an instance, which does not reach Postgres, hear the first of several sessions
+// of each car of protocol v1 and no later one, and store it when the other instances have stored
+// the last one.
+func (r *round) delayPresence(ctx context.Context, f fault.Fault) error {
+	i := r.instance(f.Target)
+	defer r.uptime.down(i)()
+	database, mosquitto := r.lines[fault.ServerLine(i, fault.Postgres)], r.lines[fault.ServerLine(i, fault.Mosquitto)]
+	database.Cut()
+	for n := range sessions {
+		r.eachCar(f, func(car int, c unit) {
+			if car <= r.fleet.v1 && profileOf(car).Name != "away" {
+				c.Cut()
+			}
+		})
+		if err := r.carsConnected(ctx); err != nil {
+			return err
+		}
+		world.Pause(ctx, heardWithin)
+		if n == 0 {
+			mosquitto.Cut()
+		}
+	}
+	if err := database.Mend(); err != nil {
+		return err
+	}
+	world.Pause(ctx, storedWithin)
+	return mosquitto.Mend()
+}
+
+const (
+	// heardWithin is how long a presence is on its way at most, and storedWithin how long an
+	// instance takes to store it when Postgres is back.
+	heardWithin  = 500 * time.Millisecond
+	storedWithin = 4 * time.Second
+)

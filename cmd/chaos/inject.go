@@ -37,6 +37,7 @@ var injectors = map[string]func(*round, context.Context, fault.Fault) error{
 	fault.LeapTo2100:                     (*round).leap,
 	fault.LeapADay:                       (*round).leap,
 	"instances killed and redis emptied": (*round).loseUnstored,
+	"presence stored late":               (*round).delayPresence,
 	"installation copied":                (*round).copyInstallation,
 	"standby gone":                       struckByWorld,
 	"commit waits cancelled":             struckByWorld,

@@ -14,8 +14,8 @@ type Kind struct {
 	Name   string
 	Skews  bool // sets clocks wrong
 	Delays bool // messages through the target are not lost, but arrive later
-	// Alone keeps it out of the round of all faults: it needs separate servers, or ends the state
-	// of an installation. A round of one fault has it.
+	// Alone keeps it out of the round of all faults: it needs separate servers, ends the state of
+	// an installation, or strikes several targets. A round of one fault has it.
 	Alone bool
 
 	target  func(Plan, *rand.Rand) string // no two faults strike one target concurrently
@@ -83,6 +83,7 @@ var Kinds = []Kind{
 	{Name: LeapTo2100, target: onTarget("all clocks"), Alone: true, amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s"},
 	{Name: LeapADay, target: onTarget("all clocks"), Alone: true, amount: always(int64(25 * time.Hour / time.Second)), unit: "s"},
 	{Name: "instances killed and redis emptied", target: onTarget("all instances and redis"), Alone: true},
+	{Name: "presence stored late", target: instances, cars: anyCar, Alone: true},
 	{Name: "installation copied", target: onTarget("a second installation"), Alone: true},
 	{Name: "standby gone", target: onTarget(Postgres), Alone: true},
 	{Name: "commit waits cancelled", target: onTarget(Postgres), Alone: true},
