@@ -80,6 +80,9 @@ type DB struct {
 	// Prepared: what waits for their locks cannot delay commands.
 	Clients *Statements
 
+	lockers   chan struct{} // holds one for each running transaction of [WithinLocks]
+	constants sync.Map      // settings that never change, by name
+
 	suitable atomic.Bool // Suitable has found no pooler
 
 	findsHolder sync.Mutex // held by the one call that looks for the holder of a lock
@@ -113,6 +116,7 @@ func New(config Config) (*DB, error) {
 		}
 		*pool.db = newPool(connector, pool.size)
 	}
+	db.lockers = make(chan struct{}, max(1, db.Pool.Stats().MaxOpenConnections/lockersShare))
 	db.Prepared, db.Clients = NewStatements(commands, forCommands), NewStatements(commands, max(1, forCommands/clientShare))
 	return db, nil
 }

@@ -33,6 +33,11 @@ const (
 	// one that hangs delay the rest; twice as many take them from bookings.
 	healthShare = 10
 
+	// lockersShare: transactions that may wait for rows which others have locked may use 1/n of the
+	// connections of Pool. Half as many: changes of bookings wait for each other; twice as many:
+	// while a row is locked, they use all connections.
+	lockersShare = 2
+
 	// LockShare: a statement may wait for one lock for 1/n of its timeout, so waits for n locks
 	// in a row still fit.
 	LockShare = 6

@@ -2,6 +2,8 @@ package pg
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -13,6 +15,36 @@ import (
 // leave the commit on the primary alone, and the driver would report success.
 func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
 	return within(ctx, p.Pool, run)
+}
+
+// WithinLocks is [DB.Within] for a transaction that waits for rows which others may have locked for
+// long. Such transactions use at most half of the connections of Pool: one that gets no place
+// within the timeout of a statement fails as if the server were unavailable.
+func WithinLocks(ctx context.Context, p *DB, run func(*sqlx.Tx) error) error {
+	timeout := time.NewTimer(p.config.Timeout)
+	defer timeout.Stop()
+	select {
+	case p.lockers <- struct{}{}:
+		defer func() { <-p.lockers }()
+		return p.Within(ctx, run)
+	case <-timeout.C:
+		return unavailable.Mark(errors.New("too many transactions wait for rows that others have locked"))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Constant returns a value that never changes once it is stored. It calls read until that succeeds
+// once.
+func Constant(p *DB, name string, read func() (string, error)) (string, error) {
+	if value, ok := p.constants.Load(name); ok {
+		return value.(string), nil
+	}
+	value, err := read()
+	if err == nil {
+		p.constants.Store(name, value)
+	}
+	return value, err
 }
 
 // Exec runs a statement in a separate transaction ([DB.Within]), for writes that the caller then

@@ -140,7 +140,7 @@ const changeAttempts = pg.LockShare
 func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) error {
 	var err error
 	for range changeAttempts {
-		if err = db.Within(ctx, run); !isGivenUp(err) || ctx.Err() != nil {
+		if err = pg.WithinLocks(ctx, db, run); !isGivenUp(err) || ctx.Err() != nil {
 			return translated(err)
 		}
 	}

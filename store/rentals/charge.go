@@ -67,7 +67,7 @@ func (h heldCharge) changed(job rental.Job) bool {
 // nothing, where the lease was lost, or the charge was changed meanwhile; in the latter case it
 // releases the lease, and the charge is due again.
 func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
-	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
+	err = pg.WithinLocks(ctx, p.DB, func(tx *sqlx.Tx) error {
 		if r.Card != nil {
 			// The client is locked before the charge: a change of a card locks its client, and then
 			// charges and the card, in any order.
@@ -137,7 +137,7 @@ func oneIf(b bool) int {
 // SettleCharge stores the result of a job, and releases the lease. It reports false, and stores
 // nothing, where the lease was lost.
 func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
-	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
+	err = pg.WithinLocks(ctx, p.DB, func(tx *sqlx.Tx) error {
 		// The client's row is locked first, in the order of all transactions: of this and a
 		// concurrent change of the default, the later one sees the other.
 		takesBack := job.Kind == rental.ExtensionCharge && r.State == rental.Released

@@ -8,6 +8,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/settings"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -28,8 +29,6 @@ type jobRow struct {
 
 	MendBy *time.Time `db:"mend_by"`
 
-	Installation string `db:"installation"`
-
 	Card          cardRow    `db:"card"` // to try now
 	CardID        *int64     `db:"card_id"`
 	CardDefault   *bool      `db:"card_default"`
@@ -41,7 +40,7 @@ func (r jobRow) job() rental.Job {
 		Charge: r.charge(), Lease: r.Lease, QueryOnly: r.QueryOnly, Tries: r.Tries,
 		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
-		Installation: r.Installation, MendBy: pg.FromTimestamp(r.MendBy),
+		MendBy: pg.FromTimestamp(r.MendBy),
 	}
 	if card := r.Card.card(); card != nil {
 		j.Card = &rental.Method{
@@ -55,6 +54,10 @@ func (r jobRow) job() rental.Job {
 // the mark of earlier changes (woken_at). The card of a job is that of the charge, else the
 // booking's, else the client's default; never one that is barred for the charge.
 func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration) ([]rental.Job, error) {
+	installation, err := settings.Installation(ctx, p.DB)
+	if err != nil {
+		return nil, err
+	}
 	jobs, err := pg.List(ctx, p.DB.Pool, jobRow.job, `
 		with due as (
 			select id from charges
@@ -69,7 +72,6 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 		)
 		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as query_only, c.tries,
 			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
-			coalesce((select value from settings where name = 'installation'), '') as installation,
 			case when c.added_ms > 0 and b.state = 'active' and not exists (
 				select from charges later where later.booking_id = c.booking_id and later.kind = 'extension' and later.number > c.number and later.state <> 'released'
 			) then greatest(c.created_at, c.mended_at) + a.payment_wait end as mend_by,
@@ -90,6 +92,9 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 			) card on true
 		order by c.due_at, c.id`,
 		limit, lease.Microseconds())
+	for i := range jobs {
+		jobs[i].Installation = installation
+	}
 	return jobs, unavailable.Wrap("take charges", err)
 }
 

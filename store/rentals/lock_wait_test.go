@@ -1,12 +1,14 @@
 package rentals
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -52,4 +54,46 @@ func TestChanges_WaitForTheLockOfTheirClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	line.Wait()
+}
+
+// Changes that wait for one locked client leave connections to all others.
+func TestChanges_ThatWaitLeaveHalfOfTheConnections(t *testing.T) {
+	w := newRentalWorld(t)
+	p := openPatient(t, w.address)
+	holder, err := w.here.Pool.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var client rental.ClientID
+	if err := holder.Get(&client, `select id from clients where subject = 'anna' for update`); err != nil {
+		t.Fatal(err)
+	}
+	size := p.Pool.Stats().MaxOpenConnections
+	var waiting sync.WaitGroup
+	for range 3 * size {
+		waiting.Go(func() {
+			_, _, err := p.SetDefault(t.Context(), client, w.master, telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault}, nil)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	storetest.Eventually(t, "changes wait for the lock", func() bool {
+		return w.count(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) >= size/2
+	})
+	// A lock is waited for twice as long.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for range 3 * size {
+		if _, err := p.Client(ctx, 1, "ben"); err != nil {
+			t.Fatalf("another client: %v", err)
+		}
+	}
+	if n := w.count(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`); n > size/2 {
+		t.Errorf("%d of %d connections wait for the lock, want half at most", n, size)
+	}
+	if err := holder.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
 }

@@ -33,12 +33,15 @@ func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
 	return name, unavailable.Wrap("read the name of the shared group", err)
 }
 
-// value returns a setting. Where there is none yet, it stores the proposed one.
-func value(ctx context.Context, db *pg.DB, name, proposed string) (v string, err error) {
-	if err = db.Exec(ctx, `insert into settings (name, value) values ($1, $2) on conflict (name) do nothing`, name, proposed); err == nil {
-		err = db.Pool.GetContext(ctx, &v, `select value from settings where name = $1`, name)
-	}
-	return v, err
+// value returns a setting, which never changes and is read once. Where there is none yet, it stores
+// the proposed one.
+func value(ctx context.Context, db *pg.DB, name, proposed string) (string, error) {
+	return pg.Constant(db, name, func() (v string, err error) {
+		if err = db.Exec(ctx, `insert into settings (name, value) values ($1, $2) on conflict (name) do nothing`, name, proposed); err == nil {
+			err = db.Pool.GetContext(ctx, &v, `select value from settings where name = $1`, name)
+		}
+		return v, err
+	})
 }
 
 func random() string {

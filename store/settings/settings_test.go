@@ -51,3 +51,19 @@ func testOneForAllInstances(t *testing.T, setting func(context.Context, *pg.DB) 
 		t.Errorf("another installation got %q, %v", other, err)
 	}
 }
+
+func TestInstallation_IsReadOnce(t *testing.T) {
+	db := storetest.Open(t, storetest.NewDatabase(t))
+	first, err := Installation(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(`alter table settings rename to settings_away`); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if again, err := Installation(t.Context(), db); err != nil || again != first {
+			t.Errorf("read again: %q, %v; want %q without a query", again, err, first)
+		}
+	}
+}
