@@ -146,7 +146,12 @@ func (e RedisKey) isPrimary() bool { return e.Key == "motorpool:postgres" }
 
 // Stays reports whether a key belongs to no command, and is not expected to expire soon.
 func (e RedisKey) Stays() bool {
-	return e.isEventLog() || e.isSnapshot() || e.isStateList() || e.isPrimary()
+	return e.isEventLog() || e.isSnapshot() || e.isStateList() || e.isPrimary() || e.isOfInstances()
+}
+
+// isOfInstances reports whether the instances that run write a key again before it expires.
+func (e RedisKey) isOfInstances() bool {
+	return e.Key == "motorpool:installation" || e.Key == "motorpool:ready" || strings.HasPrefix(e.Key, "motorpool:turn:")
 }
 
 // redisExpires checks that every key in Redis has an expiry, and a short one after everything has
