@@ -23,9 +23,14 @@ const presenceWithin = 30 * time.Second
 // are the same, or the time is over.
 func (r *round) presence(ctx context.Context) (all []audit.PresenceOf, err error) {
 	_ = world.Eventually(ctx, presenceWithin, "the record has what mosquitto retains", func(ctx context.Context) bool {
-		if all, err = r.comparePresence(ctx); err != nil {
+		compared, failed := r.comparePresence(ctx)
+		if failed != nil {
+			if all == nil { // else the time was over during one comparison more
+				err = failed
+			}
 			return false
 		}
+		all, err = compared, nil
 		return retryLater(ctx, !slices.ContainsFunc(all, func(p audit.PresenceOf) bool { return p.Retained != p.Recorded }))
 	}) // the audit shows what differs
 	return all, err
