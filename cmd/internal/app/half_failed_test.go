@@ -3,6 +3,7 @@ package app_test
 import (
 	"database/sql"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"motorpool/store/settings"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/signing"
 )
 
 // says waits until /readyz has a status and a text.
@@ -75,6 +77,41 @@ func TestReady_InstanceWithAKeyThatTheUnitsDoNotHoldIsNotReady(t *testing.T) {
 	}
 	wrong.stop()
 	right.says(http.StatusOK, `"signing_key":"ok"`)
+}
+
+// An operator switches keys by force, although units do not have the new one, and instances get the
+// file one after the other: each is ready all the while.
+func TestReady_AForcedActivationCompletesInARollingRestart(t *testing.T) {
+	t.Parallel()
+	s := embeddedStack(t, 2)
+	first := s.serve()
+	s.drive(nil, healthy)
+	s.eventually(30*time.Second, "a command executed", func() bool { return first.control(1, telematics.Lock).status == http.StatusOK })
+	file := filepath.Join(s.dir, "rotated.jwks")
+	text, err := os.ReadFile(s.config().SigningKeys)
+	s.must(err)
+	chain, err := signing.ParseKeychain(text)
+	s.must(err)
+	key, err := signing.NewKey()
+	s.must(err)
+	chain, err = chain.Add(key, time.Now())
+	s.must(err)
+	chain, err = chain.Activate(key.ID, time.Now())
+	s.must(err)
+	text, err = chain.Encode()
+	s.must(err)
+	s.must(os.WriteFile(file, text, 0o600))
+	second := s.serve(func(c *app.Config) { c.SigningKeys = file })
+	for range 30 {
+		for name, i := range map[string]*instance{"old": first, "new": second} {
+			if status, says := i.readiness(); status != http.StatusOK {
+				t.Fatalf("the instance with the %s key: %d %s", name, status, says)
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	first.stop()
+	second.says(http.StatusOK, `"signing_key":"ok"`)
 }
 
 // A copy of the database for tests has the id of the installation and the name of its shared group.

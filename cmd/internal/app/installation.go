@@ -86,13 +86,14 @@ func (p *presence) note(all []instances.Instance) installation.Beats {
 // instances sign with different ones.
 const keyEvery = 10 * time.Second
 
-// keyReady returns an error where another running instance signs with a key that more units hold.
-// While all sign with the same key, it asks no server.
+// keyReady returns an error where another running instance signs with a key that more units hold,
+// unless that key was replaced in this instance's file: then the other one has not read the new
+// file yet. While all sign with the same key, it asks no server.
 func (p *presence) keyReady(ctx context.Context) error {
 	p.mu.Lock()
 	own, other := p.signing.active(), ""
 	for _, i := range p.others {
-		if i.SigningKey != own {
+		if i.SigningKey != own && !p.signing.replaced(i.SigningKey) {
 			other = i.SigningKey
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +55,8 @@ const forOthers = fs.FileMode(0o007)
 
 // Sign signs with the active key. A command is signed once: after a switch of keys, earlier
 // commands are retransmitted with their first signature. Where another running instance has a key
-// that more units hold, it signs nothing: the units would reject it.
+// that more units hold, it signs nothing: the units would reject it. Not during a rotation: see
+// presence.keyReady.
 func (k *signingKeys) Sign(c telematics.Claims) ([]byte, error) {
 	if why := k.refused.Load(); why != nil {
 		return nil, *why
@@ -72,6 +74,12 @@ func (k *signingKeys) refuse(why error) {
 }
 
 func (k *signingKeys) active() string { return k.current.Load().Active().ID }
+
+// replaced reports whether the file has a key that another one has replaced as active. A file that
+// was made anew, or never got the present key, has none such.
+func (k *signingKeys) replaced(key string) bool {
+	return slices.ContainsFunc(*k.current.Load(), func(f signing.FleetKey) bool { return f.ID == key && !f.Deactivated.IsZero() })
+}
 
 var signingKeyInfo = prometheus.NewDesc("motorpool_signing_key_info", "Always 1; the label is the id of the key with which this instance signs commands.", []string{"key"}, nil)
 
