@@ -2,6 +2,7 @@ package money
 
 import (
 	"slices"
+	"time"
 
 	"motorpool/cmd/chaos/verdict"
 	"motorpool/rental"
@@ -20,6 +21,7 @@ const (
 	lawRequested = "nothing is on record that was not requested"
 	lawSums      = "sums of bookings, and of all, are equal"
 	lawAuditLog  = "each has one entry in the audit log"
+	lawNames     = "a reference or id that was shown names no other booking"
 )
 
 // Check compares the accounts.
@@ -46,7 +48,24 @@ func Check(e Evidence) verdict.Report {
 		a.booking(b)
 	}
 	a.sums()
+	if len(e.Shown) > 0 {
+		a.AddLaw(lawNames, 0)
+		a.names()
+	}
 	return a.Report
+}
+
+// names checks that each reference and id that a caller was shown, lost or not, is of one booking.
+func (a *audit) names() {
+	first := map[string]Name{}
+	for _, n := range slices.Concat(a.Shown, a.Named) {
+		before, known := first[n.Name]
+		if !known {
+			first[n.Name] = n
+			continue
+		}
+		a.Must(lawNames, before.Of == n.Of, "%s was shown at %s for the booking of %s, and is that of %s", n.Name, before.At.Format(time.TimeOnly), before.Of, n.Of)
+	}
 }
 
 type audit struct {

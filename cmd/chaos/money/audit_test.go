@@ -188,3 +188,17 @@ func TestAnswer_OnlyFinalAnswersAreDefinite(t *testing.T) {
 		}
 	}
 }
+
+func TestCheck_NameOfALostBookingNamesNoOther(t *testing.T) {
+	e := goodRound()
+	e.Shown = []Name{{"BK-2026-00007", "client-1, vehicle 3", until}, {"4711", "client-1, vehicle 3", until}, {"BK-2026-00007", "client-1, vehicle 3", until}}
+	e.Named = []Name{{"BK-2026-00008", "client-2, vehicle 3", until}, {"4711", "client-1, vehicle 3", until}}
+	report := Check(e)
+	if len(report.Violations) > 0 || report.Checked[lawNames] == 0 {
+		t.Errorf("checked %d times, violations %q, want none", report.Checked[lawNames], report.Violations)
+	}
+	e.Named[0].Name = "BK-2026-00007"
+	if report := Check(e); len(report.Of(lawNames)) != 1 {
+		t.Errorf("violations %q, want one of %q", report.Violations, lawNames)
+	}
+}

@@ -33,7 +33,7 @@ func (r *round) runBookings(ctx context.Context) {
 		r.operations[i] = b.drawOperations(r.Seed)
 		if r.LostCommits { // what can be repeated, of clients whose card pays
 			r.operations[i] = slices.DeleteFunc(r.operations[i], func(d *Operation) bool {
-				return b.client.nextCard != 0 || d.Wrong || d.Kind != Start && d.Kind != Fee && d.Kind != End
+				return b.client.nextCard != 0 || d.Wrong || d.MayFail || d.Kind != Start && d.Kind != Fee && d.Kind != End
 			})
 		}
 		world.Pause(ctx, time.Until(begin.Add(r.Duration*time.Duration(i)/time.Duration(len(r.bookings)))))

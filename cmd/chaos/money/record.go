@@ -16,6 +16,9 @@ type Evidence struct {
 	Operations []Operation
 	Record
 	Ledger []sandbox.Movement
+	// Shown are the names of bookings as they were answered, and Named those on record, in a round
+	// of lost commits.
+	Shown, Named []Name
 }
 
 // Record is what Postgres has stored.

@@ -34,6 +34,9 @@ func (r Result) Write(out io.Writer) {
 	verdict.WriteCounts(t, "lost and repeated", "times", r.Counts[lostGroup])
 	verdict.WriteCounts(t, "notice", "times", r.Counts[noticeGroup])
 	verdict.WriteCounts(t, answerGroup, "times", r.Counts[answerGroup])
+	if r.Config.LostCommits {
+		fmt.Fprintf(t, "\nnames of bookings\t%d references and ids shown, %d of them lost\n", len(r.Shown), r.lostNames())
+	}
 	orphans := 0
 	for _, m := range r.Ledger {
 		if m.Approved == 0 && m.Attempts == 0 {
@@ -57,6 +60,9 @@ func (r Result) Worthless() string {
 		}
 		if lost < minLost {
 			return fmt.Sprintf("only %d confirmed operations were lost", lost)
+		}
+		if n := r.lostNames(); n < minLost {
+			return fmt.Sprintf("only %d names of bookings were lost", n)
 		}
 		return ""
 	}
@@ -85,6 +91,20 @@ func (r Result) Worthless() string {
 		return fmt.Sprintf("%q were never checked", laws)
 	}
 	return ""
+}
+
+// lostNames counts the references and ids that were shown, and are not on record.
+func (r Result) lostNames() (n int) {
+	named := map[Name]bool{}
+	for _, name := range r.Named {
+		named[Name{Name: name.Name, Of: name.Of}] = true
+	}
+	for _, name := range r.Shown {
+		if !named[Name{Name: name.Name, Of: name.Of}] {
+			n++
+		}
+	}
+	return n
 }
 
 // Groups of counters.

@@ -85,16 +85,31 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	r.Progress(fmt.Sprintf("%v of load, with faults", r.Duration))
 	begin := time.Now()
 	broken := make(chan struct{})
+	loading, stop := context.WithCancel(ctx)
+	defer stop()
 	go func() {
 		defer close(broken)
 		if !r.LostCommits {
 			r.injectFaults(ctx)
-		} else if err := r.loseCommits(ctx); err != nil {
+		} else if err := r.loseCommits(ctx, stop); err != nil {
 			r.Fail(fmt.Errorf("%s: %w", lostFault, err))
 		}
 	}()
-	r.runBookings(ctx)
+	named := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(named)
+		if r.LostCommits {
+			result.Shown = r.makeBookings(ctx, stopped)
+		}
+	}()
+	r.runBookings(loading)
 	<-broken
+	if r.LostCommits {
+		world.Pause(ctx, bookedAfter)
+	}
+	close(stopped)
+	<-named
 	result.Load = time.Since(begin)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -113,6 +128,11 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	var err error
 	if result.Record, err = r.read(ctx); err != nil {
 		return err
+	}
+	if r.LostCommits {
+		if result.Named, err = r.readNames(ctx); err != nil {
+			return err
+		}
 	}
 	result.Ledger = r.processor.Ledger()
 	result.Fired = r.processor.Fired()
