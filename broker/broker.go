@@ -48,7 +48,10 @@ type Config struct {
 	Now func() time.Time // this instance's clock. Defaults to time.Now.
 	// Hanging returns the number of writes of this process that were given up, and that the store
 	// may still commit. Defaults to none.
-	Hanging  func() int
+	Hanging func() int
+	// Lives reports whether the instance of that name has shown within some seconds that it runs
+	// and reaches the database. Nil: none has.
+	Lives    func(instance string) bool
 	Dialects telematics.Dialects // Defaults to dialects.Spoken.
 	Instance string              // name of this process, unique. Defaults to a random one.
 	// QueueSize is the capacity of each queue, in messages; those of less urgent answers have a
@@ -104,6 +107,9 @@ func New(c Config) *Broker {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Lives == nil {
+		c.Lives = func(string) bool { return false }
 	}
 	if c.Hanging == nil {
 		c.Hanging = func() int { return 0 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,33 +22,50 @@ var errInFlight = errors.New("the command is in flight")
 func (b *Broker) sweep(ctx context.Context) error {
 	return b.each(ctx, b.SweepEvery, "sweep", func() {
 		b.retryOutbox(ctx)
-		for b.clock.err() == nil && b.sweepOnce(ctx) {
+		for limit := sweepBatch; limit > 0 && b.clock.err() == nil; {
+			limit = b.sweepOnce(ctx, limit)
 		}
 	})
 }
 
-// sweepOnce settles a batch, and reports whether there may be more.
-func (b *Broker) sweepOnce(ctx context.Context) bool {
+// sweepOnce settles up to limit commands, and returns the limit of the next batch; zero: there are
+// no more. The commands that are left to their owners come first again, so the next batch is larger
+// than these.
+func (b *Broker) sweepOnce(ctx context.Context, limit int) (next int) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	overdue, err := b.Commands.Overdue(ctx, b.now().Add(-ownerGrace), sweepBatch)
+	overdue, err := b.Commands.Overdue(ctx, b.now().Add(-ownerGrace), limit)
 	if err != nil {
 		b.Logger.Warn("overdue commands not read, retrying", "err", err)
-		return false
+		b.lateSince.Store(nil) // after an outage, owners have as much time again
+		return 0
 	}
 	var group errgroup.Group
+	group.SetLimit(sweepBatch)
+	var left atomic.Bool
 	late := false
 	for _, c := range overdue {
 		late = late || b.isLate(&c)
 		group.Go(func() error {
-			return b.Guard.Try("settle overdue command", func() error { return b.settleOverdue(ctx, c) })
+			err := b.Guard.Try("settle overdue command", func() error { return b.settleOverdue(ctx, c) })
+			if errors.Is(err, errInFlight) {
+				left.Store(true)
+				return nil
+			}
+			return err
 		})
 	}
 	err = group.Wait()
-	if !late && len(overdue) < sweepBatch {
+	if !late && len(overdue) < limit {
 		b.lateSince.Store(nil)
 	}
-	return err == nil && len(overdue) == sweepBatch
+	switch {
+	case err != nil, len(overdue) < limit, left.Load() && limit >= maxOutboxSettlements:
+		return 0
+	case left.Load():
+		return 2 * limit
+	}
+	return limit
 }
 
 // isLate reports whether a command of another process has been overdue for more than lateAfter: it
@@ -56,8 +74,9 @@ func (b *Broker) isLate(c *telematics.Command) bool {
 	return c.Instance != b.Instance && b.now().Sub(c.Deadline) > lateAfter
 }
 
-// leavesToOwner reports whether the owner of a late command has time left to settle it. The time
-// begins with the first late command, and is one for all.
+// leavesToOwner reports whether the owner of a late command has time left to settle it: longer
+// where it lives, since it may have thousands to settle. The time begins with the first late
+// command, and is one for all.
 func (b *Broker) leavesToOwner(c *telematics.Command) bool {
 	if !b.isLate(c) {
 		return false
@@ -65,7 +84,10 @@ func (b *Broker) leavesToOwner(c *telematics.Command) bool {
 	now := time.Now() // whatever the clock is set to meanwhile
 	b.lateSince.CompareAndSwap(nil, &now)
 	since := b.lateSince.Load()
-	return since == nil || now.Sub(*since) < lateGrace
+	if since == nil || now.Sub(*since) < lateGrace {
+		return true
+	}
+	return now.Sub(*since) < longestGrace && b.Lives(c.Instance)
 }
 
 // settleOverdue settles a command whose owner is gone as unknown, since it may have been published,

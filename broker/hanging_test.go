@@ -2,7 +2,9 @@ package broker_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +114,98 @@ func TestAuditLog_WhatIsLostIsCounted(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		if n := lost("not_stored"); n != 4096 {
 			t.Errorf("%d entries are counted as lost by their age, want 4096", n)
+		}
+	})
+}
+
+// slowOutbox are commands of which an instance can settle none before a time: its statements of
+// thousands come first.
+type slowOutbox struct {
+	broker.Commands
+	until atomic.Int64
+}
+
+func (s *slowOutbox) Settle(ctx context.Context, finding delivery.Settlement) (*telematics.Command, bool, error) {
+	if time.Now().UnixNano() < s.until.Load() {
+		return nil, false, errUnavailable
+	}
+	return s.Commands.Settle(ctx, finding)
+}
+
+// After an outage of Postgres, an owner with a long outbox keeps its commands for as long as it
+// lives, and half a minute at most.
+func TestOverdue_IsLeftToAnOwnerThatLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes time.Duration
+		lives bool
+		want  telematics.State
+		after time.Duration // the outage; the state is final
+	}{
+		"an outbox that takes 20 s": {20 * time.Second, true, telematics.Expired, 22 * time.Second},
+		"an owner that hangs":       {time.Hour, true, telematics.Unknown, 32 * time.Second},
+		"an owner that is dead":     {time.Hour, false, telematics.Unknown, 4 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := &slowOutbox{}
+			inWorldOf(t, []wiring{func(_ *brokertest.Memory, config *broker.Config) {
+				owner.Commands = config.Commands
+				config.Commands = owner
+			}, func(_ *brokertest.Memory, config *broker.Config) {
+				config.Lives = func(string) bool { return c.lives }
+			}}, func(w *world) {
+				w.mqtt.fail(nil, errUnavailable) // the owner knows that nothing was sent
+				w.Break(errUnavailable, "Settle", "Overdue")
+				command, err := w.send(telematics.Lock)
+				w.wantCode(err, telematics.TelematicsUnavailable)
+				time.Sleep(time.Minute)
+				owner.until.Store(time.Now().Add(c.takes).UnixNano())
+				w.Break(nil, "Settle", "Overdue")
+				if !c.lives {
+					w.stops[0]()
+					w.stops = w.stops[1:]
+				}
+				time.Sleep(c.after)
+				if got := w.record(command.ID).State; got != c.want {
+					t.Errorf("the command is %s %v after the outage, want %s", got, c.after, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Hundreds of commands that are left to their owner do not hold up those of a dead one.
+func TestOverdue_WhatIsLeftToItsOwnerHoldsUpNoOther(t *testing.T) {
+	inWorldOf(t, []wiring{func(_ *brokertest.Memory, config *broker.Config) {
+		config.Lives = func(instance string) bool { return instance == "lives" }
+	}}, func(w *world) {
+		w.Break(errUnavailable, "Overdue")
+		var commands []telematics.Command
+		for n := range 600 {
+			twin := healthy()
+			twin.ID, twin.Unit = telematics.VehicleID(1000+n), telematics.Unit(fmt.Sprint("unit-", 1000+n))
+			w.Put(twin)
+			c := brokertest.NewCommand(twin.ID, telematics.Lock)
+			c.Instance = "lives"
+			if n == 599 { // the one with the latest deadline
+				c.Instance = "dead"
+			}
+			time.Sleep(time.Millisecond)
+			c.Requested, c.Deadline = time.Now(), time.Now().Add(10*time.Second)
+			if _, err := w.Commands.Claim(w.Context(), &c, nil); err != nil {
+				t.Fatal(err)
+			}
+			commands = append(commands, c)
+		}
+		time.Sleep(time.Minute)
+		w.Break(nil, "Overdue")
+		for _, test := range []struct {
+			after time.Duration
+			lives telematics.State
+		}{{4 * time.Second, telematics.Accepted}, {time.Minute, telematics.Unknown}} {
+			time.Sleep(test.after)
+			if dead, lives := w.record(commands[599].ID).State, w.record(commands[0].ID).State; dead != telematics.Unknown || lives != test.lives {
+				t.Errorf("after %v the dead one's is %s, the other's %s; want unknown and %s", test.after, dead, lives, test.lives)
+			}
 		}
 	})
 }

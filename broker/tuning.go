@@ -71,9 +71,14 @@ const (
 	// outbox, and a second for Postgres. Half: commands that were never sent end as unknown.
 	// Double: lanes of dead owners are blocked for longer [LAW-6].
 	lateGrace = 2 * time.Second
+	// The same, where the owner lives: it settles its commands by itself, unless its clock is wrong
+	// or it hangs. An outbox of maxOutboxSettlements takes some 10 s. Half: on a slow Postgres,
+	// outcomes of a full one are overtaken by unknown. Double: lanes of owners that hang are
+	// blocked for a minute after an outage [LAW-6].
+	longestGrace = 30 * time.Second
 	// Commands of one sweep, and settlements retried concurrently: the default batch of a
-	// statement. A full sweep is followed by the next immediately. Half: statements are half full.
-	// Double: two statements instead of one.
+	// statement. A full sweep is followed by the next immediately, of twice as many where some are
+	// left to their owners. Half: statements are half full. Double: two statements instead of one.
 	sweepBatch = 256
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type presence struct {
 
 	mu     sync.Mutex
 	others []instances.Instance
+	beats  map[string]beats // of all instances
 
 	keyLooked time.Time // guarded by keyMu, as is keyWrong
 	keyMu     sync.Mutex
@@ -38,7 +40,7 @@ type presence struct {
 }
 
 func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, signing *signingKeys, instance string, panics *guard.Guard, log *slog.Logger) *presence {
-	p := &presence{postgres: postgres, cars: cars, signing: signing, instance: instance}
+	p := &presence{postgres: postgres, cars: cars, signing: signing, instance: instance, beats: map[string]beats{}}
 	places := map[string]installation.Place{"redis": redis.NewPlace(cache)}
 	for i, l := range mqtt.Links() {
 		name := "mqtt"
@@ -72,14 +74,37 @@ func (p *presence) note(all []instances.Instance) installation.Beats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.others = p.others[:0]
-	beats := installation.Beats{}
+	now, read := time.Now(), installation.Beats{}
 	for _, i := range all {
-		beats[i.ID] = i.Beats
+		read[i.ID] = i.Beats
+		if known, ok := p.beats[i.ID]; !ok {
+			p.beats[i.ID] = beats{n: i.Beats} // of a row that may be old
+		} else if i.Beats != known.n {
+			p.beats[i.ID] = beats{i.Beats, now}
+		}
 		if i.ID != p.instance && i.Running {
 			p.others = append(p.others, i)
 		}
 	}
-	return beats
+	maps.DeleteFunc(p.beats, func(id string, _ beats) bool { _, ok := read[id]; return !ok })
+	return read
+}
+
+// beats are the number of an instance's beats, and when this instance saw it change.
+type beats struct {
+	n  int64
+	at time.Time
+}
+
+// livesFor is how long after a beat an instance counts as one that runs; three beats. Half: a beat
+// that waits for a slow Postgres counts as a death. Double: the commands of a dead one wait longer.
+const livesFor = 3 * time.Second
+
+// lives reports whether an instance has written a beat lately, seen by this instance.
+func (p *presence) lives(instance string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(p.beats[instance].at) < livesFor
 }
 
 // keyEvery is the interval at which the units are counted by the keys that they hold, while

@@ -117,13 +117,14 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Holds:        newBrokerGauges(registry, link.ParseShards(c.MQTTURL)).set,
 		Logger:       log, AwaitAdmission: true,
 	}, link.ParseShards(c.MQTTURL)...)
+	var present *presence
 	commandBroker := broker.New(broker.Config{
 		Vehicles: reported, Commands: record, Halts: commands.HaltStore{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
 		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Health: cars, Unrecorded: record, Bulks: record,
-		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Logger: log, Metrics: registry, Guard: panics, Tracer: tracer, Instance: instance,
+		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Lives: func(id string) bool { return present.lives(id) }, Logger: log, Metrics: registry, Guard: panics, Tracer: tracer, Instance: instance,
 	})
 	c.registerInstance(registry, commandBroker.Instance)
-	present := newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance, panics, log)
+	present = newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance, panics, log)
 	registry.MustRegister(present)
 	database := &databaseWatch{postgres: postgres, auditLog: auditLog, changed: func() { commandBroker.ForgetSettled(); money.reconciler.CommitsMayBeLost() }, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
 	agencyKeys := agencykeys.New(postgres, sealer)
