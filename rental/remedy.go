@@ -1,5 +1,10 @@
 package rental
 
+import (
+	"maps"
+	"slices"
+)
+
 // Remedy is who can mend a payment that was not made. Only what its client can mend is owed, and
 // keeps a vehicle locked.
 type Remedy string
@@ -36,6 +41,11 @@ func RemedyOf(declineCode string) Remedy {
 		return r
 	}
 	return ByClient
+}
+
+// CodesFor returns the decline codes that are not about a card and that someone can mend, sorted.
+func CodesFor(r Remedy) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(remedies)), func(code string) bool { return remedies[code] != r })
 }
 
 // Failures maps each kind of failure of the processor to who can mend it.

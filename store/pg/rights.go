@@ -27,6 +27,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"charges", "select insert update"},
 	{"clients", "select insert update"},
 	{"commands", "select insert update"},
+	{"detachments", "select insert update delete"},
 	{"geocoder_turn", "select update"},
 	{"halts", "select insert update delete"},
 	{"history_pruned", "select"},

@@ -96,3 +96,26 @@ func TestMended_AlsoWhileTheOldCardIsTriedAgain(t *testing.T) {
 func (w *rentalWorld) clientOf(subject string) rental.ClientID {
 	return rental.ClientID(w.count(`select id from clients where subject = $1`, subject))
 }
+
+// What the client cannot mend, and can drive with: the operator learns of it.
+func TestForOperator_CountsChargesThatNoClientCanMend(t *testing.T) {
+	w := newRentalWorld(t)
+	d := w.book(draft(1, 1, 2))
+	w.amend(rental.BookingStart, d.ID, noon, beginAt(noon))
+	want := func(what string, n int) {
+		t.Helper()
+		if is, err := w.here.ForOperator(t.Context()); err != nil || is != n {
+			t.Errorf("%s: %d charges, %v; want %d", what, is, err, n)
+		}
+	}
+	w.exec(`update charges set state = 'failed', decline_code = 'stolen_card', created_at = now() - interval '1 hour'`)
+	want("a stolen card", 0)
+	w.exec(`update charges set decline_code = $1 where kind = 'start'`, rental.CodeRefused)
+	want("a rejected payment", 1)
+	w.exec(`update charges set decline_code = $1 where kind = 'deposit'`, rental.CodeCanceled)
+	want("a cancelled deposit, too", 2)
+	w.amend(rental.BookingFee, d.ID, time.Now(), func(d rental.BookingDetails) (rental.Change, error) {
+		return d.Fine(time.Now(), rental.Fee{Kind: "other", Amount: 100, Reason: "the rental"})
+	})
+	want("charged as a fee", 0)
+}

@@ -162,6 +162,11 @@ func (w *databaseWatch) readGauges(ctx context.Context) error {
 		return err
 	}
 	w.gauges.stuckCharges.Set(float64(stuck))
+	forOperator, err := rentals.Charges{DB: w.postgres}.ForOperator(ctx)
+	if err != nil {
+		return err
+	}
+	w.gauges.chargesForOperator.Set(float64(forOperator))
 	unrecorded, err := rentals.Payments{DB: w.postgres}.Unrecorded(ctx)
 	if err != nil {
 		return err
