@@ -38,6 +38,7 @@ var arrows = map[string][]string{
 	"deploy":                      {},
 	"deploy/haproxy":              {},
 	"deploy/kustomize":            {},
+	"deploy/prometheus":           {},
 	"deploy/systemd":              {},
 	"rental":                      {"telematics"},
 	"rental/charging":             {"guard", "rental", "telematics"},

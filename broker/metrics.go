@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,12 +10,13 @@ import (
 
 	"motorpool/broker/ingest"
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 // metrics are what an instance counts. docs/operating.md explains each. Series with labels exist
 // from the start, so that zero can be read.
 type metrics struct {
-	commands              *prometheus.CounterVec // by action and outcome
+	commands              *prometheus.CounterVec // by action, outcome and protocol
 	commandDuration       prometheus.Histogram
 	refusals              *prometheus.CounterVec // by code
 	commandsPublished     prometheus.Counter
@@ -79,7 +81,7 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "motorpool_answers_unrecorded_units", Help: "Units that answered commands within ten minutes that are not in the database."},
 		func() float64 { return float64(unrecordedUnits()) })
 	m := &metrics{
-		commands: vector("commands_total", "Commands that this instance has settled for their callers.", "action", "outcome"),
+		commands: vector("commands_total", "Commands that this instance has settled for their callers.", "action", "outcome", "protocol"),
 		commandDuration: create.NewHistogram(prometheus.HistogramOpts{
 			Name: "motorpool_command_duration_seconds", Help: "Time from the request of a command until it was settled.", Buckets: durationBuckets,
 		}),
@@ -113,7 +115,9 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 	}
 	for _, action := range append(slices.Clone(telematics.ControlActions), telematics.ReportState) {
 		for _, outcome := range []telematics.Outcome{telematics.Executed, telematics.NotExecuted, telematics.HasFailed, telematics.MayHave} {
-			m.commands.WithLabelValues(string(action), string(outcome))
+			for _, protocol := range dialects.Spoken.Names() {
+				m.commands.WithLabelValues(string(action), string(outcome), string(protocol))
+			}
 		}
 	}
 	for _, code := range refusalCodes {
@@ -150,9 +154,10 @@ func (m *metrics) drop(kind ingest.Kind, reason string, n int) {
 	m.dropped.WithLabelValues(string(kind), reason).Add(float64(n))
 }
 
-// settled counts a command that this instance has settled for its caller.
-func (m *metrics) settled(c *telematics.Command, took time.Duration) {
-	m.commands.WithLabelValues(string(c.Action), string(c.State.Outcome())).Inc()
+// settled counts a command that this instance has settled for its caller, by the protocol of its
+// unit.
+func (m *metrics) settled(c *telematics.Command, protocol telematics.Protocol, took time.Duration) {
+	m.commands.WithLabelValues(string(c.Action), string(c.State.Outcome()), string(cmp.Or(protocol, telematics.DefaultProtocol))).Inc()
 	m.commandDuration.Observe(max(took, 0).Seconds()) // negative where the clock was set back
 }
 

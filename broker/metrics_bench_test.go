@@ -22,6 +22,6 @@ func BenchmarkMetrics_OfACommand(b *testing.B) {
 		m.answers.Inc()
 		m.answersSettled.Inc()
 		m.eventsPublished.Add(4)
-		m.settled(c, 300*time.Millisecond)
+		m.settled(c, telematics.DefaultProtocol, 300*time.Millisecond)
 	}
 }

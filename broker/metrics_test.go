@@ -28,15 +28,15 @@ func TestMetrics_OfACommand(t *testing.T) {
 			t.Fatal(gatherErr)
 		}
 		for sample, want := range map[string]float64{
-			`motorpool_commands_total{action="lock", outcome="executed"}`:       1,
-			`motorpool_commands_total{action="lock", outcome="unknown"}`:        0,
-			`motorpool_commands_total{action="unlock", outcome="not_executed"}`: 0,
-			`motorpool_commands_refused_total{code="command_in_progress"}`:      1,
-			`motorpool_command_duration_seconds_bucket{le="1"}`:                 0,
-			`motorpool_command_duration_seconds_bucket{le="1.5"}`:               1,
-			"motorpool_command_duration_seconds_count":                          1,
-			"motorpool_commands_published_total":                                1,
-			"motorpool_commands_in_flight":                                      0,
+			`motorpool_commands_total{action="lock", outcome="executed", protocol="v1"}`:       1,
+			`motorpool_commands_total{action="lock", outcome="unknown", protocol="v1"}`:        0,
+			`motorpool_commands_total{action="unlock", outcome="not_executed", protocol="v1"}`: 0,
+			`motorpool_commands_refused_total{code="command_in_progress"}`:                     1,
+			`motorpool_command_duration_seconds_bucket{le="1"}`:                                0,
+			`motorpool_command_duration_seconds_bucket{le="1.5"}`:                              1,
+			"motorpool_command_duration_seconds_count":                                         1,
+			"motorpool_commands_published_total":                                               1,
+			"motorpool_commands_in_flight":                                                     0,
 		} {
 			if got, ok := values[sample]; !ok || got != want {
 				t.Errorf("%s is %v, %t; want %v", sample, got, ok, want)

@@ -243,7 +243,7 @@ func (b *Broker) await(ctx context.Context, w *waiter) (settled *telematics.Comm
 		settled = b.awaitAnswer(ctx, w)
 		err = settled.Err()
 	}
-	b.metrics.settled(settled, b.now().Sub(w.command.Requested))
+	b.metrics.settled(settled, w.command.Protocol, b.now().Sub(w.command.Requested))
 	return settled, err
 }
 

@@ -42,10 +42,9 @@ var floodRates = map[v1.Channel]int{v1.AckChannel: 12_000, v1.TelemetryChannel: 
 func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 	r.endFaults(ctx)
 	world.Pause(ctx, aftermath)
-	client := paho.NewClient(paho.NewClientOptions().AddBroker(r.Mosquitto.UnitsURL()).SetClientID(string(floodUnit)).SetUsername(string(floodUnit)).
-		SetPassword(r.UnitPassword(floodUnit)).SetCleanSession(true).SetAutoReconnect(false))
-	if token := client.Connect(); !token.WaitTimeout(mqttTimeout) || token.Error() != nil {
-		return audit.Flood{}, fmt.Errorf("flood: connect: %w", token.Error())
+	client, err := r.floodClient()
+	if err != nil {
+		return audit.Flood{}, err
 	}
 	defer client.Disconnect(0)
 	before := r.limited(ctx)
@@ -70,6 +69,32 @@ func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 	f.To = time.Now()
 	f.Limited = r.limited(ctx) - before
 	return f, ctx.Err()
+}
+
+// floodClient connects with the login of the unit that floods.
+func (r *round) floodClient() (paho.Client, error) {
+	client := paho.NewClient(paho.NewClientOptions().AddBroker(r.Mosquitto.UnitsURL()).SetClientID(string(floodUnit)).SetUsername(string(floodUnit)).
+		SetPassword(r.UnitPassword(floodUnit)).SetCleanSession(true).SetAutoReconnect(false))
+	if token := client.Connect(); !token.WaitTimeout(mqttTimeout) || token.Error() != nil {
+		return nil, fmt.Errorf("flood: connect: %w", token.Error())
+	}
+	return client, nil
+}
+
+// inventEvery is between two invented answers: within the allowance of a unit.
+const inventEvery = 500 * time.Millisecond
+
+// inventAnswers lets one unit answer commands that do not exist.
+func (r *round) inventAnswers(ctx context.Context, f fault.Fault) error {
+	client, err := r.floodClient()
+	if err != nil {
+		return err
+	}
+	defer client.Disconnect(0)
+	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; world.Pause(ctx, inventEvery) {
+		client.Publish(v1.AckChannel.Topic(floodUnit), 1, false, floodMessage(v1.AckChannel))
+	}
+	return nil
 }
 
 // healthyCar draws a car of protocol v1 with a good radio that executes its commands.

@@ -45,6 +45,8 @@ var injectors = map[string]func(*round, context.Context, fault.Fault) error{
 	fault.PostgresSync:                   struckByWorld,
 	fault.RedisSentinel:                  struckByWorld,
 	fault.RedisCluster:                   struckByWorld,
+	"answers invented":                   (*round).inventAnswers,
+	"none":                               func(_ *round, ctx context.Context, f fault.Fault) error { world.Pause(ctx, f.For); return nil },
 	"commands halted":                    (*round).haltCommands,
 	"signing key rotated":                (*round).rotateKey,
 	"network cut":                        (*round).cutLine,

@@ -270,7 +270,7 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 		built = w
 		switch {
 		case f.Fault == postgresAsync:
-			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Progress: progress})
+			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Alerts: true, Progress: progress})
 			res = &r
 			return err
 		case f.Rollout:

@@ -264,7 +264,7 @@ func (r *round) fillLog(ctx context.Context, n *world.Instance) {
 	var callers sync.WaitGroup
 	for range 8 {
 		callers.Go(func() {
-			for range 20 {
+			for range 100 { // more than the instance keeps of its log
 				if request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Public+path, nil); err == nil {
 					if response, err := world.Probe.Do(request); err == nil {
 						_ = response.Body.Close() // its content does not matter

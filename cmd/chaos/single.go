@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"text/tabwriter"
 	"time"
 
+	"motorpool/cmd/chaos/alerts"
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/verdict"
@@ -23,7 +25,7 @@ import (
 // needs, and nothing else that is broken, so that readiness and what a lock stops can be judged.
 
 // postgresAsync is a round that loses commands, with separate laws, in package failover.
-const postgresAsync = "postgres-async"
+const postgresAsync = fault.PostgresAsync
 
 // commitsLost is a round of money in which Postgres fails over to a standby that is behind.
 const (
@@ -114,6 +116,10 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 	}
 	r.load = &load{round: r, turns: make(chan struct{}, r.Callers)}
 	r.load.warmUp(ctx)
+	watch, err := alerts.Start(r.World)
+	if err != nil {
+		return s, err
+	}
 	progress(fmt.Sprintf("%v of load, with %q", r.Duration, one.Kind.Name))
 
 	watching, stop := context.WithCancel(ctx)
@@ -144,7 +150,6 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 	}
 	stop()
 	watchers.Wait()
-	var err error
 	if s.Evidence, err = r.collectEvidence(ctx, injections); err != nil {
 		return s, err
 	}
@@ -154,6 +159,12 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 		s.Evidence.Ready = r.readiness.all()
 	}
 	s.Report = audit.Check(s.Evidence)
+	if s.Fired, err = watch.Fired(ctx); err != nil || s.Struck.Err != nil {
+		return s, err
+	}
+	alerts.Check(&s.Report, alerts.Round{
+		Fault: one.Kind.Name, From: s.Struck.From, To: s.Struck.To, Fired: s.Fired, Stalled: r.uptime.stalledWithin,
+	})
 	return s, nil
 }
 
@@ -165,6 +176,7 @@ type singleSummary struct {
 	Evidence audit.Evidence
 	Report   verdict.Report
 	Evicted  int64
+	Fired    map[string]time.Time // when each alert that fired began to
 }
 
 // executed returns when commands ended successfully in their cars during the load, in order.
@@ -205,6 +217,9 @@ func (s singleSummary) Write(out io.Writer) {
 	fmt.Fprintf(t, "longest gap\t%v without an executed command; before the fault %v\n",
 		longestGap(executed, s.Struck.From, s.Load.To).Round(10*time.Millisecond), longestGap(executed, s.Load.From, s.Struck.From).Round(10*time.Millisecond))
 	fmt.Fprintf(t, "connections\tat most %d to the primary, of %d\n", e.Backends.Most, e.Backends.Limit)
+	for _, alert := range slices.Sorted(maps.Keys(s.Fired)) {
+		fmt.Fprintf(t, "alert\t%s, %v after the fault began\n", alert, s.Fired[alert].Sub(s.Struck.From).Round(100*time.Millisecond))
+	}
 	writeAnswers(t, e)
 	_ = t.Flush() // out is the terminal
 	s.Report.Write(out, s.Worthless())
@@ -220,6 +235,8 @@ func (s singleSummary) Worthless() string {
 		return "no command was executed after the fault"
 	case executed[0].After(s.Struck.From):
 		return "no command was executed before the fault"
+	case s.Evidence.Backends.Most == 0:
+		return "no connection of the service to the primary was seen"
 	case s.Struck.Kind.Name == fault.RedisEvicting && s.Evicted == 0:
 		return "redis evicted nothing"
 	}

@@ -82,6 +82,11 @@ func (u *uptime) stalls() []audit.Interval {
 	return slices.Clone(u.stalled)
 }
 
+// stalledWithin reports whether this machine stalled in an interval.
+func (u *uptime) stalledWithin(from, to time.Time) bool {
+	return slices.ContainsFunc(u.stalls(), func(i audit.Interval) bool { return i.From.Before(to) && i.To.After(from) })
+}
+
 func (u *uptime) up() []audit.Interval {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -160,6 +160,15 @@ func TestCommands_LockedRowIsNamed(t *testing.T) {
 			t.Errorf("%s: counted %v times, want once", test.lock, n)
 		}
 	}
+	before := lockedCount(t, registry, "vehicles")
+	holdAs(t, p.DB, "motorpool", `select from vehicles where id = 7 for update`, func() {
+		if err := claim(); !unavailable.Is(err) {
+			t.Errorf("a transaction of the service holds the vehicle: %v, want the error of an unavailable server", err)
+		}
+	})
+	if n := lockedCount(t, registry, "vehicles") - before; n != 0 {
+		t.Errorf("a lock of the service was counted as one of another program %v times", n)
+	}
 	if err := errors.Join(claim(), settle()); err != nil {
 		t.Errorf("after the locks: %v", err)
 	}
@@ -199,11 +208,17 @@ func TestSettle_LockedUntilTheContextEnds(t *testing.T) {
 	}
 }
 
-// hold calls do while a transaction has held a lock for more than a second.
+// hold calls do while a transaction of another program has held a lock for more than a second.
 func hold(t *testing.T, db *pg.DB, lock string, do func()) {
+	t.Helper()
+	holdAs(t, db, "psql", lock, do)
+}
+
+func holdAs(t *testing.T, db *pg.DB, program, lock string, do func()) {
 	t.Helper()
 	tx := db.Pool.MustBegin()
 	defer tx.Rollback() //nolint:errcheck // at the end of the test
+	tx.MustExec(`set local application_name = '` + program + `'`)
 	tx.MustExec(lock)
 	storetest.Eventually(t, "the transaction is a second old", func() bool { return age(t, tx) > time.Second })
 	do()

@@ -174,7 +174,8 @@ func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, 
 	if err != nil {
 		return nil, unavailable.BadAddress("postgres", err)
 	}
-	config.FallbackApplicationName = "motorpool"
+	// FallbackApplicationName counts in a URL only.
+	config.ApplicationName = cmp.Or(config.ApplicationName, "motorpool")
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, c.Timeout)
 	if len(config.Multi) > 0 { // a standby takes no writes
 		config.TargetSessionAttrs = cmp.Or(config.TargetSessionAttrs, pq.TargetSessionAttrsReadWrite)

@@ -58,11 +58,13 @@ type holder struct {
 	Relation string   `db:"relation"`
 	Seconds  *float64 `db:"seconds"` // null: the role may not see it
 	Session  string   `db:"session"`
+	Own      bool     `db:"own"` // of the service, of any instance
 }
 
 const (
 	holderColumns = `extract(epoch from clock_timestamp() - a.xact_start)::float8 as seconds, concat_ws(', ',
-			'backend ' || l.pid, 'user ' || a.usename, nullif(a.application_name, ''), host(a.client_addr), a.state) as session
+			'backend ' || l.pid, 'user ' || a.usename, nullif(a.application_name, ''), host(a.client_addr), a.state) as session,
+			coalesce(a.application_name = nullif(current_setting('application_name'), ''), false) as own
 		from pg_locks l left join pg_stat_activity a on a.pid = l.pid
 		where l.granted and l.pid <> pg_backend_pid()`
 	// tableHolders are sessions with a lock on a table that keeps out writes. Partitions count,
@@ -76,10 +78,10 @@ const (
 		limit 1`
 )
 
-// RowLocked counts a call that gives up because another transaction has locked a row, and returns
-// its error. The row is that of a table with a key; named as in "vehicle 7".
+// RowLocked returns the error of a call that gives up because another transaction has locked a row,
+// and counts it where another program holds it. The row is that of a table with a key; named as in
+// "vehicle 7".
 func (p *DB) RowLocked(ctx context.Context, named, table, key string, value any) *LockedError {
-	p.countLocked(table)
 	found, ok := p.findHolder(ctx, `
 		select '' as relation, `+holderColumns+` and l.locktype = 'transactionid'
 			and l.transactionid = any (array(select xmax from `+table+` where `+key+` = $1))
@@ -87,6 +89,7 @@ func (p *DB) RowLocked(ctx context.Context, named, table, key string, value any)
 	if !ok {
 		return &LockedError{Locked: named}
 	}
+	p.countLocked(table, found)
 	return found.error(named)
 }
 
@@ -98,10 +101,9 @@ func (p *DB) nameLock(ctx context.Context, err error) error {
 	}
 	found, ok := p.findHolder(ctx, tableHolders)
 	if !ok {
-		p.countLocked("")
 		return err
 	}
-	p.countLocked(found.Relation)
+	p.countLocked(found.Relation, found)
 	locked := found.error("the table " + found.Relation)
 	locked.Cause, locked.whole = err, true
 	return locked

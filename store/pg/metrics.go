@@ -12,7 +12,7 @@ type metrics struct {
 	notReplicated   prometheus.Counter
 	formerPrimaries prometheus.Gauge
 	hanging         prometheus.GaugeFunc
-	locked          *prometheus.CounterVec // calls that failed because of a lock, by table
+	locked          *prometheus.CounterVec // calls that failed because of other programs, by table
 }
 
 func newMetrics(hanging *hanging) *metrics {
@@ -37,7 +37,7 @@ const otherTable = "other"
 
 func newLocked() *prometheus.CounterVec {
 	locked := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "motorpool_locked_total", Help: "Calls that failed because another transaction has locked a row or a table.",
+		Name: "motorpool_locked_total", Help: "Calls that failed because another program has locked a row or a table.",
 	}, []string{"table"})
 	for _, table := range lockedTables {
 		locked.WithLabelValues(table)
@@ -45,7 +45,12 @@ func newLocked() *prometheus.CounterVec {
 	return locked
 }
 
-func (p *DB) countLocked(table string) {
+// countLocked counts a call that failed because of another program's lock. Transactions of the
+// service hold theirs briefly: where they meet on a busy machine, there is nothing to end.
+func (p *DB) countLocked(table string, by holder) {
+	if by.Own {
+		return
+	}
 	if !slices.Contains(lockedTables, table) {
 		table = otherTable
 	}

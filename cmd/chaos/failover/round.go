@@ -16,6 +16,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
+	"motorpool/cmd/chaos/alerts"
+	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/chaos/network"
 	"motorpool/cmd/internal/world"
 )
@@ -27,6 +29,7 @@ type Config struct {
 	Instances int           // Defaults to 2
 	Behind    time.Duration // replication lag of the standby. Defaults to 3 s
 	Load      time.Duration // before, and after. Defaults to 5 s
+	Alerts    bool          // check the shipped alerts, with a Prometheus. Defaults to false
 	Progress  func(string)  // is called at each step. Defaults to nothing
 }
 
@@ -68,6 +71,13 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	if err := r.build(ctx); err != nil {
 		return err
 	}
+	var watch alerts.Watch
+	if r.Alerts {
+		var err error
+		if watch, err = alerts.Start(r.World); err != nil {
+			return err
+		}
+	}
 	count := func(answers map[string]int) {
 		for answer, n := range answers {
 			result.Calls[answer] += n
@@ -104,7 +114,18 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return r.settle(ctx, result)
+	answered := time.Now()
+	if err := r.settle(ctx, result); err != nil || !r.Alerts {
+		return err
+	}
+	fired, err := watch.Fired(ctx)
+	if err != nil {
+		return err
+	}
+	alerts.Check(&result.Report, alerts.Round{
+		Fault: fault.PostgresAsync, From: result.Failover, To: answered, Fired: fired, Stalled: func(_, _ time.Time) bool { return false },
+	})
+	return nil
 }
 
 // failOver kills the primary, promotes the standby, and connects the instances to it.

@@ -29,6 +29,7 @@ type Kind struct {
 
 // Names that other packages use. The other kinds are listed in Kinds only.
 const (
+	PostgresAsync = "postgres-async" // a separate round
 	PostgresSync  = "postgres-sync"
 	RedisSentinel = "redis-sentinel"
 	RedisCluster  = "redis-cluster"
@@ -88,6 +89,8 @@ var Kinds = []Kind{
 	{Name: "standby gone", target: onTarget(Postgres), Alone: true},
 	{Name: "commit waits cancelled", target: onTarget(Postgres), Alone: true},
 	{Name: "two primaries", target: onTarget(Postgres), Alone: true},
+	{Name: "answers invented", target: onTarget("the unit that floods"), Alone: true},
+	{Name: "none", target: onTarget("nothing"), Alone: true},
 
 	{Name: "commands halted", target: halts, process: true, least: minHalt},
 	{Name: "signing key rotated", target: onTarget("signing key"), process: true},

@@ -1,0 +1,44 @@
+package fault
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"motorpool/deploy/prometheus"
+)
+
+func TestAlerts_EachShippedOneHasAFaultOrAReason(t *testing.T) {
+	shipped, fired := map[string]bool{}, map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(prometheus.Rules, -1) {
+		shipped[found[1]] = true
+	}
+	if len(shipped) < 30 {
+		t.Fatalf("%d alerts are shipped, want at least 30", len(shipped))
+	}
+	for name, alerts := range AlertsOf {
+		if Find(name) == nil && name != PostgresAsync {
+			t.Errorf("no fault is called %q", name)
+		}
+		for _, alert := range strings.Fields(alerts.Must) {
+			fired[alert] = true
+		}
+		for _, alert := range strings.Fields(alerts.Must + " " + alerts.May) {
+			if !shipped[alert] {
+				t.Errorf("%q has the alert %s, which is not shipped", name, alert)
+			}
+		}
+	}
+	for alert, reason := range Unprovoked {
+		if !shipped[alert] || fired[alert] || reason == "" {
+			t.Errorf("%s is unprovoked: shipped %t, an alert of a fault %t, reason %q", alert, shipped[alert], fired[alert], reason)
+		}
+	}
+	for _, alert := range slices.Sorted(maps.Keys(shipped)) {
+		if !fired[alert] && Unprovoked[alert] == "" {
+			t.Errorf("no fault must fire %s, and Unprovoked has no reason", alert)
+		}
+	}
+}
