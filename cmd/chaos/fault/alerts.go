@@ -68,6 +68,7 @@ var Unprovoked = map[string]string{
 	"MotorpoolIngestBehind":          "needs a minute that the service counts, or more reports than the cars send",
 	"MotorpoolMQTTMemory":            "would need the memory of the machine",
 	"MotorpoolMQTTShardDown":         "the round of shards has no Prometheus",
+	"MotorpoolPanics":                "no fault makes the service panic",
 	"MotorpoolMessagesDropped":       "the queues are larger than what the load fills for certain",
 	"MotorpoolMessagesUnsound":       "units of the round send what is valid",
 	"MotorpoolPartitionsEnding":      "needs days",
