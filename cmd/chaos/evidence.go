@@ -43,7 +43,8 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 	defer r.watcher.mu.Unlock()
 	e.Lanes, e.Sampled = r.watcher.conflicts, r.watcher.sampled
 	if !r.lostFrom.IsZero() {
-		e.Sampled = slices.DeleteFunc(slices.Clone(e.Sampled), func(l audit.LogEntry) bool { return l.At.After(r.lostFrom) })
+		// An entry is dated by its request, and may be written much later.
+		e.Sampled = slices.DeleteFunc(slices.Clone(e.Sampled), func(l audit.LogEntry) bool { return l.ID > r.lostAbove })
 	}
 	if err := errors.Join(fromPostgres, fromLog, fromRedis, fromBroker); err != nil {
 		return e, fmt.Errorf("collect the evidence: %w", err)

@@ -58,6 +58,7 @@ type round struct {
 	evicted     atomic.Int64       // keys by Redis, and writes that it refused as it was full
 	leaps       []audit.ClockFault // of all clocks
 	lostFrom    time.Time          // since when what Postgres showed may be lost; zero: none
+	lostAbove   int64              // id of the last audit log entry that was sampled before
 
 	replicated map[string]string // URL of each server that has no line, by its name
 	// strike injects a fault with a separate world.

@@ -79,7 +79,7 @@ func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *devstac
 		return err
 	}
 	defer db.Close()
-	r.lostFrom = time.Now()
+	r.loseFromNow()
 	r.lines[replication].Cut()
 	cancelled := 0
 	for end := time.Now().Add(f.For / 2); time.Now().Before(end) && ctx.Err() == nil; world.Pause(ctx, cancelEvery) {
@@ -93,12 +93,19 @@ func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *devstac
 	return r.replacePrimary(ctx, standby)
 }
 
+// loseFromNow notes that what Postgres shows from now on may be lost.
+func (r *round) loseFromNow() {
+	r.watcher.mu.Lock()
+	defer r.watcher.mu.Unlock()
+	r.lostFrom, r.lostAbove = time.Now(), r.watcher.last
+}
+
 // returnPrimary fails over, and starts the former primary again, as a primary, as its supervisor
 // does. An instance that restarts finds it first.
 func (r *round) returnPrimary(ctx context.Context, f fault.Fault, standby *devstack.Postgres) error {
 	over := r.uptime.allDown()
 	defer over()
-	r.lostFrom = time.Now()
+	r.loseFromNow()
 	// It needs no standby any more when it is back.
 	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
 	if err != nil {
