@@ -39,6 +39,12 @@ func shownStays(chk *checker) {
 		} {
 			ended := slices.SortedFunc(slices.Values(what.all), func(a, b *Shown) int { return a.End.Compare(b.End) })
 			begun := slices.SortedFunc(slices.Values(what.all), func(a, b *Shown) int { return a.Start.Compare(b.Start) })
+			var first time.Time // that was ever shown: before, nothing was known
+			for _, s := range what.all {
+				if at := what.of(s); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+					first = at
+				}
+			}
 			var least time.Time // of every later answer
 			var since *Shown
 			for _, s := range begun {
@@ -47,9 +53,11 @@ func shownStays(chk *checker) {
 					ended = ended[1:]
 					at := what.of(earlier)
 					if !earlier.Stored {
-						at = at.Add(-unstoredBack)
+						if at = at.Add(-unstoredBack); at.Before(first) {
+							at = time.Time{} // a later answer may have nothing
+						}
 					}
-					if at.After(least) {
+					if since == nil || at.After(least) {
 						least, since = at, earlier
 					}
 				}

@@ -41,7 +41,7 @@ var AlertsOf = map[string]Alerts{
 	"presence stored late":               {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
 	"installation copied":                {Must: "MotorpoolOtherInstallation"},
 	"standby gone":                       {Must: "MotorpoolPostgresHanging MotorpoolCommandsUnavailable", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
-	"commit waits cancelled":             {Must: "MotorpoolCommitsNotReplicated", May: "MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
+	"commit waits cancelled":             {Must: "MotorpoolCommitsNotReplicated", May: "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
 	"two primaries":                      {Must: "MotorpoolFormerPrimary", May: "MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
 
 	"commands damaged": {May: "MotorpoolCommandsFailing"},
@@ -59,6 +59,7 @@ var Unprovoked = map[string]string{
 	"MotorpoolAnswerContradicts":     "no simulated unit executes what it has rejected: broker tests have such an answer",
 	"MotorpoolCertificateExpires":    "a date in the future",
 	"MotorpoolCertificateUnreadable": "instances have no TLS here",
+	"MotorpoolChargesForOperator":    "the round of money has no Prometheus",
 	"MotorpoolChargesUnknown":        "the round of money has no Prometheus",
 	"MotorpoolClockSkew":             "clocks are ahead by more than the second at which an instance stops",
 	"MotorpoolCommandsFailingSlow":   "the load is too high for it: MotorpoolCommandsFailing comes first",
