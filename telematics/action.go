@@ -132,21 +132,48 @@ const (
 // Conditional reports whether the vehicle's state may forbid the action.
 func (a Action) Conditional() bool { return a.Immobilizes() || a.Opens() }
 
-// Forbids reports why an action must not be sent to a vehicle in this state, or
-// nil. Only a fresh speed counts: a reading older than FreshFor forbids nothing. One of the future,
-// which an instance whose clock was ahead has stored, hides the true speed: it is not known.
+// Forbids reports why an action must not be sent to a vehicle in this state, or nil [CMD-7]. Two
+// speeds count, each for FreshFor: the newest by the unit's clock, and the one that arrived last,
+// which a unit whose clock is wrong may have dated earlier.
+//
+//   - To immobilize, neither may be above MovingKmh or unknown: a vehicle that stops needlessly late
+//     is safe.
+//   - To open, the newest by the unit's clock decides, since what arrived last may be an old record.
+//     Where that is too old, or its time is that of its arrival (its own was later, or none), the
+//     one that arrived last decides.
+//
+// One of the future, which an instance whose clock was ahead has stored, hides the true speed: it
+// is not known.
 func (s Snapshot) Forbids(a Action, now time.Time) *Error {
-	reading, reported := s[SpeedKmh]
-	if !reported || now.Sub(reading.At) > FreshFor {
-		return nil
+	newest, latest := s.speedAt(SpeedKmh, now), s.speedAt(ArrivedSpeed, now)
+	decides := newest
+	if byArrival, is := s[SpeedByArrival]; latest.fresh && !latest.blind && (!newest.fresh || newest.blind || is && byArrival.At.Equal(s[SpeedKmh].At)) {
+		decides = latest
 	}
-	speed := s.Number(SpeedKmh)
-	// A vehicle that reports its speed as unknown counts as moving, for the immobilizer.
-	blind := speed == nil || reading.At.After(now.Add(clockTolerance))
 	switch {
-	case a.Immobilizes() && (blind || *speed > MovingKmh),
-		a.Opens() && !blind && *speed > MovingKmh:
+	case a.Immobilizes() && (newest.mayMove() || latest.mayMove()),
+		a.Opens() && decides.moves():
 		return Conflict(a, Moving)
 	}
 	return nil
 }
+
+// speed is what a reading says about whether the vehicle moves now.
+type speed struct {
+	kmh   float64
+	fresh bool // not older than FreshFor
+	blind bool // not known
+}
+
+func (s Snapshot) speedAt(f Field, now time.Time) speed {
+	reading, reported := s[f]
+	kmh, known := reading.Value.(float64)
+	return speed{
+		kmh: kmh, fresh: reported && now.Sub(reading.At) <= FreshFor,
+		blind: !known || reading.At.After(now.Add(clockTolerance)),
+	}
+}
+
+func (v speed) mayMove() bool { return v.fresh && (v.blind || v.kmh > MovingKmh) }
+
+func (v speed) moves() bool { return v.fresh && !v.blind && v.kmh > MovingKmh }

@@ -58,6 +58,11 @@ const (
 	// shown inside oem_data.
 	RawCharging Field = "oem_data.charging_status"
 	RawDTCs     Field = "oem_data.dtcs_raw"
+
+	// The speed that arrived last, dated by its arrival, and the arrival of the last one whose time
+	// in SpeedKmh is that of its arrival, too. Forbids compares them; they are not shown.
+	ArrivedSpeed   Field = "oem_data.arrived_speed_kmh"
+	SpeedByArrival Field = "oem_data.speed_by_arrival"
 )
 
 // Sections lists the sections of a report and of a vehicle status.
@@ -71,7 +76,11 @@ func (f Field) Section() string {
 
 // IsRaw reports whether Motorpool fills the field itself, with a value that the vehicle
 // reported in another field.
-func (f Field) IsRaw() bool { return f == RawCharging || f == RawDTCs }
+func (f Field) IsRaw() bool { return f == RawCharging || f == RawDTCs || f.IsOfArrival() }
+
+// IsOfArrival reports whether readings of the field are dated by their arrival. These are for
+// Forbids alone.
+func (f Field) IsOfArrival() bool { return f == ArrivedSpeed || f == SpeedByArrival }
 
 // fields has the parser of each field. Ranges are those of the physical quantity, or of the
 // standard named next to it; a value outside is a fault of the sender [TEL-4].
@@ -120,6 +129,9 @@ var fields = map[Field]parser{
 	OEMData:     object,
 	RawCharging: text,
 	RawDTCs:     texts(anyText),
+
+	ArrivedSpeed:   number(0, 400),
+	SpeedByArrival: boolean,
 }
 
 // IsDTC reports whether a trouble code has the form of SAE J2012.

@@ -3,6 +3,7 @@ package telematics
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 )
@@ -17,6 +18,28 @@ type Report struct {
 	Answers []Answer
 	Undated bool    // the message has no time: At is the time of arrival
 	Alarms  []Alarm // raised by the unit
+	// Arrived is when the report arrived, in milliseconds. Bound sets it; without it the report is
+	// merged by At alone.
+	Arrived time.Time
+}
+
+// Readings returns the reported values with their times, and for Forbids the speed once more by its
+// arrival.
+func (r *Report) Readings() iter.Seq2[Field, Reading] {
+	return func(yield func(Field, Reading) bool) {
+		for field, value := range r.Values {
+			if !yield(field, Reading{Value: value, At: r.At, Undated: r.Undated}) {
+				return
+			}
+		}
+		speed, reported := r.Values[SpeedKmh]
+		if !reported || r.Arrived.IsZero() || !yield(ArrivedSpeed, Reading{Value: speed, At: r.Arrived}) {
+			return
+		}
+		if !r.At.Before(r.Arrived) {
+			yield(SpeedByArrival, Reading{Value: true, At: r.Arrived})
+		}
+	}
 }
 
 // Alarm is an event that a unit reports immediately, such as that the vehicle is towed away.
@@ -26,9 +49,11 @@ type Alarm struct {
 }
 
 // Bound dates the report, and the position in it, by its arrival where they are dated later: until
-// that time was reached, nothing that the unit reports by a right clock would count [TEL-2].
+// that time was reached, nothing that the unit reports by a right clock would count [TEL-2]. It
+// notes the arrival.
 func (r *Report) Bound(received time.Time) {
 	received = received.UTC().Truncate(time.Millisecond)
+	r.Arrived = received
 	if r.At.After(received) {
 		r.At = received
 	}

@@ -39,8 +39,8 @@ func Merge(s Snapshot, r Report) Snapshot {
 	if merged == nil {
 		merged = make(Snapshot, len(r.Values))
 	}
-	for field, value := range r.Values {
-		merged.KeepNewer(field, Reading{Value: value, At: r.At, Undated: r.Undated})
+	for field, reading := range r.Readings() {
+		merged.KeepNewer(field, reading)
 	}
 	return merged
 }
@@ -169,8 +169,8 @@ func (s Snapshot) OEM() map[string]any {
 func (s Snapshot) SectionTimes() map[string]time.Time {
 	times := make(map[string]time.Time, len(Sections))
 	for field, reading := range s {
-		if field.IsRaw() && reading.Value == nil {
-			continue // it only means that the value of its field fits the interface
+		if field.IsOfArrival() || field.IsRaw() && reading.Value == nil {
+			continue // null only means that the value of its field fits the interface
 		}
 		section := field.Section()
 		if reading.At.After(times[section]) {
@@ -185,7 +185,7 @@ func (s Snapshot) Older() map[Field]time.Time {
 	sections := s.SectionTimes()
 	older := map[Field]time.Time{}
 	for field, reading := range s {
-		if reading.Value != nil && reading.At.Before(sections[field.Section()]) {
+		if !field.IsOfArrival() && reading.Value != nil && reading.At.Before(sections[field.Section()]) {
 			older[field] = reading.At
 		}
 	}

@@ -73,9 +73,8 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 			if merged == nil {
 				merged = telematics.Snapshot{}
 			}
-			for field, value := range o.Report.Values {
-				reading := telematics.Reading{Value: value, At: o.Report.At, Undated: o.Report.Undated}
-				if _, changed := merged.KeepNewer(field, reading); changed {
+			for field, reading := range o.Report.Readings() {
+				if _, changed := merged.KeepNewer(field, reading); changed && !field.IsOfArrival() {
 					fresh[field] = reading
 				}
 			}

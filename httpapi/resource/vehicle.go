@@ -158,7 +158,7 @@ func controls(t telematics.Twin) []telematics.Action {
 func signals(t telematics.Twin) []string {
 	names := []string{}
 	for field, reading := range t.Snapshot.For(t.Powertrain) {
-		if !reading.Ever() {
+		if !reading.Ever() || field.IsOfArrival() {
 			continue
 		}
 		switch field {

@@ -152,8 +152,8 @@ func (s *state) mergeReport(r *telematics.Report) {
 	if s.snapshot == nil {
 		s.snapshot = make(telematics.Snapshot, len(r.Values))
 	}
-	for field, value := range r.Values {
-		s.mergeReading(field, telematics.Reading{Value: value, At: r.At, Undated: r.Undated})
+	for field, reading := range r.Readings() {
+		s.mergeReading(field, reading)
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *state) mergeReport(r *telematics.Report) {
 // yet, load finds out whether it is a change.
 func (s *state) mergeReading(field telematics.Field, reading telematics.Reading) {
 	if s.keepNewer(field, reading) && s.loaded {
-		s.unpublished[field] = reading
+		s.publishLater(field, reading)
 		s.urgent = s.urgent || slices.Contains(urgentFields, field)
 	}
 }
@@ -279,7 +279,7 @@ func (s *state) load(shared redisState, stored *storedTwin) {
 		for field, reading := range stored.snapshot {
 			wasPublished := shared.token(sectionOf[field]) == "" && s.seen.Sub(reading.At) > stateTTL
 			if s.keepNewer(field, reading) && !wasPublished {
-				s.unpublished[field] = reading
+				s.publishLater(field, reading)
 			}
 		}
 		s.base, s.based = stored.base, true
@@ -298,7 +298,13 @@ func (s *state) comparePublished(field telematics.Field, mine telematics.Reading
 	if theirs, ok := published[field]; ok && field.Same(mine.Value, theirs.Value) {
 		delete(s.unpublished, field)
 	} else {
-		s.unpublished[field] = mine
+		s.publishLater(field, mine)
+	}
+}
+
+func (s *state) publishLater(field telematics.Field, reading telematics.Reading) {
+	if !field.IsOfArrival() {
+		s.unpublished[field] = reading
 	}
 }
 
