@@ -176,6 +176,11 @@ func TestDialect_VehicleWithAnUnknownProtocolIsRefusedAndItsReportsIgnored(t *te
 	})
 }
 
+// retaining is the dialect of units that retain their reports.
+type retaining struct{ morse }
+
+func (retaining) RetainsReports() {}
+
 func TestDialect_SingleValuesMakeOneSnapshot(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addVan()
@@ -185,6 +190,7 @@ func TestDialect_SingleValuesMakeOneSnapshot(t *testing.T) {
 			w.fromVan("metric/speed", "fast", false), // dropped, counted
 			w.fromVan("metric/mood", "fine", false),  // an unknown field: only a sign of life
 			w.fromVan("metric/speed", "99", true),    // retained: its time is unknown
+			{Dialect: retaining{}, Unit: van, Subject: "metric/speed", Payload: []byte("98"), Retained: true},
 			w.fromVan("metric/soc", "81", false),
 		} {
 			w.brokers[i%2].Report(m)

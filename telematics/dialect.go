@@ -80,6 +80,10 @@ type Inquirer interface {
 	Inquire(c *Command, since time.Duration) (Transmission, bool)
 }
 
+// ReportRetainer is a dialect whose units have the MQTT broker retain their reports. It delivers
+// them again for each subscription, which is no fault of the unit.
+type ReportRetainer interface{ RetainsReports() }
+
 // ErrOtherKind is returned for a message of another kind than the one to be decoded.
 var ErrOtherKind = errors.New("message of another kind")
 

@@ -70,7 +70,9 @@ func (in *Ingest) Report(m telematics.Message) {
 	in.metrics.reports.Inc()
 	switch {
 	case m.Retained:
-		in.Reject(m.Unit, Report, telematics.KeptByBroker)
+		if _, ok := m.Dialect.(telematics.ReportRetainer); !ok {
+			in.Reject(m.Unit, Report, telematics.KeptByBroker)
+		}
 	case len(m.Payload) > telematics.MaxMessage: // before it takes room in the queue
 		in.Reject(m.Unit, Report, telematics.TooLarge)
 	default:

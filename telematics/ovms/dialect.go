@@ -70,6 +70,9 @@ func (Dialect) Retained(u telematics.Unit) []string {
 	return []string{topic(u, metrics+"#"), topic(u, alerts+"#"), topic(u, vehicleAlerts+"#"), topic(u, responses+"+")}
 }
 
+// RetainsReports implements telematics.ReportRetainer.
+func (Dialect) RetainsReports() {}
+
 // LastWill implements telematics.Retaining.
 func (Dialect) LastWill(telematics.Presence) []byte { return []byte(no) }
 
