@@ -10,16 +10,16 @@ import (
 
 // A table that Rights forgets works in every test whose role owns the tables, and fails in service.
 func TestRights_NameEveryTable(t *testing.T) {
+	byFunctions := []string{"command_numbering", "goose_db_version", "id_numbering", "observed_clock"} // of the owner
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	var tables []string
 	if err := db.Pool.Select(&tables, `
-		select relname from pg_class
-		where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and relname <> 'goose_db_version'
-			and not exists (select from aclexplode(relacl) where grantee = 0) -- written by functions of the owner alone`); err != nil {
+		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range tables {
-		if !slices.ContainsFunc(pg.Rights, func(r struct{ Table, Privileges string }) bool { return r.Table == table }) {
+		named := slices.ContainsFunc(pg.Rights, func(r struct{ Table, Privileges string }) bool { return r.Table == table })
+		if !named && !slices.Contains(byFunctions, table) {
 			t.Errorf("no rights for the table %s", table)
 		}
 	}
