@@ -94,6 +94,9 @@ type PaymentRecord interface {
 	Installation(ctx context.Context) (string, error)
 	// WithoutCharge returns those of the identities (Charge.PaymentID) that no charge has.
 	WithoutCharge(ctx context.Context, payments []uuid.UUID) ([]uuid.UUID, error)
+	// RefundedLess returns those of the identities whose charges have less refunded on record than
+	// the given amounts, each with the amount on record. Deposits are left out.
+	RefundedLess(ctx context.Context, refunded map[uuid.UUID]Minor) (map[uuid.UUID]Minor, error)
 	// ListUnrecorded replaces the listed payments that were created at a time or later, and returns
 	// those that were not listed before.
 	ListUnrecorded(ctx context.Context, since time.Time, found []ListedIntent) (added []ListedIntent, err error)

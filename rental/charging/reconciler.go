@@ -57,11 +57,14 @@ type ReconcilerConfig struct {
 
 // Reconciler finds payments that the processor has and the record does not: a commit was lost (by a
 // failover to a standby that was behind, or a restore), and the caller has not repeated the
-// request. It compares some minutes after its start and after each failover, and each night. It
-// moves no money. It is safe for concurrent use.
+// request. Of refunds it finds how much more the processor has of a payment than the record. It
+// compares some minutes after its start and after each failover, and each night. It moves no money.
+// It is safe for concurrent use.
 type Reconciler struct {
 	ReconcilerConfig
 	lost chan struct{}
+	// What the processor had refunded of payments that were logged. Only Run uses it.
+	logged map[uuid.UUID]rental.Minor
 }
 
 // NewReconciler assembles a reconciler. It does nothing before Run.
@@ -71,7 +74,7 @@ func NewReconciler(c ReconcilerConfig) *Reconciler {
 	if c.TryLease == nil {
 		c.TryLease = func(context.Context) (bool, error) { return true, nil }
 	}
-	return &Reconciler{ReconcilerConfig: c, lost: make(chan struct{}, 1)}
+	return &Reconciler{ReconcilerConfig: c, lost: make(chan struct{}, 1), logged: map[uuid.UUID]rental.Minor{}}
 }
 
 // CommitsMayBeLost makes the reconciler compare again, after some minutes. It does not block.
@@ -162,6 +165,9 @@ func (r *Reconciler) find(ctx context.Context, since time.Time) (found []rental.
 				payments = append(payments, p.Payment)
 			}
 		}
+		if err := r.compareRefunds(ctx, installation, page); err != nil {
+			return nil, err
+		}
 		without, err := r.Payments.WithoutCharge(ctx, payments)
 		if err != nil {
 			return nil, err
@@ -180,6 +186,30 @@ func (r *Reconciler) find(ctx context.Context, since time.Time) (found []rental.
 	}
 	r.Logger.Error("more payments at the processor than are compared: older ones were left out", "pages", maxPages)
 	return found, nil
+}
+
+// compareRefunds logs the payments of which the processor has refunded more than is on record: a
+// commit was lost, or it was refunded in the processor's dashboard. A refund is on record before it
+// is requested.
+func (r *Reconciler) compareRefunds(ctx context.Context, installation string, page []rental.ListedIntent) error {
+	refunded, of := map[uuid.UUID]rental.Minor{}, map[uuid.UUID]rental.ListedIntent{}
+	for _, p := range page {
+		if p.Metadata[rental.MetaInstallation] == installation && p.Payment != uuid.Nil && p.Refunded > 0 {
+			refunded[p.Payment] += p.Refunded
+			of[p.Payment] = p
+		}
+	}
+	less, err := r.Payments.RefundedLess(ctx, refunded)
+	for payment, recorded := range less {
+		if r.logged[payment] == refunded[payment] {
+			continue
+		}
+		p := of[payment]
+		r.logged[payment] = refunded[payment]
+		r.Logger.Error("payment has more refunded at the processor than on record: a commit was lost, or it was refunded there", "intent", p.ID, "currency", string(p.Currency),
+			"refunded", int64(refunded[payment]), "recorded", int64(recorded), "booking", p.Metadata[rental.MetaBooking], "kind", p.Metadata[rental.MetaKind], "payment", payment)
+	}
+	return err
 }
 
 func (r *Reconciler) page(ctx context.Context, since time.Time, cursor string) ([]rental.ListedIntent, string, error) {

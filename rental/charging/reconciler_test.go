@@ -21,9 +21,10 @@ import (
 
 // paymentRecord is a record of charges that may have lost some.
 type paymentRecord struct {
-	mu      sync.Mutex
-	charges map[uuid.UUID]bool
-	listed  []rental.ListedIntent
+	mu       sync.Mutex
+	charges  map[uuid.UUID]bool
+	refunded map[uuid.UUID]rental.Minor
+	listed   []rental.ListedIntent
 }
 
 func (p *paymentRecord) Installation(context.Context) (string, error) { return "ours", nil }
@@ -32,6 +33,18 @@ func (p *paymentRecord) WithoutCharge(_ context.Context, payments []uuid.UUID) (
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(payments), func(id uuid.UUID) bool { return p.charges[id] }), nil
+}
+
+func (p *paymentRecord) RefundedLess(_ context.Context, refunded map[uuid.UUID]rental.Minor) (map[uuid.UUID]rental.Minor, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	less := map[uuid.UUID]rental.Minor{}
+	for payment, amount := range refunded {
+		if p.charges[payment] && p.refunded[payment] < amount {
+			less[payment] = p.refunded[payment]
+		}
+	}
+	return less, nil
 }
 
 func (p *paymentRecord) ListUnrecorded(_ context.Context, since time.Time, found []rental.ListedIntent) (added []rental.ListedIntent, err error) {
@@ -159,6 +172,39 @@ func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.after(16 * time.Minute)
+	})
+}
+
+// What the processor has refunded, and the record has not, is in the log once.
+func TestReconciler_LogsRefundsThatAreNotOnRecord(t *testing.T) {
+	withLostPayments(t, func(l *lostPayments) {
+		refund := func(intent string, m rental.Minor) {
+			t.Helper()
+			if _, err := l.bank.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: intent, Amount: m, Currency: "EUR"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lost, lostID := l.pays("ours", false)
+		recorded, recordedID := l.pays("ours", false)
+		_, elsewhere := l.pays("another", false)
+		for _, intent := range []string{lostID, recordedID, elsewhere} {
+			refund(intent, 2000)
+		}
+		l.recorded(lost)
+		l.recorded(recorded)
+		l.record.mu.Lock()
+		l.record.refunded = map[uuid.UUID]rental.Minor{lost: 500, recorded: 2000}
+		l.record.mu.Unlock()
+		l.after(time.Hour)
+		const message = "more refunded at the processor than on record"
+		if text := l.log.String(); strings.Count(text, message) != 1 || !strings.Contains(text, "intent="+lostID+" currency=EUR refunded=2000 recorded=500") {
+			t.Errorf("the log has not what was refunded of %s: %s", lostID, text)
+		}
+		refund(lostID, 100)
+		l.after(26 * time.Hour)
+		if n := strings.Count(l.log.String(), message); n != 2 {
+			t.Errorf("another lost refund: %d messages, want 2", n)
+		}
 	})
 }
 

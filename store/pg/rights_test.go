@@ -10,7 +10,8 @@ import (
 
 // A table that Rights forgets works in every test whose role owns the tables, and fails in service.
 func TestRights_NameEveryTable(t *testing.T) {
-	byFunctions := []string{"command_numbering", "goose_db_version", "id_numbering", "observed_clock"} // of the owner
+	// Functions of the owner write them.
+	byFunctions := []string{"command_numbering", "goose_db_version", "id_numbering", "observed_clock"}
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	var tables []string
 	if err := db.Pool.Select(&tables, `

@@ -2,6 +2,8 @@ package rentals
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +31,36 @@ func (p Payments) WithoutCharge(ctx context.Context, payments []uuid.UUID) (with
 		select p.id from unnest($1::uuid[]) as p (id)
 		where not exists (select from charges c where coalesce(c.payment_key, c.id) = p.id)`, pq.Array(payments))
 	return without, unavailable.Wrap("find payments without a charge", err)
+}
+
+// RefundedLess returns the payments, by identity, that have less refunded on record than the given
+// amounts, each with the amount on record. Of deposits the processor counts what it released.
+func (p Payments) RefundedLess(ctx context.Context, refunded map[uuid.UUID]rental.Minor) (map[uuid.UUID]rental.Minor, error) {
+	if len(refunded) == 0 {
+		return nil, nil
+	}
+	payments, amounts := slices.Collect(maps.Keys(refunded)), []int64{}
+	for _, payment := range payments {
+		amounts = append(amounts, int64(refunded[payment]))
+	}
+	var rows []struct {
+		Payment  uuid.UUID    `db:"payment"`
+		Recorded rental.Minor `db:"recorded"`
+	}
+	err := p.DB.Pool.SelectContext(ctx, &rows, `
+		select p.payment, r.recorded
+		from unnest($1::uuid[], $2::bigint[]) as p (payment, refunded)
+			join charges c on coalesce(c.payment_key, c.id) = p.payment and c.kind <> 'deposit'
+			cross join lateral (
+				select coalesce(sum(case state when 'paid' then settled else amount end), 0)::bigint as recorded
+				from charges where refunds_charge_id = c.id and state <> 'failed'
+			) r
+		where r.recorded < p.refunded`, pq.Array(payments), pq.Array(amounts))
+	less := map[uuid.UUID]rental.Minor{}
+	for _, row := range rows {
+		less[row.Payment] = row.Recorded
+	}
+	return less, unavailable.Wrap("compare refunds", err)
 }
 
 // ListUnrecorded replaces the listed payments that were created at a time or later, and returns

@@ -77,3 +77,26 @@ func TestPayments_AreListedUntilAChargeHasThem(t *testing.T) {
 	list(0, nil)
 	wants(0, time.Time{})
 }
+
+func TestRefundedLess_ComparesWhatIsOnRecord(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	m := newMarket(t, p)
+	client := m.client()
+	paid := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Paid, Currency: "EUR", Amount: 1000, Settled: 1000})
+	deposit := m.add(client, rental.Charge{Kind: rental.DepositCharge, Number: 1, State: rental.Captured, Currency: "EUR", Amount: 1000, Settled: 100, Goal: rental.Capture, CaptureAmount: 100})
+	for i, r := range []rental.Charge{
+		{State: rental.Paid, Amount: 100, Settled: 101},
+		{State: rental.Unknown, Amount: 200},
+		{State: rental.Failed, Amount: 400},
+	} {
+		r.Kind, r.Booking, r.Number, r.Currency, r.Refunds = rental.RefundCharge, paid.Booking, i+1, "EUR", paid.ID
+		m.add(client, r)
+	}
+	payments := Payments{DB: p.DB}
+	for refunded, want := range map[rental.Minor]int{301: 0, 302: 1} {
+		less, err := payments.RefundedLess(t.Context(), map[uuid.UUID]rental.Minor{paid.ID: refunded, deposit.ID: 900, uuid.New(): 100})
+		if err != nil || len(less) != want || want == 1 && less[paid.ID] != 301 {
+			t.Errorf("of %d refunded: %v, %v; want %d payments with 301 on record", refunded, less, err, want)
+		}
+	}
+}
