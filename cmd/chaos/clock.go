@@ -10,6 +10,7 @@ import (
 	"motorpool/cmd/chaos/audit"
 	"motorpool/cmd/chaos/fault"
 	"motorpool/cmd/internal/world"
+	"motorpool/simulator"
 )
 
 const (
@@ -72,6 +73,75 @@ func (r *round) setPostgresClock(ctx context.Context, ahead time.Duration) error
 	}
 	return nil
 }
+
+// obeyPostgresClock lets the functions that find their tables by a fixed search path find that
+// clock, too.
+func (r *round) obeyPostgresClock(ctx context.Context) error {
+	return r.set(ctx, `do $$
+		declare f record;
+		begin
+			for f in select oid::regprocedure as name from pg_proc
+				where pronamespace = 'public'::regnamespace and array_to_string(proconfig, ' ') like '%search_path=%'
+			loop
+				execute format('alter function %s set search_path = public, pg_catalog, pg_temp', f.name);
+			end loop;
+		end $$`)
+}
+
+// beforeMonthsEnd is how long before the end of a month the clocks are set to.
+const beforeMonthsEnd = 2 * time.Second
+
+// endMonth sets all clocks, those of cars included, to just before the end of a month, some months
+// ahead, where they stay: as if the service had run for months.
+func (r *round) endMonth(ctx context.Context, f fault.Fault) error {
+	if !world.HasTag(r.World.Binary, clockFaultTag) {
+		return errUnsupported
+	}
+	over := r.uptime.allDown()
+	now := time.Now().UTC()
+	r.newMonth = time.Date(now.Year(), now.Month()+time.Month(f.Amount), 1, 0, 0, 0, 0, time.UTC)
+	ahead := r.newMonth.Add(-beforeMonthsEnd).Sub(now).Truncate(time.Second)
+	r.leaps = []audit.ClockFault{{From: now, Ahead: ahead}}
+	var failures []error
+	for i := range r.Running {
+		failures = append(failures, r.setClock(i, ahead))
+	}
+	if err := errors.Join(append(failures, r.setPostgresClock(ctx, ahead))...); err != nil {
+		return fmt.Errorf("set all clocks: %w", err)
+	}
+	for _, c := range r.cars {
+		c.SetClock(simulator.Clock{Skew: ahead})
+	}
+	world.Pause(ctx, clockRight)
+	over()
+	world.Pause(ctx, f.For-clockRight)
+	return nil
+}
+
+// months returns where the rows of the new month are, when housekeeping has had its time.
+func (r *round) months(ctx context.Context) (*audit.Months, error) {
+	m := &audit.Months{}
+	count := func(ctx context.Context) error {
+		return errors.Join(
+			r.watcher.db.GetContext(ctx, &m.Outside, `select count(*) from activity_default`),
+			r.watcher.db.GetContext(ctx, &m.Entries, `select count(*) from activity where at >= $1`, r.newMonth),
+			r.watcher.db.GetContext(ctx, &m.Samples, `select count(*) from telemetry where at >= $1`, r.newMonth))
+	}
+	var err error
+	_ = world.Eventually(ctx, keptWithin, "each row is in the partition of its month", func(ctx context.Context) bool {
+		err = count(ctx)
+		return retryLater(ctx, err == nil && m.Outside == 0 && m.Entries > 0 && m.Samples > 0)
+	}) // the audit shows what is missing
+	for _, n := range r.Running {
+		values, failure := n.Metrics(ctx)
+		err = errors.Join(err, failure)
+		m.Refused += int(values[`motorpool_telemetry_samples_dropped_total{reason="refused"}`])
+	}
+	return m, err
+}
+
+// keptWithin is how long housekeeping may need: it looks for missing partitions once a minute.
+const keptWithin = 90 * time.Second
 
 // leapFor is how long the clocks are wrong.
 const leapFor = 5 * time.Second

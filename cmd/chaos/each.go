@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -22,15 +21,7 @@ const (
 )
 
 // faultsAlone lists the faults that are in no other round, as --fault takes them.
-func faultsAlone() []string {
-	var names []string
-	for _, k := range fault.Kinds {
-		if k.Alone {
-			names = append(names, strings.ReplaceAll(k.Name, " ", "-"))
-		}
-	}
-	return append(names, postgresAsync, commitsLost)
-}
+func faultsAlone() []string { return append(fault.Alone(), postgresAsync, commitsLost) }
 
 // of returns the flags of the round of one of the faults.
 func (f flags) of(name string) flags {

@@ -30,7 +30,12 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 		e.Agencies[unitOf(car)] = agencyOf(car)
 	}
 	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(injections)
-	e.Leaps = r.leaps
+	e.Leaps = slices.Clone(r.leaps)
+	for i := range e.Leaps {
+		if e.Leaps[i].To.IsZero() {
+			e.Leaps[i].To = time.Now()
+		}
+	}
 	for _, at := range r.foreignKeys.at {
 		e.Foreign = append(e.Foreign, audit.Interval{From: at})
 	}

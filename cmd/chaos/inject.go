@@ -35,6 +35,7 @@ var injectors = map[string]func(*round, context.Context, fault.Fault) error{
 	"subscription deaf":                  (*round).deafen,
 	"foreign signing key":                (*round).signWithForeignKey,
 	fault.LeapTo2100:                     (*round).leap,
+	fault.MonthsEnd:                      (*round).endMonth,
 	fault.LeapADay:                       (*round).leap,
 	"instances killed and redis emptied": (*round).loseUnstored,
 	"presence stored late":               (*round).delayPresence,

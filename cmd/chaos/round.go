@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -57,6 +56,7 @@ type round struct {
 	foreignKeys times              // when an instance got a foreign signing key
 	evicted     atomic.Int64       // keys by Redis, and writes that it refused as it was full
 	leaps       []audit.ClockFault // of all clocks
+	newMonth    time.Time          // that the clocks have reached; zero: none
 	lostFrom    time.Time          // since when what Postgres showed may be lost; zero: none
 	lostAbove   int64              // id of the last audit log entry that was sampled before
 
@@ -133,7 +133,7 @@ func (r *round) makeKeys(context.Context) (err error) {
 	if r.foreign, err = signing.NewKey(); err != nil {
 		return err
 	}
-	if r.single() == fault.LeapTo2100 || r.single() == fault.LeapADay {
+	if fault.Find(r.Fault).MovesAllClocks() {
 		r.TokenLifetime = 100 * 365 * 24 * time.Hour
 	}
 	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
@@ -159,7 +159,15 @@ func (r *round) startServers(ctx context.Context) error {
 		return err
 	}
 	r.OnClose(r.redis.Close)
-	return errors.Join(r.Migrate(ctx), r.Import(ctx, fleet))
+	if err := r.Migrate(ctx); err != nil {
+		return err
+	}
+	if r.single() == fault.MonthsEnd {
+		if err := r.obeyPostgresClock(ctx); err != nil {
+			return err
+		}
+	}
+	return r.Import(ctx, fleet)
 }
 
 // prepareDisk puts the data of Postgres on a separate small disk, if possible.

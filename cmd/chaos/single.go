@@ -41,6 +41,7 @@ var worlds = map[string]func(*round, context.Context) error{
 	"two primaries":          withStandby((*round).returnPrimary),
 	fault.LeapTo2100:         (*round).withPostgresClock,
 	fault.LeapADay:           (*round).withPostgresClock,
+	fault.MonthsEnd:          (*round).withPostgresClock,
 	fault.RedisSentinel:      func(r *round, _ context.Context) error { return r.startSentinel() },
 	fault.RedisCluster:       func(r *round, _ context.Context) error { return r.startCluster() },
 }
@@ -154,6 +155,11 @@ func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
 		return s, err
 	}
 	s.Evidence.Shown = reads.all()
+	if one.Kind.Name == fault.MonthsEnd {
+		if s.Evidence.Months, err = r.months(ctx); err != nil {
+			return s, err
+		}
+	}
 	s.Evidence.Backends = r.backends(backends)
 	if one.Kind.TellsReadiness(one.Target) {
 		s.Evidence.Ready = r.readiness.all()
@@ -237,6 +243,8 @@ func (s singleSummary) Worthless() string {
 		return "no command was executed before the fault"
 	case s.Evidence.Backends.Most == 0:
 		return "no connection of the service to the primary was seen"
+	case s.Evidence.Months != nil && (s.Evidence.Months.Entries == 0 || s.Evidence.Months.Samples == 0):
+		return fmt.Sprintf("of the new month there are %d audit log entries and %d samples", s.Evidence.Months.Entries, s.Evidence.Months.Samples)
 	case s.Struck.Kind.Name == fault.RedisEvicting && s.Evicted == 0:
 		return "redis evicted nothing"
 	}

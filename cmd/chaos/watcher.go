@@ -80,7 +80,7 @@ func (w *watcher) read(ctx context.Context) {
 
 func (w *watcher) count(ctx context.Context) error {
 	var n int
-	if err := w.db.GetContext(ctx, &n, `select count(*) from commands`); err != nil {
+	if err := w.db.GetContext(ctx, &n, `select (select count(*) from commands) + (select count(*) from settled_commands)`); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -149,12 +149,15 @@ func auditLog(ctx context.Context, db *sqlx.DB, which string, args ...any) (entr
 // contradicted is the bit of a command's assurance that a report has contradicted it.
 const contradicted = 128
 
-// commands reads all commands from Postgres; a time without a value is zero.
+// commands reads all commands from Postgres, those included that were settled days ago; a time
+// without a value is zero.
 func commands(ctx context.Context, db *sqlx.DB) (rows []audit.Row, err error) {
+	columns := `id, vehicle_id, unit, action, lane, seq, state, late, attempts, request_id, requested_at, sent_at, received_at, completed_at, deadline, assurance`
 	err = db.SelectContext(ctx, &rows, `select id, vehicle_id as vehicle, unit, action, lane, seq, state, late, attempts,
 		coalesce(request_id::text, '') as requestid, requested_at as requested, coalesce(sent_at, $1) as sentat,
 		coalesce(received_at, $1) as receivedat, coalesce(completed_at, $1) as completed, deadline,
-		coalesce(assurance & $2 <> 0, false) as contradicted from commands order by seq`, time.Time{}, contradicted)
+		coalesce(assurance & $2 <> 0, false) as contradicted
+		from (select `+columns+` from commands union all select `+columns+` from settled_commands) as c order by seq`, time.Time{}, contradicted)
 	return rows, err
 }
 

@@ -35,6 +35,7 @@ var laws = []struct {
 	{"a lock stops no other", lockStopsNoOther, false},
 	{"connections within the limit", withinConnections, true},
 	{"presence is recorded", presenceIsRecorded, true},
+	{"a month's end loses nothing", monthsEndLosesNothing, true},
 	{"what an answer shows, later ones show", shownStays, true},
 }
 

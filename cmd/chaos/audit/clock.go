@@ -149,3 +149,19 @@ func writtenAhead(faults []ClockFault, calls []*Call, t time.Time) (by time.Dura
 	}
 	return by
 }
+
+// Months is where rows are after the clocks have passed the end of a month.
+type Months struct {
+	Entries, Samples int // of the audit log and of the telemetry history, of the new month
+	Outside          int // entries of the audit log without a partition of their month
+	Refused          int // samples that Postgres refused
+}
+
+// monthsEndLosesNothing checks that every row of a new month is in its partition, and none was
+// refused.
+func monthsEndLosesNothing(chk *checker) {
+	if m := chk.Months; m != nil {
+		chk.must(m.Outside == 0, subject{}, "%d audit log entries are in the default partition", m.Outside)
+		chk.must(m.Refused == 0, subject{}, "%d samples of the telemetry history were refused", m.Refused)
+	}
+}

@@ -65,6 +65,8 @@ type Evidence struct {
 	Presence []PresenceOf
 	// Shown is what lists, the map and statuses showed, in a round in which no clock is wrong.
 	Shown []Shown
+	// Months is where rows are after the end of a month. Nil: not judged.
+	Months *Months
 	// Foreign lists when an instance had another signing key than the others.
 	Foreign []Interval
 	// Stalls lists when the machine stalled.

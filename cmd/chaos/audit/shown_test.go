@@ -46,3 +46,20 @@ func TestShownStays(t *testing.T) {
 		})
 	}
 }
+
+func TestMonthsEndLosesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		months     *Months
+		violations int
+	}{
+		"not judged": {nil, 0},
+		"good":       {&Months{Entries: 5, Samples: 5}, 0},
+		"both":       {&Months{Entries: 5, Outside: 1, Refused: 2}, 2},
+	} {
+		report := verdict.New("month")
+		monthsEndLosesNothing(&checker{view: newView(Evidence{Months: test.months}), law: "month", report: &report})
+		if len(report.Violations) != test.violations {
+			t.Errorf("%s: violations %v", name, report.Violations)
+		}
+	}
+}

@@ -35,6 +35,7 @@ const (
 	RedisCluster  = "redis-cluster"
 	LeapTo2100    = "all clocks leap to 2100"
 	LeapADay      = "all clocks leap a day"
+	MonthsEnd     = "month's end"
 	ClockAhead    = "instance clock ahead"
 	FullDisk      = "disk of postgres full"
 	RedisEvicting = "redis evicting"
@@ -83,6 +84,7 @@ var Kinds = []Kind{
 	{Name: RedisCluster, target: onTarget(Redis), Alone: true},
 	{Name: LeapTo2100, target: onTarget("all clocks"), Alone: true, amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s"},
 	{Name: LeapADay, target: onTarget("all clocks"), Alone: true, amount: always(int64(25 * time.Hour / time.Second)), unit: "s"},
+	{Name: MonthsEnd, target: onTarget("all clocks"), Alone: true, amount: between(3, 15), unit: "months"},
 	{Name: "instances killed and redis emptied", target: onTarget("all instances and redis"), Alone: true},
 	{Name: "presence stored late", target: instances, cars: anyCar, Alone: true},
 	{Name: "installation copied", target: onTarget("a second installation"), Alone: true},
@@ -232,7 +234,7 @@ func cars(_ Plan, rng *rand.Rand) string { return fmt.Sprintf("crew %d", rng.Int
 // Find returns the kind with a name, in which hyphens may stand for spaces; nil: there is none.
 func Find(name string) *Kind {
 	for i := range Kinds {
-		if strings.ReplaceAll(Kinds[i].Name, " ", "-") == strings.ReplaceAll(name, " ", "-") {
+		if flag(Kinds[i].Name) == flag(name) {
 			return &Kinds[i]
 		}
 	}
@@ -252,7 +254,12 @@ func Scheduled() []*Kind {
 
 // KeepsTime reports whether a fault leaves all clocks right.
 func (k *Kind) KeepsTime() bool {
-	return !k.Skews && k.Name != ClockAhead && k.Name != LeapTo2100 && k.Name != LeapADay
+	return !k.Skews && k.Name != ClockAhead && !k.MovesAllClocks()
+}
+
+// MovesAllClocks reports whether a fault sets the clocks of all instances and of Postgres.
+func (k *Kind) MovesAllClocks() bool {
+	return k != nil && (k.Name == LeapTo2100 || k.Name == LeapADay || k.Name == MonthsEnd)
 }
 
 // TellsReadiness reports whether commands to sound vehicles succeed, unless an instance is not
@@ -266,7 +273,21 @@ func (k *Kind) TellsReadiness(target string) bool {
 func Names() []string {
 	var names []string
 	for _, k := range Kinds {
-		names = append(names, strings.ReplaceAll(k.Name, " ", "-"))
+		names = append(names, flag(k.Name))
 	}
 	return names
 }
+
+// Alone lists the kinds that are in no other round, as [Find] takes them.
+func Alone() []string {
+	var names []string
+	for _, k := range Kinds {
+		if k.Alone {
+			names = append(names, flag(k.Name))
+		}
+	}
+	return names
+}
+
+// flag is a name without spaces and apostrophes.
+func flag(name string) string { return strings.NewReplacer(" ", "-", "'", "").Replace(name) }
