@@ -33,6 +33,7 @@ func TestShownStays(t *testing.T) {
 		"back, at the same time":           {[]Shown{shown(1, 4, 3, true), shown(3, 5, 1, true)}, 0},
 		"back, and it was said":            {[]Shown{shown(1, 2, 1, false), shown(3, 4, -60, false)}, 0},
 		"back by too much":                 {[]Shown{shown(1, 2, 1, false), shown(3, 4, -80, true)}, 1},
+		"nothing stored yet, as was said":  {[]Shown{shown(1, 2, 1, false), never}, 0},
 		"the position goes back":           {[]Shown{shown(1, 2, 1, true), moved}, 1},
 		"a resource without position":      {[]Shown{shown(1, 2, 1, true), unit, shown(5, 6, 1, true)}, 0},
 		"another vehicle":                  {[]Shown{shown(1, 2, 1, true), other}, 0},

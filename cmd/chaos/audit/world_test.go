@@ -159,6 +159,7 @@ func healthy() Evidence {
 	w.Ready, w.Sound = map[int][]Interval{1: {{From: noon.Add(-time.Hour)}}}, map[telematics.VehicleID]bool{1: true}
 	w.Locks = []Lock{{Interval: Interval{From: noon.Add(-time.Minute), To: minute(2)}, What: "vehicle 2", Vehicles: []telematics.VehicleID{2}}}
 	w.Presence = []PresenceOf{{Unit: "unit-1", Retained: "online, session 7", Recorded: "online, session 7"}}
+	w.Shown = []Shown{{Start: minute(1), End: minute(2), Vehicle: 1, LastSeen: noon, Stored: true}, {Start: minute(3), End: minute(4), Vehicle: 1, LastSeen: noon, Stored: true}}
 	w.Backends = Backends{Most: 40, Limit: 40}
 	return w.Evidence
 }
