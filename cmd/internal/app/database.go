@@ -95,7 +95,12 @@ func (w *databaseWatch) checkClock(ctx context.Context) error {
 	if corrected > 0 {
 		w.log.Error("charges and notices were due later than they can be, a clock had leapt ahead: due now", "corrected", corrected)
 	}
-	return errors.Join(failed, err)
+	contacts, failedContacts := vehicles.CorrectTimes(ctx, w.postgres)
+	if contacts > 0 {
+		w.gauges.contactsCorrected.Add(float64(contacts))
+		w.log.Error("contacts of units were dated farther ahead than they can be, a clock had leapt ahead: corrected", "units", contacts)
+	}
+	return errors.Join(failed, err, failedContacts)
 }
 
 // readPartitions reads how long the partitions of tables by time last.

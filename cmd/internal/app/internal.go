@@ -70,8 +70,9 @@ func (g brokerGauges) set(node, topic string, value float64) {
 type databaseGauges struct {
 	asynchronous, stuckCharges, chargesForOperator, unrecorded, agencyKeysExpiry, unsealed prometheus.Gauge
 
-	clockLeaps      prometheus.Counter
-	partitionsAhead *prometheus.GaugeVec
+	clockLeaps        prometheus.Counter
+	contactsCorrected prometheus.Counter
+	partitionsAhead   *prometheus.GaugeVec
 }
 
 func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
@@ -79,6 +80,9 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 		return promauto.With(registry).NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	g := databaseGauges{
+		contactsCorrected: promauto.With(registry).NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_contacts_corrected_total", Help: "Contacts of units that this instance has corrected, since they were dated farther ahead than they can be.",
+		}),
 		clockLeaps: promauto.With(registry).NewCounter(prometheus.CounterOpts{
 			Name: "motorpool_postgres_clock_leaps_total", Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, or a minute back.",
 		}),
