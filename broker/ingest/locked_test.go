@@ -64,7 +64,7 @@ func TestPresence_OfALockedUnitDelaysNoOther(t *testing.T) {
 				in := newLockedIngest(twins)
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
-				go func() { defer close(done); in.contact.run(ctx) }()
+				go func() { defer close(done); _ = in.contact.run(ctx) }()
 				in.contact.add(presenceOf("held"))
 				in.contact.add(presenceOf("other"))
 				began := time.Now()
@@ -149,7 +149,7 @@ func withLocked(t *testing.T, test func(t *testing.T, twins *lockedContact, in *
 		in := newLockedIngest(twins)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); in.contact.run(ctx) }()
+		go func() { defer close(done); _ = in.contact.run(ctx) }()
 		test(t, twins, in, func(status telematics.PresenceStatus, session string) {
 			p := telematics.Presence{Status: status, Session: session, After: in.latest.of("held")}
 			if session != "" && status != telematics.Offline {

@@ -297,7 +297,7 @@ func TestRenewal_OnlyTheEndOfAGrantEndsTheSession(t *testing.T) {
 		{400, "login_required", true},
 		{400, "invalid_client", false},
 		{401, "invalid_client", false},
-		{400, "unauthorized_client", false},
+		{400, "unauthorized_client", false}, //nolint:misspell // as OAuth spells it
 		{400, "invalid_scope", false},
 		{400, "invalid_request", false},
 		{403, "", false},
