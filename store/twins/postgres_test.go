@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -191,5 +192,42 @@ func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 	}
 	if twin.Snapshot.Number(telematics.SpeedKmh) != nil {
 		t.Error("a speed is returned, although its newest value is null")
+	}
+}
+
+// What an operator does where clocks were far ahead (docs/operating.md).
+func TestObserve_StateOfAClockFarAheadIsRemovedByTheRunbook(t *testing.T) {
+	runbook, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(runbook), "```sql\nupdate snapshots")
+	statement, _, _ := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("the runbook has no statement")
+	}
+	p := open(t, storetest.NewDatabase(t))
+	_, unit := storetest.AddVehicle(t, p.DB, 1)
+	observe := func(at time.Time, values map[telematics.Field]any) {
+		t.Helper()
+		report := telematics.Report{At: at, Values: values}
+		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: at, Report: &report}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	observe(now, map[telematics.Field]any{telematics.FuelLevel: 60.0, telematics.SpeedKmh: 1.0})
+	observe(now.AddDate(70, 0, 0), map[telematics.Field]any{telematics.SpeedKmh: 2.0})
+	if _, err := p.Pool.Exec("update snapshots" + statement); err != nil {
+		t.Fatal(err)
+	}
+	observe(now.Add(time.Second), map[telematics.Field]any{telematics.SpeedKmh: 3.0})
+	twin, err := p.Twin(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := telematics.Snapshot{telematics.FuelLevel: {Value: 60.0, At: now}, telematics.SpeedKmh: {Value: 3.0, At: now.Add(time.Second)}}
+	if !reflect.DeepEqual(twin.Snapshot, want) {
+		t.Errorf("%+v, want %+v", twin.Snapshot, want)
 	}
 }
