@@ -36,8 +36,10 @@ type Job struct {
 	Default   MethodID // the client's default when the card was chosen; zero: none
 	Payment   string   // of a refund: the processor's id of the payment to refund
 	Reference string   // of the booking
-	// Of an extension: taken back then, unless the client has mended its payment; zero: never.
-	MendBy  time.Time
+	// Of an extension that can be taken back: since it was refused, or since the client has chosen
+	// another card, the client has this long to mend its payment.
+	MendFor *time.Duration
+	MendBy  time.Time // the end of that, and taken back then; zero: it was not refused, or is not the last one
 	Agency  telematics.AgencyID
 	Vehicle telematics.VehicleID
 

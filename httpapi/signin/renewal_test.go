@@ -295,6 +295,7 @@ func TestRenewal_OnlyTheEndOfAGrantEndsTheSession(t *testing.T) {
 		{401, "invalid_grant", true},
 		{400, "interaction_required", true},
 		{400, "login_required", true},
+		{403, "access_denied", true},
 		{400, "invalid_client", false},
 		{401, "invalid_client", false},
 		{400, "unauthorized_client", false}, //nolint:misspell // as OAuth spells it

@@ -80,3 +80,44 @@ func TestExtension_WhosePaymentIsNotKnownIsKept(t *testing.T) {
 		w.wantOnce(charge)
 	})
 }
+
+// The time to mend a payment begins when it is refused, not when it is requested.
+func TestExtension_RefusedLateHasItsTimeAllTheSame(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(stolen)
+		w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+			if c.Method == "Confirm" || c.Method == "Intent" {
+				return rentaltest.Fault{Kind: rentaltest.FaultKinds[0]}
+			}
+			return rentaltest.Fault{}
+		})
+		charge := w.extend(client)
+		w.collect(nil)
+		w.after(2 * rental.DefaultPaymentWait)
+		w.bank.FailWith(nil)
+		w.after(5 * time.Minute) // longer than the pause between two queries
+		w.wantState(charge, rental.Failed)
+		w.after(rental.DefaultPaymentWait)
+		w.wantState(charge, rental.Released)
+	})
+}
+
+// Each card that the client chooses has the whole time, whatever became of the one before.
+func TestExtension_EachCardHasTheWholeTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(broke)
+		charge := w.extend(client)
+		w.collect(nil)
+		w.after(9 * time.Minute)
+		w.ledger.SetDefault(client, w.card(client, stolen))
+		w.after(6 * time.Minute)
+		w.ledger.SetDefault(client, w.card(client, asksFor))
+		w.after(9 * time.Minute)
+		w.wantState(charge, rental.RequiresAction)
+		w.after(2 * time.Minute)
+		w.wantState(charge, rental.Released)
+		if e := w.bank.Of(charge.ID); e.Taken != 0 {
+			t.Errorf("the bank has %+v", e)
+		}
+	})
+}

@@ -103,7 +103,7 @@ func (w *worker) continueAttempt(ctx context.Context, in rental.Intent) (rental.
 // is stored, so a created payment whose response was lost does no harm. It searches for the payment
 // first: the record may have lost it.
 func (w *worker) prepare(ctx context.Context) (rental.Result, error) {
-	if w.job.QueryOnly {
+	if w.job.QueryOnly && !w.isLapsed() {
 		return w.unchanged(), nil
 	}
 	switch in, found, err := w.intentOf(ctx); {
@@ -279,14 +279,6 @@ func (w *worker) takenBack() rental.Result {
 	return w.withActivity(r)
 }
 
-// mendable makes a refused charge due when its extension is taken back, at the latest.
-func (w *worker) mendable(r rental.Result) rental.Result {
-	if by := w.job.MendBy; !by.IsZero() && (r.NextAttempt.IsZero() || r.NextAttempt.After(by)) {
-		r.NextAttempt = by
-	}
-	return r
-}
-
 // authentication is the processor's decline code when the card's owner must confirm.
 const authentication = "authentication_required"
 
@@ -306,12 +298,12 @@ func (w *worker) declined(d rental.Decline, attempt string) rental.Result {
 			r.State, r.NextAttempt = rental.Declined, w.Now().Add(wait)
 		}
 	}
-	return w.withActivity(w.mendable(r))
+	return w.withActivity(r)
 }
 
 // noCard returns the result for a charge that waits until the client adds a card.
 func (w *worker) noCard() rental.Result {
-	r := w.mendable(w.inState(rental.Declined))
+	r := w.inState(rental.Declined)
 	if w.job.State == rental.Failed {
 		r.State = rental.Failed
 	}

@@ -42,7 +42,8 @@ type entry struct {
 	barred       []string
 	woken        bool
 	queryAt      time.Time
-	notified     bool // by the processor, since it was taken
+	mendBy       time.Time // of a refused extension
+	notified     bool      // by the processor, since it was taken
 	lease        uuid.UUID
 	leaseUntil   time.Time
 	takenAt      time.Time
@@ -87,6 +88,9 @@ func (l *Ledger) setDefault(client rental.ClientID, m rental.Method) {
 		owed := refused(e.State) && e.Kind != rental.RefundCharge && (e.Goal == "" || e.Goal == rental.Hold)
 		if e.client == client && owed && e.Method != m.ID && !e.bars(m.Card) {
 			e.Method, e.Brand, e.LastFour, e.Declines, e.woken, e.NextAttempt, e.Mended = m.ID, m.Brand, m.LastFour, 0, true, time.Now(), time.Now()
+			if !e.mendBy.IsZero() {
+				e.mendBy = time.Now().Add(rental.DefaultPaymentWait)
+			}
 		}
 	}
 }
@@ -207,7 +211,8 @@ func (l *Ledger) job(e *entry) rental.Job {
 		j.Payment = of.Intent
 	}
 	if e.Added > 0 {
-		j.MendBy = slices.MaxFunc([]time.Time{e.Created, e.Mended}, time.Time.Compare).Add(rental.DefaultPaymentWait)
+		wait := rental.DefaultPaymentWait
+		j.MendFor, j.MendBy = &wait, e.mendBy
 	}
 	for _, id := range []rental.MethodID{e.Method, e.named, p.standby} {
 		at := slices.IndexFunc(p.methods, func(m rental.Method) bool { return m.ID == id && !e.bars(m.Card) })
@@ -334,6 +339,14 @@ func (l *Ledger) SettleCharge(_ context.Context, job rental.Job, r rental.Result
 	}
 	if !e.notified {
 		e.queryAt = r.QueryAt
+	}
+	if now := time.Now(); job.MendFor != nil && refused(r.State) && rental.RemedyOf(r.DeclineCode) == rental.ByClient {
+		if again || e.mendBy.IsZero() {
+			e.mendBy = now.Add(*job.MendFor)
+		}
+		if !e.mendBy.Before(now) && (e.queryAt.IsZero() || e.queryAt.After(e.mendBy)) {
+			e.queryAt = e.mendBy
+		}
 	}
 	if isOver(e.Charge) {
 		e.NextAttempt, e.queryAt = time.Time{}, time.Time{}

@@ -63,9 +63,12 @@ func (w *Wallet) Add(ctx context.Context, n rental.NewCard) (rental.Added, error
 	return added, err
 }
 
+// maxToken is the longest id of a card at the processor: Stripe's have at most 255 characters.
+const maxToken = 255
+
 // isToken reports whether a text may be a processor's id, which becomes a part of a URL.
 func isToken(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+	return s != "" && len(s) <= maxToken && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 	}) < 0
 }

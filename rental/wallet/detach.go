@@ -24,7 +24,7 @@ const (
 	detachEvery = time.Minute
 	detachAgain = 5 * time.Minute
 
-	// detachBatch is how many are taken at a time; a choice.
+	// detachBatch is how many are detached at a time, in turn; a choice.
 	detachBatch = 20
 )
 
@@ -59,11 +59,16 @@ func (w *Wallet) Run(ctx context.Context) error {
 }
 
 func (w *Wallet) detachDue(ctx context.Context) error {
-	due, err := w.Cards.TakeDetachments(ctx, detachBatch, detachAgain)
-	for _, d := range due {
-		err = errors.Join(err, w.detachOne(ctx, d))
+	var failed error
+	for range detachBatch {
+		// One by one, so that each is looked up a moment before: it may be a payment method again.
+		due, err := w.Cards.TakeDetachments(ctx, 1, detachAgain)
+		if err != nil || len(due) == 0 {
+			return errors.Join(failed, err)
+		}
+		failed = errors.Join(failed, w.detachOne(ctx, due[0]))
 	}
-	return err
+	return failed
 }
 
 // detachOne detaches a card, if it is still the client's: anyone can name a card of another

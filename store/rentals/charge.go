@@ -93,10 +93,7 @@ func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Resul
 			return err
 		}
 		if held.changed(job) {
-			_, err := tx.ExecContext(ctx, `
-				update charges set lease = null, lease_until = null, taken_at = null, next_attempt_at = clock_timestamp()
-				where id = $1`, job.ID)
-			return err
+			return dueAgain(ctx, tx, job.ID)
 		}
 		if err := held.mayBecome(job, r.State); err != nil {
 			return err
@@ -108,6 +105,14 @@ func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Resul
 		return writeEntry(ctx, tx, r)
 	})
 	return ok && err == nil, unavailable.Wrap("store what is about to be done about a charge", err)
+}
+
+// dueAgain releases the lease of a charge that was changed meanwhile.
+func dueAgain(ctx context.Context, tx *sqlx.Tx, id rental.ChargeID) error {
+	_, err := tx.ExecContext(ctx, `
+		update charges set lease = null, lease_until = null, taken_at = null, next_attempt_at = clock_timestamp()
+		where id = $1`, id)
+	return err
 }
 
 func writeEntry(ctx context.Context, tx *sqlx.Tx, r rental.Result) error {
@@ -167,6 +172,9 @@ func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Resu
 		if err != nil || !mine {
 			return err
 		}
+		if takesBack && job.Intent == "" && held.changed(job) { // nothing is cancelled yet
+			return dueAgain(ctx, tx, job.ID)
+		}
 		if err := held.mayBecome(job, r.State); err != nil {
 			return err
 		}
@@ -197,6 +205,12 @@ func takeBack(ctx context.Context, tx *sqlx.Tx, job rental.Job) error {
 		return err
 	}
 	if err := updateBooking(ctx, tx, b); err != nil {
+		return err
+	}
+	// An earlier extension that was refused, too, is the last one now.
+	if _, err := tx.ExecContext(ctx, `
+		update charges set look_at = greatest(mend_by, clock_timestamp())
+		where booking_id = $1 and kind = 'extension' and mend_by is not null and state in ('declined', 'failed', 'requires_action')`, job.Booking); err != nil {
 		return err
 	}
 	return followBookings(ctx, tx, b.VehicleID, now)
@@ -246,9 +260,12 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
 	_, err := tx.ExecContext(ctx, `
 		with now as (
-			select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (barred) and $21 <> all (barred)) as again,
-				m.id, m.brand, m.last_four
+			select at, again, m.id, m.brand, m.last_four,
+				case when again then at + $23 * interval '1 microsecond' else coalesce(c.mend_by, at + $23 * interval '1 microsecond') end as mend_by
 			from charges c
+				cross join lateral (
+					select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (c.barred) and $21 <> all (c.barred)) as again
+				) as a
 				-- the card that was tried is the one that paid, whatever was chosen meanwhile
 				left join payment_methods m on $2 in ('paid', 'authorized') and m.client_id = $16 and coalesce(m.fingerprint, m.token) = c.tried
 			where c.id = $1
@@ -265,16 +282,29 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 			payment_method_id = case when now.again and $17 and $14::bigint <> 0 then $14 else coalesce(now.id, payment_method_id) end,
 			brand = coalesce(now.brand, charges.brand), last_four = coalesce(now.last_four, charges.last_four),
 			mended_at = case when not $17 or $8 then mended_at when now.again then now.at end,
+			mend_by = now.mend_by,
 			next_attempt_at = case when $18 then null when now.again then now.at else $11::timestamptz end,
-			look_at = case when $18 then null when look_at >= taken_at then look_at else $19::timestamptz end,
+			look_at = case when $18 then null when look_at >= taken_at then look_at
+				-- once the time is over, whatever is due then
+				else least($19::timestamptz, case when $23::bigint is not null and now.mend_by >= now.at then now.mend_by end) end,
 			paid_at = $20::timestamptz,
 			lease = null, lease_until = null, taken_at = null
 		from now
 		where charges.id = $1`,
 		job.ID, r.State, r.Settled, r.DeclineCode, r.Intent, r.AttemptID, oneIf(r.CountAttempt), r.NoChange, r.Declined, r.Hard,
 		pg.Timestamp(r.NextAttempt), held.changed(job), other, s.ID, s.Card, int64(job.Client), refused(r.State), isOver(job.Kind, r.State),
-		pg.Timestamp(r.QueryAt), pg.Timestamp(r.PaidAt), s.Token, r.RefusedCard)
+		pg.Timestamp(r.QueryAt), pg.Timestamp(r.PaidAt), s.Token, r.RefusedCard, mendFor(job, r))
 	return err
+}
+
+// mendFor returns how long the client has to mend a refused payment of an extension, in
+// microseconds; nil: it is none.
+func mendFor(job rental.Job, r rental.Result) *int64 {
+	if job.MendFor == nil || !refused(r.State) || rental.RemedyOf(r.DeclineCode) != rental.ByClient {
+		return nil
+	}
+	micros := job.MendFor.Microseconds()
+	return &micros
 }
 
 // isOver reports whether no notice of the processor can change a charge any more. A refund may

@@ -17,9 +17,10 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 		with card as (
 			select id, brand, last_four, coalesce(fingerprint, token) as mark from payment_methods where id = $2
 		), revived as materialized (
-			select c.id, case when c.hard and c.payment_method_id <> card.id then coalesce(tried.fingerprint, tried.token) end as bars
+			select c.id, a.payment_wait, case when c.hard and c.payment_method_id <> card.id then coalesce(tried.fingerprint, tried.token) end as bars
 			from card, charges c
 				join bookings b on b.id = c.booking_id
+				join agencies a on a.id = b.agency_id
 				left join payment_methods tried on tried.id = c.payment_method_id
 			where b.client_id = $1 and c.kind <> 'refund' and coalesce(c.goal, 'hold') = 'hold'
 				and c.state in ('declined', 'failed', 'requires_action')
@@ -31,6 +32,7 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 		update charges c
 		set payment_method_id = card.id, brand = card.brand, last_four = card.last_four,
 			next_attempt_at = clock_timestamp(), woken_at = clock_timestamp(), mended_at = clock_timestamp(), declines = 0, hard = false,
+			mend_by = case when c.mend_by is not null then clock_timestamp() + revived.payment_wait end,
 			barred = case when revived.bars is null or revived.bars = any (c.barred) then c.barred else array_append(c.barred, revived.bars) end
 		from revived, card
 		where c.id = revived.id`,
@@ -40,10 +42,12 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 	}
 	// Those that are tried again now, with the card before: the next attempt is with this one.
 	_, err = tx.ExecContext(ctx, `
-		update charges c set mended_at = clock_timestamp()
-		from bookings b
-		where b.id = c.booking_id and b.client_id = $1 and c.kind <> 'refund' and c.state = 'unknown' and c.decline_code <> ''
-			and c.payment_method_id is distinct from $2`,
+		update charges c
+		set mended_at = clock_timestamp(), mend_by = case when c.mend_by is not null then clock_timestamp() + a.payment_wait end
+		from bookings b, agencies a, payment_methods card
+		where b.id = c.booking_id and a.id = b.agency_id and card.id = $2
+			and b.client_id = $1 and c.kind <> 'refund' and coalesce(c.goal, 'hold') = 'hold' and c.state = 'unknown' and c.decline_code <> ''
+			and c.payment_method_id is distinct from card.id and not coalesce(card.fingerprint, card.token) = any (c.barred)`,
 		client, method)
 	return err
 }

@@ -27,7 +27,8 @@ type jobRow struct {
 	AgencyID  int64     `db:"agency_id"`
 	VehicleID int64     `db:"vehicle_id"`
 
-	MendBy *time.Time `db:"mend_by"`
+	MendBy  *time.Time     `db:"mend_by"`
+	MendFor *time.Duration `db:"mend_for"`
 
 	Card          cardRow    `db:"card"` // to try now
 	CardID        *int64     `db:"card_id"`
@@ -40,7 +41,7 @@ func (r jobRow) job() rental.Job {
 		Charge: r.charge(), Lease: r.Lease, QueryOnly: r.QueryOnly, Tries: r.Tries,
 		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
-		MendBy: pg.FromTimestamp(r.MendBy),
+		MendBy: pg.FromTimestamp(r.MendBy), MendFor: r.MendFor,
 	}
 	if card := r.Card.card(); card != nil {
 		j.Card = &rental.Method{
@@ -74,7 +75,8 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
 			case when c.added_ms > 0 and b.state = 'active' and not exists (
 				select from charges later where later.booking_id = c.booking_id and later.kind = 'extension' and later.number > c.number and later.state <> 'released'
-			) then greatest(c.created_at, c.mended_at) + a.payment_wait end as mend_by,
+			) then c.mend_by end as mend_by,
+			case when c.added_ms > 0 and b.state = 'active' then extract(epoch from a.payment_wait) * 1000000000 end::bigint as mend_for,
 			card.token as "card.token", card.brand as "card.brand", card.last_four as "card.last_four",
 			card.exp_month as "card.exp_month", card.exp_year as "card.exp_year", card.fingerprint as "card.fingerprint",
 			card.id as card_id, card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at

@@ -30,7 +30,8 @@ func (p Cards) DetachLater(ctx context.Context, client rental.ClientID, token st
 func detachLater(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, token string, after time.Duration) error {
 	_, err := tx.ExecContext(ctx, `
 		insert into detachments (token, client_id, due_at) values ($1, $2, clock_timestamp() + $3 * interval '1 microsecond')
-		on conflict (token) do update set client_id = excluded.client_id, due_at = excluded.due_at`, token, client, after.Microseconds())
+		-- another client can name any token
+		on conflict (token) do update set due_at = excluded.due_at where detachments.client_id = excluded.client_id`, token, client, after.Microseconds())
 	return err
 }
 

@@ -18,8 +18,8 @@ func (w *rentalWorld) declinedExtension() (rental.BookingDetails, rental.Charge)
 	w.exec(`update charges set state = 'authorized', settled = amount, next_attempt_at = null where kind = 'deposit'`)
 	d = w.amend(rental.BookingExtend, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(4*time.Hour)) })
 	job := w.takeOne()
-	if want := noon.Add(rental.DefaultPaymentWait); !job.MendBy.Equal(want) || job.Added != 4*time.Hour {
-		w.t.Fatalf("the job of the extension %+v, want it mended by %v", job, want)
+	if job.MendFor == nil || *job.MendFor != rental.DefaultPaymentWait || !job.MendBy.IsZero() || job.Added != 4*time.Hour {
+		w.t.Fatalf("the job of the extension %+v, want it mended within %v of its refusal", job, rental.DefaultPaymentWait)
 	}
 	w.settle(job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: noon.Add(time.Minute)})
 	return d, job.Charge
@@ -78,6 +78,60 @@ func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
 	w.settle(job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds"})
 	if n := w.count(`select count(*) from charges where id = $1 and mended_at is not null`, charge.ID); n != 0 {
 		t.Error("a payment that was refused again still counts as mended")
+	}
+	// A notice of the processor changes nothing about that time, nor does a look that finds no news.
+	for range 2 {
+		w.exec(`update charges set look_at = now() where id = $1`, charge.ID)
+		again := w.takeOne()
+		if !again.MendBy.Equal(job.MendBy) || !again.QueryOnly {
+			t.Errorf("mended by %v, want %v", again.MendBy, job.MendBy)
+		}
+		w.settle(again, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: again.NextAttempt})
+	}
+	if n := w.count(`select count(*) from charges where id = $1 and look_at = mend_by and next_attempt_at is null`, charge.ID); n != 1 {
+		t.Error("nobody looks at the extension when its time is over")
+	}
+}
+
+// Two extensions are refused: once the later one is taken back, the time of the earlier one counts.
+func TestExtension_EarlierOneIsTakenBackAfterTheLaterOne(t *testing.T) {
+	w := newRentalWorld(t)
+	d, first := w.declinedExtension()
+	w.exec(`update charges set state = 'unknown', decline_code = '' where id = $1`, first.ID) // as long as its result is open
+	d = w.amend(rental.BookingExtend, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(time.Hour)) })
+	w.exec(`update charges set state = 'failed', decline_code = 'stolen_card', next_attempt_at = null, look_at = null, mend_by = now() - interval '1 second' where id = $1`, first.ID)
+	later := w.takeOne()
+	w.settle(later, rental.Result{State: rental.Failed, DeclineCode: "stolen_card"})
+	w.exec(`update charges set mend_by = now(), look_at = now() where id = $1`, later.ID)
+	w.settle(w.takeOne(), rental.Result{State: rental.Released, DeclineCode: "stolen_card"})
+	job := w.takeOne()
+	if job.ID != first.ID || job.MendBy.IsZero() || !job.QueryOnly {
+		t.Errorf("due: %+v; want the first extension, to be taken back", job)
+	}
+	w.settle(job, rental.Result{State: rental.Released, DeclineCode: "stolen_card"})
+	is, err := w.here.BookingDetails(t.Context(), d.ID)
+	if err != nil || is.Price.Hours != 100 {
+		t.Errorf("booking %+v, %v; want an hour, as before both", is.Booking, err)
+	}
+}
+
+// A card that the client adds while an extension without one is being taken back is tried.
+func TestExtension_CardThatComesAtTheLastMomentIsTried(t *testing.T) {
+	w := newRentalWorld(t)
+	d, charge := w.declinedExtension()
+	w.exec(`update charges set decline_code = 'no_card', payment_method_id = $2, look_at = now(), next_attempt_at = null where id = $1`, charge.ID, w.visa)
+	job := w.takeOne()
+	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := w.here.SettleCharge(t.Context(), job, rental.Result{State: rental.Released, DeclineCode: "no_card"}); ok || err != nil {
+		t.Errorf("taken back %v, %v; want it tried with the new card", ok, err)
+	}
+	if is, err := w.here.BookingDetails(t.Context(), d.ID); err != nil || !is.End.Equal(d.End) {
+		t.Errorf("booking %+v, %v; want it extended", is.Booking, err)
+	}
+	if next := w.takeOne(); next.QueryOnly || next.Card == nil || next.Card.ID != w.master {
+		t.Errorf("the next job %+v, want one with the new card", next)
 	}
 }
 
