@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -157,7 +156,7 @@ func (m *metrics) drop(kind ingest.Kind, reason string, n int) {
 // settled counts a command that this instance has settled for its caller, by the protocol of its
 // unit.
 func (m *metrics) settled(c *telematics.Command, protocol telematics.Protocol, took time.Duration) {
-	m.commands.WithLabelValues(string(c.Action), string(c.State.Outcome()), string(cmp.Or(protocol, telematics.DefaultProtocol))).Inc()
+	m.commands.WithLabelValues(string(c.Action), string(c.State.Outcome()), protocol.Name()).Inc()
 	m.commandDuration.Observe(max(took, 0).Seconds()) // negative where the clock was set back
 }
 

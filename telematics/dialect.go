@@ -14,9 +14,12 @@ type Protocol string
 // DefaultProtocol is the protocol of a vehicle whose row names none.
 const DefaultProtocol Protocol = "v1"
 
+// Name returns the name of a protocol; an empty one means DefaultProtocol.
+func (p Protocol) Name() string { return string(cmp.Or(p, DefaultProtocol)) }
+
 // Means reports whether two names mean the same protocol; an empty one means DefaultProtocol.
 func (p Protocol) Means(other Protocol) bool {
-	return cmp.Or(p, DefaultProtocol) == cmp.Or(other, DefaultProtocol)
+	return p.Name() == other.Name()
 }
 
 // Dialect is the codec of one protocol: everything that differs between protocols.

@@ -16,7 +16,6 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/rentals"
-	"motorpool/store/settings"
 	"motorpool/store/storetest"
 	"motorpool/store/twins"
 	"motorpool/store/unavailable"
@@ -50,7 +49,6 @@ func calls(p *instance) map[string]func(context.Context) error {
 		"Overdue":         func(ctx context.Context) error { _, err := p.Overdue(ctx, morning, 1); return err },
 		"VehicleCommands": func(ctx context.Context) error { _, err := p.VehicleCommands(ctx, 1, 0, telematics.Page{}); return err },
 		"Activities":      func(ctx context.Context) error { _, err := p.Activities(ctx, telematics.ActivityQuery{}); return err },
-		"SharedGroup":     func(ctx context.Context) error { _, err := settings.SharedGroup(ctx, p.DB); return err },
 		"Client": func(ctx context.Context) error {
 			_, err := rentals.Cards{DB: p.DB}.Client(ctx, 1, "client-1")
 			return err

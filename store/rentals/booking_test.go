@@ -229,7 +229,7 @@ func TestBookings_OneOrAPageIsReadInOneQuery(t *testing.T) {
 	}
 	db := sqlx.NewDb(sql.OpenDB(counting{connector, &queries}), "postgres")
 	defer db.Close()
-	p := Bookings{&pg.DB{Pool: db, Prepared: pg.NewStatements(db, 1), Lists: db}}
+	p := Bookings{&pg.DB{Pool: db, Prepared: pg.NewStatements(db, 1), Clients: pg.NewStatements(db, 1), Lists: db}}
 	if _, err := p.BookingDetails(t.Context(), last); err != nil || queries.Swap(0) != 1 {
 		t.Errorf("BookingDetails used more or less than one query, or %v", err)
 	}

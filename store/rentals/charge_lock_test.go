@@ -15,7 +15,7 @@ import (
 // charge, in either order.
 func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 	address := storetest.NewDatabase(t)
-	p, watch := open(t, address), open(t, address)
+	p, watch := openPatient(t, address), open(t, address)
 	add := storetest.Vehicles(t, p.DB)
 	for name, change := range map[string]func(o *owing, first rental.Method) error{
 		"renewed": func(o *owing, first rental.Method) error {

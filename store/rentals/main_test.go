@@ -37,5 +37,5 @@ func open(tb testing.TB, address string) *fixture {
 // openPatient connects an instance that waits long enough for a lock that many callers want.
 func openPatient(tb testing.TB, address string) *fixture {
 	tb.Helper()
-	return newFixture(storetest.OpenWith(tb, pg.Config{URL: address, MaxConns: 8, Timeout: time.Minute}))
+	return newFixture(storetest.OpenWith(tb, pg.Config{URL: address, MaxConns: 20, Timeout: time.Minute}))
 }

@@ -151,7 +151,7 @@ func oneDefault(p *fixture, client rental.ClientID) (string, error) {
 
 func TestMethods_ConcurrentChangesKeepOneDefaultAndEveryChange(t *testing.T) {
 	address := storetest.NewDatabase(t)
-	instances := []*fixture{open(t, address), open(t, address)}
+	instances := []*fixture{openPatient(t, address), openPatient(t, address)}
 	storetest.AddVehicle(t, instances[0].DB, 1)
 	c := newCardholder(t, instances[0])
 	known := []rental.Method{c.add(false), c.add(false), c.add(false), c.add(false)}

@@ -161,6 +161,7 @@ func healthy() Evidence {
 	w.Presence = []PresenceOf{{Unit: "unit-1", Retained: "online, session 7", Recorded: "online, session 7"}}
 	w.Shown = []Shown{{Start: minute(1), End: minute(2), Vehicle: 1, LastSeen: noon, Stored: true}, {Start: minute(3), End: minute(4), Vehicle: 1, LastSeen: noon, Stored: true}}
 	w.Backends = Backends{Most: 40, Limit: 40}
+	w.Months = &Months{Entries: 1, Samples: 1}
 	return w.Evidence
 }
 
