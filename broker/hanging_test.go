@@ -99,23 +99,29 @@ func TestUnsent_TheOutcomeIsKeptWhilePostgresIsUnavailable(t *testing.T) {
 }
 
 func TestAuditLog_WhatIsLostIsCounted(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		lost := func(reason string) int64 {
-			return metric(t, w.brokers[0], `motorpool_dropped_total{kind="audit_log_entry", reason="`+reason+`"}`)
-		}
-		w.Break(errUnavailable, "Claim", "Add")
-		for range 4096 + 3 {
-			_, err := w.send(telematics.Lock)
-			w.wantCode(err, telematics.TelematicsUnavailable)
-		}
-		if n := lost("queue_full"); n != 3 {
-			t.Errorf("%d entries are counted as lost for want of room, want 3", n)
-		}
-		time.Sleep(11 * time.Minute)
-		if n := lost("not_stored"); n != 4096 {
-			t.Errorf("%d entries are counted as lost by their age, want 4096", n)
-		}
-	})
+	for name, c := range map[string]struct {
+		orders int
+		wait   time.Duration
+		reason string
+		lost   int64
+	}{
+		"no room":  {4096 + 3, 0, "queue_full", 3},
+		"too long": {10, 11 * time.Minute, "not_stored", 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 1, func(w *world) {
+				w.Break(errUnavailable, "Claim", "Add")
+				for range c.orders {
+					_, err := w.send(telematics.Lock)
+					w.wantCode(err, telematics.TelematicsUnavailable)
+				}
+				time.Sleep(c.wait)
+				if n := metric(t, w.brokers[0], `motorpool_dropped_total{kind="audit_log_entry", reason="`+c.reason+`"}`); n != c.lost {
+					t.Errorf("%d entries are counted as lost, want %d", n, c.lost)
+				}
+			})
+		})
+	}
 }
 
 // slowOutbox are commands of which an instance can settle none before a time: its statements of
