@@ -39,7 +39,8 @@ type Job struct {
 	// Of an extension that can be taken back: since it was refused, or since the client has chosen
 	// another card, the client has this long to mend its payment.
 	MendFor *time.Duration
-	MendBy  time.Time // the end of that, and taken back then; zero: it was not refused, or is not the last one
+	// The end of that, when the extension is taken back; zero: it was not refused, or is not the last.
+	MendBy  time.Time
 	Agency  telematics.AgencyID
 	Vehicle telematics.VehicleID
 

@@ -101,8 +101,8 @@ var errSessionEnded = errors.New("the issuer renews the tokens no more")
 var errRefused = errors.New("the issuer refuses the service's request; compare the client id, the client secret and the scopes with its registration there")
 
 // finalCodes are the errors with which an issuer ends a session: the refresh token is not valid any
-// more (RFC 6749, 5.2), the person is refused (4.1.2.1), or must sign in again (OpenID Connect Core,
-// 3.1.2.6).
+// more (RFC 6749, 5.2), the person is refused (4.1.2.1), or must sign in again (OpenID Connect
+// Core, 3.1.2.6).
 var finalCodes = []string{"invalid_grant", "access_denied", "interaction_required", "login_required", "account_selection_required", "consent_required"}
 
 var errBusy = unavailableError("too many people sign in at the same time")

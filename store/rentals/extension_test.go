@@ -79,7 +79,7 @@ func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
 	if n := w.count(`select count(*) from charges where id = $1 and mended_at is not null`, charge.ID); n != 0 {
 		t.Error("a payment that was refused again still counts as mended")
 	}
-	// A notice of the processor changes nothing about that time, nor does a look that finds no news.
+	// A notice of the processor changes nothing about that time, nor does a query.
 	for range 2 {
 		w.exec(`update charges set look_at = now() where id = $1`, charge.ID)
 		again := w.takeOne()
@@ -89,7 +89,7 @@ func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
 		w.settle(again, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: again.NextAttempt})
 	}
 	if n := w.count(`select count(*) from charges where id = $1 and look_at = mend_by and next_attempt_at is null`, charge.ID); n != 1 {
-		t.Error("nobody looks at the extension when its time is over")
+		t.Error("no query is due when the time of the extension is over")
 	}
 }
 
@@ -97,7 +97,8 @@ func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
 func TestExtension_EarlierOneIsTakenBackAfterTheLaterOne(t *testing.T) {
 	w := newRentalWorld(t)
 	d, first := w.declinedExtension()
-	w.exec(`update charges set state = 'unknown', decline_code = '' where id = $1`, first.ID) // as long as its result is open
+	// As long as its result is open.
+	w.exec(`update charges set state = 'unknown', decline_code = '' where id = $1`, first.ID)
 	d = w.amend(rental.BookingExtend, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(time.Hour)) })
 	w.exec(`update charges set state = 'failed', decline_code = 'stolen_card', next_attempt_at = null, look_at = null, mend_by = now() - interval '1 second' where id = $1`, first.ID)
 	later := w.takeOne()
