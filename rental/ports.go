@@ -39,7 +39,7 @@ type Job struct {
 	// Of an extension that can be taken back: since it was refused, or since the client has chosen
 	// another card, the client has this long to mend its payment.
 	MendFor *time.Duration
-	// The end of that, when the extension is taken back; zero: it was not refused, or is not the last.
+	// The end of that, when it is taken back; zero: it was not refused, or is not the last one.
 	MendBy  time.Time
 	Agency  telematics.AgencyID
 	Vehicle telematics.VehicleID
