@@ -114,10 +114,10 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 }
 
 // TakeBack returns the booking without an extension that was not paid: with the end and the price
-// from before. It does not change one that was extended again since.
+// from before. It does not change one that was extended again since, or has ended.
 func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
 	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == extension && c.Added > 0 })
-	if i < 0 || slices.ContainsFunc(d.Charges, func(c Charge) bool {
+	if i < 0 || d.State != Active || slices.ContainsFunc(d.Charges, func(c Charge) bool {
 		return c.Kind == ExtensionCharge && c.Number > d.Charges[i].Number && c.State != Released
 	}) {
 		return d.Booking, nil

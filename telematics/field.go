@@ -61,8 +61,8 @@ const (
 
 	// The speed that arrived last, dated by its arrival, and the arrival of the last one whose time
 	// in SpeedKmh is that of its arrival, too. Forbids compares them; they are not shown.
-	ArrivedSpeed   Field = "oem_data.arrived_speed_kmh"
-	SpeedByArrival Field = "oem_data.speed_by_arrival"
+	ArrivedSpeed   Field = "telemetry.arrived_speed_kmh"
+	SpeedByArrival Field = "telemetry.speed_by_arrival"
 )
 
 // Sections lists the sections of a report and of a vehicle status.

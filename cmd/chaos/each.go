@@ -18,6 +18,8 @@ const (
 	everyFault    = "all"
 	briefCommands = 1000
 	briefDuration = 20 * time.Second
+
+	presenceStoredLate = "presence-stored-late"
 )
 
 // faultsAlone lists the faults that are in no other round, as --fault takes them.
@@ -26,8 +28,11 @@ func faultsAlone() []string { return append(fault.Alone(), postgresAsync, commit
 // of returns the flags of the round of one of the faults.
 func (f flags) of(name string) flags {
 	f.Fault = name
-	if name == postgresAsync || name == commitsLost {
+	switch name {
+	case postgresAsync, commitsLost:
 		f.Commands, f.Duration = 0, 0 // fixed
+	case presenceStoredLate:
+		f.Commands, f.Duration = 2*f.Commands, 2*f.Duration // it takes 20 s itself
 	}
 	return f
 }

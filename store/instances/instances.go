@@ -18,7 +18,7 @@ type Instance struct {
 	Running    bool   `db:"running"` // it wrote a moment ago
 }
 
-// Beat writes a beat of an instance, and returns all instances of the last day as they were
+// Beat writes a beat of an instance, and returns all instances as they were
 // immediately before, its own with the new number. The number is above least: a database that was
 // restored, or a standby that lacked commits, may have an older one.
 //
@@ -42,7 +42,7 @@ func Beat(ctx context.Context, db *pg.DB, id, signingKey string, least int64) (a
 		select id, beats, signing_key, true as running from mine
 		union all
 		select id, beats, signing_key, abs(extract(epoch from now() - seen_at)) < 15 as running
-		from instances where id <> $1 and abs(extract(epoch from now() - seen_at)) < 86400`, id, signingKey, least)
+		from instances where id <> $1`, id, signingKey, least)
 	return all, unavailable.Wrap("write to postgres", err)
 }
 

@@ -151,18 +151,17 @@ const withdrawn = 0
 // withdraw gives up the place for a reason, and says so to the other instances, which need not wait
 // until this one has been silent for long. It may be called again.
 func (p *place) withdraw(ctx context.Context, why error) {
-	closes := p.holds
-	if closes {
+	if p.holds {
 		p.holds, p.tenure, p.asked, p.refused, p.hints = false, none, time.Time{}, why, withdrawals
+		defer func() { // after the first hint: closing may end the connection
+			p.log.Error("place given up", "place", p.name, "err", why)
+			p.Admit(why)
+		}()
 	}
 	if p.hints > 0 {
 		if _, _, err := p.Exchange(ctx, claim{p.own.installation, p.own.tenure, p.instance, withdrawn}.String(), false); err == nil {
 			p.hints--
 		}
-	}
-	if closes { // after the first hint: closing may end the connection
-		p.log.Error("place given up", "place", p.name, "err", why)
-		p.Admit(why)
 	}
 }
 
