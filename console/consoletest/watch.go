@@ -16,6 +16,10 @@ import (
 const violations = `addEventListener('securitypolicyviolation', (v) =>
 	console.error('Content-Security-Policy: ' + v.violatedDirective + ' forbids ' + (v.blockedURI || v.sample) + ' in ' + v.sourceFile + ':' + v.lineNumber));`
 
+// closedMeanwhile is what the browser logs of a connection that it had opened in advance, and that
+// was closed before it was used. Where the page then lacks something, it throws or logs as well.
+const closedMeanwhile = "net::ERR_SOCKET_NOT_CONNECTED"
+
 // watch records what the page should not do.
 func (p *Page) watch() {
 	p.Helper()
@@ -29,7 +33,7 @@ func (p *Page) watch() {
 				p.note("the page logs: " + said(event.Args...))
 			}
 		case *log.EventEntryAdded:
-			if event.Entry.Level == log.EntryLevelError {
+			if event.Entry.Level == log.EntryLevelError && !strings.Contains(event.Entry.Text, closedMeanwhile) {
 				p.note(fmt.Sprintf("the browser logs: %s %s", event.Entry.Text, event.Entry.URL))
 			}
 		case *network.EventRequestWillBeSent:
