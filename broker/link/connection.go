@@ -111,11 +111,10 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 			return err
 		}
 	}
-	named, err := l.names(ctx)
+	group, installation, err := l.names(ctx)
 	if err != nil {
 		return err
 	}
-	group := named.group
 	heard, probed := func(m telematics.Message) { take(m) }, func(string) {}
 	var missed *catchUp
 	var asked <-chan struct{} // other connections answer none
@@ -130,7 +129,7 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 		}
 	}
 	proof := newProof(l)
-	client := mqtt.NewClient(l.options(node, "motorpool-"+named.begin, lost).SetDefaultPublishHandler(l.receive(ln, node, heard, probed, proof)))
+	client := mqtt.NewClient(l.options(node, "motorpool-"+installation, lost).SetDefaultPublishHandler(l.receive(ln, node, heard, probed, proof)))
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
@@ -262,34 +261,21 @@ func host(node string) string {
 	return u.Host
 }
 
-// names are what an installation has for as long as it exists.
-type names struct {
-	group string // of the shared subscriptions
-	begin string // of client ids: that of the installation's id, with a dash; empty: none
-}
-
-// names returns them. Once they are read, the link connects without their store: an instance whose
-// database is a former primary has to say so at the MQTT broker.
-func (l *Link) names(ctx context.Context) (*names, error) {
-	if known := l.named.Load(); known != nil {
-		return known, nil
-	}
+// names returns the name of the shared group, and the beginning of the installation's id with a
+// dash.
+func (l *Link) names(ctx context.Context) (group, installation string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
 	defer cancel()
-	group, err := l.config.Group(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("name of the shared group: %w", err)
+	if group, err = l.config.Group(ctx); err != nil {
+		return "", "", fmt.Errorf("name of the shared group: %w", err)
 	}
-	begin := ""
 	if l.config.Installation != nil {
-		id, err := l.config.Installation(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("id of the installation: %w", err)
+		if installation, err = l.config.Installation(ctx); err != nil {
+			return "", "", fmt.Errorf("id of the installation: %w", err)
 		}
-		begin = id[:min(len(id), 8)] + "-"
+		installation = installation[:min(len(installation), 8)] + "-"
 	}
-	l.named.Store(&names{group, begin})
-	return l.named.Load(), nil
+	return group, installation, nil
 }
 
 func (l *Link) options(node, id string, lost chan<- error) *mqtt.ClientOptions {

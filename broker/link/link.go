@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
@@ -30,7 +29,8 @@ type Config struct {
 	Password string
 	TLS      *tls.Config // with ssl only. Defaults to the system's roots.
 	// Group returns the name of the shared subscriptions, a secret of the installation [TOP-3]. It
-	// is called until it succeeds once, as is Installation.
+	// is called for each connection, as is Installation: an instance whose database is unavailable
+	// must know them, once it has read them.
 	Group func(context.Context) (string, error)
 	// Installation returns the id of the installation, which client ids begin with, for people who
 	// look at the MQTT broker. Nil: they do not.
@@ -98,7 +98,6 @@ type Link struct {
 	reports  []*connection // one for each node
 	presence *connection
 	claims   *claims
-	named    atomic.Pointer[names] // nil: not read yet
 }
 
 // New assembles a link. It does no I/O before Run.

@@ -61,45 +61,39 @@ func TestExtension_MendedInTimeIsPaid(t *testing.T) {
 }
 
 // The processor gives no answer when the time is over: nothing is given up whose result is unknown.
-func TestExtension_WhosePaymentIsNotKnownIsKept(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		client, _ := w.client(pays)
-		w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
-			if c.Method == "Confirm" || c.Method == "Intent" {
-				return rentaltest.Fault{Kind: rentaltest.FaultKinds[0]}
-			}
-			return rentaltest.Fault{}
-		})
-		charge := w.extend(client)
-		w.collect(nil)
-		w.after(2 * rental.DefaultPaymentWait)
-		w.wantState(charge, rental.Unknown)
-		w.bank.FailWith(nil)
-		w.after(time.Hour)
-		w.wantState(charge, rental.Paid)
-		w.wantOnce(charge)
-	})
-}
-
 // The time to mend a payment begins when it is refused, not when it is requested.
-func TestExtension_RefusedLateHasItsTimeAllTheSame(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		client, _ := w.client(stolen)
-		w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
-			if c.Method == "Confirm" || c.Method == "Intent" {
-				return rentaltest.Fault{Kind: rentaltest.FaultKinds[0]}
+func TestExtension_WhosePaymentIsNotKnownIsKept(t *testing.T) {
+	for what, c := range map[string]struct {
+		card        rentaltest.Conduct
+		then, atEnd rental.ChargeState
+	}{
+		"paid":    {pays, rental.Paid, rental.Paid},
+		"refused": {stolen, rental.Failed, rental.Released},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			client, _ := w.client(c.card)
+			w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+				if c.Method == "Confirm" || c.Method == "Intent" {
+					return rentaltest.Fault{Kind: rentaltest.FaultKinds[0]}
+				}
+				return rentaltest.Fault{}
+			})
+			charge := w.extend(client)
+			w.collect(nil)
+			w.after(2 * rental.DefaultPaymentWait)
+			w.wantState(charge, rental.Unknown)
+			w.bank.FailWith(nil)
+			w.after(5 * time.Minute) // longer than the pause between two queries
+			w.wantState(charge, c.then)
+			w.after(time.Hour)
+			w.wantState(charge, c.atEnd)
+			if e := w.bank.Of(charge.ID); c.atEnd == rental.Paid {
+				w.wantOnce(charge)
+			} else if e.Taken != 0 {
+				t.Errorf("%s: the bank has %+v, want nothing taken", what, e)
 			}
-			return rentaltest.Fault{}
 		})
-		charge := w.extend(client)
-		w.collect(nil)
-		w.after(2 * rental.DefaultPaymentWait)
-		w.bank.FailWith(nil)
-		w.after(5 * time.Minute) // longer than the pause between two queries
-		w.wantState(charge, rental.Failed)
-		w.after(rental.DefaultPaymentWait)
-		w.wantState(charge, rental.Released)
-	})
+	}
 }
 
 // Each card that the client chooses has the whole time, whatever became of the one before.

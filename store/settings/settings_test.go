@@ -52,18 +52,25 @@ func testOneForAllInstances(t *testing.T, setting func(context.Context, *pg.DB) 
 	}
 }
 
-func TestInstallation_IsReadOnce(t *testing.T) {
+// An instance whose database is unavailable, or a former primary, knows its names.
+func TestSettings_AreReadOnce(t *testing.T) {
 	db := storetest.Open(t, storetest.NewDatabase(t))
-	first, err := Installation(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
+	settings := map[string]func(context.Context, *pg.DB) (string, error){"installation": Installation, "shared group": SharedGroup}
+	first := map[string]string{}
+	for name, read := range settings {
+		var err error
+		if first[name], err = read(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := db.Pool.Exec(`alter table settings rename to settings_away`); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if again, err := Installation(t.Context(), db); err != nil || again != first {
-			t.Errorf("read again: %q, %v; want %q without a query", again, err, first)
+	for name, read := range settings {
+		for range 2 {
+			if again, err := read(t.Context(), db); err != nil || again != first[name] {
+				t.Errorf("%s read again: %q, %v; want %q without a query", name, again, err, first[name])
+			}
 		}
 	}
 }

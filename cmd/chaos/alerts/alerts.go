@@ -71,8 +71,11 @@ func (w Watch) Fired(ctx context.Context) (map[string]time.Time, error) {
 			}
 		}
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Error != "" {
-		return nil, fmt.Errorf("read alerts: %w: %s", err, answer.Error)
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return nil, fmt.Errorf("read alerts: %w", err)
+	}
+	if answer.Error != "" {
+		return nil, fmt.Errorf("read alerts: %s", answer.Error)
 	}
 	fired := map[string]time.Time{}
 	for _, series := range answer.Data.Result {

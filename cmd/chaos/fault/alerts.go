@@ -43,7 +43,7 @@ var AlertsOf = map[string]Alerts{
 	"presence stored late":               {May: "MotorpoolMQTTDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
 	"installation copied":                {Must: "MotorpoolOtherInstallation"},
 	"standby gone":                       {Must: "MotorpoolPostgresHanging MotorpoolCommandsUnavailable", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
-	"commit waits cancelled":             {Must: "MotorpoolCommitsNotReplicated", May: "MotorpoolOutboxGrowing MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
+	"commit waits cancelled":             {Must: "MotorpoolCommitsNotReplicated", May: "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
 	"two primaries":                      {Must: "MotorpoolFormerPrimary", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
 
 	"commands damaged": {May: "MotorpoolCommandsFailing"},

@@ -58,8 +58,7 @@ func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error)
 }
 
 // run executes due charges, handles notices, compares payments, and detaches removed cards, until
-// the context ends. Without
-// a processor, charges stay as they are.
+// the context ends. Without a processor, charges stay as they are.
 func (m *money) run(ctx context.Context) error {
 	if _, none := m.processor.(noProcessor); none {
 		<-ctx.Done()

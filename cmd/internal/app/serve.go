@@ -172,15 +172,21 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
 	defer log.Info("stopped")
+	whileRight := func(part func(context.Context) error) func(context.Context) error {
+		return func(ctx context.Context) error { return commandBroker.WhileClockRight(ctx, part) }
+	}
+	withSchema := func(part func(context.Context) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if !awaitSchema(ctx, postgres, log) {
+				return nil
+			}
+			return part(ctx)
+		}
+	}
 	// The recorder ends after the parts that receive and store the last reports.
 	keep, stopKeeping := background(ctx, panics)
 	defer join(&err, stopKeeping)
-	keep("record telemetry", func(ctx context.Context) error {
-		if !awaitSchema(ctx, postgres, log) {
-			return nil
-		}
-		return commandBroker.WhileClockRight(ctx, recorder.Run)
-	})
+	keep("record telemetry", withSchema(whileRight(recorder.Run)))
 	run, stop := background(ctx, panics)
 	defer join(&err, stop)
 	run("watch database", func(ctx context.Context) error {
@@ -193,51 +199,22 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	run("watch primaries", postgres.Watch)
 	run("migrate", func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
 	run("run broker", commandBroker.Run)
-	run("forget", func(ctx context.Context) error {
-		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return forget(ctx, postgres, log) })
-	})
-	run("seal audit log", func(ctx context.Context) error {
-		if !awaitSchema(ctx, postgres, log) {
-			return nil
-		}
-		return commandBroker.WhileClockRight(ctx, activity.NewSealer(postgres, log).Run)
-	})
+	run("forget", whileRight(func(ctx context.Context) error { return forget(ctx, postgres, log) }))
+	run("seal audit log", withSchema(whileRight(activity.NewSealer(postgres, log).Run)))
 	moved := newMovedGauge(registry)
-	run("move settled commands", func(ctx context.Context) error {
-		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) })
-	})
-	run("be present", func(ctx context.Context) error {
-		if !awaitSchema(ctx, postgres, log) {
-			return nil
-		}
-		return present.Run(ctx)
-	})
+	run("move settled commands", whileRight(func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) }))
+	run("be present", withSchema(present.Run))
 	run("keep addresses", addresses.run)
 	run("read token keys", tokenKeys.Run)
 	run("follow events", feed.Run)
 	run("watch signing keys", signing.Run)
 	run("watch certificates", secured.watch)
-	run("move money", func(ctx context.Context) error {
-		if !awaitSchema(ctx, postgres, log) {
-			return nil
-		}
-		return commandBroker.WhileClockRight(ctx, money.run)
-	})
+	run("move money", withSchema(whileRight(money.run)))
 	// Receives from vehicles; ends before what handles the messages.
 	receive, stopReceiving := background(ctx, panics)
 	defer join(&err, stopReceiving)
-	receive("receive from vehicles", func(ctx context.Context) error {
-		if !awaitSchema(ctx, postgres, log) {
-			return nil
-		}
-		return commandBroker.WhileClockRight(ctx, func(ctx context.Context) error { return mqtt.Run(ctx, commandBroker) })
-	})
-	receive("renew watches", func(ctx context.Context) error {
-		if !awaitSchema(ctx, postgres, log) {
-			return nil
-		}
-		return commandBroker.WhileClockRight(ctx, watches.Run)
-	})
+	receive("receive from vehicles", withSchema(whileRight(func(ctx context.Context) error { return mqtt.Run(ctx, commandBroker) })))
+	receive("renew watches", withSchema(whileRight(watches.Run)))
 	defer join(&err, func() error { return drain(commandBroker) })
 
 	ready := health.New(panics, slices.Concat([]health.Check{
