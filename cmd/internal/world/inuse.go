@@ -6,11 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -97,9 +95,19 @@ func (u *InUse) Search(file string, log []byte) ([]Leak, error) {
 		return nil, fmt.Errorf("search logs for %d secrets; too short to be searched for: %q", len(u.names), u.tooShort)
 	}
 	var leaks []Leak
-	for _, secret := range slices.Sorted(maps.Keys(u.names)) {
-		if at := bytes.Index(log, []byte(secret)); at >= 0 {
-			leaks = append(leaks, Leak{Secret: u.names[secret], File: file, Line: 1 + bytes.Count(log[:at], []byte("\n"))})
+	// One pass, as there are thousands of tokens, and hundreds of megabytes.
+	begin := map[[shortestSecret]byte][]string{}
+	for secret := range u.names {
+		first := [shortestSecret]byte([]byte(secret))
+		begin[first] = append(begin[first], secret)
+	}
+	found := map[string]bool{}
+	for at := range max(0, len(log)-shortestSecret+1) {
+		for _, secret := range begin[[shortestSecret]byte(log[at:])] {
+			if !found[secret] && bytes.HasPrefix(log[at:], []byte(secret)) {
+				found[secret] = true
+				leaks = append(leaks, Leak{Secret: u.names[secret], File: file, Line: 1 + bytes.Count(log[:at], []byte("\n"))})
+			}
 		}
 	}
 	return leaks, nil
