@@ -219,13 +219,13 @@ func TestComposeRunsPostgresWithTheRecommendedSettings(t *testing.T) {
 	if !slices.Equal(settings, devstack.RecommendedSettings) {
 		t.Errorf("settings %v, want %v", settings, devstack.RecommendedSettings)
 	}
-	operating, err := os.ReadFile("docs/operating.md")
+	page, err := os.ReadFile("docs/servers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, setting := range devstack.RecommendedSettings {
-		if !strings.Contains(string(operating), "`"+setting+"`") {
-			t.Errorf("docs/operating.md does not have %s", setting)
+		if !strings.Contains(string(page), "`"+setting+"`") {
+			t.Errorf("docs/servers.md does not have %s", setting)
 		}
 	}
 }

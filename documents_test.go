@@ -1,11 +1,14 @@
 package motorpool_test
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"motorpool/telematics"
 )
@@ -47,7 +50,7 @@ func TestPagesForContributorsAreThere(t *testing.T) {
 
 // Each control action is in the lists that its readers search.
 func TestDocumentsListEachControlAction(t *testing.T) {
-	for name, form := range map[string]string{"docs/http.md": "/control/%s` |", "docs/cli.md": "`%s`"} {
+	for name, form := range map[string]string{"docs/http-reference.md": "/control/%s` |", "docs/cli.md": "`%s`"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -106,4 +109,123 @@ func TestEachDecisionIsInTheIndex(t *testing.T) {
 			t.Errorf("docs/adr/README.md must link to %s exactly once", name)
 		}
 	}
+}
+
+// Links between the pages of the repository lead to a file and a heading that exist.
+func TestDocumentsLinkToHeadingsThatExist(t *testing.T) {
+	anchors := map[string]map[string]bool{}
+	links := 0
+	for _, name := range pages(t) {
+		text := string(mustRead(t, name))
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text, -1) {
+			target, anchor, _ := strings.Cut(link[1], "#")
+			if strings.Contains(target, ":") || strings.HasPrefix(target, "/") {
+				continue
+			}
+			links++
+			file := name
+			if target != "" {
+				file = filepath.Join(filepath.Dir(name), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if anchor == "" || filepath.Ext(file) != ".md" {
+				continue
+			}
+			if anchors[file] == nil {
+				anchors[file] = map[string]bool{}
+				for _, heading := range headings(string(mustRead(t, file)), "#") {
+					anchors[file][anchorOf(heading)] = true
+				}
+			}
+			if !anchors[file][anchor] {
+				t.Errorf("%s links to %s, which has no heading #%s", name, file, anchor)
+			}
+		}
+	}
+	if links < 300 {
+		t.Errorf("found %d links, want more than 300", links)
+	}
+}
+
+// A page that does not fit on two screens begins with its contents, and none is a book. The four
+// that are longer are read as a whole.
+func TestPages_BeginWithTheirContents(t *testing.T) {
+	longest := map[string]int{"docs/architecture.md": 6400, "docs/benchmarks.md": 5800, "docs/chaos.md": 6200, "docs/protocol.md": 7400}
+	for _, name := range pages(t) {
+		if filepath.Dir(name) != "docs" {
+			continue
+		}
+		text := string(mustRead(t, name))
+		if words, most := len(strings.Fields(text)), cmp.Or(longest[name], 4000); words > most {
+			t.Errorf("%s has %d words, the most is %d: split it by task, or remove what another page says", name, words, most)
+		}
+		sections := headings(text, "## ")
+		if len(strings.Fields(text)) < 1500 || len(sections) < 3 {
+			continue
+		}
+		contents, _, _ := strings.Cut(text, "\n## ")
+		for _, heading := range sections {
+			if !strings.Contains(contents, "](#"+anchorOf(heading)+")") {
+				t.Errorf("%s does not link to its section %q before its first section", name, heading)
+			}
+		}
+	}
+}
+
+// pages returns the Markdown files of the repository that people write.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && path != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) == ".md" && path != "CHANGELOG.md" {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil || len(names) < 50 {
+		t.Fatal(len(names), err)
+	}
+	return names
+}
+
+// headings returns the headings of a page outside of code that begin with the prefix.
+func headings(text, prefix string) []string {
+	var found []string
+	code := false
+	for line := range strings.Lines(text) {
+		code = code != strings.HasPrefix(line, "```")
+		if !code && strings.HasPrefix(line, prefix) {
+			found = append(found, strings.TrimSpace(strings.TrimLeft(line, "#")))
+		}
+	}
+	return found
+}
+
+// anchorOf returns the anchor that a heading has at GitHub and GitLab.
+func anchorOf(heading string) string {
+	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+func mustRead(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

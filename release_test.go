@@ -74,8 +74,9 @@ func TestRelease_NamesExistingFiles(t *testing.T) {
 			}
 		}
 		for _, content := range pack["contents"].([]any) {
-			if _, err := os.Stat(content.(map[string]any)["src"].(string)); err != nil {
-				t.Error(err)
+			src := content.(map[string]any)["src"].(string)
+			if files, err := filepath.Glob(src); err != nil || len(files) == 0 {
+				t.Errorf("%s: no such file: %v", src, err)
 			}
 		}
 	}

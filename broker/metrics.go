@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// metrics are what an instance counts. docs/operating.md explains each. Series with labels exist
+// metrics are what an instance counts. docs/metrics.md explains each. Series with labels exist
 // from the start, so that zero can be read.
 type metrics struct {
 	commands              *prometheus.CounterVec // by action, outcome and protocol

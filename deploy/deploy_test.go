@@ -67,12 +67,12 @@ func TestPrometheus_FilesPassTheToolsOfTheServers(t *testing.T) {
 }
 
 func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
-	text, err := os.ReadFile("../docs/operating.md")
+	text, err := os.ReadFile("../docs/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sections := map[string]bool{}
-	for _, heading := range regexp.MustCompile(`(?m)^### (Motorpool\w+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, heading := range regexp.MustCompile(`(?m)^## (Motorpool\w+)$`).FindAllStringSubmatch(string(text), -1) {
 		sections[heading[1]] = false
 	}
 	for _, r := range rules(t) {
@@ -83,7 +83,7 @@ func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
 			t.Errorf("%s has no summary", r.Alert)
 		}
 		_, exists := sections[r.Alert]
-		if runbook := "docs/operating.md#" + strings.ToLower(r.Alert); r.Annotations["runbook"] != runbook || !exists {
+		if runbook := "docs/alerts.md#" + strings.ToLower(r.Alert); r.Annotations["runbook"] != runbook || !exists {
 			t.Errorf("%s: runbook %q, want %q; the section exists: %t", r.Alert, r.Annotations["runbook"], runbook, exists)
 		}
 		sections[r.Alert] = true

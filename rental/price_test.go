@@ -12,7 +12,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 
-// The example is that of docs/http.md.
+// The example is that of docs/http-bookings.md.
 func TestOver_PriceOfTheDocumentedExample(t *testing.T) {
 	tariff := rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}
 	p, err := tariff.Over(start, start.Add(8*time.Hour))

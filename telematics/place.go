@@ -7,10 +7,10 @@ import (
 
 const (
 	// StationWithin is how far from its agency's station a vehicle may stand, in metres, to
-	// have the station's address (docs/http.md).
+	// have the station's address (docs/http-vehicles.md).
 	StationWithin = 150
 	// MovedBy is the distance, in metres, from the position of a geocoded address at which the
-	// address no longer applies (docs/http.md).
+	// address no longer applies (docs/http-vehicles.md).
 	MovedBy = 50
 )
 

@@ -30,7 +30,7 @@ const (
 // faults are the reasons for dropping a part of a report.
 var faults = []telematics.Fault{"", telematics.WrongType, telematics.OutOfRange, telematics.UnknownWord, telematics.WrongTime}
 
-// metrics are the metrics of ingestion. docs/operating.md explains each. Series with labels exist
+// metrics are the metrics of ingestion. docs/metrics.md explains each. Series with labels exist
 // from the start, so that zero can be read.
 type metrics struct {
 	all *prometheus.CounterVec // what is dropped, by kind and reason

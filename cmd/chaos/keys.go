@@ -73,11 +73,11 @@ func (k *fleetKeys) idle() []string {
 	return ids
 }
 
-// switchWithin bounds how long instances take to use another key: a second in docs/operating.md,
+// switchWithin bounds how long instances take to use another key: a second in docs/keys.md,
 // but these are killed, frozen and stopped.
 const switchWithin = time.Minute
 
-// rotateKey rotates the signing key as the operator, in the order of docs/operating.md: every car
+// rotateKey rotates the signing key as the operator, in the order of docs/keys.md: every car
 // has a key before it signs, and until a minute after the last instance has switched to the next.
 // Short rounds retire none.
 func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {

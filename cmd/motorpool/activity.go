@@ -112,7 +112,7 @@ func printReport(r auditlog.Report) error {
 		fmt.Fprintf(stdout, "head: seal %d, up to entry %d, %s\n", r.Head.Number, r.Head.LastID, r.Head.Hash)
 	}
 	if n := len(r.Findings) + r.Omitted; n > 0 {
-		return failure{exitFailed, fmt.Errorf("the audit log contradicts its seals: %d findings; docs/operating.md says what to do", n)}
+		return failure{exitFailed, fmt.Errorf("the audit log contradicts its seals: %d findings; docs/operating.md#audit-log says what to do", n)}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type TokensConfig struct {
 	// Types are the accepted values of the header parameter typ, case-insensitive; AbsentType
 	// accepts a token without typ. Defaults to at+jwt and JWT.
 	Types []string
-	// Claims maps the claims of the issuer. Defaults to the names in docs/http.md.
+	// Claims maps the claims of the issuer. Defaults to the names in docs/tokens.md.
 	Claims Claims
 	// Leeway is the clock error that exp and nbf allow. Defaults to 60 s.
 	Leeway time.Duration

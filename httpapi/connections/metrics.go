@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are those of a bounded listener. docs/operating.md explains each.
+// metrics are those of a bounded listener. docs/metrics.md explains each.
 type metrics struct{ evicted, refused prometheus.Counter }
 
 func newMetrics(registerer prometheus.Registerer, open, unauthenticated func() float64) metrics {

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// readyCheck is the result of each check, docs/operating.md explains it.
+// readyCheck is the result of each check, docs/metrics.md explains it.
 var readyCheck = prometheus.NewDesc("motorpool_ready", "1 where a check of readiness succeeds, else 0.", []string{"check"}, nil)
 
 // Describe implements prometheus.Collector.

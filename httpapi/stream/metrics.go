@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are what a feed counts. docs/operating.md explains each.
+// metrics are what a feed counts. docs/metrics.md explains each.
 type metrics struct{ cut, followed prometheus.Counter }
 
 func newMetrics(registerer prometheus.Registerer, open func() float64) metrics {

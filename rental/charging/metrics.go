@@ -7,7 +7,7 @@ import (
 	"motorpool/rental"
 )
 
-// metrics are the metrics of a collector, explained in docs/operating.md. All series exist from the
+// metrics are the metrics of a collector, explained in docs/metrics.md. All series exist from the
 // start, with the value zero.
 type metrics struct {
 	charges *prometheus.CounterVec // by kind and state

@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics/samples"
 )
 
-// metrics are explained in docs/operating.md.
+// metrics are explained in docs/metrics.md.
 type metrics struct {
 	stored  prometheus.Counter
 	dropped *prometheus.CounterVec

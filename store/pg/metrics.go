@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// metrics are what the connections of an instance count. docs/operating.md explains each.
+// metrics are what the connections of an instance count. docs/metrics.md explains each.
 type metrics struct {
 	notReplicated   prometheus.Counter
 	formerPrimaries prometheus.Gauge

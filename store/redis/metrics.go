@@ -2,7 +2,7 @@ package redis
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// docs/operating.md explains each.
+// docs/metrics.md explains each.
 var (
 	connections = prometheus.NewDesc("motorpool_redis_connections", "Open connections to Redis, of commands alone.", []string{"state"}, nil)
 	timeouts    = prometheus.NewDesc("motorpool_redis_pool_timeouts_total", "Times that no connection to Redis became free in time.", nil, nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// registerLag registers the gauge of how late reported state is in Postgres. docs/operating.md
+// registerLag registers the gauge of how late reported state is in Postgres. docs/metrics.md
 // explains it.
 func registerLag(registerer prometheus.Registerer, lag func(now time.Time) time.Duration) {
 	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{

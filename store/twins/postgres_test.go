@@ -195,9 +195,9 @@ func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 	}
 }
 
-// What an operator does where clocks were far ahead (docs/operating.md).
+// What an operator does where clocks were far ahead (docs/alerts.md).
 func TestObserve_StateOfAClockFarAheadIsRemovedByTheRunbook(t *testing.T) {
-	runbook, err := os.ReadFile("../../docs/operating.md")
+	runbook, err := os.ReadFile("../../docs/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,14 +35,14 @@ type Config struct {
 
 	DatabaseURL        Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
 	DatabaseConns      int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
-	RedisURL           Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/operating.md (default ${default})."`
+	RedisURL           Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/servers.md (default ${default})."`
 	RedisCA            string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
 	RedisCert          string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
 	RedisKey           string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
 	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"Between two writes of a vehicle's reported state to Postgres, where nothing urgent is reported; Redis has it meanwhile, and loses at most that. 0 to 5m; 0: about 2s, from the memory of each instance (default ${default})."`
 	TelemetryRetention int           `default:"7" placeholder:"DAYS" help:"How long to keep samples of each vehicle's energy, 12 V battery, speed, signal and position, 0 to 366 days; 0: nothing is written, and what there is is removed. Positions over time are personal data: see docs/operating.md (default ${default})."`
 
-	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/operating.md (default ${default})."`
+	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/servers.md (default ${default})."`
 	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
 	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
 	MQTTCA        string        `name:"mqtt-ca" default:"" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
@@ -74,13 +74,13 @@ type Config struct {
 	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
 	LogFormat     string        `default:"auto" placeholder:"FORMAT" help:"text, json, or auto: text on a terminal, else json (default ${default})."`
 
-	OTLPURL string `name:"otlp-url" default:"" placeholder:"URL" help:"Collector that gets OpenTelemetry traces by OTLP/HTTP, such as http://127.0.0.1:4318. See docs/operating.md (default none: nothing is traced)."`
+	OTLPURL string `name:"otlp-url" default:"" placeholder:"URL" help:"Collector that gets OpenTelemetry traces by OTLP/HTTP, such as http://127.0.0.1:4318. See docs/tracing.md (default none: nothing is traced)."`
 
 	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: no request is sent)."`
 	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Where that server's operator reaches you, sent along in User-Agent (default none)."`
 
-	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"Key that the secrets of agency keys are sealed with: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first seals and all open. Better set by the environment. See docs/operating.md (default none: no client is let in)."`
-	StripeKey           Secret `default:"" placeholder:"KEY" help:"Secret (sk_…) or restricted (rk_…) key of the account at Stripe that holds cards and moves money; sk_live_ and rk_live_ move real money. Better set by the environment. See docs/operating.md (default none: there are no payments)."`
+	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"Key that the secrets of agency keys are sealed with: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first seals and all open. Better set by the environment. See docs/keys.md (default none: no client is let in)."`
+	StripeKey           Secret `default:"" placeholder:"KEY" help:"Secret (sk_…) or restricted (rk_…) key of the account at Stripe that holds cards and moves money; sk_live_ and rk_live_ move real money. Better set by the environment. See docs/payments.md (default none: there are no payments)."`
 	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"Where Stripe's API is, or something that speaks it (default ${default})."`
 	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"What Stripe signs notices to /webhooks/stripe with (whsec_…); better set by the environment (default none: no notice is believed)."`
 
