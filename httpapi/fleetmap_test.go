@@ -23,7 +23,7 @@ func withMarkers(t *testing.T) *api {
 	locked, energy := false, 61.04
 	a.fleet.markers = []telematics.Marker{
 		{ID: 42, Agency: 1, Status: telematics.InUse, Connectivity: telematics.Online, Position: &telematics.Position{Latitude: 48.137154, Longitude: -11.5754},
-			LocatedAt: now.Add(-2 * time.Second), Locked: &locked, Energy: &energy, LastSeen: now},
+			LocatedAt: now.Add(-2 * time.Second), Locked: &locked, LockedAt: now.Add(-time.Hour), Energy: &energy, EnergyAt: now.Add(-time.Minute), LastSeen: now},
 		{ID: 43, Agency: 2, Status: telematics.Available, Connectivity: telematics.Absent},
 	}
 	return a
@@ -33,10 +33,10 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 	a := withMarkers(t)
 	r := a.get(fleetPath).wants(200, "")
 	for name, want := range map[string]string{
-		"columns":        `["id","agency_id","status","connectivity","latitude","longitude","located_at","locked","energy_percent","last_seen"]`,
+		"columns":        `["id","agency_id","status","connectivity","latitude","longitude","located_at","locked","energy_percent","last_seen","locked_at","energy_at"]`,
 		"statuses":       `["available","booked","in_use","maintenance","inactive"]`,
 		"connectivities": `["online","standby","offline","unknown"]`,
-		"vehicles":       `[[42,1,2,0,48.13715,-11.5754,1767347998,0,61,1767348000],[43,2,0,3,null,null,null,null,null,null]]`,
+		"vehicles":       `[[42,1,2,0,48.13715,-11.5754,1767347998,0,61,1767348000,1767344400,1767347940],[43,2,0,3,null,null,null,null,null,null,null,null]]`,
 	} {
 		var wanted any
 		if err := json.Unmarshal([]byte(want), &wanted); err != nil {

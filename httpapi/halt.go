@@ -70,13 +70,14 @@ func (k haltHandlers) halt(c *call) error {
 	return c.answer(message, body)
 }
 
-// resume answers DELETE /admin/halts.
+// resume answers DELETE /admin/halts. The reason is a parameter: many proxies drop the body of a
+// DELETE.
 func (k haltHandlers) resume(c *call) error {
 	agency := telematics.AgencyID(c.queryInteger("agency_id"))
 	if !c.actor.Sees(agency) {
 		return haltsOwnAgency(c.actor.Agency)
 	}
-	lifted, err := k.halts.Resume(c.ctx(), agency, c.author())
+	lifted, err := k.halts.Resume(c.ctx(), agency, c.QueryParam("reason"), c.author())
 	switch {
 	case err != nil:
 		return err

@@ -20,6 +20,7 @@ type halts struct {
 	agencies []telematics.AgencyID
 	inForce  telematics.Halts
 	by       []telematics.Author
+	resumed  []string // why
 	err      error
 
 	effect    telematics.HaltEffect // of each halt
@@ -46,8 +47,8 @@ func (h *halts) Effects(_ context.Context, of telematics.Halts) ([]telematics.Ha
 	return effects, h.uncounted
 }
 
-func (h *halts) Resume(_ context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
-	h.by = append(h.by, by)
+func (h *halts) Resume(_ context.Context, agency telematics.AgencyID, why string, by telematics.Author) (bool, error) {
+	h.by, h.resumed = append(h.by, by), append(h.resumed, why)
 	before := len(h.inForce)
 	h.inForce = slices.DeleteFunc(h.inForce, func(halt telematics.Halt) bool { return halt.Agency == agency })
 	return len(h.inForce) < before, h.err
@@ -76,13 +77,16 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 	if r := a.get(haltsPath, withToken(agencyToken(t, 1))).wants(200, ""); len(r.body.Data.([]any)) != 1 {
 		t.Errorf("halts for agency 1: %s, want 1", r.text)
 	}
-	if r := a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(200, ""); r.body.Data != nil || r.body.Message != "The halt of agency 2 is lifted." {
+	if r := a.do(http.MethodDelete, haltsPath+"?agency_id=2&reason=car+is+back", operator).wants(200, ""); r.body.Data != nil || r.body.Message != "The halt of agency 2 is lifted." {
 		t.Errorf("lifted halt of agency 2: %s", r.text)
 	}
 	a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(404, "halt_not_found")
 	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
 	if len(a.halts.inForce) != 0 {
 		t.Errorf("active halts %+v, want none", a.halts.inForce)
+	}
+	if want := []string{"car is back", "", ""}; !slices.Equal(a.halts.resumed, want) {
+		t.Errorf("reasons of lifting %q, want %q", a.halts.resumed, want)
 	}
 }
 
@@ -132,7 +136,8 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	} {
 		a.do(http.MethodPut, haltsPath, operator, withJSON(body)).wants(422, "validation_failed")
 	}
-	for _, query := range []string{"?agency_id=", "?agency_id=0", "?agency_id=-1", "?agency_id=x", "?agency_id=1&agency_id=2", "?agency_id=%zz", "?agency=1", "?Agency_ID=1", "?agency_id=1&x=2"} {
+	for _, query := range []string{"?agency_id=", "?agency_id=0", "?agency_id=-1", "?agency_id=x", "?agency_id=1&agency_id=2", "?agency_id=%zz", "?agency=1", "?Agency_ID=1", "?agency_id=1&x=2",
+		"?reason=", "?reason=%20", "?reason=a%00", "?reason=a&reason=b", "?reason=" + strings.Repeat("x", 501)} {
 		a.do(http.MethodDelete, haltsPath+query, operator).wants(422, "validation_failed")
 	}
 	if r := a.do(http.MethodDelete, haltsPath+"?agency=1", operator); !strings.Contains(r.text, "did you mean `agency_id`?") {

@@ -39,7 +39,7 @@ type Halts interface {
 	Effects(context.Context, telematics.Halts) ([]telematics.HaltEffect, error)
 	// Resume lifts the halt of an agency, or, for zero, that of all. It returns false if there is
 	// none.
-	Resume(context.Context, telematics.AgencyID, telematics.Author) (bool, error)
+	Resume(_ context.Context, _ telematics.AgencyID, why string, by telematics.Author) (bool, error)
 }
 
 // Bulks reads orders to many vehicles, and the results of idempotency keys.

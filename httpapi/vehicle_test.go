@@ -141,6 +141,25 @@ func TestVehicles_AreListedWithTheirStatus(t *testing.T) {
 	}
 }
 
+// A vehicle that is in touch may have reported its lock long ago: each value has its own time.
+func TestVehicles_EachValueHasItsTime(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Powertrain = telematics.Electric
+		t.Snapshot = telematics.Merge(reported(now.Add(-time.Hour), everything), telematics.Report{At: now, Values: map[telematics.Field]any{telematics.Battery: 79.0}})
+		t.Contact = telematics.Contact{Status: telematics.Online, LastSeen: now}
+	})
+	r := a.get("/api/v1/admin/vehicles").wants(200, "")
+	r.body.Data = r.body.Data.([]any)[0]
+	for field, want := range map[string]any{
+		"is_locked": "2026-01-02T09:00:00.250Z", "battery_level_percent": "2026-01-02T10:00:00.250Z", "fuel_level_percent": nil, "dtcs": "2026-01-02T09:00:00.250Z",
+	} {
+		if got := r.at("reported_at", field); got != want {
+			t.Errorf("reported_at.%s: %v, want %v", field, got, want)
+		}
+	}
+}
+
 func TestVehicles_FiltersReachTheStore(t *testing.T) {
 	a := newAPI(t)
 	a.get("/api/v1/admin/vehicles?status=in_use&connectivity=offline&agency_id=2&q=golf%25&limit=7").wants(200, "")

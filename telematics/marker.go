@@ -11,8 +11,10 @@ type Marker struct {
 	Position     *Position // nil: never reported, or no longer known
 	LocatedAt    time.Time // zero: as above
 	Locked       *bool     // nil: as above
+	LockedAt     time.Time // zero: as above
 	// In percent, of the battery of an electric vehicle, else of the tank; nil: as above.
 	Energy   *float64
+	EnergyAt time.Time // zero: as above
 	LastSeen time.Time // any message of the unit; zero: never
 }
 

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -280,7 +282,10 @@ func (s haltCommand) flag() string {
 	return fmt.Sprintf(" --agency %d", *s.Agency)
 }
 
-type resume struct{ haltCommand }
+type resume struct {
+	haltCommand
+	Why string `env:"-" placeholder:"TEXT" help:"Why, for the history."`
+}
 
 // Run prints the halts that are still in force: lifting one agency's halt does not lift the halt of
 // all agencies, nor the reverse.
@@ -319,10 +324,14 @@ func (r resume) Run(ctx context.Context) error {
 }
 
 func (r resume) throughService(ctx context.Context) (bool, error) {
-	path := "halts"
+	query := url.Values{}
 	if r.Agency != nil {
-		path = fmt.Sprintf("halts?agency_id=%d", *r.Agency)
+		query.Set("agency_id", strconv.FormatInt(*r.Agency, 10))
 	}
+	if r.Why != "" {
+		query.Set("reason", r.Why)
+	}
+	path := strings.TrimSuffix("halts?"+query.Encode(), "?")
 	again, lifted := false, false
 	err := retryUnavailable(ctx, func() error {
 		trying, cancel := context.WithTimeout(ctx, haltBudget)
@@ -342,7 +351,9 @@ func (r resume) throughService(ctx context.Context) (bool, error) {
 }
 
 func (r resume) throughDatabase(ctx context.Context) (bool, error) {
-	return r.change(ctx, func(p *pg.DB) (bool, error) { return commands.HaltStore{DB: p}.Resume(ctx, r.agency(), r.author()) })
+	return r.change(ctx, func(p *pg.DB) (bool, error) {
+		return commands.HaltStore{DB: p}.Resume(ctx, r.agency(), r.Why, r.author())
+	})
 }
 
 // notHalted returns the error for a halt that is not in force; it names those that are.

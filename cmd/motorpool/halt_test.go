@@ -128,12 +128,12 @@ func TestHalt_UsesTheService(t *testing.T) {
 	if err != nil || !strings.Contains(printed, "motorpool resume --agency 2") {
 		t.Errorf("halt of an agency: %q, %v", printed, err)
 	}
-	if printed, err = output(t, "resume", "--agency", "2", "--url", url, "--token", "x"); err != nil || printed != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
+	if printed, err = output(t, "resume", "--agency", "2", "--why", "car is back", "--url", url, "--token", "x"); err != nil || printed != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
 		t.Errorf("resume of an agency: %q, %v", printed, err)
 	}
 	want := []asked{
 		{"PUT", "/api/v1/admin/halts", `{"agency_id":null,"reason":"recall"}`}, {"PUT", "/api/v1/admin/halts", `{"agency_id":2,"reason":"recall"}`},
-		{"DELETE", "/api/v1/admin/halts?agency_id=2", ""}, {"GET", "/api/v1/admin/halts", ""},
+		{"DELETE", "/api/v1/admin/halts?agency_id=2&reason=car+is+back", ""}, {"GET", "/api/v1/admin/halts", ""},
 	}
 	if !slices.Equal(*log, want) {
 		t.Errorf("requests %q, want %q", *log, want)

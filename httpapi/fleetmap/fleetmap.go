@@ -19,7 +19,7 @@ import (
 )
 
 // columns are the values of a row, in their order.
-var columns = []string{"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent", "last_seen"}
+var columns = []string{"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent", "last_seen", "locked_at", "energy_at"}
 
 // header precedes the rows. A status or connectivity in a row is an index into its list here.
 type header struct {
@@ -85,7 +85,9 @@ func (e *Encoder) Add(m telematics.Marker) error {
 	} else {
 		row = append(row, ",null"...)
 	}
-	row = append(appendTime(row, m.LastSeen), ']')
+	row = appendTime(row, m.LastSeen)
+	row = appendTime(row, m.LockedAt)
+	row = append(appendTime(row, m.EnergyAt), ']')
 	e.row = row
 	_, _ = e.sum.Write(row) // never fails
 	_, err := e.compressor.Write(row)

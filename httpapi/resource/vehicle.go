@@ -52,6 +52,7 @@ type Marker struct {
 	Location     Location           `json:"location"`
 	Telemetry    MarkerTelemetry    `json:"telemetry"`
 	Diagnostics  MarkerDiagnostics  `json:"diagnostics"`
+	ReportedAt   MarkerTimes        `json:"reported_at"`
 	Stored       bool               `json:"state_stored"`
 }
 
@@ -73,6 +74,30 @@ type MarkerTelemetry struct {
 type MarkerDiagnostics struct {
 	DTCs         []string `json:"dtcs"`          // null: never reported; empty: none
 	WarningLamps []string `json:"warning_lamps"` // null: never reported; empty: none
+}
+
+// MarkerTimes are the vehicle's times of the values of a marker, under their names; null: never
+// reported. That of the position is its timestamp.
+type MarkerTimes struct {
+	SpeedKmh            *string `json:"speed_kmh"`
+	Ignition            *string `json:"ignition"`
+	IsLocked            *string `json:"is_locked"`
+	FuelLevelPercent    *string `json:"fuel_level_percent"`
+	BatteryLevelPercent *string `json:"battery_level_percent"`
+	RemainingRangeKm    *string `json:"remaining_range_km"`
+	ChargingStatus      *string `json:"charging_status"`
+	DTCs                *string `json:"dtcs"`
+	WarningLamps        *string `json:"warning_lamps"`
+}
+
+func newMarkerTimes(known telematics.Snapshot) MarkerTimes {
+	at := func(f telematics.Field) *string { return TimestampOrNull(known[f].At) }
+	return MarkerTimes{
+		SpeedKmh: at(telematics.SpeedKmh), Ignition: at(telematics.Ignition), IsLocked: at(telematics.IsLocked),
+		FuelLevelPercent: at(telematics.FuelLevel), BatteryLevelPercent: at(telematics.Battery),
+		RemainingRangeKm: at(telematics.RangeKm), ChargingStatus: at(telematics.Charging),
+		DTCs: at(telematics.DTCs), WarningLamps: at(telematics.WarningLamps),
+	}
 }
 
 func newRecord(v telematics.Vehicle) Record {
@@ -139,6 +164,7 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 			RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
 		},
 		Stored:      !t.Unstored,
+		ReportedAt:  newMarkerTimes(known),
 		Diagnostics: MarkerDiagnostics{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
 	}
 }

@@ -85,11 +85,12 @@ func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telem
 	return effects, unavailable.Wrap("count what halts stop", err)
 }
 
-// Resume lifts a halt, with its audit log entry. It reports false where there was none.
-func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
+// Resume lifts a halt, with an audit log entry that has why, which may be empty. It reports false
+// where there was none.
+func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, why string, by telematics.Author) (bool, error) {
 	_, done, err := k.changeHalts(ctx, `
 		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,
-		telematics.CommandsResume, telematics.Halt{Agency: agency}, by)
+		telematics.CommandsResume, telematics.Halt{Agency: agency, Why: why}, by)
 	return done, unavailable.Wrap("resume commands", err)
 }
 

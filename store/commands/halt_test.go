@@ -39,7 +39,7 @@ func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 		t.Errorf("Halt of an unknown agency: %v, %v; want neither", done, err)
 	}
 	for _, want := range []bool{true, false} {
-		if lifted, err := p.Resume(t.Context(), 0, telematics.OperatorAt("eva")); lifted != want || err != nil {
+		if lifted, err := p.Resume(t.Context(), 0, "doors are repaired", telematics.OperatorAt("eva")); lifted != want || err != nil {
 			t.Errorf("Resume = %v, %v; want %v", lifted, err, want)
 		}
 	}
@@ -50,8 +50,8 @@ func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 	if err != nil || len(lines) != 3 { // a repeated halt adds none
 		t.Fatalf("%d entries, %v; want 3", len(lines), err)
 	}
-	if l := lines[0]; l.Action != telematics.CommandsResume || l.Actor.Subject != "eva" || l.Actor.Role != telematics.System || l.At.IsZero() {
-		t.Errorf("entry %+v, want a resume by eva", l)
+	if l := lines[0]; l.Action != telematics.CommandsResume || l.Actor.Subject != "eva" || l.Actor.Role != telematics.System || l.At.IsZero() || l.Note != "doors are repaired" {
+		t.Errorf("entry %+v, want a resume by eva with its reason", l)
 	}
 	if l := lines[2]; l.Action != telematics.CommandsHalt || l.Agency != 1 || l.Note != "strike" {
 		t.Errorf("entry %+v, want a halt of agency 1", l)

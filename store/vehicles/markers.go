@@ -16,9 +16,10 @@ import (
 var markerStatement = `
 	select v.id, v.agency_id, v.status, ` + connectivity(`$2`, `$3`) + `, u.last_seen,
 		s.fields->'location.latitude'->>'v', s.fields->'location.longitude'->>'v', s.fields->'location.timestamp'->>'v',
-		s.fields->'telemetry.is_locked'->>'v',
-		s.fields->case v.powertrain when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end->>'v'
+		locked.is->>'v', locked.is->>'at', energy.is->>'v', energy.is->>'at'
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id
+		cross join lateral (select s.fields->'telemetry.is_locked' as is) locked
+		cross join lateral (select s.fields->case v.powertrain when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end as is) energy
 	where ($1::bigint = 0 or v.agency_id = $1)
 		and (not $4::boolean
 			or s.fields->'location.latitude'->'v' between to_jsonb($5::float8) and to_jsonb($6::float8)
@@ -43,8 +44,9 @@ func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func
 	for rows.Next() {
 		var m telematics.Marker
 		var seen sql.NullTime
-		var latitude, longitude, located, locked, energy sql.NullString
-		if err := rows.Scan(&m.ID, &m.Agency, &m.Status, &m.Connectivity, &seen, &latitude, &longitude, &located, &locked, &energy); err != nil {
+		var latitude, longitude, located, locked, lockedAt, energy, energyAt sql.NullString
+		if err := rows.Scan(&m.ID, &m.Agency, &m.Status, &m.Connectivity, &seen, &latitude, &longitude, &located,
+			&locked, &lockedAt, &energy, &energyAt); err != nil {
 			return unavailable.Wrap("read markers", err)
 		}
 		m.LastSeen = seen.Time
@@ -54,14 +56,25 @@ func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func
 			m.LocatedAt, _ = time.Parse(time.RFC3339, located.String) // zero where it is not known
 		}
 		if is, err := strconv.ParseBool(locked.String); err == nil {
-			m.Locked = &is
+			m.Locked, m.LockedAt = &is, parseMillis(lockedAt)
 		}
-		m.Energy = parseNumber(energy)
+		if m.Energy = parseNumber(energy); m.Energy != nil {
+			m.EnergyAt = parseMillis(energyAt)
+		}
 		if err := each(m); err != nil {
 			return err
 		}
 	}
 	return unavailable.Wrap("read markers", rows.Err())
+}
+
+// parseMillis returns zero for a text that is no number of milliseconds since 1970.
+func parseMillis(text sql.NullString) time.Time {
+	ms, err := strconv.ParseInt(text.String, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
 }
 
 // parseNumber returns nil for a text that is no number.

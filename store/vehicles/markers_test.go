@@ -50,8 +50,15 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 		if position, ok := known.Position(); ok {
 			want.Position, want.LocatedAt = &position, *known.Time(telematics.LocatedAt)
 		}
-		if want.Energy = known.Number(telematics.FuelLevel); twin.Powertrain == telematics.Electric {
-			want.Energy = known.Number(telematics.Battery)
+		energy := telematics.FuelLevel
+		if twin.Powertrain == telematics.Electric {
+			energy = telematics.Battery
+		}
+		if want.Energy = known.Number(energy); want.Energy != nil {
+			want.EnergyAt = known[energy].At
+		}
+		if want.Locked != nil {
+			want.LockedAt = known[telematics.IsLocked].At
 		}
 		if got, want := describe(m), describe(want); got != want {
 			t.Errorf("marker %s, want %s", got, want)
@@ -68,10 +75,10 @@ func describe(m telematics.Marker) string {
 		text += fmt.Sprint(*m.Position)
 	}
 	if m.Locked != nil {
-		text += fmt.Sprint(" locked ", *m.Locked)
+		text += fmt.Sprint(" locked ", *m.Locked, m.LockedAt.UnixMilli())
 	}
 	if m.Energy != nil {
-		text += fmt.Sprint(" energy ", *m.Energy)
+		text += fmt.Sprint(" energy ", *m.Energy, m.EnergyAt.UnixMilli())
 	}
 	return text
 }

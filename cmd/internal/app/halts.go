@@ -35,10 +35,10 @@ func (k waitingHalts) Halt(ctx context.Context, h telematics.Halt, by telematics
 }
 
 // Resume lifts a halt. It does not wait for the instances.
-func (k waitingHalts) Resume(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (bool, error) {
+func (k waitingHalts) Resume(ctx context.Context, agency telematics.AgencyID, why string, by telematics.Author) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeBudget)
 	defer cancel()
-	return k.HaltStore.Resume(ctx, agency, by)
+	return k.HaltStore.Resume(ctx, agency, why, by)
 }
 
 // keyRegistry changes the keys of agencies.

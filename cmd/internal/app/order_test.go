@@ -122,7 +122,7 @@ func TestHalt_AppliesAtEveryInstance(t *testing.T) {
 				s.Errorf("agency 2: %d %+v, want 200", r.status, r.Error)
 			}
 		}
-		_, err = commands.HaltStore{DB: postgres}.Resume(s.Context(), 1, telematics.OperatorAt("eva"))
+		_, err = commands.HaltStore{DB: postgres}.Resume(s.Context(), 1, "", telematics.OperatorAt("eva"))
 		s.must(err)
 		s.eventually(broker.HaltWithin, "the halt is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
 	})
