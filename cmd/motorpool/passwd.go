@@ -3,16 +3,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 
 	"motorpool/cmd/internal/app"
 	"motorpool/mosquitto"
-	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
 type passwd struct {
-	Units           string     `type:"existingfile" placeholder:"FILE" help:"Fleet file whose units get a password."`
+	Units           string     `type:"existingfile" placeholder:"FILE" help:"Fleet file whose units get a password. -: standard input."`
 	UnitSecret      app.Secret `placeholder:"SECRET" help:"Secret from which the units' passwords are derived, as 'simulate --secret' does."`
 	ServicePassword app.Secret `placeholder:"SECRET" help:"Print the service's line instead."`
 	Format          string     `enum:"mosquitto,json" default:"mosquitto" help:"mosquitto: a password file; json: what 'simulate --units' reads (default ${default})."`
@@ -29,16 +27,15 @@ func (p passwd) Run() error {
 	if p.Units == "" || p.UnitSecret == "" {
 		return badUsage("want --units FILE with --unit-secret SECRET, or --service-password SECRET")
 	}
-	file, err := os.Open(p.Units)
+	changes, err := readFleetFile(p.Units)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	fleet, err := vehicles.ParseFleetFile(file)
+	units, err := changes.Units()
 	if err != nil {
 		return fmt.Errorf("%s:\n%w", p.Units, err)
 	}
-	return p.printUnits(fleet.Vehicles)
+	return p.printUnits(units)
 }
 
 // login is a unit's entry in a units file.
@@ -50,9 +47,6 @@ type login struct {
 func (p passwd) printUnits(fleet []telematics.Vehicle) error {
 	logins := map[telematics.VehicleID]login{}
 	for _, v := range fleet {
-		if v.Unit == "" {
-			continue
-		}
 		l := login{Unit: v.Unit, Password: mosquitto.UnitPassword(string(p.UnitSecret), string(v.Unit))}
 		logins[v.ID] = l
 		if p.Format == "mosquitto" {

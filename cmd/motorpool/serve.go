@@ -72,31 +72,69 @@ func (m migrate) Run(ctx context.Context) error {
 
 type load struct {
 	database
-	File string `arg:"" type:"existingfile" help:"Fleet file, JSON; see docs/fleet.md."`
+	File   string `arg:"" type:"existingfile" help:"Fleet file, JSON; see docs/fleet.md. -: standard input."`
+	DryRun bool   `env:"-" help:"Print what would change, and change nothing."`
 }
 
 func (l load) Run(ctx context.Context) error {
-	file, err := os.Open(l.File)
+	changes, err := readFleetFile(l.File)
 	if err != nil {
 		return err
-	}
-	defer file.Close()
-	fleet, err := vehicles.ParseFleetFile(file)
-	if err != nil {
-		return fmt.Errorf("%s:\n%w", l.File, err)
 	}
 	postgres, err := l.open()
 	if err != nil {
 		return err
 	}
 	defer postgres.Close()
-	if _, err := postgres.Migrate(ctx); err != nil {
+	if err := l.prepare(ctx, postgres); err != nil {
 		return err
 	}
-	counts, err := vehicles.New(postgres).Import(ctx, fleet)
+	fleet := vehicles.New(postgres)
+	plan, err := fleet.Plan(ctx, changes)
+	if err != nil {
+		return fmt.Errorf("%s:\n%w", l.File, err)
+	}
+	for _, line := range vehicles.Sentences(plan.Differences) {
+		fmt.Fprintln(stdout, line)
+	}
+	if l.DryRun {
+		fmt.Fprintln(stdout, "nothing was changed (--dry-run)")
+		return nil
+	}
+	counts, err := fleet.Apply(ctx, plan)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(stdout, "imported", counts)
 	return nil
+}
+
+// prepare migrates the schema. A dry run only checks its version.
+func (l load) prepare(ctx context.Context, postgres *pg.DB) error {
+	if !l.DryRun {
+		_, err := postgres.Migrate(ctx)
+		return err
+	}
+	has, needs, err := postgres.Version(ctx)
+	if err == nil && has < needs {
+		err = fmt.Errorf("the schema is at version %d, and this program needs %d: run 'motorpool migrate' first", has, needs)
+	}
+	return err
+}
+
+// readFleetFile reads a fleet file; -: standard input.
+func readFleetFile(name string) (vehicles.FleetChanges, error) {
+	file := os.Stdin
+	if name != "-" {
+		var err error
+		if file, err = os.Open(name); err != nil {
+			return vehicles.FleetChanges{}, err
+		}
+		defer file.Close()
+	}
+	changes, err := vehicles.ReadFleetFile(file)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return changes, err
 }

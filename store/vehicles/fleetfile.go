@@ -1,33 +1,57 @@
 package vehicles
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
 )
 
-// FleetFile is the content of a fleet file: agencies with their stations and vehicles, and what
-// those cost.
+// FleetFile is agencies with their stations and vehicles, and what those cost: all fields of each.
 type FleetFile struct {
 	Agencies []telematics.Agency
 	Stations []telematics.Station
+	// A status that is empty stays as it is on record.
 	Vehicles []telematics.Vehicle
 	// An agency that is not in it has nothing but the default currency.
 	Terms map[telematics.AgencyID]rental.Terms
 	Rates map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
 }
 
-// ParseFleetFile reads a fleet file:
+// ParseFleetFile reads a fleet file that says all of its agencies, stations and vehicles: none of
+// them is on record. The error names every problem of the file, one a line, with its place.
+func ParseFleetFile(r io.Reader) (FleetFile, error) {
+	changes, err := ReadFleetFile(r)
+	if err != nil {
+		return FleetFile{}, err
+	}
+	return changes.over(record{})
+}
+
+// FleetChanges is the content of a fleet file: which fields of which agencies, stations and
+// vehicles it sets.
+type FleetChanges struct {
+	agencies, stations, vehicles []*part
+	problems                     []error                                  // found so far
+	claimed                      map[telematics.Unit]telematics.VehicleID // the units that it names
+}
+
+// ReadFleetFile reads a fleet file:
 //
 //	{"agencies": [{"id": 1, "code": "MUC", "name": "…", "currency": "EUR", "tax_percent": 19, "cancel_cutoff_minutes": 60,
 //	               "buffer_minutes": 15}],
@@ -36,38 +60,181 @@ type FleetFile struct {
 //	               "status": "available", "powertrain": "electric", "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
 //	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …], "hourly_rate": 15.00, "deposit": 200}]}
 //
-// A vehicle needs an id, an agency, a powertrain, a plate number and capabilities; its status is
-// available unless it says otherwise. Amounts are in the currency of the vehicle's agency, and read
-// exactly. The error names every problem of the file, one a line, with its place.
-func ParseFleetFile(r io.Reader) (FleetFile, error) {
-	var raw json.RawMessage
-	decoder := json.NewDecoder(r)
-	if err := decoder.Decode(&raw); err != nil {
-		return FleetFile{}, fmt.Errorf("read fleet file: %w", err)
+// A field that is absent stays as it is on record; null clears it. What is new needs all fields
+// without a default: a vehicle its agency, powertrain, plate number and capabilities. Amounts are
+// in the currency of the vehicle's agency, and read exactly.
+//
+// It returns an error for a file that is not JSON in UTF-8, or has a key twice in an object. A byte
+// order mark is accepted. Other problems are found when the changes are compared with the record.
+func ReadFleetFile(r io.Reader) (FleetChanges, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return FleetChanges{}, fmt.Errorf("read fleet file: %w", err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return FleetFile{}, errors.New("read fleet file: something follows the JSON object")
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if err := checkSyntax(text); err != nil {
+		return FleetChanges{}, fmt.Errorf("read fleet file: %w", err)
 	}
-	var problems []error
-	root := newPart("", raw, &problems)
-	file := FleetFile{Terms: map[telematics.AgencyID]rental.Terms{}, Rates: map[telematics.VehicleID]rental.Rate{}}
-	for _, part := range root.parts("agencies") {
-		agency, terms := part.agency()
-		file.Agencies = append(file.Agencies, agency)
-		file.Terms[agency.ID] = terms
-	}
-	for _, part := range root.parts("stations") {
-		file.Stations = append(file.Stations, part.station())
-	}
-	for _, part := range root.parts("vehicles") {
-		vehicle, rate := part.vehicle(file.Terms)
-		file.Vehicles = append(file.Vehicles, vehicle)
-		if rate != nil {
-			file.Rates[vehicle.ID] = *rate
+	c := FleetChanges{claimed: map[telematics.Unit]telematics.VehicleID{}}
+	root := newPart("", text, &c.problems)
+	c.agencies, c.stations, c.vehicles = root.parts("agencies"), root.parts("stations"), root.parts("vehicles")
+	root.end()
+	for _, v := range c.vehicles {
+		if unit := peek[telematics.Unit](v, "unit"); unit != "" {
+			c.claimed[unit] = telematics.VehicleID(v.number)
 		}
 	}
-	root.end()
-	problems = append(problems, file.contradictions()...)
+	return c, nil
+}
+
+// checkSyntax returns an error with the line of what is not JSON, not UTF-8, or a key that its
+// object has already.
+func checkSyntax(text []byte) error {
+	decoder := jsontext.NewDecoder(bytes.NewReader(text))
+	if _, err := decoder.ReadValue(); err != nil {
+		at := decoder.InputOffset()
+		var syntax *jsontext.SyntacticError
+		if errors.As(err, &syntax) {
+			at, err = syntax.ByteOffset, syntax.Err
+		}
+		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
+		switch {
+		case !utf8.Valid(text):
+			line = 1 + bytes.Count(text[:invalidUTF8(text)], []byte("\n"))
+			return fmt.Errorf("line %d: not UTF-8: save the file in that encoding", line)
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			return fmt.Errorf("line %d: %s comes twice in its object", line, syntax.JSONPointer.LastToken())
+		}
+		return fmt.Errorf("line %d: %w", line, err)
+	}
+	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the JSON object")
+	}
+	return nil
+}
+
+// invalidUTF8 returns the position of the first byte that is not UTF-8.
+func invalidUTF8(text []byte) int {
+	at := 0
+	for at < len(text) {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at += size
+	}
+	return at
+}
+
+// peek returns a field before it is read; zero: it has no value of that type.
+func peek[T any](p *part, key string) (v T) {
+	if json.Unmarshal(p.fields[key], &v) != nil {
+		return *new(T)
+	}
+	return v
+}
+
+// record is what is on record of what a fleet file names, and of the agencies of that.
+type record struct {
+	agencies map[telematics.AgencyID]agency
+	stations map[telematics.StationID]telematics.Station
+	vehicles map[telematics.VehicleID]vehicle
+	units    map[telematics.Unit]unit
+}
+
+type agency struct {
+	telematics.Agency
+	rental.Terms
+}
+
+type vehicle struct {
+	telematics.Vehicle
+	rate *rental.Rate // nil: not for rent
+}
+
+// unit is what is on record of a unit, whether a vehicle has it or not.
+type unit struct {
+	vehicle      telematics.VehicleID // zero: none
+	agency       telematics.AgencyID  // of the vehicle
+	protocol     telematics.Protocol
+	installation telematics.Installation
+}
+
+// newAgency has the values of what a fleet file does not say, or clears.
+var newAgency = agency{Terms: rental.Terms{
+	Currency: rental.DefaultCurrency, UnlockGrace: rental.DefaultUnlockGrace, PaymentWait: rental.DefaultPaymentWait,
+}}
+
+// Units returns the vehicles whose units the changes name, in their order, with nothing but id and
+// unit. The error names every problem of those, one a line.
+func (c FleetChanges) Units() (list []telematics.Vehicle, err error) {
+	problems := slices.Clone(c.problems)
+	for _, p := range c.vehicles {
+		p = p.over(false, &problems)
+		v := telematics.Vehicle{ID: telematics.VehicleID(p.id("id", 0))}
+		if v.Unit = p.serial("unit", ""); v.Unit != "" {
+			list = append(list, v)
+		}
+	}
+	return list, errors.Join(problems...)
+}
+
+// only returns the changes of what a part of them names.
+func (c FleetChanges) only(part FleetFile) FleetChanges {
+	var agencies, stations, vehicles []int64
+	for _, a := range part.Agencies {
+		agencies = append(agencies, int64(a.ID))
+	}
+	for _, s := range part.Stations {
+		stations = append(stations, int64(s.ID))
+	}
+	for _, v := range part.Vehicles {
+		vehicles = append(vehicles, int64(v.ID))
+	}
+	c.agencies, c.stations, c.vehicles = pick(c.agencies, agencies), pick(c.stations, stations), pick(c.vehicles, vehicles)
+	return c
+}
+
+// pick returns the parts with some numbers.
+func pick(parts []*part, numbers []int64) (picked []*part) {
+	named := map[int64]bool{}
+	for _, n := range numbers {
+		named[n] = true
+	}
+	for _, p := range parts {
+		if named[p.number] {
+			picked = append(picked, p)
+		}
+	}
+	return picked
+}
+
+// over returns all fields of what the changes name. The error names every problem, one a line.
+func (c FleetChanges) over(on record) (FleetFile, error) {
+	problems := slices.Clone(c.problems)
+	file := FleetFile{Terms: map[telematics.AgencyID]rental.Terms{}, Rates: map[telematics.VehicleID]rental.Rate{}}
+	for _, p := range c.agencies {
+		before, known := on.agencies[telematics.AgencyID(p.number)]
+		if !known {
+			before = newAgency
+		}
+		a := p.over(known, &problems).agency(before)
+		file.Agencies = append(file.Agencies, a.Agency)
+		file.Terms[a.ID] = a.Terms
+	}
+	for _, p := range c.stations {
+		before, known := on.stations[telematics.StationID(p.number)]
+		file.Stations = append(file.Stations, p.over(known, &problems).station(before))
+	}
+	for _, p := range c.vehicles {
+		before, known := on.vehicles[telematics.VehicleID(p.number)]
+		v := p.over(known, &problems).vehicle(before, c, on, file.Terms)
+		file.Vehicles = append(file.Vehicles, v.Vehicle)
+		if v.rate != nil {
+			file.Rates[v.ID] = *v.rate
+		}
+	}
+	problems = append(problems, file.contradictions(on)...)
 	if len(problems) > 0 {
 		return FleetFile{}, errors.Join(problems...)
 	}
@@ -84,132 +251,204 @@ const (
 	deny  bestEffort = "deny"
 )
 
-func (p *part) agency() (telematics.Agency, rental.Terms) {
+func (p *part) agency(before agency) agency {
 	defer p.end()
-	a := telematics.Agency{ID: telematics.AgencyID(p.id("id")), Code: p.text("code"), Name: p.text("name")}
+	a := agency{Agency: telematics.Agency{
+		ID: telematics.AgencyID(p.id("id", int64(before.ID))), Code: p.text("code", before.Code), Name: p.text("name", before.Name),
+	}}
 	if a.Code != "" && !agencyCodePattern.MatchString(a.Code) {
 		p.problem("code", "%q: want 1 to 16 letters and digits", a.Code)
 	}
-	a.BestEffortUnlock = oneOf(p, "best_effort_unlock", []bestEffort{deny, allow}, deny) == allow
-	return a, p.terms()
+	unlock := deny
+	if before.BestEffortUnlock {
+		unlock = allow
+	}
+	a.BestEffortUnlock = oneOf(p, "best_effort_unlock", []bestEffort{deny, allow}, unlock, deny) == allow
+	a.Terms = p.terms(before.Terms)
+	return a
 }
 
 // maxPause bounds what an agency's terms keep free: no booking is longer.
 const maxPause = int64(rental.MaxLength / time.Minute)
 
-func (p *part) terms() rental.Terms {
-	currency := p.currency("currency")
-	limit, limited := p.amount("fee_limit", currency)
-	if limited && limit <= 0 {
+func (p *part) terms(before rental.Terms) rental.Terms {
+	currency := p.currency("currency", before.Currency)
+	if p.fields["fee_limit"] == nil && before.FeeLimit != 0 && currency != before.Currency {
+		p.problem("fee_limit", "is %s: name it in the new currency", money(before.FeeLimit, before.Currency))
+	}
+	limit := p.amount("fee_limit", currency, pg.Nullable(before.FeeLimit))
+	if limit != nil && *limit <= 0 && currency != "" {
 		p.problem("fee_limit", "want an amount above 0")
 	}
 	return rental.Terms{
-		UnlockGrace: p.minutes("unlock_grace_minutes", rental.DefaultUnlockGrace),
-		PaymentWait: p.minutes("payment_wait_minutes", rental.DefaultPaymentWait), FeeLimit: limit,
-		Currency: currency, Tax: p.tax("tax_percent"),
-		CancelCutoff: p.minutes("cancel_cutoff_minutes", 0),
-		Buffer:       p.minutes("buffer_minutes", 0),
+		UnlockGrace: p.minutes("unlock_grace_minutes", before.UnlockGrace, newAgency.UnlockGrace),
+		PaymentWait: p.minutes("payment_wait_minutes", before.PaymentWait, newAgency.PaymentWait), FeeLimit: pg.Deref(limit),
+		Currency: currency, Tax: p.tax("tax_percent", before.Tax),
+		CancelCutoff: p.minutes("cancel_cutoff_minutes", before.CancelCutoff, newAgency.CancelCutoff),
+		Buffer:       p.minutes("buffer_minutes", before.Buffer, newAgency.Buffer),
 	}
 }
 
 // minutes reads a number of minutes up to maxPause.
-func (p *part) minutes(name string, otherwise time.Duration) time.Duration {
-	n, named := take[int64](p, name, "a whole number")
-	if n < 0 || n > maxPause {
-		p.problem(name, "%d: want 0 to %d", n, maxPause)
-	}
-	if !named {
-		return otherwise
+func (p *part) minutes(key string, recorded, cleared time.Duration) time.Duration {
+	n, is := take[int64](p, key, "a whole number")
+	switch {
+	case is == absent:
+		return recorded
+	case is == null:
+		return cleared
+	case n < 0 || n > maxPause:
+		p.problem(key, "%d: want 0 to %d", n, maxPause)
 	}
 	return time.Duration(n) * time.Minute
 }
 
-func (p *part) station() telematics.Station {
+func (p *part) station(before telematics.Station) telematics.Station {
 	defer p.end()
 	return telematics.Station{
-		ID: telematics.StationID(p.id("id")), AgencyID: telematics.AgencyID(p.id("agency_id")),
-		Name: p.text("name"), Address: p.text("address"),
-		Latitude: p.number("latitude", -90, 90), Longitude: p.number("longitude", -180, 180),
+		ID: telematics.StationID(p.id("id", int64(before.ID))), AgencyID: telematics.AgencyID(p.id("agency_id", int64(before.AgencyID))),
+		Name: p.text("name", before.Name), Address: p.text("address", before.Address),
+		Latitude: p.decimal("latitude", -90, 90, before.Latitude), Longitude: p.decimal("longitude", -180, 180, before.Longitude),
 	}
 }
 
-func (p *part) vehicle(terms map[telematics.AgencyID]rental.Terms) (telematics.Vehicle, *rental.Rate) {
+// vehicle reads a vehicle of some changes. Its agency's terms are those of the changes, else those
+// on record.
+func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[telematics.AgencyID]rental.Terms) vehicle {
 	defer p.end()
-	v := telematics.Vehicle{
-		ID: telematics.VehicleID(p.id("id")), AgencyID: telematics.AgencyID(p.id("agency_id")),
-		Unit:       p.unit("unit"),
-		Protocol:   oneOf(p, "protocol", dialects.Spoken.Names(), telematics.DefaultProtocol),
-		Status:     oneOf(p, "status", telematics.VehicleStatuses, telematics.Available),
-		Powertrain: oneOf(p, "powertrain", telematics.Powertrains, ""),
-		Plate:      p.text("plate_number"), Brand: p.optionalText("brand"), Model: p.optionalText("model"),
-		Year: p.year("year"), Color: p.optionalText("color"), Category: p.optionalText("category"),
-		Image: p.optionalText("image"), Features: p.texts("features"),
+	status := telematics.Available
+	if p.known {
+		status = "" // bookings may change it any moment
 	}
-	if u, err := url.Parse(v.Image); v.Image != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+	v := telematics.Vehicle{
+		ID: telematics.VehicleID(p.id("id", int64(before.ID))), AgencyID: telematics.AgencyID(p.id("agency_id", int64(before.AgencyID))),
+		Status:     oneOf(p, "status", telematics.VehicleStatuses, status, telematics.Available),
+		Powertrain: oneOf(p, "powertrain", telematics.Powertrains, before.Powertrain, ""),
+		Plate:      p.text("plate_number", before.Plate), Brand: p.optionalText("brand", before.Brand), Model: p.optionalText("model", before.Model),
+		Year: p.year("year", before.Year), Color: p.optionalText("color", before.Color), Category: p.optionalText("category", before.Category),
+		Image: p.optionalText("image", before.Image), Features: p.texts("features", before.Features),
+	}
+	if u, err := url.Parse(v.Image); v.Image != before.Image && v.Image != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		p.problem("image", "%q: want an http or https address", v.Image)
 	}
-	v.Installation, _ = take[telematics.Installation](p, "installation", "an object of texts")
-	v.Actions = p.capabilities("capabilities", v)
-	return v, p.rate(terms[v.AgencyID].Currency)
+	p.unit(&v, before.Vehicle, c, on)
+	p.capabilities("capabilities", &v, before.Vehicle)
+	its, named := terms[v.AgencyID]
+	if !named {
+		its = on.agencies[v.AgencyID].Terms
+	}
+	return vehicle{v, p.rate(before.rate, on.agencies[before.AgencyID].Currency, its.Currency)}
 }
 
-// rate reads what the vehicle costs; nil: it is not for rent.
-func (p *part) rate(c rental.Currency) *rental.Rate {
-	hourly, rented := p.amount("hourly_rate", c)
-	deposit, held := p.amount("deposit", c)
-	if !rented {
-		if held {
-			p.problem("deposit", "needs an hourly_rate: without one the vehicle is not for rent")
+// rate reads what the vehicle costs. What it cost in another currency must be named anew.
+func (p *part) rate(before *rental.Rate, was, is rental.Currency) *rental.Rate {
+	var hourly, deposit *rental.Minor
+	if before != nil {
+		hourly, deposit = &before.Hourly, pg.Nullable(before.Deposit)
+	}
+	if before != nil && was != is && is != "" && string(p.fields["hourly_rate"]) != "null" {
+		anew := func(key string, recorded *rental.Minor) {
+			if recorded != nil && p.fields[key] == nil {
+				p.problem(key, "is %s: name it in %s, the currency of the agency", money(*recorded, was), is)
+			}
 		}
-		return nil
+		anew("hourly_rate", hourly)
+		anew("deposit", deposit)
 	}
-	return &rental.Rate{Hourly: hourly, Deposit: deposit}
+	held := p.fields["deposit"] != nil
+	hourly = p.amount("hourly_rate", is, hourly)
+	deposit = p.amount("deposit", is, deposit)
+	switch {
+	case hourly != nil:
+		return &rental.Rate{Hourly: *hourly, Deposit: pg.Deref(deposit)}
+	case held && deposit != nil:
+		p.problem("deposit", "needs an hourly_rate: without one the vehicle is not for rent")
+	}
+	return nil
 }
 
-func (p *part) unit(key string) telematics.Unit {
-	serial := p.optionalText(key)
-	if serial == "" {
-		return ""
+func money(m rental.Minor, c rental.Currency) string { return c.Format(m) + " " + string(c) }
+
+// unit reads the unit of a vehicle, what it speaks, and how it is built in. What is not said of a
+// unit that comes to the vehicle is that of the unit or of the one before it; where both are on
+// record and differ, it must be said.
+func (p *part) unit(v *telematics.Vehicle, before telematics.Vehicle, c FleetChanges, on record) {
+	named := p.fields["unit"] != nil
+	v.Unit = p.serial("unit", before.Unit)
+	if owner, claimed := c.claimed[v.Unit]; !named && claimed && owner != v.ID {
+		v.Unit = "" // it comes to another vehicle
 	}
-	unit, err := telematics.ParseSerial(serial)
-	if err != nil {
+	was := unit{protocol: telematics.DefaultProtocol}
+	if before.Unit != "" {
+		was = unit{protocol: before.Protocol, installation: before.Installation}
+	}
+	if recorded, known := on.units[v.Unit]; known && v.Unit != before.Unit {
+		differs := func(key string) {
+			if p.fields[key] == nil {
+				p.problem(key, "must be said: that of unit %s differs from that of unit %s, which it replaces", v.Unit, before.Unit)
+			}
+		}
+		if before.Unit != "" && recorded.protocol != was.protocol {
+			differs("protocol")
+		} else if before.Unit != "" && !maps.Equal(recorded.installation, was.installation) {
+			differs("installation")
+		}
+		was = recorded
+	}
+	v.Protocol = oneOf(p, "protocol", dialects.Spoken.Names(), was.protocol, telematics.DefaultProtocol)
+	v.Installation, _ = optional(p, "installation", "an object of texts", was.installation, nil)
+}
+
+func (p *part) serial(key string, recorded telematics.Unit) telematics.Unit {
+	serial, read := optional(p, key, "a string", recorded, "")
+	if _, err := telematics.ParseSerial(string(serial)); read && serial != "" && err != nil {
 		p.problem(key, "%v", err)
 	}
-	return unit
+	return serial
 }
 
-func (p *part) capabilities(key string, v telematics.Vehicle) []telematics.Action {
-	if _, ok := p.fields[key]; !ok {
+// capabilities reads the actions of a vehicle, and checks whether its unit has them.
+func (p *part) capabilities(key string, v *telematics.Vehicle, before telematics.Vehicle) {
+	v.Actions = []telematics.Action{}
+	if p.fields[key] == nil && !p.known {
 		p.problem(key, "missing")
 	}
-	actions := []telematics.Action{}
+	recorded := make([]string, len(before.Actions))
+	for i, a := range before.Actions {
+		recorded[i] = string(a)
+	}
+	unchanged := p.known && p.fields[key] == nil && v.Protocol == before.Protocol && maps.Equal(v.Installation, before.Installation)
+	names := p.texts(key, recorded)
+	if unchanged {
+		v.Actions = append(v.Actions, before.Actions...)
+		return
+	}
 	var carried []telematics.Action
 	dialect, spoken := dialects.Spoken.Find(v.Protocol) // another one is an error already
 	if spoken {
 		var err error
 		if carried, err = dialect.Actions(v.Installation); err != nil {
 			p.problem("installation", "%v", err)
-			return actions
+			return
 		}
 	}
-	for _, name := range p.texts(key) {
+	for _, name := range names {
 		action := telematics.Action(name)
 		switch {
 		case !slices.Contains(telematics.ControlActions, action):
 			p.problem(key, "%q: want some of %v", name, telematics.ControlActions)
-		case slices.Contains(actions, action):
+		case slices.Contains(v.Actions, action):
 			p.problem(key, "%q comes twice", name)
 		case spoken && !slices.Contains(carried, action):
 			p.problem(key, "%q: protocol %s has no such command for a unit that is installed so", name, v.Protocol)
 		default:
-			actions = append(actions, action)
+			v.Actions = append(v.Actions, action)
 		}
 	}
-	return actions
 }
 
 // contradictions finds what is wrong between the parts of the file.
-func (f FleetFile) contradictions() []error {
+func (f FleetFile) contradictions(on record) []error {
 	var problems []error
 	once := func(what string) func(place string, key any) {
 		first := map[any]string{}
@@ -218,7 +457,7 @@ func (f FleetFile) contradictions() []error {
 				return // a missing agency is reported elsewhere, or there is none
 			}
 			if before, ok := first[key]; ok {
-				problems = append(problems, fmt.Errorf("%s: %s %v is that of %s", place, what, key, before))
+				problems = append(problems, problem{place: place, message: fmt.Sprintf("%s %v is that of %s", what, key, before)})
 				return
 			}
 			first[key] = place
@@ -226,8 +465,8 @@ func (f FleetFile) contradictions() []error {
 	}
 	known := map[telematics.AgencyID]bool{0: true} // zero: an error already
 	belongs := func(place string, id telematics.AgencyID) {
-		if !known[id] {
-			problems = append(problems, fmt.Errorf("%s.agency_id: there is no agency %d in this file", place, id))
+		if _, recorded := on.agencies[id]; !recorded && !known[id] {
+			problems = append(problems, problem{place, "agency_id", fmt.Sprintf("there is no agency %d, neither in this file nor on record", id)})
 		}
 	}
 	agency, code, station, vehicle, unit := once("id"), once("code"), once("id"), once("id"), once("unit")

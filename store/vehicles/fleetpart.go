@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -16,6 +17,8 @@ import (
 // collected, so that one reading finds everything.
 type part struct {
 	place    string
+	number   int64                      // its id; zero: not a number
+	known    bool                       // it is on record: what it does not say stays as it is
 	fields   map[string]json.RawMessage // not read yet
 	problems *[]error
 }
@@ -29,12 +32,30 @@ func newPart(place string, raw json.RawMessage, problems *[]error) *part {
 	return p
 }
 
-func (p *part) problem(key, format string, args ...any) {
-	place := strings.Trim(p.place+"."+key, ".")
+// over returns the part to be read, over what is on record.
+func (p *part) over(known bool, problems *[]error) *part {
+	fresh := &part{place: p.place, number: p.number, known: known, fields: maps.Clone(p.fields), problems: problems}
+	if p.fields == nil {
+		fresh.problems = p.problems
+	}
+	return fresh
+}
+
+// problem is what is wrong with a field.
+type problem struct {
+	place, key, message string
+}
+
+func (p problem) Error() string {
+	place := strings.Trim(p.place+"."+p.key, ".")
 	if place == "" {
 		place = "the file"
 	}
-	*p.problems = append(*p.problems, fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...)))
+	return place + ": " + p.message
+}
+
+func (p *part) problem(key, format string, args ...any) {
+	*p.problems = append(*p.problems, problem{p.place, key, fmt.Sprintf(format, args...)})
 }
 
 // end reports the keys that were not read.
@@ -44,18 +65,58 @@ func (p *part) end() {
 	}
 }
 
-// take reads a field, and reports whether there was one. Null counts as absent.
-func take[T any](p *part, key, want string) (v T, there bool) {
+// presence is how a field is given.
+type presence int
+
+const (
+	absent presence = iota // it stays as it is on record
+	null                   // it is cleared
+	given
+)
+
+// take reads a field.
+func take[T any](p *part, key, want string) (v T, is presence) {
 	raw, ok := p.fields[key]
 	delete(p.fields, key)
-	if !ok || string(raw) == "null" {
-		return v, false
+	switch {
+	case !ok:
+		return v, absent
+	case string(raw) == "null":
+		return v, null
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		p.problem(key, "%.40s: want %s", raw, want)
-		return *new(T), true
+		return *new(T), given
+	}
+	return v, given
+}
+
+// optional reads a field, and returns the value on record where it is absent, and the cleared one
+// where it is null. It reports whether it has read a value.
+func optional[T any](p *part, key, want string, recorded, cleared T) (T, bool) {
+	v, is := take[T](p, key, want)
+	switch is {
+	case absent:
+		return recorded, false
+	case null:
+		return cleared, false
 	}
 	return v, true
+}
+
+// needed reads a field that each object has. It returns the value on record where it is absent, and
+// reports whether it has read a value.
+func needed[T any](p *part, key, want string, recorded T) (T, bool) {
+	v, is := take[T](p, key, want)
+	switch {
+	case is == given:
+		return v, true
+	case is == null && p.known:
+		p.problem(key, "cannot be cleared")
+	case !p.known:
+		p.problem(key, "missing")
+	}
+	return recorded, false
 }
 
 // parts reads a list of objects.
@@ -64,16 +125,15 @@ func (p *part) parts(key string) []*part {
 	list := make([]*part, len(raws))
 	for i, raw := range raws {
 		list[i] = newPart(fmt.Sprintf("%s[%d]", key, i), raw, p.problems)
+		list[i].number = peek[int64](list[i], "id")
 	}
 	return list
 }
 
-func (p *part) id(key string) int64 {
-	id, there := take[int64](p, key, "a whole number")
-	switch {
-	case !there:
-		p.problem(key, "missing")
-	case id < 1:
+// id reads the number of the object, or, given the one on record, that of another object.
+func (p *part) id(key string, recorded int64) int64 {
+	id, read := needed(p, key, "a whole number", recorded)
+	if read && id < 1 {
 		p.problem(key, "%d: want a positive number", id)
 	}
 	return id
@@ -82,87 +142,98 @@ func (p *part) id(key string) int64 {
 // maxText bounds the length of a text in bytes: a mistake, not a name, is longer.
 const maxText = 1024
 
-func (p *part) optionalText(key string) string {
-	s, _ := take[string](p, key, "a string")
-	if len(s) > maxText || !pg.Searchable(s) {
+// clean returns a text as it is stored.
+func (p *part) clean(key, s string) string {
+	switch {
+	case len(s) > maxText || !pg.Searchable(s):
 		p.problem(key, "longer than %d bytes, or not clean UTF-8", maxText)
 		return s
+	case strings.ContainsRune(s, utf8.RuneError):
+		p.problem(key, "%q: a character was lost (U+FFFD) when this text was converted from another encoding", s)
 	}
 	return telematics.Printable(s)
 }
 
-func (p *part) text(key string) string {
-	if _, ok := p.fields[key]; !ok {
-		p.problem(key, "missing")
-		return ""
+func (p *part) optionalText(key, recorded string) string {
+	s, read := optional(p, key, "a string", recorded, "")
+	if !read {
+		return s
 	}
-	s := p.optionalText(key)
-	if strings.TrimSpace(s) == "" {
+	return p.clean(key, s)
+}
+
+func (p *part) text(key, recorded string) string {
+	s, read := needed(p, key, "a string", recorded)
+	if !read {
+		return s
+	}
+	if s = p.clean(key, s); strings.TrimSpace(s) == "" {
 		p.problem(key, "empty")
 	}
 	return s
 }
 
-func (p *part) texts(key string) []string {
-	list, _ := take[[]string](p, key, "a list of strings")
-	for i, s := range list {
-		if s == "" || len(s) > maxText || !pg.Searchable(s) {
-			p.problem(fmt.Sprintf("%s[%d]", key, i), "empty, longer than %d bytes, or not clean UTF-8", maxText)
-		}
-	}
+func (p *part) texts(key string, recorded []string) []string {
+	list, read := optional(p, key, "a list of strings", recorded, nil)
 	printable := make([]string, len(list)) // never nil
+	copy(printable, list)
+	if !read {
+		return printable
+	}
 	for i, s := range list {
-		printable[i] = telematics.Printable(s)
+		place := fmt.Sprintf("%s[%d]", key, i)
+		if printable[i] = p.clean(place, s); s == "" {
+			p.problem(place, "empty")
+		}
 	}
 	return printable
 }
 
-func (p *part) number(key string, low, high float64) float64 {
-	n, there := take[float64](p, key, "a number")
-	switch {
-	case !there:
-		p.problem(key, "missing")
-	case n < low || n > high:
+func (p *part) decimal(key string, low, high, recorded float64) float64 {
+	n, read := needed(p, key, "a number", recorded)
+	if read && (n < low || n > high) {
 		p.problem(key, "%g: want %g to %g", n, low, high)
 	}
 	return n
 }
 
-// exact reads a number as it is written: what is money never floats. It reports whether there is
-// one.
-func exact[T any](p *part, key string, parse func(text string) (T, error)) (n T, there bool) {
-	raw, there := take[json.RawMessage](p, key, "")
-	if !there {
-		return n, false
+// exact reads a number as it is written: what is money never floats.
+func exact[T any](p *part, key string, recorded, cleared T, parse func(text string) (T, error)) T {
+	raw, is := take[json.RawMessage](p, key, "")
+	switch is {
+	case absent:
+		return recorded
+	case null:
+		return cleared
 	}
 	n, err := parse(string(raw))
 	if err != nil {
 		p.problem(key, "%.40s: %v", raw, err)
 	}
-	return n, true
+	return n
 }
 
-// amount reads an amount of money in a currency; none, where it was complained of before, takes
-// any.
-func (p *part) amount(key string, c rental.Currency) (rental.Minor, bool) {
-	return exact(p, key, func(text string) (rental.Minor, error) {
+// amount reads an amount of money in a currency; nil: none. A currency that was reported before is
+// empty, and takes any.
+func (p *part) amount(key string, c rental.Currency, recorded *rental.Minor) *rental.Minor {
+	return exact(p, key, recorded, nil, func(text string) (*rental.Minor, error) {
 		if c == "" {
-			return 0, nil
+			return new(rental.Minor), nil
 		}
-		return c.Parse(text)
+		m, err := c.Parse(text)
+		return &m, err
 	})
 }
 
-func (p *part) tax(key string) rental.TaxRate {
-	tax, _ := exact(p, key, rental.ParseTaxPercent)
-	return tax
+func (p *part) tax(key string, recorded rental.TaxRate) rental.TaxRate {
+	return exact(p, key, recorded, 0, rental.ParseTaxPercent)
 }
 
 // currency returns none for what it complains of.
-func (p *part) currency(key string) rental.Currency {
-	code, there := take[string](p, key, "a string")
-	if !there {
-		return rental.DefaultCurrency
+func (p *part) currency(key string, recorded rental.Currency) rental.Currency {
+	code, read := optional(p, key, "a string", string(recorded), string(rental.DefaultCurrency))
+	if !read {
+		return rental.Currency(code)
 	}
 	c, err := rental.ParseCurrency(code)
 	if err != nil {
@@ -172,25 +243,30 @@ func (p *part) currency(key string) rental.Currency {
 }
 
 // year reads the year of a model; zero: not said.
-func (p *part) year(key string) int {
+func (p *part) year(key string, recorded int) int {
 	const first, last = 1886, 2100 // the first motor car; a slip of the finger
-	year, _ := take[int](p, key, "a whole number")
-	if year != 0 && (year < first || year > last) {
+	year, read := optional(p, key, "a whole number", recorded, 0)
+	if read && year != 0 && (year < first || year > last) {
 		p.problem(key, "%d: want %d to %d", year, first, last)
 	}
 	return year
 }
 
-// oneOf reads a word of a closed list. Without a default it is needed.
-func oneOf[T ~string](p *part, key string, known []T, missing T) T {
-	word, there := take[T](p, key, "a string")
+// oneOf reads a word of a closed list. With no cleared value it is needed.
+func oneOf[T ~string](p *part, key string, known []T, recorded, cleared T) T {
+	word, is := take[T](p, key, "a string")
 	switch {
-	case !there && missing == "":
-		p.problem(key, "missing; want one of %v", known)
-	case !there:
-		return missing
-	case !slices.Contains(known, word):
+	case is == given && !slices.Contains(known, word):
 		p.problem(key, "%q: want one of %v", word, known)
+	case is == given:
+	case is == absent && (p.known || recorded != ""):
+		return recorded
+	case cleared == "" && p.known:
+		p.problem(key, "cannot be cleared; want one of %v", known)
+	case cleared == "":
+		p.problem(key, "missing; want one of %v", known)
+	default:
+		return cleared
 	}
 	return word
 }

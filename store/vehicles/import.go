@@ -28,9 +28,9 @@ func (i Imported) String() string {
 		i.Agencies, i.Stations, i.Vehicles, i.Units)
 }
 
-// Import writes the content of a fleet file. Existing rows get the values of the file; rows that
-// the file does not name stay as they are. The file sets what a vehicle costs, and whether it is
-// withdrawn (maintenance, inactive); the status of any other vehicle with bookings follows those.
+// Import writes agencies, stations and vehicles with all their fields. Rows that the file does not
+// name stay as they are. The file sets what a vehicle costs, and whether it is withdrawn
+// (maintenance, inactive); the status of any other vehicle with bookings follows those.
 // A unit that has another vehicle in the file moves there. Its contact is cleared then, and also
 // where it has another protocol in the file.
 //
@@ -40,11 +40,70 @@ func (i Imported) String() string {
 // context ends. Where it ends early, a part is written, and the next import of the file writes
 // the rest. A file that names an unknown agency changes nothing.
 func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
-	imported, err := f.importFile(ctx, file)
+	imported, err := f.importFile(ctx, file, nil, asItIs)
 	return imported, unavailable.Wrap("import fleet", err)
 }
 
-func (f *Fleet) importFile(ctx context.Context, file FleetFile) (all Imported, err error) {
+// completion returns the fields of a part of a file as they are to be written by a transaction.
+type completion func(ctx context.Context, tx *sqlx.Tx, part FleetFile) (FleetFile, error)
+
+func asItIs(_ context.Context, _ *sqlx.Tx, part FleetFile) (FleetFile, error) { return part, nil }
+
+// FleetPlan is what an import of a fleet file changes.
+type FleetPlan struct {
+	Differences []Difference
+
+	changes  FleetChanges
+	file     FleetFile
+	changing []telematics.AgencyID // whose currency changes
+}
+
+// Plan compares a fleet file with the record, and changes nothing. Its error names every problem of
+// the file, one a line.
+func (f *Fleet) Plan(ctx context.Context, changes FleetChanges) (FleetPlan, error) {
+	db, err := f.db.WithoutTimeouts(ctx, 0)
+	if err != nil {
+		return FleetPlan{}, err
+	}
+	defer db.Close()
+	return planOver(ctx, db, changes)
+}
+
+func planOver(ctx context.Context, db sqlx.QueryerContext, changes FleetChanges) (FleetPlan, error) {
+	on, err := readRecord(ctx, db, changes)
+	if err != nil {
+		return FleetPlan{}, unavailable.Wrap("read what a fleet file changes", err)
+	}
+	file, err := changes.over(on)
+	if err != nil {
+		return FleetPlan{}, err
+	}
+	changing, problems, err := changes.revalued(ctx, db, on, file)
+	if err != nil {
+		return FleetPlan{}, unavailable.Wrap("read what is in a currency that changes", err)
+	}
+	if len(problems) > 0 {
+		return FleetPlan{}, errors.Join(problems...)
+	}
+	return FleetPlan{file.differences(on), changes, file, changing}, nil
+}
+
+// Apply writes what a plan changes, as Import does. Fields that the file does not name stay as they
+// are by then. Vehicles whose agency gets another currency are not for rent until they have a rate
+// in it.
+func (f *Fleet) Apply(ctx context.Context, plan FleetPlan) (Imported, error) {
+	imported, err := f.importFile(ctx, plan.file, plan.changing, func(ctx context.Context, tx *sqlx.Tx, part FleetFile) (FleetFile, error) {
+		changes := plan.changes.only(part)
+		on, err := readRecord(ctx, tx, changes)
+		if err != nil {
+			return FleetFile{}, err
+		}
+		return changes.over(on)
+	})
+	return imported, unavailable.Wrap("import fleet", err)
+}
+
+func (f *Fleet) importFile(ctx context.Context, file FleetFile, changing []telematics.AgencyID, complete completion) (all Imported, err error) {
 	db, err := f.db.WithoutTimeouts(ctx, importLockTimeout)
 	if err != nil {
 		return Imported{}, err
@@ -53,19 +112,38 @@ func (f *Fleet) importFile(ctx context.Context, file FleetFile) (all Imported, e
 	if err := checkAgencies(ctx, db, file); err != nil {
 		return Imported{}, err
 	}
-	for {
-		err := within(ctx, db, func(tx *sqlx.Tx) (err error) {
-			if all.Agencies, err = importAgencies(ctx, tx, file); err == nil {
-				all.Stations, err = importStations(ctx, tx, file)
+	persist := func(run func(*sqlx.Tx) error) error {
+		for {
+			err := within(ctx, db, run)
+			if err == nil {
+				return nil
 			}
+			if err := awaitRetry(ctx, err); err != nil {
+				return err
+			}
+		}
+	}
+	for withdrawn := importBatch; withdrawn == importBatch && len(changing) > 0; {
+		err := persist(func(tx *sqlx.Tx) (err error) {
+			withdrawn, err = withdrawRates(ctx, tx, changing)
 			return err
 		})
-		if err == nil {
-			break
-		}
-		if err := awaitRetry(ctx, err); err != nil {
+		if err != nil {
 			return Imported{}, err
 		}
+	}
+	err = persist(func(tx *sqlx.Tx) error {
+		part, err := complete(ctx, tx, FleetFile{Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms})
+		if err != nil {
+			return err
+		}
+		if all.Agencies, err = importAgencies(ctx, tx, part); err == nil {
+			all.Stations, err = importStations(ctx, tx, part)
+		}
+		return err
+	})
+	if err != nil {
+		return Imported{}, err
 	}
 	touched := map[telematics.Unit]bool{} // a unit that moves counts once
 	// A part that others lock is tried again, in halves, after all others.
@@ -75,9 +153,13 @@ func (f *Fleet) importFile(ctx context.Context, file FleetFile) (all Imported, e
 		parts = parts[1:]
 		var vehicles int
 		var units []telematics.Unit
-		err := within(ctx, db, func(tx *sqlx.Tx) (err error) {
-			if vehicles, err = importVehicles(ctx, tx, part, file.Rates); err == nil {
-				units, err = importUnits(ctx, tx, part)
+		err := within(ctx, db, func(tx *sqlx.Tx) error {
+			part, err := complete(ctx, tx, FleetFile{Vehicles: part, Rates: file.Rates})
+			if err != nil {
+				return err
+			}
+			if vehicles, err = importVehicles(ctx, tx, part.Vehicles, part.Rates); err == nil {
+				units, err = importUnits(ctx, tx, part.Vehicles)
 			}
 			return err
 		})
@@ -97,6 +179,21 @@ func (f *Fleet) importFile(ctx context.Context, file FleetFile) (all Imported, e
 		}
 	}
 	return all, nil
+}
+
+// withdrawRates removes the rates of some vehicles of agencies, and returns of how many: in another
+// currency they would be other amounts.
+func withdrawRates(ctx context.Context, tx *sqlx.Tx, agencies []telematics.AgencyID) (int, error) {
+	result, err := tx.ExecContext(ctx, `
+		with batch as (
+			select id from vehicles where agency_id = any ($1) and hourly_rate is not null order by id limit $2 for no key update
+		)
+		update vehicles set hourly_rate = null, deposit = 0 where id in (select id from batch)`, pq.Array(agencies), importBatch)
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
 }
 
 // awaitRetry waits until what others have locked is tried again. It returns other errors, and
@@ -275,17 +372,21 @@ type vehicleFileRow struct {
 // fileVehicles is the SQL of the vehicles of a file, with the status that follows from bookings.
 const fileVehicles = `
 	select id, agency_id,
-		case when status in ('maintenance', 'inactive') then status else coalesce((
+		case when f.status in ('maintenance', 'inactive') then f.status else coalesce((
 			select case b.state when 'active' then 'in_use' else 'booked' end
 			from bookings b
 			where b.vehicle_id = f.id and (b.state = 'active' or b.state = 'upcoming' and b.end_at > now())
 			order by b.state = 'active' desc
-			limit 1), status) end as status,
+			limit 1), f.status) end as status,
 		powertrain, plate_number, brand, model, year, color, category, image,
 		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit
-	from json_to_recordset($1) as f (
+	from (
+		select id, agency_id, coalesce(nullif(status, ''), (select v.status from vehicles v where v.id = f.id), 'available') as status, powertrain,
+			plate_number, brand, model, year, color, category, image, features, capabilities, hourly_rate, deposit
+		from json_to_recordset($1) as f (
 		id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
-		year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint)`
+		year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint)
+	) f`
 
 // importVehicles locks the existing vehicles that differ from the file, so that no booking
 // changes the status of one between the read of its bookings and the commit.

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"motorpool/store/storetest"
+)
+
+// fromStdin makes the program read a text from its standard input.
+func fromStdin(t *testing.T, text string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "stdin")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal := os.Stdin
+	os.Stdin = file
+	t.Cleanup(func() { os.Stdin = terminal; file.Close() })
+}
+
+const smallFleet = `{"agencies":[{"id":1,"code":"MUC","name":"Isar Mobility","tax_percent":19}],
+	"vehicles":[{"id":1,"agency_id":1,"unit":"U1","powertrain":"electric","plate_number":"M 1","capabilities":["lock"]}]}`
+
+func TestImport_PrintsEachChange(t *testing.T) {
+	t.Setenv("MOTORPOOL_DATABASE_URL", storetest.NewEmptyDatabase(t))
+	run := func(file string, args ...string) string {
+		t.Helper()
+		fromStdin(t, file)
+		printed, err := output(t, append([]string{"import", "-"}, args...)...)
+		if err != nil {
+			t.Fatalf("import of %s: %v", file, err)
+		}
+		return printed
+	}
+	fromStdin(t, smallFleet)
+	if _, err := output(t, "import", "-", "--dry-run"); err == nil || !strings.Contains(err.Error(), "motorpool migrate") {
+		t.Errorf("a dry run without a schema: %v", err)
+	}
+	run(smallFleet)
+	const change = `{"agencies":[{"id":1,"tax_percent":null}],"vehicles":[{"id":1,"status":"maintenance"}]}`
+	const lines = "agency 1: tax 19 % → 0 %\nvehicle 1: status available → maintenance\n"
+	for range 2 {
+		if got, want := run(change, "--dry-run"), lines+"nothing was changed (--dry-run)\n"; got != want {
+			t.Errorf("a dry run prints %q, want %q", got, want)
+		}
+	}
+	if got, want := run(change), lines+"imported 1 agencies, 0 stations, 1 vehicles and 0 units added or changed\n"; got != want {
+		t.Errorf("the import prints %q, want %q", got, want)
+	}
+	if got, want := run(change), "imported 0 agencies, 0 stations, 0 vehicles and 0 units added or changed\n"; got != want {
+		t.Errorf("the import again prints %q, want %q", got, want)
+	}
+	fromStdin(t, `{"vehicles":[{"id":1,"status":"lost"}]}`)
+	if _, err := output(t, "import", "-"); err == nil || !strings.HasPrefix(err.Error(), "-:\nvehicles[0].status: ") {
+		t.Errorf("an import of an unknown status: %v", err)
+	}
+}
+
+// A file that names vehicles on record says too little of them, but their units.
+func TestPasswd_TakesUnitsFromAFileOfChanges(t *testing.T) {
+	fromStdin(t, `{"vehicles":[{"id":1,"unit":"U1"},{"id":2,"color":"red"}]}`)
+	printed, err := output(t, "passwd", "--units", "-", "--unit-secret", "secret")
+	if err != nil || strings.Count(printed, "\n") != 1 || !strings.HasPrefix(printed, "U1:") {
+		t.Errorf("printed %q, %v; want a line of U1", printed, err)
+	}
+}

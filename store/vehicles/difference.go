@@ -1,0 +1,174 @@
+package vehicles
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// described is an object of a fleet file in words: its fields under their names in the file.
+type described []struct{ field, value string }
+
+func (a agency) described() described {
+	unlock := deny
+	if a.BestEffortUnlock {
+		unlock = allow
+	}
+	limit := ""
+	if a.FeeLimit != 0 {
+		limit = money(a.FeeLimit, a.Currency)
+	}
+	return described{
+		{"code", a.Code}, {"name", a.Name}, {"currency", string(a.Currency)}, {"tax_percent", percent(a.Tax)},
+		{"cancel_cutoff_minutes", minutes(a.CancelCutoff)}, {"unlock_grace_minutes", minutes(a.UnlockGrace)}, {"payment_wait_minutes", minutes(a.PaymentWait)},
+		{"best_effort_unlock", string(unlock)}, {"fee_limit", limit}, {"buffer_minutes", minutes(a.Buffer)},
+	}
+}
+
+func describedStation(s telematics.Station) described {
+	return described{
+		{"agency_id", fmt.Sprint(s.AgencyID)}, {"name", s.Name}, {"address", s.Address},
+		{"latitude", fmt.Sprint(s.Latitude)}, {"longitude", fmt.Sprint(s.Longitude)},
+	}
+}
+
+// described returns the vehicle with amounts in its agency's currency.
+func (v vehicle) described(c rental.Currency) described {
+	var hourly, deposit, year string
+	if v.rate != nil {
+		hourly, deposit = money(v.rate.Hourly, c), money(v.rate.Deposit, c)
+	}
+	if v.Year != 0 {
+		year = fmt.Sprint(v.Year)
+	}
+	d := described{
+		{"agency_id", fmt.Sprint(v.AgencyID)}, {"plate_number", v.Plate}, {"unit", string(v.Unit)}, {"status", string(v.Status)},
+		{"powertrain", string(v.Powertrain)}, {"brand", v.Brand}, {"model", v.Model}, {"year", year},
+		{"color", v.Color}, {"category", v.Category}, {"image", v.Image}, {"features", strings.Join(v.Features, ", ")},
+		{"capabilities", words(v.Actions)}, {"hourly_rate", hourly}, {"deposit", deposit},
+	}
+	if v.Unit == "" {
+		return append(d, described{{"protocol", ""}, {"installation", ""}}...)
+	}
+	settings := ""
+	for _, key := range slices.Sorted(maps.Keys(v.Installation)) {
+		settings += fmt.Sprintf(", %s %s", key, v.Installation[key])
+	}
+	return append(d, described{{"protocol", string(v.Protocol)}, {"installation", strings.TrimPrefix(settings, ", ")}}...)
+}
+
+func words[T ~string](list []T) string {
+	texts := make([]string, len(list))
+	for i, word := range list {
+		texts[i] = string(word)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func minutes(d time.Duration) string { return fmt.Sprintf("%d min", int64(d/time.Minute)) }
+
+func percent(t rental.TaxRate) string {
+	return fmt.Sprintf("%g %%", float64(t)/float64(rental.FullTax)*100)
+}
+
+// Difference is a field that a change of the fleet sets.
+type Difference struct {
+	Object string // such as "agency 1"
+	Field  string // by its name in the fleet file
+	From   string // in words; empty: none
+	To     string
+	New    bool // the object is new, with this value
+}
+
+// differences compares an object with what is on record of it; nil: it is new.
+func differences(object string, before, after described) (list []Difference) {
+	for i, f := range after {
+		d := Difference{Object: object, Field: f.field, To: f.value, New: before == nil}
+		if before != nil {
+			d.From = before[i].value
+		}
+		if d.From != d.To {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// differences compares the file with the record.
+func (f FleetFile) differences(on record) (list []Difference) {
+	for _, a := range f.Agencies {
+		var before described
+		if recorded, known := on.agencies[a.ID]; known {
+			before = recorded.described()
+		}
+		list = append(list, differences(fmt.Sprint("agency ", a.ID), before, agency{a, f.Terms[a.ID]}.described())...)
+	}
+	for _, s := range f.Stations {
+		var before described
+		if recorded, known := on.stations[s.ID]; known {
+			before = describedStation(recorded)
+		}
+		list = append(list, differences(fmt.Sprint("station ", s.ID), before, describedStation(s))...)
+	}
+	currency := func(id telematics.AgencyID) rental.Currency {
+		if terms, named := f.Terms[id]; named {
+			return terms.Currency
+		}
+		return on.agencies[id].Currency
+	}
+	leaves := map[telematics.VehicleID]telematics.Unit{}
+	for unit, recorded := range on.units {
+		leaves[recorded.vehicle] = unit
+	}
+	for _, v := range f.Vehicles {
+		var before described
+		recorded, known := on.vehicles[v.ID]
+		if known {
+			if v.Status == "" {
+				v.Status = recorded.Status
+			}
+			before = recorded.described(on.agencies[recorded.AgencyID].Currency)
+		}
+		after := vehicle{Vehicle: v}
+		if rate, rented := f.Rates[v.ID]; rented {
+			after.rate = &rate
+		}
+		list = append(list, differences(fmt.Sprint("vehicle ", v.ID), before, after.described(currency(v.AgencyID)))...)
+		delete(leaves, v.ID)
+	}
+	for _, id := range slices.Sorted(maps.Keys(leaves)) {
+		if id != 0 { // it is not in the file, which gives its unit to another vehicle
+			list = append(list, Difference{Object: fmt.Sprint("vehicle ", id), Field: "unit", From: string(leaves[id])})
+		}
+	}
+	return list
+}
+
+// Sentences returns the differences for people: one line for each field that changes, and one for
+// each object that is new.
+func Sentences(list []Difference) (lines []string) {
+	for i, d := range list {
+		field := strings.NewReplacer("_percent", "", "_minutes", "", "_id", "", "_", " ").Replace(d.Field)
+		switch {
+		case !d.New:
+			lines = append(lines, fmt.Sprintf("%s: %s %s → %s", d.Object, field, orNone(d.From), orNone(d.To)))
+		case i > 0 && list[i-1].Object == d.Object:
+			lines[len(lines)-1] += fmt.Sprintf(", %s %s", field, d.To)
+		default:
+			lines = append(lines, fmt.Sprintf("%s: new: %s %s", d.Object, field, d.To))
+		}
+	}
+	return lines
+}
+
+func orNone(value string) string {
+	if value == "" {
+		return "none"
+	}
+	return value
+}

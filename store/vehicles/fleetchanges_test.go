@@ -1,0 +1,356 @@
+package vehicles
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"motorpool/rental"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+// wholeFleet says each field of an agency, a station and a vehicle, with values that are not those
+// of an absent field. Vehicle 2 has few fields.
+const wholeFleet = `{
+	"agencies": [
+		{"id": 1, "code": "MUC", "name": "Isar Mobility", "currency": "CHF", "tax_percent": 19, "cancel_cutoff_minutes": 60, "unlock_grace_minutes": 30,
+		 "payment_wait_minutes": 5, "best_effort_unlock": "allow", "fee_limit": 500, "buffer_minutes": 15},
+		{"id": 2, "code": "BER", "name": "Spree"}],
+	"stations": [{"id": 1, "agency_id": 1, "name": "Hauptbahnhof", "address": "Arnulfstr. 1", "latitude": 48.14, "longitude": 11.56}],
+	"vehicles": [
+		{"id": 1, "agency_id": 1, "unit": "U1", "protocol": "teltonika", "installation": {"lock": "output 1 on", "unlock": "output 1 off"}, "status": "maintenance", "powertrain": "electric",
+		 "plate_number": "M-IM 1", "brand": "Renault", "model": "Zoe", "year": 2024, "color": "white", "category": "compact", "image": "https://example.com/zoe.png",
+		 "features": ["navigation"], "capabilities": ["lock", "unlock"], "hourly_rate": 24, "deposit": 200},
+		{"id": 2, "agency_id": 2, "powertrain": "combustion", "plate_number": "B-SM 2", "capabilities": ["lock"], "hourly_rate": 10}]}`
+
+// change imports a fleet file, and returns what it changes in words.
+func change(t *testing.T, p *fixture, file string) []string {
+	t.Helper()
+	plan, err := tryPlan(p, t, file)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if _, err := p.Apply(t.Context(), plan); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return Sentences(plan.Differences)
+}
+
+func tryPlan(p *fixture, t *testing.T, file string) (FleetPlan, error) {
+	changes, err := ReadFleetFile(strings.NewReader(file))
+	if err != nil {
+		return FleetPlan{}, err
+	}
+	return p.Plan(t.Context(), changes)
+}
+
+// refused checks that a fleet file is refused with exactly these problems.
+func refused(t *testing.T, p *fixture, file string, want ...string) {
+	t.Helper()
+	_, err := tryPlan(p, t, file)
+	if err == nil || err.Error() != strings.Join(want, "\n") {
+		t.Errorf("%s:\ngot  %v\nwant %s", file, err, strings.Join(want, "\n"))
+	}
+}
+
+// onRecord returns all that a fleet file can set.
+func onRecord(t *testing.T, p *fixture) record {
+	t.Helper()
+	changes, err := ReadFleetFile(strings.NewReader(`{"agencies":[{"id":1},{"id":2},{"id":3}],"stations":[{"id":1},{"id":2}],
+		"vehicles":[{"id":1,"unit":"U1"},{"id":2,"unit":"U2"},{"id":3}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := readRecord(t.Context(), p.Pool, changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+func withWholeFleet(t *testing.T) *fixture {
+	p := open(t, storetest.NewDatabase(t))
+	change(t, p, wholeFleet)
+	return p
+}
+
+// fields returns the names of the fields of an object of wholeFleet other than its id, and which of
+// them it needs.
+func fields(kind string) (optional, needed []string) {
+	switch kind {
+	case "agencies":
+		return []string{"currency", "tax_percent", "cancel_cutoff_minutes", "unlock_grace_minutes", "payment_wait_minutes", "best_effort_unlock", "fee_limit", "buffer_minutes"},
+			[]string{"code", "name"}
+	case "stations":
+		return nil, []string{"agency_id", "name", "address", "latitude", "longitude"}
+	}
+	return []string{"unit", "protocol", "installation", "status", "brand", "model", "year", "color", "category", "image", "features", "capabilities", "hourly_rate", "deposit"},
+		[]string{"agency_id", "powertrain", "plate_number"}
+}
+
+func TestImport_AbsentFieldsStayAsTheyAre(t *testing.T) {
+	p := withWholeFleet(t)
+	before := onRecord(t, p)
+	if got := change(t, p, `{"agencies":[{"id":1},{"id":2}],"stations":[{"id":1}],"vehicles":[{"id":1},{"id":2}]}`); got != nil {
+		t.Errorf("changes: %q", got)
+	}
+	if after := onRecord(t, p); !reflect.DeepEqual(after, before) {
+		t.Errorf("on record is %+v, want %+v", after, before)
+	}
+	// An agency with only its needed fields, and a new vehicle.
+	got := change(t, p, `{"agencies":[{"id":1,"code":"MUC","name":"Isar Mobility"}],
+		"vehicles":[{"id":3,"agency_id":1,"powertrain":"electric","plate_number":"M-IM 3","capabilities":["lock"]}]}`)
+	if want := []string{"vehicle 3: new: agency 1, plate number M-IM 3, status available, powertrain electric, capabilities lock"}; !slices.Equal(got, want) {
+		t.Errorf("changes: %q, want %q", got, want)
+	}
+	if after := onRecord(t, p); !reflect.DeepEqual(after.agencies, before.agencies) {
+		t.Errorf("agencies on record are %+v, want %+v", after.agencies, before.agencies)
+	}
+}
+
+func TestImport_EachFieldCanBeSetAlone(t *testing.T) {
+	p := withWholeFleet(t)
+	for _, c := range []struct{ kind, field, value, want string }{
+		{"agencies", "code", `"MUE"`, "agency 1: code MUC → MUE"},
+		{"agencies", "name", `"Isar"`, "agency 1: name Isar Mobility → Isar"},
+		{"agencies", "tax_percent", `7.7`, "agency 1: tax 19 % → 7.7 %"},
+		{"agencies", "cancel_cutoff_minutes", `90`, "agency 1: cancel cutoff 60 min → 90 min"},
+		{"agencies", "unlock_grace_minutes", `0`, "agency 1: unlock grace 30 min → 0 min"},
+		{"agencies", "payment_wait_minutes", `6`, "agency 1: payment wait 5 min → 6 min"},
+		{"agencies", "best_effort_unlock", `"deny"`, "agency 1: best effort unlock allow → deny"},
+		{"agencies", "fee_limit", `501.5`, "agency 1: fee limit 500.00 CHF → 501.50 CHF"},
+		{"agencies", "buffer_minutes", `20`, "agency 1: buffer 15 min → 20 min"},
+		{"stations", "agency_id", `2`, "station 1: agency 1 → 2"},
+		{"stations", "name", `"Ost"`, "station 1: name Hauptbahnhof → Ost"},
+		{"stations", "address", `"Orleansplatz"`, "station 1: address Arnulfstr. 1 → Orleansplatz"},
+		{"stations", "latitude", `48.2`, "station 1: latitude 48.14 → 48.2"},
+		{"stations", "longitude", `11.6`, "station 1: longitude 11.56 → 11.6"},
+		{"vehicles", "unit", `"U3"`, "vehicle 1: unit U1 → U3"},
+		{"vehicles", "installation", `{"lock": "output 3 on", "unlock": "output 1 off"}`, "vehicle 1: installation lock output 1 on, unlock output 1 off → lock output 3 on, unlock output 1 off"},
+		{"vehicles", "status", `"available"`, "vehicle 1: status maintenance → available"},
+		{"vehicles", "powertrain", `"combustion"`, "vehicle 1: powertrain electric → combustion"},
+		{"vehicles", "plate_number", `"M-IM 9"`, "vehicle 1: plate number M-IM 1 → M-IM 9"},
+		{"vehicles", "brand", `"VW"`, "vehicle 1: brand Renault → VW"},
+		{"vehicles", "model", `"Up"`, "vehicle 1: model Zoe → Up"},
+		{"vehicles", "year", `2025`, "vehicle 1: year 2024 → 2025"},
+		{"vehicles", "color", `"red"`, "vehicle 1: color white → red"},
+		{"vehicles", "category", `"mini"`, "vehicle 1: category compact → mini"},
+		{"vehicles", "image", `"https://example.com/up.png"`, "vehicle 1: image https://example.com/zoe.png → https://example.com/up.png"},
+		{"vehicles", "features", `["isofix", "navigation"]`, "vehicle 1: features navigation → isofix, navigation"},
+		{"vehicles", "capabilities", `["unlock"]`, "vehicle 1: capabilities lock, unlock → unlock"},
+		{"vehicles", "hourly_rate", `25`, "vehicle 1: hourly rate 24.00 CHF → 25.00 CHF"},
+		{"vehicles", "deposit", `250`, "vehicle 1: deposit 200.00 CHF → 250.00 CHF"},
+		{"vehicles", "protocol", `"v1", "installation": null`, "vehicle 1: protocol teltonika → v1; vehicle 1: installation lock output 3 on, unlock output 1 off → none"},
+	} {
+		file := fmt.Sprintf(`{%q: [{"id": 1, %q: %s}]}`, c.kind, c.field, c.value)
+		if got := strings.Join(change(t, p, file), "; "); got != c.want {
+			t.Errorf("%s changes %q, want %q", file, got, c.want)
+		}
+		if got := change(t, p, file); got != nil {
+			t.Errorf("%s again changes %q", file, got)
+		}
+	}
+}
+
+func TestImport_NullClearsAField(t *testing.T) {
+	p := withWholeFleet(t)
+	cleared := map[string]string{
+		"currency": "EUR", "tax_percent": "0 %", "cancel_cutoff_minutes": "0 min", "unlock_grace_minutes": "60 min", "payment_wait_minutes": "10 min",
+		"best_effort_unlock": "deny", "buffer_minutes": "0 min", "protocol": "v1", "status": "available",
+	}
+	for _, kind := range []string{"agencies", "stations", "vehicles"} {
+		optional, needed := fields(kind)
+		for _, field := range needed {
+			place := fmt.Sprintf("%s[0].%s: cannot be cleared", kind, field)
+			if field == "powertrain" {
+				place += "; want one of [combustion electric plug_in_hybrid]"
+			}
+			refused(t, p, fmt.Sprintf(`{%q: [{"id": 1, %q: null}]}`, kind, field), place)
+		}
+		if kind == "stations" {
+			continue
+		}
+		nulls := map[string]string{"id": "1"}
+		for _, field := range optional {
+			nulls[field] = "null"
+		}
+		delete(nulls, "currency") // see TestImport_CurrencyChanges
+		var members []string
+		for _, field := range slices.Sorted(maps.Keys(nulls)) {
+			members = append(members, fmt.Sprintf("%q: %s", field, nulls[field]))
+		}
+		change(t, p, fmt.Sprintf(`{%q: [{%s}]}`, kind, strings.Join(members, ",")))
+		on := onRecord(t, p)
+		described := on.agencies[1].described()
+		if kind == "vehicles" {
+			described = on.vehicles[1].described("CHF")
+		}
+		for _, f := range described {
+			if _, set := nulls[f.field]; !set {
+				continue
+			}
+			want := cleared[f.field]
+			if f.field == "protocol" {
+				want = "" // there is no unit any more
+			}
+			if f.value != want {
+				t.Errorf("%s %s is %q after null, want %q", kind, f.field, f.value, want)
+			}
+		}
+	}
+}
+
+func TestImport_StatusStaysThatOfNow(t *testing.T) {
+	p := withWholeFleet(t)
+	change(t, p, `{"vehicles":[{"id":1,"status":"available"}]}`)
+	changes, err := ReadFleetFile(strings.NewReader(`{"vehicles":[{"id":1,"color":"red"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := p.Plan(t.Context(), changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another import, meanwhile.
+	change(t, p, `{"vehicles":[{"id":1,"status":"maintenance","brand":"VW"}]}`)
+	if _, err := p.Apply(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if v := onRecord(t, p).vehicles[1]; v.Status != telematics.Maintenance || v.Brand != "VW" || v.Color != "red" {
+		t.Errorf("vehicle 1 is %+v, want what both files say", v)
+	}
+}
+
+func TestImport_CurrencyChanges(t *testing.T) {
+	p := withWholeFleet(t)
+	for _, query := range []string{
+		`update agencies set fee_limit = null where id = 1`,
+		`insert into stations (id, agency_id, name, address, latitude, longitude) values (2, 1, 'B', 'B', 48, 11)`,
+	} {
+		if _, err := p.Pool.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(t, p, `{"agencies":[{"id":1,"currency":"JPY"}]}`,
+		"agencies[0].currency: CHF → JPY: name the hourly_rate of vehicle 1 anew in this file, or null: what is on record is in CHF")
+	refused(t, p, `{"agencies":[{"id":1,"currency":null}],"vehicles":[{"id":1,"color":"red"}]}`,
+		"vehicles[0].hourly_rate: is 24.00 CHF: name it in EUR, the currency of the agency",
+		"vehicles[0].deposit: is 200.00 CHF: name it in EUR, the currency of the agency")
+	refused(t, p, `{"agencies":[{"id":1,"currency":"JPY"}],"vehicles":[{"id":1,"hourly_rate":2400}]}`,
+		"vehicles[0].deposit: is 200.00 CHF: name it in JPY, the currency of the agency")
+	// A vehicle that comes to an agency with another currency.
+	refused(t, p, `{"vehicles":[{"id":2,"agency_id":1}]}`, "vehicles[0].hourly_rate: is 10.00 EUR: name it in CHF, the currency of the agency")
+	putBooking(t, p, 1, 5, "upcoming")
+	if _, err := p.Pool.Exec(`update bookings set currency = 'CHF'`); err != nil {
+		t.Fatal(err)
+	}
+	got := change(t, p, `{"agencies":[{"id":1,"currency":"JPY","fee_limit":90000}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":20000}]}`)
+	if want := []string{
+		"agency 1: currency CHF → JPY", "agency 1: fee limit none → 90000 JPY",
+		"vehicle 1: hourly rate 24.00 CHF → 2400 JPY", "vehicle 1: deposit 200.00 CHF → 20000 JPY",
+	}; !slices.Equal(got, want) {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	if v := onRecord(t, p).vehicles[1]; v.rate == nil || *v.rate != (rental.Rate{Hourly: 2400, Deposit: 20_000}) {
+		t.Errorf("vehicle 1 costs %+v", v.rate)
+	}
+	refused(t, p, `{"agencies":[{"id":1,"currency":"EUR"}],"vehicles":[{"id":1,"hourly_rate":null}]}`,
+		"agencies[0].fee_limit: is 90000 JPY: name it in the new currency")
+	change(t, p, `{"vehicles":[{"id":1,"hourly_rate":null}]}`)
+	if _, err := p.Pool.Exec(`update bookings set currency = 'JPY'`); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`,
+		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, or wait until these are done")
+	if _, err := p.Pool.Exec(`update bookings set state = 'cancelled'`); err != nil {
+		t.Fatal(err)
+	}
+	change(t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`)
+}
+
+// What costs nothing in the new currency yet is not for rent, at any time of the import.
+func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
+	p := withWholeFleet(t)
+	plan, err := tryPlan(p, t, `{"agencies":[{"id":1,"currency":"JPY","fee_limit":null}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":null}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Whatever the transaction that writes the agencies sees of rates is in no other currency.
+	if _, err := p.Pool.Exec(`
+		create function check_rates() returns trigger language plpgsql as $$
+		begin
+			if exists (select from vehicles where agency_id = new.id and hourly_rate is not null) then
+				raise exception 'a vehicle is for rent while the currency changes';
+			end if;
+			return new;
+		end $$;
+		create trigger check_rates before update of currency on agencies for each row when (old.currency <> new.currency) execute function check_rates()`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Apply(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if v := onRecord(t, p).vehicles[1]; v.rate == nil || v.rate.Hourly != 2400 {
+		t.Errorf("vehicle 1 costs %+v", v.rate)
+	}
+}
+
+func TestImport_UnitsThatMove(t *testing.T) {
+	p := withWholeFleet(t)
+	// A unit keeps what it speaks.
+	if got, want := change(t, p, `{"vehicles":[{"id":2,"unit":"U1"}]}`), []string{
+		"vehicle 2: unit none → U1", "vehicle 2: protocol none → teltonika", "vehicle 2: installation none → lock output 1 on, unlock output 1 off", "vehicle 1: unit U1 → none",
+	}; !slices.Equal(got, want) {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	change(t, p, `{"vehicles":[{"id":1,"unit":"U2"}]}`)
+	on := onRecord(t, p)
+	if on.vehicles[1].Unit != "U2" || on.vehicles[1].Protocol != "v1" || on.vehicles[2].Unit != "U1" || on.vehicles[2].Protocol != "teltonika" {
+		t.Errorf("vehicles %+v", on.vehicles)
+	}
+	// What both spoke differs.
+	refused(t, p, `{"vehicles":[{"id":1,"unit":"U1"}]}`, "vehicles[0].protocol: must be said: that of unit U1 differs from that of unit U2, which it replaces")
+	change(t, p, `{"vehicles":[{"id":1,"unit":"U1","protocol":"teltonika","installation":{"lock":"output 1 on","unlock":"output 1 off"}},{"id":2}]}`)
+	if on := onRecord(t, p); on.vehicles[1].Unit != "U1" || on.vehicles[2].Unit != "" {
+		t.Errorf("vehicles %+v, want unit U1 in vehicle 1 alone", on.vehicles)
+	}
+	refused(t, p, `{"vehicles":[{"id":1,"unit":"U9"},{"id":2,"unit":"U9"}]}`, "vehicles[1]: unit U9 is that of vehicles[0]")
+	refused(t, p, `{"vehicles":[{"id":2,"unit":"U 2"},{"id":3}]}`,
+		`vehicles[0].unit: unit serial "U 2": want 1 to 64 letters, digits, - or _`, "vehicles[1].agency_id: missing",
+		"vehicles[1].powertrain: missing; want one of [combustion electric plug_in_hybrid]", "vehicles[1].plate_number: missing", "vehicles[1].capabilities: missing")
+}
+
+func TestReadFleetFile_Syntax(t *testing.T) {
+	vehicle := func(plate string) string {
+		return "{\"vehicles\": [{\"id\": 1,\n\"plate_number\": " + plate + "}]}"
+	}
+	for _, c := range []struct{ text, want string }{
+		{vehicle("\"T\xdc-AB 1\""), "read fleet file: line 2: not UTF-8: save the file in that encoding"},
+		{vehicle(`"M 1", "plate_number": "M 2"`), "read fleet file: line 2: plate_number comes twice in its object"},
+		{vehicle(`"M 1", "installation": {"a": "1", "a": "2"}`), "read fleet file: line 2: a comes twice in its object"},
+		{`{"vehicles": [], "vehicles": []}`, "read fleet file: line 1: vehicles comes twice in its object"},
+		{`{} {}`, "read fleet file: something follows the JSON object"},
+	} {
+		if _, err := ReadFleetFile(strings.NewReader(c.text)); err == nil || err.Error() != c.want {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+	for _, text := range []string{"", "{", vehicle(`"\ud800"`)} {
+		if _, err := ReadFleetFile(strings.NewReader(text)); err == nil {
+			t.Errorf("%q is read, want an error", text)
+		}
+	}
+	file, err := ParseFleetFile(strings.NewReader("\ufeff" + withAgency("", "")))
+	if err != nil || len(file.Vehicles) != 1 {
+		t.Errorf("a file with a byte order mark: %v", err)
+	}
+	// What another program has converted wrongly before.
+	_, err = ParseFleetFile(strings.NewReader(withAgency("", `, "brand": "Citro`+"\ufffd"+`n"`)))
+	if want := `vehicles[0].brand: "Citro` + "\ufffd" + `n": a character was lost (U+FFFD) when this text was converted from another encoding`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

@@ -1,0 +1,201 @@
+package vehicles
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/telematics"
+)
+
+// readRecord reads what is on record of what the changes name.
+func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (record, error) {
+	var on record
+	var err error
+	vehicles, agencies := numbers(c.vehicles), numbers(c.agencies)
+	for _, parts := range [][]*part{c.stations, c.vehicles} {
+		for _, p := range parts {
+			agencies = append(agencies, peek[int64](p, "agency_id"))
+		}
+	}
+	if on.vehicles, err = readVehicles(ctx, db, vehicles); err != nil {
+		return record{}, err
+	}
+	if on.stations, err = readStations(ctx, db, numbers(c.stations)); err != nil {
+		return record{}, err
+	}
+	for _, s := range on.stations {
+		agencies = append(agencies, int64(s.AgencyID))
+	}
+	for _, v := range on.vehicles {
+		agencies = append(agencies, int64(v.AgencyID))
+	}
+	if on.agencies, err = readAgencies(ctx, db, agencies); err != nil {
+		return record{}, err
+	}
+	on.units, err = readUnits(ctx, db, slices.Collect(maps.Keys(c.claimed)))
+	return on, err
+}
+
+func numbers(parts []*part) []int64 {
+	list := make([]int64, len(parts))
+	for i, p := range parts {
+		list[i] = p.number
+	}
+	return list
+}
+
+func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.AgencyID]agency, error) {
+	var rows []struct {
+		agencyRow
+		Currency   rental.Currency `db:"currency"`
+		Tax        rental.TaxRate  `db:"tax_ppm"`
+		Cutoff     int64           `db:"cutoff"`
+		Buffer     int64           `db:"buffer"`
+		Grace      int64           `db:"grace"`
+		Wait       int64           `db:"wait"`
+		FeeLimit   rental.Minor    `db:"fee_limit"`
+		BestEffort bool            `db:"best_effort_unlock"`
+	}
+	err := sqlx.SelectContext(ctx, db, &rows, `
+		select id, code, name, currency, tax_ppm, extract(epoch from cancel_cutoff)::bigint as cutoff, extract(epoch from buffer)::bigint as buffer,
+			extract(epoch from unlock_grace)::bigint as grace, extract(epoch from payment_wait)::bigint as wait,
+			coalesce(fee_limit, 0) as fee_limit, best_effort_unlock
+		from agencies where id = any ($1)`, pq.Array(ids))
+	found := map[telematics.AgencyID]agency{}
+	for _, r := range rows {
+		a := r.agency().Agency
+		a.BestEffortUnlock = r.BestEffort
+		found[r.ID] = agency{a, rental.Terms{
+			Currency: r.Currency, Tax: r.Tax, CancelCutoff: time.Duration(r.Cutoff) * time.Second, Buffer: time.Duration(r.Buffer) * time.Second,
+			UnlockGrace: time.Duration(r.Grace) * time.Second, PaymentWait: time.Duration(r.Wait) * time.Second, FeeLimit: r.FeeLimit,
+		}}
+	}
+	return found, err
+}
+
+func readStations(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.StationID]telematics.Station, error) {
+	var rows []StationRow
+	err := sqlx.SelectContext(ctx, db, &rows, `select id, agency_id, name, address, latitude, longitude from stations where id = any ($1)`, pq.Array(ids))
+	found := map[telematics.StationID]telematics.Station{}
+	for _, r := range rows {
+		found[r.ID] = r.station()
+	}
+	return found, err
+}
+
+func readVehicles(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.VehicleID]vehicle, error) {
+	var rows []struct {
+		Row
+		Hourly  *rental.Minor `db:"hourly_rate"`
+		Deposit rental.Minor  `db:"deposit"`
+	}
+	err := sqlx.SelectContext(ctx, db, &rows, `
+		select `+recordColumns+`, v.hourly_rate, v.deposit
+		from vehicles v left join units u on u.vehicle_id = v.id
+		where v.id = any ($1)`, pq.Array(ids))
+	found := map[telematics.VehicleID]vehicle{}
+	for _, r := range rows {
+		v := vehicle{Vehicle: r.Vehicle()}
+		if r.Hourly != nil {
+			v.rate = &rental.Rate{Hourly: *r.Hourly, Deposit: r.Deposit}
+		}
+		found[v.ID] = v
+	}
+	return found, err
+}
+
+func readUnits(ctx context.Context, db sqlx.QueryerContext, serials []telematics.Unit) (map[telematics.Unit]unit, error) {
+	var rows []struct {
+		Serial       telematics.Unit       `db:"serial"`
+		Vehicle      *telematics.VehicleID `db:"vehicle_id"`
+		Agency       *telematics.AgencyID  `db:"agency_id"`
+		Protocol     telematics.Protocol   `db:"protocol"`
+		Installation installation          `db:"installation"`
+	}
+	err := sqlx.SelectContext(ctx, db, &rows, `
+		select u.serial, u.vehicle_id, v.agency_id, u.protocol, u.installation
+		from units u left join vehicles v on v.id = u.vehicle_id
+		where u.serial = any ($1)`, pq.Array(serials))
+	found := map[telematics.Unit]unit{}
+	for _, r := range rows {
+		found[r.Serial] = unit{pg.Deref(r.Vehicle), pg.Deref(r.Agency), r.Protocol, telematics.Installation(r.Installation)}
+	}
+	return found, err
+}
+
+// revalued returns the agencies whose currency changes, and an error for each whose money on record
+// would be in another currency than before: for vehicles whose rate the file does not name anew,
+// and for bookings and charges in progress, unless it names rates.
+func (c FleetChanges) revalued(ctx context.Context, db sqlx.QueryerContext, on record, file FleetFile) (changing []telematics.AgencyID, problems []error, err error) {
+	inFile := map[telematics.VehicleID]bool{}
+	renamed := map[telematics.AgencyID]bool{}
+	for i, p := range c.vehicles {
+		v := file.Vehicles[i]
+		inFile[v.ID] = true
+		renamed[v.AgencyID] = renamed[v.AgencyID] || p.fields["hourly_rate"] != nil
+	}
+	for i, a := range file.Agencies {
+		before, known := on.agencies[a.ID]
+		if !known || before.Currency == file.Terms[a.ID].Currency {
+			continue
+		}
+		changing = append(changing, a.ID)
+		var rated []telematics.VehicleID
+		if err := sqlx.SelectContext(ctx, db, &rated, `select id from vehicles where agency_id = $1 and hourly_rate is not null order by id`, a.ID); err != nil {
+			return nil, nil, err
+		}
+		rated = slices.DeleteFunc(rated, func(id telematics.VehicleID) bool { return inFile[id] })
+		var open struct {
+			Bookings int `db:"bookings"`
+			Charges  int `db:"charges"`
+		}
+		err := sqlx.GetContext(ctx, db, &open, `
+			select (select count(*) from bookings where agency_id = $1 and currency = $2 and state in ('upcoming', 'active')) as bookings,
+				(select count(*) from charges c join bookings b on b.id = c.booking_id
+					where b.agency_id = $1 and c.currency = $2
+						and (c.due_at is not null or c.state in ('pending', 'unknown', 'requires_action', 'authorized'))) as charges`,
+			a.ID, before.Currency)
+		if err != nil {
+			return nil, nil, err
+		}
+		refuse := func(format string, args ...any) {
+			message := fmt.Sprintf("%s → %s: ", before.Currency, file.Terms[a.ID].Currency) + fmt.Sprintf(format, args...)
+			problems = append(problems, problem{c.agencies[i].place, "currency", message})
+		}
+		switch {
+		case len(rated) > 0:
+			refuse("name the hourly_rate of vehicle%s anew in this file, or null: what is on record is in %s", list(rated), before.Currency)
+		case !renamed[a.ID] && open.Bookings+open.Charges > 0:
+			refuse("%d bookings and %d charges in %s are open: name the rates of the vehicles anew in this file, or wait until these are done",
+				open.Bookings, open.Charges, before.Currency)
+		}
+	}
+	return changing, problems, nil
+}
+
+// list returns the first ids of a list for a message.
+func list(ids []telematics.VehicleID) string {
+	const most = 10
+	text := ""
+	for i, id := range ids {
+		switch {
+		case i == most:
+			return fmt.Sprintf("s%s and %d more", text, len(ids)-most)
+		case i > 0:
+			text += ","
+		}
+		text += fmt.Sprintf(" %d", id)
+	}
+	if len(ids) > 1 {
+		return "s" + text
+	}
+	return text
+}
