@@ -45,7 +45,10 @@ func listOfAgency[T, B any](
 }
 
 // agencyKeys answers with the keys of agencies, and changes them.
-type agencyKeys struct{ registry AgencyKeyRegistry }
+type agencyKeys struct {
+	registry AgencyKeyRegistry
+	agencies Agencies
+}
 
 // agency returns the agency that the path names. An agency that the caller may not see is reported
 // as missing.
@@ -64,21 +67,25 @@ func noSuchKey(c *call, more string) error {
 	return &telematics.Error{Code: agencyKeyNotFound, Message: fmt.Sprintf("There is no key %s of agency %s%s.", c.Param("key"), c.Param("agency"), more)}
 }
 
-// find returns the agency that the path names, and its keys.
-func (k agencyKeys) find(c *call) (telematics.AgencyID, []rental.AgencyKey, error) {
-	agency, err := k.agency(c)
-	if err != nil {
-		return 0, nil, err
-	}
-	all, err := k.registry.List(c.ctx())
-	return agency, slices.DeleteFunc(slices.Clone(all), func(key rental.AgencyKey) bool { return key.Agency != agency }), err
-}
-
 // list answers GET /admin/agencies/{agency}/keys.
 func (k agencyKeys) list(c *call) error {
-	_, keys, err := k.find(c)
+	agency, err := k.agency(c)
 	if err != nil {
 		return err
+	}
+	all, err := k.registry.List(c.ctx())
+	if err != nil {
+		return err
+	}
+	keys := slices.DeleteFunc(slices.Clone(all), func(key rental.AgencyKey) bool { return key.Agency != agency })
+	if len(keys) == 0 { // an agency without keys, or none
+		found, err := k.agencies.Agencies(c.ctx(), telematics.AgencyQuery{Agency: agency, Page: telematics.Page{Limit: 1}})
+		switch {
+		case err != nil:
+			return err
+		case len(found) == 0:
+			return noSuchAgency(c)
+		}
 	}
 	return c.answer(plural(len(keys), "key"), resource.List(keys, resource.NewAgencyKey))
 }

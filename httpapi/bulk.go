@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -62,6 +63,9 @@ func (o commands) answerMany(c *call, b telematics.Bulk) error {
 // checkBulk checks what the contract cannot express.
 func checkBulk(c *call, wrong *contract.FieldErrors) error {
 	b := newBulk(c)
+	if _, sent := c.values["parameters"]; sent && b.Attention == nil && slices.Contains(telematics.ControlActions, b.Action) {
+		wrong.AddIfValid("parameters", fmt.Sprintf("must be left out: only %s has parameters", telematics.AttentionSignal))
+	}
 	if b.Attention != nil && b.Attention.Signal == "" {
 		wrong.AddIfValid("parameters.signal", fmt.Sprintf("is required with %s: must be one of horn, lights, both", b.Action))
 	}

@@ -80,6 +80,8 @@ func TestBulk_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 		`{"action":"attention","vehicle_ids":[1],"parameters":{}}`:                     "parameters.signal",
 		`{"action":"attention","vehicle_ids":[1],"parameters":{"signal":"siren"}}`:     "parameters.signal",
 		`{"action":"attention","vehicle_ids":[1],"parameters":{"duration_ms":999999}}`: "parameters.duration_ms",
+		`{"action":"lock","vehicle_ids":[1],"parameters":{"signal":"horn"}}`:           "parameters",
+		`{"action":"unlock","vehicle_ids":[1],"parameters":{}}`:                        "parameters",
 	} {
 		a := newAPI(t)
 		r := a.post(many, withJSON(body)).wants(http.StatusUnprocessableEntity, "validation_failed")

@@ -251,12 +251,12 @@ func (c *call) write(status int, e envelope) error {
 	return c.Blob(status, echo.MIMEApplicationJSON, body.Bytes())
 }
 
-// plural returns a number of things: "1 vehicle.", "2 entries."
+// plural returns a number of things: "1 vehicle.", "2 entries.", "3 keys."
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + "."
 	}
-	if stem, ok := strings.CutSuffix(thing, "y"); ok {
+	if stem, ok := strings.CutSuffix(thing, "y"); ok && !strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
 		return fmt.Sprintf("%d %sies.", n, stem)
 	}
 	return fmt.Sprintf("%d %ss.", n, thing)

@@ -251,7 +251,13 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 		a.post(path, token).wants(404, "agency_not_found")
 		a.post(path+"/ak_2/revoke", token).wants(404, "agency_not_found")
 	}
-	a.post("/api/v1/admin/agencies/3/keys", withScopes(t, nil, "all_agencies agency_keys")).wants(404, "agency_not_found")
+	everywhere := withScopes(t, nil, "all_agencies agency_keys")
+	a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
+	a.post("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
+	a.fleet.agencies = []telematics.ListedAgency{{Agency: telematics.Agency{ID: 3, Code: "NEW", Name: "New"}}}
+	if r := a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(200, ""); r.body.Message != "0 keys." {
+		t.Errorf("an agency without keys: %s", r.text)
+	}
 	for _, token := range []func(*http.Request){withScopes(t, nil, "all_agencies halt"), withToken(agencyToken(t, 1))} {
 		a.get(keys, token).wants(403, "forbidden")
 		a.post(keys, token).wants(403, "forbidden")

@@ -28,7 +28,7 @@ func (s *server) routes(e *echo.Echo) {
 	}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: s.audit}
 	units := units{record: s.Units, audit: s.audit, signingKey: s.SigningKey}
-	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry}, wallets{s.Wallet, s.audit}
+	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, s.audit}
 	events := events{feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
 	control := func(path string, a telematics.Action) {

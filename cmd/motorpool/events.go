@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,12 @@ func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 	if response.StatusCode != http.StatusOK {
 		return notFollowed(response)
 	}
-	return at.print(stdout, response.Body)
+	return at.read(response.Body, func(l eventLine) error {
+		if err := e.printLine(stdout, l); err != nil {
+			return refusal{err}
+		}
+		return nil
+	})
 }
 
 // notFollowed returns the error of a response that is no stream: a refusal if the status is below
@@ -102,8 +108,31 @@ func notFollowed(response *http.Response) error {
 	return err
 }
 
-// print writes one line for each event, its kind first, until the stream ends.
-func (at *position) print(to io.Writer, stream io.Reader) error {
+// eventLine is an event as JSON, on one line.
+type eventLine struct {
+	ID    string          `json:"id"`
+	Event string          `json:"event"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// printLine prints an event on one line: as JSON, or for people its kind and its data.
+func (e events) printLine(to io.Writer, l eventLine) error {
+	if e.wantsTable() {
+		_, err := fmt.Fprintln(to, l.Event, string(telematics.EscapeJSON(l.Data)))
+		return err
+	}
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(l); err != nil {
+		return fmt.Errorf("event %s: %w", l.ID, err)
+	}
+	_, err := to.Write(telematics.EscapeJSON(line.Bytes()))
+	return err
+}
+
+// read calls use for each event, until the stream ends or use fails.
+func (at *position) read(stream io.Reader, use func(eventLine) error) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 1<<20)
 	kind, data, id := "", "", ""
@@ -131,7 +160,9 @@ func (at *position) print(to io.Writer, stream io.Reader) error {
 				return fmt.Errorf("it ended: %s", reason(data))
 			}
 			if kind != "" {
-				fmt.Fprintln(to, kind, string(telematics.EscapeJSON([]byte(data))))
+				if err := use(eventLine{ID: id, Event: kind, Data: json.RawMessage(data)}); err != nil {
+					return err
+				}
 			}
 			kind, data, id = "", "", ""
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,20 +12,64 @@ import (
 	"time"
 )
 
+const eventStream = "retry: 50\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {\"vehicle_id\":42,\"actor\":\"a\u009bb<c\"}\n\n: ping\nid: 3-0\n\nevent: end\ndata: {\"reason\":\"stopping\"}\n\n"
+
 func TestEvents_OnePerLine(t *testing.T) {
-	var out strings.Builder
-	at := position{wait: reconnectAfter}
-	err := at.print(&out, strings.NewReader("retry: 50\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {\"vehicle_id\":42}\n\n: ping\nid: 3-0\n\nevent: end\ndata: {\"reason\":\"stopping\"}\n\n"))
-	if out.String() != "presence {\"vehicle_id\":42}\n" || at.last != "3-0" || at.wait != 50*time.Millisecond || err == nil || !strings.Contains(err.Error(), "stopping") {
-		t.Errorf("printed %q, position %+v, %v", out.String(), at, err)
+	for output, want := range map[string]string{
+		"table": "presence {\"vehicle_id\":42,\"actor\":\"a\\u009bb<c\"}\n",
+		"json":  `{"id":"2-0","event":"presence","data":{"vehicle_id":42,"actor":"a\u009bb<c"}}` + "\n",
+	} {
+		var out strings.Builder
+		at := position{wait: reconnectAfter}
+		e := events{remote: remote{presentation: presentation{Output: output}}}
+		err := at.read(strings.NewReader(eventStream), func(l eventLine) error { return e.printLine(&out, l) })
+		if out.String() != want || at.last != "3-0" || at.wait != 50*time.Millisecond || err == nil || !strings.Contains(err.Error(), "stopping") {
+			t.Errorf("%s: printed %q, position %+v, %v", output, out.String(), at, err)
+		}
+	}
+}
+
+func TestEvents_EachLineOfTheOutputIsJSON(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) == 1 {
+			fmt.Fprint(w, "retry: 1\n"+strings.Repeat("id: 7-0\nevent: status\ndata: {\"vehicle_id\":42}\n\n", 3))
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"success":false,"message":"The access token has expired."}`)
+	}))
+	defer server.Close()
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	for _, args := range [][]string{{"events", "--url", server.URL}, {"events", "--url", server.URL, "--output", "json"}} {
+		calls.Store(0)
+		printed, _ := output(t, args...)
+		lines := strings.Split(strings.TrimSuffix(printed, "\n"), "\n")
+		for _, line := range lines {
+			var event struct {
+				ID, Event string
+				Data      struct {
+					Vehicle int `json:"vehicle_id"`
+				}
+			}
+			if err := json.Unmarshal([]byte(line), &event); err != nil || event.ID != "7-0" || event.Event != "status" || event.Data.Vehicle != 42 {
+				t.Errorf("%v: the line %q is decoded as %+v: %v", args, line, event, err)
+			}
+		}
+		if len(lines) != 3 {
+			t.Errorf("%v printed %d lines, want 3", args, len(lines))
+		}
 	}
 }
 
 func TestEvents_IncompleteEventIsNotPrinted(t *testing.T) {
-	var out strings.Builder
 	at := position{}
-	if err := at.print(&out, strings.NewReader("id: 1-0\n\nid: 2-0\nevent: status\ndata: {}\n")); err == nil || out.String() != "" || at.last != "1-0" {
-		t.Errorf("printed %q, position %+v, %v", out.String(), at, err)
+	err := at.read(strings.NewReader("id: 1-0\n\nid: 2-0\nevent: status\ndata: {}\n"), func(l eventLine) error {
+		t.Errorf("printed %+v", l)
+		return nil
+	})
+	if err == nil || at.last != "1-0" {
+		t.Errorf("position %+v, %v", at, err)
 	}
 }
 

@@ -56,7 +56,7 @@ func (s signingKeys) edit(ctx context.Context, change func(signing.Keychain) (si
 
 func (s signingKeys) explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--signing-keys: %w (make one: umask 077; motorpool keys new > %s)", err, s.SigningKeys)
+		return badUsage("--signing-keys: %w (make one: umask 077; motorpool keys new > %s)", err, s.SigningKeys)
 	}
 	return err
 }

@@ -34,6 +34,9 @@ func (s sign) Run() error {
 	if err := s.complete(); err != nil {
 		return err
 	}
+	if s.Time < 0 {
+		return badUsage("--time: want a Unix time in seconds")
+	}
 	secret, err := hex.DecodeString(string(s.Secret))
 	if err != nil || len(secret) != rental.SecretSize {
 		return badUsage("--secret: want %d hexadecimal digits, as 'motorpool agency key add' prints them", 2*rental.SecretSize)
@@ -107,7 +110,7 @@ func (s sign) body() ([]byte, error) {
 	default:
 		body, err := os.ReadFile(s.Body)
 		if err != nil {
-			return nil, fmt.Errorf("--body: %w", err)
+			return nil, badUsage("--body: %w", err)
 		}
 		return body, nil
 	}

@@ -71,12 +71,15 @@ func errorOutput(t *testing.T, err error) string {
 }
 
 func TestTerminal_EventsStayTheSameJSON(t *testing.T) {
-	var to strings.Builder
-	stream := "event: alarm\ndata: {\"text\":\"" + evil + "\"}\n\n"
-	_ = (&position{}).print(&to, strings.NewReader(stream)) // it ends
-	want := `alarm {"text":"` + strings.NewReplacer("\u009b", `\u009b`, "\u202e", `\u202e`).Replace(evil) + "\"}\n"
-	if to.String() != want {
-		t.Errorf("printed %q, want %q", to.String(), want)
+	data := `{"text":"` + strings.NewReplacer("\u009b", `\u009b`, "\u202e", `\u202e`).Replace(evil) + `"}`
+	stream := "id: 1-0\nevent: alarm\ndata: {\"text\":\"" + evil + "\"}\n\n"
+	for output, want := range map[string]string{"table": "alarm " + data + "\n", "json": `{"id":"1-0","event":"alarm","data":` + data + "}\n"} {
+		var to strings.Builder
+		e := events{remote: remote{presentation: presentation{Output: output}}}
+		_ = (&position{}).read(strings.NewReader(stream), func(l eventLine) error { return e.printLine(&to, l) }) // it ends
+		if to.String() != want {
+			t.Errorf("%s: printed %q, want %q", output, to.String(), want)
+		}
 	}
 }
 

@@ -54,13 +54,13 @@ func (s serviceAccount) displace(ctx context.Context, units []string, removed bo
 func (s serviceAccount) tls() (*tls.Config, error) {
 	roots, err := keyfile.Authorities(s.MQTTCA)
 	if err != nil {
-		return nil, fmt.Errorf("--mqtt-ca: %w", err)
+		return nil, badUsage("--mqtt-ca: %w", err)
 	}
 	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if s.MQTTCert != "" || s.MQTTKey != "" {
 		pair, err := tls.LoadX509KeyPair(s.MQTTCert, s.MQTTKey)
 		if err != nil {
-			return nil, fmt.Errorf("--mqtt-cert, --mqtt-key: %w", err)
+			return nil, badUsage("--mqtt-cert, --mqtt-key: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -84,7 +84,7 @@ func (u removeUnit) Run(ctx context.Context) error {
 		return badUsage("--superseded: only with --unit-authority")
 	}
 	if _, err := u.tls(); err != nil { // before anything is changed
-		return badUsage("%w", err)
+		return err
 	}
 	broker, err := u.broker()
 	if err != nil {

@@ -35,8 +35,8 @@ func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 }
 
 // refuseUnknownQuery adds an error for each query parameter that the operation does not have: if a
-// misspelt one were ignored, the request would affect more than its caller wanted, such as the halt
-// of all agencies.
+// misspelt one were ignored, the request would affect or return more than its caller wanted, such as
+// the halt of all agencies or the bookings of all clients.
 func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Values) {
 	var known []string
 	for _, ref := range spec.Parameters {
@@ -52,12 +52,19 @@ func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Value
 		if unknown++; unknown > maxUnknown {
 			return
 		}
-		message := "is not a parameter of this request"
-		if near := nearest(name, known); near != "" {
-			message += ": did you mean `" + near + "`?"
-		}
-		f.Add(strings.ToValidUTF8(name, "\uFFFD"), message)
+		f.Add(strings.ToValidUTF8(name, "\uFFFD"), unknownParameter(name, known))
 	}
+}
+
+// unknownParameter is the message about a query parameter that an operation does not have.
+func unknownParameter(name string, known []string) string {
+	if near := nearest(name, known); near != "" {
+		return "is not a parameter of this request: did you mean `" + near + "`?"
+	}
+	if len(known) == 0 {
+		return "is not a parameter of this request, which has none"
+	}
+	return "is not a parameter of this request; its parameters are " + strings.Join(known, ", ")
 }
 
 // noMembers is the schema of a body where none is expected.

@@ -117,7 +117,7 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
 		wrong.Add("query", "must be name=value pairs joined by &, percent-encoded")
 	}
-	if o.strictQuery {
+	if o.document != nil {
 		wrong.refuseUnknownQuery(o.spec, r.Query)
 	}
 	for _, ref := range o.spec.Parameters {

@@ -25,9 +25,12 @@ func (s *Settings) Options(prefix string) []kong.Option {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: true, WrapUpperBound: 100}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), s.gather(func(text string, into reflect.Value) error {
 			d, err := time.ParseDuration(text)
+			if d < 0 {
+				err = errors.New("negative")
+			}
 			into.SetInt(int64(d))
 			return err
-		}, "a duration such as 10s")),
+		}, "a duration such as 10s, zero or more")),
 		kong.KindMapper(reflect.Int, s.gather(func(text string, into reflect.Value) error {
 			n, err := strconv.Atoi(text)
 			into.SetInt(int64(n))

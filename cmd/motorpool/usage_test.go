@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"motorpool/cmd/internal/app"
+)
+
+// required are arguments that commands need, by the beginning of their names.
+var required = map[string][]string{
+	"agency key add": {"1"}, "agency key retire": {"--agency", "1", "ak_1", "720h"}, "agency key revoke": {"--agency", "1", "ak_1"},
+	"attention": {"42"}, "bulk": {"lock", "42"}, "bulk-status": {"x"}, "command": {"x"}, "halt": {"--why", "x"}, "import": {"/dev/null"},
+	"keys activate": {"k"}, "keys remove": {"k"}, "keys public": {"/dev/null"}, "lock": {"42"}, "unlock": {"42"}, "enable-driving": {"42"}, "disable-driving": {"42"},
+	"unlock-and-enable-driving": {"42"}, "lock-and-disable-driving": {"42"}, "open-top-case": {"42"}, "sign": {"get", "/"}, "status": {"--refresh", "42"},
+	"completion": {"bash"}, "unit add": {"u1"}, "unit rotate": {"u1"}, "unit remove": {"u1"},
+	"unit enrol": {"u1"}, "unit authority": {},
+}
+
+func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
+	// The service refuses what it alone can check. A value that is not checked reaches a database that is not there.
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	t.Setenv("MOTORPOOL_URL", respondingWith(t, 422, `{"success":false,"message":"No.","error":{"code":"validation_failed"}}`))
+	t.Setenv("MOTORPOOL_DATABASE_URL", "postgres://x@127.0.0.1:1/x?sslmode=disable")
+	t.Setenv("MOTORPOOL_UNIT_AUTHORITY", t.TempDir())
+	for _, name := range []string{"AGENCY_KEY_ID", "CLIENT_TOKEN"} {
+		t.Setenv(name, "x")
+	}
+	t.Setenv("AGENCY_SECRET", strings.Repeat("0a", 32))
+	t.Setenv("MOTORPOOL_KEY", filepath.Join(t.TempDir(), "keys"))
+	if pair, err := output(t, "keys", "new"); err != nil || os.WriteFile(os.Getenv("MOTORPOOL_KEY"), []byte(pair), 0o600) != nil {
+		t.Fatal(err)
+	}
+	var c commandLine
+	var settings app.Settings
+	parser, err := kong.New(&c, settings.Options("MOTORPOOL")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, leaf := range parser.Model.Leaves(true) {
+		command := strings.TrimPrefix(leaf.FullPath(), parser.Model.Name+" ")
+		if command == "serve" {
+			continue // app.Config.Check
+		}
+		for _, flag := range leaf.Flags {
+			kind := flag.Target.Type()
+			if kind.Kind() == reflect.Pointer {
+				kind = kind.Elem()
+			}
+			values := map[reflect.Type][]string{reflect.TypeFor[time.Duration](): {"soon", "-1s"}, reflect.TypeFor[int](): {"x", "-1"}, reflect.TypeFor[int64](): {"x", "-1"}}[kind]
+			for _, value := range values {
+				tried++
+				args := append(strings.Fields(command), required[command]...)
+				args = append(args, fmt.Sprintf("--%s=%s", flag.Name, value))
+				_, err := output(t, args...)
+				named := err != nil && (strings.Contains(err.Error(), "--"+flag.Name) || kind.Kind() == reflect.Int && strings.Contains(err.Error(), "No."))
+				if exitCode(err) != exitUsage || !named {
+					t.Errorf("%v: exit code %d, want %d and the flag: %v", args, exitCode(err), exitUsage, err)
+				}
+			}
+		}
+	}
+	if tried < 60 {
+		t.Errorf("tried %d values, want at least 60", tried)
+	}
+}
