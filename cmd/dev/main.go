@@ -46,9 +46,17 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "dev:", strings.ReplaceAll(err.Error(), "\n", "\n     "))
+		if errors.Is(err, errUsage) {
+			os.Exit(exitUsage)
+		}
 		os.Exit(1)
 	}
 }
+
+// exitUsage is the exit code of a wrong command line, as that of motorpool.
+const exitUsage = 2
+
+var errUsage = errors.New("wrong command line")
 
 func run(ctx context.Context, args []string) error {
 	var f flags
@@ -61,11 +69,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := parser.Parse(args); err != nil {
-		return err
+	_, err = parser.Parse(args)
+	if err := errors.Join(settings.Problems(), err); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	log := logger.New(os.Stderr, f.LogLevel, "text")
 	slog.SetDefault(log)
+	for _, variable := range app.UnknownVariables(parser.Model.Node, os.Environ(), "MOTORPOOL_DEV") {
+		log.Warn("unknown variable in the environment, ignored", "variable", variable.Name, "did_you_mean", variable.Near)
+	}
 	fleet, err := demoFleet(f.Without)
 	if err != nil {
 		return err

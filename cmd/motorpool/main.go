@@ -92,6 +92,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	unknown := app.UnknownVariables(parser.Model.Node, os.Environ(), "MOTORPOOL", "MOTORPOOL_DEV", "MOTORPOOL_SIM")
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -99,10 +100,14 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return badUsage("%w", errors.Join(settings.Problems(), err, helpFor(err)))
 	}
-	if parsed.Command() != "serve" { // which adds what it finds itself
-		if err := settings.Problems(); err != nil {
-			return badUsage("%w", err)
-		}
+	if parsed.Command() == "serve" { // which logs and adds what it finds itself
+		return parsed.Run(unknown)
+	}
+	for _, variable := range unknown {
+		hint("motorpool: %s", variable)
+	}
+	if err := settings.Problems(); err != nil {
+		return badUsage("%w", err)
 	}
 	return parsed.Run()
 }

@@ -17,7 +17,7 @@ import (
 
 type serve struct{ app.Config }
 
-func (s serve) Run(ctx context.Context, settings *app.Settings) error {
+func (s serve) Run(ctx context.Context, settings *app.Settings, unknown []app.UnknownVariable) error {
 	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
 		return badUsage("%w", err)
 	}
@@ -31,6 +31,9 @@ func (s serve) Run(ctx context.Context, settings *app.Settings) error {
 		return err
 	}
 	log.Info("motorpool", "version", version)
+	for _, variable := range unknown {
+		log.Warn("unknown variable in the environment, ignored", "variable", variable.Name, "did_you_mean", variable.Near)
+	}
 	s.Version, s.LogDropped = version, lines.Dropped
 	return app.Serve(ctx, s.Config, listeners, log)
 }

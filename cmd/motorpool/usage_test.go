@@ -72,3 +72,14 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 		t.Errorf("tried %d values, want at least 60", tried)
 	}
 }
+
+func TestVariables_UnknownOnesAreNamed(t *testing.T) {
+	t.Setenv("MOTORPOOL_TOKNE", "secret")
+	t.Setenv("MOTORPOOL_AGENCY", "1") // a flag that no variable sets
+	_, said, err := runTool(t, "vehicles", "--token", "secret", "--url", respondingWith(t, 200, `{"success":true,"message":"0 vehicles.","data":[]}`))
+	for _, want := range []string{"MOTORPOOL_TOKNE is not a setting: did you mean MOTORPOOL_TOKEN?\n", "MOTORPOOL_AGENCY is not a setting\n"} {
+		if err != nil || !strings.Contains(said, want) {
+			t.Errorf("printed %q, %v; want %q", said, err, want)
+		}
+	}
+}

@@ -23,7 +23,9 @@ import (
 
 func main() {
 	var o options
+	const exitUsage = 2 // a wrong command line, as that of motorpool
 	kong.Parse(&o, kong.Name("simulate"), kong.ShortUsageOnError(), kong.DefaultEnvars("MOTORPOOL_SIM"),
+		kong.Exit(func(code int) { os.Exit(min(code, exitUsage)) }),
 		kong.Description("Runs simulated cars against an MQTT broker. Ctrl-C: every unit announces standby and disconnects."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

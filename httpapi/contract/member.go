@@ -58,7 +58,7 @@ func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Value
 
 // unknownParameter is the message about a query parameter that an operation does not have.
 func unknownParameter(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+	if near := Nearest(name, known); near != "" {
 		return "is not a parameter of this request: did you mean `" + near + "`?"
 	}
 	if len(known) == 0 {
@@ -87,7 +87,7 @@ func (f *FieldErrors) refuseBody(body []byte) {
 // unknownMember is the message about a member that a schema does not have.
 func unknownMember(name string, schema *openapi3.Schema) string {
 	known := slices.Sorted(maps.Keys(schema.Properties))
-	if near := nearest(name, known); near != "" {
+	if near := Nearest(name, known); near != "" {
 		return "is unknown: did you mean `" + near + "`?"
 	}
 	if len(known) == 0 {
@@ -96,9 +96,9 @@ func unknownMember(name string, schema *openapi3.Schema) string {
 	return "is unknown: the members are " + strings.Join(known, ", ")
 }
 
-// nearest returns the known name that was probably meant, or "". Letter case, _ and - are ignored;
+// Nearest returns the known name that was probably meant, or "". Letter case, _ and - are ignored;
 // of the rest, a third of the characters may differ, and always one.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	if len(name) > maxGuessed {
 		return ""
 	}

@@ -70,8 +70,8 @@ func TestNearest_SuggestsTheProbableName(t *testing.T) {
 		"end-date": "end_date", "vehicles": "vehicle_ids", "vehicle_id": "vehicle_ids", "resaon": "reason", "": "", "x": "", "fuel": "full", "kond": "kind", "größe": "",
 		"Reasön": "reason",
 	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		if got := Nearest(name, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -4,10 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"motorpool/httpapi/contract"
 )
 
 // Settings reads flags and the environment into a command line's struct, and collects the errors of
@@ -56,3 +61,58 @@ func (s *Settings) gather(set func(string, reflect.Value) error, want string) ko
 
 // Problems returns the errors of all invalid values, joined, or nil.
 func (s *Settings) Problems() error { return errors.Join(s.problems...) }
+
+// UnknownVariable is a variable that looks like a setting and is none.
+type UnknownVariable struct {
+	Name string
+	Near string // the setting that was probably meant; empty: none
+}
+
+// String returns a sentence for people.
+func (v UnknownVariable) String() string {
+	if v.Near == "" {
+		return v.Name + " is not a setting"
+	}
+	return v.Name + " is not a setting: did you mean " + v.Near + "?"
+}
+
+// UnknownVariables returns the variables of an environment, as os.Environ returns it, that begin
+// with the prefix and an underscore, and that no flag of the program reads. It leaves out variables
+// of the programs with the other prefixes, and those that Kubernetes sets for its services.
+func UnknownVariables(program *kong.Node, environment []string, prefix string, others ...string) []UnknownVariable {
+	var known []string // without the prefix, which all have
+	_ = kong.Visit(program, func(visited kong.Visitable, next kong.Next) error {
+		if flag, ok := visited.(*kong.Flag); ok {
+			for _, name := range flag.Envs {
+				known = append(known, strings.TrimPrefix(name, prefix+"_"))
+			}
+		}
+		return next(nil)
+	})
+	slices.Sort(known)
+	known = slices.Compact(known)
+	var unknown []UnknownVariable
+	for _, variable := range environment {
+		full, value, _ := strings.Cut(variable, "=")
+		name, ours := strings.CutPrefix(full, prefix+"_")
+		if !ours || slices.Contains(known, name) || setByKubernetes(name, value) ||
+			slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(full, other+"_") }) {
+			continue
+		}
+		found := UnknownVariable{Name: full}
+		if near := contract.Nearest(name, known); near != "" {
+			found.Near = prefix + "_" + near
+		}
+		unknown = append(unknown, found)
+	}
+	slices.SortFunc(unknown, func(a, b UnknownVariable) int { return strings.Compare(a.Name, b.Name) })
+	return unknown
+}
+
+// serviceVariable matches what Kubernetes names after a service, such as MOTORPOOL_SERVICE_HOST and
+// MOTORPOOL_PORT_8080_TCP_ADDR.
+var serviceVariable = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+func setByKubernetes(name, value string) bool {
+	return serviceVariable.MatchString(name) || (name == "PORT" || strings.HasSuffix(name, "_PORT")) && strings.Contains(value, "://")
+}
