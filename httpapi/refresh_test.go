@@ -214,7 +214,7 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	// A plain read does not count against the vehicle's limit.
 	a.get(status42).wants(200, "").wantsQuota("100", "97", "6")
 	a.get(status42+"?refresh=false").wants(200, "")
-	a.get("/api/v1/admin/vehicles?refresh=true").wants(422, "validation_failed") // the list has no such parameter
+	a.get("/api/v1/admin/vehicles?refresh=true").wants(422, "validation_failed") // it has none
 	if asked, want := l.drain(), []string{"admin:0:admin-7", "admin:0:admin-7", "admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
 		t.Errorf("counted against %q, want %q", asked, want)
 	}

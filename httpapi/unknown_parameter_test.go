@@ -50,7 +50,7 @@ func TestUnknownParameter_IsRefusedByEveryRoute(t *testing.T) {
 func TestUnknownParameter_IsNamedWithTheNearest(t *testing.T) {
 	a := newBookingAPI(t)
 	for target, want := range map[string]string{
-		"/api/v1/admin/bookings?clientt=nobody":           "clientt is not a parameter of this request: did you mean `client`?",
+		"/api/v1/admin/bookings?clientt=client-9":         "clientt is not a parameter of this request: did you mean `client`?",
 		"/api/v1/admin/vehicles?agencyId=2":               "agencyId is not a parameter of this request: did you mean `agency_id`?",
 		"/api/v1/admin/vehicles/42?refresh=true":          "refresh is not a parameter of this request, which has none",
 		"/api/v1/admin/vehicles/42/status?wait=5":         "wait is not a parameter of this request; its parameters are refresh",

@@ -55,7 +55,7 @@ func (e envelope) exitCode(method string, status int) int {
 		return exitUnknown
 	case e.Error.Outcome == "failed":
 		return exitFailed
-	case e.Error.Code == "validation_failed": // a value of the command line that only the service can check
+	case e.Error.Code == "validation_failed": // the service checks some values of flags
 		return exitUsage
 	case e.Error.Code == "service_unavailable", e.Error.Code == "telematics_unavailable", e.Error.Code == "payment_processor_unavailable":
 		return exitUnavailable

@@ -76,7 +76,7 @@ func TestTerminal_EventsStayTheSameJSON(t *testing.T) {
 	for output, want := range map[string]string{"table": "alarm " + data + "\n", "json": `{"id":"1-0","event":"alarm","data":` + data + "}\n"} {
 		var to strings.Builder
 		e := events{remote: remote{presentation: presentation{Output: output}}}
-		_ = (&position{}).read(strings.NewReader(stream), func(l eventLine) error { return e.printLine(&to, l) }) // it ends
+		_ = (&position{}).read(strings.NewReader(stream), func(l eventLine) error { return e.printLine(&to, l) })
 		if to.String() != want {
 			t.Errorf("%s: printed %q, want %q", output, to.String(), want)
 		}

@@ -25,7 +25,8 @@ var required = map[string][]string{
 }
 
 func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
-	// The service refuses what it alone can check. A value that is not checked reaches a database that is not there.
+	// The service refuses what it alone can check. A value that is not checked reaches a database
+	// that is not there.
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	t.Setenv("MOTORPOOL_URL", respondingWith(t, 422, `{"success":false,"message":"No.","error":{"code":"validation_failed"}}`))
 	t.Setenv("MOTORPOOL_DATABASE_URL", "postgres://x@127.0.0.1:1/x?sslmode=disable")
