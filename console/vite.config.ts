@@ -7,7 +7,11 @@ export default defineConfig({
   // Relative: the console works below any path prefix.
   base: './',
   // The map library from its sources: its bundle would be one file of more than a megabyte.
-  resolve: { alias: [{ find: /^maplibre-gl$/, replacement: fileURLToPath(new URL('node_modules/maplibre-gl/src/index.ts', import.meta.url)) }] },
+  resolve: {
+    // Tests that draw pages need Svelte as browsers have it.
+    ...(process.env.VITEST ? { conditions: ['browser'] } : {}),
+    alias: [{ find: /^maplibre-gl$/, replacement: fileURLToPath(new URL('node_modules/maplibre-gl/src/index.ts', import.meta.url)) }],
+  },
   // Its classes declare fields of their parents again, which must not reset them.
   oxc: { typescript: { removeClassFieldsWithoutInitializer: true }, assumptions: { setPublicClassFields: true } },
   build: {

@@ -255,10 +255,20 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.See(`[data-action="unlock"][aria-disabled="false"]`)
 	p.TabTo(`[data-action="unlock"]`)
 	p.Press("Enter")
-	p.See("dialog[open] button:focus", "Unlock")
+	p.See("dialog[open] button:focus", "Cancel")
 	p.Press("Escape")
 	p.Gone("dialog[open]")
 	p.See(`[data-action="unlock"]:focus`) // the focus before the dialog
+	p.Press("Control+k")
+	p.See("dialog[open] input:focus")
+	p.Type("unlock 2101")
+	p.Hold("Enter") // chooses, and must not confirm
+	p.See("dialog[open] h2", "Unlock: M-IM 2101?")
+	if locked := d.status(1)["telemetry.is_locked"]; locked != true {
+		t.Errorf("after Enter was held in the palette is_locked is %v, want true", locked)
+	}
+	p.Press("Enter") // where the focus is
+	p.Gone("dialog[open]")
 	p.TabTo(command + ` a`)
 	p.Press("Enter")
 	p.See("h1", "Lock: M-IM 2101")

@@ -26,7 +26,7 @@ func (p *Page) Press(keys ...string) {
 		if !ok {
 			code = []rune(name)[0]
 		}
-		p.key(code, modifiers[modifier])
+		p.key(code, modifiers[modifier], 0)
 	}
 }
 
@@ -34,12 +34,19 @@ func (p *Page) Press(keys ...string) {
 func (p *Page) Type(text string) {
 	p.Helper()
 	for _, letter := range text {
-		p.key(letter, 0)
+		p.key(letter, 0, 0)
 	}
 }
 
-// key presses a key and releases it. The text comes with the key, so that a page can prevent it.
-func (p *Page) key(code rune, modifier kb.Modifier) {
+// Hold presses a key until it has repeated 30 times, and releases it.
+func (p *Page) Hold(key string) {
+	p.Helper()
+	p.key(named[key], 0, 30)
+}
+
+// key presses a key, which may repeat, and releases it. The text comes with the key, so that a page
+// can prevent it.
+func (p *Page) key(code rune, modifier kb.Modifier, repeats int) {
 	p.Helper()
 	events := kb.Encode(code)
 	down, up := *events[0], *events[len(events)-1]
@@ -50,5 +57,8 @@ func (p *Page) key(code rune, modifier kb.Modifier) {
 	down.Modifiers |= int64(modifier)
 	up.Modifiers |= int64(modifier)
 	call(p, input.DispatchKeyEvent, down)
+	for down.AutoRepeat = new(true); repeats > 0; repeats-- {
+		call(p, input.DispatchKeyEvent, down)
+	}
 	call(p, input.DispatchKeyEvent, up)
 }

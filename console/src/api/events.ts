@@ -24,6 +24,8 @@ export interface Handlers {
   halt(inForce: boolean, halt: Halt): void;
   /** Events may be missing: read again what is shown. Also after the first connection. */
   reset(): void;
+  /** An event could not be handled: what is shown may be old until it is read again. reset() follows. */
+  failed(error: unknown): void;
   /** Whether events arrive; if not, why, in the words of the API; null: the service cannot read them; empty: it cannot be reached. */
   connected(yes: boolean, why: string | null, since?: number): void;
 }
@@ -103,16 +105,18 @@ async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers:
 
 /** Hands over events. After one that could not be handled, what is shown is read again. */
 export function handleAll(events: ServerEvent[], handlers: Handlers) {
-  let failed = false;
+  const errors: unknown[] = [];
   for (const event of events) {
     try {
       handle(event, handlers);
     } catch (error) {
       console.error(`event ${event.event} could not be handled`, error);
-      failed = true;
+      errors.push(error);
     }
   }
-  if (failed) handlers.reset();
+  if (errors.length === 0) return;
+  handlers.failed(errors[0]);
+  handlers.reset();
 }
 
 function handle({ event, data }: ServerEvent, handlers: Handlers) {

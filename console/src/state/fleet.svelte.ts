@@ -2,12 +2,15 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { ApiError, get, getPages, type Command, type Halt, type Me, type VehicleSummary } from '../api/client';
 import { follow, type StatusChange } from '../api/events';
+import { unique } from '../unique';
 import { serverTime } from '../api/servertime';
 import { markers } from './markers.svelte';
 import { Meanwhile } from './meanwhile';
 import { isNewer, merge } from './merge';
 
 export interface Alarm {
+  /** Counts alarms: there may be several of a kind in one millisecond. */
+  serial: number;
   vehicle: number;
   at: string;
   kind: string;
@@ -30,6 +33,12 @@ export class Fleet {
   connected = $state(false);
   /** Since when no events arrive, in the service's time, and why (see Handlers); null: they do, or have not begun to. */
   lost = $state<{ since: number; why: string | null } | null>(null);
+  /** Why an event could not be handled; empty: all were, or everything was read again since. */
+  fault = $state('');
+  /** How many parts of the page have failed (see Guard). */
+  broken = $state(0);
+  /** Whether what is shown follows what happens. */
+  live = $derived(this.connected && this.fault === '' && this.broken === 0);
   /** Counts how often everything was read again, so that a page does so, too. */
   readings = $state(0);
   loaded = $state(false);
@@ -38,6 +47,7 @@ export class Fleet {
   problem = $state('');
   #meanwhile = new Meanwhile<VehicleSummary>();
   #reading = 0;
+  #alarms = 0;
   #readingHalts = 0;
   #watching = new Set<(change: StatusChange) => void>();
   #stop = () => {};
@@ -66,10 +76,11 @@ export class Fleet {
         this.#change(id, (vehicle) => ({ ...vehicle, connectivity: connectivity as VehicleSummary['connectivity'] }));
       },
       alarm: (vehicle, at, alarm) => {
-        this.alarms = [{ vehicle, at, ...alarm }, ...this.alarms].slice(0, 20);
+        this.alarms = [{ ...alarm, serial: ++this.#alarms, vehicle, at }, ...this.alarms].slice(0, 20);
       },
       halt: () => void this.readHalts(),
       reset: () => void this.#read(),
+      failed: (error) => (this.fault = error instanceof Error ? error.message : String(error)),
       connected: (yes, why, since) => {
         this.connected = yes;
         // What a page could not read meanwhile, it reads now.
@@ -123,7 +134,7 @@ export class Fleet {
   async #readHalts() {
     const reading = ++this.#readingHalts;
     const { data } = await get<Halt[]>('halts');
-    if (reading === this.#readingHalts) this.halts = data; // else a newer answer is there, or comes
+    if (reading === this.#readingHalts) this.halts = unique(data, (h) => h.agency_id); // else a newer answer is there, or comes
   }
 
   /** Reads the halts; if that fails, again and again. */
@@ -163,6 +174,7 @@ export class Fleet {
       await Promise.all([this.#meanwhile.read(readVehicles, store), this.#readHalts(), this.#readOpen()]);
       if (reading !== this.#reading) return;
       this.problem = '';
+      this.fault = '';
       this.loaded = true;
       this.readings++;
     } catch (error) {

@@ -1,5 +1,6 @@
 // The results of a bulk: one row for each vehicle.
 import type { BulkCommand, Command } from '../api/client';
+import { unique } from '../unique';
 import { isNewer } from './merge';
 
 /** What may be believed about a vehicle; refused: nothing was sent. */
@@ -19,7 +20,7 @@ export interface Row {
 
 /** Joins what was read of a bulk with what events have said of its commands since. */
 export function rowsOf(bulk: BulkCommand, known: (id: string) => Command | undefined): Row[] {
-  return bulk.items.map((item) => {
+  return unique(bulk.items, (item) => item.vehicle_id).map((item) => {
     const event = item.command ? known(item.command.id) : undefined;
     const command = event && isNewer(event, item.command ?? undefined) ? event : item.command;
     // A message is of the state that was read with it.

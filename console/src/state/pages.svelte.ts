@@ -2,6 +2,7 @@
 import { get } from '../api/client';
 import { serverTime } from '../api/servertime';
 import { csv, save } from '../csv';
+import { unique } from '../unique';
 
 const pageSize = 50;
 const settleFor = 200; // somebody types
@@ -20,11 +21,14 @@ export class Pages<Item> {
   /** When items were read, in the service's time; null: not yet. */
   readAt = $state<number | null>(null);
   #path: string;
+  #id: (item: Item) => unknown;
   #readings = 0;
   #shown = ''; // the filters of the items
 
-  constructor(path: string) {
+  /** The id of an item, if it has one. */
+  constructor(path: string, id: (item: Item) => unknown = (item) => item) {
     this.#path = path;
+    this.#id = id;
   }
 
   /** Reads the first page, or the one that follows what was read. */
@@ -34,7 +38,8 @@ export class Pages<Item> {
     try {
       const { data, meta } = await this.#page(filters, pageSize, next ? this.cursor : null);
       if (reading !== this.#readings) return; // other filters were chosen meanwhile
-      this.items = next ? [...this.items, ...data] : data;
+      // An item that has moved since may be on two pages.
+      this.items = unique(next ? [...this.items, ...data] : data, this.#id);
       this.cursor = meta.next_cursor;
       if (!next) this.readAt = serverTime.now();
       this.#shown = String(filters);

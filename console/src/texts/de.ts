@@ -128,6 +128,9 @@ export const de: Texts = {
   trouble: {
     notLive: (at) => `Nicht live seit ${at}`,
     past: 'Was Sie sehen, ist der Stand von da.',
+    failed: 'Hier ist die Konsole fehlgeschlagen: Dieser Teil kann nicht gezeigt werden, und was Sie sonst sehen, ist vielleicht veraltet.',
+    fault: 'Die Konsole konnte ein Ereignis nicht verarbeiten: Was Sie sehen, ist vielleicht veraltet und wird neu gelesen.',
+    reload: 'Seite neu laden',
     unreachable: 'Der Dienst ist nicht zu erreichen.',
     stalled: 'Der Dienst kann nicht lesen, was geschieht: Sein Redis antwortet nicht.',
     again: 'Neuer Versuch läuft…',

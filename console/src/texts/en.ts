@@ -130,6 +130,9 @@ export const en = {
   trouble: {
     notLive: (at: string) => `Not live since ${at}`,
     past: 'What you see is of that time.',
+    failed: 'The console has failed here: this part cannot be shown, and what you see elsewhere may be old.',
+    fault: 'The console could not handle an event: what you see may be old, and is read again.',
+    reload: 'Load the page again',
     unreachable: 'The service cannot be reached.',
     stalled: 'The service cannot read what happens: its Redis does not answer.',
     again: 'Trying again…',
