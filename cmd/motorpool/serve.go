@@ -112,17 +112,13 @@ func (l load) Run(ctx context.Context) error {
 	return nil
 }
 
-// prepare migrates the schema. A dry run only checks its version.
+// prepare migrates the schema. A dry run only checks that it is up to date.
 func (l load) prepare(ctx context.Context, postgres *pg.DB) error {
 	if !l.DryRun {
 		_, err := postgres.Migrate(ctx)
 		return err
 	}
-	has, needs, err := postgres.Version(ctx)
-	if err == nil && has < needs {
-		err = fmt.Errorf("the schema is at version %d, and this program needs %d: run 'motorpool migrate' first", has, needs)
-	}
-	return err
+	return postgres.Migrated(ctx)
 }
 
 // readFleetFile reads a fleet file; -: standard input.

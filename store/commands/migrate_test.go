@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
@@ -24,9 +25,8 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 		p := open(t, address)
 		wg.Go(func() {
 			version, err := p.Migrate(context.Background())
-			has, needs, errVersion := p.Version(context.Background())
-			if err != nil || errVersion != nil || version == 0 || has != version || needs != version {
-				t.Errorf("Migrate = %d, %v; Version = %d of %d, %v; want the newest version", version, err, has, needs, errVersion)
+			if migrated := p.Migrated(context.Background()); err != nil || migrated != nil || version == 0 {
+				t.Errorf("Migrate = %d, %v; Migrated = %v; want the newest version", version, err, migrated)
 			}
 		})
 	}
@@ -41,10 +41,10 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 	}
 }
 
-func TestVersion_OfAnEmptyDatabaseIsZero(t *testing.T) {
-	has, needs, err := open(t, storetest.NewEmptyDatabase(t)).Version(t.Context())
-	if err != nil || has != 0 || needs == 0 {
-		t.Errorf("Version = %d of %d, %v; want 0", has, needs, err)
+func TestMigrated_RefusesAnEmptyDatabase(t *testing.T) {
+	err := open(t, storetest.NewEmptyDatabase(t)).Migrated(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "version 0 and lacks migrations") {
+		t.Errorf("Migrated = %v, want version 0", err)
 	}
 }
 
@@ -147,8 +147,9 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if has, _, err := p.Version(t.Context()); err != nil || has != before {
-		t.Errorf("during the backup the schema has version %d, %v; want it unchanged", has, err)
+	want := fmt.Sprintf("schema has version %d ", before)
+	if err := p.Migrated(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("during the backup Migrated = %v, want %s", err, want)
 	}
 	if err := backup.Commit(); err != nil {
 		t.Fatal(err)

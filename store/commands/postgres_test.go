@@ -39,7 +39,7 @@ func calls(p *instance) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Ping":            p.Ping,
 		"Time":            func(ctx context.Context) error { _, err := p.Time(ctx); return err },
-		"Version":         func(ctx context.Context) error { _, _, err := p.Version(ctx); return err },
+		"Migrated":        p.Migrated,
 		"Twin":            func(ctx context.Context) error { _, err := p.Twin(ctx, 1); return err },
 		"Twins":           func(ctx context.Context) error { _, err := p.Twins(ctx, telematics.VehicleQuery{}); return err },
 		"Stations":        func(ctx context.Context) error { _, err := p.Stations(ctx, 1); return err },

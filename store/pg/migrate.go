@@ -68,14 +68,20 @@ func (p *DB) MigrateTo(ctx context.Context, version int64) error {
 	return unavailable.Wrap("migrate postgres", err)
 }
 
-// Version returns the version of the schema, and the version that this program needs.
-func (p *DB) Version(ctx context.Context) (has, needs int64, err error) {
+// Migrated returns an error if the schema lacks a migration of this program. It may have more.
+func (p *DB) Migrated(ctx context.Context) error {
 	provider, err := newProvider(p.Health.DB)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	has, needs, err = provider.GetVersions(ctx)
-	return has, needs, unavailable.Wrap("read the version of the schema", err)
+	pending, err := provider.HasPending(ctx)
+	if err == nil && pending {
+		var has, needs int64
+		if has, needs, err = provider.GetVersions(ctx); err == nil {
+			return fmt.Errorf("schema has version %d and lacks migrations up to version %d: run motorpool migrate", has, needs)
+		}
+	}
+	return unavailable.Wrap("read the version of the schema", err)
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {
@@ -83,7 +89,8 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the lock of the migrations: %w", err)
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithSessionLocker(locker))
+	// Databases of builds between two releases may lack lower numbers, which were added later.
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithSessionLocker(locker), goose.WithAllowOutofOrder(true))
 	if err != nil {
 		return nil, fmt.Errorf("read the migrations: %w", err)
 	}

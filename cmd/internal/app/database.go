@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -211,11 +210,7 @@ func schemaReady(ctx context.Context, p *pg.DB) error {
 	if err := p.Suitable(ctx); err != nil {
 		return err
 	}
-	has, needs, err := p.Version(ctx)
-	if err == nil && has < needs {
-		err = fmt.Errorf("schema has version %d, version %d is needed (motorpool migrate)", has, needs)
-	}
-	if err != nil {
+	if err := p.Migrated(ctx); err != nil {
 		return err
 	}
 	return p.Allowed(ctx)
