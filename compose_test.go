@@ -235,7 +235,7 @@ func TestCompose_EachContainerHasItsOwnSecrets(t *testing.T) {
 	project := compose(t)
 	secrets := []string{"secrets", "issuer", "database", "unit-logins", "mqtt"}
 	for name, want := range map[string][]string{
-		"setup": secrets, "motorpool": {"secrets"}, "token": {"issuer"}, "postgres": {"database"}, "fleet": {"unit-logins"}, "mosquitto": {"mqtt"},
+		"setup": secrets, "motorpool": {"secrets"}, "operator": {"secrets"}, "token": {"issuer"}, "postgres": {"database"}, "fleet": {"unit-logins"}, "mosquitto": {"mqtt"},
 		"redis": nil, "prometheus": nil, "alertmanager": nil, "grafana": nil,
 	} {
 		var has []string
@@ -248,7 +248,59 @@ func TestCompose_EachContainerHasItsOwnSecrets(t *testing.T) {
 			t.Errorf("%s mounts the secrets %v, want %v", name, has, want)
 		}
 	}
-	if len(project.Services) != 10 {
-		t.Errorf("%d services, want 10: what may a new one know?", len(project.Services))
+	if len(project.Services) != 11 {
+		t.Errorf("%d services, want 11: what may a new one know?", len(project.Services))
+	}
+}
+
+// The console can be entered, and the commands for that stand at the top of the file.
+func TestCompose_LetsPeopleIn(t *testing.T) {
+	project := compose(t)
+	service := project.Services["motorpool"]
+	address := service.Environment["MOTORPOOL_CONSOLE_URL"]
+	if address == nil {
+		t.Fatal("the service has no console")
+	}
+	published := false
+	for _, port := range service.Ports {
+		published = published || *address == "http://"+net.JoinHostPort(port.HostIP, port.Published)
+	}
+	if !published {
+		t.Errorf("browsers reach %v, and not %s", service.Ports, *address)
+	}
+	text, err := os.ReadFile("docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := regexp.MustCompile(`(?m)^#   docker compose run --rm (\w+) `).FindAllStringSubmatch(string(text), -1)
+	if len(commands) < 2 || commands[0][1] != "operator" || commands[1][1] != "token" {
+		t.Errorf("the file begins with the commands %v, want operator and token", commands)
+	}
+	access, err := os.ReadFile("docs/access.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range commands {
+		if project.Services[command[1]].Name == "" {
+			t.Errorf("%s: there is no such service", command[0])
+		}
+	}
+	if !strings.Contains(string(access), "docker compose run --rm operator add ") {
+		t.Error("docs/access.md does not say how people get in")
+	}
+
+	// The entrypoint has the secrets of the service, and passes its arguments on as they are.
+	script := strings.ReplaceAll(project.Services["operator"].Entrypoint[2], "$$", "$")
+	dir := t.TempDir()
+	for name, content := range map[string]string{"env": "export MOTORPOOL_DATABASE_URL=postgres://here\n", "motorpool": "#!/bin/sh\necho $MOTORPOOL_DATABASE_URL; printf '%s|' \"$@\"\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	entry := append(slices.Clone(project.Services["operator"].Entrypoint[1:2]), strings.Replace(script, "/secrets/", dir+"/", 1), "operator", "add", "anna", "--scope", "a b")
+	run := exec.Command("sh", entry...)
+	run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	if out, err := run.CombinedOutput(); err != nil || string(out) != "postgres://here\noperator|add|anna|--scope|a b|" {
+		t.Errorf("the entrypoint runs %s, %v", out, err)
 	}
 }

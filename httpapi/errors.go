@@ -16,6 +16,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/resource"
+	"motorpool/httpapi/signin"
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -28,7 +29,7 @@ const (
 	methodNotAllowed   telematics.Code = "method_not_allowed"
 	bodyTooLarge       telematics.Code = "body_too_large"
 	forbidden                          = auth.Forbidden
-	rateLimited        telematics.Code = "rate_limited"
+	rateLimited                        = signin.RateLimited
 	serviceUnavailable telematics.Code = "service_unavailable"
 
 	haltNotFound            telematics.Code = "halt_not_found"
@@ -186,7 +187,7 @@ func asError(err error) *telematics.Error {
 
 func unavailable(cause error) *telematics.Error {
 	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: cause,
-		Message: "A server that this answer needs is not available; try again."}
+		Message: signin.ServerNeeded}
 }
 
 func tooLarge(limit int64) *telematics.Error {

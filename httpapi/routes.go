@@ -100,8 +100,13 @@ func (s *server) routes(e *echo.Echo) {
 	r.unsigned("/webhooks/stripe", notices.stripe)
 
 	if s.SignIn != nil {
-		browser := sessions{s.SignIn, s.Tokens, s.audit}
+		browser := sessions{s.SignIn, s.audit, s.SignInHint}
 		r.open("/auth/sign-in", func(c echo.Context) error { return browser.begin(callOf(c)) })
+		if s.SignIn.HasPasswords() {
+			e.POST("/auth/sign-in", func(c echo.Context) error { return browser.enter(callOf(c)) })
+			r.open("/auth/password", func(c echo.Context) error { return browser.choosePassword(callOf(c)) })
+			e.POST("/auth/password", func(c echo.Context) error { return browser.setPassword(callOf(c)) })
+		}
 		e.GET("/auth/callback", func(c echo.Context) error { return browser.finish(callOf(c)) })
 		e.GET("/auth/once", func(c echo.Context) error { return browser.redeem(callOf(c)) })
 		e.POST("/auth/sign-out", func(c echo.Context) error { return browser.end(callOf(c)) })

@@ -57,6 +57,9 @@ type Config struct {
 
 	// SignIn lets browsers use the API with a session. Without it there are no sessions.
 	SignIn *signin.SignIn
+	// SignInHint is text below the form for a name and a password. For development. Defaults to
+	// none.
+	SignInHint string
 
 	// Console serves the pages below ConsolePath. Without it there are none.
 	Console Pages

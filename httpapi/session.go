@@ -1,10 +1,11 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"html/template"
+	"errors"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -13,6 +14,8 @@ import (
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/signin"
+	"motorpool/httpapi/signin/pages"
+	"motorpool/operators"
 	"motorpool/telematics"
 )
 
@@ -20,33 +23,31 @@ import (
 // API: people's browsers open them.
 type sessions struct {
 	signIn *signin.SignIn
-	tokens *auth.Tokens
 	audit  *audit
+	hint   string // for people who sign in with a password; empty: none
 }
 
-// identify returns the identity in a request's access token, or in that of its session.
+// identify returns the identity in a request's access token, or that of its session.
 func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, error) {
-	header := r.Header
 	if s.SignIn != nil {
-		authorization, err := s.SignIn.Authorization(r.WithContext(ctx))
-		if err != nil {
-			return auth.Identity{}, err
-		}
-		if authorization != "" {
-			header = http.Header{echo.HeaderAuthorization: {authorization}}
+		if id, has, err := s.SignIn.Identify(r.WithContext(ctx)); has || err != nil {
+			return id, err
 		}
 	}
-	return s.Tokens.Authenticate(ctx, header)
+	return s.Tokens.Authenticate(ctx, r.Header)
 }
 
 // begin answers GET /auth/sign-in.
 func (s sessions) begin(c *call) error {
-	page, cookie, err := s.signIn.Begin(c.ctx())
+	if s.signIn.HasPasswords() {
+		return s.askForPassword(c, nil)
+	}
+	issuer, cookie, err := s.signIn.Begin(c.ctx())
 	if err != nil {
 		return s.refuse(c, err)
 	}
 	c.SetCookie(cookie)
-	return c.Redirect(http.StatusFound, page)
+	return c.Redirect(http.StatusFound, issuer)
 }
 
 // finish answers GET /auth/callback.
@@ -77,30 +78,148 @@ func (s sessions) startConsole(c *call, id auth.Identity, cookies []*http.Cookie
 	}
 	// A page instead of a redirect: browsers do not send the strict cookie in a navigation that
 	// another site has started.
-	return s.page(c, http.StatusOK, signInPage{Message: "You are signed in as " + id.Actor.Subject + ".", Link: "../console/", Label: "Open the console", Follow: true})
+	return s.page(c, http.StatusOK, pages.Page{Message: "You are signed in as %s.", Words: id.Actor.Subject, Link: "../console/", Label: "Open the console", Follow: true})
+}
+
+// maxForm bounds the body of a form of the sign-in, in bytes: a code and two passwords in percent
+// encoding. Half refuses the longest passwords.
+const maxForm = 3*2*operators.MaxPassword + 1<<10
+
+// enter answers POST /auth/sign-in.
+func (s sessions) enter(c *call) error {
+	form, err := c.readForm()
+	if err != nil {
+		return s.askForPassword(c, err)
+	}
+	id, cookies, err := s.signIn.Enter(c.request(), c.RealIP(), form.Get("name"), form.Get("password"))
+	if err != nil {
+		return s.askForPassword(c, err)
+	}
+	return s.startConsole(c, id, cookies, nil)
+}
+
+// askForPassword answers with the form for a name and a password, and why the last ones were
+// refused.
+func (s sessions) askForPassword(c *call, refusal error) error {
+	p := pages.Page{Title: "Sign in", Action: "sign-in", Button: "Sign in", Hint: s.hint, Fields: []pages.Field{
+		{Name: "name", Label: "Name", Type: "text", Complete: "username"},
+		{Name: "password", Label: "Password", Type: "password", Complete: "current-password"},
+	}}
+	if refusal == nil {
+		switch has, err := s.signIn.Operators.Any(c.ctx()); {
+		case err != nil:
+			refusal = err
+		case !has:
+			p.Message = signin.NoOperators
+		}
+	}
+	return s.refuseOn(c, p, refusal)
+}
+
+// choosePassword answers GET /auth/password, the address of a link. It uses nothing up: programs
+// that preview links open them, too.
+func (s sessions) choosePassword(c *call) error {
+	code := c.QueryParam("code")
+	name, err := s.signIn.LinkOwner(c.request(), c.RealIP(), code)
+	if err != nil {
+		return s.refuse(c, err)
+	}
+	return s.askForNewPassword(c, name, code, nil)
+}
+
+// setPassword answers POST /auth/password.
+func (s sessions) setPassword(c *call) error {
+	form, err := c.readForm()
+	if err != nil {
+		return s.refuse(c, err)
+	}
+	id, cookies, err := s.signIn.SetPassword(c.request(), c.RealIP(), form.Get("code"), form.Get("password"), form.Get("repeated"), c.author())
+	if err == nil {
+		return s.startConsole(c, id, cookies, nil)
+	}
+	if !errors.Is(err, signin.ErrPassword) {
+		return s.refuse(c, err)
+	}
+	return s.askForNewPassword(c, form.Get("name"), form.Get("code"), err)
+}
+
+func (s sessions) askForNewPassword(c *call, name, code string, refusal error) error {
+	return s.refuseOn(c, pages.Page{Title: "Choose your password", Action: "password", Button: "Save and sign in", Fields: []pages.Field{
+		{Name: "code", Type: "hidden", Value: code},
+		{Name: "name", Label: "Name", Type: "text", Value: name, Complete: "username", Fixed: true},
+		{Name: "password", Label: "New password, 12 characters or more", Type: "password", Complete: "new-password"},
+		{Name: "repeated", Label: "The same again", Type: "password", Complete: "new-password"},
+	}}, refusal)
+}
+
+// readForm reads the body of a form.
+func (c *call) readForm() (url.Values, error) {
+	if err := c.readBody(maxForm); err != nil {
+		return nil, err
+	}
+	form, err := url.ParseQuery(string(c.body))
+	if err != nil {
+		return nil, malformed("The form could not be read.", err)
+	}
+	return form, nil
+}
+
+// refuseOn answers with a page that says why something was refused, if it was.
+func (s sessions) refuseOn(c *call, p pages.Page, err error) error {
+	if err == nil {
+		return s.page(c, http.StatusOK, p)
+	}
+	status := s.fail(c, err)
+	p.Message = c.failure.Message
+	return s.page(c, status, p)
+}
+
+// refuse answers a browser with a page instead of an envelope.
+func (s sessions) refuse(c *call, err error) error {
+	return s.refuseOn(c, pages.Page{Link: "sign-in", Label: "Sign in"}, err)
+}
+
+// fail notes an error for the log, and returns the status of its page.
+func (s sessions) fail(c *call, err error) int {
+	c.failure = asError(err)
+	if c.failure.Retryable && c.failure.RetryAfter > 0 {
+		c.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(wholeSeconds(c.failure.RetryAfter), 10))
+	}
+	if status, ok := statuses[c.failure.Code]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+func (s sessions) page(c *call, status int, shown pages.Page) error {
+	headers, body, err := shown.Render(c.Request().Header.Get("Accept-Language"))
+	if err != nil {
+		return err
+	}
+	for name, value := range headers {
+		c.setHeader(name, value)
+	}
+	return c.HTMLBlob(status, body)
 }
 
 // end answers POST /auth/sign-out.
 func (s sessions) end(c *call) error {
-	authorization, page, cookies, err := s.signIn.End(c.request())
+	of, issuer, cookies, err := s.signIn.End(c.request())
 	if err != nil {
 		return err
 	}
 	for _, cookie := range cookies {
 		c.SetCookie(cookie)
 	}
-	if authorization != "" {
-		id, err := s.tokens.Authenticate(c.ctx(), http.Header{echo.HeaderAuthorization: {authorization}})
-		if err == nil {
-			c.actor = id.Actor
-			entry := c.entry(telematics.SessionEnd, 0)
-			entry.Outcome = telematics.Executed
-			s.audit.recordLater(c.ctx(), entry)
-		}
+	if of.Actor.Subject != "" {
+		c.actor = of.Actor
+		entry := c.entry(telematics.SessionEnd, 0)
+		entry.Outcome = telematics.Executed
+		s.audit.recordLater(c.ctx(), entry)
 	}
 	return c.answer("You are signed out.", struct {
 		IssuerPage *string `json:"issuer_page"` // where the browser ends the issuer's session
-	}{resource.OrNull(page)})
+	}{resource.OrNull(issuer)})
 }
 
 // streets answers GET /console/map.pmtiles with parts of the file of streets, only to
@@ -138,47 +257,6 @@ func (s *server) streets(c *call) error {
 	c.setHeader("ETag", etag)
 	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, content)
 	return nil
-}
-
-type signInPage struct {
-	Message, Link, Label string
-	Follow               bool
-}
-
-var signInTemplate = template.Must(template.New("").Parse(`<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-{{if .Follow}}<meta http-equiv="refresh" content="0;url={{.Link}}">
-{{end}}<title>Motorpool</title>
-<h1>Motorpool</h1>
-<p>{{.Message}}</p>
-<p><a href="{{.Link}}">{{.Label}}</a></p>
-</html>
-`))
-
-// refuse answers a browser with a page instead of an envelope.
-func (s sessions) refuse(c *call, err error) error {
-	c.failure = asError(err)
-	status, ok := statuses[c.failure.Code]
-	if !ok {
-		status = http.StatusInternalServerError
-	}
-	return s.page(c, status, signInPage{Message: c.failure.Message, Link: "sign-in", Label: "Sign in"})
-}
-
-func (s sessions) page(c *call, status int, p signInPage) error {
-	var body bytes.Buffer
-	if err := signInTemplate.Execute(&body, p); err != nil {
-		return err
-	}
-	for name, value := range map[string]string{
-		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'", "Referrer-Policy": "no-referrer", echo.HeaderCacheControl: "no-store",
-	} {
-		c.setHeader(name, value)
-	}
-	return c.HTMLBlob(status, body.Bytes())
 }
 
 // meBody is who makes the request.

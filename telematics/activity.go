@@ -18,6 +18,10 @@ const (
 	CommandsResume = "commands.resume"
 	SessionBegin   = "session.begin" // in the console
 	SessionEnd     = "session.end"
+	// Operators of the built-in sign-in.
+	OperatorAdd      = "operator.add"
+	OperatorRemove   = "operator.remove"
+	OperatorPassword = "operator.password" // was set, or ended
 	// AnswerUnrecorded is a unit's answer to a command that is not on record.
 	AnswerUnrecorded = "answer.unrecorded"
 )

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math/big"
 	"regexp"
 	"slices"
 	"strings"
@@ -101,5 +104,94 @@ Enter into unit %[1]s with Teltonika's Configurator:
 
 Then set "protocol": "teltonika" and "installation" of its vehicle in the fleet file: docs/teltonika.md.
 `, unit, d.Server, teltonika.DataTopic(telematics.Unit(unit)), teltonika.CommandTopic(telematics.Unit(unit)), elements)
+	return err
+}
+
+// newPIN draws a PIN of six digits, the first not 0.
+func newPIN() string {
+	const least, most = 100_000, 999_999
+	n, err := rand.Int(rand.Reader, big.NewInt(most-least+1))
+	if err != nil {
+		panic(err) // never, see crypto/rand
+	}
+	return fmt.Sprint(least + n.Int64())
+}
+
+// printOVMS prints the command lines of docs/ovms.md, filled in.
+func printOVMS(w io.Writer, unit string, d device) error {
+	lines := []string{
+		"config set vehicle id " + unit,
+		"config set vehicle timezone UTC0",
+	}
+	installation := telematics.Installation{}
+	if d.Type != "" {
+		installation[ovms.TypeKey], installation[ovms.PINKey] = d.Type, newPIN()
+		lines = append(lines, "config set auto vehicle.type "+d.Type, "config set password pin "+installation[ovms.PINKey])
+	}
+	record, err := json.Marshal(installation)
+	if err != nil {
+		return err
+	}
+	lines = append(lines,
+		"config set server.v3 server "+d.Server,
+		"config set server.v3 port 8883",
+		"config set server.v3 tls yes",
+		"config set server.v3 user "+unit,
+		"config set password server.v3 PASSWORD",
+		"config set server.v3 updatetime.keepalive 60",
+		"config set server.v3 updatetime.idle 300",
+		"config set server.v3 events.legacy_topic no",
+		"config set server.v3 metrics.include "+strings.Join(ovms.Metrics(), ","),
+		"config set auto server.v3 yes",
+		"server v3 start",
+	)
+	_, err = fmt.Fprintf(w, `
+Once Mosquitto has read the password above, enter into the shell of module %s (firmware 3.3.006 or newer), with it for PASSWORD:
+
+  %s
+
+Then set "protocol": "ovms" and "installation": %s of its vehicle in the fleet file: docs/ovms.md.
+`, unit, strings.Join(lines, "\n  "), record)
+	return err
+}
+
+// ovmsRefusal explains why the password of a running module is not replaced.
+const ovmsRefusal = `unit %[1]s is an OVMS module: once a login is refused it never connects again, and a password has no second one that is valid meanwhile. Nothing was changed. Either
+- give it a certificate, which is added before the old credential is removed: motorpool unit rotate --protocol ovms --unit-authority DIR %[1]s
+- or stop it first. In the module's shell, and not over MQTT: server v3 stop
+  Then: motorpool unit rotate --protocol ovms --stopped %[1]s`
+
+// printNewPassword prints the shell commands that give a stopped module its new password.
+func printNewPassword(w io.Writer, unit string) error {
+	_, err := fmt.Fprintf(w, `
+Once Mosquitto has read the password above, enter into the shell of module %s, with it for PASSWORD:
+
+  config set password server.v3 PASSWORD
+  server v3 start
+`, unit)
+	return err
+}
+
+// printNewCertificate prints the instructions that give a module its next certificate.
+func printNewCertificate(w io.Writer, unit, code string) error {
+	_, err := fmt.Fprintf(w, `
+For module %[1]s, on a computer that reaches the enrolment server (motorpool unit enrol --listen), with its name for SERVER:
+
+  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout serverv3_client.key -subj /CN=%[1]s -out unit.csr
+  curl --fail -H "Authorization: Bearer %[2]s" --data-binary @unit.csr https://SERVER:8443/v1/enrol > serverv3_client.crt
+
+Copy both files into the module's folder /store/tls, and enter into its shell:
+
+  config set server.v3 port 8884
+  server v3 stop
+  server v3 start
+  server v3 status
+
+What it had stays valid. When the status says that it is connected, with --mqtt-url and --mosquitto-pid-file:
+
+  motorpool unit remove --superseded %[1]s
+
+It sees the module connect with the new certificate. Where that does not happen within 3 minutes, the one before is valid again.
+`, unit, code)
 	return err
 }

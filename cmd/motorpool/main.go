@@ -30,12 +30,13 @@ type commandLine struct {
 
 	Seq seq `cmd:"" help:"Keep the numbers of commands growing."`
 
-	Token  token  `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
-	Keys   keys   `cmd:"" help:"Make and rotate the keys that sign commands, and print their public halves."`
-	Passwd passwd `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`
-	Unit   unit   `cmd:"" help:"Let units in to the MQTT broker, change their credentials, and take them away."`
-	Agency agency `cmd:"" help:"Keep what agencies' apps need."`
-	Sign   sign   `cmd:"" help:"Print the agency's signature of a request, as its app would send it: curl -H \"$(motorpool sign …)\"."`
+	Token    token            `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
+	Keys     keys             `cmd:"" help:"Make and rotate the keys that sign commands, and print their public halves."`
+	Passwd   passwd           `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`
+	Unit     unit             `cmd:"" help:"Let units in to the MQTT broker, change their credentials, and take them away."`
+	Agency   agency           `cmd:"" help:"Keep what agencies' apps need."`
+	Operator operatorAccounts `cmd:"" help:"Let people in to the console with a password, where there is no OpenID Connect issuer."`
+	Sign     sign             `cmd:"" help:"Print the agency's signature of a request, as its app would send it: curl -H \"$(motorpool sign …)\"."`
 
 	Lock                   control   `cmd:"" group:"operator" help:"Lock all doors."`
 	Unlock                 control   `cmd:"" group:"operator" help:"Unlock all doors."`

@@ -185,6 +185,9 @@ const (
 	ScopeAgencyKeys  = "agency_keys"  // the keys that agencies' apps sign requests with
 )
 
+// AllScopes lists them.
+var AllScopes = []string{ScopeAllAgencies, ScopeHalt, ScopeAgencyKeys}
+
 // Scopes are those of a token.
 type Scopes []string
 

@@ -2,11 +2,15 @@
 // holds an access token.
 //
 //	browser ─ /auth/sign-in ─► issuer ─ /auth/callback ─► session: tokens, sealed, in Store; its key in a cookie
-//	browser ─ API with the cookie ─► Authorization ─► the session's access token ─► auth.Tokens, as for every caller
+//	browser ─ /auth/sign-in with a password ─► session: an operator's id and epoch, likewise
+//	browser ─ API with the cookie ─► Identify ─┬─► the session's access token ─► auth.Tokens, as for every caller
+//	                                           └─► Operators: still there, with the same epoch?
 //
-// The flow is OpenID Connect's authorization code with PKCE, through the operator's issuer. A
-// session ends with sign-out, after its longest lifetime, when the issuer refuses to renew its
-// tokens, or when Redis loses it: then people sign in again. All types are safe for concurrent use.
+// The flow is OpenID Connect's authorization code with PKCE, through the installation's issuer; an
+// installation without one has Operators. A session ends with sign-out, after its longest lifetime,
+// when the issuer refuses to renew its tokens, when the operator is removed or gets another
+// password, or when Redis loses it: then people sign in again. All types are safe for concurrent
+// use.
 package signin
 
 import (
@@ -23,8 +27,6 @@ type Store interface {
 	PutNew(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error)
 	// Get returns a value, or nil.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Take returns a value, or nil, and deletes it: of concurrent calls one gets it.
-	Take(ctx context.Context, key string) ([]byte, error)
 	// Delete deletes a value, if there is one.
 	Delete(ctx context.Context, key string) error
 	// Swap replaces a value that is still the old one; a nil value deletes it. It reports whether

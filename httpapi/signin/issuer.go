@@ -105,6 +105,7 @@ var errRefused = errors.New("the issuer refuses the service's request; compare t
 // Core, 3.1.2.6).
 var finalCodes = []string{"invalid_grant", "access_denied", "interaction_required", "login_required", "account_selection_required", "consent_required"}
 
+// errBusy is answered as any server that is unavailable.
 var errBusy = unavailableError("too many people sign in at the same time")
 
 // ask calls the issuer, after discovery, in one of the places. It does not queue: it fails with

@@ -23,6 +23,10 @@ type session struct {
 	Until   time.Time `json:"until"`             // when the access token ends
 	End     time.Time `json:"end"`               // when the session ends, whatever its tokens
 
+	// Of a person who has signed in with a password, instead of the tokens.
+	Operator int64 `json:"operator,omitempty"`
+	Epoch    int64 `json:"epoch,omitempty"`
+
 	sealed []byte // as it was read: what replaces it names it
 }
 

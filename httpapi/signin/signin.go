@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/httpapi/auth"
 	"motorpool/telematics"
 )
@@ -24,8 +26,14 @@ type Config struct {
 	Tokens *auth.Tokens
 	// URL is where browsers reach the service, such as https://fleet.example.com/motorpool.
 	URL *url.URL
-	// Issuer is where people sign in. Without its URL, only a code of Offer begins a session.
-	Issuer   IssuerConfig
+	// Issuer is where people sign in. Without its URL, they sign in with a password.
+	Issuer IssuerConfig
+	// Operators are the people who sign in with a password, and Limiter counts their attempts.
+	// Without Operators and without an issuer, only a code of Offer begins a session.
+	Operators Operators
+	Limiter   Limiter
+	Metrics   prometheus.Registerer // Defaults to none.
+
 	Lifetime time.Duration    // of a session, at most. Defaults to DefaultLifetime
 	Log      *slog.Logger     // Defaults to slog.Default().
 	Now      func() time.Time // Defaults to time.Now.
@@ -35,10 +43,15 @@ type Config struct {
 // concurrent use.
 type SignIn struct {
 	Config
-	issuer     *issuer // nil: none
-	crossSite  *http.CrossOriginProtection
-	cookie     string // name of the cookie of a session
-	attempting string // name of the cookie of an attempt
+	issuer       *issuer // nil: none
+	crossSite    *http.CrossOriginProtection
+	cookie       string // name of the cookie of a session
+	attempting   string // name of the cookie of an attempt
+	acquaintance string // name of the cookie of a browser
+
+	// People whose browser is known have separate places.
+	newBrowsers, knownBrowsers hashing
+	counted                    attempts
 }
 
 // New returns a SignIn. It does no I/O: the issuer is discovered at first use.
@@ -51,7 +64,10 @@ func New(config Config) (*SignIn, error) {
 	// Two installations of one host have different cookies. The prefix __Host- keeps pages of other
 	// hosts of the domain from setting them.
 	name := "__Host-motorpool" + strings.ReplaceAll(strings.TrimRight(config.URL.Path, "/"), "/", "-")
-	s := &SignIn{Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in"}
+	s := &SignIn{
+		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in", acquaintance: name + "-browser",
+		newBrowsers: make(hashing, hashPlaces), knownBrowsers: make(hashing, hashPlaces), counted: newAttempts(config.Metrics),
+	}
 	// A proxy may change the Host that it is compared with.
 	if err := s.crossSite.AddTrustedOrigin(config.URL.Scheme + "://" + config.URL.Host); err != nil {
 		return nil, fmt.Errorf("%s: %w", config.URL, err)
@@ -70,35 +86,51 @@ func refuse(message string, cause error) *telematics.Error {
 	return &telematics.Error{Code: auth.Unauthenticated, Message: message, Cause: cause}
 }
 
-// Authorization returns the header of that name for a request that has a session's cookie instead;
-// empty: it has none. Its error is a *telematics.Error, or has a method Unavailable() bool that
-// returns true.
-func (s *SignIn) Authorization(r *http.Request) (string, error) {
+var errEnded = refuse("Your session has ended. Sign in again.", nil)
+
+// Identify returns who sends a request with a session's cookie; false: it has none, or an access
+// token as well, which counts. Its error is a *telematics.Error, or has a method Unavailable() bool
+// that returns true.
+func (s *SignIn) Identify(r *http.Request) (auth.Identity, bool, error) {
+	open, has, err := s.open(r)
+	if err != nil || !has {
+		return auth.Identity{}, false, err
+	}
+	id, err := s.identify(r.Context(), open)
+	return id, true, err
+}
+
+func (s *SignIn) identify(ctx context.Context, open session) (auth.Identity, error) {
+	if open.Operator != 0 {
+		return s.ofOperator(ctx, open)
+	}
+	return s.Tokens.Authenticate(ctx, http.Header{"Authorization": {"Bearer " + open.Access}})
+}
+
+// open returns the session of a request, with a valid access token; false: it has none.
+func (s *SignIn) open(r *http.Request) (open session, has bool, err error) {
 	if len(r.Header.Values("Authorization")) > 0 {
-		return "", nil
+		return open, false, nil
 	}
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
-		return "", nil
+		return open, false, nil
 	}
 	if err := s.checkOrigin(r); err != nil {
-		return "", err
+		return open, false, err
 	}
 	by, ok := parseSecret(cookie.Value)
 	if !ok {
-		return "", refuse("Your session has ended. Sign in again.", nil)
+		return open, false, errEnded
 	}
-	open, ok, err := s.load(r.Context(), by)
+	open, ok, err = s.load(r.Context(), by)
 	if ok && open.Refresh != "" && s.issuer != nil && !s.Now().Add(renewBefore).Before(open.Until) {
 		open, ok, err = s.renew(r.Context(), by, open)
 	}
-	if err != nil {
-		return "", err
+	if err == nil && !ok {
+		err = errEnded
 	}
-	if !ok {
-		return "", refuse("Your session has ended. Sign in again.", nil)
-	}
-	return "Bearer " + open.Access, nil
+	return open, err == nil, err
 }
 
 // checkOrigin refuses a request that a page of another site or of another host of this site has
@@ -107,7 +139,7 @@ func (s *SignIn) checkOrigin(r *http.Request) error {
 	change := *r
 	change.Method = http.MethodPost // the library lets all reads pass
 	if err := s.crossSite.Check(&change); err != nil {
-		return &telematics.Error{Code: auth.Forbidden, Message: "A page of another site has sent this request; it was not carried out.", Cause: err}
+		return &telematics.Error{Code: auth.Forbidden, Message: OtherSite, Cause: err}
 	}
 	return nil
 }
@@ -124,7 +156,11 @@ func (s *SignIn) SessionEnded(r *http.Request) func() bool {
 		if !parsed {
 			return true
 		}
-		_, ok, err := s.load(r.Context(), by)
+		open, ok, err := s.load(r.Context(), by)
+		if err == nil && ok && open.Operator != 0 {
+			_, err := s.ofOperator(r.Context(), open)
+			return errors.Is(err, errEnded)
+		}
 		return err == nil && !ok
 	}
 }
@@ -132,7 +168,7 @@ func (s *SignIn) SessionEnded(r *http.Request) func() bool {
 // Begin returns the issuer's page where a person signs in, and the cookie that the callback needs.
 func (s *SignIn) Begin(ctx context.Context) (string, *http.Cookie, error) {
 	if s.issuer == nil {
-		return "", nil, refuse("Signing in is not possible here: the service has no issuer. Set --oidc-issuer and --oidc-client-id; see docs/console.md.", nil)
+		return "", nil, refuse("People do not sign in at an issuer here; see docs/access.md.", nil)
 	}
 	a := newAttempt(s.Now().Add(attemptFor))
 	page, err := s.issuer.page(ctx, a)
@@ -220,58 +256,62 @@ func (s *SignIn) admit(ctx context.Context, tokens session) (auth.Identity, []*h
 	return id, []*http.Cookie{s.newCookie(s.cookie, by.String(), http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode)}, nil
 }
 
-// End ends the session of a request, and returns its access token's header, or "" where there was
-// none; the issuer's page for signing out there, too, or ""; and the cookies that replace those of
-// the request.
-func (s *SignIn) End(r *http.Request) (authorization, page string, cookies []*http.Cookie, err error) {
+// End ends the session of a request, and returns whose it was, or the zero value; the issuer's page
+// for signing out there, too, or ""; and the cookies that replace those of the request.
+func (s *SignIn) End(r *http.Request) (of auth.Identity, page string, cookies []*http.Cookie, err error) {
 	cookies = []*http.Cookie{s.noCookie(s.cookie, http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode)}
 	if err := s.checkOrigin(r); err != nil {
-		return "", "", nil, err
+		return of, "", nil, err
 	}
 	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
-		return "", "", cookies, nil
+		return of, "", cookies, nil
 	}
 	by, ok := parseSecret(cookie.Value)
 	if !ok {
-		return "", "", cookies, nil
+		return of, "", cookies, nil
 	}
 	open, ok, err := s.load(r.Context(), by)
 	if err != nil || !ok {
-		return "", "", cookies, err
+		return of, "", cookies, err
 	}
 	if err := s.Store.Delete(r.Context(), by.storeKey()); err != nil {
-		return "", "", nil, err
+		return of, "", nil, err
 	}
 	if s.issuer != nil {
 		page = s.issuer.signOutPage(r.Context(), open, s.URL.JoinPath("console/").String())
 	}
-	return "Bearer " + open.Access, page, cookies, nil
+	of, err = s.identify(r.Context(), open)
+	if err != nil { // the session has ended all the same
+		s.Log.DebugContext(r.Context(), "whose session it was is not known", "err", err)
+	}
+	return of, page, cookies, nil
 }
 
 // offered is the suffix of the store key of an offer, so that its code cannot be used as a cookie.
 const offered = ":offer"
 
-// Offer returns a code with which a browser can begin a session once, with this access token.
+// Offer returns a code with which browsers can begin sessions for some time, with this access
+// token: for development.
 func (s *SignIn) Offer(ctx context.Context, accessToken string, keep time.Duration) (string, error) {
 	by := newSecret()
 	return by.String(), s.keep(ctx, by.storeKey()+offered, by, session{Access: accessToken, End: s.Now().Add(keep)})
 }
 
-// Redeem begins the session of a code of Offer. Each code works once.
+// Redeem begins a session with a code of Offer.
 func (s *SignIn) Redeem(ctx context.Context, code string) (auth.Identity, []*http.Cookie, error) {
 	by, ok := parseSecret(code)
 	if !ok {
 		return auth.Identity{}, nil, refuse("This link is not complete.", nil)
 	}
-	sealed, err := s.Store.Take(ctx, by.storeKey()+offered)
+	sealed, err := s.Store.Get(ctx, by.storeKey()+offered)
 	if err != nil {
 		return auth.Identity{}, nil, err
 	}
 	var offer session
 	err = by.open(sealed, &offer)
 	if sealed == nil || err != nil || !s.Now().Before(offer.End) {
-		return auth.Identity{}, nil, refuse("This link signs in once, and was used, or has ended.", err)
+		return auth.Identity{}, nil, refuse("This link has ended.", err)
 	}
 	return s.admit(ctx, session{Access: offer.Access})
 }

@@ -1,6 +1,10 @@
 package signin
 
-import "time"
+import (
+	"time"
+
+	"motorpool/telematics"
+)
 
 const (
 	// DefaultLifetime is the longest that a session lasts. Half: people sign in twice in a shift;
@@ -33,4 +37,23 @@ const (
 	attemptKeyFor = 365 * 24 * time.Hour
 	// Until the next attempt after a failed discovery of the issuer.
 	discoverAgain = 2 * time.Second
+
+	// hashPlaces is how many passwords are hashed concurrently, and as many of browsers in which
+	// the person has signed in before: 19 MiB and a processor each. Half: a flood delays sign-ins
+	// twice as much; double: it takes the processors from commands.
+	hashPlaces = 2
+	// How long a sign-in waits for its place. Half: people are refused at the beginning of a shift;
+	// double: a flood keeps twice as many requests.
+	hashWait = 4 * time.Second
+	// How long a browser is remembered in which a person has signed in, and for how many people.
+	// Half: after holidays, who guesses passwords can lock people out.
+	browserFor   = 180 * 24 * time.Hour
+	browserNames = 16
+)
+
+// Attempts with a password. Half refuses people of one office at the beginning of a shift, and who
+// has forgotten a password; double lets who guesses try twice as many.
+var (
+	addressRate = telematics.Rate{Limit: 30, Per: 10 * time.Minute}
+	nameRate    = telematics.Rate{Limit: 10, Per: 15 * time.Minute} // in a known browser, too
 )

@@ -33,6 +33,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"history_pruned", "select"},
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them
 	{"instances", "select insert update delete"},
+	{"operators", "select update"}, // to set passwords; the owner adds and removes them
 	{"payment_methods", "select insert update delete"},
 	{"processor_notices", "select insert update delete"},
 	{"settings", "select insert"},

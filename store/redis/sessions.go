@@ -38,11 +38,6 @@ func (s Sessions) Get(ctx context.Context, key string) ([]byte, error) {
 	return found(s.db.Client.Get(ctx, sessionKey(key)))
 }
 
-// Take returns a value, or nil, and deletes it: of concurrent calls one gets it.
-func (s Sessions) Take(ctx context.Context, key string) ([]byte, error) {
-	return found(s.db.Client.GetDel(ctx, sessionKey(key)))
-}
-
 // Delete deletes a value, if there is one.
 func (s Sessions) Delete(ctx context.Context, key string) error {
 	return unavailable.Wrap("delete session", s.db.Client.Del(ctx, sessionKey(key)).Err())

@@ -86,7 +86,7 @@ type Config struct {
 
 	ConsoleURL       string        `name:"console-url" default:"" placeholder:"URL" help:"Where browsers reach the service, such as https://fleet.example.com: people can sign in there. See docs/console.md (default none)."`
 	ConsoleSession   time.Duration `default:"12h" placeholder:"DURATION" help:"The longest that a browser stays signed in, at most 168h (default ${default})."`
-	OIDCIssuer       string        `name:"oidc-issuer" default:"" placeholder:"URL" help:"OpenID Connect issuer where people sign in; its access tokens are checked as all others (default none)."`
+	OIDCIssuer       string        `name:"oidc-issuer" default:"" placeholder:"URL" help:"OpenID Connect issuer where people sign in; its access tokens are checked as all others (default none: people sign in with a password, see docs/access.md)."`
 	OIDCClientID     string        `name:"oidc-client-id" default:"" placeholder:"ID" help:"The service's client id at the issuer (default none)."`
 	OIDCClientSecret Secret        `name:"oidc-client-secret" default:"" placeholder:"SECRET" help:"Its secret; better set by the environment (default none: a public client)."`
 	OIDCScopes       string        `name:"oidc-scopes" default:"offline_access" placeholder:"SCOPES" help:"Scopes to ask for besides openid, separated by commas; without offline_access many issuers end a session with its first access token (default ${default})."`
@@ -98,6 +98,9 @@ type Config struct {
 
 	// DocsScript is JavaScript for /docs, of the development world only; see httpapi.Config.
 	DocsScript string `kong:"-"`
+	// SignInHint is text on the page where people sign in with a password, of the development world
+	// only.
+	SignInHint string `kong:"-"`
 	// CompareAfter is the time from the start to the comparison of payments, see
 	// charging.Reconciler. Defaults to 5 min.
 	CompareAfter time.Duration `kong:"-"`

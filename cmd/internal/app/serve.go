@@ -142,7 +142,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Logger: log, Guard: panics,
 	})
 	tokens := c.tokens(tokenKeys, now)
-	signIn, err := c.signIn(cache, tokens, now, log)
+	signIn, err := c.signIn(cache, postgres, tokens, now, registry, log)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge, CompareClock: commandBroker.CompareClock,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: waitingHalts{commands.HaltStore{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
 		Tokens: tokens, SignIn: signIn, Console: pages, Streets: streets, CORSOrigins: list(c.CORSOrigins), TrustedProxies: proxies,
-		HideDocs: !c.Docs, DocsScript: c.DocsScript,
+		HideDocs: !c.Docs, DocsScript: c.DocsScript, SignInHint: c.SignInHint,
 	})
 	maxConnections, err := c.maxConnections()
 	if err != nil {

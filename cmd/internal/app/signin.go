@@ -8,15 +8,19 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/console"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
+	"motorpool/store/operators"
+	"motorpool/store/pg"
 	"motorpool/store/redis"
 )
 
 // signIn returns nil where browsers cannot sign in.
-func (c Config) signIn(cache *redis.DB, tokens *auth.Tokens, now func() time.Time, log *slog.Logger) (*signin.SignIn, error) {
+func (c Config) signIn(cache *redis.DB, postgres *pg.DB, tokens *auth.Tokens, now func() time.Time, registry prometheus.Registerer, log *slog.Logger) (*signin.SignIn, error) {
 	if c.ConsoleURL == "" {
 		return nil, nil
 	}
@@ -25,7 +29,8 @@ func (c Config) signIn(cache *redis.DB, tokens *auth.Tokens, now func() time.Tim
 		return nil, fmt.Errorf("--console-url: %w", err)
 	}
 	return signin.New(signin.Config{
-		Store: redis.NewSessions(cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: log, Now: now,
+		Store: redis.NewSessions(cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: log, Now: now, Metrics: registry,
+		Operators: operators.Store{DB: postgres}, Limiter: redis.NewLimits(cache),
 		Issuer: signin.IssuerConfig{
 			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret), Scopes: list(c.OIDCScopes), Audience: c.OIDCAudience,
 		},

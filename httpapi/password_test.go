@@ -1,0 +1,226 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"motorpool/httpapi"
+	"motorpool/httpapi/signin"
+	"motorpool/operators"
+	"motorpool/telematics"
+)
+
+// onePerson is the store of an installation with one operator.
+type onePerson struct {
+	mu     sync.Mutex
+	person operators.Operator
+	none   bool
+	link   string // digest of the code
+	by     telematics.Author
+}
+
+func (p *onePerson) found(ok bool) (operators.Operator, bool, error) {
+	if !ok || p.none {
+		return operators.Operator{}, false, nil
+	}
+	return p.person, true, nil
+}
+
+func (p *onePerson) ByName(_ context.Context, name string) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found(name == p.person.Name)
+}
+
+func (p *onePerson) OfSession(_ context.Context, id, epoch int64) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found(id == p.person.ID && epoch == p.person.Epoch)
+}
+
+func (p *onePerson) ByLink(_ context.Context, digest []byte) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.found(string(digest) == p.link)
+}
+
+func (p *onePerson) SetPassword(_ context.Context, digest []byte, password string, by telematics.Author) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if string(digest) != p.link {
+		return operators.Operator{}, false, nil
+	}
+	p.link, p.person.Password, p.by = "", password, by
+	p.person.Epoch++
+	return p.person, true, nil
+}
+
+func (p *onePerson) Any(context.Context) (bool, error) { return !p.none, nil }
+
+func (p *onePerson) remove() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.none = true
+}
+
+// attempts allows a number of attempts.
+type attempts struct{ left int }
+
+func (a *attempts) Take(_ context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
+	a.left--
+	return []telematics.Quota{{Limit: 10, Over: a.left < 0, Reset: 90e9}}, nil
+}
+
+// newOffice returns an API where people sign in with a password, its only operator anna, and the
+// code of her link.
+func newOffice(t *testing.T) (*api, *onePerson, *attempts, string) {
+	t.Helper()
+	code, digest := operators.NewCode()
+	p := &onePerson{person: operators.Operator{ID: 1, Name: "anna", Role: operators.Moves, Agency: 1, Epoch: 1}, link: string(digest)}
+	tries := &attempts{left: 100}
+	a := newAPI(t, func(c *httpapi.Config) {
+		var err error
+		if c.SignIn, err = signin.New(signin.Config{
+			Store: &sessionStore{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now, Log: c.Log, Operators: p, Limiter: tries,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c.SignInHint = "A hint."
+	})
+	return a, p, tries, code
+}
+
+// submit sends a form as the service's page does. The routes are not in the contract, against which
+// the harness would check them.
+func (a *api) submit(path string, values url.Values, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(values.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	return w
+}
+
+const herPassword = "correct horse battery"
+
+func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
+	a, p, _, code := newOffice(t)
+	page := a.get("/auth/password?code="+code, anonymous)
+	if page.status != 200 || !strings.Contains(page.text, `value="`+code+`"`) || !strings.Contains(page.text, `value="anna"`) || !strings.Contains(page.text, `action="password"`) {
+		t.Fatalf("the link's page: %d %s", page.status, page.text)
+	}
+	values := url.Values{"code": {code}, "name": {"anna"}, "password": {"short"}, "repeated": {"short"}}
+	if w := a.submit("/auth/password", values); w.Code != 401 || !strings.Contains(w.Body.String(), operators.TooShort) || !strings.Contains(w.Body.String(), code) {
+		t.Errorf("a short password: %d %s", w.Code, w.Body)
+	}
+	values.Set("password", herPassword)
+	values.Set("repeated", herPassword)
+	w := a.submit("/auth/password", values)
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "You are signed in as anna.") || !strings.Contains(w.Body.String(), `content="0;url=../console/"`) || p.by.Subject != "anna" {
+		t.Fatalf("set the password: %d %s, by %+v", w.Code, w.Body, p.by)
+	}
+	if w := a.submit("/auth/password", values); w.Code != 401 || !strings.Contains(w.Body.String(), signin.LinkUsed) || len(w.Header()["Set-Cookie"]) != 0 {
+		t.Errorf("the link again: %d %s", w.Code, w.Body)
+	}
+	if r := a.get("/auth/password?code="+code, anonymous); r.status != 401 || !strings.Contains(r.text, signin.LinkUsed) {
+		t.Errorf("its page again: %d %s", r.status, r.text)
+	}
+
+	w = a.submit("/auth/sign-in", url.Values{"name": {"anna"}, "password": {herPassword}})
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "You are signed in as anna.") {
+		t.Fatalf("sign in: %d %s", w.Code, w.Body)
+	}
+	cookie, _, _ := strings.Cut(w.Header()["Set-Cookie"][0], ";")
+	as := withCookie(cookie)
+	me := a.get("/api/v1/admin/me", as).wants(200, "")
+	if me.at("subject") != "anna" || me.at("level") != "operator" || me.at("agency_id") != 1.0 {
+		t.Errorf("me: %s", me.text)
+	}
+	a.post(lock, as, withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
+	if ordered := a.controller.last(); ordered.Actor != p.person.Actor() {
+		t.Errorf("ordered by %+v", ordered.Actor)
+	}
+	a.get("/api/v1/admin/halts", as).wants(200, "")
+	a.do(http.MethodPut, "/api/v1/admin/halts", as, withHeader("Sec-Fetch-Site", "same-origin"), withJSON(`{"reason":"x"}`)).wants(403, "forbidden")
+	a.get("/api/v1/client/bookings", as).wants(403, "forbidden")
+	a.post("/auth/sign-out", as, withHeader("Sec-Fetch-Site", "same-origin"))
+	a.get("/api/v1/admin/me", as).wants(401, "unauthenticated")
+
+	var recorded []string
+	for _, entry := range a.history.all() {
+		if strings.HasPrefix(entry.Action, "session.") {
+			recorded = append(recorded, fmt.Sprint(entry.Action, " ", entry.Actor.Subject, " ", entry.Agency))
+		}
+	}
+	if got := strings.Join(recorded, ", "); got != "session.begin anna 1, session.begin anna 1, session.end anna 1" {
+		t.Errorf("recorded %q", got)
+	}
+	if log := a.log.String(); strings.Contains(log, code) || strings.Contains(log, herPassword) {
+		t.Error("the log has a code or a password")
+	}
+}
+
+func TestPassword_ARemovedPersonIsOut(t *testing.T) {
+	a, p, _, code := newOffice(t)
+	w := a.submit("/auth/password", url.Values{"code": {code}, "password": {herPassword}, "repeated": {herPassword}})
+	cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
+	a.get("/api/v1/admin/me", withCookie(cookie)).wants(200, "")
+	p.remove()
+	a.get("/api/v1/admin/me", withCookie(cookie)).wants(401, "unauthenticated")
+	a.post(lock, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-origin")).wants(401, "unauthenticated")
+	if n := a.controller.count(); n != 0 {
+		t.Errorf("%d orders, want none", n)
+	}
+}
+
+func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
+	a, p, tries, _ := newOffice(t)
+	page := a.get("/auth/sign-in", anonymous)
+	policy := page.header.Get("Content-Security-Policy")
+	if page.status != 200 || !strings.Contains(page.text, `<html lang="en">`) || !strings.Contains(page.text, "A hint.") || !strings.Contains(page.text, `type="password"`) ||
+		!strings.HasPrefix(policy, "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; style-src 'sha256-") ||
+		page.header.Get("Referrer-Policy") != "same-origin" || page.header.Get("Cache-Control") != "no-store" || page.header.Get("Set-Cookie") != "" {
+		t.Errorf("page %d %s\n%v", page.status, page.text, page.header)
+	}
+	if german := a.get("/auth/sign-in", anonymous, withHeader("Accept-Language", "fr;q=0.3, de-AT, en;q=0.5")); !strings.Contains(german.text, `<html lang="de">`) || !strings.Contains(german.text, "Anmelden") {
+		t.Errorf("in German: %s", german.text)
+	}
+	wrong := url.Values{"name": {"<b>anna"}, "password": {"x"}}
+	w := a.submit("/auth/sign-in", wrong, withHeader("Accept-Language", "de"))
+	if w.Code != 401 || !strings.Contains(w.Body.String(), "Name oder Passwort ist falsch.") || strings.Contains(w.Body.String(), "<b>") || len(w.Header()["Set-Cookie"]) != 0 {
+		t.Errorf("wrong: %d %s", w.Code, w.Body)
+	}
+	if w := a.submit("/auth/sign-in", wrong, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); w.Code != 403 {
+		t.Errorf("of another site: %d %s", w.Code, w.Body)
+	}
+	if w := a.submit("/auth/sign-in", url.Values{"password": {strings.Repeat("x", 20<<10)}}); w.Code != 413 {
+		t.Errorf("a large form: %d", w.Code)
+	}
+	tries.left = 0
+	if w := a.submit("/auth/sign-in", wrong); w.Code != 429 || w.Header().Get("Retry-After") != "90" || !strings.Contains(w.Body.String(), signin.ManyTries) {
+		t.Errorf("over the limit: %d %s", w.Code, w.Body)
+	}
+	p.none = true
+	if first := a.get("/auth/sign-in", anonymous); !strings.Contains(first.text, "motorpool operator add NAME") {
+		t.Errorf("without operators: %s", first.text)
+	}
+}
+
+func TestPassword_IsOffWithoutOperators(t *testing.T) {
+	a, _ := newBrowserAPI(t)
+	if w := a.submit("/auth/sign-in", url.Values{}); w.Code != 405 {
+		t.Errorf("POST /auth/sign-in: %d, want 405", w.Code)
+	}
+	if w := a.submit("/auth/password", url.Values{}); w.Code != 404 {
+		t.Errorf("POST /auth/password: %d, want 404", w.Code)
+	}
+}

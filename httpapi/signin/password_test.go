@@ -1,0 +1,445 @@
+package signin_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"motorpool/httpapi/auth"
+	"motorpool/httpapi/signin"
+	"motorpool/operators"
+	"motorpool/telematics"
+)
+
+// people stores operators in memory.
+type people struct {
+	mu   sync.Mutex
+	all  map[string]operators.Operator // by name
+	link map[string]string             // digest of a link's code: name
+	read int
+}
+
+func (p *people) ByName(_ context.Context, name string) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read++
+	o, found := p.all[name]
+	return o, found, nil
+}
+
+func (p *people) OfSession(_ context.Context, id, epoch int64) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.all {
+		if o.ID == id && o.Epoch == epoch {
+			return o, true, nil
+		}
+	}
+	return operators.Operator{}, false, nil
+}
+
+func (p *people) ByLink(_ context.Context, digest []byte) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name, found := p.link[string(digest)]
+	return p.all[name], found, nil
+}
+
+func (p *people) SetPassword(_ context.Context, digest []byte, password string, by telematics.Author) (operators.Operator, bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name, found := p.link[string(digest)]
+	if !found {
+		return operators.Operator{}, false, nil
+	}
+	delete(p.link, string(digest))
+	o := p.all[name]
+	o.Password, o.Epoch = password, o.Epoch+1
+	p.all[name] = o
+	return o, by.Actor == o.Actor(), nil
+}
+
+func (p *people) Any(context.Context) (bool, error) { return len(p.all) > 0, nil }
+
+// newLink returns the code of a new link of an operator.
+func (p *people) newLink(name string) string {
+	code, digest := operators.NewCode()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link[string(digest)] = name
+	return code
+}
+
+func (p *people) set(o operators.Operator) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all[o.Name] = o
+}
+
+func (p *people) remove(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, name)
+}
+
+// tally counts attempts for all instances; nothing is given back.
+type tally struct {
+	mu    sync.Mutex
+	taken map[string]int
+	err   error
+}
+
+func (c *tally) Take(_ context.Context, limits ...telematics.Limit) (quotas []telematics.Quota, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range limits {
+		over := c.taken[l.Key]+l.Cost > l.Rate.Limit
+		if !over {
+			c.taken[l.Key] += l.Cost
+		}
+		quotas = append(quotas, telematics.Quota{Limit: l.Rate.Limit, Over: over, Reset: time.Minute})
+		if over {
+			break
+		}
+	}
+	return quotas, c.err
+}
+
+// office is an installation without an issuer, of two instances, with the operator anna.
+type office struct {
+	t       *testing.T
+	people  *people
+	counted *tally
+	store   *memory
+	config  signin.Config
+	s, s2   *signin.SignIn
+	log     bytes.Buffer
+	ahead   atomic.Int64
+}
+
+const goodPassword = "correct horse battery"
+
+var goodHash = sync.OnceValue(func() string { return operators.HashPassword(goodPassword) })
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{
+		t: t, people: &people{all: map[string]operators.Operator{}, link: map[string]string{}},
+		counted: &tally{taken: map[string]int{}}, store: &memory{values: map[string][]byte{}},
+	}
+	o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Scopes: []string{"all_agencies", "halt"}, Password: goodHash(), Epoch: 1})
+	o.people.set(operators.Operator{ID: 2, Name: "ben", Role: operators.Viewer, Agency: 7, Epoch: 1})
+	address, _ := url.Parse(public)
+	o.config = signin.Config{
+		Store: o.store, URL: address, Operators: o.people, Limiter: o.counted, Log: slog.New(slog.NewTextHandler(&o.log, nil)),
+		Now: func() time.Time { return time.Now().Add(time.Duration(o.ahead.Load())) },
+	}
+	o.s, o.s2 = o.instance(), o.instance()
+	return o
+}
+
+func (o *office) instance() *signin.SignIn {
+	o.t.Helper()
+	s, err := signin.New(o.config)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return s
+}
+
+// enter returns the cookies of a person who signs in.
+func (o *office) enter(name, password string, cookies ...*http.Cookie) []*http.Cookie {
+	o.t.Helper()
+	id, set, err := o.s.Enter(form(cookies...), "192.0.2.1", name, password)
+	if err != nil || id.Actor.Subject != strings.ToLower(name) {
+		o.t.Fatalf("Enter = %+v, %v", id, err)
+	}
+	return set
+}
+
+// form returns a request as a page of the service sends it.
+func form(cookies ...*http.Cookie) *http.Request {
+	r := request(http.MethodPost, cookies...)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return r
+}
+
+func (o *office) isIn(s *signin.SignIn, cookie *http.Cookie) bool {
+	o.t.Helper()
+	_, has, err := s.Identify(request(http.MethodGet, cookie))
+	if err != nil {
+		wants(o.t, err, "unauthenticated", "Sign in again")
+	}
+	return has && err == nil
+}
+
+func TestEnter_GivesASessionWithTheRightsOnRecord(t *testing.T) {
+	o := newOffice(t)
+	cookie := o.enter("Anna", goodPassword)[0]
+	if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteStrictMode || !strings.HasPrefix(cookie.Name, "__Host-") {
+		t.Errorf("cookie %s", cookie)
+	}
+	rights := func(level auth.Level, agency telematics.AgencyID, scope string, has bool) {
+		t.Helper()
+		id, ok, err := o.s2.Identify(request(http.MethodGet, cookie))
+		if err != nil || !ok || id.Level != level || id.Actor.Agency != agency || id.Actor.Role != telematics.Admin || id.Scopes.Has(scope) != has {
+			t.Errorf("identity %+v, %v, %v", id, ok, err)
+		}
+	}
+	rights(auth.Administrator, 0, auth.ScopeHalt, true)
+	o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Viewer, Agency: 7, Epoch: 1})
+	rights(auth.Viewer, 7, auth.ScopeHalt, false)
+	// A record without an agency and without the scope opens nothing.
+	o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Epoch: 1})
+	if id, _, err := o.s2.Identify(request(http.MethodGet, cookie)); err == nil {
+		t.Errorf("an operator of no agency is %+v", id)
+	}
+	if strings.Contains(o.store.String(), "anna") {
+		t.Error("the store shows whose session it has")
+	}
+}
+
+func TestEnter_ASessionEndsWithItsOperator(t *testing.T) {
+	for name, end := range map[string]func(*office){
+		"removed": func(o *office) { o.people.remove("anna") },
+		"removed and added": func(o *office) {
+			o.people.set(operators.Operator{ID: 3, Name: "anna", Role: operators.Admin, Agency: 1, Epoch: 1})
+		},
+		"has another password": func(o *office) {
+			o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Agency: 1, Epoch: 2})
+		},
+		"signed out": func(o *office) {
+			id, page, _, err := o.s.End(form(o.enter("anna", goodPassword)[0]))
+			if err != nil || page != "" || id.Actor.Subject != "anna" {
+				o.t.Errorf("End = %+v, %q, %v", id, page, err)
+			}
+		},
+		"after its time": func(o *office) { o.ahead.Store(int64(signin.DefaultLifetime)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			cookie := o.enter("anna", goodPassword)[0]
+			ended := o.s2.SessionEnded(request(http.MethodGet, cookie))
+			if !o.isIn(o.s2, cookie) || ended() {
+				t.Fatal("not signed in")
+			}
+			end(o)
+			if want := name == "signed out"; o.isIn(o.s2, cookie) != want || ended() == want {
+				t.Errorf("the session goes on: %v", !want)
+			}
+		})
+	}
+}
+
+func TestEnter_AnswersEqually(t *testing.T) {
+	o := newOffice(t)
+	took := map[string]time.Duration{}
+	for _, name := range []string{"anna", "ben", "eve", "no name at all!"} {
+		o.people.read = 0
+		least := time.Hour
+		for range 3 {
+			began := time.Now()
+			_, cookies, err := o.s.Enter(form(), "192.0.2.1", name, "wrong horse battery")
+			least = min(least, time.Since(began))
+			if wants(t, err, "unauthenticated", signin.NotRight); cookies != nil {
+				t.Errorf("%s: cookies %v", name, cookies)
+			}
+		}
+		took[name] = least
+		if o.people.read != 3 {
+			t.Errorf("%s: %d reads, want 3", name, o.people.read)
+		}
+	}
+	for name, d := range took {
+		if d < took["anna"]/3 {
+			t.Errorf("%s is refused after %v, anna after %v: the time tells who exists", name, d, took["anna"])
+		}
+	}
+	if _, _, err := o.s.Enter(form(), "192.0.2.1", "ben", ""); err == nil {
+		t.Error("an operator without a password is in")
+	}
+}
+
+// Who guesses passwords is stopped, from one address or from many, at all instances, and the
+// colleague whose name it is signs in all the same where she did before.
+func TestEnter_GuessesAreLimitedAndLockOutNoColleague(t *testing.T) {
+	o := newOffice(t)
+	hers := o.enter("anna", goodPassword)
+	guess := func(s *signin.SignIn, address, name string) bool {
+		_, _, err := s.Enter(form(), address, name, "wrong horse battery")
+		if err == nil {
+			t.Fatal("guessed")
+		}
+		var refusal *telematics.Error
+		return asRefusal(err, &refusal) && refusal.Code == signin.RateLimited && refusal.RetryAfter > 0
+	}
+	tries := 0
+	for ; tries < 30 && !guess([]*signin.SignIn{o.s, o.s2}[tries%2], fmt.Sprintf("203.0.113.%d", tries), "anna"); tries++ {
+	}
+	if tries != 9 { // and one was hers
+		t.Errorf("%d guesses from many addresses, want 9", tries)
+	}
+	if _, _, err := o.s.Enter(form(), "192.0.2.1", "anna", goodPassword); err == nil {
+		t.Error("an unknown browser is not limited")
+	}
+	if !o.isIn(o.s2, hers[0]) {
+		t.Error("guesses have ended her session")
+	}
+	o.enter("anna", goodPassword, hers[1])
+	if _, _, err := o.s.Enter(form(hers[1]), "192.0.2.1", "eve", goodPassword); err == nil || isLimited(err) {
+		t.Errorf("another name in her browser: %v", err)
+	}
+	// Her browser gives no further guesses either.
+	tries = 0
+	for ; tries < 30; tries++ {
+		if _, _, err := o.s.Enter(form(hers[1]), "192.0.2.1", "anna", "wrong horse battery"); isLimited(err) {
+			break
+		}
+	}
+	if tries != 9 {
+		t.Errorf("%d guesses in her browser, want 9", tries)
+	}
+	tries = 0
+	for ; tries < 50 && !guess(o.s, "2001:db8::1", fmt.Sprintf("name%d", tries)); tries++ {
+	}
+	if tries != 30 {
+		t.Errorf("%d guesses of names from an address, want 30", tries)
+	}
+	if !guess(o.s2, "2001:db8::2", "name99") {
+		t.Error("a neighbour address of the same network is not limited")
+	}
+}
+
+func asRefusal(err error, refusal **telematics.Error) bool {
+	var ok bool
+	*refusal, ok = err.(*telematics.Error)
+	return ok
+}
+
+func isLimited(err error) bool {
+	var refusal *telematics.Error
+	return asRefusal(err, &refusal) && refusal.Code == signin.RateLimited
+}
+
+func TestEnter_WhatIsNotCountedIsNotTried(t *testing.T) {
+	o := newOffice(t)
+	o.counted.err = gone{}
+	if _, _, err := o.s.Enter(form(), "192.0.2.1", "anna", goodPassword); !isUnavailable(err) || o.people.read != 0 {
+		t.Errorf("without the limits: %v", err)
+	}
+	if _, _, err := o.s.SetPassword(form(), "192.0.2.1", o.people.newLink("ben"), goodPassword, goodPassword, telematics.Author{}); !isUnavailable(err) {
+		t.Errorf("a link without the limits: %v", err)
+	}
+}
+
+// A cookie that someone has planted in a browser is worth nothing before a sign-in, and after it.
+func TestEnter_TheSecretIsNew(t *testing.T) {
+	o := newOffice(t)
+	planted := &http.Cookie{Name: "__Host-motorpool-motorpool", Value: strings.Repeat("A", 43)}
+	set := o.enter("anna", goodPassword, planted, &http.Cookie{Name: "__Host-motorpool-motorpool-browser", Value: "AAAA"})
+	if set[0].Value == planted.Value || o.isIn(o.s, planted) {
+		t.Error("the planted cookie is her session")
+	}
+	if again := o.enter("anna", goodPassword, set...); again[0].Value == set[0].Value {
+		t.Error("two sessions have one cookie")
+	}
+	if o.isIn(o.s, &http.Cookie{Name: planted.Name, Value: set[1].Value}) {
+		t.Error("the cookie of the browser is a session")
+	}
+}
+
+func TestEnter_OfAnotherSiteIsNoAttempt(t *testing.T) {
+	o := newOffice(t)
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
+		r := request(http.MethodPost)
+		r.Header.Set(name, value)
+		_, cookies, err := o.s.Enter(r, "192.0.2.1", "anna", goodPassword)
+		if wants(t, err, "forbidden", "another site"); cookies != nil || len(o.counted.taken) != 0 {
+			t.Errorf("%s: cookies %v, counted %v", value, cookies, o.counted.taken)
+		}
+		_, cookies, err = o.s.SetPassword(r, "192.0.2.1", o.people.newLink("ben"), goodPassword, goodPassword, telematics.Author{})
+		if wants(t, err, "forbidden", "another site"); cookies != nil || len(o.people.link) == 0 {
+			t.Errorf("%s sets a password: %v", value, cookies)
+		}
+	}
+}
+
+func TestSetPassword_UsesALinkOnce(t *testing.T) {
+	o := newOffice(t)
+	code := o.people.newLink("ben")
+	set := func(s *signin.SignIn, password, repeated string) ([]*http.Cookie, error) {
+		_, cookies, err := s.SetPassword(form(), "192.0.2.1", code, password, repeated, telematics.Author{})
+		return cookies, err
+	}
+	for range 2 { // a program that previews the link uses nothing up
+		if name, err := o.s.LinkOwner(request(http.MethodGet), "192.0.2.1", code); name != "ben" || err != nil {
+			t.Errorf("LinkOwner = %q, %v", name, err)
+		}
+	}
+	for password, problem := range map[string]string{"short": operators.TooShort, "ben and his long password": "", "correct horse ben 1": ""} {
+		if problem == "" {
+			problem = operators.HasName
+		}
+		_, err := set(o.s, password, password)
+		wants(t, err, "unauthenticated", problem)
+	}
+	_, err := set(o.s, goodPassword, goodPassword+" ")
+	wants(t, err, "unauthenticated", signin.NotTheSame)
+	var in atomic.Int64
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() {
+			cookies, err := set([]*signin.SignIn{o.s, o.s2}[i%2], goodPassword, goodPassword)
+			if err != nil {
+				wants(t, err, "unauthenticated", signin.LinkUsed)
+			} else if in.Add(1); !o.isIn(o.s, cookies[0]) {
+				t.Error("not signed in by the link")
+			}
+		})
+	}
+	all.Wait()
+	if in.Load() != 1 {
+		t.Errorf("the link has signed in %d times, want once", in.Load())
+	}
+	_, err = set(o.s, goodPassword, goodPassword)
+	wants(t, err, "unauthenticated", signin.LinkUsed)
+	_, err = o.s.LinkOwner(request(http.MethodGet), "192.0.2.1", "x")
+	wants(t, err, "unauthenticated", signin.LinkUsed)
+	o.enter("ben", goodPassword)
+}
+
+func TestEnter_HashesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		hers := o.enter("anna", goodPassword)
+		o.s.OccupyNewBrowsers()
+		began := time.Now()
+		if _, _, err := o.s.Enter(form(), "192.0.2.1", "anna", goodPassword); !isUnavailable(err) || time.Since(began) > 10*time.Second {
+			t.Errorf("without a place: %v after %v", err, time.Since(began))
+		}
+		o.enter("anna", goodPassword, hers[1]) // a flood of new browsers does not delay hers
+	})
+}
+
+func TestEnter_IsOffWithAnIssuer(t *testing.T) {
+	o := newOffice(t)
+	cookie, link := o.enter("anna", goodPassword)[0], o.people.newLink("ben")
+	o.config.Issuer = signin.IssuerConfig{URL: "https://login.example.com", ClientID: "console"}
+	s := o.instance()
+	if s.HasPasswords() || o.isIn(s, cookie) || !s.SessionEnded(request(http.MethodGet, cookie))() {
+		t.Error("an operator is in although people sign in at the issuer")
+	}
+	_, _, err := s.Enter(form(), "192.0.2.1", "anna", goodPassword)
+	wants(t, err, "unauthenticated", signin.NotRight)
+	_, _, err = s.SetPassword(form(), "192.0.2.1", link, goodPassword, goodPassword, telematics.Author{})
+	wants(t, err, "unauthenticated", signin.LinkUsed)
+}

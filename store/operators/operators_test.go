@@ -1,0 +1,189 @@
+package operators
+
+import (
+	"errors"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"motorpool/operators"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+)
+
+var anna = operators.Operator{Name: "anna", Role: operators.Admin, Scopes: []string{"all_agencies", "halt"}}
+
+var root = telematics.OperatorAt("root")
+
+func open(t *testing.T) Store {
+	return Store{DB: storetest.Open(t, storetest.NewDatabase(t))}
+}
+
+func (s Store) mustAdd(t *testing.T, o operators.Operator, link []byte) operators.Operator {
+	t.Helper()
+	added, err := s.Add(t.Context(), o, link, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+func TestStore_KeepsAnOperator(t *testing.T) {
+	s := open(t)
+	if any, err := s.Any(t.Context()); any || err != nil {
+		t.Errorf("Any of none = %v, %v", any, err)
+	}
+	storetest.AddVehicle(t, s.DB, 1) // and agency 1
+	s.mustAdd(t, anna, nil)
+	ben := s.mustAdd(t, operators.Operator{Name: "ben", Role: operators.Viewer, Agency: 1, Password: "x"}, nil)
+	if any, err := s.Any(t.Context()); !any || err != nil {
+		t.Errorf("Any = %v, %v", any, err)
+	}
+	got, found, err := s.ByName(t.Context(), "ben")
+	if err != nil || !found || got.Agency != 1 || got.Role != operators.Viewer || got.Password != "x" || got.ID != ben.ID || len(got.Scopes) != 0 {
+		t.Errorf("ByName = %+v, %v, %v", got, found, err)
+	}
+	if list, err := s.List(t.Context()); err != nil || len(list) != 2 || list[0].Name != "anna" || len(list[0].Scopes) != 2 {
+		t.Errorf("List = %+v, %v", list, err)
+	}
+	if _, err := s.Add(t.Context(), anna, nil, root); !errors.Is(err, ErrExists) {
+		t.Errorf("a second anna: %v", err)
+	}
+	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Agency: 99}, nil, root); !errors.Is(err, ErrNoAgency) {
+		t.Errorf("an agency that does not exist: %v", err)
+	}
+	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin}, nil, root); err == nil {
+		t.Error("the schema accepts an operator without an agency who does not see all")
+	}
+}
+
+func TestStore_ALinkSetsOnePassword(t *testing.T) {
+	s := open(t)
+	_, digest := operators.NewCode()
+	s.mustAdd(t, anna, digest)
+	owner, found, err := s.ByLink(t.Context(), digest)
+	if err != nil || !found || owner.Name != "anna" {
+		t.Fatalf("ByLink = %+v, %v, %v", owner, found, err)
+	}
+	var set atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, ok, err := s.SetPassword(t.Context(), digest, "hash", root); err != nil {
+				t.Error(err)
+			} else if ok {
+				set.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if set.Load() != 1 {
+		t.Errorf("%d requests have set a password, want 1", set.Load())
+	}
+	if _, found, err := s.ByLink(t.Context(), digest); found || err != nil {
+		t.Errorf("a used link: %v, %v", found, err)
+	}
+	if _, ok, err := s.SetPassword(t.Context(), nil, "hash", root); ok || err != nil {
+		t.Errorf("without a link: %v, %v", ok, err)
+	}
+}
+
+func TestStore_ALinkEnds(t *testing.T) {
+	s := open(t)
+	_, digest := operators.NewCode()
+	added := s.mustAdd(t, anna, digest)
+	if left := time.Until(added.LinkUntil); left < operators.LinkFor-time.Hour || left > operators.LinkFor+time.Hour {
+		t.Errorf("the link is good for %v, want %v", left, operators.LinkFor)
+	}
+	if err := s.DB.Exec(t.Context(), `update operators set link_until = now() - interval '1 second'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := s.ByLink(t.Context(), digest); found || err != nil {
+		t.Errorf("ByLink of one that has ended: %v, %v", found, err)
+	}
+	if _, ok, err := s.SetPassword(t.Context(), digest, "hash", root); ok || err != nil {
+		t.Errorf("SetPassword with one that has ended: %v, %v", ok, err)
+	}
+}
+
+func TestStore_SessionsEndWithThePassword(t *testing.T) {
+	s := open(t)
+	o := s.mustAdd(t, anna, nil)
+	_, digest := operators.NewCode()
+	lives := func(of operators.Operator, want bool) {
+		t.Helper()
+		if _, found, err := s.OfSession(t.Context(), of.ID, of.Epoch); found != want || err != nil {
+			t.Errorf("the session lives: %v, %v; want %v", found, err, want)
+		}
+	}
+	lives(o, true)
+	reset, found, err := s.Reset(t.Context(), "anna", "", digest, root)
+	if err != nil || !found || reset.Password != "" {
+		t.Fatalf("Reset = %+v, %v, %v", reset, found, err)
+	}
+	lives(o, false)
+	set, _, err := s.SetPassword(t.Context(), digest, "hash", root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lives(reset, false)
+	lives(set, true)
+	if _, found, err := s.Remove(t.Context(), "anna", root); err != nil || !found {
+		t.Fatalf("Remove = %v, %v", found, err)
+	}
+	lives(set, false)
+	lives(s.mustAdd(t, anna, nil), true)
+	lives(set, false) // another anna
+	for name, change := range map[string]func() (operators.Operator, bool, error){
+		"Remove": func() (operators.Operator, bool, error) { return s.Remove(t.Context(), "eve", root) },
+		"Reset":  func() (operators.Operator, bool, error) { return s.Reset(t.Context(), "eve", "", digest, root) },
+	} {
+		if _, found, err := change(); found || err != nil {
+			t.Errorf("%s of none: %v, %v", name, found, err)
+		}
+	}
+	var entries []struct{ Action, Note string }
+	if err := s.DB.Pool.Select(&entries, `select action, note from activity order by id`); err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 5 || entries[0].Action != "operator.add" || entries[0].Note != "anna admin all_agencies halt" ||
+		entries[1].Action != "operator.password" || entries[3].Action != "operator.remove" {
+		t.Errorf("audit log %+v", entries)
+	}
+}
+
+// An instance sets passwords, and neither adds nor removes people.
+func TestStore_TheRoleOfAnInstanceSetsPasswords(t *testing.T) {
+	address := storetest.NewDatabase(t)
+	owner := Store{DB: storetest.Open(t, address)}
+	_, digest := operators.NewCode()
+	owner.mustAdd(t, anna, digest)
+	if err := owner.DB.Exec(t.Context(), `create role instance_of_operators login password 'secret'`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := owner.DB.Pool.Exec(`drop owned by instance_of_operators; drop role instance_of_operators`); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := owner.DB.Grant(t.Context(), "instance_of_operators"); err != nil {
+		t.Fatal(err)
+	}
+	of, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of.User = url.UserPassword("instance_of_operators", "secret")
+	s := Store{DB: storetest.Open(t, of.String())}
+	if _, ok, err := s.SetPassword(t.Context(), digest, "hash", root); err != nil || !ok {
+		t.Errorf("SetPassword = %v, %v", ok, err)
+	}
+	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Scopes: []string{"all_agencies"}}, nil, root); err == nil {
+		t.Error("an instance adds an operator")
+	}
+	if _, _, err := s.Remove(t.Context(), "anna", root); err == nil {
+		t.Error("an instance removes an operator")
+	}
+}
