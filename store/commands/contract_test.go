@@ -49,6 +49,7 @@ func twinsOf(t *testing.T, p *instance) *twins.Twins {
 	t.Helper()
 	reported := twins.New(twins.Config{
 		DB: p.DB, Vehicles: p.Fleet, Redis: openRedis(t, storetest.StartMiniredis(t).URL()), FlushEvery: 50 * time.Millisecond,
+		StateInterval: 50 * time.Millisecond,
 	})
 	storetest.Run(t, func(ctx context.Context) error { return reported.Run(ctx, nil) })
 	return reported
@@ -56,7 +57,7 @@ func twinsOf(t *testing.T, p *instance) *twins.Twins {
 
 // commandsOf returns the store of commands of an instance without Redis.
 func commandsOf(p *instance) *Store {
-	return New(p.DB, twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}))
+	return New(p.DB, twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet, Redis: new(redis.DB)}))
 }
 
 // fleetIn changes records of vehicles, as imports and units do.

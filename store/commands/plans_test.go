@@ -11,6 +11,7 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/store/twins"
 	"motorpool/telematics"
@@ -71,7 +72,7 @@ func TestPrepared_StatementsUseIndexes(t *testing.T) {
 	_, recorded := p.Record(t.Context(), vehicle)
 	report := []delivery.Observation{{Unit: unit, At: time.Now(), Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}}}
 	// This one looks up the unit's vehicle.
-	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet}).Observe(t.Context(), report)
+	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet, Redis: new(redis.DB)}).Observe(t.Context(), report)
 	_, reported := twins.Store(t.Context(), p.DB, report)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
 	_, spoke := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})

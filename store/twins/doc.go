@@ -28,8 +28,8 @@
 // Redis stores with a state the version of the snapshot in Postgres that it includes (base). Where
 // Postgres still has that version, the snapshot is replaced unread; else both are merged.
 //
-// Without a state interval each instance writes the states that it has cached to Postgres. It does
-// so too for a state that Redis refuses, or has lost.
+// An instance itself writes to Postgres a state that it has cached and that Redis refuses, has lost,
+// or does not take for the moment.
 //
 // # A cached state
 //
@@ -48,8 +48,8 @@
 // # Laws
 //
 //   - Presence is in Postgres when Observe returns. A report is in the cache then, in Redis a
-//     millisecond or two later, and in Postgres within [Config].StateInterval; without one, when no
-//     report comes for a moment, or within [Config].FlushEvery.
+//     millisecond or two later, and in Postgres within [Config].StateInterval; where Redis
+//     does not take it, when no report comes for a moment, or within [Config].FlushEvery.
 //   - What is urgent is in Postgres within a second or two: a report that a caller awaits, a change
 //     of an urgent field (urgentFields), and a report that changes the connectivity that follows
 //     from Postgres.

@@ -61,20 +61,16 @@ return {first or '', taken}
 // dues is that index. It is safe for concurrent use.
 type dues struct {
 	db           *redis.DB
-	interval     time.Duration // 0: there is no index
-	due, writing []string      // keys of the parts
+	interval     time.Duration
+	due, writing []string // keys of the parts
 
 	// For each part: for how many ms the first vehicle had been due at the latest query.
 	overdue []atomic.Int64
 }
 
 func newDues(db *redis.DB, interval time.Duration) *dues {
-	d := &dues{db: db, interval: interval}
-	if interval > 0 {
-		d.due, d.writing = db.Parts(dueKey), db.Parts(writingKey)
-		d.overdue = make([]atomic.Int64, len(d.due))
-	}
-	return d
+	due := db.Parts(dueKey)
+	return &dues{db: db, interval: interval, due: due, writing: db.Parts(writingKey), overdue: make([]atomic.Int64, len(due))}
 }
 
 // marks add vehicles to the index, as a part of a round trip.
@@ -89,9 +85,6 @@ type marks struct {
 // random, so that states that came together are not written together.
 func (d *dues) newMarks(ctx context.Context, updates []update) *marks {
 	m := &marks{ctx: ctx, byPart: map[string][]goredis.Z{}}
-	if d.interval == 0 {
-		return m
-	}
 	now := time.Now()
 	for _, u := range updates {
 		within := d.interval - rand.N(d.interval/spread+1)
@@ -126,7 +119,7 @@ func (m *marks) err() error {
 
 // makeDue makes the states of vehicles due now.
 func (d *dues) makeDue(ctx context.Context, states []*state) error {
-	if d.interval == 0 || len(states) == 0 {
+	if len(states) == 0 {
 		return nil
 	}
 	byPart := map[string][]goredis.Z{}
@@ -210,9 +203,6 @@ var urgentFields = []telematics.Field{telematics.IsLocked, telematics.EngineRuns
 // changesConnectivity reports whether an update changes the connectivity that is computed from
 // Postgres, so that the state is due now.
 func (t *Twins) changesConnectivity(u update, o outcome) bool {
-	if t.stateInterval == 0 {
-		return false
-	}
 	before := o.before
 	if before.IsZero() {
 		before = u.before
@@ -227,9 +217,6 @@ func (t *Twins) quietAfter() time.Duration { return (telematics.OnlineFor - t.st
 // noteOffline notes in Redis which units are not online, so that their next reports are urgent.
 // Where that fails, those reports are written after the state interval.
 func (t *Twins) noteOffline(ctx context.Context, changes []telematics.Change) {
-	if t.stateInterval == 0 {
-		return
-	}
 	offline := map[telematics.VehicleID]bool{}
 	for _, c := range changes {
 		if c.Presence != "" {
@@ -250,9 +237,6 @@ func isOffline(p telematics.PresenceStatus) bool {
 
 // runDue writes due states to Postgres, until the context ends.
 func (t *Twins) runDue(ctx context.Context) error {
-	if t.stateInterval == 0 {
-		return nil
-	}
 	every := min(dueEvery, max(t.stateInterval/idleChecks, time.Millisecond))
 	for ctx.Err() == nil {
 		sleep(ctx, every)

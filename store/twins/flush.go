@@ -207,15 +207,13 @@ func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change
 			}) {
 				s.endFlush(false)
 			}
-			if t.stateInterval > 0 {
-				cold = append(cold, slices.DeleteFunc(slices.Clone(batch), (*state).isHot)...)
-			}
+			cold = append(cold, slices.DeleteFunc(slices.Clone(batch), (*state).isHot)...)
 		}
 		for _, s := range left {
 			s.endFlush(false)
 		}
 		t.toRedis.putBack(left...)
-		if t.stateInterval > 0 && !reached {
+		if !reached {
 			t.toPostgres.add(left...)
 		}
 	}
@@ -275,7 +273,7 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 		if outcomes[i].err != nil {
 			t.log.Warn("reported state refused by redis", "vehicle", s.vehicle, "err", outcomes[i].err)
 			s.endFlush(false)
-			t.queuePostgres(s)
+			t.loseRedis(s)
 			continue // the next report is written
 		}
 		fresh, again, emptied := u.apply(outcomes[i])
@@ -289,18 +287,16 @@ func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*s
 			left = append(left, s)
 		}
 		if emptied {
-			t.queuePostgres(s)
+			t.loseRedis(s)
 		}
 	}
 	return left, dueNow, nil
 }
 
-// queuePostgres queues a state to be written to Postgres by this instance, because Redis has lost
-// or refused it.
-func (t *Twins) queuePostgres(s *state) {
-	if t.stateInterval > 0 {
-		t.toPostgres.add(s)
-	}
+// loseRedis queues a state to be written to Postgres by this instance, because Redis has lost or
+// refused it.
+func (t *Twins) loseRedis(s *state) {
+	t.toPostgres.add(s)
 	t.redisLost.set()
 }
 

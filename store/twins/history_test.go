@@ -8,6 +8,7 @@ import (
 
 	"motorpool/store/history"
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -38,7 +39,7 @@ func newRecordedFleet(t *testing.T) *recordedFleet {
 	storetest.AddVehicle(t, db, 2)
 	f.exec(`delete from units where vehicle_id = 2`)
 	p := newRecord(db)
-	f.twins = New(Config{DB: db, Vehicles: p.Fleet, History: f.recorder})
+	f.twins = New(Config{DB: db, Redis: new(redis.DB), Vehicles: p.Fleet, History: f.recorder})
 	return f
 }
 

@@ -63,11 +63,13 @@ func ownServer(t *testing.T, timeout time.Duration) (storetest.Postgres, *record
 	return server, newRecord(storetest.OpenWith(t, pg.Config{URL: server.Database(storetest.Template), Timeout: timeout}))
 }
 
+// newTwins opens an instance's twins, whose states are due in Postgres after the time in which they
+// are flushed, too.
 func newTwins(p *record, db *redis.DB, flushEvery time.Duration) *Twins {
-	return New(Config{DB: p.DB, Vehicles: p.Fleet, Redis: db, FlushEvery: flushEvery})
+	return New(Config{DB: p.DB, Vehicles: p.Fleet, Redis: db, FlushEvery: flushEvery, StateInterval: min(flushEvery, MaxStateInterval)})
 }
 
-// withInterval opens an instance's twins with a state interval.
+// withInterval opens an instance's twins with a state interval, which flushes more often.
 func withInterval(p *record, db *redis.DB, interval time.Duration) *Twins {
 	return New(Config{DB: p.DB, Vehicles: p.Fleet, Redis: db, FlushEvery: 50 * time.Millisecond, StateInterval: interval})
 }

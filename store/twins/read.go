@@ -138,7 +138,7 @@ func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[t
 		// Redis has lost it, or the vehicle is silent for long. The loss is noticed once, however
 		// often the vehicle is read.
 		if s, ok := t.cache.find(id); ok && s.lost() {
-			t.queuePostgres(s)
+			t.loseRedis(s)
 		}
 	}
 	return found

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -65,7 +66,7 @@ func TestOwners_AnswerFindsTheRequestedVehicleForAsLongAsItMayTake(t *testing.T)
 }
 
 func TestRecords_CacheIsBounded(t *testing.T) {
-	twins := newTwins(open(t, storetest.NewDatabase(t)), nil, 0)
+	twins := newTwins(open(t, storetest.NewDatabase(t)), new(redis.DB), 0)
 	for id := range telematics.VehicleID(cachedRecords + 10) {
 		twins.cacheRecord(&telematics.Twin{Vehicle: telematics.Vehicle{ID: id}, Version: 1})
 	}

@@ -30,8 +30,7 @@ type Config struct {
 	// FlushEvery is the interval of flushes to Postgres while reports come. Defaults to 2 s.
 	FlushEvery time.Duration
 	// StateInterval is the interval of writes of a vehicle's state to Postgres, where nothing
-	// urgent is reported; Redis has the state meanwhile. Defaults to 0: each instance writes the
-	// states that it has cached, every FlushEvery.
+	// urgent is reported; Redis has the state meanwhile. Defaults to 1 min.
 	StateInterval time.Duration
 	Logger        *slog.Logger // Defaults to silence
 	// History samples reports. Defaults to none.
@@ -96,10 +95,10 @@ type Twins struct {
 
 // New assembles the twins. It does no I/O; Run writes what Observe merges.
 func New(config Config) *Twins {
-	log := cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	log, interval := cmp.Or(config.Logger, slog.New(slog.DiscardHandler)), cmp.Or(config.StateInterval, time.Minute)
 	t := &Twins{
-		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis, config.Guard), dues: newDues(config.Redis, config.StateInterval),
-		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: config.StateInterval, history: config.History, log: log, guard: config.Guard,
+		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis, config.Guard), dues: newDues(config.Redis, interval),
+		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: interval, history: config.History, log: log, guard: config.Guard,
 		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
 		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(), toPostgres: newOutbox(),
 		awaited: newSignal(), redisLost: newSignal(),
@@ -220,9 +219,6 @@ func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	s := t.cache.of(owner.vehicle, o.Unit)
 	s.observe(o, owner, waiter)
 	t.toRedis.add(s)
-	if t.stateInterval == 0 {
-		t.toPostgres.add(s)
-	}
 }
 
 // record adds a report to the history of its vehicle and agency. A report from before the unit or

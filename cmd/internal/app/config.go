@@ -39,7 +39,7 @@ type Config struct {
 	RedisCA            string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
 	RedisCert          string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
 	RedisKey           string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
-	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"Between two writes of a vehicle's reported state to Postgres, where nothing urgent is reported; Redis has it meanwhile, and loses at most that. 0 to 5m; 0: about 2s, from the memory of each instance (default ${default})."`
+	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"Between two writes of a vehicle's reported state to Postgres, where nothing urgent is reported; Redis has it meanwhile, and loses at most that. 1s to 5m (default ${default})."`
 	TelemetryRetention int           `default:"7" placeholder:"DAYS" help:"How long to keep samples of each vehicle's energy, 12 V battery, speed, signal and position, 0 to 366 days; 0: nothing is written, and what there is is removed. Positions over time are personal data: see docs/operating.md (default ${default})."`
 
 	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/servers.md (default ${default})."`
@@ -123,7 +123,7 @@ func (c Config) Check() error {
 		address("internal", c.Internal),
 		c.checkHealth(),
 		checkRange("drain", c.Drain, 0, maxDrain),
-		checkRange("state-interval", c.StateInterval, 0, twins.MaxStateInterval),
+		checkRange("state-interval", c.StateInterval, time.Second, twins.MaxStateInterval),
 		checkRange("telemetry-retention", c.TelemetryRetention, 0, history.MaxDays),
 		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
 		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
