@@ -18,7 +18,13 @@ import (
 
 // collectEvidence reads the accounts at the end.
 func (r *round) collectEvidence(ctx context.Context, injections []injection) (audit.Evidence, error) {
-	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls, Flights: r.recorder.Events(), Up: r.uptime.up(), Reach: r.uptime.reach(), Published: r.listener.messages()}
+	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls}
+	var fromPostgres, fromLog, fromRedis, fromBroker error
+	e.Presence, fromBroker = r.presence(ctx) // takes long: cars live on meanwhile, and settle commands
+	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
+	e.AuditLog, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
+	e.Pending, fromRedis = r.pending(ctx)
+	e.Flights, e.Published, e.Up, e.Reach = r.recorder.Events(), r.listener.messages(), r.uptime.up(), r.uptime.reach()
 	e.Tampered = r.tamper(ctx)
 	e.Clocks = r.wrongClocks(injections)
 	e.Sound, e.Stalls = r.soundCars(), r.uptime.stalls()
@@ -39,11 +45,6 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 	for _, at := range r.foreignKeys.at {
 		e.Foreign = append(e.Foreign, audit.Interval{From: at})
 	}
-	var fromPostgres, fromLog, fromRedis, fromBroker error
-	e.Presence, fromBroker = r.presence(ctx)
-	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
-	e.AuditLog, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
-	e.Pending, fromRedis = r.pending(ctx)
 	r.watcher.mu.Lock()
 	defer r.watcher.mu.Unlock()
 	e.Lanes, e.Sampled = r.watcher.conflicts, r.watcher.sampled

@@ -118,6 +118,13 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			at := e.row(lostOne).Deadline.Add(5300 * time.Millisecond)
 			e.row(lostOne).Completed, e.AuditLog[e.linesOf(lostOne)[0]].At = at, at
 		}},
+		{"settled too late after an outage", "final in time", "settled 11.4s after", lostOne, func(e *Evidence) {
+			deadline := e.row(lostOne).Deadline
+			at := deadline.Add(11400 * time.Millisecond)
+			e.row(lostOne).Completed, e.AuditLog[e.linesOf(lostOne)[0]].At = at, at
+			e.Up = []Interval{{From: noon.Add(-time.Hour), To: deadline.Add(-ms(100))}, {From: deadline.Add(time.Second)}}
+			e.Calls = slices.DeleteFunc(e.Calls, func(c Call) bool { return c.Code == telematics.TelematicsUnavailable })
+		}},
 		{"a message dated ahead", "signed with a correct clock", "ahead of its arrival", doneOne, func(e *Evidence) {
 			e.message(doneOne).Issued = e.message(doneOne).At.Add(31 * time.Second)
 		}},
@@ -255,6 +262,17 @@ func TestCheck_Exemptions(t *testing.T) {
 			e.row(lostOne).Completed, e.AuditLog[e.linesOf(lostOne)[0]].At = at, at
 			e.Up = []Interval{{From: noon.Add(-time.Hour), To: e.row(lostOne).Deadline}, {From: at.Add(-4 * time.Second)}}
 			e.Calls = slices.DeleteFunc(e.Calls, func(c Call) bool { return c.Code == telematics.TelematicsUnavailable })
+		}},
+		{"a settlement after an outage that was left to the owner", func(e *Evidence) {
+			at := e.row(lostOne).Deadline.Add(time.Minute)
+			e.row(lostOne).Completed, e.AuditLog[e.linesOf(lostOne)[0]].At = at, at
+			e.Up = []Interval{{From: noon.Add(-time.Hour), To: e.row(lostOne).Deadline}, {From: at.Add(-9 * time.Second)}}
+			e.Calls = slices.DeleteFunc(e.Calls, func(c Call) bool { return c.Code == telematics.TelematicsUnavailable })
+		}},
+		{"a foreign key that the instance gets after the request", func(e *Evidence) {
+			a := e.event(rejectedOne, simulator.CommandAnswered)
+			a.Reason = telematics.BadSignature
+			e.Foreign = []Interval{{From: a.True.Add(-ms(1))}}
 		}},
 		{"a message of a halted agency that was in transit", func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + maxTransit)

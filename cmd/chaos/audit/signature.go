@@ -78,7 +78,7 @@ func signedWithAKeyOfTheUnit(chk *checker) {
 				refused = false
 			}
 			refused = refused && !slices.ContainsFunc(chk.Foreign, func(i Interval) bool {
-				return r.Requested.After(i.From) && r.Requested.Before(i.From.Add(readyNoticed))
+				return e.True.After(i.From) && r.Requested.Before(i.From.Add(readyNoticed))
 			})
 			chk.must(!refused, command(id), "unit %s refused it as badly signed", e.Unit)
 		}
