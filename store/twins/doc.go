@@ -48,8 +48,8 @@
 // # Laws
 //
 //   - Presence is in Postgres when Observe returns. A report is in the cache then, in Redis a
-//     millisecond or two later, and in Postgres within [Config].StateInterval; where Redis
-//     does not take it, when no report comes for a moment, or within [Config].FlushEvery.
+//     millisecond or two later, and in Postgres within [Config].StateInterval, or within
+//     [Config].FlushEvery where Redis does not take it.
 //   - What is urgent is in Postgres within a second or two: a report that a caller awaits, a change
 //     of an urgent field (urgentFields), and a report that changes the connectivity that follows
 //     from Postgres.

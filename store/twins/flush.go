@@ -66,28 +66,22 @@ func (t *Twins) isolate(doing string, batch []*state, flush func([]*state)) (dro
 	return dropped
 }
 
-// runPostgres flushes when no report came for a moment, and every FlushEvery while reports come.
+// runPostgres flushes what Redis does not take or has lost: every FlushEvery, and at once where it
+// has lost states.
 func (t *Twins) runPostgres(ctx context.Context) error {
-	check := time.NewTicker(max(t.flushEvery/idleChecks, time.Millisecond))
-	defer check.Stop()
-	flushed, received := time.Now(), int64(0)
-	var pauseUntil time.Time
+	next := time.NewTimer(t.flushEvery)
+	defer next.Stop()
 	for {
 		share := postgresShare
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-check.C:
-			before := received
-			if received = t.received.Load(); received != before && time.Since(flushed) < t.flushEvery || time.Now().Before(pauseUntil) {
-				continue
-			}
+		case <-next.C:
 		case <-t.redisLost:
 			share = 1
 		}
 		worked := t.flushPostgres(ctx, share)
-		flushed = time.Now()
-		pauseUntil = flushed.Add(pause(worked, postgresShare))
+		next.Reset(max(t.flushEvery, pause(worked, postgresShare)))
 	}
 }
 

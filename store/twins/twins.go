@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -27,7 +26,7 @@ type Config struct {
 	DB       *pg.DB
 	Redis    *redis.DB
 	Vehicles *vehicles.Fleet
-	// FlushEvery is the interval of flushes to Postgres while reports come. Defaults to 2 s.
+	// FlushEvery is the interval of flushes to Postgres of what Redis does not take. Defaults to 2 s.
 	FlushEvery time.Duration
 	// StateInterval is the interval of writes of a vehicle's state to Postgres, where nothing
 	// urgent is reported; Redis has the state meanwhile. Defaults to 1 min.
@@ -82,9 +81,8 @@ type Twins struct {
 	unresolved *unresolved
 	toRedis    *outbox
 	toPostgres *outbox
-	received   atomic.Int64 // observations, so far
-	awaited    signal       // a caller waits until Redis has its report
-	redisLost  signal       // a state is in neither Redis nor Postgres
+	awaited    signal // a caller waits until Redis has its report
+	redisLost  signal // a state is in neither Redis nor Postgres
 
 	reading, writing *unavailable.Breaker // of Redis
 
@@ -129,7 +127,6 @@ func New(config Config) *Twins {
 // when it returns. Reports are in this instance's cache, and its reads see them; Run writes them
 // to Redis, where all instances see them, and publishes the changes of the state.
 func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
-	t.received.Add(int64(len(observations)))
 	var presence []observation
 	reports := make([]delivery.Observation, 0, len(observations))
 	for _, o := range observations {
@@ -238,7 +235,6 @@ func (t *Twins) record(r *telematics.Report, owner owner) {
 // or else in Postgres, or the context ends. Call that function once; it returns what Observe
 // returns.
 func (t *Twins) Report(o delivery.Observation) (wait func(context.Context) (delivery.Seen, error)) {
-	t.received.Add(1)
 	until := time.Now().Add(sharedWithin)
 	if owner, cached := t.owners.findAnswering(o.Unit, o.Asked); cached {
 		found := t.share(o, newLookedUp(o, owner))

@@ -373,11 +373,20 @@ func TestReport_IsWrittenLaterWhereRedisAndPostgresAreUnavailable(t *testing.T) 
 }
 
 func TestRun_FlushesAllReportsAtItsEnd(t *testing.T) {
-	database := storetest.NewDatabase(t)
-	postgres := open(t, database)
+	t.Run("to Redis", func(t *testing.T) { endsWithReports(t, false) })
+	t.Run("to Postgres where there is no Redis", func(t *testing.T) { endsWithReports(t, true) })
+}
+
+func endsWithReports(t *testing.T, redisIsDown bool) {
+	postgres, server := open(t, storetest.NewDatabase(t)), storetest.StartRedis(t)
 	add := storetest.Vehicles(t, postgres.DB)
-	twins := newTwins(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), time.Hour)
+	twins := newTwins(postgres, openRedis(t, server.URL()), time.Hour)
 	ctx, stop := context.WithCancel(t.Context())
+	if redisIsDown {
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var observations []delivery.Observation
 	var ids []telematics.VehicleID
 	for range 20 {
@@ -388,15 +397,19 @@ func TestRun_FlushesAllReportsAtItsEnd(t *testing.T) {
 	if _, err := twins.Observe(t.Context(), observations); err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * len(ids); twins.unwritten() != want { // to Redis and to Postgres
-		t.Errorf("unwritten: %d, want %d", twins.unwritten(), want)
+	if twins.toRedis.size() != len(ids) {
+		t.Errorf("unwritten: %d, want %d", twins.toRedis.size(), len(ids))
 	}
 	stop()
 	if err := twins.Run(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
+	read := newTwins(postgres, openRedis(t, server.URL()), time.Hour).Twin
+	if redisIsDown {
+		read = postgres.Twin
+	}
 	for _, id := range ids {
-		twin, err := postgres.Twin(t.Context(), id)
+		twin, err := read(t.Context(), id)
 		if got := mileage(t, twin, err); got != 7 {
 			t.Errorf("vehicle %d: mileage %v, want 7", id, got)
 		}
@@ -419,8 +432,8 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 			observed(t, twins, unit, statusAt(start, n))
 		}
 	}
-	if want := 2 * len(units); twins.unwritten() != want { // to Redis and to Postgres
-		t.Errorf("unwritten: %d, want %d", twins.unwritten(), want)
+	if twins.toRedis.size() != len(units) {
+		t.Errorf("unwritten: %d, want %d", twins.toRedis.size(), len(units))
 	}
 	for _, id := range ids {
 		twin, err := twins.Twin(t.Context(), id)
@@ -430,8 +443,8 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 	}
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	if err := twins.Run(ended, nil); err != nil || twins.unwritten() > 0 {
-		t.Fatalf("Run = %v, and %d still unwritten", err, twins.unwritten())
+	if err := twins.Run(ended, nil); err != nil || twins.toRedis.size()+twins.toPostgres.size() > 0 {
+		t.Fatalf("Run = %v, and %d still unwritten", err, twins.toRedis.size()+twins.toPostgres.size())
 	}
 	observed(t, twins, units[0], statusAt(start, 5))
 	_, unit := add()
