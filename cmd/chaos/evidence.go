@@ -20,7 +20,8 @@ import (
 func (r *round) collectEvidence(ctx context.Context, injections []injection) (audit.Evidence, error) {
 	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls}
 	var fromPostgres, fromLog, fromRedis, fromBroker error
-	e.Presence, fromBroker = r.presence(ctx) // takes long: cars live on meanwhile, and settle commands
+	// It takes long: cars live on meanwhile, and settle commands.
+	e.Presence, fromBroker = r.presence(ctx)
 	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
 	e.AuditLog, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
 	e.Pending, fromRedis = r.pending(ctx)

@@ -28,8 +28,8 @@
 // Redis stores with a state the version of the snapshot in Postgres that it includes (base). Where
 // Postgres still has that version, the snapshot is replaced unread; else both are merged.
 //
-// An instance itself writes to Postgres a state that it has cached and that Redis refuses, has lost,
-// or does not take for the moment.
+// An instance itself writes to Postgres a state that it has cached and that Redis refuses, has
+// lost, or does not take for the moment.
 //
 // # A cached state
 //

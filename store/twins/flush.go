@@ -66,8 +66,8 @@ func (t *Twins) isolate(doing string, batch []*state, flush func([]*state)) (dro
 	return dropped
 }
 
-// runPostgres flushes what Redis does not take or has lost: every FlushEvery, and at once where it
-// has lost states.
+// runPostgres flushes what Redis does not take or has lost: every FlushEvery, and immediately where
+// it has lost states.
 func (t *Twins) runPostgres(ctx context.Context) error {
 	next := time.NewTimer(t.flushEvery)
 	defer next.Stop()

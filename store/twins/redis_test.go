@@ -32,8 +32,8 @@ func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.Vehicle
 	return twins, id, unit
 }
 
-// flushedToPostgres writes the states that are queued for Redis to Postgres, as while Redis does not
-// answer.
+// flushedToPostgres writes the states that are queued for Redis to Postgres, as while Redis does
+// not answer.
 func flushedToPostgres(ctx context.Context, twins *Twins) {
 	states := twins.toRedis.begin()
 	twins.toRedis.end()

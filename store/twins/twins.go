@@ -26,7 +26,8 @@ type Config struct {
 	DB       *pg.DB
 	Redis    *redis.DB
 	Vehicles *vehicles.Fleet
-	// FlushEvery is the interval of flushes to Postgres of what Redis does not take. Defaults to 2 s.
+	// FlushEvery is the interval of flushes to Postgres of what Redis does not take. Defaults to
+	// 2 s.
 	FlushEvery time.Duration
 	// StateInterval is the interval of writes of a vehicle's state to Postgres, where nothing
 	// urgent is reported; Redis has the state meanwhile. Defaults to 1 min.
