@@ -41,5 +41,6 @@ export default defineConfig({
       '/map.pmtiles': { target: 'http://127.0.0.1:8080', rewrite: (path) => `/console${path}` },
     },
   },
-  test: { include: ['src/**/*.test.ts'] },
+  // A zone with summer time, whatever the computer has.
+  test: { include: ['src/**/*.test.ts'], env: { TZ: 'Europe/Berlin' } },
 });

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { csv } from './csv';
 
 it('quotes what needs it, and lets nothing compute', () => {
-  expect(csv([['a', 1, null, true], ['x,y', 'say "no"', '=1+1', -5]])).toBe('a,1,,true\r\n"x,y","say ""no""",\'=1+1,-5\r\n');
+  expect(csv([['a', 1, null, true], ['x,y', 'say "no"', '=1+1', -5]])).toBe('\ufeffa,1,,true\r\n"x,y","say ""no""",\'=1+1,-5\r\n');
 });
 
 it.each([
@@ -18,5 +18,5 @@ it.each([
   [';\u200b=1', ";'=1"],
   ['a=b;c', 'a=b;c'],
 ])('lets no spreadsheet compute %j', (text, written) => {
-  expect(csv([[text]])).toBe(`${written}\r\n`);
+  expect(csv([[text]])).toBe(`\ufeff${written}\r\n`);
 });

@@ -4,9 +4,12 @@ import { printable } from './text';
 // a line, as the end of a cell, too, whatever is quoted.
 const formula = /(^|[;\t\r\n])([\s"']*[=+\-@＝＋－＠])/g;
 
+// By it Excel knows that the file is UTF-8: without it, ü is Ã¼.
+const byteOrderMark = '\ufeff';
+
 /** A table as a file that spreadsheets read (RFC 4180). */
 export function csv(rows: (string | number | boolean | null | undefined)[][]): string {
-  return rows.map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
+  return byteOrderMark + rows.map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
 }
 
 function cell(value: string | number | boolean | null | undefined): string {

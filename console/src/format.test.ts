@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { age, energy, moment, took } from './format';
+import { age, energy, moment, number, percent, took, zoneName } from './format';
 import { de } from './texts/de';
 import { en } from './texts/en';
 
@@ -34,10 +34,34 @@ it.each([
   [34.4, '34 ms'],
   [999, '999 ms'],
   [6940, '6.9 s'],
-])('%s ms took %s', (ms, want) => expect(took(ms)).toBe(want));
+  [9960, '10 s'],
+  [75_300, '75 s'],
+])('%s ms took %s', (ms, want) => expect(took(ms, 'en')).toBe(want));
 
 it('names the day of a moment unless it is today', () => {
   const at = new Date(2026, 0, 2, 9, 5).getTime();
   expect(moment(at, 'en', new Date(2026, 0, 2, 23).getTime())).toBe('09:05');
   expect(moment(at, 'de', new Date(2026, 0, 3, 1).getTime())).toBe('Fr., 2. Jan., 09:05');
+  expect(moment(at, 'en-GB', new Date(2027, 0, 3).getTime())).toBe('Fri, 2 Jan 2026, 09:05');
+});
+
+it('writes in the locale of the pages', () => {
+  expect([number(1234.5, 'de', 1), percent(61.4, 'de'), took(6940, 'de')]).toEqual(['1.234,5', '61 %', '6,9 s']);
+  expect(moment(new Date(2026, 0, 2, 0, 5).getTime(), 'en-US', new Date(2026, 0, 2, 23).getTime(), 'second')).toBe('00:05:00');
+  expect(zoneName('en-GB')).toBe(new Date().toLocaleTimeString('en-GB', { timeZoneName: 'short' }).split(' ').at(-1));
+});
+
+// What is written in another way is not in the language of the pages, or in another form than the time next to it.
+const sources = import.meta.glob('./**/*.{ts,svelte}', { query: '?raw', import: 'default', eager: true }) as Record<string, string>;
+it('is alone in writing times and numbers', () => {
+  const others = Object.entries(sources).filter(([name]) => !/\.test\.ts$|^\.\/(format|money)\.ts$|contract\.d\.ts$/.test(name));
+  expect(others.length).toBeGreaterThan(80);
+  expect(others.filter(([, text]) => /\.toLocale\w*\(|\bIntl\.|\.toFixed\(|\.toDateString\(/.test(text)).map(([name]) => name)).toEqual([]);
+});
+
+it('names the zone of a moment that has another one than now', () => {
+  const winter = Date.parse('2026-01-15T12:00:00Z');
+  const summer = Date.parse('2026-07-15T12:00:00Z');
+  const differs = new Date(winter).getTimezoneOffset() !== new Date(summer).getTimezoneOffset();
+  expect(moment(summer, 'en-GB', winter).split(' ').length).toBe(differs ? 5 : 4);
 });

@@ -11,32 +11,77 @@ export function age(at: string | null | undefined, now: number, texts: Texts): s
   return texts.age.days(Math.round(seconds / 86400));
 }
 
-/** The time of day with seconds, in the zone of the browser. */
-export function clockTime(at: string): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 1, hourCycle: 'h23' });
+// Each of these writes in a locale, such as en-GB, and in the zone of the browser; `local` has them in the locale of the pages.
+// Hours are always from 0 to 23.
+
+const parts = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
+
+/** How exactly a time of day is written. */
+export type Precision = 'minute' | 'second' | 'tenth';
+
+/** A time of day: 10:00, 10:00:03, 10:00:03.2. */
+export function timeOfDay(at: string | number, locale: string, to: Precision = 'minute'): string {
+  return new Date(at).toLocaleTimeString(locale, { ...parts, ...(to !== 'minute' && { second: '2-digit' }), ...(to === 'tenth' && { fractionalSecondDigits: 1 }) });
 }
 
-/** A time to the minute or the second, with its day unless that is today, in a language and the zone of the browser. */
-export function moment(at: string | number, code: string, now = Date.now(), second?: '2-digit'): string {
-  const time = new Date(at);
-  const clock = time.toLocaleTimeString(code, { hour: '2-digit', minute: '2-digit', ...(second && { second }), hourCycle: 'h23' });
-  if (time.toDateString() === new Date(now).toDateString()) return clock;
-  return `${time.toLocaleDateString(code, { weekday: 'short', day: 'numeric', month: 'short' })}, ${clock}`;
+/** The day, with its year unless that is now. */
+export function day(at: string | number, locale: string, now = Date.now()): string {
+  const date = new Date(at);
+  const isThisYear = date.getFullYear() === new Date(now).getFullYear();
+  return date.toLocaleDateString(locale, { weekday: 'short', day: 'numeric', month: 'short', ...(!isThisYear && { year: 'numeric' }) });
 }
 
-/** How long something took: 34 ms, 6.9 s. */
-export function took(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+/** The weekday and the day of its month: for axes. */
+export const weekday = (at: string | number, locale: string): string => new Date(at).toLocaleDateString(locale, { weekday: 'short', day: 'numeric' });
+
+/** A time, with its day unless that is today, and with its zone where that differs from now's: before or after the clocks change. */
+export function moment(at: string | number, locale: string, now = Date.now(), to: Precision = 'minute'): string {
+  const zone = new Date(at).getTimezoneOffset() === new Date(now).getTimezoneOffset() ? '' : ` ${zoneName(locale, at)}`;
+  const clock = timeOfDay(at, locale, to) + zone;
+  return new Date(at).toDateString() === new Date(now).toDateString() ? clock : `${day(at, locale, now)}, ${clock}`;
 }
 
-/** A value as it is, and a time in the zone of the browser. */
-export function localTime(value: string | number): string | number {
-  return typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? new Date(value).toLocaleString() : value;
+/** The zone of all times, as people call it: CET, GMT+1. */
+export function zoneName(locale: string, at: string | number = Date.now()): string {
+  const named = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' }).formatToParts(new Date(at));
+  return named.find(({ type }) => type === 'timeZoneName')?.value ?? '';
+}
+
+/** The zone of all times, by its place: Europe/Berlin. */
+export const zonePlace = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export const number = (value: number, locale: string, digits = 0): string =>
+  value.toLocaleString(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+
+export const percent = (value: number, locale: string): string => `${number(value, locale)} %`;
+
+/** How long something took: 34 ms, 6.9 s, 75 s. */
+export function took(ms: number, locale: string): string {
+  if (ms < 1000) return `${number(ms, locale)} ms`;
+  return `${number(ms / 1000, locale, ms < 9_950 ? 1 : 0)} s`;
+}
+
+/** A value as it is, and a time as such. */
+export function localTime(value: string | number, locale: string, now = Date.now()): string | number {
+  return typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? moment(value, locale, now, 'second') : value;
+}
+
+/** A place as maps and navigators take it, in each language. */
+export const coordinates = (latitude: number, longitude: number, digits = 5): string => `${latitude.toFixed(digits)}, ${longitude.toFixed(digits)}`;
+
+interface Levels<Value> {
+  battery_level_percent: Value | null;
+  fuel_level_percent: Value | null;
 }
 
 /** Energy in percent: the battery of an electric car, else the tank. */
-export function energy(telemetry: { battery_level_percent: number | null; fuel_level_percent: number | null }): number | null {
+export function energy(telemetry: Levels<number>): number | null {
   return telemetry.battery_level_percent ?? telemetry.fuel_level_percent;
+}
+
+/** When the energy was reported; null: not known. */
+export function energyAt(telemetry: Levels<number>, times: Levels<string> | undefined): string | null {
+  return times?.[telemetry.battery_level_percent === null ? 'fuel_level_percent' : 'battery_level_percent'] ?? null;
 }
 
 export const lowEnergyBelow = 20;

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { Drawn, feature, type Difference } from './features';
 import { around, decode, matches, moved, picture, strength, type Filter } from './markers';
 
-const columns = ['id', 'agency_id', 'status', 'connectivity', 'latitude', 'longitude', 'located_at', 'locked', 'energy_percent', 'last_seen'];
+const columns = ['id', 'agency_id', 'status', 'connectivity', 'latitude', 'longitude', 'located_at', 'locked', 'energy_percent', 'last_seen', 'locked_at', 'energy_at'];
 const rows = {
   columns: ['later', ...columns],
   statuses: ['available', 'in_use'],
   connectivities: ['online', 'offline'],
   vehicles: [
-    [9, 42, 1, 1, 0, 48.1, 11.5, 1_000, 0, 61.5, 1_001],
-    [9, 43, 2, 0, 1, null, null, null, null, null, null],
+    [9, 42, 1, 1, 0, 48.1, 11.5, 1_000, 0, 61.5, 1_001, 900, 1_000],
+    [9, 43, 2, 0, 1, null, null, null, null, null, null, null, null],
   ],
 };
 const [car, other] = decode(rows) as [ReturnType<typeof decode>[0], ReturnType<typeof decode>[0]];
@@ -17,13 +17,14 @@ const all: Filter = { agency: '', status: '', contact: '', low: false, ids: null
 
 describe('markers', () => {
   it('are read by the names of columns', () => {
-    expect(car).toEqual({ id: 42, agency: 1, status: 'in_use', contact: 'online', latitude: 48.1, longitude: 11.5, locatedAt: 1_000_000, energy: 61.5, seenAt: 1_001_000 });
+    expect(car).toEqual({ id: 42, agency: 1, status: 'in_use', contact: 'online', latitude: 48.1, longitude: 11.5, locatedAt: 1_000_000, locked: false, lockedAt: 900_000, energy: 61.5, energyAt: 1_000_000, seenAt: 1_001_000 });
     expect(other).toMatchObject({ latitude: null, locatedAt: null, energy: null, contact: 'offline' });
   });
   it('move with reports, and keep what a report does not have', () => {
     const at = '1970-01-01T00:20:00.000Z';
     expect(moved(car, { vehicle_id: 42, at, location: { latitude: 48.2 } })).toEqual({ ...car, latitude: 48.2, locatedAt: 1_200_000 });
-    expect(moved(car, { vehicle_id: 42, at, telemetry: { battery_level_percent: 5 } })).toEqual({ ...car, energy: 5 });
+    expect(moved(car, { vehicle_id: 42, at, telemetry: { battery_level_percent: 5 } })).toEqual({ ...car, energy: 5, energyAt: 1_200_000 });
+    expect(moved(car, { vehicle_id: 42, at: '1970-01-01T00:16:00.000Z', telemetry: { battery_level_percent: 5 } })).toEqual(car);
     expect(moved(car, { vehicle_id: 42, at, connectivity: { status: 'standby' } })).toEqual({ ...car, contact: 'standby' });
     const late = { vehicle_id: 42, at, location: { latitude: 50, timestamp: '1970-01-01T00:00:01.000Z' } };
     expect(moved(car, late)).toEqual(car);

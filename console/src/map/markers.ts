@@ -12,8 +12,12 @@ export interface Marker {
   locatedAt: number | null;
   /** When the vehicle was last in touch, in milliseconds since 1970, where that was read. */
   seenAt?: number | null;
+  /** null: not known. */
+  locked?: boolean | null;
+  lockedAt?: number | null;
   /** In percent; null: not known. */
   energy: number | null;
+  energyAt?: number | null;
 }
 
 /** The answer of GET /admin/fleet. */
@@ -28,9 +32,17 @@ export interface FleetRows {
 export function decode(rows: FleetRows): Marker[] {
   const place = (name: string) => rows.columns.indexOf(name);
   const [id, agency, status, contact] = [place('id'), place('agency_id'), place('status'), place('connectivity')];
-  const [latitude, longitude, located, energy, seen] = ['latitude', 'longitude', 'located_at', 'energy_percent', 'last_seen'].map(place) as [number, number, number, number, number];
+  const time = (name: string) => {
+    const column = place(name);
+    return (row: (number | null)[]) => {
+      const at = row[column] ?? null;
+      return at === null ? null : at * 1000;
+    };
+  };
+  const [locatedAt, lockedAt, energyAt, seenAt] = [time('located_at'), time('locked_at'), time('energy_at'), time('last_seen')];
+  const [latitude, longitude, energy, locked] = [place('latitude'), place('longitude'), place('energy_percent'), place('locked')];
   return rows.vehicles.map((row) => {
-    const [at, seenAt] = [row[located] ?? null, row[seen] ?? null];
+    const isLocked = row[locked] ?? null;
     return {
       id: row[id] ?? 0,
       agency: row[agency] ?? 0,
@@ -38,9 +50,12 @@ export function decode(rows: FleetRows): Marker[] {
       contact: rows.connectivities[row[contact] ?? -1] ?? 'unknown',
       latitude: row[latitude] ?? null,
       longitude: row[longitude] ?? null,
-      locatedAt: at === null ? null : at * 1000,
+      locatedAt: locatedAt(row),
+      locked: isLocked === null ? null : isLocked === 1,
+      lockedAt: lockedAt(row),
       energy: row[energy] ?? null,
-      seenAt: seenAt === null ? null : seenAt * 1000,
+      energyAt: energyAt(row),
+      seenAt: seenAt(row),
     };
   });
 }
@@ -57,7 +72,9 @@ export function moved(marker: Marker, change: StatusChange): Marker {
     next.longitude = number(location.longitude) ?? marker.longitude;
     next.locatedAt = at;
   }
-  next.energy = number(telemetry.fuel_level_percent) ?? number(telemetry.battery_level_percent) ?? marker.energy;
+  const energy = number(telemetry.fuel_level_percent) ?? number(telemetry.battery_level_percent);
+  const reportedAt = Date.parse(change.at);
+  if (energy !== null && reportedAt >= (marker.energyAt ?? 0)) [next.energy, next.energyAt] = [energy, reportedAt];
   next.contact = typeof connectivity.status === 'string' ? connectivity.status : marker.contact;
   return next;
 }

@@ -28,7 +28,7 @@ const unit: Unit = {
 
 describe('what is wrong with a unit', () => {
   it('is said with its numbers, the most severe first', () => {
-    expect(findings(unit, now, en).map((f) => f.fact)).toEqual([
+    expect(findings(unit, now, en, 'en').map((f) => f.fact)).toEqual([
       'Silent, last heard 3 h ago',
       'Rejected 1 command',
       'Clock 72 s slow',
@@ -39,21 +39,21 @@ describe('what is wrong with a unit', () => {
   });
 
   it('names the reasons, also those of a later version', () => {
-    const reasons = (problem: string) => findings(unit, now, en).find((f) => f.problem === problem)?.reasons.map((r) => r.name);
+    const reasons = (problem: string) => findings(unit, now, en, 'en').find((f) => f.problem === problem)?.reasons.map((r) => r.name);
     expect(reasons('rejects')).toEqual(['unknown word', 'of_tomorrow']);
     expect(reasons('commands')).toEqual(['from the future, by its clock']);
     expect(reasons('clock')).toEqual([]);
   });
 
   it('depends on which way a clock is wrong', () => {
-    const meaning = (error_ms: number) => findings({ ...unit, clock: { error_ms, measured_at: '' } }, now, en).find((f) => f.problem === 'clock')?.meaning;
+    const meaning = (error_ms: number) => findings({ ...unit, clock: { error_ms, measured_at: '' } }, now, en, 'en').find((f) => f.problem === 'clock')?.meaning;
     expect(meaning(-90_000)).toContain('from the future');
     expect(meaning(90_000)).toContain('expired');
   });
 
   it('has a meaning and something to do for each problem, in each language', () => {
     for (const texts of [en, de]) {
-      for (const finding of findings({ ...unit, problems: [...problems] }, now, texts)) {
+      for (const finding of findings({ ...unit, problems: [...problems] }, now, texts, 'en')) {
         expect(finding.fact && finding.meaning && finding.todo && texts.units.problems[finding.problem], finding.problem).toBeTruthy();
       }
     }
@@ -61,7 +61,7 @@ describe('what is wrong with a unit', () => {
 });
 
 it('says how far a clock is off, unless that is what a report takes', () => {
-  expect([-1999, 1500, 2000, -7250, 45_000, -200_000, 3 * 3_600_000, -9 * 86_400_000].map((ms) => clockError(ms, en))).toEqual([
+  expect([-1999, 1500, 2000, -7250, 45_000, -200_000, 3 * 3_600_000, -9 * 86_400_000].map((ms) => clockError(ms, en, 'en'))).toEqual([
     'right',
     'right',
     '2.0 s fast',

@@ -1,6 +1,6 @@
 // What is wrong with a unit, in words.
 import type { Unit, UnknownUnit } from '../api/client';
-import { age } from '../format';
+import { age, number } from '../format';
 import type { Column } from '../state/pages.svelte';
 import type { Texts } from '../texts/en';
 
@@ -43,11 +43,11 @@ export interface Finding {
   reasons: { name: string; reject: Reject }[];
 }
 
-export function findings(unit: Unit, now: number, texts: Texts): Finding[] {
+export function findings(unit: Unit, now: number, texts: Texts, locale: string): Finding[] {
   const words = texts.units;
   return unit.problems.map((problem) => ({
     problem,
-    fact: fact(problem, unit, now, texts),
+    fact: fact(problem, unit, now, texts, locale),
     meaning: words.meanings[problem === 'clock' && (unit.clock?.error_ms ?? 0) < 0 ? 'clock_slow' : problem] ?? '',
     todo: words.todos[problem] ?? '',
     reasons: {
@@ -57,7 +57,7 @@ export function findings(unit: Unit, now: number, texts: Texts): Finding[] {
   }));
 }
 
-function fact(problem: Problem, unit: Unit, now: number, texts: Texts): string {
+function fact(problem: Problem, unit: Unit, now: number, texts: Texts, locale: string): string {
   const { facts } = texts.units;
   switch (problem) {
     case 'silent':
@@ -65,7 +65,7 @@ function fact(problem: Problem, unit: Unit, now: number, texts: Texts): string {
     case 'commands':
       return facts.commands(sum(unit.rejected_commands));
     case 'clock':
-      return facts.clock(clockError(unit.clock?.error_ms ?? 0, texts));
+      return facts.clock(clockError(unit.clock?.error_ms ?? 0, texts, locale));
     case 'rejects':
       return facts.rejects(sum(unit.rejects));
     case 'reconnects':
@@ -82,18 +82,18 @@ const rightWithin = 2_000;
 const maybeRightWithin = 60_000;
 
 /** How far a clock is off: 1.2 s fast, at most 4 s slow, 3 h slow. */
-export function clockError(ms: number, texts: Texts): string {
+export function clockError(ms: number, texts: Texts, locale: string): string {
   const words = texts.units;
   if (Math.abs(ms) < rightWithin) return words.clockRight;
   const seconds = Math.abs(ms) / 1000;
   const by =
     seconds < 90
-      ? words.duration.seconds(seconds < 10 ? seconds.toFixed(1) : seconds.toFixed())
+      ? words.duration.seconds(number(seconds, locale, seconds < 10 ? 1 : 0))
       : seconds < 90 * 60
-        ? words.duration.minutes((seconds / 60).toFixed())
+        ? words.duration.minutes(number(seconds / 60, locale))
         : seconds < 36 * 3600
-          ? words.duration.hours((seconds / 3600).toFixed())
-          : words.duration.days((seconds / 86400).toFixed());
+          ? words.duration.hours(number(seconds / 3600, locale))
+          : words.duration.days(number(seconds / 86400, locale));
   if (ms > 0) return words.ahead(by);
   return -ms > maybeRightWithin ? words.behind(by) : words.atMost(words.behind(by));
 }

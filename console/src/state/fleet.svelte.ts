@@ -1,12 +1,12 @@
 // What the console knows of the fleet, kept current by events.
 import { SvelteMap } from 'svelte/reactivity';
-import { ApiError, get, getPages, type Command, type Halt, type Me, type VehicleSummary } from '../api/client';
+import { ApiError, get, getPages, type Command, type Halt, type Me, type StatusMeta, type VehicleStatus, type VehicleSummary } from '../api/client';
 import { follow, type StatusChange } from '../api/events';
 import { unique } from '../unique';
 import { serverTime } from '../api/servertime';
 import { markers } from './markers.svelte';
 import { Meanwhile } from './meanwhile';
-import { isNewer, merge } from './merge';
+import { isNewer, merge, newer, timesOf } from './merge';
 
 export interface Alarm {
   /** Counts alarms: there may be several of a kind in one millisecond. */
@@ -201,16 +201,25 @@ export class Fleet {
     this.vehicles.delete(id);
   }
 
-  /** Takes from the markers what is no event: vehicles that are gone, and contacts that changed nothing else. */
+  /** Takes from the markers what is no event: vehicles that are gone, values that were confirmed, and contacts that changed nothing else. */
   mergeMarkers() {
     for (const id of markers.drainGone()) this.remove(id);
-    for (const [id, vehicle] of this.vehicles) {
-      const { contact, seenAt } = markers.all.get(id) ?? {};
+    for (const [id, known] of this.vehicles) {
+      const { contact, seenAt, locked, lockedAt, energy, energyAt } = markers.all.get(id) ?? {};
+      const time = (at: number | null | undefined) => (at ? new Date(at).toISOString() : null);
+      const fuel = known.powertrain === 'electric' ? 'battery_level_percent' : 'fuel_level_percent';
+      const vehicle = newer(known, { is_locked: locked, [fuel]: energy }, { is_locked: time(lockedAt), [fuel]: time(energyAt) });
+      if (vehicle !== known) this.vehicles.set(id, vehicle);
       const { status, last_seen } = vehicle.connectivity;
       if (!contact || !seenAt || (last_seen !== null && seenAt <= Date.parse(last_seen))) continue;
       const connectivity = { status: contact as typeof status, last_seen: new Date(seenAt).toISOString() };
       this.vehicles.set(id, { ...vehicle, connectivity: { ...vehicle.connectivity, ...connectivity } });
     }
+  }
+
+  /** Takes what was read of a vehicle's status: it may be newer than what events brought. */
+  mergeStatus(id: number, { telemetry, diagnostics }: VehicleStatus, ages: Pick<StatusMeta, 'sections' | 'older'>) {
+    this.#change(id, (vehicle) => newer(vehicle, { ...telemetry, ...diagnostics }, timesOf(ages)));
   }
 
   /** Finds vehicles that are not held here. */

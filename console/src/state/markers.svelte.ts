@@ -106,8 +106,11 @@ export class Markers {
     for (const marker of markers) {
       // What is stored may be older than what an event has brought.
       const known = before.get(marker.id);
-      const newer = known?.locatedAt && known.locatedAt > (marker.locatedAt ?? 0) ? known : marker;
-      this.all.set(marker.id, { ...marker, latitude: newer.latitude, longitude: newer.longitude, locatedAt: newer.locatedAt, energy: newer.energy });
+      const place = known?.locatedAt && known.locatedAt > (marker.locatedAt ?? 0) ? known : marker;
+      const energy = known?.energyAt && known.energyAt > (marker.energyAt ?? 0) ? known : marker;
+      this.all.set(marker.id, {
+        ...marker, latitude: place.latitude, longitude: place.longitude, locatedAt: place.locatedAt, energy: energy.energy, energyAt: energy.energyAt ?? null,
+      });
     }
     this.#gone = [...this.#gone, ...before.keys()].filter((id) => !this.all.has(id));
     this.agencies = [...new Set(markers.map((m) => m.agency))].sort((a, b) => a - b);

@@ -33,12 +33,21 @@ describe('merge', () => {
     id: 1,
     location: { latitude: 1, longitude: 2, address: 'Marienplatz', timestamp: '2026-01-02T09:00:00.000Z', heading: 5 },
     telemetry: { is_locked: true, speed_kmh: 3 },
-    diagnostics: {},
+    diagnostics: { dtcs: [] },
+    reported_at: { is_locked: '2026-01-02T09:00:00.000Z', speed_kmh: '2026-01-02T07:00:00.000Z', dtcs: '2026-01-02T07:00:00.000Z' },
     connectivity: { status: 'online', last_seen: null },
   } as unknown as VehicleSummary;
 
+  it('gives each value the time of its report, not that of the last contact, and leaves out a late one', () => {
+    const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T08:00:00.000Z', telemetry: { is_locked: false, speed_kmh: 9 }, diagnostics: { dtcs: ['P0420'] } });
+    expect(after.telemetry).toEqual({ is_locked: true, speed_kmh: 9 });
+    expect(after.diagnostics).toEqual({ dtcs: ['P0420'] });
+    expect(after.reported_at).toEqual({ is_locked: '2026-01-02T09:00:00.000Z', speed_kmh: '2026-01-02T08:00:00.000Z', dtcs: '2026-01-02T08:00:00.000Z' });
+    expect(after.connectivity.last_seen).toBe('2026-01-02T08:00:00.000Z');
+  });
+
   it('keeps what a report does not have, and takes null for what is known no more', () => {
-    const after = merge(vehicle, { vehicle_id: 1, at: 'x', telemetry: { is_locked: null } });
+    const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T09:00:01.000Z', telemetry: { is_locked: null } });
     expect(after.telemetry).toEqual({ is_locked: null, speed_kmh: 3 });
     expect(after.location).toEqual(vehicle.location);
   });

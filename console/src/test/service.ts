@@ -13,6 +13,9 @@ export const summary = (id: number, change: Partial<VehicleSummary> = {}): Vehic
   location: { latitude: null, longitude: null, timestamp: null, address: null, heading: null },
   telemetry: { speed_kmh: 0, ignition: 'off', is_locked: true, fuel_level_percent: null, battery_level_percent: 80, remaining_range_km: null, charging_status: null },
   diagnostics: { dtcs: ['P0420', 'P0420'], warning_lamps: ['abs', 'abs'] },
+  reported_at: {
+    speed_kmh: at(0), ignition: at(0), is_locked: at(0), fuel_level_percent: null, battery_level_percent: at(0), remaining_range_km: null, charging_status: null, dtcs: at(0), warning_lamps: at(0),
+  },
   ...change,
 });
 

@@ -294,7 +294,7 @@ export const de: Texts = {
     expiry: 'Ablauf: ab hier beginnt es nichts mehr',
     unknown: 'nicht bekannt, was das Fahrzeug tat',
     publication: (n, at) => `${n}. Sendung um ${at}`,
-    description: (state, ms) => (ms === null ? `offen: ${state}` : `${state} nach ${(ms / 1000).toFixed(1).replace('.', ',')} s`),
+    description: (state, took) => (took === null ? `offen: ${state}` : `${state} nach ${took}`),
   },
   commands: 'Kommandos',
   activity: 'Aktivität',
@@ -883,5 +883,5 @@ export const de: Texts = {
     looked: 'Ich habe verglichen',
     first: 'Klären Sie zuerst den Auftrag oben, dessen Ausgang nicht bekannt ist.',
   },
-  header: { find: 'Suchen', pages: 'Seiten', language: 'Sprache' },
+  header: { find: 'Suchen', pages: 'Seiten', language: 'Sprache', zone: (place) => `Alle Zeiten sind die von ${place}` },
 };

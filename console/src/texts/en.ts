@@ -309,7 +309,7 @@ export const en = {
     expiry: 'expiry: from here on it starts nothing',
     unknown: 'not known what the vehicle did',
     publication: (n: number, at: string) => `publication ${n} at ${at}`,
-    description: (state: string, ms: number | null) => (ms === null ? `open: ${state}` : `${state} after ${(ms / 1000).toFixed(1)} s`),
+    description: (state: string, took: string | null) => (took === null ? `open: ${state}` : `${state} after ${took}`),
   },
   commands: 'Commands',
   activity: 'Activity',
@@ -738,7 +738,7 @@ export const en = {
     notBegun: 'not begun',
     until: (from: string, to: string) => `${from} – ${to}`,
     now: 'now',
-    price: (hours: number, rate: string, tax: string, total: string) => `${hours} h × ${rate} + ${tax} tax = ${total}`,
+    price: (hours: string, rate: string, tax: string, total: string) => `${hours} h × ${rate} + ${tax} tax = ${total}`,
     deposit: (amount: string) => `and a deposit of ${amount}`,
     noCard: 'none',
     extended: (n: number) => (n === 1 ? 'extended once' : `extended ${n} times`),
@@ -877,7 +877,7 @@ export const en = {
     looked: 'I have compared',
     first: 'First settle the order above, whose outcome is not known.',
   },
-  header: { find: 'Find', pages: 'Pages', language: 'Language' },
+  header: { find: 'Find', pages: 'Pages', language: 'Language', zone: (place: string) => `All times are those of ${place}` },
 };
 
 export type Texts = typeof en;

@@ -1,4 +1,5 @@
 // The texts of the chosen language: that of the browser, until a person chooses another one.
+import * as format from '../format';
 import { de } from './de';
 import { en, type Texts } from './en';
 
@@ -27,3 +28,16 @@ document.documentElement.lang = language.code;
 
 /** The texts. Read it in markup, so that it follows the language. */
 export const t = (): Texts => languages[language.code] ?? en;
+
+/** Times, numbers and durations in the locale of the pages. Use them in markup, so that they follow the language. */
+export const local = {
+  time: (at: string | number, to?: format.Precision) => format.timeOfDay(at, language.locale, to),
+  day: (at: string | number, now?: number) => format.day(at, language.locale, now),
+  weekday: (at: string | number) => format.weekday(at, language.locale),
+  moment: (at: string | number, now?: number, to?: format.Precision) => format.moment(at, language.locale, now, to),
+  zone: () => format.zoneName(language.locale),
+  number: (value: number, digits?: number) => format.number(value, language.locale, digits),
+  percent: (value: number) => format.percent(value, language.locale),
+  took: (ms: number) => format.took(ms, language.locale),
+  value: (value: string | number) => format.localTime(value, language.locale),
+};

@@ -1,6 +1,6 @@
 // What a vehicle reports, in words: groups of rows, in the order in which they matter to dispatchers.
 import type { StatusMeta, Vehicle, VehicleStatus } from '../../api/client';
-import { localTime, lowEnergyBelow } from '../../format';
+import { coordinates as place, localTime, lowEnergyBelow, number } from '../../format';
 import type { Texts } from '../../texts/en';
 import { flatten } from '../fields';
 
@@ -45,7 +45,7 @@ export function freshness(at: string | null, now: number, moving: boolean): Fres
   return age < aging ? 'fresh' : age < old ? 'aging' : 'old';
 }
 
-export const isMoving = ({ telemetry }: VehicleStatus) => telemetry.ignition === 'on' || (telemetry.speed_kmh ?? 0) > 0;
+export const isMoving = ({ telemetry }: { telemetry: Pick<VehicleStatus['telemetry'], 'ignition' | 'speed_kmh'> }) => telemetry.ignition === 'on' || (telemetry.speed_kmh ?? 0) > 0;
 
 const weak12V = 11.8; // of a battery of 12 V that is nearly empty, at rest
 const shortOil = 10;
@@ -75,7 +75,8 @@ interface Field {
 interface Words {
   texts: Texts;
   number: (value: number, digits?: number) => string;
-  time: (at: string) => string;
+  /** A value as it is, and a time as such. */
+  value: (value: string | number) => string | number;
 }
 
 const plain = (text: string | undefined | null): Said => (text ? { text } : null);
@@ -155,7 +156,7 @@ const fields: Record<FieldName, Field> = {
     say: ({ status: { location: { heading } } }, { texts, number }) =>
       heading === null ? null : { text: `${texts.vehiclePage.directions[Math.round(heading / 45) % 8]} (${number(heading)}°)` },
   },
-  locatedAt: { group: 'position', places: ['location.timestamp'], say: ({ status: { location: { timestamp } } }, { time }) => plain(timestamp && time(timestamp)) },
+  locatedAt: { group: 'position', places: ['location.timestamp'], say: ({ status: { location: { timestamp } } }, { value }) => plain(timestamp && String(value(timestamp))) },
   dtcs: { group: 'service', places: ['diagnostics.dtcs'], say: ({ status: { diagnostics: { dtcs } } }, { texts }) => list(dtcs, texts) },
   lamps: {
     group: 'service', places: ['diagnostics.warning_lamps'],
@@ -176,7 +177,7 @@ const fields: Record<FieldName, Field> = {
   contact: { group: 'contact', ageless: true, places: ['connectivity.status'], say: ({ status }, { texts }) => plain(texts.contact[status.connectivity.status]) },
   lastSeen: {
     group: 'contact', ageless: true, places: ['connectivity.last_seen'],
-    say: ({ status: { connectivity: { last_seen } } }, { texts, time }) => ({ text: last_seen ? time(last_seen) : texts.age.never }),
+    say: ({ status: { connectivity: { last_seen } } }, { texts, value }) => ({ text: last_seen ? String(value(last_seen)) : texts.age.never }),
   },
   signal: {
     group: 'contact', places: ['connectivity.signal_quality'],
@@ -202,18 +203,18 @@ const windows = ({ telemetry }: VehicleStatus, { vehiclePage: { windowNames, val
   several(telemetry.windows, 'closed', windowNames, values, { all: allClosed, and });
 
 const coordinates = ({ latitude, longitude }: VehicleStatus['location']) =>
-  latitude === null || longitude === null ? null : `${latitude.toFixed(5)}, ${longitude.toFixed(5)}`;
+  latitude === null || longitude === null ? null : place(latitude, longitude);
 
 const list = (items: string[] | null, texts: Texts): Said => items && (items.length ? { text: items.join(', '), tone: 'bad' } : { text: texts.vehiclePage.none });
 
 /** A name of the API, which no text has, as words. */
 const inWords = (name: string, texts: Texts) => texts.vehiclePage.lamps[name] ?? name.replaceAll('_', ' ');
 
-export function wordsOf(texts: Texts, code: string): Words {
+export function wordsOf(texts: Texts, locale: string): Words {
   return {
     texts,
-    number: (value, digits = 0) => value.toLocaleString(code, { maximumFractionDigits: digits, minimumFractionDigits: digits }),
-    time: (at) => String(localTime(at)),
+    number: (value, digits = 0) => number(value, locale, digits),
+    value: (value) => localTime(value, locale),
   };
 }
 
@@ -229,7 +230,7 @@ export function describe(reported: Reported, words: Words): Group[] {
     const label = texts.vehiclePage.fields[name as FieldName];
     const said = say(reported, words);
     const known = places.filter((place) => (values.get(place) ?? null) !== null);
-    const title = places.filter((place) => values.has(place)).map((place) => `${place}: ${shown(values.get(place), texts)}`).join('\n');
+    const title = places.filter((place) => values.has(place)).map((place) => `${place}: ${shown(values.get(place), words)}`).join('\n');
     for (const place of places) values.delete(place);
     if (said) {
       result.get(group)!.rows.push({ key: name, label, text: said.text, tone: said.tone ?? 'plain', at: ageless ? null : oldest(known, reported), title });
@@ -245,16 +246,16 @@ export function describe(reported: Reported, words: Words): Group[] {
     const group = result.get(section === 'oem_data' ? 'oem_data' : 'other')!;
     const label = path.join(' ').replaceAll('_', ' ');
     if (value === null) group.missing.push(label);
-    else group.rows.push({ key: place, label, text: shown(value, texts), tone: 'plain', at: ageOf(place, reported), title: place });
+    else group.rows.push({ key: place, label, text: shown(value, words), tone: 'plain', at: ageOf(place, reported), title: place });
   }
   return [...result.values()].filter((group) => group.rows.length + group.missing.length > 0);
 }
 
 /** A value as the API has it. */
-function shown(value: unknown, texts: Texts): string {
+function shown(value: unknown, { texts, value: say }: Words): string {
   if (value === null || value === undefined) return texts.unknownValue;
   if (typeof value === 'boolean') return value ? texts.yes : texts.no;
-  if (typeof value === 'string' || typeof value === 'number') return String(localTime(value));
+  if (typeof value === 'string' || typeof value === 'number') return String(say(value));
   return JSON.stringify(value);
 }
 
