@@ -41,6 +41,6 @@ export default defineConfig({
       '/map.pmtiles': { target: 'http://127.0.0.1:8080', rewrite: (path) => `/console${path}` },
     },
   },
-  // A zone with summer time, whatever the computer has.
-  test: { include: ['src/**/*.test.ts'], env: { TZ: 'Europe/Berlin' } },
+  // A zone with summer time, whatever the computer has. Tests that draw pages are slow while the machine does other work.
+  test: { include: ['src/**/*.test.ts'], env: { TZ: 'Europe/Berlin' }, testTimeout: 60_000, hookTimeout: 60_000 },
 });

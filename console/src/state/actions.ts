@@ -60,5 +60,8 @@ export function refusals(reasons: string[]): [reason: string, count: number][] {
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
+/** An order to more vehicles is confirmed by their number. */
+export const mostWithoutNumber = 20;
+
 /** Whether an order to so many vehicles asks first. */
-export const asksFirst = (action: Action, vehicles: number) => action !== 'lock' || vehicles > 20;
+export const asksFirst = (action: Action, vehicles: number) => action !== 'lock' || vehicles > mostWithoutNumber;

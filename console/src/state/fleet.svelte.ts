@@ -222,13 +222,19 @@ export class Fleet {
     this.#change(id, (vehicle) => newer(vehicle, { ...telemetry, ...diagnostics }, timesOf(ages)));
   }
 
-  /** Finds vehicles that are not held here. */
-  async find(query: Record<string, string>) {
+  /** Finds vehicles that are not held here. Returns whether there are more than were found. */
+  async find(query: Record<string, string>): Promise<boolean> {
     const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
+    let more = false;
     await this.#meanwhile.read(
-      async () => (await getPages<VehicleSummary>(`vehicles?${parameters}`, 1)).items,
+      async () => {
+        const pages = await getPages<VehicleSummary>(`vehicles?${parameters}`, 1);
+        more = pages.more;
+        return pages.items;
+      },
       (found) => found.forEach((vehicle, id) => this.vehicles.set(id, vehicle)),
     );
+    return more;
   }
 
   #change(id: number, change: (vehicle: VehicleSummary) => VehicleSummary) {

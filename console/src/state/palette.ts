@@ -15,7 +15,6 @@ export type Found =
   | { kind: 'vehicle'; vehicle: VehicleSummary; score: number }
   | { kind: 'action'; vehicle: VehicleSummary; action: Ordered; score: number };
 
-const most = 12;
 // What fits worse than the best by so much is no answer to the same question.
 const worse = 0.9;
 
@@ -47,7 +46,7 @@ export function find(query: string, items: Item[], vehicles: Iterable<VehicleSum
   const [only] = best;
   if (best.length === 1 && only?.kind === 'vehicle')
     for (const [action] of actionNames) best.push({ kind: 'action', vehicle: only.vehicle, action, score: 0 });
-  return best.slice(0, most);
+  return best;
 }
 
 /** The page of the booking that a query names: BK-2026-00002, booking 2; null: it names none. */

@@ -11,11 +11,13 @@ class Stations {
   all = $state.raw<Station[]>([]);
   /** Around all of them; null: there are none. */
   box = $derived.by<Box | null>(() => around(this.all));
+  /** Whether there are stations that were not read. */
+  more = $state(false);
   problem = $state('');
 
   async read() {
     try {
-      this.all = (await getPages<Station>('stations', pagesRead)).items;
+      ({ items: this.all, more: this.more } = await getPages<Station>('stations', pagesRead));
       this.problem = '';
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) return;

@@ -142,7 +142,7 @@ export async function openConsole(answers: Answers): Promise<Pages> {
     errors,
     requests,
     texts: (selector) => [...document.querySelectorAll(selector)].map((e) => (e.textContent ?? '').replace(/\s+/g, ' ').trim()),
-    until: (what) => vi.waitFor(() => expect(what(), document.body.textContent ?? '').toBeTruthy(), { timeout: 4000, interval: 20 }),
+    until: (what) => vi.waitFor(() => expect(what(), document.body.textContent ?? '').toBeTruthy(), { timeout: 20_000, interval: 20 }),
     async open(hash, selector) {
       location.hash = hash;
       dispatchEvent(new Event('hashchange'));

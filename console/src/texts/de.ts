@@ -8,6 +8,14 @@ export const de: Texts = {
   search: 'Kennzeichen, Modell oder Nummer suchen',
   noMatch: 'Kein Fahrzeug passt. Entfernen Sie einen Filter oder suchen Sie nach einem anderen Wort.',
   more: (held) => `Die Flotte ist größer: Das sind ${held} ihrer Fahrzeuge. Die Suche findet auch die anderen.`,
+  limits: {
+    rows: (shown, all) => `Nur ${shown} von ${all} stehen in der Liste. Suchen oder filtern Sie nach den anderen.`,
+    found: (n) => `Mehr als diese ${n} passen: Die anderen stehen nicht in der Liste. Suchen Sie genauer.`,
+    low: (held) => `Die Flotte ist größer: Niedrige Energie wird nur bei ${held} ihrer Fahrzeuge gefunden. Die Karte hat alle.`,
+    stations: (n) => `Nur ${n} Stationen sind zu sehen.`,
+    commands: (n) => `Das sind die neuesten ${n}.`,
+    allCommands: 'Alle Kommandos dieses Fahrzeugs',
+  },
   empty: {
     title: 'Es gibt noch keine Fahrzeuge',
     text: 'Importieren Sie eine Flottendatei, dann erscheinen sie hier:',
@@ -91,6 +99,7 @@ export const de: Texts = {
     results: 'Gefunden',
     none: 'Nichts passt. Versuchen Sie ein Kennzeichen, eine Aktion mit Kennzeichen oder den Namen einer Seite.',
     page: 'Seite',
+    more: (shown, all) => `${shown} von ${all}: Schreiben Sie mehr von dem, was Sie suchen.`,
   },
   theme: { title: 'Farben', auto: 'wie das System', light: 'hell', dark: 'dunkel' },
   menu: 'Sie, und wie die Seiten aussehen',
@@ -145,6 +154,7 @@ export const de: Texts = {
     count: (n) => (n === 1 ? '1 Fahrzeug gewählt' : `${n} Fahrzeuge gewählt`),
     hidden: (n, plates) => `, ${n} davon hier nicht zu sehen: ${plates.join(', ')}${n > plates.length ? ' …' : ''}`,
     clear: 'Keines wählen',
+    notAll: 'Das sind alle, die in der Liste stehen, nicht alle, die passen.',
     tooMany: 'Ein Auftrag nimmt höchstens 1.000 Fahrzeuge. Wählen Sie weniger.',
   },
   bulk: {
@@ -154,6 +164,10 @@ export const de: Texts = {
     refused: (n) => (n === 1 ? '1 Fahrzeug würde abgelehnt:' : `${n} Fahrzeuge würden abgelehnt:`),
     andMore: (n) => `und ${n} weitere`,
     send: (action, n) => `${action} (${n})`,
+    typeNumber: (n) => `Mehr als 20 Fahrzeuge: Geben Sie ihre Zahl ein, ${n}`,
+    holders: (n, names) => (n === 0 ? 'Keines davon ist bei einem Kunden.' : `${n} davon ${n === 1 ? 'ist' : 'sind'} bei einem Kunden: ${names.join(', ')}${n > names.length ? ' …' : ''}.`),
+    holdersMore: (n) => `Es gibt mehr als die ${n} laufenden Buchungen, die gelesen wurden: Vielleicht sind weitere bei einem Kunden.`,
+    holdersUnknown: (message) => `Es ist nicht bekannt, welche davon bei einem Kunden sind: ${message}`,
     sending: 'Wird gesendet…',
     kinds: {
       open: 'wartet auf Antwort',
@@ -335,9 +349,12 @@ export const de: Texts = {
   yes: 'ja',
   no: 'nein',
   alarm: (kind, text) => `Alarm ${kind}${text ? `: ${text}` : ''}`,
+  alarmsMore: (n) => (n === 1 ? '1 früherer Alarm ist nicht zu sehen.' : `${n} frühere Alarme sind nicht zu sehen.`),
   failed: (message) => `Das hat nicht geklappt: ${message}`,
   again: 'Noch einmal',
   vehiclePage: {
+    holder: (client, reference, until) => `${client} hat es, bis ${until} (${reference}).`,
+    holderUnknown: 'Es ist nicht bekannt, wer es hat: Seine Buchungen konnten nicht gelesen werden.',
     unbooked: 'Es ist gerade nicht gebucht: Prüfen Sie, wer darum bittet.',
     groups: {
       doors: 'Türen',
@@ -790,6 +807,7 @@ export const de: Texts = {
     },
     story: 'Was geschehen ist',
     storyColumns: { when: 'Wann', what: 'Was' },
+    moreEntries: 'Es ist mehr geschehen, als hier steht:',
     moreCommands: 'Es waren mehr Kommandos, als hier stehen:',
     allCommands: 'alle Kommandos dieser Zeit',
     happened: {

@@ -10,6 +10,15 @@ export const en = {
   search: 'Search plate, model or id',
   noMatch: 'No vehicle matches. Remove a filter, or search for another word.',
   more: (held: number) => `The fleet is larger: these are ${held} of its vehicles. Search, and the others are found, too.`,
+  /** Where a list ends before what there is. */
+  limits: {
+    rows: (shown: number, all: number) => `Only ${shown} of ${all} are listed. Search or filter for the others.`,
+    found: (n: number) => `More than these ${n} match: the others are not listed. Search for fewer.`,
+    low: (held: number) => `The fleet is larger: low energy is found among ${held} of its vehicles only. The map has all.`,
+    stations: (n: number) => `Only ${n} stations are shown.`,
+    commands: (n: number) => `These are the newest ${n}.`,
+    allCommands: 'All commands of this vehicle',
+  },
   empty: {
     title: 'There are no vehicles yet',
     text: 'Import a fleet file, and they appear here:',
@@ -93,6 +102,7 @@ export const en = {
     results: 'Found',
     none: 'Nothing fits. Try a plate, an action with a plate, or the name of a page.',
     page: 'page',
+    more: (shown: number, all: number) => `${shown} of ${all}: type more of what you look for.`,
   },
   theme: { title: 'Theme', auto: 'like the system', light: 'light', dark: 'dark' },
   menu: 'You, and how the pages look',
@@ -147,6 +157,7 @@ export const en = {
     count: (n: number) => (n === 1 ? '1 vehicle selected' : `${n} vehicles selected`),
     hidden: (n: number, plates: string[]) => `, ${n} of them not shown here: ${plates.join(', ')}${n > plates.length ? ' …' : ''}`,
     clear: 'Select none',
+    notAll: 'These are all that are listed, not all that match.',
     tooMany: 'One order takes at most 1,000 vehicles. Select fewer.',
   },
   bulk: {
@@ -156,6 +167,10 @@ export const en = {
     refused: (n: number) => (n === 1 ? '1 vehicle would be refused:' : `${n} vehicles would be refused:`),
     andMore: (n: number) => `and ${n} more`,
     send: (action: string, n: number) => `${action} (${n})`,
+    typeNumber: (n: number) => `More than 20 vehicles: type their number, ${n}`,
+    holders: (n: number, names: string[]) => (n === 0 ? 'None of them is with a client.' : `${n} of them ${n === 1 ? 'is' : 'are'} with a client: ${names.join(', ')}${n > names.length ? ' …' : ''}.`),
+    holdersMore: (n: number) => `There are more than the ${n} active bookings that were read: more of them may be with a client.`,
+    holdersUnknown: (message: string) => `It is not known which of them are with a client: ${message}`,
     sending: 'Sending…',
     kinds: {
       open: 'waiting for the answer',
@@ -350,9 +365,12 @@ export const en = {
   yes: 'yes',
   no: 'no',
   alarm: (kind: string, text: string | null) => `Alarm ${kind}${text ? `: ${text}` : ''}`,
+  alarmsMore: (n: number) => (n === 1 ? '1 earlier alarm is not shown.' : `${n} earlier alarms are not shown.`),
   failed: (message: string) => `This did not work: ${message}`,
   again: 'Try again',
   vehiclePage: {
+    holder: (client: string, reference: string, until: string) => `${client} has it, until ${until} (${reference}).`,
+    holderUnknown: 'It is not known who has it: its bookings could not be read.',
     unbooked: 'There is no booking of it now: check who is asking.',
     groups: {
       doors: 'Doors',
@@ -784,6 +802,7 @@ export const en = {
     },
     story: 'What happened',
     storyColumns: { when: 'When', what: 'What' },
+    moreEntries: 'More happened than is shown here:',
     moreCommands: 'There were more commands than are shown here:',
     allCommands: 'all commands of this time',
     happened: {
