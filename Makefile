@@ -9,7 +9,9 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 dev: go ## run a complete installation here: servers, service, twelve demo cars (ARGS="--http 127.0.0.1:9000")
+	@echo "Compiling Motorpool. The first time this downloads modules and takes one to three minutes; then seconds."
 	@go build -o bin/dev ./cmd/dev
+	@echo "Starting the servers, the service and twelve simulated cars."
 	@bin/dev $(ARGS)
 
 test: go ## run all tests, with the race detector, about 10 minutes (installs servers where it can)
@@ -54,6 +56,10 @@ lint: go ## run the linters alone
 build: go ## build the programs into bin/
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...
 
+# Older ones cannot read go.mod, and name a line of it instead of what is missing.
 .PHONY: go
 go:
-	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed: https://go.dev/dl/"; exit 1; }
+	@version=$$(cd / && GOTOOLCHAIN=local go env GOVERSION 2>/dev/null); case "$$version" in \
+	"go1.2"[6-9]* | "go1."[3-9][0-9]* | "go1."[1-9][0-9][0-9]* | "go"[2-9]* | devel*) exit ;; \
+	"go1.2"[1-5]*) (go version) >/dev/null && exit ;; \
+	esac; echo "Go 1.26 or newer is needed$${version:+, and this is $$version}: https://go.dev/dl/"; exit 1

@@ -115,6 +115,8 @@ func (s *server) routes(e *echo.Echo) {
 	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON) })
 	if start := s.startPage(); start != "" {
 		r.open("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, start) })
+	} else {
+		r.open("/", func(echo.Context) error { return errOnlyAPI })
 	}
 	if s.Console != nil {
 		r.open(ConsolePath+"*", servePages(s.Console))
@@ -128,6 +130,9 @@ func (s *server) routes(e *echo.Echo) {
 }
 
 const docsPath = "/docs"
+
+// errOnlyAPI is the answer at the root where there are no pages.
+var errOnlyAPI = &telematics.Error{Code: notFound, Message: "This is the API of Motorpool, below /api/v1; its contract is at /openapi.yaml. There are no pages here."}
 
 // startPage returns the relative path of the start page, since a proxy may add a prefix; empty:
 // there is none.

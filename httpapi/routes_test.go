@@ -146,6 +146,9 @@ func TestDocs_CanBeTurnedOff(t *testing.T) {
 			t.Errorf("%s: status %d, want 404", path, r.status)
 		}
 	}
+	if r := a.get("/", anonymous); !strings.Contains(r.text, "/openapi.yaml") {
+		t.Errorf("the root does not say where to go: %s", r.text)
+	}
 	if r := a.get("/openapi.yaml", anonymous); r.status != http.StatusOK {
 		t.Errorf("the contract: status %d, want 200", r.status)
 	}

@@ -41,9 +41,10 @@ func (e *environment) printUsage(base, units, signIn string) {
 Motorpool is ready after %.1f s.
 
   Console %s
-          (signs you in once, as the administrator of all agencies; as that of one, an operator or
-          a viewer: CONSOLE_URL_AGENCY, CONSOLE_URL_OPERATOR, CONSOLE_URL_VIEWER of %s)
-  API     %s   (browse it: %s/docs)
+          This link signs in the administrator of all agencies, any number of times while this runs; that of one,
+          an operator or a viewer: CONSOLE_URL_AGENCY, CONSOLE_URL_OPERATOR, CONSOLE_URL_VIEWER in %s.
+          Or open %s, and sign in as admin, agency-1-admin, operator or viewer with the password %s
+  API     %s/docs   (browse and call it; its address is %s)
   MQTT    %s   (units)
 
   vehicle
@@ -59,7 +60,7 @@ Paste into another terminal, in this folder:
 
 Ctrl-C stops everything; the data stays in %s.
 
-`, time.Since(e.started).Seconds(), signIn, env, base, base, units, fleet.String(), env, e.flags.Dir)
+`, time.Since(e.started).Seconds(), signIn, env, base, e.ConsolePassword, base, base, units, fleet.String(), env, e.flags.Dir)
 }
 
 //go:embed docs.js

@@ -34,12 +34,13 @@ func TestConsole(t *testing.T) {
 	t.Parallel()
 	browser := consoletest.Open(t)
 	d := &desk{live: begin(t, t.TempDir(), onSharedPostgres(t)), browser: browser}
-	d.signsInOnce(t)
+	d.signsIn(t)
 	d.agency = consoletest.SignIn(t, d.env["CONSOLE_URL_AGENCY"])
 	d.operator = consoletest.SignIn(t, d.env["CONSOLE_URL_OPERATOR"])
 	d.viewer = consoletest.SignIn(t, d.env["CONSOLE_URL_VIEWER"])
 	t.Run("concurrently", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
+			"a name and a password":                d.signsInWithAPassword,
 			"a car that answers":                   d.locksCar1,
 			"cars that are offline, drive, fail":   d.saysWhyNot,
 			"a viewer and an operator":             d.knowsItsRoles,
@@ -65,7 +66,8 @@ func TestConsole(t *testing.T) {
 	t.Run("a session that ends", d.returnsAfterSigningIn)
 }
 
-func (d *desk) signsInOnce(t *testing.T) {
+// The link works again after it was used.
+func (d *desk) signsIn(t *testing.T) {
 	p := d.browser.Page(t, d.env["BASE_URL"])
 	p.Expect("status of 401")
 	p.Load(d.env["BASE_URL"]) // redirects a browser to the console
@@ -75,9 +77,27 @@ func (d *desk) signsInOnce(t *testing.T) {
 	p.See("header", "admin")
 	d.admin = p.Session()
 	again := d.browser.Page(t, d.env["BASE_URL"])
-	again.Expect("status of 401")
 	again.Load(d.env["CONSOLE_URL"])
-	again.See("body", "signs in once, and was used")
+	again.See(`tr[data-vehicle="12"]`)
+}
+
+func (d *desk) signsInWithAPassword(t *testing.T) {
+	p := d.browser.Page(t, d.env["BASE_URL"])
+	p.NeedAxe()
+	p.Expect("status of 401")
+	p.Load(d.env["BASE_URL"])
+	p.Click("a", "Sign in")
+	p.See("body", "CONSOLE_PASSWORD")
+	p.Fill(`[name="name"]`, "viewer")
+	p.Fill(`[name="password"]`, "something else")
+	p.Click("button", "Sign in")
+	p.See(`[role="alert"]`, "The name or the password is wrong.")
+	p.Audit("the sign-in")
+	p.Fill(`[name="name"]`, "Viewer")
+	p.Fill(`[name="password"]`, d.env["CONSOLE_PASSWORD"])
+	p.Click("button", "Sign in")
+	p.See("header", "viewer")
+	p.See(`tr[data-vehicle="12"]`)
 }
 
 // order runs a function that orders a command, and returns the selector of the new command on the

@@ -10,7 +10,6 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/world"
-	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
 	"motorpool/mosquitto"
 	"motorpool/store/pg"
@@ -21,7 +20,7 @@ import (
 
 const (
 	readyWithin   = 30 * time.Second
-	signInLinkFor = 24 * time.Hour
+	signInLinkFor = 365 * 24 * time.Hour // Redis ends with the environment, and the links with it
 )
 
 // endpoints are the addresses of the environment, and the variables of its env file.
@@ -52,25 +51,12 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 		{"MQTT_USERNAME", mosquitto.ServiceUser},
 		{"MQTT_PASSWORD", e.ServicePassword},
 	}
-	for _, t := range []struct {
-		name   string
-		level  auth.Level
-		actor  telematics.Actor
-		scopes []string
-	}{
-		{"ADMIN_TOKEN", auth.Administrator, telematics.Actor{Subject: "admin", Role: telematics.Admin}, []string{auth.ScopeAllAgencies, auth.ScopeHalt, auth.ScopeAgencyKeys}},
-		{"AGENCY_ADMIN_TOKEN", auth.Administrator, telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, nil},
-		{"OPERATOR_TOKEN", auth.Operator, telematics.Actor{Subject: "operator", Role: telematics.Admin}, []string{auth.ScopeAllAgencies}},
-		{"VIEWER_TOKEN", auth.Viewer, telematics.Actor{Subject: "viewer", Role: telematics.Admin}, []string{auth.ScopeAllAgencies}},
-		{"CLIENT_TOKEN", 0, firstClient, nil},
-		{"OTHER_CLIENT_TOKEN", 0, otherClient, nil},
-		{"OTHER_AGENCY_CLIENT_TOKEN", 0, agency2sOwn, nil},
-	} {
-		token, err := e.TokenAt(t.level, t.actor, t.scopes...)
+	for _, one := range persons {
+		token, err := e.TokenAt(one.level, one.actor, one.scopes...)
 		if err != nil {
 			return endpoints{}, err
 		}
-		p.env = append(p.env, variable{t.name, token})
+		p.env = append(p.env, variable{one.token, token})
 	}
 	keys, err := filepath.Abs(e.Path(world.SigningFile))
 	if err != nil {
@@ -79,11 +65,13 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 	// For the operator's tool.
 	p.env = append(p.env, variable{"MOTORPOOL_URL", p.base}, variable{"MOTORPOOL_TOKEN", p.value("ADMIN_TOKEN")},
 		variable{"MOTORPOOL_SIGNING_KEYS", keys}, variable{"MOTORPOOL_DATABASE_URL", s.databaseURL},
-		variable{"MOTORPOOL_AGENCY_SECRETS_KEY", e.AgencySecrets})
+		variable{"MOTORPOOL_AGENCY_SECRETS_KEY", e.AgencySecrets}, variable{"MOTORPOOL_CONSOLE_URL", p.base},
+		variable{"CONSOLE_PASSWORD", e.ConsolePassword})
 	return p, nil
 }
 
-// signInLinks adds addresses that sign a browser in to the console once, at each level.
+// signInLinks adds addresses that sign browsers in to the console, at each level, for as long as
+// the environment runs.
 func (p *endpoints) signInLinks(ctx context.Context, redisURL string) error {
 	cache, err := redis.New(redis.Config{URL: redisURL})
 	if err != nil {
@@ -98,14 +86,15 @@ func (p *endpoints) signInLinks(ctx context.Context, redisURL string) error {
 	if err != nil {
 		return err
 	}
-	for _, link := range []struct{ name, token string }{
-		{"CONSOLE_URL", "ADMIN_TOKEN"}, {"CONSOLE_URL_AGENCY", "AGENCY_ADMIN_TOKEN"}, {"CONSOLE_URL_OPERATOR", "OPERATOR_TOKEN"}, {"CONSOLE_URL_VIEWER", "VIEWER_TOKEN"},
-	} {
-		code, err := signIn.Offer(ctx, p.value(link.token), signInLinkFor)
+	for _, one := range persons {
+		if one.link == "" {
+			continue
+		}
+		code, err := signIn.Offer(ctx, p.value(one.token), signInLinkFor)
 		if err != nil {
 			return err
 		}
-		p.env = append(p.env, variable{link.name, address.JoinPath("auth/once").String() + "?code=" + code})
+		p.env = append(p.env, variable{one.link, address.JoinPath("auth/once").String() + "?code=" + code})
 	}
 	return nil
 }

@@ -88,13 +88,16 @@ func (e *environment) run(ctx context.Context) (err error) {
 	if err := e.importFleet(ctx, postgres); err != nil {
 		return err
 	}
+	if err := e.addOperators(ctx, postgres); err != nil {
+		return err
+	}
 	key, err := e.agencyKey(ctx, postgres)
 	if err != nil {
 		return err
 	}
 	config := e.config(s)
 	config.ConsoleURL = reachable(listeners.Public.Addr())
-	config.DocsScript = docsScript(key)
+	config.DocsScript, config.SignInHint = docsScript(key), signInHint
 	if err := config.Check(); err != nil {
 		return err
 	}
@@ -219,7 +222,7 @@ func (e *environment) config(s servers) app.Config {
 		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(), StripeWebhookSecret: app.Secret(e.WebhookSecret),
 		AgencySecretsKey: app.Secret(e.AgencySecrets), ClientRate: e.ClientRate, CardRate: e.CardRate,
 		VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate, AdminRate: e.AdminRate,
-		AdminStreams: e.Streams, Map: e.Map, TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
+		AdminStreams: e.Streams, Map: e.Map, StateInterval: 2 * time.Second, TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
 		Docs: true, Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
 		AllowUnsafePostgres: true, // the Postgres in the folder runs without fsync
 	}

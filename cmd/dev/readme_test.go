@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -130,4 +132,43 @@ func TestReadme_BookingsAndCardsWork(t *testing.T) {
 			t.Errorf("README.md shows %s, but the response is %s", piece, answers[0].body)
 		}
 	}
+}
+
+// demoRow is a row of the table of the demo fleet: vehicle, what it is, what to try, the answer.
+var demoRow = regexp.MustCompile(`(?m)^\| (\d+) \| .* \| (.*) \| (\d{3})(?: ` + "`(\\w+)`" + `)?.* \|$`)
+
+// The table of README.md has a row for each vehicle, which answers as the row says.
+func TestReadme_EachVehicleAnswersAsTheTableSays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, err := demoFleet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := demoRow.FindAllStringSubmatch(string(text), -1)
+	if len(rows) != len(fleet.record.Vehicles) {
+		t.Fatalf("README.md has %d rows, and the fleet %d vehicles", len(rows), len(fleet.record.Vehicles))
+	}
+	l := begin(t, t.TempDir(), onSharedPostgres(t))
+	var all sync.WaitGroup
+	for i, row := range rows {
+		first, _, _ := strings.Cut(row[2], ",")
+		vehicle, try := row[1], strings.Trim(first, "`")
+		if id := fleet.record.Vehicles[i].ID; vehicle != strconv.Itoa(int(id)) {
+			t.Errorf("row %d is of vehicle %s, want %d", i+1, vehicle, id)
+		}
+		all.Go(func() {
+			method, path := "POST", "vehicles/"+vehicle+"/control/"+try
+			if try == "status" {
+				method, path = "GET", "vehicles/"+vehicle+"/status"
+			}
+			if r := l.call(method, path, "ADMIN_TOKEN"); strconv.Itoa(r.status) != row[3] || r.Error.Code != row[4] {
+				t.Errorf("vehicle %s, %s: %d %s; README.md says %s %s", vehicle, try, r.status, r.Error.Code, row[3], row[4])
+			}
+		})
+	}
+	all.Wait()
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -11,6 +12,7 @@ import (
 // admin adds the routes that only this machine may use.
 func (s *Server) admin(mux *http.ServeMux) {
 	for pattern, h := range map[string]http.HandlerFunc{
+		"GET /{$}":                 serveStart,
 		"GET /sandbox/ledger":      s.serveLedger,
 		"GET /sandbox/faults":      s.serveFaults,
 		"POST /sandbox/faults":     s.addFaults,
@@ -106,4 +108,9 @@ func done(w http.ResponseWriter, err error) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// serveStart says what there is.
+func serveStart(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "A payment processor's sandbox. All payments: /sandbox/ledger. The API that Motorpool uses: /v1/. More: docs/payments.md.\n")
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
@@ -114,6 +115,9 @@ func (g databaseGauges) setExpiry(t time.Time) {
 func (c Config) internalHandler(ready *health.Readiness, registry *prometheus.Registry, signing *signingKeys, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", ready.Internal())
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "Motorpool, internal address. There are:\n/readyz\n/healthz\n/metrics\n/units.jwks\n")
+	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 	}))

@@ -31,6 +31,7 @@ type Secrets struct {
 	PaymentsKey     string // of the service at the payment processor's sandbox
 	WebhookSecret   string // signs the notices of the sandbox
 	AgencySecrets   string // seals the secrets of agency keys
+	ConsolePassword string // of the people who sign in to the console
 }
 
 // The files of keys in a world's folder.
@@ -51,7 +52,7 @@ const (
 func openSecrets(dir string) (Secrets, error) {
 	var s Secrets
 	var tokens signing.Keychain
-	var errs [7]error
+	var errs [8]error
 	s.Signing, errs[0] = openKeys(filepath.Join(dir, SigningFile))
 	tokens, errs[1] = openKeys(filepath.Join(dir, TokensFile))
 	for i, secret := range []struct {
@@ -63,6 +64,7 @@ func openSecrets(dir string) (Secrets, error) {
 		{&s.PaymentsKey, "payments.secret"},
 		{&s.WebhookSecret, "webhooks.secret"},
 		{&s.AgencySecrets, "agencies.secret"},
+		{&s.ConsolePassword, "console.secret"},
 	} {
 		*secret.to, errs[2+i] = openSecret(filepath.Join(dir, secret.file))
 	}

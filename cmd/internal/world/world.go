@@ -59,7 +59,7 @@ func New(dir string, log *slog.Logger) (*World, error) {
 	for name, secret := range map[string]string{
 		"secret of units": s.UnitSecret, "password of the service at mosquitto": s.ServicePassword,
 		"key of the payment processor": s.PaymentsKey, "secret of the payment processor's notices": s.WebhookSecret,
-		"key of agencies' secrets": s.AgencySecrets,
+		"key of agencies' secrets": s.AgencySecrets, "password of the console": s.ConsolePassword,
 	} {
 		w.InUse.Add(name, secret)
 	}

@@ -51,6 +51,7 @@ var layout = template.Must(template.New("").Funcs(template.FuncMap{"style": func
 {{if .Follow}}<meta http-equiv="refresh" content="0;url={{.Link}}">
 {{end}}<title>Motorpool</title>
 <style>{{style}}</style>
+<main>
 <h1>{{with .Title}}{{$.T .}}{{else}}Motorpool{{end}}</h1>
 {{with .Message}}<p role="alert">{{$.T . $.Words}}</p>
 {{end}}{{if .Action}}<form method="post" action="{{.Action}}">
@@ -60,7 +61,8 @@ var layout = template.Must(template.New("").Funcs(template.FuncMap{"style": func
 </form>
 {{end}}{{with .Hint}}<p>{{.}}</p>
 {{end}}{{with .Link}}<p><a href="{{.}}">{{$.T $.Label}}</a></p>
-{{end}}</html>
+{{end}}</main>
+</html>
 `))
 
 // german has the texts of the pages. What it lacks stays English.
