@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -151,6 +152,12 @@ func (r *round) watchBackends(ctx context.Context, most *int) {
 // connections is the default of an instance's connections to Postgres.
 const connections = 20
 
+// backends returns how many connections there were, and how many there may be: a server has those
+// of instances that were killed until it notices.
 func (r *round) backends(most int) audit.Backends {
-	return audit.Backends{Most: most, Limit: r.Instances * connections}
+	limit := r.Instances * connections
+	if strings.HasPrefix(r.Fault, "instance") && strings.Contains(r.Fault, "killed") {
+		limit *= 2
+	}
+	return audit.Backends{Most: most, Limit: limit}
 }
