@@ -1,5 +1,6 @@
 import { mount } from 'svelte';
 import './style.css';
 import App from './App.svelte';
+import { language } from './texts/index.svelte';
 
-mount(App, { target: document.body });
+void language.begin().then(() => mount(App, { target: document.body }));
