@@ -15,9 +15,9 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/signin"
-	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/tracing"
@@ -25,78 +25,19 @@ import (
 
 // Codes of requests that are refused before anything is sent to a vehicle.
 const (
-	notFound           telematics.Code = "not_found"
-	methodNotAllowed   telematics.Code = "method_not_allowed"
-	bodyTooLarge       telematics.Code = "body_too_large"
-	forbidden                          = auth.Forbidden
-	rateLimited                        = signin.RateLimited
-	serviceUnavailable telematics.Code = "service_unavailable"
+	notFound           = errorcode.NotFound
+	methodNotAllowed   = errorcode.MethodNotAllowed
+	bodyTooLarge       = errorcode.BodyTooLarge
+	forbidden          = auth.Forbidden
+	rateLimited        = signin.RateLimited
+	serviceUnavailable = errorcode.ServiceUnavailable
 
-	haltNotFound            telematics.Code = "halt_not_found"
-	agencyNotFound          telematics.Code = "agency_not_found"
-	agencyKeyNotFound       telematics.Code = "agency_key_not_found"
-	idempotencyKeyRequired  telematics.Code = "idempotency_key_required"
-	webhookSignatureInvalid telematics.Code = "webhook_signature_invalid"
+	haltNotFound            = errorcode.HaltNotFound
+	agencyNotFound          = errorcode.AgencyNotFound
+	agencyKeyNotFound       = errorcode.AgencyKeyNotFound
+	idempotencyKeyRequired  = errorcode.IdempotencyKeyRequired
+	webhookSignatureInvalid = errorcode.WebhookSignatureInvalid
 )
-
-// statuses maps the code of each error to its HTTP status.
-var statuses = map[telematics.Code]int{
-	contract.MalformedJSON:           http.StatusBadRequest,
-	idempotencyKeyRequired:           http.StatusBadRequest,
-	webhookSignatureInvalid:          http.StatusBadRequest,
-	rental.DefaultMethod:             http.StatusBadRequest,
-	rental.MethodInUse:               http.StatusBadRequest,
-	auth.Unauthenticated:             http.StatusUnauthorized,
-	auth.SignatureMissing:            http.StatusUnauthorized,
-	auth.SignatureInvalid:            http.StatusUnauthorized,
-	auth.SignatureStale:              http.StatusUnauthorized,
-	auth.SignatureReplayed:           http.StatusUnauthorized,
-	forbidden:                        http.StatusForbidden,
-	auth.AgencyMismatch:              http.StatusForbidden,
-	notFound:                         http.StatusNotFound,
-	telematics.VehicleNotFound:       http.StatusNotFound,
-	telematics.CommandNotFound:       http.StatusNotFound,
-	telematics.BulkNotFound:          http.StatusNotFound,
-	haltNotFound:                     http.StatusNotFound,
-	agencyNotFound:                   http.StatusNotFound,
-	agencyKeyNotFound:                http.StatusNotFound,
-	rental.BookingNotFound:           http.StatusNotFound,
-	rental.MethodNotFound:            http.StatusNotFound,
-	methodNotAllowed:                 http.StatusMethodNotAllowed,
-	telematics.VehicleHasNoUnit:      http.StatusConflict,
-	telematics.CommandNotSupported:   http.StatusConflict,
-	telematics.BestEffortIsDenied:    http.StatusConflict,
-	telematics.VehicleStateConflict:  http.StatusConflict,
-	telematics.CommandInProgress:     http.StatusConflict,
-	telematics.IdempotencyInProgress: http.StatusConflict,
-	rental.VehicleNotAvailable:       http.StatusConflict,
-	rental.BookingNotCancellable:     http.StatusConflict,
-	rental.BookingNotExtendable:      http.StatusConflict,
-	rental.BookingNotActive:          http.StatusConflict,
-	rental.BookingStateConflict:      http.StatusConflict,
-	rental.BookingOverdue:            http.StatusConflict,
-	rental.PaymentRequired:           http.StatusConflict,
-	rental.PaymentAwaited:            http.StatusConflict,
-	bodyTooLarge:                     http.StatusRequestEntityTooLarge,
-	contract.UnsupportedMediaType:    http.StatusUnsupportedMediaType,
-	contract.ValidationFailed:        http.StatusUnprocessableEntity,
-	telematics.IdempotencyMismatch:   http.StatusUnprocessableEntity,
-	rental.CardDeclined:              http.StatusUnprocessableEntity,
-	rental.MethodInvalid:             http.StatusUnprocessableEntity,
-	rental.MethodLimit:               http.StatusUnprocessableEntity,
-	rental.MethodRequired:            http.StatusUnprocessableEntity,
-	rental.RefundExceedsPaid:         http.StatusUnprocessableEntity,
-	rateLimited:                      http.StatusTooManyRequests,
-	telematics.Internal:              http.StatusInternalServerError,
-	telematics.CommandRejected:       http.StatusBadGateway,
-	telematics.CommandFailed:         http.StatusBadGateway,
-	telematics.VehicleOffline:        http.StatusServiceUnavailable,
-	telematics.TelematicsUnavailable: http.StatusServiceUnavailable,
-	telematics.CommandsHalted:        http.StatusServiceUnavailable,
-	rental.ProcessorUnavailable:      http.StatusServiceUnavailable,
-	serviceUnavailable:               http.StatusServiceUnavailable,
-	telematics.CommandTimeout:        http.StatusGatewayTimeout,
-}
 
 // errorBody is the error of an envelope. Every key is always present.
 type errorBody struct {
@@ -107,12 +48,14 @@ type errorBody struct {
 	CommandID  *string             `json:"command_id"`
 	Reason     *string             `json:"reason"`
 	Detail     *string             `json:"detail"`
+	DocURL     string              `json:"doc_url"`
 }
 
 func newErrorBody(e *telematics.Error) *errorBody {
 	body := &errorBody{
 		Code: e.Code, Retryable: e.Retryable, RetryAfter: resource.OrNull(wholeSeconds(e.RetryAfter)),
 		Outcome: resource.OrNull(e.Outcome), Reason: resource.OrNull(e.Reason), Detail: resource.OrNull(e.Detail),
+		DocURL: errorcode.URL(e.Code),
 	}
 	if e.Command != telematics.NoCommand {
 		body.CommandID = resource.OrNull(e.Command.String())
@@ -123,7 +66,7 @@ func newErrorBody(e *telematics.Error) *errorBody {
 // fail answers with an error. All error responses of the API are written here.
 func (s *server) fail(c *call, err error) {
 	failure := asError(err)
-	status, ok := statuses[failure.Code]
+	status, ok := errorcode.Status(failure.Code)
 	if !ok {
 		failure = telematics.Broken(fmt.Errorf("no HTTP status for %w", err))
 		status = http.StatusInternalServerError
@@ -133,7 +76,7 @@ func (s *server) fail(c *call, err error) {
 		return
 	}
 	if c.actor.Role == telematics.Client {
-		failure = forClient(failure)
+		failure = errorcode.ForDriver(failure)
 	}
 	body := newErrorBody(failure)
 	if body.RetryAfter != nil && body.Retryable { // clients repeat a request after this header
@@ -147,17 +90,6 @@ func (s *server) fail(c *call, err error) {
 	if err := c.write(status, e); err != nil {
 		s.Log.WarnContext(c.ctx(), "answer not written", "request_id", c.id, "err", err)
 	}
-}
-
-// forClient returns the error as a client may see it: the reason of a halt is only for
-// administrators.
-func forClient(e *telematics.Error) *telematics.Error {
-	if e.Code != telematics.CommandsHalted {
-		return e
-	}
-	public := *e
-	public.Message, public.Reason, public.Detail = "Commands are halted for now; nothing was sent. Try again later.", "", ""
-	return &public
 }
 
 // wholeSeconds rounds up, so that a caller that waits that long is not too early.

@@ -11,6 +11,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/tracing"
@@ -178,7 +179,7 @@ func within(budget time.Duration, h handler) handler {
 // role, or without a valid signature adds no entry, so that it cannot fill the audit log.
 func (s *server) recordRefusal(c *call, g gate, refusal error) {
 	code := asError(refusal).Code
-	if g.activity == "" || c.actor.Role == "" || statuses[code] == http.StatusUnauthorized {
+	if status, _ := errorcode.Status(code); g.activity == "" || c.actor.Role == "" || status == http.StatusUnauthorized {
 		return
 	}
 	entry := c.entry(g.activity, c.vehicleID())

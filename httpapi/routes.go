@@ -8,6 +8,7 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -111,6 +112,7 @@ func (s *server) routes(e *echo.Echo) {
 		e.GET("/auth/once", func(c echo.Context) error { return browser.redeem(callOf(c)) })
 		e.POST("/auth/sign-out", func(c echo.Context) error { return browser.end(callOf(c)) })
 	}
+	r.open(errorcode.Path, echo.WrapHandler(http.HandlerFunc(errorcode.ServePage)))
 	r.open("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", contractYAML) })
 	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON) })
 	if start := s.startPage(); start != "" {

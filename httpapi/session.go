@@ -12,6 +12,7 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
+	"motorpool/httpapi/errorcode"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/signin/pages"
@@ -185,7 +186,7 @@ func (s sessions) fail(c *call, err error) int {
 	if c.failure.Retryable && c.failure.RetryAfter > 0 {
 		c.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(wholeSeconds(c.failure.RetryAfter), 10))
 	}
-	if status, ok := statuses[c.failure.Code]; ok {
+	if status, ok := errorcode.Status(c.failure.Code); ok {
 		return status
 	}
 	return http.StatusInternalServerError

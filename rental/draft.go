@@ -29,6 +29,8 @@ type Facts struct {
 	Dropoff *telematics.Station // nil: there is none with the id
 	Client  Client
 	Methods []Method // of the client
+	// NotOpened reports that no client may open the vehicle, by a rule of its agency.
+	NotOpened bool
 }
 
 // MaxLate is how far in the past the start of a new booking may be: filling in a form takes time.
@@ -40,7 +42,8 @@ const MaxLate = 5 * time.Minute
 //   - a *FieldError for a time or a station that is not valid,
 //   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the message is
 //     the same,
-//   - VehicleNotAvailable for a vehicle that is withdrawn, or has no rate,
+//   - VehicleNotAvailable for a vehicle that is withdrawn, has no rate, or that its client could
+//     not open,
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
 //     client's.
 func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
@@ -78,6 +81,9 @@ func (d Draft) check(now time.Time, f Facts) error {
 		return NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", f.Vehicle.Status))
 	case f.Rate == nil:
 		return NotAvailable("The vehicle has no rate; it is not for rent.")
+	case f.NotOpened:
+		return NotAvailable("Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +
+			"Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle.")
 	case len(f.Methods) == 0:
 		return NoMethod()
 	case d.Method != 0 && !slices.ContainsFunc(f.Methods, func(m Method) bool { return m.ID == d.Method }):

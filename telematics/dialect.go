@@ -269,12 +269,19 @@ func (ds Dialects) Refuse(t *Twin, a Action, now time.Time) *Error {
 		return UnknownProtocol(t.Protocol)
 	case !hasMessage(d, t.Installation, a):
 		return NotSupported(a)
-	case a.Opens() && !t.BestEffortUnlock && !d.Promises(t.Installation, a).Expiring:
+	case !t.BestEffortUnlock && ds.OpensLate(t.Vehicle, a):
 		return BestEffortDenied(a)
 	case t.Contact.Unreachable(now), !d.Promises(t.Installation, a).Expiring && !isHere(d, t.Contact, now):
 		return UnitOffline(t.Contact, now)
 	}
 	return nil
+}
+
+// OpensLate reports whether an action opens a vehicle whose unit checks no expiry, so that it may
+// open late, when no client stands at it.
+func (ds Dialects) OpensLate(v Vehicle, a Action) bool {
+	d, ok := ds.Find(v.Protocol)
+	return ok && v.Unit != "" && a.Opens() && hasMessage(d, v.Installation, a) && !d.Promises(v.Installation, a).Expiring
 }
 
 // isHere reports whether a unit is known to be online. For a dialect without presence, recent

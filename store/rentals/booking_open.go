@@ -3,7 +3,9 @@ package rentals
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +19,7 @@ import (
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 // OpenBooking creates a booking, at the present terms and price. It reports true, and creates
@@ -120,13 +123,32 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 		Status     telematics.VehicleStatus `db:"status"`
 		HourlyRate *rental.Minor            `db:"hourly_rate"`
 		Deposit    rental.Minor             `db:"deposit"`
+
+		Unit         telematics.Unit     `db:"serial"`
+		Protocol     telematics.Protocol `db:"protocol"`
+		Installation []byte              `db:"installation"`
+		BestEffort   bool                `db:"best_effort_unlock"`
 	}
 	err := tx.GetContext(ctx, &vehicle, `
-		select id, agency_id, status, hourly_rate, deposit from vehicles where id = $1 for no key update`, draft.Vehicle)
+		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial, coalesce(u.protocol, '') as protocol,
+			coalesce(u.installation, '{}') as installation, a.best_effort_unlock
+		from vehicles v
+			join agencies a on a.id = v.agency_id
+			left join units u on u.vehicle_id = v.id
+		where v.id = $1
+		for no key update of v`, draft.Vehicle)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	facts.Vehicle = telematics.Vehicle{ID: vehicle.ID, AgencyID: vehicle.AgencyID, Status: vehicle.Status}
+	facts.Vehicle = telematics.Vehicle{
+		ID: vehicle.ID, AgencyID: vehicle.AgencyID, Status: vehicle.Status, Unit: vehicle.Unit, Protocol: vehicle.Protocol,
+	}
+	if len(vehicle.Installation) > 0 {
+		if err := json.Unmarshal(vehicle.Installation, &facts.Vehicle.Installation); err != nil {
+			return fmt.Errorf("installation of the unit of vehicle %d: %w", vehicle.ID, err)
+		}
+	}
+	facts.NotOpened = !vehicle.BestEffort && dialects.Spoken.OpensLate(facts.Vehicle, telematics.Unlock)
 	if vehicle.HourlyRate != nil {
 		facts.Rate = &rental.Rate{Hourly: *vehicle.HourlyRate, Deposit: vehicle.Deposit}
 	}

@@ -242,6 +242,7 @@ func TestBook_DraftIsRefusedByWhatIsStored(t *testing.T) {
 	w := newRentalWorld(t)
 	w.exec(`update vehicles set hourly_rate = null where id = 2`)
 	w.exec(`update vehicles set status = 'maintenance' where id = 3`)
+	w.exec(`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = 4`)
 	another := w.addCard("carl", "visa", "9999")
 	for name, c := range map[string]struct {
 		change func(*rental.Draft)
@@ -255,6 +256,7 @@ func TestBook_DraftIsRefusedByWhatIsStored(t *testing.T) {
 		"unknown vehicle":          {func(d *rental.Draft) { d.Vehicle = 99 }, "", telematics.VehicleNotFound},
 		"no rate":                  {func(d *rental.Draft) { d.Vehicle = 2 }, "", rental.VehicleNotAvailable},
 		"withdrawn vehicle":        {func(d *rental.Draft) { d.Vehicle = 3 }, "", rental.VehicleNotAvailable},
+		"vehicle that stays shut":  {func(d *rental.Draft) { d.Vehicle = 4 }, "", rental.VehicleNotAvailable},
 		"no card":                  {func(d *rental.Draft) { d.Client = "dora" }, "", rental.MethodRequired},
 		"another client's card":    {func(d *rental.Draft) { d.Method = another }, "", rental.MethodInvalid},
 	} {
@@ -269,4 +271,6 @@ func TestBook_DraftIsRefusedByWhatIsStored(t *testing.T) {
 	if n := w.count(`select count(*) from bookings`) + w.count(`select count(*) from booking_numbers`); n != 0 {
 		t.Errorf("%d rows were written, want none", n)
 	}
+	w.exec(`update agencies set best_effort_unlock = true where id = 1`)
+	w.book(draft(4, 1, 2))
 }

@@ -1,0 +1,37 @@
+package errorcode
+
+import "motorpool/telematics"
+
+// driverMessages are what a driver reads, by code, where the message for staff names causes or
+// remedies that are not the driver's.
+var driverMessages = map[telematics.Code]string{
+	telematics.BestEffortIsDenied:    "This vehicle cannot be opened with the app. Contact your agency.",
+	telematics.VehicleHasNoUnit:      "This vehicle cannot be opened or locked with the app. Contact your agency.",
+	telematics.CommandNotSupported:   "This vehicle cannot do this with the app. Contact your agency.",
+	telematics.CommandInProgress:     "The vehicle still works on an earlier command; nothing was sent. Try again in a moment.",
+	telematics.TelematicsUnavailable: "The command could not be sent; nothing was executed. Try again in a moment.",
+	telematics.CommandsHalted:        "Commands are halted for now; nothing was sent. Try again later.",
+	telematics.CommandRejected:       "The vehicle refused the command; nothing was executed. If it does so again, contact your agency.",
+	telematics.CommandFailed:         "The vehicle tried, and failed. If it does so again, contact your agency.",
+	telematics.CommandTimeout:        mayHaveForDriver,
+}
+
+const mayHaveForDriver = "The vehicle has not confirmed the command in time; it may still execute it. Look at the vehicle before you try again."
+
+// ForDriver returns the error as a client may read it: in words for the driver of a car. What an
+// operator wrote about a halt is for staff alone.
+func ForDriver(e *telematics.Error) *telematics.Error {
+	message, other := driverMessages[e.Code]
+	if !other {
+		return e
+	}
+	public := *e
+	public.Message = message
+	switch {
+	case e.Code == telematics.CommandsHalted:
+		public.Reason, public.Detail = "", ""
+	case e.Code == telematics.CommandRejected && e.Outcome == telematics.MayHave:
+		public.Message = mayHaveForDriver
+	}
+	return &public
+}
