@@ -107,7 +107,7 @@ func (s sessions) askForPassword(c *call, refusal error) error {
 		{Name: "password", Label: "Password", Type: "password", Complete: "current-password"},
 	}}
 	if refusal == nil {
-		switch has, err := s.signIn.Operators.Any(c.ctx()); {
+		switch has, err := s.signIn.HasOperators(c.ctx()); {
 		case err != nil:
 			refusal = err
 		case !has:

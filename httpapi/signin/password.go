@@ -60,6 +60,22 @@ var errNoOperators = refuse(NotRight, errors.New("people sign in at the issuer")
 // HasPasswords reports whether people sign in with a password: never where there is an issuer.
 func (s *SignIn) HasPasswords() bool { return s.issuer == nil && s.Operators != nil }
 
+// HasOperators reports whether there is an operator. It reads that once a second at most, and never
+// again after there was one: callers need no session.
+func (s *SignIn) HasOperators(ctx context.Context) (bool, error) {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	now := s.Now()
+	if s.hasOperators || now.Sub(s.askedAt).Abs() < time.Second {
+		return s.hasOperators, nil
+	}
+	has, err := s.Operators.Any(ctx)
+	if err == nil {
+		s.hasOperators, s.askedAt = has, now
+	}
+	return has, err
+}
+
 // Enter begins the session of a person with a name and a password, whose request came from an
 // address. It returns the cookies to set.
 //

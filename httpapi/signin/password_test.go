@@ -68,7 +68,12 @@ func (p *people) SetPassword(_ context.Context, digest []byte, password string, 
 	return o, by.Actor == o.Actor(), nil
 }
 
-func (p *people) Any(context.Context) (bool, error) { return len(p.all) > 0, nil }
+func (p *people) Any(context.Context) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.read++
+	return len(p.all) > 0, nil
+}
 
 // newLink returns the code of a new link of an operator.
 func (p *people) newLink(name string) string {
@@ -442,4 +447,28 @@ func TestEnter_IsOffWithAnIssuer(t *testing.T) {
 	wants(t, err, "unauthenticated", signin.NotRight)
 	_, _, err = s.SetPassword(form(), "192.0.2.1", link, goodPassword, goodPassword, telematics.Author{})
 	wants(t, err, "unauthenticated", signin.LinkUsed)
+}
+
+// The page is for anyone, so it must not cost a read of Postgres each time.
+func TestHasOperators_IsReadOnceASecond(t *testing.T) {
+	o := newOffice(t)
+	all := o.people.all
+	o.people.all = nil
+	has := func(want bool, reads int) {
+		t.Helper()
+		for range 5 {
+			if got, err := o.s.HasOperators(t.Context()); got != want || err != nil {
+				t.Errorf("HasOperators = %v, %v", got, err)
+			}
+		}
+		if o.people.read != reads {
+			t.Errorf("%d reads, want %d", o.people.read, reads)
+		}
+	}
+	has(false, 1)
+	o.people.all = all
+	o.ahead.Store(int64(2 * time.Second))
+	has(true, 2)
+	o.ahead.Store(int64(time.Hour))
+	has(true, 2)
 }

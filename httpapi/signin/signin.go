@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,6 +53,10 @@ type SignIn struct {
 	// People whose browser is known have separate places.
 	newBrowsers, knownBrowsers hashing
 	counted                    attempts
+
+	asking       sync.Mutex
+	hasOperators bool      // guarded by asking
+	askedAt      time.Time // guarded by asking: when there was none
 }
 
 // New returns a SignIn. It does no I/O: the issuer is discovered at first use.

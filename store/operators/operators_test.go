@@ -3,6 +3,7 @@ package operators
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -185,5 +186,32 @@ func TestStore_TheRoleOfAnInstanceSetsPasswords(t *testing.T) {
 	}
 	if _, _, err := s.Remove(t.Context(), "anna", root); err == nil {
 		t.Error("an instance removes an operator")
+	}
+}
+
+// A role that an earlier version was granted its rights needs no further command.
+func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
+	address := storetest.NewEmptyDatabase(t)
+	db := storetest.Open(t, address)
+	if err := db.MigrateTo(t.Context(), 91); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(`create role earlier_instance; grant select, insert, update, delete on payment_methods to earlier_instance`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.Pool.Exec(`drop owned by earlier_instance; drop role earlier_instance`); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var has []bool
+	if err := db.Pool.Select(&has, `select has_table_privilege('earlier_instance', 'operators', p) from unnest(array['select', 'update', 'insert', 'delete']) as p`); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(has, []bool{true, true, false, false}) {
+		t.Errorf("select, update, insert, delete: %v", has)
 	}
 }

@@ -142,7 +142,8 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Logger: log, Guard: panics,
 	})
 	tokens := c.tokens(tokenKeys, now)
-	signIn, err := c.signIn(cache, postgres, tokens, now, registry, log)
+	limits := redis.NewLimits(cache)
+	signIn, err := c.signIn(cache, limits, postgres, tokens, now, registry, log)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	public := httpapi.New(httpapi.Config{
 		Controller: commandBroker, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: commandBroker, Units: cars, SigningKey: signing.active, Agencies: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
-		Places: addresses.book, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: redis.NewLimits(cache),
+		Places: addresses.book, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: limits,
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge, CompareClock: commandBroker.CompareClock,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: waitingHalts{commands.HaltStore{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),

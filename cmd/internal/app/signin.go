@@ -20,7 +20,7 @@ import (
 )
 
 // signIn returns nil where browsers cannot sign in.
-func (c Config) signIn(cache *redis.DB, postgres *pg.DB, tokens *auth.Tokens, now func() time.Time, registry prometheus.Registerer, log *slog.Logger) (*signin.SignIn, error) {
+func (c Config) signIn(cache *redis.DB, limits *redis.Limits, postgres *pg.DB, tokens *auth.Tokens, now func() time.Time, registry prometheus.Registerer, log *slog.Logger) (*signin.SignIn, error) {
 	if c.ConsoleURL == "" {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (c Config) signIn(cache *redis.DB, postgres *pg.DB, tokens *auth.Tokens, no
 	}
 	return signin.New(signin.Config{
 		Store: redis.NewSessions(cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: log, Now: now, Metrics: registry,
-		Operators: operators.Store{DB: postgres}, Limiter: redis.NewLimits(cache),
+		Operators: operators.Store{DB: postgres}, Limiter: limits,
 		Issuer: signin.IssuerConfig{
 			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret), Scopes: list(c.OIDCScopes), Audience: c.OIDCAudience,
 		},

@@ -238,7 +238,7 @@ func (s *stack) config() app.Config {
 		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 20,
 		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: servicePassword,
 		SigningKeys: filepath.Join(s.dir, "signing.jwks"), TokenKeys: filepath.Join(s.dir, "tokens.jwks"),
-		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text", LogDropped: s.lines.Dropped,
+		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text", LogDropped: s.lines.Dropped, StateInterval: 2 * time.Second,
 	}
 }
 
