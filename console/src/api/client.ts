@@ -150,7 +150,7 @@ export const changeBooking = (id: number, change: string, key: string, body?: un
 export const halt = (reason: string, agency: number | null) =>
   call<Halt>('PUT', 'api/v1/admin/halts', { body: { reason, agency_id: agency } });
 
-export const resume = (agency: number | null) =>
-  call<unknown>('DELETE', `api/v1/admin/halts${agency === null ? '' : `?agency_id=${agency}`}`);
+export const resume = (agency: number | null, reason: string) =>
+  call<unknown>('DELETE', `api/v1/admin/halts?${new URLSearchParams({ ...(agency !== null && { agency_id: String(agency) }), reason })}`);
 
 export const signOut = () => call<{ issuer_page: string | null }>('POST', 'auth/sign-out');

@@ -11,12 +11,12 @@ export class Wanted {
     this.#chosen = { vehicle, action, at: Date.now() };
   }
 
-  /** Returns what is wanted of a vehicle, once, and only if it was chosen just now. */
-  consume(vehicle: number): Ordered | null {
+  /** Returns what is wanted of a vehicle, once; late: it was not chosen just now, so it must be chosen again. */
+  consume(vehicle: number): { action: Ordered; late: boolean } | null {
     if (this.#chosen?.vehicle !== vehicle) return null;
     const { action, at } = this.#chosen;
     this.#chosen = null;
-    return Date.now() - at < validFor ? action : null;
+    return { action, late: Date.now() - at >= validFor };
   }
 }
 

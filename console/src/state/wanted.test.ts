@@ -8,9 +8,9 @@ it('is taken once, by its vehicle, and not long after it was chosen', () => {
   const wanted = new Wanted();
   wanted.set(4, 'unlock');
   expect(wanted.consume(5)).toBeNull();
-  expect(wanted.consume(4)).toBe('unlock');
+  expect(wanted.consume(4)).toEqual({ action: 'unlock', late: false });
   expect(wanted.consume(4)).toBeNull();
   wanted.set(4, 'unlock');
   vi.advanceTimersByTime(5000);
-  expect(wanted.consume(4)).toBeNull();
+  expect(wanted.consume(4)).toEqual({ action: 'unlock', late: true });
 });

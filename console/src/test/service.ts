@@ -88,7 +88,7 @@ export const doubled: Answers = {
   'vehicles/1/history': null,
   stations: twice({ id: 1, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 }, { id: 2, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 }),
   fleet: { columns: ['id', 'agency_id', 'connectivity', 'last_seen'], statuses: [], connectivities: ['online'], vehicles: twice([1, 1, 0, 0], [2, 1, 0, 0]) },
-  halts: twice({ agency_id: null, reason: 'fire', by: 'zoe', at: at(0), effect: null }, { agency_id: 1, reason: 'fire', by: 'zoe', at: at(0), effect: null }),
+  halts: twice({ agency_id: null, reason: 'fire', by: 'zoe', since: at(0), effect: null }, { agency_id: 1, reason: 'fire', by: 'zoe', since: at(0), effect: null }),
   commands: twice(command(1), command(2)),
   [`commands/${uuid(1)}`]: command(1),
   'commands?bulk=': { id: uuid(9), action: 'lock', requested_by: 'zoe', requested_at: at(1), items: twice({ vehicle_id: 1, command: command(1), message: null, error: null }, { vehicle_id: 2, command: null, message: 'No.', error: { code: 'x' } }) },

@@ -1,0 +1,116 @@
+// @vitest-environment happy-dom
+import { tick } from 'svelte';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fleet } from '../state/fleet.svelte';
+import { selection } from '../state/selection.svelte';
+import { wanted } from '../state/wanted.svelte';
+import { at, booking, doubled, openConsole, summary, vehicle, type Answers, type Pages } from './service';
+
+let pages: Pages;
+let answers: Answers;
+const halt = { agency_id: null, reason: 'Doors open by themselves', by: 'eva', since: at(0), effect: { vehicles: 120, withheld: 3, in_flight: 1 } };
+
+beforeEach(async () => {
+  localStorage.setItem('map', 'hidden');
+  sessionStorage.clear();
+  answers = { ...doubled, halts: [], agencies: [], vehicles: [summary(1), summary(2)] };
+  pages = await openConsole(answers);
+  await pages.open('#/', 'tr[data-vehicle]');
+});
+afterEach(() => {
+  pages.close();
+  selection.clear();
+});
+
+const ago = (seconds: number) => new Date(Date.now() - 1000 * seconds).toISOString();
+function type(selector: string, value: string) {
+  const field = document.querySelector<HTMLInputElement>(selector)!;
+  field.value = value;
+  field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }));
+}
+const submit = () => document.querySelector<HTMLFormElement>('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+const click = (selector: string) => document.querySelector<HTMLElement>(selector)!.click();
+
+it('shows lock and energy with their own ages, in the list and in a bulk', async () => {
+  const old = summary(1);
+  fleet.vehicles.set(1, {
+    ...old, connectivity: { status: 'online', last_seen: ago(1) }, telemetry: { ...old.telemetry, is_locked: false },
+    reported_at: { ...old.reported_at, is_locked: ago(100), battery_level_percent: ago(3 * 3600) },
+  });
+  await tick();
+  expect(pages.texts('tr[data-vehicle="1"] .doors')).toEqual(['unlocked 2 min ago']);
+  expect(pages.texts('tr[data-vehicle="1"] .energy')).toEqual(['80 % 3 h ago']);
+  expect(document.querySelector('tr[data-vehicle="1"] .energy [data-fresh]')?.getAttribute('data-fresh')).toBe('old');
+  await pages.send('status', { vehicle_id: 1, at: ago(0), telemetry: { speed_kmh: 0 } });
+  expect(pages.texts('tr[data-vehicle="1"] .doors')).toEqual(['unlocked 2 min ago']);
+  await pages.send('status', { vehicle_id: 1, at: ago(0), telemetry: { is_locked: true } });
+  expect(pages.texts('tr[data-vehicle="1"] .doors')).toEqual(['locked now']);
+  fleet.vehicles.set(1, { ...fleet.vehicles.get(1)!, reported_at: { ...old.reported_at, is_locked: ago(100) } });
+  await pages.open('#/bulk/00000000-0000-4000-8000-000000000009', 'td.now');
+  expect(pages.texts('td.now')[0]).toBe('locked 2 min ago');
+});
+
+it('offers each agency to halt, whatever vehicles are held, and begins fresh each time', async () => {
+  const page = (from: number) => Array.from({ length: 100 }, (_, n) => ({ id: from - n, code: 'A', name: `Agency ${from - n}`, vehicles: 1, stations: 0 }));
+  answers.agencies = (path: string) => (path.includes('cursor') ? page(100) : Object.assign(page(200), { next: 'more' }));
+  await pages.press('h');
+  await pages.until(() => document.querySelectorAll('dialog[open] option').length === 201);
+  expect(pages.texts('dialog[open] option').slice(0, 2)).toEqual(['all agencies', 'agency 1: Agency 1 (1 vehicle)']);
+  type('dialog[open] select', '7');
+  type('dialog[open] input', 'typo');
+  click('dialog[open] button[type=button]');
+  await tick();
+  await pages.press('h');
+  await pages.until(() => document.querySelectorAll('dialog[open] option').length === 201);
+  expect([document.querySelector<HTMLSelectElement>('dialog[open] select')!.value, document.querySelector<HTMLInputElement>('dialog[open] input')!.value]).toEqual(['', '']);
+});
+
+it('asks before it resumes: shows who halted, when and what is withheld, and sends why', async () => {
+  fleet.halts = [halt];
+  await tick();
+  answers.halts = (_: string, init: RequestInit) => (init.method === 'DELETE' ? {} : [halt]);
+  click('.halt button');
+  await pages.until(() => document.querySelector('dialog[open] form'));
+  expect(pages.requests.filter((r) => r.startsWith('DELETE'))).toEqual([]);
+  const shown = pages.texts('dialog[open] dd');
+  expect(shown[0]).toBe('eva');
+  expect(shown[1]).toMatch(/^Fri, .*\b2\b.*11:00:00$/);
+  expect(shown.slice(2)).toEqual(['Doors open by themselves', '120 vehicles; 3 accepted commands are held back; 1 were sent before and may still be executed.']);
+  type('dialog[open] input', 'repaired & tested');
+  submit();
+  await pages.until(() => pages.requests.some((r) => r.startsWith('DELETE')));
+  expect(pages.requests.filter((r) => r.startsWith('DELETE'))).toEqual(['DELETE halts?reason=repaired+%26+tested']);
+});
+
+it('shows why what the palette has chosen was refused, also after the page was read', async () => {
+  answers['vehicles/1'] = { ...vehicle(1), unit: null };
+  wanted.set(1, 'unlock');
+  await pages.open('#/vehicles/1', '[data-vehicle="1"]');
+  await pages.until(() => document.querySelector('.headlines'));
+  for (let n = 0; n < 10; n++) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(pages.texts('.problem')).toContain('Unlock was not ordered: This vehicle has no telematics unit.');
+});
+
+it('has what was typed again after the session has ended', async () => {
+  answers['bookings/1'] = booking(1);
+  selection.set([1, 2], true);
+  await pages.open('#/bookings/1', '[data-action="refund"]');
+  click('[data-action="refund"]');
+  await pages.until(() => document.querySelector('dialog[open] input'));
+  const fields = () => [...document.querySelectorAll<HTMLInputElement>('dialog[open] input')];
+  fields().forEach((field, n) => {
+    field.value = n === 0 ? '12.50' : 'The heating was broken';
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+  const { endSession } = await import('../api/client');
+  endSession();
+  await pages.until(() => document.querySelector('main.alone'));
+  pages.close();
+  selection.clear();
+  fleet.me = null;
+  pages = await openConsole(answers);
+  await pages.until(() => fields().length > 0);
+  expect(fields().map((f) => f.value)).toEqual(['12.50', 'The heating was broken']);
+  expect([...selection.ids]).toEqual([1, 2]);
+  expect(sessionStorage.getItem('forms')).toBeNull();
+});
