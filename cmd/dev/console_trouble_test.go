@@ -122,7 +122,7 @@ func (d *desk) returnsAfterSigningIn(t *testing.T) {
 	other.Open("#/")
 	other.Click("header button[popovertarget]")
 	other.Click("button", "Sign out") // ends the session of both pages
-	other.See("a", "Sign in")
+	other.See("a, button", "Sign in")
 	p.Fill(".filter:nth-of-type(2) input", "operator")
 	p.Press("Enter")
 	p.See("h1", "You are not signed in")

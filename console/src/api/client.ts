@@ -31,7 +31,7 @@ interface Envelope<Data, Meta> {
   error?: Schemas['Error'];
 }
 
-/** A refusal, in the words of the API, or in the language of the pages. */
+/** A refusal, in the language of the pages. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -44,8 +44,8 @@ export class ApiError extends Error {
   }
 }
 
-/** What a refusal is in the language of the pages, by its code; undefined: as the API says it. */
-let translated = (_code: string): string | undefined => undefined;
+/** What a refusal is in the language of the pages. */
+let translated = (_error: Pick<Schemas['Error'], 'code' | 'reason' | 'detail'>, message: string): string => message;
 
 export function translateRefusals(by: typeof translated) {
   translated = by;
@@ -53,7 +53,7 @@ export function translateRefusals(by: typeof translated) {
 
 function refusal(status: number, { error, message }: Envelope<unknown, unknown>): ApiError {
   const code = error?.code ?? 'unknown';
-  return new ApiError(status, code, translated(code) ?? message, error?.outcome ?? null);
+  return new ApiError(status, code, error ? translated(error, message) : message, error?.outcome ?? null);
 }
 
 export interface Answer<Data, Meta> {

@@ -12,8 +12,9 @@ export interface Row {
   vehicle: number;
   command: Command | null;
   kind: Kind;
-  /** Why, in the words of the API; null: it has none, or none yet. */
+  /** Why, in the words of the API, and by its code; null: it has none, or none yet. */
   message: string | null;
+  error: BulkCommand['items'][number]['error'];
   /** Milliseconds from the order to each step; null: it has not happened. */
   steps: { accepted: number | null; sent: number | null; received: number | null; ended: number | null };
 }
@@ -30,6 +31,7 @@ export function rowsOf(bulk: BulkCommand, known: (id: string) => Command | undef
       command,
       kind: kindOf(command, item.error !== null),
       message: same ? item.message : null,
+      error: same ? item.error : null,
       steps: stepsOf(command),
     };
   });

@@ -1,6 +1,7 @@
 // All texts of the console. Another language is another file of the same shape.
 import type { Action } from '../api/client';
 import type { Ordered } from '../state/actions';
+import { en as refusals } from './refusals';
 
 export const en = {
   language: 'English',
@@ -350,6 +351,46 @@ export const en = {
   noCommandsFound: 'No command matches. Remove a filter.',
   noCommandsYet: 'No command was sent yet. Open a vehicle, and send one:',
   published: (n: number) => `sent ${n} times`,
+  roles: { admin: 'staff', client: 'client', system: 'Motorpool' } as Record<string, string>,
+  /** Entries of the audit log that are no commands. */
+  entries: {
+    'status.read': 'Read the status',
+    'vehicles.read': 'Read the list of vehicles',
+    'commands.read': 'Read commands',
+    'history.read': 'Read the history',
+    'events.read': 'Followed events',
+    'commands.bulk': 'Ordered of many vehicles',
+    'commands.halt': 'Halted commands',
+    'commands.resume': 'Resumed commands',
+    'session.begin': 'Signed in',
+    'session.end': 'Signed out',
+    'operator.add': 'Added a person',
+    'operator.remove': 'Removed a person',
+    'operator.password': 'Set or ended a password',
+    'answer.unrecorded': 'Answer without an entry',
+    'booking.create': 'Made a booking',
+    'booking.cancel': 'Cancelled a booking',
+    'booking.extend': 'Extended a booking',
+    'booking.start': 'Started a booking',
+    'booking.end': 'Ended a booking',
+    'booking.fee': 'Ordered a fee',
+    'booking.refund': 'Ordered a refund',
+    'booking.deposit_capture': 'Captured from a deposit',
+    'payment_method.add': 'Added a card',
+    'payment_method.remove': 'Removed a card',
+    'payment_method.default': 'Chose the card that is charged',
+    'payment_method.dropped': 'The processor dropped a card',
+    'agency_key.add': 'Made an agency key',
+    'agency_key.retire': 'Retired an agency key',
+    'agency_key.revoke': 'Revoked an agency key',
+    'charge.start': 'Charge of a rental',
+    'charge.deposit': 'Deposit',
+    'charge.extension': 'Charge of an extension',
+    'charge.fee': 'Charge of a fee',
+    'charge.refund': 'Refund',
+  } as Record<string, string>,
+  /** Codes of entries that are no errors. */
+  entryCodes: { idempotency_replayed: 'sent again, and done once' } as Record<string, string>,
   noActivityFound: 'No entry matches. Remove a filter.',
   noCommands: 'No command was sent to this vehicle yet. The buttons above send one.',
   by: (who: string) => `by ${who}`,
@@ -500,8 +541,7 @@ export const en = {
     time: 'Time',
     silent: 'no reports',
   },
-  /** What the service says in English, in other languages, by its code. Those that are missing stay as they are. */
-  refusals: {} as Record<string, string>,
+  refusals,
   trip: { title: 'Where it was (the audit log records who reads this)' },
   track: {
     label: (what: string) => `Map: ${what}`,
@@ -630,6 +670,7 @@ export const en = {
       out_of_order: 'older than one it has executed',
       unsupported: 'it does not know the command',
       state_conflict: 'the state of the vehicle forbids it',
+      interrupted: 'it was interrupted, and does not know what it did',
     } as Record<string, string>,
     noTrouble: 'No unit needs attention.',
     noTroubleMore: 'Silence, a wrong clock, rejected messages and commands, missing keys, lost connections and bad signal would be listed here, each with what to do.',
