@@ -89,7 +89,10 @@ func (s *SignIn) Enter(r *http.Request, address, typed, password string) (id aut
 	if err := s.checkOrigin(r); err != nil {
 		return id, nil, err
 	}
-	name, _ := operators.ParseName(typed) // one that no operator can have takes as long as another
+	name, ok := operators.ParseName(typed)
+	if !ok {
+		name = "" // no operator has it, which takes as long to find as of another
+	}
 	known, err := s.browserOf(r)
 	if err != nil {
 		return id, nil, err
@@ -112,7 +115,7 @@ func (s *SignIn) Enter(r *http.Request, address, typed, password string) (id aut
 		hash = operator.Password
 	}
 	right := false
-	if err := places.run(r.Context(), func() { right = operators.VerifyPassword(hash, password) }); err != nil {
+	if err := places.run(r.Context(), func() { right = s.verify(hash, password) }); err != nil {
 		return id, nil, err
 	}
 	if !right {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/httpapi/auth"
+	"motorpool/operators"
 	"motorpool/telematics"
 )
 
@@ -53,6 +54,7 @@ type SignIn struct {
 	// People whose browser is known have separate places.
 	newBrowsers, knownBrowsers hashing
 	counted                    attempts
+	verify                     func(hash, password string) bool
 
 	asking       sync.Mutex
 	hasOperators bool      // guarded by asking
@@ -71,7 +73,7 @@ func New(config Config) (*SignIn, error) {
 	name := "__Host-motorpool" + strings.ReplaceAll(strings.TrimRight(config.URL.Path, "/"), "/", "-")
 	s := &SignIn{
 		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in", acquaintance: name + "-browser",
-		newBrowsers: make(hashing, hashPlaces), knownBrowsers: make(hashing, hashPlaces), counted: newAttempts(config.Metrics),
+		newBrowsers: make(hashing, hashPlaces), knownBrowsers: make(hashing, hashPlaces), counted: newAttempts(config.Metrics), verify: operators.VerifyPassword,
 	}
 	// A proxy may change the Host that it is compared with.
 	if err := s.crossSite.AddTrustedOrigin(config.URL.Scheme + "://" + config.URL.Host); err != nil {
