@@ -121,10 +121,18 @@ it('says that it is not known who has the vehicles', async () => {
 it.each([
   ['a client', [booking(1, { client: 'anna' })], /anna has it, until .* \(BK-2026-00001\)\./],
   ['nobody', [], /There is no booking of it now: check who is asking\./],
+  ['the service has not said who', () => new Promise(() => {}), /Reading who has it…/],
   ['nobody knows who', null, /It is not known who has it/],
 ])('says before a car is opened that %s has it', async (_, bookings, words) => {
   await open({ bookings });
   await pages.open('#/vehicles/1', '[data-action="unlock"][aria-disabled="false"]');
   document.querySelector<HTMLButtonElement>('[data-action="unlock"]')?.click();
   await pages.until(() => words.test(pages.texts('dialog[open]')[0] ?? ''));
+});
+
+it.each(['start', 'end'])('says whose booking it is before its %s', async (change) => {
+  await open({ 'bookings/1': booking(1, { status: change === 'start' ? 'upcoming' : 'active', end_date: '2126-01-01T00:00:00.000Z' }) });
+  await pages.open('#/bookings/1', `[data-action="${change}"][aria-disabled="false"]`);
+  document.querySelector<HTMLButtonElement>(`[data-action="${change}"]`)?.click();
+  await pages.until(() => pages.texts('dialog[open] h2')[0]?.includes('BK-2026-00001 (anna, M-IM 2101)'));
 });

@@ -132,8 +132,8 @@ export async function openConsole(answers: Answers): Promise<Pages> {
     if (path === 'events') return { ok: true, status: 200, body: new ReadableStream({ start: (controller) => void (stream = controller) }) };
     const found = Object.keys(answers).filter((name) => path === name || path.startsWith(name.endsWith('=') ? name : `${name}?`)).sort((a, b) => b.length - a.length)[0];
     const answer = found === undefined ? undefined : answers[found];
-    if (answer === undefined || answer === null) return json(404, { message: `There is no ${path}.`, error: { code: 'not_found' } });
-    const data = typeof answer === 'function' ? answer(path, init) : answer;
+    if (answer === undefined || answer === null) return json(404, { message: 'It is not there.', error: { code: 'not_found' } });
+    const data = typeof answer === 'function' ? await answer(path, init) : answer;
     const cursor = Array.isArray(data) && 'next' in data ? data.next : null;
     return json(200, { success: true, message: '', data, meta: { next_cursor: cursor, sections: {}, older: {}, source: 'cache' } });
   });

@@ -402,6 +402,7 @@ export const de: Texts = {
   again: 'Noch einmal',
   vehiclePage: {
     holder: (client, reference, until) => `${client} hat es, bis ${until} (${reference}).`,
+    holderReading: 'Es wird gelesen, wer es hat…',
     holderUnknown: 'Es ist nicht bekannt, wer es hat: Seine Buchungen konnten nicht gelesen werden.',
     unbooked: 'Es ist gerade nicht gebucht: Prüfen Sie, wer darum bittet.',
     groups: {

@@ -420,6 +420,7 @@ export const en = {
   again: 'Try again',
   vehiclePage: {
     holder: (client: string, reference: string, until: string) => `${client} has it, until ${until} (${reference}).`,
+    holderReading: 'Reading who has it…',
     holderUnknown: 'It is not known who has it: its bookings could not be read.',
     unbooked: 'There is no booking of it now: check who is asking.',
     groups: {
