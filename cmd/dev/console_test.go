@@ -460,6 +460,11 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		for _, theme := range []string{"light", "dark"} {
 			p.Dark(theme == "dark")
 			p.Audit(page.name + ", " + theme)
+			if theme == "light" { // whatever fonts this machine has
+				p.OtherFont(true)
+				p.Audit(page.name + ", with a narrow font")
+				p.OtherFont(false)
+			}
 			d.picture(p, page.name, theme, 1280)
 			if theme == "light" || os.Getenv(screenshots) != "" {
 				p.Resize(narrow, 780)
