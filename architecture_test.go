@@ -75,7 +75,7 @@ var arrows = map[string][]string{
 	"store/rentals":               {"telematics", "telematics/dialects", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/settings", "store/pg", "store/unavailable"},
 	"store/instances":             {"store/pg", "store/unavailable"},
 	"store/settings":              {"store/pg", "store/unavailable"},
-	"store/vehicles":              {"telematics", "telematics/dialects", "rental", "store/pg", "store/groupcommit", "store/unavailable"},
+	"store/vehicles":              {"telematics", "telematics/dialects", "rental", "store/activity", "store/pg", "store/groupcommit", "store/unavailable"},
 	"store/twins":                 {"guard", "tracing", "telematics", "telematics/delivery", "store/vehicles", "store/pg", "store/redis", "store/groupcommit", "store/unavailable"},
 	"store/operators":             {"telematics", "operators", "store/pg", "store/unavailable"},
 	"store/pg":                    {"guard", "store/groupcommit", "store/migrations", "store/unavailable"},

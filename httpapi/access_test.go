@@ -64,7 +64,7 @@ func both(first, second func(*http.Request)) func(*http.Request) {
 // or "yes". Vehicle 42, booking 42 and client-1 belong to agency 1.
 func access(t *testing.T) map[string][]string {
 	matrix := map[string][]string{}
-	names := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1")
+	names := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{station}", "1", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1")
 	for path, item := range document().Paths.Map() {
 		if path == hook {
 			continue // called by the payment processor, with its signature
@@ -208,12 +208,16 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 	}
 }
 
-// forAdministrators reports whether a route halts commands, moves money, or changes keys.
+// forAdministrators reports whether a route halts commands, moves money, or changes keys, vehicles
+// or stations.
 func forAdministrators(method, path string) bool {
 	if method == http.MethodGet {
 		return false
 	}
-	for _, part := range []string{"/halts", "/keys", "/fees", "/refund", "/capture"} {
+	if method == http.MethodPatch || strings.HasSuffix(path, "/admin/vehicles") {
+		return true
+	}
+	for _, part := range []string{"/stations", "/halts", "/keys", "/fees", "/refund", "/capture"} {
 		if strings.Contains(path, part) {
 			return true
 		}

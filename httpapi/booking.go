@@ -125,11 +125,21 @@ func answerBooking(c *call, status int, message string, d rental.BookingDetails)
 	return c.write(status, envelope{Success: true, Message: message, Data: resource.NewAdminBooking(d, c.now())})
 }
 
-// asFields converts a field error of the domain to the field errors of an answer.
+// asFields converts one or several field errors of the domain to the field errors of an answer.
 func asFields(err error) error {
-	var field *rental.FieldError
-	if errors.As(err, &field) {
-		return contract.Invalid(field.Field, field.Message)
+	list := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		list = several.Unwrap()
+	}
+	wrong := &contract.FieldErrors{}
+	for _, one := range list {
+		var field *rental.FieldError
+		if errors.As(one, &field) {
+			wrong.Add(field.Field, field.Message)
+		}
+	}
+	if refused := wrong.Err(); refused != nil {
+		return refused
 	}
 	return err
 }

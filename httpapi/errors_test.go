@@ -159,7 +159,7 @@ func TestRoutes_EscapedSlashStaysInItsSegment(t *testing.T) {
 
 func TestErrors_AWrongMethodGetsTheAllowedOnesBeforeTheToken(t *testing.T) {
 	a := newAPI(t)
-	for path, allow := range map[string]string{lock: "POST", "/api/v1/admin/vehicles": "GET", "/api/v1/admin/vehicles/42/status": "GET", "/openapi.yaml": "GET"} {
+	for path, allow := range map[string]string{lock: "POST", "/api/v1/admin/agencies": "GET", "/api/v1/admin/vehicles/42/status": "GET", "/openapi.yaml": "GET"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch, http.MethodOptions, "BREW"} {
 			if method == allow {
 				continue

@@ -70,6 +70,7 @@ type fleet struct {
 	agencies []telematics.ListedAgency
 	stations []telematics.Station
 	holders  map[string]telematics.KeyHolders
+	edited   []telematics.FleetEdit
 	err      error
 	block    bool // calls wait until their context ends
 
@@ -349,4 +350,25 @@ func pageOf[T any](items []T, q telematics.AgencyQuery, of func(T) (int64, telem
 		}
 	}
 	return found
+}
+
+// Edit is the store's, with vehicles of agency 1 and 2.
+func (f *fleet) Edit(_ context.Context, e telematics.FleetEdit) (telematics.FleetEdited, error) {
+	f.edited = append(f.edited, e)
+	if f.err != nil {
+		return telematics.FleetEdited{}, f.err
+	}
+	if e.Vehicle == 0 {
+		if !e.Entry.Actor.Sees(1) {
+			return telematics.FleetEdited{}, &telematics.Error{Code: telematics.StationNotFound, Message: "There is no station."}
+		}
+		return telematics.FleetEdited{Changes: []string{"station 1: name A → B"}, Station: telematics.Station{ID: e.Station, AgencyID: 1, Name: "B", Address: "C"}}, nil
+	}
+	if t, known := f.twins[e.Vehicle]; known && !e.Entry.Actor.Sees(t.AgencyID) {
+		return telematics.FleetEdited{}, telematics.NoSuchVehicle(e.Vehicle)
+	}
+	if e.New {
+		f.twins[e.Vehicle] = twin(e.Vehicle, 1)
+	}
+	return telematics.FleetEdited{Changes: []string{"vehicle 42: color blue → red"}}, nil
 }

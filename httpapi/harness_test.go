@@ -67,7 +67,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		Bulks: a.bulks, FindByKey: a.bulks.FindByKey, Record: a.history.Record, Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
 	}
 	config := httpapi.Config{
-		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Units: a.fleet, Agencies: a.fleet,
+		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Units: a.fleet, Agencies: a.fleet, Editor: a.fleet,
 		AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Signatures: a.signatures, Halts: a.halts,
 		Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -88,6 +88,14 @@ type Agencies interface {
 	ListStations(context.Context, telematics.AgencyQuery) ([]telematics.Station, error)
 }
 
+// FleetEditor changes the record of vehicles and stations by the rules of fleet files.
+type FleetEditor interface {
+	// Edit carries out an edit, with its audit log entry, or changes nothing. Its error is a
+	// *telematics.Error, or one or several *rental.FieldError. The caller checks what the actor may
+	// change, except that the actor sees the vehicle or station.
+	Edit(context.Context, telematics.FleetEdit) (telematics.FleetEdited, error)
+}
+
 // Telemetry reads the samples of vehicles' reports.
 type Telemetry interface {
 	// TelemetryDays returns for how many days samples are kept; 0: there are none.

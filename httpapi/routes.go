@@ -27,6 +27,7 @@ func (s *server) routes(e *echo.Echo) {
 	own := clientControl{
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
+	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: s.audit, budget: s.ReadBudget}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: s.audit}
 	units := units{record: s.Units, audit: s.audit, signingKey: s.SigningKey}
 	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, s.audit}
@@ -53,6 +54,8 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/vehicles", vehicles.list, listed("vehicles"))
 	r.get("/api/v1/admin/fleet", vehicles.fleetMap)
 	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)
+	r.post("/api/v1/admin/vehicles", telematics.VehicleAdd, edits.vehicle, byAdministrator, checkedBy(checkEdit))
+	r.change(http.MethodPatch, "/api/v1/admin/vehicles/{vehicle}", telematics.VehicleChange, edits.vehicle, byAdministrator, checkedBy(checkEdit))
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", commands.ofVehicle, listed("commands"))
 	r.get("/api/v1/admin/commands/{id}", commands.get)
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
@@ -82,6 +85,8 @@ func (s *server) routes(e *echo.Echo) {
 	r.change(http.MethodDelete, "/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), byAdministrator, urgent)
 	r.get("/api/v1/admin/agencies", agencies{s.Agencies}.list, listed("agencies"))
 	r.get("/api/v1/admin/stations", agencies{s.Agencies}.stations, listed("stations"))
+	r.post("/api/v1/admin/stations", telematics.StationAdd, edits.station, byAdministrator, checkedBy(checkEdit))
+	r.change(http.MethodPatch, "/api/v1/admin/stations/{station}", telematics.StationChange, edits.station, byAdministrator, checkedBy(checkEdit))
 	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
 	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator)
 	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, keys.retire, withScope(auth.ScopeAgencyKeys), byAdministrator)

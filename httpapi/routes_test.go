@@ -38,8 +38,8 @@ func TestRoutesAndContractAreTheSame(t *testing.T) {
 			t.Errorf("in the contract, not served: %s", route)
 		}
 	}
-	if len(promised) != len(telematics.ControlActions)+46 {
-		t.Errorf("%d routes in the contract, want %d", len(promised), len(telematics.ControlActions)+46)
+	if len(promised) != len(telematics.ControlActions)+50 {
+		t.Errorf("%d routes in the contract, want %d", len(promised), len(telematics.ControlActions)+50)
 	}
 }
 

@@ -39,6 +39,7 @@ type Config struct {
 	// reported to lack the key.
 	SigningKey func() string
 	Agencies   Agencies
+	Editor     FleetEditor
 	Tokens     *auth.Tokens
 	Feed       *stream.Feed
 
@@ -300,7 +301,7 @@ func (s *server) cors() echo.MiddlewareFunc {
 			return false
 		},
 		AllowOriginFunc: func(origin string) (bool, error) { return allowed(origin), nil },
-		AllowMethods:    []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
+		AllowMethods:    []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowHeaders: []string{
 			echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderXRequestID,
 			"X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID",

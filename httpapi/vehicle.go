@@ -1,11 +1,17 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
+	"motorpool/httpapi/contract"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -178,4 +184,102 @@ func (v vehicles) address(t telematics.Twin) *string {
 		return nil
 	}
 	return resource.OrNull(v.places.Address(t.AgencyID, position))
+}
+
+// fleetEdits adds and changes vehicles and stations.
+type fleetEdits struct {
+	editor FleetEditor
+	fleet  Fleet
+	audit  *audit
+	budget time.Duration
+}
+
+type editMeta struct {
+	Changes []string `json:"changes"`
+}
+
+// vehicle answers POST /admin/vehicles and PATCH /admin/vehicles/{vehicle}.
+func (f fleetEdits) vehicle(c *call) error {
+	e := newEdit(c, telematics.VehicleAdd, telematics.VehicleChange)
+	if e.Vehicle = c.vehicleID(); e.New {
+		e.Vehicle = telematics.VehicleID(c.wholeNumber("id"))
+	}
+	if e.Vehicle == 0 {
+		return telematics.NoSuchVehicle(0)
+	}
+	e.Entry.Vehicle = e.Vehicle
+	return f.edit(c, e, func(ctx context.Context, done telematics.FleetEdited) error {
+		twin, err := f.fleet.Twin(ctx, e.Vehicle)
+		if err != nil {
+			return err
+		}
+		return answerEdit(c, e.New, fmt.Sprintf("vehicles/%d", e.Vehicle), done, resource.NewVehicle(twin))
+	})
+}
+
+// station answers POST /admin/stations and PATCH /admin/stations/{station}.
+func (f fleetEdits) station(c *call) error {
+	e := newEdit(c, telematics.StationAdd, telematics.StationChange)
+	if e.Station = telematics.StationID(c.pathInteger("station")); e.New {
+		e.Station = telematics.StationID(c.wholeNumber("id"))
+	}
+	return f.edit(c, e, func(_ context.Context, done telematics.FleetEdited) error {
+		return answerEdit(c, e.New, "", done, resource.NewStation(done.Station))
+	})
+}
+
+func newEdit(c *call, add, change string) telematics.FleetEdit {
+	e := telematics.FleetEdit{New: c.Request().Method == http.MethodPost, Fields: c.body}
+	if body := bytes.TrimSpace(c.body); len(body) == 0 || string(body) == "null" {
+		e.Fields = []byte("{}")
+	}
+	action := change
+	if e.New {
+		action = add
+	}
+	e.Entry = c.entry(action, 0)
+	return e
+}
+
+// edit carries out an edit, which ends even if the caller disconnects, and records a refusal.
+func (f fleetEdits) edit(c *call, e telematics.FleetEdit, answer func(context.Context, telematics.FleetEdited) error) error {
+	ctx, cancel := detached(c, f.budget)
+	defer cancel()
+	done, err := f.editor.Edit(ctx, e)
+	if err = asFields(err); err != nil {
+		e.Entry.Code = asError(err).Code
+		e.Entry.Outcome = notChanged(e.Entry.Code)
+		f.audit.recordLimited(ctx, e.Entry)
+		return err
+	}
+	return answer(ctx, done)
+}
+
+func answerEdit(c *call, added bool, path string, done telematics.FleetEdited, body any) error {
+	status, message := http.StatusOK, plural(len(done.Changes), "change")
+	if added {
+		status, message = http.StatusCreated, "Added."
+		if path != "" {
+			c.setHeader(echo.HeaderLocation, "/api/v1/admin/"+path)
+		}
+	}
+	return c.write(status, envelope{Success: true, Message: message, Data: body, Meta: editMeta{append([]string{}, done.Changes...)}})
+}
+
+// checkEdit refuses to an administrator of one agency what concerns others: their vehicles and
+// stations, and units, which may be another agency's.
+func checkEdit(c *call, _ *contract.FieldErrors) error {
+	var named map[string]json.RawMessage
+	_ = json.Unmarshal(c.body, &named) // another body has been refused
+	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); agency != 0 && !c.actor.Sees(agency) {
+		return &telematics.Error{Code: forbidden,
+			Message: fmt.Sprintf("Your access token is of agency %d; it changes no vehicles and stations of another one.", c.actor.Agency)}
+	}
+	for _, field := range []string{"unit", "protocol", "installation"} {
+		if _, ok := named[field]; ok && c.actor.Agency != 0 {
+			return &telematics.Error{Code: forbidden,
+				Message: fmt.Sprintf("Your access token is of agency %d alone; %s can be changed only by administrators of all agencies, since a unit may be another one's.", c.actor.Agency, field)}
+		}
+	}
+	return nil
 }

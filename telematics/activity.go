@@ -16,6 +16,10 @@ const (
 	BulkOrder      = "commands.bulk" // each of its commands has a separate entry
 	CommandsHalt   = "commands.halt"
 	CommandsResume = "commands.resume"
+	VehicleAdd     = "vehicle.add"
+	VehicleChange  = "vehicle.change"
+	StationAdd     = "station.add"
+	StationChange  = "station.change"
 	SessionBegin   = "session.begin" // in the console
 	SessionEnd     = "session.end"
 	// Operators of the built-in sign-in.

@@ -134,3 +134,18 @@ type VehicleQuery struct {
 	Text         string // part of plate, brand, model or unit; case-insensitive
 	Page
 }
+
+// FleetEdit adds or changes a vehicle or a station, by the rules of a fleet file.
+type FleetEdit struct {
+	Vehicle VehicleID // zero: it is about a station
+	Station StationID
+	New     bool     // it is not on record yet; otherwise it is
+	Fields  []byte   // JSON: the object of a fleet file, without its id
+	Entry   Activity // for the audit log, without its agency and what has changed
+}
+
+// FleetEdited is what a change of the fleet's record has changed.
+type FleetEdited struct {
+	Changes []string // in words, such as "vehicle 42: unit none → 358240051111110"
+	Station Station  // as it is now; zero: the edit is about a vehicle
+}

@@ -41,7 +41,7 @@ type Level int
 const (
 	Viewer        Level = iota + 1 // reads
 	Operator                       // commands vehicles, and changes bookings
-	Administrator                  // halts commands, moves money, changes agency keys
+	Administrator                  // halts commands, moves money, changes vehicles and agency keys
 )
 
 func (l Level) String() string {

@@ -124,7 +124,7 @@ func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
 	}
 	for _, code := range codesIn(t, "../../telematics/errors.go") {
 		// The others are for administrators, and for programmers of apps.
-		if _, answered := kinds[code]; answered && !tried[code] && code != telematics.CommandNotFound && code != telematics.BulkNotFound &&
+		if _, answered := kinds[code]; answered && !tried[code] && code != telematics.CommandNotFound && code != telematics.BulkNotFound && code != telematics.StationNotFound && code != telematics.IDTaken &&
 			code != telematics.IdempotencyInProgress && code != telematics.IdempotencyMismatch {
 			t.Errorf("the message of %s for a driver was not looked at", code)
 		}

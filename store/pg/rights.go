@@ -39,17 +39,17 @@ var Rights = []struct{ Table, Privileges string }{
 	{"settings", "select insert"},
 	{"settled_commands", "select"},
 	{"snapshots", "select insert update"},
-	{"stations", "select"},
+	{"stations", "select insert update"},
 	{`strangers`, "select insert update delete"},
 	{"telemetry", "select insert update"},
 	{"unit_clocks", "select insert update delete"},
 	{"unit_counts", "select insert update delete"},
-	{"units", "select update"},
+	{"units", "select insert update"},
 	{"unrecorded_answers", "select insert"},
 	{"unrecorded_payments", "select insert delete"},
 	{"used_signatures", "select insert update delete"}, // to update: to lock them
 	// Updates lock them, and store whether they are booked.
-	{"vehicles", "select update"},
+	{"vehicles", "select insert update"},
 }
 
 // Grant grants Rights to a role, and revokes its other privileges on these tables: it may neither

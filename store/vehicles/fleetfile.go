@@ -466,7 +466,7 @@ func (f FleetFile) contradictions(on record) []error {
 	known := map[telematics.AgencyID]bool{0: true} // zero: an error already
 	belongs := func(place string, id telematics.AgencyID) {
 		if _, recorded := on.agencies[id]; !recorded && !known[id] {
-			problems = append(problems, problem{place, "agency_id", fmt.Sprintf("there is no agency %d, neither in this file nor on record", id)})
+			problems = append(problems, problem{place, "agency_id", fmt.Sprintf("there is no agency %d", id)})
 		}
 	}
 	agency, code, station, vehicle, unit := once("id"), once("code"), once("id"), once("id"), once("unit")

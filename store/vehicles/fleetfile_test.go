@@ -184,7 +184,7 @@ func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 		"bikes: unknown key",
 		"agencies[1]: id 1 is that of agencies[0]",
 		"agencies[1]: code MUC is that of agencies[0]",
-		"stations[0].agency_id: there is no agency 3, neither in this file nor on record",
+		"stations[0].agency_id: there is no agency 3",
 		"vehicles[2]: id 2 is that of vehicles[1]",
 		"vehicles[2]: unit U is that of vehicles[1]",
 	}

@@ -210,6 +210,9 @@ func awaitRetry(ctx context.Context, err error) error {
 	}
 }
 
+// lockImports waits until no other transaction writes what fleet files set.
+const lockImports = `select pg_advisory_xact_lock(hashtext('import'))`
+
 // within runs a part of an import in a transaction, while no other import does.
 func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
 	tx, err := db.BeginTxx(ctx, nil)
@@ -217,7 +220,7 @@ func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := tx.ExecContext(ctx, `select pg_advisory_xact_lock(hashtext('import'))`); err != nil {
+	if _, err := tx.ExecContext(ctx, lockImports); err != nil {
 		return err
 	}
 	if err := run(tx); err != nil {

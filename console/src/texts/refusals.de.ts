@@ -19,6 +19,8 @@ export const de: Refusals = {
     vehicle_not_found: 'Dieses Fahrzeug gibt es nicht, oder es gehört einer anderen Agentur.',
     command_not_found: 'Diesen Befehl gibt es nicht, oder er gehört einer anderen Agentur.',
     bulk_not_found: 'Diesen Sammelbefehl gibt es nicht, oder er gehört einer anderen Agentur.',
+    station_not_found: 'Diese Station gibt es nicht.',
+    id_taken: 'Diese Nummer ist schon vergeben.',
     halt_not_found: 'Diesen Halt gibt es nicht mehr.',
     agency_not_found: 'Diese Agentur gibt es nicht.',
     agency_key_not_found: 'Diesen Schlüssel einer Agentur gibt es nicht.',

@@ -27,6 +27,8 @@ export const en: Refusals = {
     vehicle_not_found: 'There is no such vehicle, or it is another agency’s.',
     command_not_found: 'There is no such command, or it is another agency’s.',
     bulk_not_found: 'There is no such bulk command, or it is another agency’s.',
+    station_not_found: 'There is no such station.',
+    id_taken: 'This number is taken.',
     halt_not_found: 'This halt is not in force any more.',
     agency_not_found: 'There is no such agency.',
     agency_key_not_found: 'There is no such agency key.',

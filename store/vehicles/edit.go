@@ -1,0 +1,124 @@
+package vehicles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/activity"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// Edit adds or changes a vehicle or a station by the rules of a fleet file, and adds the entry to
+// the audit log, in one transaction. The actor of the entry must see the vehicle or station as it
+// was; the caller checks what it becomes. Its error is a *telematics.Error, or one or several
+// *rental.FieldError.
+func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telematics.FleetEdited, err error) {
+	err = pg.WithinLocks(ctx, f.db, func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, lockImports); err != nil {
+			return err
+		}
+		changes := changesOf(e)
+		on, err := readRecord(ctx, tx, changes)
+		if err == nil {
+			err = checkExists(e, on)
+		}
+		if err != nil {
+			return err
+		}
+		file, err := changes.over(on)
+		if err != nil {
+			return err
+		}
+		if err := writeEdit(ctx, tx, file); err != nil {
+			return err
+		}
+		done.Changes = Sentences(file.differences(on))
+		entry := e.Entry
+		entry.Outcome, entry.Details = telematics.Executed, map[string]any{"changes": done.Changes}
+		for _, s := range file.Stations {
+			done.Station, entry.Agency = s, s.AgencyID
+		}
+		for _, v := range file.Vehicles {
+			entry.Agency, entry.Vehicle = v.AgencyID, v.ID
+		}
+		return activity.Insert(ctx, tx, entry)
+	})
+	if problems := fieldErrors(err); problems != nil {
+		return telematics.FleetEdited{}, problems
+	}
+	return done, unavailable.Wrap("edit the fleet", err)
+}
+
+func writeEdit(ctx context.Context, tx *sqlx.Tx, file FleetFile) error {
+	_, err := importStations(ctx, tx, file)
+	if err == nil {
+		_, err = importVehicles(ctx, tx, file.Vehicles, file.Rates)
+	}
+	if err == nil {
+		_, err = importUnits(ctx, tx, file.Vehicles)
+	}
+	return err
+}
+
+// changesOf returns the edit as the changes of a fleet file. Its problems have no place but their
+// fields.
+func changesOf(e telematics.FleetEdit) FleetChanges {
+	c := FleetChanges{claimed: map[telematics.Unit]telematics.VehicleID{}}
+	p := newPart("", e.Fields, &c.problems)
+	if p.fields == nil {
+		return c
+	}
+	p.number = int64(e.Station)
+	list := &c.stations
+	if e.Vehicle != 0 {
+		p.number, list = int64(e.Vehicle), &c.vehicles
+		if unit := peek[telematics.Unit](p, "unit"); unit != "" {
+			c.claimed[unit] = e.Vehicle
+		}
+	}
+	p.fields["id"] = json.RawMessage(fmt.Sprint(p.number))
+	*list = append(*list, p)
+	return c
+}
+
+// checkExists returns an error for what is added and on record already, and for what is changed and
+// not on record, or not the actor's to see.
+func checkExists(e telematics.FleetEdit, on record) error {
+	vehicle, known := on.vehicles[e.Vehicle]
+	agency, what, missing := vehicle.AgencyID, fmt.Sprintf("vehicle %d", e.Vehicle), telematics.VehicleNotFound
+	if e.Vehicle == 0 {
+		var station telematics.Station
+		station, known = on.stations[e.Station]
+		agency, what, missing = station.AgencyID, fmt.Sprintf("station %d", e.Station), telematics.StationNotFound
+	}
+	switch {
+	case e.New && known:
+		return &telematics.Error{Code: telematics.IDTaken, Message: fmt.Sprintf("There is a %s already: choose another id, or change that one.", what)}
+	case !e.New && (!known || !e.Entry.Actor.Sees(agency)):
+		return &telematics.Error{Code: missing, Message: fmt.Sprintf("There is no %s.", what)}
+	}
+	return nil
+}
+
+// fieldErrors returns the problems of a fleet file in an error; nil: it has none.
+func fieldErrors(err error) error {
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	var fields []error
+	for _, err := range several.Unwrap() {
+		var p problem
+		if errors.As(err, &p) {
+			fields = append(fields, &rental.FieldError{Field: p.key, Message: "is not valid: " + p.message})
+		}
+	}
+	return errors.Join(fields...)
+}

@@ -1,0 +1,50 @@
+package vehicles
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// Edits follow the rules of fleet files: what a file is refused for, an edit is, too, with the name
+// of the field.
+func TestEdit_HasTheRulesOfFleetFiles(t *testing.T) {
+	p := withWholeFleet(t)
+	admin := telematics.Activity{Actor: telematics.Actor{Subject: "a", Role: telematics.Admin}, Action: telematics.VehicleChange, At: morning}
+	for _, fields := range []string{
+		`"unit": "U 1"`, `"unit": "probe-1"`, `"unit": 7`, `"protocol": "smoke"`, `"protocol": "v1"`, `"installation": {"fly": "up"}`, `"status": "lost"`, `"powertrain": null`,
+		`"plate_number": " "`, `"plate_number": "\u202e"`, `"brand": "Citro` + "\ufffd" + `n"`, `"year": 1700`, `"image": "zoe.png"`, `"features": [""]`, `"capabilities": ["fly"]`,
+		`"capabilities": ["lock", "lock"]`, `"agency_id": 7`, `"agency_id": 2`, `"hourly_rate": 1.555`, `"hourly_rate": -1`, `"hourly_rate": null, "deposit": 5`, `"wheels": 4`,
+	} {
+		_, ofFile := tryPlan(p, t, `{"vehicles": [{"id": 1, `+fields+`}]}`)
+		if ofFile == nil {
+			t.Errorf("a fleet file with %s is accepted", fields)
+			continue
+		}
+		before := onRecord(t, p)
+		_, err := p.Edit(t.Context(), telematics.FleetEdit{Vehicle: 1, Fields: []byte("{" + fields + "}"), Entry: admin})
+		var problems []string
+		var several interface{ Unwrap() []error }
+		if errors.As(err, &several) {
+			for _, one := range several.Unwrap() {
+				var field *rental.FieldError
+				if errors.As(one, &field) {
+					problems = append(problems, "vehicles[0]."+field.Field+": "+strings.TrimPrefix(field.Message, "is not valid: "))
+				}
+			}
+		}
+		if got := strings.Join(problems, "\n"); got != ofFile.Error() {
+			t.Errorf("%s: an edit is refused with\n%v\nwant as a file:\n%v", fields, err, ofFile)
+		}
+		if after := onRecord(t, p); after.vehicles[1].Plate != before.vehicles[1].Plate || after.vehicles[1].Unit != before.vehicles[1].Unit {
+			t.Errorf("%s: vehicle 1 has changed to %+v", fields, after.vehicles[1])
+		}
+	}
+	var entries int
+	if err := p.Pool.Get(&entries, `select count(*) from activity`); err != nil || entries != 0 {
+		t.Errorf("%d audit log entries of what was refused, %v", entries, err)
+	}
+}
