@@ -23,6 +23,6 @@ it('shows the list beside a map that fails, and the map once it can be drawn', a
   vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:,');
   document.querySelector<HTMLButtonElement>('.pane [data-failed] button')?.click();
   // Each of its problems, though they read the same.
-  await pages.until(() => pages.texts('.fleet .problem').filter((text) => text.includes('It is not there.')).length === 2);
+  await pages.until(() => pages.texts('.fleet .problem').filter((text) => text.startsWith('This did not work')).length === 2);
   expect(pages.texts('[data-failed]')).toEqual([]);
 });
