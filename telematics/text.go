@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Printable returns a text on one line, with spaces for characters that control a terminal, and
@@ -164,4 +166,19 @@ func printableJSON(v any) (printable any, changed bool) {
 		return object, changed
 	}
 	return v, false
+}
+
+// ignoredInSearches are blanks and hyphens, as they are in the normal form NFKD.
+const ignoredInSearches = " \t-\u00AD\u2010\u2012\u2013\u2014\u2015\u2212"
+
+// Plain returns a text as searches compare it: plates and names are found however people write
+// them. Letter case, blanks, hyphens and the normal form of Unicode make no difference. Postgres
+// has the same as plain_text.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(ignoredInSearches, r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, norm.NFKD.String(text))
 }

@@ -113,8 +113,8 @@ func (c command) Run(ctx context.Context) error {
 // maxCandidates is how many vehicles are searched for a plate: a page of the service.
 const maxCandidates = 200
 
-// vehicleID returns the vehicle with a number, or with a plate. A plate must be the whole one, in
-// any case: a command moves a car, so none is guessed.
+// vehicleID returns the vehicle with a number, or with a plate. A plate must be the whole one,
+// however it is written: a command moves a car, so none is guessed.
 func (r remote) vehicleID(ctx context.Context, name string) (int64, error) {
 	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
 		return id, nil
@@ -138,7 +138,7 @@ func (r remote) vehicleID(ctx context.Context, name string) (int64, error) {
 	var all, same []string
 	for _, v := range found {
 		candidate := fmt.Sprintf("%d (%s)", v.ID, v.Plate)
-		if all = append(all, candidate); strings.EqualFold(v.Plate, name) {
+		if all = append(all, candidate); telematics.Plain(v.Plate) == telematics.Plain(name) {
 			exact, same = append(exact, v.ID), append(same, candidate)
 		}
 	}

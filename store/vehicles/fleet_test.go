@@ -66,16 +66,19 @@ func randomQuery() telematics.VehicleQuery {
 		Agency:       anyOf[telematics.AgencyID](0, 0, 1, 2, 3, 4),
 		Status:       anyOf(append([]telematics.VehicleStatus{"", "", ""}, telematics.VehicleStatuses...)...),
 		Connectivity: anyOf(append([]telematics.PresenceStatus{"", "", ""}, telematics.PresenceStatuses...)...),
-		Text:         anyOf("", "", "", "volks", "VOLKS", "golf", "xy 1", "-ab", "%", "_", "unit-1", "Unit", "nothing"),
+		Text:         anyOf("", "", "", "volks", "VOLKS", "golf", "xy 1", "-ab", "x-Y1", "%", "_", "-", "unit-1", "Unit", "nothing"),
 	}
 }
 
 // selects is the meaning of a query.
 func selects(q telematics.VehicleQuery, t telematics.Twin) bool {
-	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(q.Text)) }
+	contains := func(s string) bool {
+		return q.Text == "" || telematics.Plain(q.Text) != "" && strings.Contains(telematics.Plain(s), telematics.Plain(q.Text))
+	}
+	hasSerial := strings.Contains(strings.ToLower(string(t.Unit)), strings.ToLower(q.Text))
 	return (q.Agency == 0 || q.Agency == t.AgencyID) && (q.Status == "" || q.Status == t.Status) &&
 		(q.Connectivity == "" || q.Connectivity == t.Contact.At(morning)) &&
-		(contains(t.Plate) || contains(t.Brand) || contains(t.Model) || contains(string(t.Unit)))
+		(contains(t.Plate) || contains(t.Brand) || contains(t.Model) || hasSerial)
 }
 
 // pagesOf reads a list to its end; between is called between two pages.

@@ -87,6 +87,7 @@ const (
 	limitParameter
 	ofTheVehicleParameter
 	signingKeyParameter
+	plainParameter
 )
 
 var (
@@ -144,7 +145,7 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 		from units u join vehicles v on v.id = u.vehicle_id
 		where ($%[1]d::bigint = 0 or v.agency_id = $%[1]d)
 			and ($%[2]d::text = '' or $%[2]d = `+connectivity(instant, fmt.Sprintf("$%d", onlineForParameter))+`)
-			and ($%[3]d::text = '' or u.serial ilike $%[3]d or v.plate_number ilike $%[3]d or u.firmware ilike $%[3]d
+			and ($%[3]d::text = '' or u.serial ilike $%[3]d or `+foundIn(`split_part(`+vehicleSearch+`, chr(10), 1)`, `$%[6]d`)+` or u.firmware ilike $%[3]d
 				or exists (select from snapshots s where s.vehicle_id = v.id and s.fields->'`+string(telematics.Firmware)+`'->>'v' ilike $%[3]d))
 			and ($%[4]d::bigint = 0 or v.id < $%[4]d)`+troubled+`
 		order by v.id desc
@@ -178,7 +179,7 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 				group by kind
 			) by_reason
 		) counted on true
-	order by v.id desc`, agencyParameter, connectivityParameter, textParameter, beforeParameter, limitParameter)
+	order by v.id desc`, agencyParameter, connectivityParameter, textParameter, beforeParameter, limitParameter, plainParameter)
 }
 
 // ListUnits returns units of vehicles by descending id of the vehicle, which is the cursor of the
@@ -193,7 +194,7 @@ func (f *Fleet) unitsAt(ctx context.Context, q telematics.UnitQuery, at time.Tim
 	}
 	var rows []unitRow
 	err := f.db.Lists.SelectContext(ctx, &rows, unitsStatement(q.Problem),
-		q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit, pq.Array(ofTheVehicle), q.SigningKey)
+		q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit, pq.Array(ofTheVehicle), q.SigningKey, telematics.Plain(q.Text))
 	units := make([]telematics.ListedUnit, len(rows))
 	for i := 0; err == nil && i < len(rows); i++ {
 		units[i], err = rows[i].unit()

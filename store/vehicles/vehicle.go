@@ -282,14 +282,14 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 			where ($1::bigint = 0 or v.agency_id = $1)
 				and ($2::text = '' or v.status = $2)
 				and ($3::text = '' or $3 = `+connectivity(`$4`, `$5`)+`)
-				and ($6::text = '' or v.plate_number ilike $6 or v.brand ilike $6 or v.model ilike $6 or u.serial ilike $6)
+				and ($6::text = '' or `+foundIn(vehicleSearch, `$9`)+` or u.serial ilike $6)
 				and ($7::bigint = 0 or v.id < $7)
 			order by v.id desc
 			limit nullif($8::bigint, 0)
 		)`+selectTwins+`
 		where v.id in (select id from page)
 		order by v.id desc`,
-		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit)
+		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit, telematics.Plain(q.Text))
 	return twins, unavailable.Wrap("read vehicles", err)
 }
 
@@ -310,6 +310,16 @@ func containing(text string) string {
 		return ""
 	}
 	return "%" + likeEscaper.Replace(text) + "%"
+}
+
+// vehicleSearch is the SQL of what searches compare of a vehicle: plate, brand and model, a line
+// each, as telematics.Plain returns them. The column is null in rows of before it was added.
+const vehicleSearch = `coalesce(v.search, concat_ws(chr(10), plain_text(v.plate_number), plain_text(v.brand), plain_text(v.model)))`
+
+// foundIn returns the SQL of whether a text has a part, a parameter that is plain. An empty part is
+// in no text.
+func foundIn(text, part string) string {
+	return `strpos(` + text + `, nullif(` + part + `::text, '')) > 0`
 }
 
 // StationRow is a row of stations.
