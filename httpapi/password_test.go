@@ -183,7 +183,7 @@ func TestPassword_ARemovedPersonIsOut(t *testing.T) {
 }
 
 func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
-	a, p, tries, _ := newOffice(t)
+	a, _, tries, _ := newOffice(t)
 	page := a.get("/auth/sign-in", anonymous)
 	policy := page.header.Get("Content-Security-Policy")
 	if page.status != 200 || !strings.Contains(page.text, `<html lang="en">`) || !strings.Contains(page.text, "A hint.") || !strings.Contains(page.text, `type="password"`) ||
@@ -209,7 +209,7 @@ func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
 	if w := a.submit("/auth/sign-in", wrong); w.Code != 429 || w.Header().Get("Retry-After") != "90" || !strings.Contains(w.Body.String(), signin.ManyTries) {
 		t.Errorf("over the limit: %d %s", w.Code, w.Body)
 	}
-	a, p, _, _ = newOffice(t)
+	a, p, _, _ := newOffice(t)
 	p.none = true
 	if first := a.get("/auth/sign-in", anonymous); !strings.Contains(first.text, "motorpool operator add NAME") {
 		t.Errorf("without operators: %s", first.text)

@@ -3,6 +3,7 @@ package signin_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -321,9 +322,7 @@ func TestEnter_GuessesAreLimitedAndLockOutNoColleague(t *testing.T) {
 }
 
 func asRefusal(err error, refusal **telematics.Error) bool {
-	var ok bool
-	*refusal, ok = err.(*telematics.Error)
-	return ok
+	return errors.As(err, refusal)
 }
 
 func isLimited(err error) bool {
