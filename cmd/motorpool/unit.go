@@ -94,7 +94,7 @@ func (a unitAccess) parse(file []byte) (mosquitto.Passwords, error) {
 
 func (a unitAccess) explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return badUsage("--units-passwd: %w (make an empty one that Mosquitto may read: install -m 600 -o mosquitto /dev/null %s)", err, a.UnitsPasswd)
+		return fmt.Errorf("--units-passwd: %w (make an empty one that Mosquitto may read: install -m 600 -o mosquitto /dev/null %s)", err, a.UnitsPasswd)
 	}
 	return err
 }
@@ -110,7 +110,7 @@ func (a unitAccess) broker() (reloader, error) {
 	}
 	process, err := mosquitto.FindProcess(a.MosquittoPIDFile)
 	if err != nil {
-		return reloader{}, badUsage("--mosquitto-pid-file: %w\nnothing was changed", err)
+		return reloader{}, fmt.Errorf("--mosquitto-pid-file: %w\nnothing was changed", err)
 	}
 	return reloader{&process}, nil
 }

@@ -90,7 +90,7 @@ func (a answer) checkEnvelope(ofClient bool) {
 func (a answer) checkError() {
 	a.Helper()
 	body, _ := a.body["error"].(map[string]any)
-	want := []string{"code", "command_id", "detail", "outcome", "reason", "retry_after", "retryable"}
+	want := []string{"code", "command_id", "detail", "doc_url", "outcome", "reason", "retry_after", "retryable"}
 	if got := slices.Sorted(maps.Keys(body)); !slices.Equal(got, want) || a.body["data"] != nil {
 		a.Errorf("%s: the error has the keys %v, want %v; data %v", a.asked, got, want, a.body["data"])
 	}
