@@ -39,7 +39,7 @@ func good(t *testing.T) Config {
 		HTTP: "127.0.0.1:0", Internal: ":0", DatabaseURL: "postgres://u:p@h/db", DatabaseConns: 20, RedisURL: "redis://h:6379",
 		MQTTURL: []string{"ssl://h:8884"}, MQTTUsername: "u", MQTTPassword: "p", MQTTCA: filepath.Join(dir, "ca.pem"),
 		SigningKeys: filepath.Join(dir, "signing.jwks"), TokenKeys: filepath.Join(dir, "tokens.jwks"),
-		TokenIssuer: "i", TokenAudience: "a", Budget: 10 * time.Second, LogLevel: "info", LogFormat: "json",
+		TokenIssuer: "i", TokenAudience: "a", Budget: 10 * time.Second, StateInterval: time.Minute, LogLevel: "info", LogFormat: "json",
 	}
 }
 
