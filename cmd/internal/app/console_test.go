@@ -69,7 +69,7 @@ func TestConsole_ShowsNothingStaleAsFresh(t *testing.T) {
 	p.See(`[role="alert"]`, "Not live since")
 	p.See("body[data-stale]")
 	p.Click(`[data-action="lock"]`)
-	p.See(".problem", "A server that this answer needs is not available")
+	p.See(".problem", "The service is unavailable.")
 	s.must(s.redis.Resume())
 	p.See("header", "Live")
 	p.Gone("body[data-stale]")
