@@ -103,7 +103,11 @@ func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 	}
 }
 
+// settleRefund returns what the processor's refund means for the charge. A refund that is not on
+// record yet is looked at once more when it is: the notice of its failure may have come before, when
+// its id was unknown.
 func (w *worker) settleRefund(made rental.Refund) rental.Result {
+	onRecord := w.job.Intent != ""
 	w.job.Intent = made.ID
 	switch made.Status {
 	case rental.RefundSucceeded:
@@ -112,6 +116,9 @@ func (w *worker) settleRefund(made rental.Refund) rental.Result {
 		}
 		r := w.settled(rental.Paid)
 		r.Intent, r.Settled = made.ID, made.Amount
+		if !onRecord {
+			r.QueryAt = w.Now()
+		}
 		return w.withActivity(r)
 	case rental.RefundFailed:
 		r := w.refundFailed(made.Why)

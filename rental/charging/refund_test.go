@@ -1,11 +1,13 @@
 package charging_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"motorpool/rental"
+	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
 )
 
@@ -91,6 +93,28 @@ func TestRefund_MayFailAfterItWasAccepted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowReply is a processor whose refunds fail, and say so, before the reply to their request has
+// come, which says that they succeeded.
+type slowReply struct{ *rentaltest.Bank }
+
+func (s slowReply) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
+	made, err := s.Bank.Refund(ctx, key, r)
+	s.SettleRefund(rental.ChargeID(r.Refund), "lost_or_stolen_card")
+	time.Sleep(5 * time.Second) // the notice is handled
+	return made, err
+}
+
+func TestRefund_FailsBeforeItsReplyCame(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		w.collect(func(c *charging.Config) { c.Processor = slowReply{w.bank} })
+		charge := w.paid(client)
+		refund := w.refundOf(client, charge, amount)
+		w.after(10 * time.Minute)
+		w.wantState(refund, rental.Failed)
+	})
 }
 
 func TestRefund_NoMoreThanWasPaid(t *testing.T) {
