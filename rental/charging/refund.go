@@ -104,7 +104,7 @@ func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 }
 
 // settleRefund returns what the processor's refund means for the charge. A refund that is not on
-// record yet is looked at once more when it is: the notice of its failure may have come before,
+// record yet is queried again when it is: the notice of its failure may have come before,
 // when its id was unknown.
 func (w *worker) settleRefund(made rental.Refund) rental.Result {
 	onRecord := w.job.Intent != ""

@@ -101,7 +101,7 @@ type slowReply struct{ *rentaltest.Bank }
 
 func (s slowReply) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
 	made, err := s.Bank.Refund(ctx, key, r)
-	s.SettleRefund(rental.ChargeID(r.Refund), "lost_or_stolen_card")
+	s.SettleRefund(r.Refund, "lost_or_stolen_card")
 	time.Sleep(5 * time.Second) // the notice is handled
 	return made, err
 }
