@@ -1,11 +1,14 @@
 package broker_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"motorpool/broker"
+	"motorpool/broker/brokertest"
 	"motorpool/telematics"
 )
 
@@ -44,6 +47,37 @@ func TestConfirm_AReportOfTheNewValueSettles(t *testing.T) {
 			w.wantCode(err, "")
 		})
 	}
+}
+
+// slowVehicles are vehicles whose state takes a second to read.
+type slowVehicles struct{ broker.Vehicles }
+
+func (s slowVehicles) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	time.Sleep(time.Second)
+	return s.Vehicles.Twin(ctx, id)
+}
+
+// A report that comes while the vehicle is read at the deadline settles the command when it came,
+// and not before.
+func TestConfirm_IsNotDatedBeforeItsReport(t *testing.T) {
+	inWorldOf(t, []wiring{func(_ *brokertest.Memory, config *broker.Config) {
+		config.Vehicles = slowVehicles{config.Vehicles}
+	}, nil}, func(w *world) {
+		w.truckReported("locked no")
+		var reported time.Time
+		start := time.Now()
+		w.mqtt.car = func(publication) {
+			time.Sleep(time.Until(start.Add(10900 * time.Millisecond)))
+			reported = time.Now()
+			w.truckSays(1, "locked yes")
+		}
+		c, err := w.sendToTruck(0, telematics.Lock)
+		w.mqtt.cars.Wait()
+		w.wantCode(err, "")
+		if c.State != telematics.Succeeded || c.Completed.Before(reported) {
+			t.Errorf("%s at %v, want it succeeded after its report, %v", c.State, c.Completed, reported)
+		}
+	})
 }
 
 func TestConfirm_AnswerWithoutANewValueConfirmsNothing(t *testing.T) {

@@ -102,7 +102,7 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 		// Not known here; or the unit has it, though we believe that it was never sent.
 		finding = delivery.Settlement{Command: c.ID, State: telematics.Unknown, Detail: c.UnknownDetail(c.ReceivedAt), At: b.recordTime()}
 		if b.isConfirmed(ctx, &c, delivery.Progress{SentAt: c.SentAt}) {
-			finding.State, finding.Detail = telematics.Succeeded, ""
+			finding.State, finding.Detail, finding.At = telematics.Succeeded, "", b.recordTime()
 		}
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
@@ -146,7 +146,8 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 		// The unit may have the command.
 		finding.State = telematics.Unknown
 		if b.isConfirmed(ctx, c, finding.Progress) {
-			finding.State = telematics.Succeeded
+			// The report may have come while it was read.
+			finding.State, finding.At = telematics.Succeeded, b.recordTime()
 		} else {
 			finding.Detail = c.UnknownDetail(finding.ReceivedAt)
 		}
