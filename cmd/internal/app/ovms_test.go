@@ -94,9 +94,14 @@ type ovmsStatus struct {
 	OEM map[string]any `json:"oem_data"`
 }
 
+// becomes waits for a connectivity: in the status, and in Postgres, by which commands are refused.
 func (w ovmsWorld) becomes(connectivity string) {
 	w.Helper()
-	w.eventually(20*time.Second, connectivity, func() bool { return w.status().Connectivity.Status == connectivity })
+	w.eventually(20*time.Second, connectivity, func() bool {
+		var stored []struct{ ID int }
+		w.get("/api/v1/admin/vehicles?connectivity="+connectivity, &stored)
+		return len(stored) == 1 && w.status().Connectivity.Status == connectivity
+	})
 }
 
 // heard returns the lines that the service has sent to the shell of the module.
