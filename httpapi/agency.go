@@ -108,7 +108,7 @@ func (k agencyKeys) add(c *call) error {
 		return noSuchAgency(c)
 	}
 	return c.write(http.StatusCreated, envelope{
-		Success: true, Message: fmt.Sprintf("The key %s was made. Its secret is shown this once.", key.ID),
+		Success: true, Message: fmt.Sprintf("The key %s was made. Its secret is shown only once.", key.ID),
 		Data: resource.AgencyKeyWithSecret{AgencyKey: resource.NewAgencyKey(key), Secret: hex.EncodeToString(key.Secret)},
 	})
 }
@@ -130,7 +130,7 @@ func (k agencyKeys) retire(c *call) error {
 	case !exists:
 		return noSuchKey(c, ", or it is revoked")
 	}
-	return c.answer(fmt.Sprintf("The key %s is good until %s.", key.ID, resource.Timestamp(key.Retires)), resource.NewAgencyKey(key))
+	return c.answer(fmt.Sprintf("The key %s is valid until %s.", key.ID, resource.Timestamp(key.Retires)), resource.NewAgencyKey(key))
 }
 
 // revoke answers POST /admin/agencies/{agency}/keys/{key}/revoke.

@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestAgenciesAndStations_AreListedByFallingID(t *testing.T) {
+func TestAgenciesAndStations_AreListedByDescendingID(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.agencies = []telematics.ListedAgency{
 		{Agency: telematics.Agency{ID: 1, Code: "MUC", Name: "Munich"}, Vehicles: 3, Stations: 1}, {Agency: telematics.Agency{ID: 2, Code: "BER", Name: "Berlin"}, Vehicles: 1},

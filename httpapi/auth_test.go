@@ -82,7 +82,7 @@ func TestTokens_AgencyNarrowsAllAgencies(t *testing.T) {
 	}
 }
 
-const sayWhichAgency = "The access token of an administrator needs agency_id, the number of its agency; or, to see all agencies, all_agencies in scope."
+const sayWhichAgency = "The access token of an administrator must have agency_id, the id of its agency; or, to see all agencies, all_agencies in scope."
 
 func TestABadTokenIsRefused(t *testing.T) {
 	seconds := func(n int) int64 { return now.Add(time.Duration(n) * time.Second).Unix() }
@@ -105,7 +105,7 @@ func TestABadTokenIsRefused(t *testing.T) {
 		"subject with NUL":    {edKey().mint(t, claims(map[string]any{"sub": "a\x00b"})), ""},
 		"long subject":        {edKey().mint(t, claims(map[string]any{"sub": strings.Repeat("x", 256)})), ""},
 		"subject no text":     {edKey().mint(t, claims(map[string]any{"sub": 7})), ""},
-		"role no text":        {edKey().mint(t, claims(map[string]any{"role": 7})), "The access token's role is neither text nor an array of texts."},
+		"role no text":        {edKey().mint(t, claims(map[string]any{"role": 7})), "The access token's role is neither a string nor an array of strings."},
 		"two roles":           {edKey().mint(t, claims(map[string]any{"role": []string{"admin", "client"}})), ""},
 		"role array of none":  {edKey().mint(t, claims(map[string]any{"role": []any{"admin", 7}})), ""},
 		"agency zero":         {edKey().mint(t, claims(map[string]any{"agency_id": 0})), ""},
@@ -118,7 +118,7 @@ func TestABadTokenIsRefused(t *testing.T) {
 		"misspelt agency":     {edKey().mint(t, claims(map[string]any{"scope": nil, "agencyid": 1})), sayWhichAgency},
 		"another scope":       {edKey().mint(t, claims(map[string]any{"scope": "openid all_agencies_read"})), sayWhichAgency},
 		"scope of all, alike": {edKey().mint(t, claims(map[string]any{"scope": "All_Agencies"})), sayWhichAgency},
-		"scope no text":       {edKey().mint(t, claims(map[string]any{"scope": true})), "The access token's scope is neither text nor an array of texts."},
+		"scope no text":       {edKey().mint(t, claims(map[string]any{"scope": true})), "The access token's scope is neither a string nor an array of strings."},
 		"logout token":        {edKey().mintTyped(t, "logout+jwt", claims(nil)), `The token is of type "logout+jwt", not an access token; typ must be one of at+jwt, JWT.`},
 		"command":             {edKey().mintTyped(t, "motorpool-command+jwt", claims(nil)), ""},
 		"id token's type":     {edKey().mintTyped(t, "ID", claims(nil)), ""},
@@ -127,7 +127,7 @@ func TestABadTokenIsRefused(t *testing.T) {
 		"agency fraction":     {edKey().mint(t, claims(map[string]any{"agency_id": 1.5})), ""},
 		"agency huge":         {edKey().mint(t, claims(map[string]any{"agency_id": 1e18})), ""},
 		"agency null":         {edKey().mint(t, withNull(claims(nil), "agency_id")), ""},
-		"client of no agency": {edKey().mint(t, claims(map[string]any{"role": "client"})), "The access token of a client needs agency_id."},
+		"client of no agency": {edKey().mint(t, claims(map[string]any{"role": "client"})), "The access token of a client must have agency_id."},
 		"unknown key":         {otherKey().mint(t, claims(nil)), "The access token is signed with a key that is not known here."},
 		"forged":              {forged.mint(t, claims(nil)), "The access token is not valid."},
 		"no key id of three":  {signer{"", edKey().alg, edKey().private}.mint(t, claims(map[string]any{"exp": seconds(-999)})), "The access token has expired."},

@@ -71,7 +71,7 @@ func (b bookings) checkClock(ctx context.Context) error {
 	}
 	if err := b.clock(ctx); err != nil {
 		return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: err,
-			Message: "The service does not know the exact time, which it needs to change bookings; nothing was changed. Try again."}
+			Message: "The service's clock differs from the database's, so bookings cannot be changed now; nothing was changed. Try again."}
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func checkDraft(c *call, wrong *contract.FieldErrors) error {
 	checkText(c, "client", wrong)
 	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); !c.actor.Sees(agency) {
 		return &telematics.Error{Code: forbidden,
-			Message: fmt.Sprintf("Your access token is of agency %d; it makes no bookings of another one.", c.actor.Agency)}
+			Message: fmt.Sprintf("Your access token is for agency %d; it cannot create bookings for another one.", c.actor.Agency)}
 	}
 	return nil
 }
@@ -287,7 +287,7 @@ func checkRefund(c *call, wrong *contract.FieldErrors) error {
 	full, hasFull := c.values["full"]
 	switch {
 	case hasAmount && hasFull:
-		wrong.AddIfValid("full", "must not come with amount: send one of the two")
+		wrong.AddIfValid("full", "must not be combined with amount: send one of the two")
 	case hasFull && full != true:
 		wrong.AddIfValid("full", "must be true; to give back a part, send amount instead")
 	case !hasAmount && !hasFull:

@@ -72,7 +72,7 @@ func checkBulk(c *call, wrong *contract.FieldErrors) error {
 	met := make(map[telematics.VehicleID]bool, len(b.Vehicles))
 	for _, v := range b.Vehicles {
 		if met[v] {
-			wrong.AddIfValid("vehicle_ids", fmt.Sprintf("must differ; %d comes twice", v))
+			wrong.AddIfValid("vehicle_ids", fmt.Sprintf("must be unique; %d is repeated", v))
 			break
 		}
 		met[v] = true

@@ -94,7 +94,7 @@ func TestBulk_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	}
 	a := newAPI(t)
 	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,1]}`))
-	if got := r.body.Errors["vehicle_ids"]; len(got) != 1 || got[0] != "must be a list of 1 to 1000 members that differ; each must be an integer" {
+	if got := r.body.Errors["vehicle_ids"]; len(got) != 1 || got[0] != "must contain 1 to 1000 unique ids; each must be an integer" {
 		t.Errorf("errors for vehicle_ids: %q", got)
 	}
 }

@@ -217,7 +217,7 @@ func (c *call) lookUpKey(ctx context.Context, record Bulks) (delivery.KeyResult,
 
 func keyRequired() *telematics.Error {
 	return &telematics.Error{Code: idempotencyKeyRequired,
-		Message: "This moves money: send an Idempotency-Key, a name of your own for this request, so that it can be repeated without moving it twice."}
+		Message: "Idempotency-Key is required, because this request moves money: choose a unique value, so that the request can be repeated safely."}
 }
 
 // markReplayed sets the header Idempotency-Replayed, if the answer is that of an earlier request.

@@ -47,7 +47,7 @@ func (o commands) get(c *call) error {
 	if err := o.audit.commandsRead(c, []telematics.Command{command}, entry); err != nil {
 		return err
 	}
-	return c.answer("The command is "+string(command.State)+".", resource.NewCommand(&command))
+	return c.answer(stateSentences[command.State], resource.NewCommand(&command))
 }
 
 // ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
@@ -195,6 +195,18 @@ func attention(a telematics.Action, values map[string]any) *telematics.Attention
 	return attention
 }
 
+// stateSentences say what became of a command.
+var stateSentences = map[telematics.State]string{
+	telematics.Accepted:  "The command was accepted, and is not sent yet.",
+	telematics.Sent:      "The command was sent; the vehicle has not answered yet.",
+	telematics.Received:  "The vehicle has received the command.",
+	telematics.Succeeded: "The command succeeded.",
+	telematics.Rejected:  "The vehicle rejected the command.",
+	telematics.Failed:    "The command failed.",
+	telematics.Expired:   "The command expired before it was sent.",
+	telematics.Unknown:   "The result of the command is unknown.",
+}
+
 // doneFormats are the sentences of done.
 var doneFormats = map[telematics.Action]string{
 	telematics.Lock:                   "Vehicle %d was locked.",
@@ -203,7 +215,7 @@ var doneFormats = map[telematics.Action]string{
 	telematics.DisableDriving:         "Vehicle %d was immobilized.",
 	telematics.UnlockAndEnableDriving: "Vehicle %d was unlocked and may be driven.",
 	telematics.LockAndDisableDriving:  "Vehicle %d was immobilized and locked.",
-	telematics.AttentionSignal:        "Vehicle %d drew attention.",
+	telematics.AttentionSignal:        "Attention signal sent (vehicle %d).",
 	telematics.OpenTopCase:            "The top case of vehicle %d was opened.",
 }
 
@@ -212,7 +224,7 @@ func done(c *telematics.Command) string {
 	if format, ok := doneFormats[c.Action]; ok {
 		return fmt.Sprintf(format, c.Vehicle)
 	}
-	return fmt.Sprintf("Vehicle %d did %s.", c.Vehicle, c.Action)
+	return fmt.Sprintf("Vehicle %d executed %s.", c.Vehicle, c.Action)
 }
 
 const (

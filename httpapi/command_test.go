@@ -17,7 +17,7 @@ func TestCommand_IsReadByID(t *testing.T) {
 	late.Late, late.Reason = true, ""
 	a.fleet.commands = []telematics.Command{late}
 	r := a.get("/api/v1/admin/commands/"+late.ID.String()).wants(200, "")
-	if r.at("late") != true || r.at("state") != "succeeded" || r.body.Message != "The command is succeeded." {
+	if r.at("late") != true || r.at("state") != "succeeded" || r.body.Message != "The command succeeded." {
 		t.Errorf("command %s", r.text)
 	}
 	a.get("/api/v1/admin/commands/"+late.ID.String(), withToken(agencyToken(t, 2))).wants(404, "command_not_found")

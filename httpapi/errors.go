@@ -107,9 +107,9 @@ func asError(err error) *telematics.Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
-		return &telematics.Error{Code: notFound, Message: "There is nothing at this address."}
+		return &telematics.Error{Code: notFound, Message: "No such endpoint."}
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		return &telematics.Error{Code: methodNotAllowed, Message: "This address does not have this method; the Allow header lists those it has."}
+		return &telematics.Error{Code: methodNotAllowed, Message: "Method not allowed: the Allow header lists the methods of this endpoint."}
 	case errors.As(err, &server) && server.Unavailable(), errors.Is(err, context.DeadlineExceeded):
 		return unavailable(err)
 	default:
@@ -132,19 +132,19 @@ func malformed(message string, cause error) *telematics.Error {
 
 func ofOneAgency(agency telematics.AgencyID) *telematics.Error {
 	return &telematics.Error{Code: forbidden,
-		Message: fmt.Sprintf("This belongs to no agency; it needs the access token of an administrator of all agencies, and yours is of agency %d alone.", agency)}
+		Message: fmt.Sprintf("This requires the access token of an administrator of all agencies; yours is for agency %d.", agency)}
 }
 
 func missingScope(scope string) *telematics.Error {
-	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token with the scope %s.", scope)}
+	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This requires an access token with the scope %s.", scope)}
 }
 
 func lowLevel(want, has auth.Level) *telematics.Error {
-	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token of the level %s; yours is of the level %s.", want, has)}
+	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This requires an access token of the level %s; yours has the level %s.", want, has)}
 }
 
 func wrongRole(want telematics.Role) *telematics.Error {
-	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This needs an access token with the role %s.", want)}
+	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This requires an access token with the role %s.", want)}
 }
 
 // envelope is the body of every answer of the API.

@@ -41,7 +41,7 @@ func (e events) follow(c *call) error {
 	var limit *stream.LimitError
 	if errors.As(refusal, &limit) {
 		refusal = &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retryUnavailable,
-			Message: fmt.Sprintf("You have %d streams open at this instance, as many as one administrator may; close one first.", limit.Open)}
+			Message: fmt.Sprintf("You have %d streams open at this instance, the most for one administrator; close one first.", limit.Open)}
 	}
 	if err := e.record(c, filter, refusal); err != nil {
 		return err

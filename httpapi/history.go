@@ -46,11 +46,11 @@ func historyFields(c *call) []string {
 func checkHistory(c *call, wrong *contract.FieldErrors) error {
 	for _, field := range historyFields(c) {
 		if !slices.Contains(resource.HistoryFields, field) {
-			wrong.AddIfValid("fields", fmt.Sprintf("must be some of %s, separated by commas; %.40q is none", strings.Join(resource.HistoryFields, ", "), field))
+			wrong.AddIfValid("fields", fmt.Sprintf("must be one or more of %s, separated by commas; %.40q is not one of them", strings.Join(resource.HistoryFields, ", "), field))
 		}
 	}
 	if from, to := historyRange(c); !from.Before(to) {
-		wrong.AddIfValid("from", "must be before to, which is now where it is left out")
+		wrong.AddIfValid("from", "must be before to, which defaults to now")
 	} else if to.Sub(from) > maxHistory {
 		wrong.AddIfValid("from", fmt.Sprintf("must be at most %d days before to", int(maxHistory/(24*time.Hour))))
 	}

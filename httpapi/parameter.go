@@ -205,6 +205,6 @@ func checkAmount(c *call, wrong *contract.FieldErrors) {
 func checkText(c *call, name string, wrong *contract.FieldErrors) {
 	text := c.text(name)
 	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
-		wrong.AddIfValid(name, "must be text that is not blank, without NUL")
+		wrong.AddIfValid(name, "must be a string that is not blank, without NUL")
 	}
 }

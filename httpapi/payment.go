@@ -62,7 +62,7 @@ func (w wallets) setDefault(c *call) error {
 	}
 	message := method.Label() + " is the default payment method."
 	if !method.Default { // another one was chosen since the request that this one repeats
-		message = method.Label() + " was the default payment method, and is no more."
+		message = method.Label() + " was the default payment method, and is not any more."
 	}
 	return c.answerClient(http.StatusOK, message, resource.NewChosenMethod(method))
 }
@@ -122,10 +122,10 @@ func (w webhooks) stripe(c *call) error {
 	if notice.Live != w.liveMoney {
 		w.log.WarnContext(c.ctx(), "notice of the other mode ignored: the webhook's secret and the key are of two modes",
 			"notice", notice.ID, "type", notice.Type, "live", notice.Live, "request_id", c.id)
-		return c.answer("This notice is not about the money that is moved here; it was ignored.", nil)
+		return c.answer("The notice is of the other mode (test or live) than this installation; it was ignored.", nil)
 	}
 	if notice.Kind == rental.AboutOther {
-		return c.answer("This notice is about nothing that is kept here; it was ignored.", nil)
+		return c.answer("The notice is about nothing that is recorded here; it was ignored.", nil)
 	}
 	ctx, cancel := detached(c, w.readBudget)
 	defer cancel()
@@ -135,7 +135,7 @@ func (w webhooks) stripe(c *call) error {
 	if w.nudge != nil {
 		w.nudge()
 	}
-	return c.answer("The notice was taken.", nil)
+	return c.answer("The notice was accepted.", nil)
 }
 
 // checkNotice refuses a signed notice that cannot be stored, or that parsers may read differently.
@@ -152,9 +152,9 @@ func checkNotice(n rental.Notice, body []byte) error {
 }
 
 func forgedNotice(cause error) *telematics.Error {
-	return &telematics.Error{Code: webhookSignatureInvalid, Cause: cause, Message: "The notice is not signed as the payment processor signs."}
+	return &telematics.Error{Code: webhookSignatureInvalid, Cause: cause, Message: "The signature of the notice is not valid."}
 }
 
 func noProcessor() *telematics.Error {
-	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Message: "No payment processor is set up here."}
+	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Message: "No payment processor is configured."}
 }

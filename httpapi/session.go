@@ -243,13 +243,13 @@ func (s *server) streets(c *call) error {
 	content, etag, err := s.Streets.Open()
 	if err != nil {
 		return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: err,
-			Message: "The service cannot use its file of streets (--map). Its log says why."}
+			Message: "The service cannot read its map file (--map); its log has the cause."}
 	}
 	defer func() { _ = content.Close() }() // was only read
 	caching := "private, no-cache"
 	if version := c.QueryParam("v"); version != "" {
 		if etag != `"`+version+`"` {
-			return &telematics.Error{Code: notFound, Message: "The file of streets was replaced."}
+			return &telematics.Error{Code: notFound, Message: "The map file was replaced."}
 		}
 		caching = "private, max-age=31536000, immutable"
 	}

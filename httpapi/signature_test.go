@@ -154,7 +154,7 @@ func TestSignature_IsValidForOneChange(t *testing.T) {
 		a.signatures.used = map[string]bool{}
 		a.asClient(method, probe, again).wants(200, "")
 		r := a.asClient(method, probe, again).wants(401, "agency_signature_replayed")
-		if !strings.Contains(r.body.Message, "sign every attempt anew") || !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Motorpool-Signature ") {
+		if !strings.Contains(r.body.Message, "sign each attempt again") || !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Motorpool-Signature ") {
 			t.Errorf("%s: %s %v, want the hint and the challenge", method, r.text, r.header)
 		}
 	}

@@ -56,7 +56,7 @@ func (u units) keyHolders(c *call) error {
 		return err
 	}
 	said := found.Holding + found.Missing
-	return c.answer(fmt.Sprintf("%d of %d units that said which keys they hold have this one; %d did not say.", found.Holding, said, found.Unreported), resource.KeyHolders{
+	return c.answer(fmt.Sprintf("%d of %d units that report their keys hold this one; %d did not say.", found.Holding, said, found.Unreported), resource.KeyHolders{
 		Key: key, Holding: found.Holding, Missing: found.Missing, Unreported: found.Unreported,
 		MissingUnits: append([]telematics.Unit{}, found.MissingUnits...),
 	})

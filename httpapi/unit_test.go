@@ -38,7 +38,7 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 func TestUnknownUnits_NeedAnAdministratorOfAllAgencies(t *testing.T) {
 	a := newAPI(t)
 	r := a.get(unknownUnits, withToken(agencyToken(t, 1))).wants(403, "forbidden")
-	if want := "This belongs to no agency; it needs the access token of an administrator of all agencies, and yours is of agency 1 alone."; r.body.Message != want {
+	if want := "This requires the access token of an administrator of all agencies; yours is for agency 1."; r.body.Message != want {
 		t.Errorf("message %q, want %q", r.body.Message, want)
 	}
 	a.get(unknownUnits, withToken(clientToken(t))).wants(403, "forbidden")
@@ -128,7 +128,7 @@ func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 	a.fleet.holders = map[string]telematics.KeyHolders{"a key/2": {Holding: 117, Missing: 1, Unreported: 2, MissingUnits: []telematics.Unit{"unit-7"}}}
 	r := a.get(keyHolders+"?key=a+key%2F2").wants(200, "")
 	want := map[string]any{"key": "a key/2", "holding": 117.0, "missing": 1.0, "unreported": 2.0, "missing_units": []any{"unit-7"}}
-	if !reflect.DeepEqual(r.body.Data, any(want)) || r.body.Message != "117 of 118 units that said which keys they hold have this one; 2 did not say." {
+	if !reflect.DeepEqual(r.body.Data, any(want)) || r.body.Message != "117 of 118 units that report their keys hold this one; 2 did not say." {
 		t.Errorf("holders of the key: %s, want %v", r.text, want)
 	}
 	if r := a.get(keyHolders+"?key=another").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["missing_units"], any([]any{})) {

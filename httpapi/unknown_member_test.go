@@ -105,13 +105,13 @@ func TestRepeatedMember_IsRefused(t *testing.T) {
 		`{"signal":"horn","signal":null}`:          "signal",
 	} {
 		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(422, "validation_failed")
-		if !slices.Contains(r.body.Errors[field], "must come once") {
-			t.Errorf("%s: errors %v, want that the member must come once", body, r.body.Errors)
+		if !slices.Contains(r.body.Errors[field], "must not be repeated") {
+			t.Errorf("%s: errors %v, want that the member must not be repeated", body, r.body.Errors)
 		}
 	}
 	r := a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","signal":"both"}}`)).wants(422, "validation_failed")
-	if !slices.Contains(r.body.Errors["parameters.signal"], "must come once") {
-		t.Errorf("nested: errors %v, want that the member must come once", r.body.Errors)
+	if !slices.Contains(r.body.Errors["parameters.signal"], "must not be repeated") {
+		t.Errorf("nested: errors %v, want that the member must not be repeated", r.body.Errors)
 	}
 	if a.controller.count() != 0 {
 		t.Error("the controller got an order")

@@ -47,7 +47,7 @@ func (v vehicles) get(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer("The record of the vehicle.", resource.NewVehicle(twin))
+	return c.answer("Vehicle found.", resource.NewVehicle(twin))
 }
 
 // list answers GET /admin/vehicles.
@@ -273,12 +273,12 @@ func checkEdit(c *call, _ *contract.FieldErrors) error {
 	_ = json.Unmarshal(c.body, &named) // another body has been refused
 	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); agency != 0 && !c.actor.Sees(agency) {
 		return &telematics.Error{Code: forbidden,
-			Message: fmt.Sprintf("Your access token is of agency %d; it changes no vehicles and stations of another one.", c.actor.Agency)}
+			Message: fmt.Sprintf("Your access token is for agency %d; it cannot change vehicles and stations of another one.", c.actor.Agency)}
 	}
 	for _, field := range []string{"unit", "protocol", "installation"} {
 		if _, ok := named[field]; ok && c.actor.Agency != 0 {
 			return &telematics.Error{Code: forbidden,
-				Message: fmt.Sprintf("Your access token is of agency %d alone; %s can be changed only by administrators of all agencies, since a unit may be another one's.", c.actor.Agency, field)}
+				Message: fmt.Sprintf("Your access token is for agency %d; %s can be changed only by administrators of all agencies, since a unit may belong to another agency.", c.actor.Agency, field)}
 		}
 	}
 	return nil

@@ -207,7 +207,7 @@ func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason strin
 		return Change{}, Forbids(BookingStateConflict, "No deposit of the booking is held.")
 	}
 	if amount > held {
-		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("No more than %s %s is held.", d.Price.Currency.Format(held), d.Price.Currency))
+		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("Only %s %s is held.", d.Price.Currency.Format(held), d.Price.Currency))
 	}
 	deposit.Goal, deposit.CaptureAmount, deposit.Reason, deposit.NextAttempt = Capture, amount, reason, now
 	return Change{Booking: d.Booking, Amended: []Charge{deposit}, Note: reason,

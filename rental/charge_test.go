@@ -121,7 +121,7 @@ func TestCaptureDeposit_AmendsTheHold(t *testing.T) {
 }
 
 func TestCaptureDeposit_OnlyWhatIsHeld(t *testing.T) {
-	refused(t, "more than is held", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(active(t).CaptureDeposit(start, 20_001, ""))
+	refused(t, "more than is held", rental.BookingStateConflict, "Only 200.00 EUR is held.")(active(t).CaptureDeposit(start, 20_001, ""))
 	refused(t, "upcoming", rental.BookingStateConflict, "No deposit of the booking is held.")(upcoming().CaptureDeposit(start, 1, ""))
 	for _, state := range []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Captured, rental.Released} {
 		d := active(t)
@@ -143,7 +143,7 @@ func TestLimits_AreWhatIsAccepted(t *testing.T) {
 		t.Errorf("active: limits %+v", limits)
 	}
 	do(t)(d.CaptureDeposit(start, d.Limits().Capture, ""))
-	refused(t, "a capture above the limit", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(d.CaptureDeposit(start, d.Limits().Capture+1, ""))
+	refused(t, "a capture above the limit", rental.BookingStateConflict, "Only 200.00 EUR is held.")(d.CaptureDeposit(start, d.Limits().Capture+1, ""))
 	do(t)(d.Fine(start, rental.Fee{Amount: d.Limits().Fee}))
 	if _, err := d.Fine(start, rental.Fee{Amount: d.Limits().Fee + 1}); err == nil {
 		t.Error("a fee above the limit was charged")
@@ -165,7 +165,7 @@ func TestLimits_AreWhatIsAccepted(t *testing.T) {
 func TestCaptureDeposit_NoMoreThanTheRequestedHold(t *testing.T) {
 	d := active(t)
 	d.Charges[1].Settled = d.Charges[1].Amount + 5
-	refused(t, "more than was requested", rental.BookingStateConflict, "No more than 200.00 EUR is held.")(d.CaptureDeposit(start, 20_005, ""))
+	refused(t, "more than was requested", rental.BookingStateConflict, "Only 200.00 EUR is held.")(d.CaptureDeposit(start, 20_005, ""))
 	do(t)(d.CaptureDeposit(start, 20_000, ""))
 }
 
@@ -250,20 +250,20 @@ func TestRefundCharge_RefundsThatChargeAlone(t *testing.T) {
 		}
 	}
 	d := expensive(t)
-	refused(t, "more than it took", rental.RefundExceedsPaid, "No more than 132.00 EUR of what was paid can still be refunded.")(d.RefundCharge(start, d.Charges[0].ID, 13_201, ""))
-	refused(t, "a hold", rental.RefundExceedsPaid, "No more than 0.00 EUR of what was paid can still be refunded.")(d.RefundCharge(start, d.Charges[1].ID, 0, ""))
+	refused(t, "more than it took", rental.RefundExceedsPaid, "At most 132.00 EUR can still be refunded.")(d.RefundCharge(start, d.Charges[0].ID, 13_201, ""))
+	refused(t, "a hold", rental.RefundExceedsPaid, "At most 0.00 EUR can still be refunded.")(d.RefundCharge(start, d.Charges[1].ID, 0, ""))
 	_, err := d.RefundCharge(start, rental.ChargeID{1}, 1, "")
 	fieldIsWrong(t, err, "charge_id", "must be a charge of the booking")
 }
 
 func TestRefund_NoMoreThanWasPaid(t *testing.T) {
 	d := expensive(t)
-	refused(t, "too much", rental.RefundExceedsPaid, "No more than 190.50 EUR of what was paid can still be refunded.")(d.Refund(start, 19_051, ""))
+	refused(t, "too much", rental.RefundExceedsPaid, "At most 190.50 EUR can still be refunded.")(d.Refund(start, 19_051, ""))
 	d = after(d, do(t)(d.Refund(start, 19_000, "")))
-	refused(t, "too much once more", rental.RefundExceedsPaid, "No more than 0.50 EUR of what was paid can still be refunded.")(d.Refund(start, 51, ""))
+	refused(t, "too much once more", rental.RefundExceedsPaid, "At most 0.50 EUR can still be refunded.")(d.Refund(start, 51, ""))
 	d = after(d, do(t)(d.Refund(start, 0, "")))
-	refused(t, "nothing left", rental.RefundExceedsPaid, "No more than 0.00 EUR of what was paid can still be refunded.")(d.Refund(start, 0, ""))
-	refused(t, "nothing paid", rental.RefundExceedsPaid, "No more than 0.00 EUR of what was paid can still be refunded.")(upcoming().Refund(start, 0, ""))
+	refused(t, "nothing left", rental.RefundExceedsPaid, "At most 0.00 EUR can still be refunded.")(d.Refund(start, 0, ""))
+	refused(t, "nothing paid", rental.RefundExceedsPaid, "At most 0.00 EUR can still be refunded.")(upcoming().Refund(start, 0, ""))
 	_, err := d.Refund(start, -1, "")
 	fieldIsWrong(t, err, "amount", "must be more than 0")
 }

@@ -78,7 +78,7 @@ func (d Draft) check(now time.Time, f Facts) error {
 	case f.Vehicle.ID != d.Vehicle || f.Vehicle.AgencyID != d.Agency:
 		return telematics.NoSuchVehicle(d.Vehicle)
 	case f.Vehicle.Withdrawn():
-		return NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", f.Vehicle.Status))
+		return NotAvailable(fmt.Sprintf("The vehicle is out of service (%s).", f.Vehicle.Status))
 	case f.Rate == nil:
 		return NotAvailable("The vehicle has no rate; it is not for rent.")
 	case f.NotOpened:

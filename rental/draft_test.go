@@ -88,8 +88,8 @@ func TestBook_RefusedByVehicleOrCard(t *testing.T) {
 	}{
 		"unknown vehicle":          {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle = telematics.Vehicle{} }, telematics.VehicleNotFound, unknown},
 		"another agency's vehicle": {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.AgencyID = 2 }, telematics.VehicleNotFound, unknown},
-		"vehicle in maintenance":   {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
-		"vehicle inactive":         {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"vehicle in maintenance":   {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is out of service (maintenance)."},
+		"vehicle inactive":         {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is out of service (inactive)."},
 		"vehicle that stays shut":  {func(_ *rental.Draft, f *rental.Facts) { f.NotOpened = true }, rental.VehicleNotAvailable, "Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle."},
 		"vehicle without a rate":   {func(_ *rental.Draft, f *rental.Facts) { f.Rate = nil }, rental.VehicleNotAvailable, "The vehicle has no rate; it is not for rent."},
 		"no card":                  {func(d *rental.Draft, f *rental.Facts) { d.Method, f.Methods = 0, nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},

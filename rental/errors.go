@@ -73,7 +73,7 @@ func NotTheirMethod(id MethodID) *telematics.Error {
 // ExceedsPaid is the error for a refund of more than is left of the payments.
 func ExceedsPaid(c Currency, left Minor) *telematics.Error {
 	return &telematics.Error{Code: RefundExceedsPaid,
-		Message: fmt.Sprintf("No more than %s %s of what was paid can still be refunded.", c.Format(left), c)}
+		Message: fmt.Sprintf("At most %s %s can still be refunded.", c.Format(left), c)}
 }
 
 // InvalidMethod is the error for a payment method that cannot be attached as a card.
@@ -84,7 +84,7 @@ func InvalidMethod(why string, cause error) *telematics.Error {
 // TooManyMethods is the error for a client that already has MaxMethods payment methods.
 func TooManyMethods() *telematics.Error {
 	return &telematics.Error{Code: MethodLimit,
-		Message: fmt.Sprintf("There are %d payment methods already, which is the most; remove one first.", MaxMethods)}
+		Message: fmt.Sprintf("There are %d payment methods already, the maximum; remove one first.", MaxMethods)}
 }
 
 // IsDefault is the error for the removal of the default payment method.
@@ -96,5 +96,5 @@ func IsDefault() *telematics.Error {
 // InUse is the error for the removal of a payment method that an open booking or payment uses.
 func InUse() *telematics.Error {
 	return &telematics.Error{Code: MethodInUse,
-		Message: "The payment method cannot be removed while an active booking, or a payment under way, uses it."}
+		Message: "The payment method cannot be removed while an active booking or an open payment uses it."}
 }

@@ -13,16 +13,16 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	case d.State != Upcoming:
 		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
 	case !now.Before(d.End):
-		return Change{}, Forbids(BookingStateConflict, "The booking's time is over; it cannot be started any more.")
+		return Change{}, Forbids(BookingStateConflict, "The booking's end has passed; it can no longer be started.")
 	case d.InOther:
-		return Change{}, NotAvailable("The vehicle is still in the hands of another booking.")
+		return Change{}, NotAvailable("The vehicle is still in use by another booking.")
 	case d.Before:
 		return Change{}, NotAvailable("The vehicle has another booking before this booking's start.")
 	case d.Vehicle.AgencyID != d.Agency:
 		// An import has moved it: this client must not be able to open it.
 		return Change{}, NotAvailable("The vehicle belongs to another agency by now.")
 	case d.Vehicle.Withdrawn():
-		return Change{}, NotAvailable(fmt.Sprintf("The vehicle is withdrawn (%s).", d.Vehicle.Status))
+		return Change{}, NotAvailable(fmt.Sprintf("The vehicle is out of service (%s).", d.Vehicle.Status))
 	case d.Card == nil:
 		return Change{}, NoMethod()
 	}
@@ -51,7 +51,7 @@ func (d BookingDetails) whyNotExtended(now time.Time) string {
 	case !d.State.IsLive():
 		return fmt.Sprintf("The booking is %s; only an upcoming or active one can be extended.", d.State)
 	case !now.Before(d.End):
-		return "The booking's time is over; it cannot be extended any more."
+		return "The booking's end has passed; it can no longer be extended."
 	case d.Extensions >= MaxExtensions:
 		return fmt.Sprintf("The booking was extended %d times already.", d.Extensions)
 	case slices.ContainsFunc(d.Charges, Charge.isOwed):
@@ -88,7 +88,7 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 		return Change{}, Forbids(BookingNotExtendable, why)
 	}
 	if end.Before(d.End) {
-		return Change{}, Forbids(BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")
+		return Change{}, Forbids(BookingNotExtendable, "end_date must be after the current one; bookings cannot be shortened.")
 	}
 	if end.Sub(d.End) < MinLength {
 		return Change{}, Forbids(BookingNotExtendable, fmt.Sprintf("An extension adds at least %d seconds.", MinLength/time.Second))
@@ -166,8 +166,8 @@ func (d BookingDetails) whyNotCancelled(now time.Time) string {
 	case d.State != Upcoming:
 		return fmt.Sprintf("The booking is %s; only an upcoming one can be cancelled.", d.State)
 	case now.Before(d.Start):
-		return fmt.Sprintf("The booking starts in less than %v; it cannot be cancelled any more.", d.Terms.CancelCutoff)
+		return fmt.Sprintf("The booking starts in less than %v; it can no longer be cancelled.", d.Terms.CancelCutoff)
 	default:
-		return "The booking should have started; it cannot be cancelled any more."
+		return "The booking should have started; it can no longer be cancelled."
 	}
 }

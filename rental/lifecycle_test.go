@@ -56,11 +56,11 @@ func TestBegin_RefusedByStateTimeVehicleOrCard(t *testing.T) {
 		"active":                      {start, func(d *rental.BookingDetails) { d.State = rental.Active }, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
 		"completed":                   {start, func(d *rental.BookingDetails) { d.State = rental.Completed }, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
 		"cancelled":                   {start, func(d *rental.BookingDetails) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
-		"over":                        {start.Add(8 * time.Hour), func(*rental.BookingDetails) {}, rental.BookingStateConflict, "The booking's time is over; it cannot be started any more."},
-		"previous booking overdue":    {start, func(d *rental.BookingDetails) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in the hands of another booking."},
+		"over":                        {start.Add(8 * time.Hour), func(*rental.BookingDetails) {}, rental.BookingStateConflict, "The booking's end has passed; it can no longer be started."},
+		"previous booking overdue":    {start, func(d *rental.BookingDetails) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in use by another booking."},
 		"another booking comes first": {start.Add(-time.Hour), func(d *rental.BookingDetails) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
-		"vehicle in maintenance":      {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is withdrawn (maintenance)."},
-		"vehicle inactive":            {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is withdrawn (inactive)."},
+		"vehicle in maintenance":      {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is out of service (maintenance)."},
+		"vehicle inactive":            {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is out of service (inactive)."},
 		"vehicle of another agency":   {start, func(d *rental.BookingDetails) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
 		"no card":                     {start, func(d *rental.BookingDetails) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
 	} {
@@ -91,8 +91,8 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 		"completed":            {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
 		"cancelled":            {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
 		"just before its end":  {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
-		"at its end":           {end, func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
-		"overdue":              {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's time is over; it cannot be extended any more."},
+		"at its end":           {end, func(d *details) { d.State = rental.Active }, "The booking's end has passed; it can no longer be extended."},
+		"overdue":              {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's end has passed; it can no longer be extended."},
 		"extended twice":       {start, func(d *details) { d.Extensions = 2 }, ""},
 		"extended three times": {start, func(d *details) { d.Extensions = 3 }, "The booking was extended 3 times already."},
 		// An extension takes at least half an hour, and the buffer follows it.
@@ -230,7 +230,7 @@ func TestExtend_ToThePresentEndChangesNothing(t *testing.T) {
 func TestExtend_UpToTheNextBookingAndTheLimits(t *testing.T) {
 	d := upcoming()
 	d.Next = d.End.Add(3 * time.Hour)
-	refused(t, "shorter", rental.BookingNotExtendable, "The new end is before the present one; a booking is not shortened.")(d.Extend(start, d.End.Add(-time.Millisecond)))
+	refused(t, "shorter", rental.BookingNotExtendable, "end_date must be after the current one; bookings cannot be shortened.")(d.Extend(start, d.End.Add(-time.Millisecond)))
 	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)))
 	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute))); c.Booking.End != d.Next.Add(-15*time.Minute) {
 		t.Errorf("up to the buffer: booking %+v, want that end", c.Booking)
@@ -294,8 +294,8 @@ func TestFinish_ReleasesTheDepositUnlessFinal(t *testing.T) {
 }
 
 func TestCancel_UntilTheCutoff(t *testing.T) {
-	const late = "The booking starts in less than 1h0m0s; it cannot be cancelled any more."
-	const over = "The booking should have started; it cannot be cancelled any more."
+	const late = "The booking starts in less than 1h0m0s; it can no longer be cancelled."
+	const over = "The booking should have started; it can no longer be cancelled."
 	for _, c := range []struct {
 		state  rental.BookingState
 		cutoff time.Duration

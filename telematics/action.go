@@ -74,7 +74,7 @@ func (a Action) Opens() bool {
 	return a == Unlock || a == UnlockAndEnableDriving || a == OpenTopCase
 }
 
-// Signal is how a vehicle draws attention.
+// Signal is how a vehicle activates horn or lights.
 type Signal string
 
 const (

@@ -45,5 +45,5 @@ func (b Bulk) Abandoned(now time.Time) *Error {
 		return nil
 	}
 	return &Error{Code: TelematicsUnavailable, Outcome: NotExecuted, Retryable: true, RetryAfter: retryUnavailable,
-		Message: "The process that carried out the order ended before it came to this vehicle; nothing was sent."}
+		Message: "The service stopped before it reached this vehicle; nothing was sent."}
 }

@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -82,7 +83,7 @@ func NoSuchCommand(id CommandID) *Error {
 
 // NoSuchBulk is the error for a bulk that is unknown, or not the caller's.
 func NoSuchBulk(id BulkID) *Error {
-	return &Error{Code: BulkNotFound, Message: fmt.Sprintf("There is no bulk %s.", id)}
+	return &Error{Code: BulkNotFound, Message: fmt.Sprintf("There is no bulk command %s.", id)}
 }
 
 // NoUnit is the error for a vehicle in which no unit is installed.
@@ -94,7 +95,7 @@ func NoUnit() *Error {
 // NotSupported is the error for an action that the vehicle does not support.
 func NotSupported(a Action) *Error {
 	return &Error{Code: CommandNotSupported, Outcome: NotExecuted, RetryAfter: retryEquipment, Reason: Unsupported,
-		Message: fmt.Sprintf("This vehicle does not support %s.", a)}
+		Message: fmt.Sprintf("This vehicle does not support the command %s.", a)}
 }
 
 // BestEffortDenied is the error for an action that opens a vehicle whose unit checks no expiry, if
@@ -109,14 +110,35 @@ func BestEffortDenied(a Action) *Error {
 func Conflict(a Action, detail string) *Error {
 	return &Error{Code: VehicleStateConflict, Outcome: NotExecuted, Retryable: true, RetryAfter: retryConflict,
 		Reason: StateConflict, Detail: detail,
-		Message: fmt.Sprintf("The vehicle's state forbids %s now%s.", a, reasonText(detail))}
+		Message: fmt.Sprintf("Cannot %s: %s.", a.words(), conflictText(detail))}
+}
+
+// conflictText returns why the state of a vehicle forbids an action.
+func conflictText(detail string) string {
+	switch detail {
+	case Moving:
+		return "the vehicle is moving"
+	case DoorOpen:
+		return "a door is open"
+	case IgnitionOn:
+		return "the ignition is on"
+	}
+	return "the vehicle's state does not allow it" + reasonText(detail)
+}
+
+// words returns an action as the words of a sentence: disable driving.
+func (a Action) words() string {
+	if a == AttentionSignal {
+		return "use horn and lights"
+	}
+	return strings.ReplaceAll(string(a), "-", " ")
 }
 
 // InProgress is the error for an action whose lane another command occupies.
 func InProgress(occupant *Command, now time.Time) *Error {
 	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
 		RetryAfter: min(max(occupant.Deadline.Sub(now), time.Second), MaxBudget), Command: occupant.ID,
-		Message: fmt.Sprintf("The command %s of this vehicle is still open; nothing was sent.", occupant.Action)}
+		Message: fmt.Sprintf("Another command of this vehicle (%s) is still in progress; nothing was sent.", occupant.Action)}
 }
 
 // Unanswered is the error for a command to a unit whose answers name no command, while an earlier
@@ -124,7 +146,7 @@ func InProgress(occupant *Command, now time.Time) *Error {
 func Unanswered(earlier *Command, now time.Time) *Error {
 	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
 		RetryAfter: max(earlier.AnswerBy.Sub(now), time.Second), Command: earlier.ID,
-		Message: fmt.Sprintf("The unit may still answer the command %s, and its answers name no command; nothing was sent.", earlier.Action)}
+		Message: fmt.Sprintf("The unit may still answer an earlier command (%s), and its answers do not identify the command; nothing was sent.", earlier.Action)}
 }
 
 // UnitOffline is the error for a unit that cannot be reached, by its contact.
@@ -160,7 +182,7 @@ func Halted(h Halt) *Error {
 // Pass NoCommand while the first one has no command yet.
 func StillOpen(c CommandID) *Error {
 	return &Error{Code: IdempotencyInProgress, Retryable: true, RetryAfter: retryRepeated, Command: c,
-		Message: "A request with this Idempotency-Key is still under way; ask again with the same key."}
+		Message: "A request with this Idempotency-Key is still in progress; repeat the request with the same key."}
 }
 
 // KeyMismatch is the error for an idempotency key that was used for a different request.
@@ -171,7 +193,7 @@ func KeyMismatch() *Error {
 
 // Broken is the error for an internal fault; its cause is only for the log.
 func Broken(cause error) *Error {
-	return &Error{Code: Internal, Retryable: true, Message: "Something broke on our side.", Cause: cause}
+	return &Error{Code: Internal, Retryable: true, Message: "Internal error; the service's log has the cause under this request id.", Cause: cause}
 }
 
 // Err returns the error of a settled command for its caller; nil: the vehicle
@@ -201,7 +223,7 @@ func (c *Command) outcomeError() *Error {
 			Message: fmt.Sprintf("The vehicle's unit refused the command%s; nothing was executed.", reasonText(c.Reason))}
 	case c.State == Failed:
 		return &Error{Code: CommandFailed, RetryAfter: retryLook,
-			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action, reasonText(c.Detail))}
+			Message: fmt.Sprintf("The vehicle tried to %s and failed%s.", c.Action.words(), reasonText(c.Detail))}
 	case c.State == Expired && c.Reason == ByHalt:
 		return Halted(Halt{Why: c.Detail})
 	case c.State == Expired:

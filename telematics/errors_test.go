@@ -18,10 +18,10 @@ func TestErr_EachSettledStateHasItsError(t *testing.T) {
 		after          time.Duration
 		message        string
 	}{
-		{Rejected, StateConflict, Moving, VehicleStateConflict, NotExecuted, true, 30 * s, "(moving)"},
-		{Rejected, StateConflict, DoorOpen, VehicleStateConflict, NotExecuted, true, 30 * s, "(door_open)"},
-		{Rejected, StateConflict, "", VehicleStateConflict, NotExecuted, true, 30 * s, "forbids lock now."},
-		{Rejected, Unsupported, "", CommandNotSupported, NotExecuted, false, time.Hour, "does not support lock"},
+		{Rejected, StateConflict, Moving, VehicleStateConflict, NotExecuted, true, 30 * s, "Cannot lock: the vehicle is moving."},
+		{Rejected, StateConflict, DoorOpen, VehicleStateConflict, NotExecuted, true, 30 * s, "Cannot lock: a door is open."},
+		{Rejected, StateConflict, "", VehicleStateConflict, NotExecuted, true, 30 * s, "Cannot lock: the vehicle's state does not allow it."},
+		{Rejected, Unsupported, "", CommandNotSupported, NotExecuted, false, time.Hour, "does not support the command lock"},
 		{Unknown, BadSignature, "", CommandRejected, MayHave, false, 10 * s, "(bad_signature), but may still execute another copy"},
 		{Unknown, WrongAudience, "", CommandRejected, MayHave, false, 10 * s, "(wrong_audience), but may still execute another copy"},
 		{Rejected, ClockUnset, "", CommandRejected, NotExecuted, false, 10 * s, "(clock_unset)"},
@@ -95,14 +95,14 @@ func TestErrors_BeforeACommandIsPublished(t *testing.T) {
 		{NoSuchCommand(aCommand), CommandNotFound, "", false, 0, aCommand.String()},
 		{NoUnit(), VehicleHasNoUnit, NotExecuted, false, time.Hour, "No telematics unit"},
 		{NotSupported(OpenTopCase), CommandNotSupported, NotExecuted, false, time.Hour, "open-top-case"},
-		{Conflict(Unlock, Moving), VehicleStateConflict, NotExecuted, true, 30 * time.Second, "unlock now (moving)"},
+		{Conflict(Unlock, Moving), VehicleStateConflict, NotExecuted, true, 30 * time.Second, "Cannot unlock: the vehicle is moving."},
 		{InProgress(&occupant, now), CommandInProgress, NotExecuted, true, 4 * time.Second, "unlock"},
 		{InProgress(&occupant, now.Add(time.Minute)), CommandInProgress, NotExecuted, true, time.Second, "unlock"},
 		{UnitOffline(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
 			VehicleOffline, NotExecuted, true, 30 * time.Second, "offline (last seen 1h0m0s ago)"},
 		{UnitOffline(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
 		{Unavailable("The MQTT broker", nil), TelematicsUnavailable, NotExecuted, true, 5 * time.Second, "The MQTT broker is not available"},
-		{Broken(errors.New("disk full")), Internal, "", true, 0, "broke on our side"},
+		{Broken(errors.New("disk full")), Internal, "", true, 0, "Internal error"},
 	}
 	for _, c := range cases {
 		e := c.err

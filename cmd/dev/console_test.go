@@ -118,7 +118,7 @@ func (d *desk) locksCar1(t *testing.T) {
 	p.Click(`[data-vehicle="1"]`)
 	p.See("h1", "M-IM 2101")
 	p.Click(`[data-action="unlock"]`)
-	p.See("dialog[open]", "All doors will be unlocked, for anyone who stands there.")
+	p.See("dialog[open]", "All doors will be unlocked, for anyone at the vehicle.")
 	command := order(p, func() { p.Click("dialog[open] button", "Unlock") })
 	p.See(command+`[data-state="succeeded"]`, "Unlock done")
 	if locked := d.status(1)["telemetry.is_locked"]; locked != false {
@@ -175,7 +175,7 @@ func (d *desk) knowsItsRoles(t *testing.T) {
 	p.Open("#/vehicles/2")
 	p.See("header", "viewer")
 	p.See(`[data-action="lock"][aria-disabled="true"]`)
-	p.See(".why", "Your role may see, and move nothing.")
+	p.See(".why", "Your role may only read.")
 	p.Press("h")
 	p.See("dialog[open]", "Halting needs an administrator")
 	p.Press("Escape")

@@ -11,9 +11,9 @@ import (
 )
 
 type activity struct {
-	List   activityList   `cmd:"" default:"withargs" help:"List who did what, newest first."`
-	Verify verifyActivity `cmd:"" help:"Find entries of the audit log that were changed, removed or inserted. It reads the database, past the service."`
-	Export exportActivity `cmd:"" help:"Print the audit log with its seals. It reads the database, past the service."`
+	List   activityList   `cmd:"" default:"withargs" help:"List audit log entries, newest first."`
+	Verify verifyActivity `cmd:"" help:"Find entries of the audit log that were changed, removed or inserted. Reads the database directly."`
+	Export exportActivity `cmd:"" help:"Print the audit log with its seals. Reads the database directly."`
 }
 
 type activityList struct {
@@ -23,7 +23,7 @@ type activityList struct {
 	Actor   string        `env:"-" placeholder:"NAME" help:"Only by this actor (default any)."`
 	Action  string        `env:"-" placeholder:"NAME" help:"Only this action, such as command.unlock (default any)."`
 	Outcome string        `env:"-" placeholder:"OUTCOME" help:"Only with this outcome: executed, not_executed, failed or unknown (default any)."`
-	Since   time.Duration `env:"-" placeholder:"DURATION" help:"Only of the last, such as 2h (default any time)."`
+	Since   time.Duration `env:"-" placeholder:"DURATION" help:"Only of this last period, such as 2h (default any time)."`
 }
 
 func (a activityList) Run(ctx context.Context) error {

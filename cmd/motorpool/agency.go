@@ -19,20 +19,20 @@ import (
 )
 
 type agency struct {
-	Key agencyKey `cmd:"" help:"Keep the keys that agencies' apps sign their requests with."`
+	Key agencyKey `cmd:"" help:"Manage the keys with which agencies' apps sign requests."`
 }
 
 type agencyKey struct {
-	Add    addAgencyKey    `cmd:"" help:"Make a key for an agency, and print its id and, this once, its secret."`
+	Add    addAgencyKey    `cmd:"" help:"Create a key for an agency, and print its id and its secret, which is shown only once."`
 	List   listAgencyKeys  `cmd:"" help:"List the keys of an agency, without their secrets."`
-	Retire retireAgencyKey `cmd:"" help:"Let a key end at a date, once the apps have another one."`
-	Revoke revokeAgencyKey `cmd:"" help:"End a key immediately and permanently."`
-	Reseal resealKeys      `cmd:"" help:"Seal all secrets with the first key of --agency-secrets-key, so that the others are of no more use."`
+	Retire retireAgencyKey `cmd:"" help:"Retire a key at a date, after the apps have another one."`
+	Revoke revokeAgencyKey `cmd:"" help:"Revoke a key immediately and permanently."`
+	Reseal resealKeys      `cmd:"" help:"Encrypt all secrets with the first key of --agency-secrets-key, so that the others can be removed."`
 }
 
 // sealing is the setting of commands that read or write the secrets of keys.
 type sealing struct {
-	AgencySecretsKey app.Secret `placeholder:"KEY" help:"Key that secrets are sealed with, as the service has it; better set by the environment."`
+	AgencySecretsKey app.Secret `placeholder:"KEY" help:"Key that encrypts the secrets, the same as the service's; better set by the environment."`
 }
 
 func (s sealing) sealer() (*agencykeys.Sealer, error) {
@@ -129,7 +129,7 @@ func (k keyJSON) key() rental.AgencyKey {
 type addAgencyKey struct {
 	keyCommand
 	sealing
-	Agency int64 `arg:"" help:"Number of the agency."`
+	Agency int64 `arg:"" help:"Id of the agency."`
 }
 
 // Run prints the key as assignments of shell variables.
@@ -178,7 +178,7 @@ func (a addAgencyKey) write(ctx context.Context, keys *agencykeys.Keys) (rental.
 // agencyFlag names the agency of a key.
 type agencyFlag struct {
 	keyCommand
-	Agency int64 `env:"-" placeholder:"N" help:"Number of the agency; needed but with --direct."`
+	Agency int64 `env:"-" placeholder:"N" help:"Id of the agency; required unless --direct."`
 }
 
 // path returns the API path of the agency's keys, or of one of them.
@@ -230,7 +230,7 @@ func keyState(k rental.AgencyKey, now time.Time) string {
 type retireAgencyKey struct {
 	agencyFlag
 	ID    string `arg:"" help:"Id of the key."`
-	Until string `arg:"" help:"Until when it is still good: a duration from now such as 720h, a date such as 2027-01-31 (its beginning, UTC), or a time such as 2027-01-31T12:00:00Z."`
+	Until string `arg:"" help:"Until when it is valid: a duration from now such as 720h, a date such as 2027-01-31 (its beginning, UTC), or a time such as 2027-01-31T12:00:00Z."`
 }
 
 func (r retireAgencyKey) Run(ctx context.Context) error {

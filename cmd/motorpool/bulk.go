@@ -16,7 +16,7 @@ type bulk struct {
 	remote
 	commandOptions
 	Action   string   `arg:"" help:"The action, such as lock."`
-	Vehicles []string `arg:"" help:"Numbers or plates of vehicles, 1,000 at most."`
+	Vehicles []string `arg:"" help:"Ids or plates of vehicles, 1,000 at most."`
 	Signal   string   `enum:"horn,lights,both," default:"" placeholder:"SIGNAL" env:"-" help:"With attention: horn, lights or both."`
 }
 

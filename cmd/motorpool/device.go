@@ -17,7 +17,7 @@ import (
 
 // device has the flags with which add and rotate print the settings of units of other protocols.
 type device struct {
-	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"What the units speak; of ovms and teltonika, it prints what to enter into each (default ${default})."`
+	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"Protocol of the units; for ovms and teltonika, it prints what to enter into each (default ${default})."`
 	Type     string              `name:"vehicle-type" env:"-" placeholder:"TYPE" help:"Vehicle type of an OVMS module, such as NL: then it also prints a PIN, which lock and unlock need (default none: the module is only observed)."`
 	Server   string              `env:"-" placeholder:"HOST" help:"Public name of the MQTT broker, as the units reach it; needed with a protocol other than v1."`
 }

@@ -21,7 +21,7 @@ type events struct {
 	remote
 	Vehicle string `placeholder:"N|PLATE" env:"-" help:"Only of this vehicle (default all)."`
 	Event   string `placeholder:"KINDS" env:"-" help:"Only these, separated by commas: command, status, presence, alarm, halt (default all)."`
-	After   string `placeholder:"ID" env:"-" help:"Go on behind the event with this id (default from now on)."`
+	After   string `placeholder:"ID" env:"-" help:"Resume after this event id (default: from now on)."`
 }
 
 // reconnectAfter is how long to wait before a reconnection, unless the stream sets another time.

@@ -23,8 +23,8 @@ import (
 // direct has the flags of commands that can bypass the service and write to the database.
 type direct struct {
 	database
-	Direct bool   `env:"-" help:"Write to the database itself (--database-url), past the service: for when no instance answers."`
-	By     string `env:"-" placeholder:"NAME" help:"With --direct: who it is, for the activity history (default the name of this account)."`
+	Direct bool   `env:"-" help:"Write directly to the database (--database-url), for when no instance answers."`
+	By     string `env:"-" placeholder:"NAME" help:"With --direct: the operator, for the audit log (default the name of this account)."`
 }
 
 func (d direct) check() error {
@@ -209,7 +209,7 @@ func account() string {
 
 type halt struct {
 	haltCommand
-	Why string `required:"" env:"-" placeholder:"TEXT" help:"Why, for the callers and for the history."`
+	Why string `required:"" env:"-" placeholder:"TEXT" help:"Reason, for callers and the audit log."`
 }
 
 // Run returns when the halt holds at every instance.
@@ -284,7 +284,7 @@ func (s haltCommand) flag() string {
 
 type resume struct {
 	haltCommand
-	Why string `env:"-" placeholder:"TEXT" help:"Why, for the history."`
+	Why string `env:"-" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run prints the halts that are still in force: lifting one agency's halt does not lift the halt of

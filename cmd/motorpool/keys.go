@@ -22,8 +22,8 @@ type keys struct {
 	List     listKeys    `cmd:"" help:"List the signing keys: which one signs, since when; with an access token, how many units hold each."`
 	Add      addKey      `cmd:"" help:"Add a signing key on standby, and print its id."`
 	Export   exportKeys  `cmd:"" help:"Print the public halves of all signing keys, as JWKS: what every unit must know."`
-	Activate activateKey `cmd:"" help:"Let a key sign all commands from now on. Refused while units say that they do not have it."`
-	Retire   retireKey   `cmd:"" help:"Remove a key that signs no more."`
+	Activate activateKey `cmd:"" help:"Sign all commands with this key from now on. Refused while units report that they do not have it."`
+	Retire   retireKey   `cmd:"" help:"Remove a retired key."`
 	New      newKeys     `cmd:"" help:"Print a new private JWKS with one key (Ed25519): an installation's first, or one for tokens."`
 	Public   publicKeys  `cmd:"" help:"Print the public halves of any private JWKS, for example of the one that signs tokens."`
 }
@@ -191,7 +191,7 @@ type activateKey struct {
 	signingKeys
 	connection
 	keyID
-	Force bool `env:"-" help:"Even where units say that they do not have the key, or where the service cannot count them."`
+	Force bool `env:"-" help:"Even if units report that they do not have the key, or if the service cannot count them."`
 }
 
 // checkUnits refuses a key that units do not have. Without an access token it only warns: the file
@@ -264,7 +264,7 @@ copy of the file, give it the new one, and count the %.0f s from the last one's 
 type retireKey struct {
 	signingKeys
 	keyID
-	Force bool `env:"-" help:"Even where vehicles may still have commands that it signed. Never the active key."`
+	Force bool `env:"-" help:"Even if vehicles may still have commands that it signed. Never the active key."`
 }
 
 func (r retireKey) Run(ctx context.Context) error {

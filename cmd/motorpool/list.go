@@ -21,7 +21,7 @@ func (r remote) list(ctx context.Context, path string, columns []column) error {
 type listing struct {
 	remote
 	Limit  int    `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200 (default ${default})."`
-	Cursor string `env:"-" placeholder:"CURSOR" help:"Where to go on (default from the newest)."`
+	Cursor string `env:"-" placeholder:"CURSOR" help:"Cursor of the page to list (default: the newest)."`
 }
 
 func (l listing) query() url.Values {
@@ -93,7 +93,7 @@ func (b bookings) Run(ctx context.Context) error {
 }
 
 type units struct {
-	Unknown unknownUnits `cmd:"" help:"List units that talk to us and belong to no vehicle, newest acquaintance first."`
+	Unknown unknownUnits `cmd:"" help:"List unassigned units, most recently discovered first."`
 }
 
 type unknownUnits struct {

@@ -20,22 +20,22 @@ var version = "dev" // set by the build
 type commandLine struct {
 	Serve   serve   `cmd:"" help:"Run the service."`
 	Migrate migrate `cmd:"" help:"Bring the database's schema up to date."`
-	Import  load    `cmd:"" name:"import" help:"Put agencies, stations, vehicles and units into the database; again changes nothing."`
+	Import  load    `cmd:"" name:"import" help:"Import agencies, stations, vehicles and units from a fleet file. It can be repeated safely."`
 
-	Prune prune `cmd:"" help:"Remove commands that are older than you keep them. It needs the role that owns the tables."`
+	Prune prune `cmd:"" help:"Delete old commands and audit log entries. Run it as the role that owns the tables."`
 
-	Halt   halt   `cmd:"" help:"Let no command to any vehicle leave any more: the kill switch."`
+	Halt   halt   `cmd:"" help:"Emergency stop: block all vehicle commands."`
 	Resume resume `cmd:"" help:"Lift a halt."`
 	Halts  halts  `cmd:"" help:"List the halts in force."`
 
 	Seq seq `cmd:"" help:"Keep the numbers of commands growing."`
 
 	Token    token            `cmd:"" help:"Print an access token for development, signed with a key of 'motorpool keys new'."`
-	Keys     keys             `cmd:"" help:"Make and rotate the keys that sign commands, and print their public halves."`
+	Keys     keys             `cmd:"" help:"Create and rotate the keys that sign commands, and print their public halves."`
 	Passwd   passwd           `cmd:"" help:"Print the MQTT broker's password file for the units of a fleet file, or for the service."`
-	Unit     unit             `cmd:"" help:"Let units in to the MQTT broker, change their credentials, and take them away."`
-	Agency   agency           `cmd:"" help:"Keep what agencies' apps need."`
-	Operator operatorAccounts `cmd:"" help:"Let people in to the console with a password, where there is no OpenID Connect issuer."`
+	Unit     unit             `cmd:"" help:"Manage the credentials of units at the MQTT broker."`
+	Agency   agency           `cmd:"" help:"Manage the keys of agencies' apps."`
+	Operator operatorAccounts `cmd:"" help:"Manage people who sign in to the console with a password, without an OpenID Connect issuer."`
 	Sign     sign             `cmd:"" help:"Print the agency's signature of a request, as its app would send it: curl -H \"$(motorpool sign …)\"."`
 
 	Lock                   control   `cmd:"" group:"operator" help:"Lock all doors."`
@@ -46,18 +46,18 @@ type commandLine struct {
 	LockAndDisableDriving  control   `cmd:"" group:"operator" help:"Take the vehicle back."`
 	Attention              attention `cmd:"" group:"operator" help:"Sound the horn, flash the lights, or both."`
 	OpenTopCase            control   `cmd:"" group:"operator" help:"Open the top case or battery compartment."`
-	Status                 status    `cmd:"" group:"operator" help:"Show the vehicle's latest known state."`
-	Command                command   `cmd:"" group:"operator" help:"Show what became of a command."`
+	Status                 status    `cmd:"" group:"operator" help:"Show the vehicle's latest reported state."`
+	Command                command   `cmd:"" group:"operator" help:"Show the state and result of a command."`
 
-	Bulk       bulk        `cmd:"" group:"operator" help:"Give one command to many vehicles."`
-	BulkStatus bulkStatus  `cmd:"" group:"operator" help:"Show what became of a command to many vehicles."`
+	Bulk       bulk        `cmd:"" group:"operator" help:"Send one command to many vehicles."`
+	BulkStatus bulkStatus  `cmd:"" group:"operator" help:"Show the results of a bulk command."`
 	Vehicles   vehicleList `cmd:"" group:"operator" help:"List vehicles."`
 	Bookings   bookings    `cmd:"" group:"operator" help:"List bookings."`
-	Activity   activity    `cmd:"" group:"operator" help:"List who did what, verify that the record was not changed, and export it."`
+	Activity   activity    `cmd:"" group:"operator" help:"List, verify and export the audit log."`
 
-	Events events `cmd:"" group:"operator" help:"Print what changes, as it changes: commands, reports, who is in touch."`
+	Events events `cmd:"" group:"operator" help:"Print live events: commands, reports, connectivity."`
 
-	Units units `cmd:"" help:"Look after telematics units, through a running service."`
+	Units units `cmd:"" help:"List telematics units, through a running service."`
 
 	Version     printVersion `cmd:"" help:"Print the version."`
 	Help        help         `cmd:"" help:"Show what a command does: motorpool help status."`

@@ -23,7 +23,7 @@ import (
 type operatorAccounts struct {
 	Add      addOperator    `cmd:"" help:"Add a person, and print a link with which the person sets a password, once, within 24 hours."`
 	List     listOperators  `cmd:"" help:"List the people who may sign in with a password."`
-	Password resetOperator  `cmd:"" help:"End a person's password and sessions, and print a link for a new one."`
+	Password resetOperator  `cmd:"" help:"Revoke a person's password and sessions, and print a link for a new password."`
 	Remove   removeOperator `cmd:"" help:"Remove a person, and end the person's sessions immediately."`
 }
 
@@ -31,7 +31,7 @@ type operatorAccounts struct {
 // first operator is added, no person could use the service.
 type operatorCommand struct {
 	database
-	By string `env:"-" placeholder:"NAME" help:"Who it is, for the activity history (default the name of this account)."`
+	By string `env:"-" placeholder:"NAME" help:"The operator, for the audit log (default the name of this account)."`
 }
 
 func (o operatorCommand) author() telematics.Author {
@@ -50,7 +50,7 @@ func (o operatorCommand) with(use func(accounts.Store) error) error {
 
 // newPassword has the flags of commands that give a person a password, or a link to choose one.
 type newPassword struct {
-	ConsoleURL    string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where browsers reach the service, as the service has it (default ${default})."`
+	ConsoleURL    string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"URL at which browsers reach the service, the same as the service's (default ${default})."`
 	PasswordStdin bool   `env:"-" help:"Read the password from the standard input, one line, instead of printing a link."`
 }
 
@@ -94,7 +94,7 @@ type addOperator struct {
 	operatorCommand
 	newPassword
 	Name   string `arg:"" help:"Name to sign in with, such as anna or anna@example.com; it is in the audit log."`
-	Role   string `env:"-" required:"" enum:"admin,operator,viewer" help:"admin; operator, who neither halts commands nor moves money; or viewer, who only sees."`
+	Role   string `env:"-" required:"" enum:"admin,operator,viewer" help:"admin; operator, who neither halts commands nor moves money; or viewer, who only reads."`
 	Agency *int64 `env:"-" placeholder:"N" help:"The person's agency; for all agencies: --scope all_agencies."`
 	Scope  string `env:"-" placeholder:"SCOPES" help:"Scopes, separated by spaces, as access tokens have them: all_agencies, halt, agency_keys; see docs/tokens.md (default none)."`
 }

@@ -49,7 +49,7 @@ func (d database) open() (*pg.DB, error) {
 
 type migrate struct {
 	database
-	GrantTo string `env:"-" placeholder:"ROLE" help:"Then give this role of the database the rights that 'serve --no-migrate' needs, and no others (default none)."`
+	GrantTo string `env:"-" placeholder:"ROLE" help:"Then grant this database role the rights that 'serve --no-migrate' needs, and no others (default none)."`
 }
 
 func (m migrate) Run(ctx context.Context) error {

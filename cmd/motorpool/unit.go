@@ -16,12 +16,12 @@ import (
 )
 
 type unit struct {
-	Add       addUnit       `cmd:"" help:"Let units in with new passwords, and print them: once, since only their hashes are kept."`
-	Rotate    rotateUnit    `cmd:"" help:"Give units new passwords, and print them. The old ones end immediately; of OVMS modules, which never connect again after a refused login, a new one is added first."`
-	Remove    removeUnit    `cmd:"" help:"Take units' access away: passwords, certificates and codes."`
+	Add       addUnit       `cmd:"" help:"Add units with new passwords, and print the passwords: once, since only their hashes are stored."`
+	Rotate    rotateUnit    `cmd:"" help:"Replace the passwords of units, and print the new ones. The old ones become invalid immediately; OVMS modules, which never reconnect after a refused login, get the new one first."`
+	Remove    removeUnit    `cmd:"" help:"Revoke the access of units: passwords, certificates and codes."`
 	List      listUnits     `cmd:"" help:"List the units that may log in."`
-	Authority makeAuthority `cmd:"" help:"Make what is missing of the certificate authority of units."`
-	Enrol     enrolUnit     `cmd:"" help:"Print one-time codes with which units get certificates, or serve the units that use them (--listen)."`
+	Authority makeAuthority `cmd:"" help:"Create the certificate authority of units, or what is missing of it."`
+	Enrol     enrolUnit     `cmd:"" help:"Print one-time codes for certificates of units, or run the enrolment server (--listen)."`
 }
 
 // unitAccess has the flags of Mosquitto's password file for units.

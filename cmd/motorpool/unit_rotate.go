@@ -19,7 +19,7 @@ type rotateUnit struct {
 	credentials
 	unitAuthority
 	serviceAccount
-	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"What the units speak. With --mqtt-url, OVMS modules are recognised without it (default ${default})."`
+	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"Protocol of the units. With --mqtt-url, OVMS modules are recognised without it (default ${default})."`
 	Stopped  bool                `env:"-" help:"The OVMS modules were stopped in their shells ('server v3 stop'), so that none logs in meanwhile."`
 	serials
 }

@@ -21,7 +21,7 @@ var required = map[string][]string{
 	"keys activate": {"k"}, "keys remove": {"k"}, "keys public": {"/dev/null"}, "lock": {"42"}, "unlock": {"42"}, "enable-driving": {"42"}, "disable-driving": {"42"},
 	"unlock-and-enable-driving": {"42"}, "lock-and-disable-driving": {"42"}, "open-top-case": {"42"}, "sign": {"get", "/"}, "status": {"--refresh", "42"},
 	"completion": {"bash"}, "unit add": {"u1"}, "unit rotate": {"u1"}, "unit remove": {"u1"},
-	"operator add": {"--role", "viewer", "ann"}, "unit enrol": {"u1"}, "unit authority": {},
+	"unit enrol": {"u1"}, "unit authority": {}, "operator add": {"anna", "--role", "viewer"}, "operator password": {"anna"}, "operator remove": {"anna"},
 }
 
 func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {

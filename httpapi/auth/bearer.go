@@ -12,7 +12,7 @@ import (
 )
 
 var errNoToken = &telematics.Error{Code: Unauthenticated,
-	Message: "An access token is needed: send the header Authorization: Bearer <ACCESS_TOKEN>."}
+	Message: "An access token is required: send the header Authorization: Bearer <ACCESS_TOKEN>."}
 
 func badToken(why string, cause error) *telematics.Error {
 	return &telematics.Error{Code: Unauthenticated, Message: why, Cause: cause}

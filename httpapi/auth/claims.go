@@ -129,7 +129,7 @@ func (c Claims) role(token jwt.Token) (telematics.Role, Level, *telematics.Error
 	}
 	roles, ok := texts(value)
 	if !ok {
-		return "", 0, badToken(fmt.Sprintf("The access token's %s is neither text nor an array of texts.", c.Role), nil)
+		return "", 0, badToken(fmt.Sprintf("The access token's %s is neither a string nor an array of strings.", c.Role), nil)
 	}
 	var level Level
 	var admin string
@@ -203,7 +203,7 @@ func (c Claims) scopes(token jwt.Token) (Scopes, *telematics.Error) {
 	}
 	list, ok := texts(value)
 	if !ok {
-		return nil, badToken(fmt.Sprintf("The access token's %s is neither text nor an array of texts.", c.Scope), nil)
+		return nil, badToken(fmt.Sprintf("The access token's %s is neither a string nor an array of strings.", c.Scope), nil)
 	}
 	return strings.Fields(strings.Join(list, " ")), nil
 }

@@ -186,7 +186,7 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 	id.Until, id.from = expires.Add(t.Leeway), notBefore.Add(-t.Leeway)
 	subject, _ := token.Subject()
 	if subject == "" || len(subject) > maxSubject || !utf8.ValidString(subject) || strings.ContainsFunc(subject, unicode.IsControl) {
-		return id, badToken(fmt.Sprintf("The access token needs sub: 1 to %d bytes of text.", maxSubject), nil)
+		return id, badToken(fmt.Sprintf("The access token must have sub, a string of 1 to %d bytes.", maxSubject), nil)
 	}
 	agency, errAgency := t.Claims.agency(token)
 	role, level, errRole := t.Claims.role(token)
@@ -196,10 +196,10 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 	}
 	switch {
 	case role == telematics.Client && agency == 0:
-		return id, badToken(fmt.Sprintf("The access token of a client needs %s.", t.Claims.Agency), nil)
+		return id, badToken(fmt.Sprintf("The access token of a client must have %s.", t.Claims.Agency), nil)
 	// A misspelt claim for the agency must not give access to all agencies.
 	case role == telematics.Admin && agency == 0 && !granted.Has(ScopeAllAgencies):
-		return id, badToken(fmt.Sprintf("The access token of an administrator needs %s, the number of its agency; or, to see all agencies, %s in %s.",
+		return id, badToken(fmt.Sprintf("The access token of an administrator must have %s, the id of its agency; or, to see all agencies, %s in %s.",
 			t.Claims.Agency, ScopeAllAgencies, t.Claims.Scope), nil)
 	}
 	id.Actor, id.Level, id.Scopes = telematics.Actor{Subject: subject, Role: role, Agency: agency}, level, granted

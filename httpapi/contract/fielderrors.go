@@ -26,7 +26,7 @@ func (f *FieldErrors) Error() string {
 		parts = append(parts, field+" "+messages[0])
 	}
 	slices.Sort(parts)
-	sentence := "The request breaks a rule: " + strings.Join(parts, "; ")
+	sentence := "The request is not valid: " + strings.Join(parts, "; ")
 	if strings.HasSuffix(sentence, "?") {
 		return sentence
 	}
@@ -117,13 +117,13 @@ func rule(s *openapi3.Schema) string {
 	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:
 		return rule(s.Items.Value) + ", or several, separated by commas"
 	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:
-		return fmt.Sprintf("must be a list of %d to %d members that differ; each %s", s.MinItems, *s.MaxItems, rule(s.Items.Value))
+		return fmt.Sprintf("must contain %d to %d unique ids; each %s", s.MinItems, *s.MaxItems, rule(s.Items.Value))
 	case s.Format == "date-time":
 		return "must be a time such as 2026-01-02T10:00:00Z"
 	case s.Format == "uuid":
 		return "must be a UUID"
 	case s.MaxLength != nil:
-		return fmt.Sprintf("must be text of %d to %d characters", s.MinLength, *s.MaxLength)
+		return fmt.Sprintf("must be a string of %d to %d characters", s.MinLength, *s.MaxLength)
 	default:
 		return "must be " + strings.Join(s.Type.Slice(), " or ")
 	}

@@ -62,7 +62,7 @@ func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
 		return values, true, nil
 	}
 	if !isJSON(r.Header) {
-		return nil, false, &telematics.Error{Code: UnsupportedMediaType, Message: "Send the body as Content-Type: application/json, not encoded."}
+		return nil, false, &telematics.Error{Code: UnsupportedMediaType, Message: "Unsupported media type: send application/json without Content-Encoding."}
 	}
 	var body any
 	decoder := json.NewDecoder(bytes.NewReader(r.Content))
@@ -71,7 +71,7 @@ func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
 		return nil, false, &telematics.Error{Code: MalformedJSON, Message: "The request body is not JSON."}
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, false, &telematics.Error{Code: MalformedJSON, Message: "The request body goes on after its JSON value."}
+		return nil, false, &telematics.Error{Code: MalformedJSON, Message: "The request body has content after its JSON value."}
 	}
 	switch body := body.(type) {
 	case nil:
@@ -82,7 +82,7 @@ func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
 		return values, false, nil
 	}
 	if name, repeated := RepeatedName(r.Content); repeated {
-		wrong.Add(name, "must come once")
+		wrong.Add(name, "must not be repeated")
 	}
 	return values, true, nil
 }
@@ -123,12 +123,12 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 	for _, ref := range o.spec.Parameters {
 		parameter := ref.Value
 		if len(input.QueryParams[parameter.Name]) > 1 {
-			wrong.Add(parameter.Name, "must come once")
+			wrong.Add(parameter.Name, "must not be repeated")
 			continue
 		}
 		value := input.QueryParams.Get(parameter.Name)
 		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) { // Postgres refuses these
-			wrong.Add(parameter.Name, "must be text in UTF-8 without NUL")
+			wrong.Add(parameter.Name, "must be a UTF-8 string without NUL")
 			continue
 		}
 		if parameter.Required && parameter.In == openapi3.ParameterInQuery && !input.QueryParams.Has(parameter.Name) {

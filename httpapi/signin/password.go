@@ -46,9 +46,9 @@ const (
 	LinkUsed   = "This link was used, or has ended. Ask for a new one: motorpool operator password NAME."
 	NotTheSame = "The two passwords differ."
 	ManyTries  = "Too many attempts. Try again later."
-	OtherSite  = "A page of another site has sent this request; it was not carried out."
+	OtherSite  = "This request came from a page of another site, so it was refused."
 	// ServerNeeded is also the API's sentence.
-	ServerNeeded = "A server that this answer needs is not available; try again."
+	ServerNeeded = "A server that this request needs is not available; try again."
 	NoOperators  = "No account exists yet. Add the first one on the server: motorpool operator add NAME --role admin --scope \"all_agencies halt agency_keys\""
 )
 
@@ -280,7 +280,7 @@ func (b browser) has(name string) bool { return b.ID != "" && slices.Contains(b.
 
 // browserOf returns the browser of a request; the zero value where it is not known.
 func (s *SignIn) browserOf(r *http.Request) (known browser, err error) {
-	cookie, err := r.Cookie(s.acquaintance)
+	cookie, err := r.Cookie(s.known)
 	if err != nil {
 		return known, nil
 	}
@@ -313,7 +313,7 @@ func (s *SignIn) remember(ctx context.Context, known browser, name string) (*htt
 	if err != nil {
 		return nil, err
 	}
-	cookie := s.newCookie(s.acquaintance, base64.RawURLEncoding.EncodeToString(sealed), http.SameSiteStrictMode)
+	cookie := s.newCookie(s.known, base64.RawURLEncoding.EncodeToString(sealed), http.SameSiteStrictMode)
 	cookie.MaxAge = int(browserFor.Seconds())
 	return cookie, nil
 }

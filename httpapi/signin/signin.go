@@ -45,11 +45,11 @@ type Config struct {
 // concurrent use.
 type SignIn struct {
 	Config
-	issuer       *issuer // nil: none
-	crossSite    *http.CrossOriginProtection
-	cookie       string // name of the cookie of a session
-	attempting   string // name of the cookie of an attempt
-	acquaintance string // name of the cookie of a browser
+	issuer     *issuer // nil: none
+	crossSite  *http.CrossOriginProtection
+	cookie     string // name of the cookie of a session
+	attempting string // name of the cookie of an attempt
+	known      string // name of the cookie of a browser
 
 	// People whose browser is known have separate places.
 	newBrowsers, knownBrowsers hashing
@@ -72,7 +72,7 @@ func New(config Config) (*SignIn, error) {
 	// hosts of the domain from setting them.
 	name := "__Host-motorpool" + strings.ReplaceAll(strings.TrimRight(config.URL.Path, "/"), "/", "-")
 	s := &SignIn{
-		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in", acquaintance: name + "-browser",
+		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in", known: name + "-browser",
 		newBrowsers: make(hashing, hashPlaces), knownBrowsers: make(hashing, hashPlaces), counted: newAttempts(config.Metrics), verify: operators.VerifyPassword,
 	}
 	// A proxy may change the Host that it is compared with.

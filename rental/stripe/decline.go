@@ -55,7 +55,7 @@ func declineOf(e *api.Error, advice string) *rental.Decline {
 
 // goneCard returns the decline for a card that the processor does not hold, or no longer.
 func goneCard() *rental.Decline {
-	return &rental.Decline{Code: "payment_method_unusable", Hard: true, Message: "The payment processor does not hold this card any more."}
+	return &rental.Decline{Code: "payment_method_unusable", Hard: true, Message: "The payment processor does not store this card any more."}
 }
 
 // advised is the parts of a response with an issuer's advice, which the library does not read.

@@ -53,7 +53,7 @@ func (s *Server) handler() http.Handler {
 }
 
 func nowhere(*ledger, *request) (view, *failure) {
-	f := refused("", "", "There is nothing at this address, or this sandbox does not have it.")
+	f := refused("", "", "No such endpoint, or this sandbox does not have it.")
 	f.Status, f.fleeting = http.StatusNotFound, true
 	return nil, f
 }

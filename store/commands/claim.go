@@ -138,7 +138,7 @@ func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delive
 // was written.
 func refuseLocked(locked *pg.LockedError) *telematics.Error {
 	refusal := telematics.Unavailable("The vehicle", locked)
-	refusal.Message = fmt.Sprintf("The vehicle cannot be commanded, %s; nothing was sent.", locked.Brief())
+	refusal.Message = fmt.Sprintf("The vehicle's record is locked: %s; nothing was sent.", locked.Brief())
 	return refusal
 }
 

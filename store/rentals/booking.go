@@ -176,7 +176,7 @@ func translated(err error) error {
 	case "bookings_no_overlap":
 		return rental.NotAvailable("The vehicle has another booking in that time.")
 	case "bookings_one_active":
-		return rental.NotAvailable("The vehicle is still in the hands of another booking.")
+		return rental.NotAvailable("The vehicle is still in use by another booking.")
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func TestAmend_OneActiveBookingPerVehicle(t *testing.T) {
 	w.amend(rental.BookingStart, first.ID, noon, beginAt(noon))
 	overdue := noon.Add(90 * time.Minute)
 	_, _, err := w.here.Amend(t.Context(), asks(operator, rental.BookingStart, second.ID, overdue), beginAt(overdue))
-	if codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "in the hands of another booking") {
+	if codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "in use by another booking") {
 		t.Errorf("start of the next booking while one is overdue: %v, want not available", err)
 	}
 	// Whatever the program decides, the schema refuses it.

@@ -30,7 +30,7 @@ type Config struct {
 	Profiles bool          `help:"Serve Go's profiles at /debug/pprof/ of the internal address."`
 	Drain    time.Duration `default:"5s" placeholder:"DURATION" help:"How long to go on serving after SIGTERM, with /readyz at 503, so that load balancers take the instance out first; 0 to 5m (default ${default})."`
 
-	TrustedProxies string `default:"" placeholder:"NETWORKS" help:"Networks of the proxies whose X-Forwarded-For is believed, separated by commas, such as 10.0.0.0/24 (default none: a caller's address is that of its connection)."`
+	TrustedProxies string `default:"" placeholder:"NETWORKS" help:"Networks of the proxies whose X-Forwarded-For is trusted, separated by commas, such as 10.0.0.0/24 (default none: a caller's address is that of its connection)."`
 	MaxConnections int    `default:"0" placeholder:"N" help:"Connections to the public API that may be open; beyond that the oldest one without a valid token is closed (default 0: the limit of open files, less what the service needs for itself)."`
 
 	DatabaseURL        Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
@@ -39,7 +39,7 @@ type Config struct {
 	RedisCA            string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
 	RedisCert          string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
 	RedisKey           string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
-	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"Between two writes of a vehicle's reported state to Postgres, where nothing urgent is reported; Redis has it meanwhile, and loses at most that. 1s to 5m (default ${default})."`
+	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"Interval of writes of a vehicle's reported state to Postgres, if nothing urgent is reported; until then only Redis has it, so a loss of Redis loses at most that. 1s to 5m (default ${default})."`
 	TelemetryRetention int           `default:"7" placeholder:"DAYS" help:"How long to keep samples of each vehicle's energy, 12 V battery, speed, signal and position, 0 to 366 days; 0: nothing is written, and what there is is removed. Positions over time are personal data: see docs/operating.md (default ${default})."`
 
 	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/servers.md (default ${default})."`
@@ -56,16 +56,16 @@ type Config struct {
 	ClaimRole     string        `default:"role" placeholder:"PATH" help:"Claim that names the role; a dotted path such as realm_access.roles leads into objects. See docs/tokens.md (default ${default})."`
 	ClaimAgency   string        `default:"agency_id" placeholder:"PATH" help:"Claim that names the agency, likewise (default ${default})."`
 	ClaimScope    string        `default:"scope" placeholder:"PATH" help:"Claim that names the scopes, likewise (default ${default})."`
-	RoleAdmin     string        `default:"admin" placeholder:"NAME" help:"Value of the role that stands for an administrator (default ${default})."`
-	RoleOperator  string        `default:"operator" placeholder:"NAME" help:"Value of the role that stands for one who moves vehicles, but neither halts commands nor moves money (default ${default})."`
-	RoleViewer    string        `default:"viewer" placeholder:"NAME" help:"Value of the role that stands for one who only sees (default ${default})."`
-	RoleClient    string        `default:"client" placeholder:"NAME" help:"Value of the role that stands for a client (default ${default})."`
+	RoleAdmin     string        `default:"admin" placeholder:"NAME" help:"Value of the role claim for administrators (default ${default})."`
+	RoleOperator  string        `default:"operator" placeholder:"NAME" help:"Value of the role claim for operators, who command vehicles, but neither halt commands nor move money (default ${default})."`
+	RoleViewer    string        `default:"viewer" placeholder:"NAME" help:"Value of the role claim for viewers, who only read (default ${default})."`
+	RoleClient    string        `default:"client" placeholder:"NAME" help:"Value of the role claim for clients (default ${default})."`
 	CORSOrigins   string        `name:"cors-origins" default:"" placeholder:"ORIGINS" help:"Origins whose pages may call the API from a browser, separated by commas, such as https://console.example.com (default none)."`
 	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`
 	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from all callers together; 0: any number (default ${default})."`
 	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be queried for its state, by all callers together; 0: any number (default ${default})."`
 	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
-	BulkRate      int           `default:"2000" placeholder:"N" help:"Vehicles a minute that one administrator may name in orders to many; 0: any number (default ${default})."`
+	BulkRate      int           `default:"2000" placeholder:"N" help:"Vehicles a minute that one administrator may name in bulk commands; 0: any number (default ${default})."`
 	ClientRate    int           `default:"120" placeholder:"N" help:"Requests a minute of one client; 0: any number (default ${default})."`
 	CardRate      int           `default:"20" placeholder:"N" help:"Cards an hour that one client may try to add, declined ones included; 0: any number (default ${default})."`
 	AdminStreams  int           `default:"10" placeholder:"N" help:"Streams of events that one administrator may have open at an instance; 0: any number (default ${default})."`
@@ -76,15 +76,15 @@ type Config struct {
 
 	OTLPURL string `name:"otlp-url" default:"" placeholder:"URL" help:"Collector that gets OpenTelemetry traces by OTLP/HTTP, such as http://127.0.0.1:4318. See docs/tracing.md (default none: nothing is traced)."`
 
-	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server that is asked for the address of a place where a vehicle stands: its position leaves the installation. See docs/operating.md (default none: no request is sent)."`
-	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Where that server's operator reaches you, sent along in User-Agent (default none)."`
+	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server for the address of a place where a vehicle stands: positions leave the installation. See docs/operating.md (default none: no request is sent)."`
+	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Contact for that server's operator, sent in User-Agent (default none)."`
 
-	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"Key that the secrets of agency keys are sealed with: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first seals and all open. Better set by the environment. See docs/keys.md (default none: no client is let in)."`
+	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"Key that encrypts the secrets of agency keys: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first encrypts and all decrypt. Better set by the environment. See docs/keys.md (default none: clients are refused)."`
 	StripeKey           Secret `default:"" placeholder:"KEY" help:"Secret (sk_…) or restricted (rk_…) key of the account at Stripe that holds cards and moves money; sk_live_ and rk_live_ move real money. Better set by the environment. See docs/payments.md (default none: there are no payments)."`
-	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"Where Stripe's API is, or something that speaks it (default ${default})."`
-	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"What Stripe signs notices to /webhooks/stripe with (whsec_…); better set by the environment (default none: no notice is believed)."`
+	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"URL of Stripe's API, or of a compatible server (default ${default})."`
+	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"Signing secret of the webhook endpoint /webhooks/stripe (whsec_…); better set by the environment (default none: webhook notices are refused)."`
 
-	ConsoleURL       string        `name:"console-url" default:"" placeholder:"URL" help:"Where browsers reach the service, such as https://fleet.example.com: people can sign in there. See docs/console.md (default none)."`
+	ConsoleURL       string        `name:"console-url" default:"" placeholder:"URL" help:"URL at which browsers reach the service, such as https://fleet.example.com: people can sign in there. See docs/console.md (default none)."`
 	ConsoleSession   time.Duration `default:"12h" placeholder:"DURATION" help:"The longest that a browser stays signed in, at most 168h (default ${default})."`
 	OIDCIssuer       string        `name:"oidc-issuer" default:"" placeholder:"URL" help:"OpenID Connect issuer where people sign in; its access tokens are checked as all others (default none: people sign in with a password, see docs/access.md)."`
 	OIDCClientID     string        `name:"oidc-client-id" default:"" placeholder:"ID" help:"The service's client id at the issuer (default none)."`
@@ -92,7 +92,7 @@ type Config struct {
 	OIDCScopes       string        `name:"oidc-scopes" default:"offline_access" placeholder:"SCOPES" help:"Scopes to ask for besides openid, separated by commas; without offline_access many issuers end a session with its first access token (default ${default})."`
 	OIDCAudience     string        `name:"oidc-audience" default:"" placeholder:"AUD" help:"Audience to ask for, where the issuer requires it (default none)."`
 
-	Map string `name:"map" default:"" placeholder:"FILE" help:"Streets for the console's map, as a PMTiles archive of the Protomaps basemap; may be replaced while the service runs. See docs/console.md (default none: a plain ground)."`
+	Map string `name:"map" default:"" placeholder:"FILE" help:"Street map of the console, a PMTiles archive of the Protomaps basemap; may be replaced while the service runs. See docs/console.md (default none: a plain ground)."`
 
 	AllowUnsafePostgres bool `help:"Use a Postgres that runs without fsync or full_page_writes, so that a crash of its machine loses commands that were executed. For development alone."`
 

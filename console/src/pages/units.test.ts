@@ -32,7 +32,7 @@ describe('what is wrong with a unit', () => {
       'Silent, last heard 3 h ago',
       'Rejected 1 command',
       'Clock 72 s slow',
-      '18 messages or values not taken',
+      '18 messages or values rejected',
       'Reconnected 31 times',
       'No signal',
     ]);
@@ -40,7 +40,7 @@ describe('what is wrong with a unit', () => {
 
   it('names the reasons, also those of a later version', () => {
     const reasons = (problem: string) => findings(unit, now, en, 'en').find((f) => f.problem === problem)?.reasons.map((r) => r.name);
-    expect(reasons('rejects')).toEqual(['unknown word', 'of_tomorrow']);
+    expect(reasons('rejects')).toEqual(['unknown value', 'of_tomorrow']);
     expect(reasons('commands')).toEqual(['from the future, by its clock']);
     expect(reasons('clock')).toEqual([]);
   });

@@ -40,7 +40,7 @@ it('says that the list has 25 of 37 vehicles, and that all of these are not all'
 it('says so where a filter finds more than was read, and where it sees only what is held', async () => {
   const held = many(20);
   await open({ vehicles: (path: string) => (path.includes('status=booked') ? goesOn(many(25, { status: 'booked' })) : path.includes('status=in_use') ? [] : goesOn(held)) });
-  await pages.until(() => pages.texts('[data-missing]')[0]?.startsWith('The fleet is larger'));
+  await pages.until(() => pages.texts('[data-missing]')[0]?.startsWith('Only '));
   await pages.open('#/?energy=low', 'h1');
   await pages.until(() => pages.texts('main').join().includes('low energy is found among 20 of its vehicles only'));
   await pages.open('#/?status=booked', 'h1');
