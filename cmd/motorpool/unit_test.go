@@ -200,9 +200,9 @@ func TestUnit_RefusedCommandChangesNothing(t *testing.T) {
 		"wildcard":                  {[]string{"add", "+"}, exitUsage, "want 1 to 64 letters"},
 		"duplicate unit":            {[]string{"add", "new", "new"}, exitUsage, "named twice"},
 		"existing output file":      {[]string{"add", "new", "--password-file", taken}, exitRefused, "file exists"},
-		"missing PID file":          {[]string{"add", "new", "--mosquitto-pid-file", filepath.Join(folder, "none")}, exitUsage, "nothing was changed"},
-		"PID of another process":    {[]string{"add", "new", "--mosquitto-pid-file", stale}, exitUsage, "not mosquitto"},
-		"missing password file":     {[]string{"add", "new", "--units-passwd", filepath.Join(folder, "none")}, exitUsage, "install -m 600"},
+		"missing PID file":          {[]string{"add", "new", "--mosquitto-pid-file", filepath.Join(folder, "none")}, exitFailed, "nothing was changed"},
+		"PID of another process":    {[]string{"add", "new", "--mosquitto-pid-file", stale}, exitFailed, "not mosquitto"},
+		"missing password file":     {[]string{"add", "new", "--units-passwd", filepath.Join(folder, "none")}, exitFailed, "install -m 600"},
 	} {
 		printed, _, err := runTool(t, append([]string{"unit"}, c.args...)...)
 		if exitCode(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || printed != "" {
