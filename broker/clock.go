@@ -91,7 +91,7 @@ func (k *clock) notifyChanged() {
 
 func wrongBy(least, most time.Duration) error {
 	by := max(least, -most) // proven
-	return fmt.Errorf("this machine's clock differs from the database's by %v, at most %v may be", by.Round(time.Millisecond), MaxSkew)
+	return fmt.Errorf("this machine's clock differs from the database's by %v, at most %v may be", telematics.Words(by), telematics.Words(MaxSkew))
 }
 
 // now returns the time of this instance's clock, which dates signed commands and received messages.
@@ -160,7 +160,7 @@ func (b *Broker) reportWrongClock(least, most time.Duration) error {
 	wrong, isNew := b.clock.markWrong(least, most)
 	if isNew {
 		b.metrics.clockWrong.Inc()
-		b.Logger.Error("clock wrong, no command is sent and nothing is received", "ahead", most.Round(time.Millisecond), "err", wrong)
+		b.Logger.Error("clock wrong, no command is sent and nothing is received", "ahead", most, "err", wrong)
 	}
 	return wrong
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -189,12 +191,18 @@ func (a *api) do(method, target string, change ...func(*http.Request)) *response
 		if err := json.Unmarshal(recorded.Body.Bytes(), &r.body); err != nil {
 			a.t.Fatalf("%s %s: %v\n%s", method, target, err, r.text)
 		}
+		if d := goDuration.FindString(r.body.Message + fmt.Sprint(r.body.Errors)); d != "" {
+			a.t.Errorf("the response has the duration %q, which is not of people: %s", d, r.text)
+		}
 		if r.body.RequestID != r.header.Get("X-Request-ID") {
 			a.t.Errorf("request_id %q is not the header's %q", r.body.RequestID, r.header.Get("X-Request-ID"))
 		}
 	}
 	return r
 }
+
+// goDuration matches a duration as Go prints it.
+var goDuration = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+(\.\d+)?(ns|µs|ms|s)\b|\b\d+h\d+m`)
 
 func (a *api) get(target string, change ...func(*http.Request)) *response {
 	a.t.Helper()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"motorpool/telematics"
 )
 
 // Begin decides to start the booking: the rental is charged, and the deposit held. It may be late,
@@ -166,7 +168,7 @@ func (d BookingDetails) whyNotCancelled(now time.Time) string {
 	case d.State != Upcoming:
 		return fmt.Sprintf("The booking is %s; only an upcoming one can be cancelled.", d.State)
 	case now.Before(d.Start):
-		return fmt.Sprintf("The booking starts in less than %v; it can no longer be cancelled.", d.Terms.CancelCutoff)
+		return fmt.Sprintf("The booking starts in less than %v; it can no longer be cancelled.", telematics.Words(d.Terms.CancelCutoff))
 	default:
 		return "The booking should have started; it can no longer be cancelled."
 	}

@@ -294,7 +294,7 @@ func TestFinish_ReleasesTheDepositUnlessFinal(t *testing.T) {
 }
 
 func TestCancel_UntilTheCutoff(t *testing.T) {
-	const late = "The booking starts in less than 1h0m0s; it can no longer be cancelled."
+	const late = "The booking starts in less than 1 h; it can no longer be cancelled."
 	const over = "The booking should have started; it can no longer be cancelled."
 	for _, c := range []struct {
 		state  rental.BookingState

@@ -56,7 +56,7 @@ func (c *Car) connect(ctx context.Context, d dialled) {
 		return
 	case d.err != nil:
 		wait := c.backoff.NextBackOff()
-		c.config.Logger.Warn("not connected", "unit", c.config.Unit, "again_in", wait.Round(time.Millisecond), "err", d.err)
+		c.config.Logger.Warn("not connected", "unit", c.config.Unit, "again_in", wait, "err", d.err)
 		c.timers.add(time.Now().Add(wait), func() { c.dial(ctx) })
 		return
 	case c.config.Profile.Gone > 0:
@@ -108,7 +108,7 @@ func (c *Car) lost() <-chan struct{} {
 func (c *Car) disconnect(ctx context.Context) {
 	c.forget()
 	wait := c.backoff.NextBackOff()
-	c.config.Logger.Debug("connection lost", "unit", c.config.Unit, "again_in", wait.Round(time.Millisecond))
+	c.config.Logger.Debug("connection lost", "unit", c.config.Unit, "again_in", wait)
 	c.timers.add(time.Now().Add(wait), func() { c.dial(ctx) })
 }
 

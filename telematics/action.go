@@ -112,7 +112,7 @@ func (a Action) Validate(p *Attention) error {
 	case !slices.Contains(Signals, p.Signal):
 		return fmt.Errorf("signal %q: want one of %v", p.Signal, Signals)
 	case p.Duration < MinPulse || p.Duration > MaxPulse:
-		return fmt.Errorf("duration %v: want %v to %v", p.Duration, MinPulse, MaxPulse)
+		return fmt.Errorf("duration %v: want %v to %v", Words(p.Duration), Words(MinPulse), Words(MaxPulse))
 	case p.Duration%time.Millisecond != 0:
 		return fmt.Errorf("duration %v: want whole milliseconds", p.Duration)
 	}

@@ -102,8 +102,8 @@ func NotSupported(a Action) *Error {
 // its agency has not allowed that.
 func BestEffortDenied(a Action) *Error {
 	return &Error{Code: BestEffortIsDenied, Outcome: NotExecuted, RetryAfter: retryEquipment,
-		Message: fmt.Sprintf("The unit of this vehicle checks no expiry, so that it may execute %s up to %v late, when no client stands at the vehicle; nothing was sent. "+
-			"Set best_effort_unlock of the agency to allow in the fleet file if you accept that.", a, WorstLateness)}
+		Message: fmt.Sprintf("The unit of this vehicle checks no expiry, so that it may execute %s up to %s late, when no client stands at the vehicle; nothing was sent. "+
+			"Set best_effort_unlock of the agency to allow in the fleet file if you accept that.", a, Words(WorstLateness))}
 }
 
 // Conflict is the error for an action that the vehicle's state forbids now.
@@ -153,7 +153,7 @@ func Unanswered(earlier *Command, now time.Time) *Error {
 func UnitOffline(c Contact, now time.Time) *Error {
 	seen := "it was never seen"
 	if !c.LastSeen.IsZero() {
-		seen = fmt.Sprintf("last seen %v ago", now.Sub(c.LastSeen).Round(time.Second))
+		seen = fmt.Sprintf("last seen %s ago", Words(now.Sub(c.LastSeen)))
 	}
 	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: c.RetryAfter(now),
 		Message: fmt.Sprintf("The vehicle is %s (%s); nothing was sent.", c.At(now), seen)}

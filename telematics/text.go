@@ -182,3 +182,29 @@ func Plain(text string) string {
 		return unicode.ToLower(r)
 	}, norm.NFKD.String(text))
 }
+
+// Words returns a duration as people write it, in at most two units: 350 ms, 4.2 s, 1 h 12 min.
+func Words(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 0:
+		return "-" + Words(-d)
+	case d.Round(time.Millisecond) < time.Second:
+		return fmt.Sprintf("%.3g ms", float64(d.Microseconds())/1000)
+	case d.Round(time.Second/10) < time.Minute:
+		return fmt.Sprintf("%g s", d.Round(time.Second/10).Seconds())
+	case d.Round(time.Second) < time.Hour:
+		return units(d.Round(time.Second), time.Minute, "min", time.Second, "s")
+	case d.Round(time.Minute) < 2*day:
+		return units(d.Round(time.Minute), time.Hour, "h", time.Minute, "min")
+	default:
+		return units(d.Round(time.Hour), day, "days", time.Hour, "h")
+	}
+}
+
+func units(d, large time.Duration, largeName string, small time.Duration, smallName string) string {
+	if d%large == 0 {
+		return fmt.Sprintf("%d %s", d/large, largeName)
+	}
+	return fmt.Sprintf("%d %s %d %s", d/large, largeName, d%large/small, smallName)
+}

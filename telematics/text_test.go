@@ -105,3 +105,26 @@ func TestMessage_TextsOfUnitsArePrintable(t *testing.T) {
 		t.Errorf("presence %+v", p)
 	}
 }
+
+func TestWords_AreOfPeople(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                              "0 ms",
+		120 * time.Microsecond:         "0.12 ms",
+		350 * time.Millisecond:         "350 ms",
+		999900 * time.Microsecond:      "1 s",
+		time.Second:                    "1 s",
+		4249 * time.Millisecond:        "4.2 s",
+		59960 * time.Millisecond:       "1 min",
+		72 * time.Second:               "1 min 12 s",
+		time.Hour - time.Millisecond:   "1 h",
+		72 * time.Minute:               "1 h 12 min",
+		-90 * time.Second:              "-1 min 30 s",
+		24 * time.Hour:                 "24 h",
+		48*time.Hour - time.Second:     "2 days",
+		100*time.Hour + 10*time.Minute: "4 days 4 h",
+	} {
+		if got := telematics.Words(d); got != want {
+			t.Errorf("%v in words is %q, want %q", d, got, want)
+		}
+	}
+}

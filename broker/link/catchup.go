@@ -145,7 +145,7 @@ func (c *catchUp) readAll(ctx context.Context) error {
 			continue
 		}
 		if len(units) == 0 {
-			c.config.Logger.Info("retained presence read", "units", count, "took", time.Since(began).Round(time.Millisecond))
+			c.config.Logger.Info("retained presence read", "units", count, "took", time.Since(began))
 			return nil
 		}
 		if err := c.read(ctx, units); err != nil {

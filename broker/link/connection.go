@@ -91,7 +91,7 @@ func (l *Link) maintain(ctx context.Context, ln *connection, take func(telematic
 		}
 		ln.why.Store(&err)
 		pause := wait.NextBackOff()
-		l.config.Logger.Warn("mqtt connection failed, retrying", "connection", ln.name, "node", host(node), "err", err, "retry_in", pause.Round(time.Millisecond))
+		l.config.Logger.Warn("mqtt connection failed, retrying", "connection", ln.name, "node", host(node), "err", err, "retry_in", pause)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

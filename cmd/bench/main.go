@@ -22,7 +22,7 @@ import (
 	"motorpool/cmd/bench/load"
 	"motorpool/cmd/bench/measure"
 	"motorpool/cmd/bench/report"
-	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/settings"
 )
 
 type commands struct {
@@ -61,20 +61,20 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
-		os.Exit(1)
+		os.Exit(settings.ExitCode(err))
 	}
 }
 
 func run(ctx context.Context, args []string) error {
 	var c commands
-	var settings app.Settings
-	parser, err := kong.New(&c, append(settings.Options("BENCH"), kong.Name("bench"),
+	var reader settings.Reader
+	parser, err := kong.New(&c, append(reader.Options("BENCH"), kong.Name("bench"),
 		kong.Description("Measures the service against floors of the same machine and run."))...)
 	if err != nil {
 		return err
 	}
-	chosen, err := parser.Parse(args)
-	if err = errors.Join(settings.Problems(), err); err != nil {
+	chosen, err := reader.Parse(parser, args)
+	if err != nil {
 		return err
 	}
 	name := chosen.Selected().Name

@@ -18,6 +18,7 @@ import (
 	"motorpool/cmd/bench/report"
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
+	"motorpool/cmd/internal/settings"
 	"motorpool/simulator/devstack"
 )
 
@@ -40,8 +41,8 @@ func serve(ctx context.Context, args []string) error {
 	var command struct {
 		Serve app.Config `cmd:""`
 	}
-	var settings app.Settings
-	parser, err := kong.New(&command, settings.Options("MOTORPOOL")...)
+	var reader settings.Reader
+	parser, err := kong.New(&command, reader.Options("MOTORPOOL")...)
 	if err != nil {
 		return err
 	}

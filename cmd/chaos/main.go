@@ -39,8 +39,8 @@ import (
 	"motorpool/cmd/chaos/rollout"
 	"motorpool/cmd/chaos/shards"
 	"motorpool/cmd/chaos/verdict"
-	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
+	"motorpool/cmd/internal/settings"
 	"motorpool/cmd/internal/world"
 )
 
@@ -84,14 +84,14 @@ func main() {
 
 func run(ctx context.Context, args []string) (int, error) {
 	var f flags
-	var settings app.Settings
-	parser, err := kong.New(&f, append(settings.Options("CHAOS"), kong.Name("chaos"),
+	var reader settings.Reader
+	parser, err := kong.New(&f, append(reader.Options("CHAOS"), kong.Name("chaos"),
 		kong.Description("Injects faults of every kind, and checks the promises of docs/architecture.md."))...)
 	if err != nil {
 		return worthless, err
 	}
 	_, err = parser.Parse(args)
-	if err = errors.Join(settings.Problems(), err, f.complete()); err != nil {
+	if err = errors.Join(reader.Problems(), err, f.complete()); err != nil {
 		return worthless, err
 	}
 	if f.Print {

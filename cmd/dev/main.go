@@ -17,6 +17,7 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
+	"motorpool/cmd/internal/settings"
 	"motorpool/telematics"
 )
 
@@ -46,22 +47,14 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "dev:", strings.ReplaceAll(err.Error(), "\n", "\n     "))
-		if errors.Is(err, errUsage) {
-			os.Exit(exitUsage)
-		}
-		os.Exit(1)
+		os.Exit(settings.ExitCode(err))
 	}
 }
 
-// exitUsage is the exit code of a wrong command line, as that of motorpool.
-const exitUsage = 2
-
-var errUsage = errors.New("wrong command line")
-
 func run(ctx context.Context, args []string) error {
 	var f flags
-	var settings app.Settings
-	parser, err := kong.New(&f, append(settings.Options("MOTORPOOL_DEV"),
+	var reader settings.Reader
+	parser, err := kong.New(&f, append(reader.Options("MOTORPOOL_DEV"),
 		kong.Name("dev"),
 		kong.Description("Motorpool with everything around it in one process, for development."),
 		kong.Vars{"http": defaultHTTP, "internal": defaultInternal, "mqtt": defaultMQTT, "service": defaultMQTTService},
@@ -69,15 +62,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = parser.Parse(args)
-	if err := errors.Join(settings.Problems(), err); err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+	if _, err := reader.Parse(parser, args); err != nil {
+		return err
 	}
 	log := logger.New(os.Stderr, f.LogLevel, "text")
 	slog.SetDefault(log)
-	for _, variable := range app.UnknownVariables(parser.Model.Node, os.Environ(), "MOTORPOOL_DEV") {
-		log.Warn("unknown variable in the environment, ignored", "variable", variable.Name, "did_you_mean", variable.Near)
-	}
+	settings.LogUnknown(log, settings.UnknownVariables(parser.Model.Node, os.Environ(), "MOTORPOOL_DEV"))
 	fleet, err := demoFleet(f.Without)
 	if err != nil {
 		return err

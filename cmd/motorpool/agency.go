@@ -92,7 +92,7 @@ func (k keyCommand) holds(ctx context.Context) error {
 	case <-time.After(agencykeys.Within):
 		return nil
 	case <-ctx.Done():
-		return failure{exitUnknown, fmt.Errorf("the change is stored, and every instance applies it within %v", agencykeys.Within)}
+		return failure{exitUnknown, fmt.Errorf("the change is stored, and every instance applies it within %s", telematics.Words(agencykeys.Within))}
 	}
 }
 

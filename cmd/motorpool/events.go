@@ -45,7 +45,7 @@ func (e events) Run(ctx context.Context) error {
 		case errors.As(err, &final):
 			return final.error
 		}
-		fmt.Fprintf(stderr, "motorpool: the stream was cut (%v); again in %v\n", err, at.wait)
+		fmt.Fprintf(stderr, "motorpool: the stream was cut (%v); again in %s\n", err, telematics.Words(at.wait))
 		select {
 		case <-ctx.Done():
 			return nil

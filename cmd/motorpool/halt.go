@@ -262,7 +262,7 @@ func (h halt) throughDatabase(ctx context.Context) error {
 	case !known:
 		return refused("there is no %s", h.scope())
 	}
-	fmt.Fprintf(stderr, "stored; it holds everywhere within %v\n", broker.HaltWithin)
+	fmt.Fprintf(stderr, "stored; it holds everywhere within %s\n", telematics.Words(broker.HaltWithin))
 	select {
 	case <-time.After(broker.HaltWithin):
 		if postgres, err := h.open(); err == nil { // it is in force in any case

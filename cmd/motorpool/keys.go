@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"motorpool/cmd/internal/keyfile"
+	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
 
@@ -134,15 +135,10 @@ func date(t time.Time) string {
 }
 
 func age(since, now time.Time) string {
-	const day = 24 * time.Hour
-	switch d := now.Sub(since); {
-	case since.IsZero():
+	if since.IsZero() {
 		return "-"
-	case d >= 2*day:
-		return fmt.Sprintf("%d days", d/day)
-	default:
-		return d.Round(time.Second).String()
 	}
+	return telematics.Words(now.Sub(since))
 }
 
 type addKey struct{ signingKeys }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/settings"
 )
 
 var version = "dev" // set by the build
@@ -82,24 +82,24 @@ func printError(err error) {
 
 func run(ctx context.Context, args []string) error {
 	var c commandLine
-	var settings app.Settings
-	parser, err := kong.New(&c, append(settings.Options("MOTORPOOL"),
+	var reader settings.Reader
+	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL"),
 		kong.Name("motorpool"),
 		kong.Description("The control plane of a shared vehicle fleet. Most flags can be set by the environment, as their help says: --mqtt-url is MOTORPOOL_MQTT_URL."),
 		kong.ExplicitGroups([]kong.Group{{Key: "operator", Title: "Operate a vehicle, through a running service:"}}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&settings),
+		kong.Bind(&reader),
 	)...)
 	if err != nil {
 		return err
 	}
-	unknown := app.UnknownVariables(parser.Model.Node, os.Environ(), "MOTORPOOL", "MOTORPOOL_DEV", "MOTORPOOL_SIM")
+	unknown := settings.UnknownVariables(parser.Model.Node, os.Environ(), "MOTORPOOL", "MOTORPOOL_DEV", "MOTORPOOL_SIM")
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return badUsage("%w", errors.Join(settings.Problems(), err, helpFor(err)))
+		return badUsage("%w", errors.Join(reader.Problems(), err, helpFor(err)))
 	}
 	if parsed.Command() == "serve" { // which logs and adds what it finds itself
 		return parsed.Run(unknown)
@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string) error {
 	for _, variable := range unknown {
 		hint("motorpool: %s", variable)
 	}
-	if err := settings.Problems(); err != nil {
+	if err := reader.Problems(); err != nil {
 		return badUsage("%w", err)
 	}
 	return parsed.Run()

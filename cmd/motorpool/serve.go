@@ -11,14 +11,15 @@ import (
 
 	"motorpool/cmd/internal/app"
 	"motorpool/cmd/internal/logger"
+	"motorpool/cmd/internal/settings"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
 )
 
 type serve struct{ app.Config }
 
-func (s serve) Run(ctx context.Context, settings *app.Settings, unknown []app.UnknownVariable) error {
-	if err := errors.Join(settings.Problems(), s.Check()); err != nil {
+func (s serve) Run(ctx context.Context, reader *settings.Reader, unknown []settings.UnknownVariable) error {
+	if err := errors.Join(reader.Problems(), s.Check()); err != nil {
 		return badUsage("%w", err)
 	}
 	signal.Ignore(syscall.SIGPIPE) // a reader of the log that ends does not end the service
@@ -31,9 +32,7 @@ func (s serve) Run(ctx context.Context, settings *app.Settings, unknown []app.Un
 		return err
 	}
 	log.Info("motorpool", "version", version)
-	for _, variable := range unknown {
-		log.Warn("unknown variable in the environment, ignored", "variable", variable.Name, "did_you_mean", variable.Near)
-	}
+	settings.LogUnknown(log, unknown)
 	s.Version, s.LogDropped = version, lines.Dropped
 	return app.Serve(ctx, s.Config, listeners, log)
 }

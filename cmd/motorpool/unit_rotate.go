@@ -169,7 +169,7 @@ func (u removeUnit) tryOut(ctx context.Context, modules []string, before []enrol
 		return fmt.Errorf("not connected again, and not restored: %s: %w", strings.Join(missing, ", "), failure)
 	}
 	if err == nil {
-		err = fmt.Errorf("not connected within %v with the newest certificate", u.Wait)
+		err = fmt.Errorf("not connected within %s with the newest certificate", telematics.Words(u.Wait))
 	}
 	return fmt.Errorf("%s: %w; the certificates before are valid again", strings.Join(missing, ", "), err)
 }

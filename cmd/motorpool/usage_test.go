@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"motorpool/cmd/internal/app"
+	"motorpool/cmd/internal/settings"
 )
 
 // required are arguments that commands need, by the beginning of their names.
@@ -40,8 +40,8 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	var c commandLine
-	var settings app.Settings
-	parser, err := kong.New(&c, settings.Options("MOTORPOOL")...)
+	var reader settings.Reader
+	parser, err := kong.New(&c, reader.Options("MOTORPOOL")...)
 	if err != nil {
 		t.Fatal(err)
 	}

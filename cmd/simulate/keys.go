@@ -50,7 +50,7 @@ func loadKeyring(ctx context.Context, keys *keyfile.Source[signing.Keyring]) (si
 		func() (signing.Keyring, error) { return keys.Load(ctx) },
 		backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(0), backoff.WithMaxInterval(fetchTimeout)), ctx),
 		func(err error, wait time.Duration) {
-			keys.Log.Warn("keys not there yet", "again_in", wait.Round(time.Millisecond), "err", err)
+			keys.Log.Warn("keys not there yet", "again_in", wait, "err", err)
 		},
 	)
 	if ctx.Err() != nil {

@@ -18,21 +18,32 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/internal/logger"
+	"motorpool/cmd/internal/settings"
 	"motorpool/simulator"
 )
 
 func main() {
-	var o options
-	const exitUsage = 2 // a wrong command line, as that of motorpool
-	kong.Parse(&o, kong.Name("simulate"), kong.ShortUsageOnError(), kong.DefaultEnvars("MOTORPOOL_SIM"),
-		kong.Exit(func(code int) { os.Exit(min(code, exitUsage)) }),
-		kong.Description("Runs simulated cars against an MQTT broker. Ctrl-C: every unit announces standby and disconnects."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o, logger.New(os.Stderr, o.logLevel(), "text")); err != nil {
+	if err := start(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
-		os.Exit(1)
+		os.Exit(settings.ExitCode(err))
 	}
+}
+
+func start(ctx context.Context, args []string) error {
+	var o options
+	var reader settings.Reader
+	parser, err := kong.New(&o, append(reader.Options("MOTORPOOL_SIM"), kong.Name("simulate"),
+		kong.Description("Runs simulated cars against an MQTT broker. Ctrl-C: every unit announces standby and disconnects."))...)
+	if err != nil {
+		return err
+	}
+	settings.LogUnknown(logger.New(os.Stderr, "info", "text"), settings.UnknownVariables(parser.Model.Node, os.Environ(), "MOTORPOOL_SIM"))
+	if _, err := reader.Parse(parser, args); err != nil {
+		return err
+	}
+	return run(ctx, o, logger.New(os.Stderr, o.logLevel(), "text"))
 }
 
 func run(ctx context.Context, o options, logger *slog.Logger) (err error) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 	"go.uber.org/goleak"
 
+	"motorpool/cmd/internal/settings"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -33,11 +35,12 @@ var silent = slog.New(slog.DiscardHandler)
 func parse(t *testing.T, args ...string) (options, error) {
 	t.Helper()
 	var o options
-	parser, err := kong.New(&o, kong.Name("simulate"))
+	var reader settings.Reader
+	parser, err := kong.New(&o, reader.Options("MOTORPOOL_SIM")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = parser.Parse(args)
+	_, err = reader.Parse(parser, args)
 	return o, err
 }
 
@@ -60,8 +63,8 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	for _, args := range [][]string{
 		{"--keys=k"}, {"--cars=1", "--secret=s"}, {"--keys=k", "--cars=1"}, {"--keys=k", "--cars=1", "--secret=s", "--latency=5g"},
 	} {
-		if _, err := parse(t, args...); err == nil {
-			t.Errorf("%v was accepted", args)
+		if _, err := parse(t, args...); !errors.Is(err, settings.ErrUsage) || settings.ExitCode(err) != 2 {
+			t.Errorf("%v: %v, want a wrong command line, exit code 2", args, err)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (r *Readiness) run() []error {
 	return results
 }
 
-var errTooSlow = fmt.Errorf("the check has not ended within %v", checkBudget)
+var errTooSlow = fmt.Errorf("the check has not ended within %g s", checkBudget.Seconds())
 
 func writeHealth(w http.ResponseWriter, status int, body healthBody) {
 	w.Header().Set("Content-Type", "application/json")

@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/store/unavailable"
+	"motorpool/telematics"
 )
 
 // Finding is a contradiction between the seals and the entries, or among the seals.
@@ -57,7 +58,7 @@ func (f Finding) String() string {
 	case SealsRemoved:
 		return fmt.Sprintf("the seals before seal %d were removed; they covered the entries %s", f.Seal, ids)
 	case NoSeals:
-		return fmt.Sprintf("entries %s are of more than %v, and there is no seal: all seals were removed, or no instance has ever sealed", ids, unsealedSpan)
+		return fmt.Sprintf("entries %s are of more than %v, and there is no seal: all seals were removed, or no instance has ever sealed", ids, telematics.Words(unsealedSpan))
 	case HeadMissing:
 		return fmt.Sprintf("no seal has the expected hash %v: the log was written anew, has lost its end, or was pruned beyond that seal", f.Head)
 	}

@@ -61,7 +61,7 @@ func (b *Breaker) Record(err error) {
 	now := b.time()
 	switch {
 	case err == nil && !b.openSince.IsZero():
-		b.Log.Info("server available again", "effect", b.Closed, "missed", b.missed, "unavailable_for", now.Sub(b.openSince).Round(time.Millisecond))
+		b.Log.Info("server available again", "effect", b.Closed, "missed", b.missed, "unavailable_for", now.Sub(b.openSince))
 		b.openSince, b.missed = time.Time{}, 0
 	case err != nil && b.openSince.IsZero():
 		b.Log.Warn("server unavailable", "effect", b.Opened, "err", err)

@@ -88,7 +88,7 @@ func (w *databaseWatch) checkClock(ctx context.Context) error {
 	leap, failed := w.postgres.ObserveClock(ctx)
 	if leap != 0 {
 		w.gauges.clockLeaps.Inc()
-		w.log.Error("postgres clock leapt, or no instance was running: nothing is removed for six hours", "leap", leap.Round(time.Second))
+		w.log.Error("postgres clock leapt, or no instance was running: nothing is removed for six hours", "leap", leap)
 	}
 	corrected, err := rentals.CorrectTimes(ctx, w.postgres)
 	if corrected > 0 {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"motorpool/guard"
+	"motorpool/telematics"
 )
 
 // Place is a server that an installation must have for itself. It is closed until Admit is called.
@@ -179,7 +180,7 @@ func (k *Keeper) Writes() error {
 	case time.Since(k.written) < writtenWithin:
 		return nil
 	case !k.trying.IsZero() && time.Since(k.trying) > hangs:
-		return fmt.Errorf("a write to postgres has been waiting for %v: a lock, or a synchronous standby that does not answer", time.Since(k.trying).Round(time.Second))
+		return fmt.Errorf("a write to postgres has been waiting for %v: a lock, or a synchronous standby that does not answer", telematics.Words(time.Since(k.trying)))
 	case k.failure != nil:
 		return k.failure
 	}

@@ -27,11 +27,19 @@ func New(w io.Writer, level, format string) *slog.Logger {
 }
 
 func newLogger(w io.Writer, level, format string) *slog.Logger {
-	options := &slog.HandlerOptions{Level: parseLevel(level)}
+	options := &slog.HandlerOptions{Level: parseLevel(level), ReplaceAttr: inWords}
 	if format == "json" || format == "auto" && !isTerminal(w) {
 		return correlated(slog.NewJSONHandler(escaped{w}, options))
 	}
 	return correlated(slog.NewTextHandler(w, options)) // it quotes what is not printable
+}
+
+// inWords writes durations as people do: JSON would have them in nanoseconds.
+func inWords(_ []string, attribute slog.Attr) slog.Attr {
+	if attribute.Value.Kind() == slog.KindDuration {
+		attribute.Value = slog.StringValue(telematics.Words(attribute.Value.Duration()))
+	}
+	return attribute
 }
 
 func correlated(h slog.Handler) *slog.Logger { return slog.New(tracing.LogHandler(h)) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"motorpool/telematics"
 	"motorpool/tracing"
@@ -56,6 +57,16 @@ func TestNew_NothingControlsATerminal(t *testing.T) {
 		got := strings.TrimSuffix(to.String(), "\n")
 		if telematics.Printable(got) != got {
 			t.Errorf("%s: the log has %q", format, got)
+		}
+	}
+}
+
+func TestNew_DurationsAreInWords(t *testing.T) {
+	for format, want := range map[string]string{"text": `retry_in="1 h 12 min"`, "json": `"retry_in":"1 h 12 min"`} {
+		var to bytes.Buffer
+		New(&to, "info", format).Info("retrying", "retry_in", 72*time.Minute)
+		if !strings.Contains(to.String(), want) {
+			t.Errorf("%s: the log has %s, want %s", format, to.String(), want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package settings
 
 import (
 	"reflect"
@@ -21,7 +21,7 @@ func TestUnknownVariables_AreNamedWithTheNearest(t *testing.T) {
 			Key   string `env:"AGENCY_KEY_ID"`
 		} `cmd:""`
 	}
-	parser, err := kong.New(&program, new(Settings).Options("MOTORPOOL")...)
+	parser, err := kong.New(&program, new(Reader).Options("MOTORPOOL")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestUnknownVariables_AreNamedWithTheNearest(t *testing.T) {
 
 func TestSettings_NegativeDurationIsAProblem(t *testing.T) {
 	var program struct{ Wait time.Duration }
-	var settings Settings
+	var settings Reader
 	parser, err := kong.New(&program, settings.Options("MOTORPOOL")...)
 	if err != nil {
 		t.Fatal(err)

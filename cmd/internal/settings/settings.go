@@ -1,8 +1,10 @@
-package app
+// Package settings reads flags and the environment, for all programs.
+package settings
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"regexp"
 	"slices"
@@ -15,15 +17,15 @@ import (
 	"motorpool/httpapi/contract"
 )
 
-// Settings reads flags and the environment into a command line's struct, and collects the errors of
+// Reader reads flags and the environment into a command line's struct, and collects the errors of
 // all values instead of stopping at the first.
-type Settings struct {
+type Reader struct {
 	problems []error
 }
 
 // Options returns the kong options of this project's programs. prefix begins the names of
 // environment variables.
-func (s *Settings) Options(prefix string) []kong.Option {
+func (s *Reader) Options(prefix string) []kong.Option {
 	return []kong.Option{
 		kong.DefaultEnvars(prefix),
 		kong.UsageOnError(),
@@ -45,7 +47,7 @@ func (s *Settings) Options(prefix string) []kong.Option {
 }
 
 // gather returns a mapper that collects the error of an invalid value, so that parsing continues.
-func (s *Settings) gather(set func(string, reflect.Value) error, want string) kong.Mapper {
+func (s *Reader) gather(set func(string, reflect.Value) error, want string) kong.Mapper {
 	return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
 		if err := ctx.Scan.PopValueInto(ctx.Value.Name, &text); err != nil {
@@ -59,8 +61,28 @@ func (s *Settings) gather(set func(string, reflect.Value) error, want string) ko
 	})
 }
 
+// ErrUsage is what is wrong with a command line.
+var ErrUsage = errors.New("wrong command line")
+
+// ExitCode returns the exit code of a program that ends with an error: 2 for a wrong command line.
+func ExitCode(err error) int {
+	if errors.Is(err, ErrUsage) {
+		return 2
+	}
+	return 1
+}
+
+// Parse parses a command line. Its error is an ErrUsage with all problems.
+func (s *Reader) Parse(parser *kong.Kong, args []string) (*kong.Context, error) {
+	parsed, err := parser.Parse(args)
+	if err = errors.Join(s.Problems(), err); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	return parsed, nil
+}
+
 // Problems returns the errors of all invalid values, joined, or nil.
-func (s *Settings) Problems() error { return errors.Join(s.problems...) }
+func (s *Reader) Problems() error { return errors.Join(s.problems...) }
 
 // UnknownVariable is a variable that looks like a setting and is none.
 type UnknownVariable struct {
@@ -74,6 +96,13 @@ func (v UnknownVariable) String() string {
 		return v.Name + " is not a setting"
 	}
 	return v.Name + " is not a setting: did you mean " + v.Near + "?"
+}
+
+// LogUnknown logs a warning for each.
+func LogUnknown(log *slog.Logger, unknown []UnknownVariable) {
+	for _, variable := range unknown {
+		log.Warn("unknown variable in the environment, ignored", "variable", variable.Name, "did_you_mean", variable.Near)
+	}
 }
 
 // UnknownVariables returns the variables of an environment, as os.Environ returns it, that begin
