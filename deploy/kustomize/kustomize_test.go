@@ -31,6 +31,7 @@ type manifests struct {
 	budget     *policyv1.PodDisruptionBudget
 	network    *networkingv1.NetworkPolicy
 	account    *corev1.ServiceAccount
+	ingress    *networkingv1.Ingress // nil: none
 	services   map[string]*corev1.Service
 	configs    map[string]*corev1.ConfigMap
 	secrets    map[string]*corev1.Secret
@@ -63,6 +64,9 @@ func render(t *testing.T, folder string) *manifests {
 		case "ServiceAccount":
 			m.account = &corev1.ServiceAccount{}
 			into = m.account
+		case "Ingress":
+			m.ingress = &networkingv1.Ingress{}
+			into = m.ingress
 		case "Service":
 			m.services[object.GetName()] = &corev1.Service{}
 			into = m.services[object.GetName()]
@@ -200,36 +204,71 @@ func TestBaseRunsWithoutPrivileges(t *testing.T) {
 	}
 }
 
-func TestSettingsExist(t *testing.T) {
+// settings checks that each setting is one of 'motorpool serve'.
+func settings(t *testing.T, m *manifests) {
+	t.Helper()
 	help, err := exec.Command("go", "run", "motorpool/cmd/motorpool", "serve", "--help").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, help)
 	}
 	known := regexp.MustCompile(`MOTORPOOL_\w+`).FindAllString(string(help), -1)
-	for name := range render(t, "base").settings() {
+	for name := range m.settings() {
 		if !slices.Contains(known, name) {
 			t.Errorf("%s is not a setting of 'motorpool serve'", name)
 		}
 	}
 }
 
-// The test renders a copy of the example, with the files that an operator adds.
-func TestExampleRendersWithAnOperatorsFiles(t *testing.T) {
-	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(".")); err != nil {
+// TestInstall_PageRendersAnInstallation runs what docs/install.md says, with files of an operator,
+// and renders the folder that it applies.
+func TestInstall_PageRendersAnInstallation(t *testing.T) {
+	const root = "../.."
+	page, err := os.ReadFile(filepath.Join(root, "docs/install.md"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
-		"motorpool.env": "MOTORPOOL_DATABASE_URL=postgres://db\n",
-		"signing.jwks":  "{}",
-		"tokens.jwks":   "{}",
-	} {
-		if err := os.WriteFile(filepath.Join(folder, "example", name), []byte(text), 0o600); err != nil {
+	_, section, _ := strings.Cut(string(page), "\n## In Kubernetes\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	folder := t.TempDir()
+	if err := os.CopyFS(filepath.Join(folder, "deploy/kustomize"), os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m := render(t, filepath.Join(folder, "example"))
+	if err := os.Mkdir(filepath.Join(folder, "keys"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write("keys/signing.jwks", "{}")
+	write("keys/tokens.jwks", "{}")
+	var image string
+	var m *manifests
+	for line := range strings.Lines(section) {
+		words := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(line, "docker build "):
+			image = words[slices.Index(words, "-t")+1]
+		case strings.HasPrefix(line, "cp "):
+			cp := exec.Command(words[0], words[1:]...)
+			cp.Dir = folder
+			if said, err := cp.CombinedOutput(); err != nil {
+				t.Fatalf("%s%v: %s", line, err, said)
+			}
+		case strings.HasPrefix(line, "kubectl apply -k "):
+			write(words[3]+"/motorpool.env", "MOTORPOOL_DATABASE_URL=postgres://db\n")
+			m = render(t, filepath.Join(folder, words[3]))
+		}
+	}
+	if m == nil {
+		t.Fatal("the page applies no folder")
+	}
 	pod := m.deployment.Spec.Template.Spec
+	if m.deployment.Namespace != "motorpool" || *m.deployment.Spec.Replicas != 3 || pod.Containers[0].Image != image {
+		t.Errorf("namespace %s, %d instances of %s, and the page builds %s", m.deployment.Namespace, *m.deployment.Spec.Replicas, pod.Containers[0].Image, image)
+	}
 	for _, from := range pod.Containers[0].EnvFrom {
 		if from.ConfigMapRef != nil && m.configs[from.ConfigMapRef.Name] == nil || from.SecretRef != nil && m.secrets[from.SecretRef.Name] == nil {
 			t.Errorf("the settings come from %+v, which does not exist", from)
@@ -239,10 +278,15 @@ func TestExampleRendersWithAnOperatorsFiles(t *testing.T) {
 	if keys == nil || keys.Data["signing.jwks"] == nil || keys.Data["tokens.jwks"] == nil {
 		t.Errorf("the secret of the keys is %+v", keys)
 	}
-	if m.deployment.Namespace != "motorpool" || *m.deployment.Spec.Replicas != 3 || pod.Containers[0].Image != "registry.example.com/motorpool:1.0.0" {
-		t.Errorf("namespace %s, %d instances of %s", m.deployment.Namespace, *m.deployment.Spec.Replicas, pod.Containers[0].Image)
+	settings(t, m)
+	if m.ingress == nil {
+		t.Fatal("there is no ingress")
 	}
-	if m.settings()["MOTORPOOL_TOKEN_ISSUER"] == "" || m.settings()["MOTORPOOL_DRAIN"] == "" {
-		t.Errorf("settings %v, want an issuer and a drain", m.settings())
+	rule := m.ingress.Spec.Rules[0]
+	if to := rule.HTTP.Paths[0].Backend.Service; m.services[to.Name] == nil || to.Port.Name != m.services[to.Name].Spec.Ports[0].Name {
+		t.Errorf("the ingress leads to %+v, which is no port of a service", to)
+	}
+	if console := m.settings()["MOTORPOOL_CONSOLE_URL"]; console != "https://"+rule.Host || m.ingress.Spec.TLS[0].Hosts[0] != rule.Host {
+		t.Errorf("the ingress is of %s, with a certificate of %s, and the console is at %s", rule.Host, m.ingress.Spec.TLS[0].Hosts, console)
 	}
 }
