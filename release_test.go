@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +80,95 @@ func TestRelease_NamesExistingFiles(t *testing.T) {
 				t.Errorf("%s: no such file: %v", src, err)
 			}
 		}
+	}
+}
+
+// releases returns the versions of the sections of CHANGELOG.md, newest first.
+func releases(t *testing.T) (versions []string) {
+	t.Helper()
+	text, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		if heading[1] == "Unreleased" && versions == nil {
+			continue
+		}
+		section := regexp.MustCompile(`^(\d+\.\d+\.\d+) - \d{4}-\d\d-\d\d$`).FindStringSubmatch(heading[1])
+		if section == nil {
+			t.Fatalf("## %s is neither Unreleased nor a version with a date", heading[1])
+		}
+		versions = append(versions, section[1])
+	}
+	return versions
+}
+
+// Each release has notes, and a schema from which a test upgrades; each tag is a release.
+func TestReleases_HaveNotesASchemaAndATag(t *testing.T) {
+	list, err := os.ReadFile("store/migrations/testdata/releases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, line := range regexp.MustCompile(`(?m)^v(\S+) `).FindAllStringSubmatch(string(list), -1) {
+		listed = append(listed, line[1])
+	}
+	slices.Reverse(listed)
+	if noted := releases(t); !slices.Equal(noted, listed) {
+		t.Errorf("CHANGELOG.md has the releases %v, and store/migrations/testdata/releases %v", noted, listed)
+	}
+	tags, err := exec.Command("git", "tag", "--list", "v*").Output()
+	if err != nil {
+		t.Fatalf("git tag: %v", err)
+	}
+	for _, tag := range strings.Fields(string(tags)) {
+		if !slices.Contains(listed, strings.TrimPrefix(tag, "v")) {
+			t.Errorf("the tag %s has no section of CHANGELOG.md", tag)
+		}
+	}
+}
+
+func TestRelease_TagHasTheNotes(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{".ci/release", "CHANGELOG.md", "store/migrations/testdata/releases"} {
+		text, err := os.ReadFile(name)
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(folder, filepath.Dir(name)), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), text, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(name string, args ...string) (string, error) {
+		command := exec.Command(name, args...)
+		command.Dir = folder
+		command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+		said, err := command.CombinedOutput()
+		return string(said), err
+	}
+	newest := releases(t)[0]
+	if said, err := run("git", "init", "-q"); err != nil {
+		t.Fatal(said)
+	}
+	if said, err := run(".ci/release", newest); err == nil || !strings.Contains(said, "commit first") {
+		t.Errorf("with changes: %v %s", err, said)
+	}
+	for _, args := range [][]string{{"add", "."}, {"commit", "-qm", "all"}} {
+		if said, err := run("git", args...); err != nil {
+			t.Fatal(said)
+		}
+	}
+	if said, err := run(".ci/release", "9.9.9"); err == nil || !strings.Contains(said, "releases has no line of v9.9.9") {
+		t.Errorf("a version without notes: %v %s", err, said)
+	}
+	said, err := run(".ci/release", newest)
+	if err != nil || !strings.HasPrefix(said, "Motorpool "+newest+"\n\n### ") || strings.Contains(said, "\n## ") {
+		t.Errorf("the tag: %v\n%.200s", err, said)
+	}
+	if tagged, err := run("git", "describe", "--exact-match"); err != nil || tagged != "v"+newest+"\n" {
+		t.Errorf("git describe: %s, want v%s", tagged, newest)
 	}
 }
