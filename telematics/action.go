@@ -114,7 +114,7 @@ func (a Action) Validate(p *Attention) error {
 	case p.Duration < MinPulse || p.Duration > MaxPulse:
 		return fmt.Errorf("duration %v: want %v to %v", Words(p.Duration), Words(MinPulse), Words(MaxPulse))
 	case p.Duration%time.Millisecond != 0:
-		return fmt.Errorf("duration %v: want whole milliseconds", p.Duration)
+		return fmt.Errorf("duration %v: want whole milliseconds", Words(p.Duration))
 	}
 	return nil
 }

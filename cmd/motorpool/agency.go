@@ -152,11 +152,11 @@ func (a addAgencyKey) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(stdout, "AGENCY_KEY_ID=%s\nAGENCY_SECRET=%x\n", key.ID, key.Secret)
 	hint(`
-The secret is shown this once; lost, it is replaced by another key. Every instance takes the key within %v.
+The secret is shown this once; lost, it is replaced by another key. Every instance takes the key within %s.
 
   1. build both into the app of agency %d (%s); try them: motorpool sign --help
   2. once the apps with it are out, let the agency's former key end, say in 30 days: motorpool agency key retire --agency %d FORMER_ID 720h
-  3. motorpool agency key list --agency %d`, agencykeys.Within, key.Agency, key.AgencyCode, key.Agency, key.Agency)
+  3. motorpool agency key list --agency %d`, telematics.Words(agencykeys.Within), key.Agency, key.AgencyCode, key.Agency, key.Agency)
 	return a.holds(ctx)
 }
 
