@@ -89,7 +89,7 @@ func TestReadiness_CheckThatNeverEndsDelaysNoAnswer(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			status, body := ask(t, r.Internal(), "/readyz")
-			if checks := body["checks"].(map[string]any); status != 503 || checks["redis"] != "ok" || !strings.Contains(checks["postgres"].(string), "not ended within 2s") {
+			if checks := body["checks"].(map[string]any); status != 503 || checks["redis"] != "ok" || !strings.Contains(checks["postgres"].(string), "not ended within 2 s") {
 				t.Errorf("status %d, body %v; want 503 because of postgres alone", status, body)
 			}
 			if took := time.Since(began); took > 3*time.Second {

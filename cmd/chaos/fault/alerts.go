@@ -44,7 +44,7 @@ var AlertsOf = map[string]Alerts{
 	"installation copied":                {Must: "MotorpoolOtherInstallation"},
 	"standby gone":                       {Must: "MotorpoolPostgresHanging MotorpoolCommandsUnavailable", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
 	"commit waits cancelled":             {Must: "MotorpoolCommitsNotReplicated", May: "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
-	"two primaries":                      {Must: "MotorpoolFormerPrimary", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
+	"two primaries":                      {Must: "MotorpoolFormerPrimary", May: "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
 
 	"commands damaged": {May: "MotorpoolCommandsFailing"},
 	"car clocks wrong": {May: "MotorpoolClockWrong MotorpoolCommandsFailing"},
