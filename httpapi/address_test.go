@@ -11,7 +11,7 @@ import (
 // placeNames returns an address made of the agency and the position.
 type placeNames struct{}
 
-func (placeNames) Address(agency telematics.AgencyID, p telematics.Position) string {
+func (placeNames) Address(agency telematics.AgencyID, p telematics.Position, stands bool) string {
 	if agency == 2 {
 		return ""
 	}

@@ -114,8 +114,9 @@ func (noTelemetry) Telemetry(context.Context, samples.Query) ([]samples.Bucket, 
 
 // Places returns the addresses of positions.
 type Places interface {
-	// Address returns the address of a position of an agency's vehicle, or "". It does not block.
-	Address(telematics.AgencyID, telematics.Position) string
+	// Address returns the address of a position of an agency's vehicle, or "". It does not block:
+	// that of a place where a vehicle stands is requested, for later reads.
+	Address(agency telematics.AgencyID, p telematics.Position, stands bool) string
 }
 
 // Units reads units and their health.

@@ -179,11 +179,12 @@ func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 
 // address returns the address of a vehicle; nil: unknown.
 func (v vehicles) address(t telematics.Twin) *string {
-	position, ok := t.Snapshot.For(t.Powertrain).Position()
+	position, ok := t.Snapshot.Position()
 	if !ok || v.places == nil {
 		return nil
 	}
-	return resource.OrNull(v.places.Address(t.AgencyID, position))
+	kmh := t.Snapshot.Number(telematics.SpeedKmh)
+	return resource.OrNull(v.places.Address(t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh))
 }
 
 // fleetEdits adds and changes vehicles and stations.

@@ -2,16 +2,12 @@ package telematics
 
 import (
 	"math"
-	"time"
 )
 
 const (
 	// StationWithin is how far from its agency's station a vehicle may stand, in metres, to
 	// have the station's address (docs/http-vehicles.md).
 	StationWithin = 150
-	// MovedBy is the distance, in metres, from the position of a geocoded address at which the
-	// address no longer applies (docs/http-vehicles.md).
-	MovedBy = 50
 )
 
 // earthRadius is the mean radius R1 of the Earth, in metres (H. Moritz, Geodetic
@@ -33,14 +29,6 @@ func (p Position) Metres(to Position) float64 {
 }
 
 func radians(degrees float64) float64 { return degrees * math.Pi / 180 }
-
-// Cartesian returns the position in metres from the centre of the Earth. Two positions
-// are never farther apart on this straight line than over the ground.
-func (p Position) Cartesian() (x, y, z float64) {
-	sinφ, cosφ := math.Sincos(radians(p.Latitude))
-	sinλ, cosλ := math.Sincos(radians(p.Longitude))
-	return earthRadius * cosφ * cosλ, earthRadius * cosφ * sinλ, earthRadius * sinφ
-}
 
 // Position returns where the station is.
 func (s Station) Position() Position { return Position{s.Latitude, s.Longitude} }
@@ -84,20 +72,4 @@ type Station struct {
 	Address   string
 	Latitude  float64 // degrees, WGS 84
 	Longitude float64 // degrees, WGS 84
-}
-
-// Address is a geocoder's result for a position. It belongs to the place, not to a
-// vehicle: the next vehicle that stands there has it too.
-type Address struct {
-	ID       int64 // grows with each stored address
-	Position Position
-	Text     string // empty: there is none
-	AskedAt  time.Time
-}
-
-// Parked is the position of a vehicle that stands.
-type Parked struct {
-	Agency   AgencyID
-	Position Position
-	Off      bool // its ignition is known to be off: it will probably stay
 }

@@ -41,19 +41,6 @@ func TestMetres_AreDistancesOnTheGlobe(t *testing.T) {
 	}
 }
 
-func TestMetres_AreNotLessThanTheStraightLine(t *testing.T) {
-	for _, p := range []Position{{0, 0}, {48.1, 11.5}, {90, 0}, {-90, 3}, {12, 180}, {-45, -179.9999}} {
-		for _, q := range []Position{north(p, -40), east(p, 40), {-p.Latitude, p.Longitude + 90}} {
-			px, py, pz := p.Cartesian()
-			qx, qy, qz := q.Cartesian()
-			line := math.Sqrt((px-qx)*(px-qx) + (py-qy)*(py-qy) + (pz-qz)*(pz-qz))
-			if ground := p.Metres(q); line > ground+1e-3 {
-				t.Errorf("%v to %v: %.4f m straight, %.4f m over the ground", p, q, line, ground)
-			}
-		}
-	}
-}
-
 func TestNearest_StationWithin150Metres(t *testing.T) {
 	munich := Position{48.1413, 11.5578}
 	at := func(id StationID, p Position) Station {

@@ -17,7 +17,6 @@ import (
 var Rights = []struct{ Table, Privileges string }{
 	{"activity", "select insert"},
 	{"activity_seals", "select insert"},
-	{"addresses", "select insert delete"},
 	{"agencies", "select"},
 	{"agency_keys", "select insert update"},
 	{"booking_numbers", "select insert update"},
@@ -28,7 +27,6 @@ var Rights = []struct{ Table, Privileges string }{
 	{"clients", "select insert update"},
 	{"commands", "select insert update"},
 	{"detachments", "select insert update delete"},
-	{"geocoder_turn", "select update"},
 	{"halts", "select insert update delete"},
 	{"history_pruned", "select"},
 	{"idempotency_keys", "select insert update delete"}, // to update: to lock them

@@ -12,6 +12,8 @@ import (
 func TestRights_NameEveryTable(t *testing.T) {
 	// Functions of the owner write them.
 	byFunctions := []string{"command_numbering", "goose_db_version", "id_numbering", "observed_clock"}
+	// Version 0.7 needs the rights on them while it runs next to this one.
+	unused := []string{"addresses", "geocoder_turn"}
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	var tables []string
 	if err := db.Pool.Select(&tables, `
@@ -20,7 +22,7 @@ func TestRights_NameEveryTable(t *testing.T) {
 	}
 	for _, table := range tables {
 		named := slices.ContainsFunc(pg.Rights, func(r struct{ Table, Privileges string }) bool { return r.Table == table })
-		if !named && !slices.Contains(byFunctions, table) {
+		if !named && !slices.Contains(byFunctions, table) && !slices.Contains(unused, table) {
 			t.Errorf("no rights for the table %s", table)
 		}
 	}

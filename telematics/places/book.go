@@ -7,99 +7,107 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"motorpool/telematics"
 )
 
-const (
-	stationsEvery = time.Minute     // between two loads of the stations
-	learnEvery    = 2 * time.Second // between two loads of new addresses, from any instance
-	reloadEvery   = time.Hour       // between two full loads, which drop deleted addresses
-	loadAgain     = time.Second     // after a failure
-
-	keepAtMost = 200_000 // addresses; about 30 MB in memory
-)
-
-// BookConfig assembles a book. All but Geocoded is required.
-type BookConfig struct {
-	Record Record
-	// Geocoded also loads addresses from a geocoder. Defaults to stations only.
-	Geocoded bool
+// Config assembles a book. Stations and Log are required.
+type Config struct {
+	Stations Stations
+	// Geocoder defaults to none: places away from stations have no address.
+	Geocoder Geocoder
+	Limiter  Limiter // required with a Geocoder
 	Log      *slog.Logger
+	Metrics  prometheus.Registerer // Defaults to none: the counters are not exported.
 }
 
-// Book is an in-memory cache of the addresses of places, filled by Run; empty, it returns no
-// address. It is safe for concurrent use.
+// Book has the addresses of places, in memory. It is safe for concurrent use.
 type Book struct {
-	BookConfig
+	Config
+	requests *prometheus.CounterVec // by result; nil: there is no geocoder
 
 	mu       sync.RWMutex
-	stations map[telematics.AgencyID][]telematics.Station
-	known    addressGrid
-	last     int64 // id of the newest address that is known
+	stations map[telematics.AgencyID][]telematics.Station // nil: not loaded yet
+
+	known  *lru.Cache[cell, answer]
+	wanted chan telematics.Position
 }
 
-// NewBook returns a book that is empty until Run has filled it.
-func NewBook(config BookConfig) *Book { return &Book{BookConfig: config} }
-
-// Address returns the cached address of a position, for a vehicle of an agency, or "". It does
-// no I/O.
-func (b *Book) Address(agency telematics.AgencyID, p telematics.Position) string {
-	address, _ := b.look(agency, p)
-	return address
+// answer is what the geocoder has said of a place; an empty text: there is no address.
+type answer struct {
+	text string
+	at   time.Time
 }
 
-// Knows reports whether no geocoder request is needed for a position: its address is cached, or
-// the fact that it has none.
-func (b *Book) Knows(agency telematics.AgencyID, p telematics.Position) bool {
-	_, knows := b.look(agency, p)
-	return knows
+// cell is a place: answers for one position of it count for all.
+type cell struct{ latitude, longitude int32 }
+
+func cellOf(p telematics.Position) cell {
+	return cell{int32(math.Floor(p.Latitude / cellSize)), int32(math.Floor(p.Longitude / cellSize))}
 }
 
-func (b *Book) look(agency telematics.AgencyID, p telematics.Position) (string, bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if station, near := telematics.NearestStation(b.stations[agency], p, telematics.StationWithin); near {
-		return station.Address, true
+// New returns an empty book.
+func New(config Config) *Book {
+	known, err := lru.New[cell, answer](answers)
+	if err != nil {
+		panic(err) // the size is a constant
 	}
-	a, knows := b.known.nearest(p)
-	return a.Text, knows
+	b := &Book{Config: config, known: known, wanted: make(chan telematics.Position, queued)}
+	if config.Geocoder != nil {
+		b.requests = promauto.With(config.Metrics).NewCounterVec(prometheus.CounterOpts{
+			Name: "motorpool_geocoder_requests_total", Help: "Requests to the geocoder, by their result.",
+		}, []string{"result"})
+		for _, result := range []string{"found", "none", "failed"} {
+			b.requests.WithLabelValues(result)
+		}
+	}
+	return b
 }
 
-// ready reports whether the stations, which take precedence over addresses, are loaded.
-func (b *Book) ready() bool {
+// Address returns the address of a position of an agency's vehicle, or "" where none is known. It
+// does no I/O. If the vehicle stands, and nothing is known of the place, the geocoder is queried in
+// the background.
+func (b *Book) Address(agency telematics.AgencyID, p telematics.Position, stands bool) string {
 	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.stations != nil
+	loaded := b.stations != nil
+	station, near := telematics.NearestStation(b.stations[agency], p, telematics.StationWithin)
+	b.mu.RUnlock()
+	if near || b.Geocoder == nil || !loaded { // stations take precedence
+		return station.Address
+	}
+	known, ok := b.answer(p)
+	if !ok && stands {
+		select {
+		case b.wanted <- p:
+		default:
+		}
+	}
+	return known.text
 }
 
-// Run keeps the book up to date. It blocks until the context ends, then returns nil; failures are
-// logged and retried.
-func (b *Book) Run(ctx context.Context) error {
-	condition := condition{log: b.Log, source: "record"}
-	var stations, reload time.Time // when next
+func (b *Book) answer(p telematics.Position) (answer, bool) {
+	known, ok := b.known.Get(cellOf(p))
+	if !ok || time.Since(known.at) > keepFor {
+		return answer{}, false
+	}
+	return known, true
+}
+
+// ReadStations keeps the stations up to date. It blocks until the context ends, then returns nil;
+// failures are logged and retried.
+func (b *Book) ReadStations(ctx context.Context) error {
+	condition := condition{log: b.Log, source: "stations"}
 	for {
-		wait, err := learnEvery, error(nil)
-		now := time.Now()
-		if !now.Before(stations) {
-			if err = b.loadStations(ctx); err == nil {
-				stations = now.Add(stationsEvery)
-			}
-		}
-		if err == nil && b.Geocoded {
-			if now.Before(reload) {
-				err = b.Learn(ctx)
-			} else if err = b.reload(ctx); err == nil {
-				reload = now.Add(reloadEvery)
-			}
-		}
+		wait := stationsEvery
+		err := b.loadStations(ctx)
 		if ctx.Err() == nil {
 			condition.is(err)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			wait = loadAgain
-		case !b.Geocoded:
-			wait = stationsEvery
 		}
 		if !sleep(ctx, wait) {
 			return nil
@@ -108,7 +116,7 @@ func (b *Book) Run(ctx context.Context) error {
 }
 
 func (b *Book) loadStations(ctx context.Context) error {
-	all, err := b.Record.Stations(ctx, 0)
+	all, err := b.Stations.Stations(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -124,44 +132,80 @@ func (b *Book) loadStations(ctx context.Context) error {
 	return nil
 }
 
-// Learn loads the addresses that were stored since the last load.
-func (b *Book) Learn(ctx context.Context) error {
-	b.mu.RLock()
-	after := b.last
-	b.mu.RUnlock()
-	added, err := b.Record.Addresses(ctx, after, keepAtMost)
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.known == nil {
-		b.known = addressGrid{}
-	}
-	for _, a := range added {
-		if a.ID > b.last { // else a concurrent call has added it
-			b.known.add(a)
-			b.last = a.ID
+// QueryGeocoder requests the addresses that reads lacked, one after the other. It blocks until the
+// context ends, then returns nil; failures are logged.
+func (b *Book) QueryGeocoder(ctx context.Context) error {
+	condition := condition{log: b.Log, source: "geocoder"}
+	failures := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case p := <-b.wanted:
+			if _, known := b.answer(p); known {
+				continue // since it was wanted
+			}
+			if !b.mayAsk(ctx) {
+				continue // it is wanted again by the next read
+			}
+			err := b.ask(ctx, p)
+			if ctx.Err() != nil {
+				return nil
+			}
+			condition.is(err)
+			if err == nil {
+				failures = 0
+				continue
+			}
+			failures++
+			sleep(ctx, putOff(failures, err))
 		}
 	}
+}
+
+// mayAsk waits until a request may be sent, and reports false if that is not known, or the context
+// ended.
+func (b *Book) mayAsk(ctx context.Context) bool {
+	limit := telematics.Limit{Key: "geocoder", Rate: telematics.Rate{Limit: 1, Per: pace}, Cost: 1}
+	for {
+		quotas, err := b.Limiter.Take(ctx, limit)
+		if err != nil {
+			sleep(ctx, pace)
+			return false
+		}
+		if !quotas[0].Over {
+			return ctx.Err() == nil
+		}
+		if !sleep(ctx, quotas[0].Reset) {
+			return false
+		}
+	}
+}
+
+func (b *Book) ask(ctx context.Context, p telematics.Position) error {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	text, err := b.Geocoder.Address(ctx, rounded(p))
+	switch {
+	case err != nil:
+		b.requests.WithLabelValues("failed").Inc()
+		return err
+	case text == "":
+		b.requests.WithLabelValues("none").Inc()
+	default:
+		b.requests.WithLabelValues("found").Inc()
+	}
+	b.known.Add(cellOf(p), answer{text, time.Now()})
 	return nil
 }
 
-// reload loads all addresses, and so drops deleted ones.
-func (b *Book) reload(ctx context.Context) error {
-	all, err := b.Record.Addresses(ctx, 0, keepAtMost)
-	if err != nil {
-		return err
+// rounded rounds to about a metre: a geocoder needs no more.
+func rounded(p telematics.Position) telematics.Position {
+	const perDegree = 1e5
+	return telematics.Position{
+		Latitude:  math.Round(p.Latitude*perDegree) / perDegree,
+		Longitude: math.Round(p.Longitude*perDegree) / perDegree,
 	}
-	fresh, last := addressGrid{}, int64(0)
-	for _, a := range all {
-		fresh.add(a)
-		last = a.ID
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.known, b.last = fresh, last
-	return nil
 }
 
 // sleep reports false if the context ended first.
@@ -176,40 +220,20 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// addressGrid finds the address nearest to a position. It is a grid of cubes around the
-// globe with edges of MovedBy, so that the poles and the date line are no special cases.
-type addressGrid map[cube][]telematics.Address
-
-type cube struct{ x, y, z int32 }
-
-func cubeOf(p telematics.Position) cube {
-	x, y, z := p.Cartesian()
-	at := func(metres float64) int32 { return int32(math.Floor(metres / telematics.MovedBy)) }
-	return cube{at(x), at(y), at(z)}
+// condition is whether a source of addresses works. It is logged only when it changes. One
+// goroutine owns it.
+type condition struct {
+	log    *slog.Logger
+	source string
+	bad    bool
 }
 
-func (k addressGrid) add(a telematics.Address) {
-	at := cubeOf(a.Position)
-	k[at] = append(k[at], a)
-}
-
-// nearest returns the nearest address that applies to a position; of two that are equally
-// near, the later one.
-func (k addressGrid) nearest(p telematics.Position) (telematics.Address, bool) {
-	var nearest telematics.Address
-	reach, found := float64(telematics.MovedBy), false
-	at := cubeOf(p)
-	for x := at.x - 1; x <= at.x+1; x++ {
-		for y := at.y - 1; y <= at.y+1; y++ {
-			for z := at.z - 1; z <= at.z+1; z++ {
-				for _, a := range k[cube{x, y, z}] {
-					if d := p.Metres(a.Position); d < reach || d == reach && a.ID > nearest.ID {
-						nearest, reach, found = a, d, true
-					}
-				}
-			}
-		}
+func (c *condition) is(err error) {
+	switch {
+	case err != nil && !c.bad:
+		c.log.Warn("addresses not refreshed, retrying", "source", c.source, "err", err)
+	case err == nil && c.bad:
+		c.log.Info("addresses refreshed again", "source", c.source)
 	}
-	// At a distance of exactly MovedBy the address no longer applies.
-	return nearest, found && reach < telematics.MovedBy
+	c.bad = err != nil
 }

@@ -1,143 +1,284 @@
 package places
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"motorpool/telematics"
 )
 
+func station(agency telematics.AgencyID, address string, at telematics.Position) telematics.Station {
+	return telematics.Station{AgencyID: agency, Address: address, Latitude: at.Latitude, Longitude: at.Longitude}
+}
+
+// read reads the address of each position, as often as it takes until the geocoder was asked.
+func read(b *Book, d time.Duration, at ...telematics.Position) (addresses []string) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+		addresses = nil
+		for _, p := range at {
+			addresses = append(addresses, b.Address(1, p, true))
+		}
+	}
+	return addresses
+}
+
 func TestBook_AddressOfAnOwnStationComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &record{
-			stations: []telematics.Station{
-				{ID: 1, AgencyID: 1, Address: "Station 1", Latitude: munich.Latitude, Longitude: munich.Longitude},
-				{ID: 2, AgencyID: 1, Address: "Station 2", Latitude: north(100).Latitude, Longitude: munich.Longitude},
-				{ID: 3, AgencyID: 2, Address: "Of others", Latitude: north(1000).Latitude, Longitude: munich.Longitude},
-				{ID: 4, AgencyID: 2, Latitude: north(2000).Latitude, Longitude: munich.Longitude},
-			},
-			addresses: []telematics.Address{
-				{ID: 1, Position: north(10), Text: "At the station"},
-				{ID: 2, Position: north(500), Text: "Far from it"},
-				{ID: 3, Position: north(1990), Text: "Where a station has no address"},
-				{ID: 4, Position: north(3000)},
-			},
-		}
-		i := start(t, r, &geocoder{say: street}, slog.New(slog.DiscardHandler))
+		w := &world{stations: []telematics.Station{
+			station(1, "Station 1", munich), station(1, "Station 2", north(100)), station(2, "Of others", north(1000)), station(2, "", north(2000)),
+		}}
+		g := &geocoder{say: street}
+		b, _ := start(t, w, g, quiet)
 		synctest.Wait()
 		for _, c := range []struct {
 			name    string
 			agency  telematics.AgencyID
 			at      float64 // metres north
 			address string
-			knows   bool
 		}{
-			{"at a station, whatever the geocoder returned", 1, 20, "Station 1", true},
-			{"near two stations", 1, 60, "Station 2", true},
-			{"149 m from a station", 1, 249, "Station 2", true},
-			{"151 m from a station", 1, 251, "", false},
-			{"at another agency's station", 1, 1000, "", false},
-			{"at a station without an address", 2, 2000, "Where a station has no address", true},
-			{"near a requested address", 1, 460, "Far from it", true},
-			{"49 m from a requested address", 1, 549, "Far from it", true},
-			{"51 m from a requested address", 1, 551, "", false},
-			{"at a place without an address", 1, 3010, "", true},
-			{"an agency without stations", 7, 20, "At the station", true},
+			{"at a station", 1, 20, "Station 1"},
+			{"near two stations", 1, 60, "Station 2"},
+			{"149 m from a station", 1, 249, "Station 2"},
+			{"151 m from a station", 1, 251, ""},
+			{"at another agency's station", 1, 1000, ""},
+			{"at a station without an address", 2, 2000, ""},
+			{"an agency without stations", 7, 20, ""},
 		} {
-			if got, knows := i.book.Address(c.agency, north(c.at)), i.book.Knows(c.agency, north(c.at)); got != c.address || knows != c.knows {
-				t.Errorf("%s: address %q, known %v; want %q, %v", c.name, got, knows, c.address, c.knows)
+			if got := b.Address(c.agency, north(c.at), true); got != c.address {
+				t.Errorf("%s: address %q, want %q", c.name, got, c.address)
 			}
+		}
+		time.Sleep(time.Minute)
+		if n := len(g.requests()); n != 4 {
+			t.Errorf("%d requests, want one for each place without a station", n)
 		}
 	})
 }
 
 func TestBook_WithoutAGeocoderHasOnlyStations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &record{
-			stations:  []telematics.Station{{ID: 1, AgencyID: 1, Address: "Station 1", Latitude: munich.Latitude, Longitude: munich.Longitude}},
-			addresses: []telematics.Address{{ID: 1, Position: north(500), Text: "From when there was one"}},
-		}
-		i := start(t, r, nil, slog.New(slog.DiscardHandler))
-		synctest.Wait()
-		if got := i.book.Address(1, munich); got != "Station 1" {
-			t.Errorf("at the station: %q, want its address", got)
-		}
-		if got := i.book.Address(1, north(500)); got != "" {
-			t.Errorf("elsewhere: %q, want none", got)
+		b, _ := start(t, &world{stations: []telematics.Station{station(1, "Station 1", munich)}}, nil, quiet)
+		if got := read(b, time.Minute, munich, north(500)); got[0] != "Station 1" || got[1] != "" {
+			t.Errorf("addresses %q, want that of the station alone", got)
 		}
 	})
 }
 
-func TestBook_IsEmptyWhileTheRecordIsUnavailable(t *testing.T) {
+func TestBook_IsEmptyWhileStationsAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
-		r := &record{err: errBroken, stations: []telematics.Station{{AgencyID: 1, Address: "Station 1", Latitude: munich.Latitude, Longitude: munich.Longitude}}}
-		i := start(t, r, nil, slog.New(log))
-		time.Sleep(20 * time.Second)
-		if got := i.book.Address(1, munich); got != "" {
-			t.Errorf("an empty book has the address %q", got)
+		w, g := &world{err: errBroken, stations: []telematics.Station{station(1, "Station 1", munich)}}, &geocoder{say: street}
+		b, _ := start(t, w, g, slog.New(log))
+		if got := read(b, 20*time.Second, munich, north(500)); got[0] != "" || len(g.requests()) != 0 {
+			t.Errorf("addresses %q, %d requests", got, len(g.requests()))
 		}
-		r.set(func() { r.err = nil })
+		w.set(func() { w.err = nil })
 		time.Sleep(2 * loadAgain)
-		if got := i.book.Address(1, munich); got != "Station 1" {
-			t.Errorf("after the record is available again: %q", got)
+		if got := b.Address(1, munich, true); got != "Station 1" {
+			t.Errorf("after stations were read: %q", got)
 		}
-		log.are(t, "addresses not refreshed, retrying: record", "addresses refreshed again: record")
-	})
-}
-
-func TestBook_HasANewStationAfterAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &record{}
-		i := start(t, r, nil, slog.New(slog.DiscardHandler))
-		synctest.Wait()
-		r.set(func() {
-			r.stations = []telematics.Station{{AgencyID: 1, Address: "Station 1", Latitude: munich.Latitude, Longitude: munich.Longitude}}
-		})
+		log.are(t, "addresses not refreshed, retrying: stations", "addresses refreshed again: stations")
+		w.set(func() { w.stations = append(w.stations, station(1, "New", north(1000))) })
 		time.Sleep(stationsEvery + time.Second)
-		if got := i.book.Address(1, munich); got != "Station 1" {
-			t.Errorf("after a minute: %q, want the new station's address", got)
+		if got := b.Address(1, north(1000), true); got != "New" {
+			t.Errorf("a minute after a station was added: %q", got)
 		}
 	})
 }
 
-func TestBook_FindsPlacesAllOverTheGlobe(t *testing.T) {
-	for _, at := range []telematics.Position{{}, munich, {Latitude: 90}, {Latitude: -90, Longitude: 55}, {Latitude: 12, Longitude: 180}, {Latitude: -33.9, Longitude: -179.99999}} {
-		k := addressGrid{}
-		k.add(telematics.Address{ID: 1, Position: at, Text: "here"})
-		for _, d := range []struct {
-			degrees float64 // of latitude
-			knows   bool
-		}{{0, true}, {49.0 / 111_195.08, true}, {-49.0 / 111_195.08, true}, {51.0 / 111_195.08, false}, {-51.0 / 111_195.08, false}} {
-			p := telematics.Position{Latitude: at.Latitude + d.degrees, Longitude: at.Longitude}
-			if p.Latitude > 90 || p.Latitude < -90 {
-				continue
-			}
-			if _, knows := k.nearest(p); knows != d.knows {
-				t.Errorf("a place at %v, seen from %v: found %v", p, at, knows)
+// However many cars stand at a place, and however often they are read, it is asked for once, and
+// the answer counts for 30 days.
+func TestBook_APlaceIsRequestedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &geocoder{say: func(p telematics.Position) (string, error) { return fmt.Sprintf("%.0f m", munich.Metres(p)), nil }}
+		b, _ := start(t, &world{}, g, quiet)
+		synctest.Wait()
+		for _, address := range read(b, time.Minute, munich, north(5), north(10), north(-10)) {
+			if address != "0 m" {
+				t.Errorf("address %q, want that of the place", address)
 			}
 		}
-	}
-	k := addressGrid{}
-	k.add(telematics.Address{Position: telematics.Position{Longitude: 179.9998}, Text: "west"})
-	if a, _ := k.nearest(telematics.Position{Longitude: -179.9999}); a.Text != "west" {
-		t.Error("an address across the date line was not found")
+		if got := b.Address(1, north(60), false); got != "" {
+			t.Errorf("60 m away: %q", got)
+		}
+		time.Sleep(time.Minute)
+		if n := len(g.requests()); n != 1 || testutil.ToFloat64(b.requests.WithLabelValues("found")) != 1 {
+			t.Errorf("%d requests, want 1: none for a vehicle that moves", n)
+		}
+		if got := read(b, time.Minute, north(60)); got[0] != "60 m" {
+			t.Errorf("address %q, want that of the new place", got)
+		}
+		time.Sleep(keepFor)
+		if got := b.Address(1, munich, true); got != "" {
+			t.Errorf("after 30 days: %q", got)
+		}
+		if got := read(b, time.Minute, munich); got[0] != "0 m" || len(g.requests()) != 3 {
+			t.Errorf("address %q, %d requests; want it to be asked for again", got, len(g.requests()))
+		}
+	})
+}
+
+func TestBook_KeepsThatAPlaceHasNoAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &geocoder{say: func(telematics.Position) (string, error) { return "", nil }}
+		b, _ := start(t, &world{}, g, quiet)
+		synctest.Wait()
+		if got := read(b, time.Hour, munich); got[0] != "" || len(g.requests()) != 1 {
+			t.Errorf("address %q, %d requests; want none, 1", got, len(g.requests()))
+		}
+		if none := testutil.ToFloat64(b.requests.WithLabelValues("none")); none != 1 {
+			t.Errorf("%v requests without an address are counted", none)
+		}
+	})
+}
+
+func TestBook_InstancesTogetherRequestOncePerSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, g := &world{}, &geocoder{say: street, takes: 300 * time.Millisecond}
+		one, _ := start(t, w, g, quiet)
+		two, _ := start(t, w, g, quiet)
+		synctest.Wait()
+		for range 120 {
+			for _, at := range apart(30) {
+				one.Address(1, at, true)
+				two.Address(1, at, true)
+			}
+			time.Sleep(time.Second)
+		}
+		asked := g.requests()
+		if n := len(asked); n != 60 {
+			t.Errorf("%d requests of two instances for 30 places, want 60", n)
+		}
+		for i := 1; i < len(asked); i++ {
+			if between := asked[i].Sub(asked[i-1]); between < time.Second {
+				t.Errorf("request %d was sent %v after the one before", i+1, between)
+			}
+		}
+	})
+}
+
+func TestBook_RequestsNothingThatIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, g := &world{}, &geocoder{say: street}
+		b, _ := start(t, w, g, quiet)
+		synctest.Wait()
+		w.set(func() { w.err = errBroken })
+		if read(b, time.Minute, munich); len(g.requests()) != 0 {
+			t.Errorf("%d requests while they cannot be counted", len(g.requests()))
+		}
+		w.set(func() { w.err = nil })
+		if got := read(b, time.Minute, munich); got[0] == "" {
+			t.Error("no address when they can be counted again")
+		}
+	})
+}
+
+func TestBook_BacksOffFromAFailingGeocoder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		g := &geocoder{say: func(telematics.Position) (string, error) { return "", errBroken }}
+		b, _ := start(t, &world{}, g, slog.New(log))
+		synctest.Wait()
+		read(b, 3*time.Hour, apart(3)...)
+		asked := g.requests()
+		if n := len(asked); n < 20 || n > 27 { // 5 s, 10 s, … 10 min
+			t.Errorf("%d requests in three hours, want 20 to 27", n)
+		}
+		for i := 1; i < len(asked); i++ {
+			if wait := asked[i].Sub(asked[i-1]); wait < putOff(i, nil) {
+				t.Errorf("request %d after %v, want at least %v", i+1, wait, putOff(i, nil))
+			}
+		}
+		g.mu.Lock()
+		g.say = street
+		g.mu.Unlock()
+		if got := read(b, maxBackOff+time.Minute, munich); got[0] == "" {
+			t.Error("no address when the geocoder works again")
+		}
+		log.are(t, "addresses not refreshed, retrying: geocoder", "addresses refreshed again: geocoder")
+	})
+}
+
+func TestBook_ObeysRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &geocoder{say: func(telematics.Position) (string, error) { return "", busy(30 * time.Minute) }}
+		b, _ := start(t, &world{}, g, quiet)
+		synctest.Wait()
+		if read(b, 25*time.Minute, apart(3)...); len(g.requests()) != 1 {
+			t.Errorf("%d requests in 25 minutes, want 1", len(g.requests()))
+		}
+		if read(b, 10*time.Minute, apart(3)...); len(g.requests()) != 2 {
+			t.Errorf("%d requests in 35 minutes, want 2", len(g.requests()))
+		}
+	})
+}
+
+func TestBook_FailingPlaceDoesNotDelayOthersForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &geocoder{say: func(p telematics.Position) (string, error) {
+			if p == rounded(munich) {
+				return "", errBroken
+			}
+			return "elsewhere", nil
+		}}
+		b, _ := start(t, &world{}, g, quiet)
+		synctest.Wait()
+		for i, address := range read(b, 6*time.Hour, apart(6)...) {
+			if want := map[bool]string{true: "", false: "elsewhere"}[i == 0]; address != want {
+				t.Errorf("place %d has the address %q, want %q", i, address, want)
+			}
+		}
+	})
+}
+
+func TestBook_SlowGeocoderDelaysNoReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &geocoder{say: street, takes: time.Hour}
+		b, _ := start(t, &world{}, g, quiet)
+		synctest.Wait()
+		began := time.Now()
+		for range 10 * queued {
+			for _, at := range apart(30) {
+				b.Address(1, at, true)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("reads waited %v", waited)
+		}
+		time.Sleep(time.Second)
+		if len(g.requests()) == 0 {
+			t.Error("no request was sent")
+		}
+	})
+}
+
+// A cell has the size that docs/http-vehicles.md promises, everywhere on the globe.
+func TestCell_IsSmallerThan50Metres(t *testing.T) {
+	for _, latitude := range []float64{0, 48.1, -33.9, 89.9} {
+		p := telematics.Position{Latitude: latitude, Longitude: 179.9}
+		q := telematics.Position{Latitude: latitude + cellSize, Longitude: 179.9 + cellSize}
+		if d := p.Metres(q); d >= 50 {
+			t.Errorf("at %v° the corners of a cell are %.1f m apart", latitude, d)
+		}
 	}
 }
 
 func BenchmarkAddress(b *testing.B) {
-	book := NewBook(BookConfig{})
-	book.stations, book.known = map[telematics.AgencyID][]telematics.Station{}, addressGrid{}
+	book := New(Config{Geocoder: &geocoder{}})
+	book.stations = map[telematics.AgencyID][]telematics.Station{}
 	for i := range 500 {
 		book.stations[1] = append(book.stations[1], telematics.Station{Address: "a", Latitude: 47 + float64(i)/100, Longitude: 11})
 	}
-	for i := range keepAtMost {
-		book.known.add(telematics.Address{ID: int64(i), Position: telematics.Position{Latitude: 40 + float64(i%2000)/1000, Longitude: float64(i/2000) / 1000}, Text: "a"})
+	for i := range answers {
+		book.known.Add(cell{int32(i % 2000), int32(i / 2000)}, answer{"a", time.Now()})
 	}
 	b.ResetTimer()
 	for i := range b.N {
-		book.Address(1, telematics.Position{Latitude: 40 + float64(i%2000)/1000, Longitude: 0.05})
+		book.Address(1, telematics.Position{Latitude: float64(i%2000) * cellSize, Longitude: 0.001}, false)
 	}
 }

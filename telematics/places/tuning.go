@@ -6,21 +6,19 @@ import (
 )
 
 const (
-	pace      = time.Second      // between an answer and the next request, over all instances
-	askFor    = 10 * time.Second // the longest that an answer may take
-	slack     = 5 * time.Second  // for what an instance does between two requests
-	hold      = askFor + pace + slack
-	idle      = 5 * time.Second // until the next check for missing addresses, after one without any
-	shift     = 10              // requests with one lease, then another instance may acquire it
-	takeEvery = time.Second     // between two attempts to acquire the lease
-	endWithin = 2 * time.Second // the longest that releasing the lease may take
+	stationsEvery = time.Minute // between two loads of the stations
+	loadAgain     = time.Second // after a failure
+
+	pace     = time.Second      // between two requests to the geocoder, of all instances together
+	askFor   = 10 * time.Second // the longest that an answer may take
+	queued   = 100              // places that wait for a request; more are left to later reads
+	answers  = 200_000          // that are kept; about 30 MB
+	keepFor  = 30 * 24 * time.Hour
+	cellSize = 0.0003 // degrees: 33 m, so that two positions of a cell are less than 50 m apart
 
 	firstBackOff = 5 * time.Second
 	maxBackOff   = 10 * time.Minute
 	maxPutOff    = 24 * time.Hour // whatever the server says
-
-	keepFor     = 30 * 24 * time.Hour // an address; streets are renamed
-	forgetEvery = time.Hour
 )
 
 // putOff returns how long to send no request after a number of failures in a row, the last

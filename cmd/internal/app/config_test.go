@@ -175,8 +175,8 @@ func TestPlaces_NoGeocoderWithoutItsURL(t *testing.T) {
 	defer db.Close()
 	for _, url := range []Secret{"", "http://127.0.0.1:1"} {
 		c.GeocoderURL = url
-		a, err := c.newAddresses(db, nil, nil, slog.New(slog.DiscardHandler))
-		if err != nil || (a.finder != nil) != (url != "") || (a.geocoder != nil) != (url != "") || a.book.Geocoded != (url != "") {
+		a, err := c.newAddresses(db, nil, nil, nil, slog.New(slog.DiscardHandler))
+		if err != nil || (a.geocoder != nil) != (url != "") || (a.Geocoder != nil) != (url != "") {
 			t.Errorf("geocoder %q: %+v, %v", string(url), a, err)
 		}
 	}

@@ -45,31 +45,25 @@ func (c Config) geocoder() (*nominatim.Client, error) {
 	return nominatim.New(nominatim.Config{URL: string(c.GeocoderURL), Contact: c.GeocoderContact, Version: c.Version})
 }
 
-// addresses keeps the addresses of positions. Without a geocoder there is no finder, and no request
-// is sent.
+// addresses keeps the addresses of positions. Without a geocoder no request is sent.
 type addresses struct {
+	*places.Book
 	panics   *guard.Guard
-	book     *places.Book
-	finder   *places.Finder
-	geocoder *nominatim.Client
+	geocoder *nominatim.Client // nil: none
 	postgres *pg.DB
 }
 
-func (c Config) newAddresses(db *pg.DB, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*addresses, error) {
-	fleet := vehicles.New(db)
-	a := &addresses{
-		book:     places.NewBook(places.BookConfig{Record: fleet, Geocoded: c.GeocoderURL != "", Log: log}),
-		postgres: db,
-		panics:   panics,
+func (c Config) newAddresses(db *pg.DB, limiter places.Limiter, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*addresses, error) {
+	a := &addresses{postgres: db, panics: panics}
+	config := places.Config{Stations: vehicles.New(db), Limiter: limiter, Log: log, Metrics: registry}
+	if c.GeocoderURL != "" {
+		var err error
+		if a.geocoder, err = c.geocoder(); err != nil {
+			return nil, err
+		}
+		config.Geocoder = a.geocoder
 	}
-	if c.GeocoderURL == "" {
-		return a, nil
-	}
-	var err error
-	if a.geocoder, err = c.geocoder(); err != nil {
-		return nil, err
-	}
-	a.finder = places.NewFinder(places.FinderConfig{Geocoder: a.geocoder, Fleet: fleet, Leases: fleet, Book: a.book, Log: log, Metrics: registry})
+	a.Book = places.New(config)
 	return a, nil
 }
 
@@ -79,10 +73,10 @@ func (a *addresses) run(ctx context.Context) error {
 		return nil
 	}
 	var parts errgroup.Group
-	parts.Go(func() error { return a.panics.Keep(ctx, "read addresses", a.book.Run) })
-	if a.finder != nil {
+	parts.Go(func() error { return a.panics.Keep(ctx, "read stations", a.ReadStations) })
+	if a.geocoder != nil {
 		defer a.geocoder.Close()
-		parts.Go(func() error { return a.panics.Keep(ctx, "find addresses", a.finder.Run) })
+		parts.Go(func() error { return a.panics.Keep(ctx, "query geocoder", a.QueryGeocoder) })
 	}
 	return parts.Wait()
 }

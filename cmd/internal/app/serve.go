@@ -95,10 +95,6 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, History: recorder, Logger: log, Metrics: registry, Guard: panics,
 	})
 	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
-	addresses, err := c.newAddresses(postgres, registry, panics, log)
-	if err != nil {
-		return err
-	}
 
 	money, err := c.newMoney(postgres, func(ctx context.Context) (bool, error) {
 		return cache.TryLease(ctx, "payments", instance, charging.CompareLease)
@@ -143,6 +139,10 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	})
 	tokens := c.tokens(tokenKeys, now)
 	limits := redis.NewLimits(cache)
+	addresses, err := c.newAddresses(postgres, limits, registry, panics, log)
+	if err != nil {
+		return err
+	}
 	signIn, err := c.signIn(cache, limits, postgres, tokens, now, registry, log)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 	}
 	public := httpapi.New(httpapi.Config{
 		Controller: commandBroker, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: commandBroker, Units: cars, SigningKey: signing.active, Agencies: cars, Editor: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
-		Places: addresses.book, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: limits,
+		Places: addresses, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: limits,
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
 		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge, CompareClock: commandBroker.CompareClock,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: waitingHalts{commands.HaltStore{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
