@@ -41,7 +41,7 @@ func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, 
 // begin answers GET /auth/sign-in.
 func (s sessions) begin(c *call) error {
 	if s.signIn.HasPasswords() {
-		return s.askForPassword(c, nil)
+		return s.askForPassword(c, "", nil)
 	}
 	issuer, cookie, err := s.signIn.Begin(c.ctx())
 	if err != nil {
@@ -90,20 +90,20 @@ const maxForm = 3*2*operators.MaxPassword + 1<<10
 func (s sessions) enter(c *call) error {
 	form, err := c.readForm()
 	if err != nil {
-		return s.askForPassword(c, err)
+		return s.askForPassword(c, "", err)
 	}
 	id, cookies, err := s.signIn.Enter(c.request(), c.RealIP(), form.Get("name"), form.Get("password"))
 	if err != nil {
-		return s.askForPassword(c, err)
+		return s.askForPassword(c, form.Get("name"), err)
 	}
 	return s.startConsole(c, id, cookies, nil)
 }
 
 // askForPassword answers with the form for a name and a password, and why the last ones were
-// refused.
-func (s sessions) askForPassword(c *call, refusal error) error {
+// refused, with the name as it was typed.
+func (s sessions) askForPassword(c *call, name string, refusal error) error {
 	p := pages.Page{Title: "Sign in", Action: "sign-in", Button: "Sign in", Hint: s.hint, Fields: []pages.Field{
-		{Name: "name", Label: "Name", Type: "text", Complete: "username"},
+		{Name: "name", Label: "Name", Type: "text", Value: name, Complete: "username"},
 		{Name: "password", Label: "Password", Type: "password", Complete: "current-password"},
 	}}
 	if refusal == nil {
