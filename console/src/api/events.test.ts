@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import { handleAll, type Handlers } from './events';
+import { follow, handleAll, type Handlers } from './events';
 
 it('handles the events that follow one that fails, and then reads again', () => {
   const error = vi.spyOn(console, 'error').mockReturnValue();
@@ -19,4 +19,30 @@ it('handles the events that follow one that fails, and then reads again', () => 
   error.mockRestore();
   handleAll([{ event: 'status', data: '{"vehicle_id":4}' }], handlers);
   expect(seen.at(-1)).toBe('status 4');
+});
+
+it('says of a silent connection since when it was silent, and of one that ended since now', async () => {
+  vi.useFakeTimers();
+  let stream: ReadableStreamDefaultController<Uint8Array> | undefined;
+  vi.stubGlobal('addEventListener', () => {});
+  vi.stubGlobal('removeEventListener', () => {});
+  vi.stubGlobal('fetch', async (_: string, { signal }: RequestInit) => {
+    const body = new ReadableStream({ start: (controller) => void (stream = controller) });
+    signal?.addEventListener('abort', () => stream?.error(signal.reason));
+    return { ok: true, status: 200, body };
+  });
+  const lost: (number | undefined)[] = [];
+  const stop = follow({ reset: () => {}, connected: (yes, _, since) => yes || lost.push(since) } as Partial<Handlers> as Handlers);
+  await vi.advanceTimersByTimeAsync(10_000);
+  stream?.enqueue(new TextEncoder().encode(':\n\n'));
+  const heard = Date.now();
+  await vi.advanceTimersByTimeAsync(26_000);
+  expect(lost).toEqual([heard]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  stream?.close();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(lost).toEqual([heard, undefined]);
+  stop();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
 });

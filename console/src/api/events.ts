@@ -2,6 +2,7 @@
 // pings by which a connection is known to live.
 import { endSession, type Command, type Halt } from './client';
 import { clean } from '../text';
+import { serverTime } from './servertime';
 import { EventReader, type ServerEvent } from './sse';
 
 export interface StatusChange {
@@ -26,7 +27,10 @@ export interface Handlers {
   reset(): void;
   /** An event could not be handled: what is shown may be old until it is read again. reset() follows. */
   failed(error: unknown): void;
-  /** Whether events arrive; if not, why, in the words of the API; null: the service cannot read them; empty: it cannot be reached. */
+  /**
+   * Whether events arrive; if not, why, in the words of the API; null: the service cannot read them; empty: it cannot be
+   * reached. since, in the service's time: from when on events are missing; without one, from now on.
+   */
   connected(yes: boolean, why: string | null, since?: number): void;
 }
 
@@ -49,6 +53,7 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
     stopped.addEventListener('abort', end, { once: true });
     addEventListener('offline', end, { once: true });
     let why = '';
+    let since: number | undefined;
     try {
       const response = await fetch('../api/v1/admin/events', {
         headers: { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) },
@@ -65,7 +70,7 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
       } else {
         handlers.connected(true, '');
         if (!last) handlers.reset();
-        last = await readAll(response.body, last, handlers, end);
+        ({ last, since } = await readAll(response.body, last, handlers, end));
       }
     } catch {
       // The connection ended: the network, or the service.
@@ -75,24 +80,30 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
       connection.abort();
     }
     if (stopped.aborted) return;
-    handlers.connected(false, why);
+    handlers.connected(false, why, since);
     await new Promise((resolve) => setTimeout(resolve, retryAfter));
   }
 }
 
-/** Hands over events until the connection ends or is silent. Returns the position of the last one. */
-async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers: Handlers, end: () => void): Promise<string> {
+/** Hands over events until the connection ends or is silent. Returns the position of the last one, and since when it was silent. */
+async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers: Handlers, end: () => void): Promise<{ last: string; since?: number }> {
   const events = new EventReader();
   events.lastID = last;
   const decoder = new TextDecoder();
   const reader = body.getReader();
-  let watch = setTimeout(end, silentFor);
+  let since: number | undefined;
+  const watchFrom = (heard: number) =>
+    setTimeout(() => {
+      since = heard;
+      end();
+    }, silentFor);
+  let watch = watchFrom(serverTime.now());
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
       clearTimeout(watch);
-      watch = setTimeout(end, silentFor);
+      watch = watchFrom(serverTime.now());
       handleAll(events.read(decoder.decode(value, { stream: true })), handlers);
     }
   } catch {
@@ -100,7 +111,7 @@ async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers:
   } finally {
     clearTimeout(watch);
   }
-  return events.lastID;
+  return { last: events.lastID, since };
 }
 
 /** Hands over events. After one that could not be handled, what is shown is read again. */
