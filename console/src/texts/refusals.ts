@@ -5,7 +5,7 @@ export type Code = components['schemas']['Error']['code'];
 
 export interface Refusals {
   codes: Record<Code, string>;
-  /** What a unit added to its answer. */
+  /** What a unit added to its answer: words of the protocol, and those of usual faults. */
   details: Record<string, string>;
 }
 
@@ -69,5 +69,19 @@ export const en: Refusals = {
     service_unavailable: 'The service is unavailable. Try again in a moment.',
     command_timeout: 'The vehicle did not answer in time. It may still execute the command.',
   },
-  details: { moving: 'it is moving', door_open: 'a door is open', ignition_on: 'the ignition is on' },
+  details: {
+    moving: 'it is moving',
+    door_open: 'a door is open',
+    ignition_on: 'the ignition is on',
+    armed: 'it acts when the ignition goes off',
+    lock: 'only the doors were locked',
+    unlock: 'only the doors were unlocked',
+    'enable-driving': 'only driving was enabled',
+    'disable-driving': 'only driving was disabled',
+    door_lock_fault: 'the door lock does not move: it is jammed or broken',
+    immobilizer_fault: 'the immobiliser does not switch',
+    horn_and_lights_fault: 'horn and lights do not work',
+    top_case_fault: 'the latch of the top case does not move',
+    memory_fault: 'the unit could not store the command',
+  },
 };
