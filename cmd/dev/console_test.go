@@ -237,7 +237,7 @@ func (d *desk) showsWhatOthersDo(t *testing.T) {
 	mine.See(`[data-action="lock"][aria-disabled="false"]`)
 	command := order(mine, func() { theirs.Click(`[data-action="lock"]`) })
 	mine.See(command, "by operator")
-	mine.See(".why", "A command to this vehicle is running, ordered by operator.")
+	mine.See(".why", "A command to this vehicle is running, requested by operator.")
 	mine.See(command + `[data-state="succeeded"]`)
 	mine.See(`[data-action="lock"][aria-disabled="false"]`)
 }

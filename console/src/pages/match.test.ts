@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import type { Command } from '../api/client';
-import { parametersOf, passes, vehicleOf, type Filters } from './match';
+import { namesOf, parametersOf, passes, vehiclesOf, type Filters } from './match';
 
 const command = { state: 'unknown', outcome: 'unknown', vehicle_id: 4, requested_by: 'zoe', requested_at: '2026-01-02T10:00:00.000Z' } as Command;
+const plates = [{ id: 1, plate_number: 'M-IM 2101' }, { id: 3, plate_number: '852' }, { id: 4, plate_number: 'B-SP 1' }, { id: 5, plate_number: 'b-sp1' }];
 const none: Filters = { state: '', outcome: '', vehicle_id: '', actor: '', from: '', to: '' };
 
 it.each([
@@ -28,10 +29,15 @@ it('leaves out filters that are not set', () => {
 });
 
 it.each([
-  ['m-im 2101', '1'],
-  ['MIM2101', '1'],
-  ['852', '3'],
-  ['17', '17'],
-  [' ', ''],
-  ['M-XX 1', null],
-])('takes %o for vehicle %o', (text, id) => expect(vehicleOf(text, [{ id: 1, plate_number: 'M-IM 2101' }, { id: 3, plate_number: '852' }])).toBe(id));
+  ['m-im 2101', ['1']],
+  ['MIM2101', ['1']],
+  ['852', ['3']],
+  ['17', ['17']],
+  ['B-SP 1', ['4', '5']],
+  ['B-SP 1 (#5)', ['5']],
+  ['M-XX 1', []],
+])('takes %o for vehicles %o', (text, ids) => expect(vehiclesOf(text, plates)).toEqual(ids));
+
+it('names vehicles that differ by their ids alone with these', () => {
+  expect([...namesOf(plates).values()]).toEqual(['M-IM 2101', '852', 'B-SP 1 (#4)', 'b-sp1 (#5)']);
+});

@@ -39,10 +39,21 @@ export function passes(c: Command, f: Filters): boolean {
 
 const compact = (text: string) => text.replaceAll(/[\s-]/g, '').toLowerCase();
 
-/** The id of the vehicle that a person means by a plate or an id; empty: none is meant; null: it is neither. */
-export function vehicleOf(text: string, vehicles: Iterable<Pick<VehicleSummary, 'id' | 'plate_number'>>): string | null {
+type Named = Pick<VehicleSummary, 'id' | 'plate_number'>;
+
+/** What vehicles are called, by their ids: the plate, with the id where others have the same plate. */
+export function namesOf(vehicles: Iterable<Named>): Map<number, string> {
+  const all = [...vehicles];
+  const count = new Map<string, number>();
+  for (const v of all) count.set(compact(v.plate_number), (count.get(compact(v.plate_number)) ?? 0) + 1);
+  return new Map(all.map((v) => [v.id, count.get(compact(v.plate_number)) === 1 ? v.plate_number : `${v.plate_number} (#${v.id})`]));
+}
+
+/** The ids of the vehicles that a person may mean by a name (see namesOf), a plate or an id: several may have one plate. */
+export function vehiclesOf(text: string, vehicles: Iterable<Named>): string[] {
+  const named = text.match(/\(#(\d{1,15})\)\s*$/)?.[1];
+  if (named) return [named];
   const word = compact(text);
-  if (!word) return '';
-  for (const v of vehicles) if (compact(v.plate_number) === word) return String(v.id);
-  return /^\d{1,15}$/.test(word) ? word : null;
+  const found = [...vehicles].filter((v) => compact(v.plate_number) === word).map((v) => String(v.id));
+  return found.length === 0 && /^\d{1,15}$/.test(word) ? [word] : found;
 }

@@ -12,7 +12,6 @@ export class Markers {
   all = new Map<number, Marker>();
   /** Counts readings of all. */
   version = $state(0);
-  agencies = $state<number[]>([]);
   /** Around all vehicles, when they were first read. */
   box = $state.raw<Box | null>(null);
   problem = $state('');
@@ -113,7 +112,6 @@ export class Markers {
       });
     }
     this.#gone = [...this.#gone, ...before.keys()].filter((id) => !this.all.has(id));
-    this.agencies = [...new Set(markers.map((m) => m.agency))].sort((a, b) => a - b);
     this.box ??= around(markers);
     this.version++;
   }

@@ -65,6 +65,46 @@ it('offers each agency to halt, whatever vehicles are held, and begins fresh eac
   expect([document.querySelector<HTMLSelectElement>('dialog[open] select')!.value, document.querySelector<HTMLInputElement>('dialog[open] input')!.value]).toEqual(['', '']);
 });
 
+it.each([
+  ['#/', 'agency'],
+  ['#/units', 'agency_id'],
+  ['#/bookings', 'agency_id'],
+  ['#/charges', 'agency_id'],
+])('filters %s by each agency, whatever vehicles are held', async (hash, name) => {
+  answers.agencies = [40, 7, 1].map((id) => ({ id, code: 'A', name: `Agency ${id}`, vehicles: 1, stations: 0 }));
+  await pages.open(hash, 'h1');
+  fleet.readings++;
+  await pages.open(hash, '[aria-label=Agency] option + option');
+  expect(pages.texts('[aria-label=Agency] option')).toEqual(['Agency: all', 'agency 1: Agency 1', 'agency 7: Agency 7', 'agency 40: Agency 40']);
+  type('[aria-label=Agency]', '7');
+  await pages.until(() => location.hash === `${hash}?${name}=7`);
+  const path = { '#/': 'fleet', '#/units': 'units?', '#/bookings': 'bookings?', '#/charges': 'charges?' }[hash] ?? '';
+  await pages.until(() => pages.requests.some((r) => r.startsWith(`GET ${path}`) && (hash === '#/' || r.includes('agency_id=7'))));
+  if (hash === '#/') await pages.until(() => pages.texts('tr[data-vehicle]').length === 0); // both are of agency 1
+});
+
+it('names the agency whose commands are halted', async () => {
+  answers.agencies = [{ id: 7, code: 'A', name: 'Isar Mobility', vehicles: 1, stations: 0 }];
+  fleet.halts = [{ ...halt, agency_id: 7, effect: { vehicles: 1, withheld: 0, in_flight: 0 } }];
+  await pages.until(() => /\(agency 7: Isar Mobility\): .* 1 vehicle;/.test(pages.texts('.halt')[0] ?? ''));
+});
+
+it('asks which vehicle is meant where several have one plate', async () => {
+  await pages.open('#/commands', 'input[list]');
+  const input = document.querySelector<HTMLInputElement>('input[list]')!;
+  const enter = async (text: string) => {
+    input.value = text;
+    input.dispatchEvent(new Event('change', { bubbles: true }));
+    await new Promise((done) => setTimeout(done));
+  };
+  await enter('mim 2101');
+  expect(input.validationMessage).toBe('Several vehicles have this plate. Enter one of: M-IM 2101 (#1), M-IM 2101 (#2)');
+  expect(location.hash).toBe('#/commands');
+  input.dispatchEvent(new Event('input', { bubbles: true }));
+  await enter('M-IM 2101 (#2)');
+  expect([input.validationMessage, location.hash]).toEqual(['', '#/commands?vehicle_id=2']);
+});
+
 it('asks before it resumes: shows who halted, when and what is withheld, and sends why', async () => {
   fleet.halts = [halt];
   await tick();
@@ -75,7 +115,7 @@ it('asks before it resumes: shows who halted, when and what is withheld, and sen
   const shown = pages.texts('dialog[open] dd');
   expect(shown[0]).toBe('eva');
   expect(shown[1]).toMatch(/^Fri, .*\b2\b.*11:00:00$/);
-  expect(shown.slice(2)).toEqual(['Doors open by themselves', '120 vehicles; 3 accepted commands are held back; 1 were sent before and may still be executed.']);
+  expect(shown.slice(2)).toEqual(['Doors open by themselves', '120 vehicles; accepted and held back: 3; sent before, and perhaps still executed: 1.']);
   type('dialog[open] input', 'repaired & tested');
   submit();
   await pages.until(() => pages.requests.some((r) => r.startsWith('DELETE')));
@@ -88,7 +128,7 @@ it('shows why what the palette has chosen was refused, also after the page was r
   await pages.open('#/vehicles/1', '[data-vehicle="1"]');
   await pages.until(() => document.querySelector('.headlines'));
   for (let n = 0; n < 10; n++) await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(pages.texts('.problem')).toContain('Unlock was not ordered: This vehicle has no telematics unit.');
+  expect(pages.texts('.problem')).toContain('Unlock was not requested: This vehicle has no telematics unit.');
 });
 
 it('has what was typed again after the session has ended', async () => {

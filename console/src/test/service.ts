@@ -96,6 +96,7 @@ export const doubled: Answers = {
   bookings: twice(booking(1), booking(2)),
   'bookings/1': booking(1),
   charges: twice(charge(1), charge(2)),
+  agencies: twice({ id: 1, code: 'A', name: 'Isar', vehicles: 1, stations: 1 }, { id: 2, code: 'B', name: 'Isar', vehicles: 1, stations: 1 }),
   units: twice(unit(1), unit(2)),
   'units/unknown': twice({ unit: 'same', first_seen: at(0), last_seen: at(0), messages: 1 }),
 };
