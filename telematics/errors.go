@@ -155,8 +155,12 @@ func UnitOffline(c Contact, now time.Time) *Error {
 	if !c.LastSeen.IsZero() {
 		seen = fmt.Sprintf("last seen %s ago", Words(now.Sub(c.LastSeen)))
 	}
+	subject, status := "The vehicle", c.At(now)
+	if status == Absent {
+		subject = "The connectivity of the vehicle" // the vehicle itself is on record
+	}
 	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: c.RetryAfter(now),
-		Message: fmt.Sprintf("The vehicle is %s (%s); nothing was sent.", c.At(now), seen)}
+		Message: fmt.Sprintf("%s is %s (%s); nothing was sent.", subject, status, seen)}
 }
 
 // Unavailable is the error for a dependency of Motorpool, named by what, that is unavailable;

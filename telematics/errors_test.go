@@ -100,6 +100,7 @@ func TestErrors_BeforeACommandIsPublished(t *testing.T) {
 		{InProgress(&occupant, now.Add(time.Minute)), CommandInProgress, NotExecuted, true, time.Second, "unlock"},
 		{UnitOffline(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
 			VehicleOffline, NotExecuted, true, 30 * time.Second, "offline (last seen 1 h ago)"},
+		{UnitOffline(Contact{}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "The connectivity of the vehicle is unknown (it was never seen)"},
 		{UnitOffline(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
 		{Unavailable("The MQTT broker", nil), TelematicsUnavailable, NotExecuted, true, 5 * time.Second, "The MQTT broker is not available"},
 		{Broken(errors.New("disk full")), Internal, "", true, 0, "Internal error"},

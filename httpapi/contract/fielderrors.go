@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -103,15 +104,20 @@ func (f *FieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Sche
 func rule(s *openapi3.Schema) string {
 	switch {
 	case len(s.Enum) > 0:
-		words := make([]string, len(s.Enum))
-		for i, value := range s.Enum {
-			words[i] = fmt.Sprint(value)
+		var words []string
+		null := ""
+		for _, value := range s.Enum {
+			if value == nil {
+				null = ", or null"
+				continue
+			}
+			words = append(words, fmt.Sprint(value))
 		}
-		return "must be one of " + strings.Join(words, ", ")
+		return "must be one of " + strings.Join(words, ", ") + null
 	case s.Type.Is(openapi3.TypeBoolean):
 		return "must be true or false"
 	case s.Type.Is(openapi3.TypeNumber):
-		return "must be a number, not in quotes"
+		return "must be a number" + bounds(s) + ", not in quotes"
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
 	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:
@@ -124,17 +130,25 @@ func rule(s *openapi3.Schema) string {
 		return "must be a UUID"
 	case s.MaxLength != nil:
 		return fmt.Sprintf("must be a string of %d to %d characters", s.MinLength, *s.MaxLength)
+	case s.Type.Is(openapi3.TypeArray):
+		return "must be an array, each element of which " + rule(s.Items.Value)
+	case s.Type.Is(openapi3.TypeObject) && s.AdditionalProperties.Schema != nil:
+		return "must be an object, each member of which " + rule(s.AdditionalProperties.Schema.Value)
+	case s.Type.Is(openapi3.TypeObject):
+		return "must be an object"
 	default:
-		return "must be " + strings.Join(s.Type.Slice(), " or ")
+		return "must be a string"
 	}
 }
 
 func bounds(s *openapi3.Schema) string {
 	switch {
 	case s.Min != nil && s.Max != nil:
-		return fmt.Sprintf(" from %.0f to %.0f", *s.Min, *s.Max)
+		return " from " + decimal(*s.Min) + " to " + decimal(*s.Max)
 	case s.Min != nil:
-		return fmt.Sprintf(" of at least %.0f", *s.Min)
+		return " of at least " + decimal(*s.Min)
 	}
 	return ""
 }
+
+func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
