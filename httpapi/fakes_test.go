@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker"
+	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -350,6 +351,14 @@ func pageOf[T any](items []T, q telematics.AgencyQuery, of func(T) (int64, telem
 		}
 	}
 	return found
+}
+
+// Rate is the store's: vehicle 2 is not for rent.
+func (f *fleet) Rate(_ context.Context, id telematics.VehicleID) (*rental.Rate, rental.Currency, error) {
+	if id == 2 {
+		return nil, "EUR", f.err
+	}
+	return &rental.Rate{Hourly: 1500, Deposit: 20000}, "EUR", f.err
 }
 
 // Edit is the store's, with vehicles of agency 1 and 2.

@@ -90,6 +90,9 @@ type Agencies interface {
 
 // FleetEditor changes the record of vehicles and stations by the rules of fleet files.
 type FleetEditor interface {
+	// Rate returns what a vehicle costs, nil where it is not for rent, and in which currency; or a
+	// *telematics.Error with VehicleNotFound.
+	Rate(context.Context, telematics.VehicleID) (*rental.Rate, rental.Currency, error)
 	// Edit carries out an edit, with its audit log entry, or changes nothing. Its error is a
 	// *telematics.Error, or one or several *rental.FieldError. The caller checks what the actor may
 	// change, except that the actor sees the vehicle or station.

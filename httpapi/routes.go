@@ -17,7 +17,7 @@ import (
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
 	vehicles := vehicles{
-		fleet: s.Fleet, places: s.Places, controller: s.Controller, audit: s.audit, limits: s.limits, watches: s.Watches, budget: s.Budget,
+		fleet: s.Fleet, editor: s.Editor, places: s.Places, controller: s.Controller, audit: s.audit, limits: s.limits, watches: s.Watches, budget: s.Budget,
 		readBudget: s.ReadBudget,
 	}
 	commands := commands{

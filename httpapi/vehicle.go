@@ -20,6 +20,7 @@ import (
 // vehicles answers with vehicles and their state.
 type vehicles struct {
 	fleet      Fleet
+	editor     FleetEditor
 	places     Places // nil: no address is known
 	controller Controller
 	audit      *audit
@@ -47,7 +48,11 @@ func (v vehicles) get(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer("Vehicle found.", resource.NewVehicle(twin))
+	rate, currency, err := v.editor.Rate(c.ctx(), twin.ID)
+	if err != nil {
+		return err
+	}
+	return c.answer("Vehicle found.", resource.NewVehicle(twin, rate, currency))
 }
 
 // list answers GET /admin/vehicles.
@@ -214,7 +219,11 @@ func (f fleetEdits) vehicle(c *call) error {
 		if err != nil {
 			return err
 		}
-		return answerEdit(c, e.New, fmt.Sprintf("vehicles/%d", e.Vehicle), done, resource.NewVehicle(twin))
+		rate, currency, err := f.editor.Rate(ctx, e.Vehicle)
+		if err != nil {
+			return err
+		}
+		return answerEdit(c, e.New, fmt.Sprintf("vehicles/%d", e.Vehicle), done, resource.NewVehicle(twin, rate, currency))
 	})
 }
 

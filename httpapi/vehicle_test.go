@@ -43,6 +43,36 @@ func TestVehicle_HasItsRecordAndCapabilities(t *testing.T) {
 	}
 }
 
+func TestVehicle_HasWhatItCostsAndHowItsUnitIsBuiltIn(t *testing.T) {
+	a := newAPI(t)
+	for _, c := range []struct {
+		protocol     telematics.Protocol
+		unit         telematics.Unit
+		installation telematics.Installation
+		want         any
+	}{
+		{"teltonika", "U1", telematics.Installation{"lock": "output 1 on"}, map[string]any{"lock": "output 1 on"}},
+		{"ovms", "U1", telematics.Installation{"type": "NL", "pin": "4711"}, map[string]any{"type": "NL", "pin": nil}},
+		{"a later one", "U1", telematics.Installation{"code": "4711"}, map[string]any{"code": nil}},
+		{"v1", "U1", nil, nil},
+		{"ovms", "", telematics.Installation{"type": "NL", "pin": "4711"}, nil},
+	} {
+		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Protocol, t.Installation = c.unit, c.protocol, c.installation })
+		for _, r := range []*response{a.get(vehicles42), a.do(http.MethodPatch, vehicles42, withJSON(`{"color": "red"}`))} {
+			r.wants(200, "")
+			if got := r.at("installation"); !reflect.DeepEqual(got, c.want) || strings.Contains(r.text, "4711") {
+				t.Errorf("%s: installation %v, want %v: %s", c.protocol, got, c.want, r.text)
+			}
+			if !strings.Contains(r.text, `"hourly_rate":15.00,"deposit":200.00,"currency":"EUR"`) {
+				t.Errorf("no rate in %s", r.text)
+			}
+		}
+	}
+	if r := a.get("/api/v1/admin/vehicles/2").wants(200, ""); !strings.Contains(r.text, `"hourly_rate":null,"deposit":null,"currency":"EUR"`) {
+		t.Errorf("of a vehicle that is not for rent: %s", r.text)
+	}
+}
+
 func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Actions = "", telematics.ControlActions })

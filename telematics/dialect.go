@@ -87,6 +87,9 @@ type Inquirer interface {
 // them again for each subscription, which is no fault of the unit.
 type ReportRetainer interface{ RetainsReports() }
 
+// SecretKeeper is a dialect whose installations have settings that are secret.
+type SecretKeeper interface{ Secret(setting string) bool }
+
 // ErrOtherKind is returned for a message of another kind than the one to be decoded.
 var ErrOtherKind = errors.New("message of another kind")
 
@@ -200,6 +203,14 @@ func (ds Dialects) Supports(v Vehicle, a Action) bool {
 func hasMessage(d Dialect, i Installation, a Action) bool {
 	actions, err := d.Actions(i)
 	return err == nil && slices.Contains(actions, a)
+}
+
+// Secret reports whether a setting of an installation is secret, and never shown. All are of a
+// protocol that is not supported.
+func (ds Dialects) Secret(p Protocol, setting string) bool {
+	d, ok := ds.Find(p)
+	keeper, keeps := d.(SecretKeeper)
+	return !ok || keeps && keeper.Secret(setting)
 }
 
 // Assurance returns the guarantees for a command to a unit of a protocol; none, if the protocol is

@@ -2,9 +2,11 @@ package resource
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
 )
@@ -35,9 +37,13 @@ type Description struct {
 // Vehicle is a vehicle with its capabilities.
 type Vehicle struct {
 	Record
-	Promises     *Promises    `json:"promises"`
-	Capabilities Capabilities `json:"capabilities"`
-	Keys         []string     `json:"keys"` // null: the unit never said
+	Installation map[string]*string `json:"installation"` // null: there is none
+	HourlyRate   *json.Number       `json:"hourly_rate"`  // null: it is not for rent
+	Deposit      *json.Number       `json:"deposit"`
+	Currency     rental.Currency    `json:"currency"`
+	Promises     *Promises          `json:"promises"`
+	Capabilities Capabilities       `json:"capabilities"`
+	Keys         []string           `json:"keys"` // null: the unit never said
 }
 
 type Capabilities struct {
@@ -141,10 +147,32 @@ func newPromises(v telematics.Vehicle) *Promises {
 	return &body
 }
 
-// NewVehicle returns a vehicle with its capabilities.
-func NewVehicle(t telematics.Twin) Vehicle {
+// installation returns the settings of a vehicle's unit, null for those that are secret; nil: it
+// has none, or there is no unit.
+func installation(v telematics.Vehicle) map[string]*string {
+	if v.Unit == "" || len(v.Installation) == 0 {
+		return nil
+	}
+	settings := map[string]*string{}
+	for key, value := range v.Installation {
+		settings[key] = &value
+		if dialects.Spoken.Secret(v.Protocol, key) {
+			settings[key] = nil
+		}
+	}
+	return settings
+}
+
+// NewVehicle returns a vehicle with its capabilities, and what it costs; nil: it is not for rent.
+func NewVehicle(t telematics.Twin, rate *rental.Rate, c rental.Currency) Vehicle {
+	var hourly, deposit *json.Number
+	if rate != nil {
+		hourly, deposit = new(Money(c, rate.Hourly)), new(Money(c, rate.Deposit))
+	}
 	return Vehicle{
 		Record:       newRecord(t.Vehicle),
+		Installation: installation(t.Vehicle),
+		HourlyRate:   hourly, Deposit: deposit, Currency: c,
 		Promises:     newPromises(t.Vehicle),
 		Capabilities: Capabilities{Commands: controls(t), Signals: signals(t)},
 		Keys:         t.Contact.Keys,

@@ -9,10 +9,25 @@ import (
 
 	"motorpool/rental"
 	"motorpool/telematics"
+	"motorpool/telematics/dialects"
 )
 
 // described is an object of a fleet file in words: its fields under their names in the file.
-type described []struct{ field, value string }
+type described []fact
+
+type fact struct {
+	field, value string
+	secret       string // compared, and never shown
+}
+
+// plain returns fields without secrets.
+func plain(pairs [][2]string) described {
+	list := make(described, len(pairs))
+	for i, p := range pairs {
+		list[i] = fact{field: p[0], value: p[1]}
+	}
+	return list
+}
 
 func (a agency) described() described {
 	unlock := deny
@@ -23,18 +38,18 @@ func (a agency) described() described {
 	if a.FeeLimit != 0 {
 		limit = money(a.FeeLimit, a.Currency)
 	}
-	return described{
+	return plain([][2]string{
 		{"code", a.Code}, {"name", a.Name}, {"currency", string(a.Currency)}, {"tax_percent", percent(a.Tax)},
 		{"cancel_cutoff_minutes", minutes(a.CancelCutoff)}, {"unlock_grace_minutes", minutes(a.UnlockGrace)}, {"payment_wait_minutes", minutes(a.PaymentWait)},
 		{"best_effort_unlock", string(unlock)}, {"fee_limit", limit}, {"buffer_minutes", minutes(a.Buffer)},
-	}
+	})
 }
 
 func describedStation(s telematics.Station) described {
-	return described{
+	return plain([][2]string{
 		{"agency_id", fmt.Sprint(s.AgencyID)}, {"name", s.Name}, {"address", s.Address},
 		{"latitude", fmt.Sprint(s.Latitude)}, {"longitude", fmt.Sprint(s.Longitude)},
-	}
+	})
 }
 
 // described returns the vehicle with amounts in its agency's currency.
@@ -46,20 +61,26 @@ func (v vehicle) described(c rental.Currency) described {
 	if v.Year != 0 {
 		year = fmt.Sprint(v.Year)
 	}
-	d := described{
+	d := plain([][2]string{
 		{"agency_id", fmt.Sprint(v.AgencyID)}, {"plate_number", v.Plate}, {"unit", string(v.Unit)}, {"status", string(v.Status)},
 		{"powertrain", string(v.Powertrain)}, {"brand", v.Brand}, {"model", v.Model}, {"year", year},
 		{"color", v.Color}, {"category", v.Category}, {"image", v.Image}, {"features", strings.Join(v.Features, ", ")},
 		{"capabilities", words(v.Actions)}, {"hourly_rate", hourly}, {"deposit", deposit},
-	}
+	})
 	if v.Unit == "" {
-		return append(d, described{{"protocol", ""}, {"installation", ""}}...)
+		return append(d, fact{field: "protocol"}, fact{field: "installation"})
 	}
-	settings := ""
+	var shown, secret []string
 	for _, key := range slices.Sorted(maps.Keys(v.Installation)) {
-		settings += fmt.Sprintf(", %s %s", key, v.Installation[key])
+		value := v.Installation[key]
+		if dialects.Spoken.Secret(v.Protocol, key) {
+			secret = append(secret, key+" "+value)
+			value = "(not shown)"
+		}
+		shown = append(shown, key+" "+value)
 	}
-	return append(d, described{{"protocol", string(v.Protocol)}, {"installation", strings.TrimPrefix(settings, ", ")}}...)
+	return append(d, fact{field: "protocol", value: string(v.Protocol)},
+		fact{"installation", strings.Join(shown, ", "), strings.Join(secret, ", ")})
 }
 
 func words[T ~string](list []T) string {
@@ -91,6 +112,9 @@ func differences(object string, before, after described) (list []Difference) {
 		d := Difference{Object: object, Field: f.field, To: f.value, New: before == nil}
 		if before != nil {
 			d.From = before[i].value
+			if before[i].value == f.value && before[i].secret != f.secret {
+				d.To += ", another secret"
+			}
 		}
 		if d.From != d.To {
 			list = append(list, d)

@@ -1,6 +1,7 @@
 package vehicles
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -70,6 +71,36 @@ func onRecord(t *testing.T, p *fixture) record {
 		t.Fatal(err)
 	}
 	return on
+}
+
+// What is printed and recorded for people has no PIN, but says that it is another one.
+func TestChanges_HaveNoSecrets(t *testing.T) {
+	p := withWholeFleet(t)
+	for _, c := range []struct{ installation, want string }{
+		{`"protocol": "ovms", "installation": {"type": "NL", "pin": "4711"}`, "vehicle 1: protocol teltonika → ovms vehicle 1: installation lock output 1 on, unlock output 1 off → pin (not shown), type NL"},
+		{`"installation": {"type": "NL", "pin": "4712"}`, "vehicle 1: installation pin (not shown), type NL → pin (not shown), type NL, another secret"},
+		{`"installation": {"type": "KN", "pin": "4713"}`, "vehicle 1: installation pin (not shown), type NL → pin (not shown), type KN"},
+		{`"installation": {"type": "KN", "pin": "4713"}`, ""},
+	} {
+		if got := strings.Join(change(t, p, `{"vehicles":[{"id":1, `+c.installation+`}]}`), " "); got != c.want {
+			t.Errorf("%s: changes %q, want %q", c.installation, got, c.want)
+		}
+	}
+}
+
+func TestRate_IsThatOfTheFleetFile(t *testing.T) {
+	p := withWholeFleet(t)
+	change(t, p, `{"vehicles":[{"id":2,"hourly_rate":null}]}`)
+	if rate, currency, err := p.Rate(t.Context(), 1); err != nil || currency != "CHF" || *rate != (rental.Rate{Hourly: 2400, Deposit: 20000}) {
+		t.Errorf("vehicle 1 costs %+v %s, %v", rate, currency, err)
+	}
+	if rate, currency, err := p.Rate(t.Context(), 2); err != nil || currency != "EUR" || rate != nil {
+		t.Errorf("vehicle 2, which is not for rent, costs %+v %s, %v", rate, currency, err)
+	}
+	var missing *telematics.Error
+	if _, _, err := p.Rate(t.Context(), 7); !errors.As(err, &missing) || missing.Code != telematics.VehicleNotFound {
+		t.Errorf("a vehicle that is not on record: %v", err)
+	}
 }
 
 func withWholeFleet(t *testing.T) *fixture {

@@ -12,6 +12,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -94,8 +95,7 @@ func readStations(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 func readVehicles(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.VehicleID]vehicle, error) {
 	var rows []struct {
 		Row
-		Hourly  *rental.Minor `db:"hourly_rate"`
-		Deposit rental.Minor  `db:"deposit"`
+		rateRow
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `
 		select `+recordColumns+`, v.hourly_rate, v.deposit
@@ -103,13 +103,39 @@ func readVehicles(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 		where v.id = any ($1)`, pq.Array(ids))
 	found := map[telematics.VehicleID]vehicle{}
 	for _, r := range rows {
-		v := vehicle{Vehicle: r.Vehicle()}
-		if r.Hourly != nil {
-			v.rate = &rental.Rate{Hourly: *r.Hourly, Deposit: r.Deposit}
-		}
-		found[v.ID] = v
+		found[telematics.VehicleID(r.ID)] = vehicle{r.Vehicle(), r.rate()}
 	}
 	return found, err
+}
+
+// Rate returns what a vehicle costs, and in which currency; nil: it is not for rent. Its error is a
+// *telematics.Error with VehicleNotFound where there is no such vehicle.
+func (f *Fleet) Rate(ctx context.Context, id telematics.VehicleID) (*rental.Rate, rental.Currency, error) {
+	var rows []struct {
+		rateRow
+		Currency rental.Currency `db:"currency"`
+	}
+	err := f.db.Pool.SelectContext(ctx, &rows, `
+		select v.hourly_rate, v.deposit, a.currency from vehicles v join agencies a on a.id = v.agency_id where v.id = $1`, id)
+	switch {
+	case err != nil:
+		return nil, "", unavailable.Wrap("read the rate of a vehicle", err)
+	case len(rows) == 0:
+		return nil, "", telematics.NoSuchVehicle(id)
+	}
+	return rows[0].rate(), rows[0].Currency, nil
+}
+
+type rateRow struct {
+	Hourly  *rental.Minor `db:"hourly_rate"`
+	Deposit rental.Minor  `db:"deposit"`
+}
+
+func (r rateRow) rate() *rental.Rate {
+	if r.Hourly == nil {
+		return nil
+	}
+	return &rental.Rate{Hourly: *r.Hourly, Deposit: r.Deposit}
 }
 
 func readUnits(ctx context.Context, db sqlx.QueryerContext, serials []telematics.Unit) (map[telematics.Unit]unit, error) {

@@ -17,6 +17,9 @@ const (
 	PINKey  = "pin"  // the module's PIN, a secret
 )
 
+// Secret implements telematics.SecretKeeper.
+func (Dialect) Secret(setting string) bool { return setting == PINKey }
+
 // model is how the module's code for a vehicle type handles the locks.
 type model struct {
 	offered bool // lock and unlock are implemented
