@@ -20,6 +20,7 @@ const (
 	VehicleChange  = "vehicle.change"
 	StationAdd     = "station.add"
 	StationChange  = "station.change"
+	FleetImport    = "fleet.import"  // of a fleet file
 	SessionBegin   = "session.begin" // in the console
 	SessionEnd     = "session.end"
 	// Operators of the built-in sign-in.

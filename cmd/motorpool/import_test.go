@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	auditlog "motorpool/store/activity"
 	"motorpool/store/storetest"
+	"motorpool/telematics"
 )
 
 // fromStdin makes the program read a text from its standard input.
@@ -60,6 +62,22 @@ func TestImport_PrintsEachChange(t *testing.T) {
 	fromStdin(t, `{"vehicles":[{"id":1,"status":"lost"}]}`)
 	if _, err := output(t, "import", "-"); err == nil || !strings.HasPrefix(err.Error(), "-:\nvehicles[0].status: ") {
 		t.Errorf("an import of an unknown status: %v", err)
+	}
+}
+
+// The name of the account, or of --by, is in the audit log; a dry run leaves no entry.
+func TestImport_IsInTheAuditLogWithItsOperator(t *testing.T) {
+	database := storetest.NewEmptyDatabase(t)
+	t.Setenv("MOTORPOOL_DATABASE_URL", database)
+	for _, args := range [][]string{{"--by", "eva"}, {}, {"--dry-run"}} {
+		fromStdin(t, smallFleet)
+		if _, err := output(t, append([]string{"import", "-"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := auditlog.New(storetest.Open(t, database)).Activities(t.Context(), telematics.ActivityQuery{Action: telematics.FleetImport})
+	if err != nil || len(entries) != 2 || entries[1].Actor.Subject != "eva" || entries[0].Actor.Subject != account() {
+		t.Errorf("entries %+v, %v; want one of eva, then one of %s", entries, err, account())
 	}
 }
 

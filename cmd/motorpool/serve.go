@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"motorpool/cmd/internal/settings"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
+	"motorpool/telematics"
 )
 
 type serve struct{ app.Config }
@@ -76,6 +78,7 @@ type load struct {
 	database
 	File   string `arg:"" type:"existingfile" help:"Fleet file, JSON; see docs/fleet.md. -: standard input."`
 	DryRun bool   `env:"-" help:"Print what would change, and change nothing."`
+	By     string `env:"-" placeholder:"NAME" help:"The operator, for the audit log (default the name of this account)."`
 }
 
 func (l load) Run(ctx context.Context) error {
@@ -103,7 +106,7 @@ func (l load) Run(ctx context.Context) error {
 		fmt.Fprintln(stdout, "nothing was changed (--dry-run)")
 		return nil
 	}
-	counts, err := fleet.Apply(ctx, plan)
+	counts, err := fleet.Apply(ctx, plan, telematics.OperatorAt(cmp.Or(l.By, account())))
 	if err != nil {
 		return err
 	}

@@ -153,9 +153,7 @@ func (f FleetFile) differences(on record) (list []Difference) {
 		var before described
 		recorded, known := on.vehicles[v.ID]
 		if known {
-			if v.Status == "" {
-				v.Status = recorded.Status
-			}
+			v.Status = recorded.becomes(v.Status)
 			before = recorded.described(on.agencies[recorded.AgencyID].Currency)
 		}
 		after := vehicle{Vehicle: v}

@@ -39,7 +39,7 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 		if err := writeEdit(ctx, tx, file); err != nil {
 			return err
 		}
-		done.Changes = Sentences(file.differences(on))
+		done.Changes = append([]string{}, Sentences(file.differences(on))...)
 		entry := e.Entry
 		entry.Outcome, entry.Details = telematics.Executed, map[string]any{"changes": done.Changes}
 		for _, s := range file.Stations {

@@ -1,6 +1,7 @@
 package vehicles
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -35,7 +38,7 @@ func change(t *testing.T, p *fixture, file string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	if _, err := p.Apply(t.Context(), plan); err != nil {
+	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return Sentences(plan.Differences)
@@ -84,6 +87,84 @@ func TestChanges_HaveNoSecrets(t *testing.T) {
 	} {
 		if got := strings.Join(change(t, p, `{"vehicles":[{"id":1, `+c.installation+`}]}`), " "); got != c.want {
 			t.Errorf("%s: changes %q, want %q", c.installation, got, c.want)
+		}
+	}
+}
+
+// An import is one entry of the audit log, also one that ends early or changes nothing.
+func TestImport_IsOneEntryOfTheAuditLog(t *testing.T) {
+	p := withWholeFleet(t)
+	const file = `{"agencies":[{"id":1,"name":"Isar"}],"vehicles":[{"id":1,"unit":"U7"},{"id":2,"color":"red"}]}`
+	for range 2 {
+		change(t, p, file)
+	}
+	plan, err := tryPlan(p, t, `{"vehicles":[{"id":2,"color":"blue"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Apply(ctx, plan, telematics.OperatorAt("ben")); !errors.Is(err, context.Canceled) {
+		t.Errorf("an import that is interrupted: %v", err)
+	}
+	entries, err := activity.New(p.DB).Activities(t.Context(), telematics.ActivityQuery{Action: telematics.FleetImport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range slices.Backward(entries) {
+		got = append(got, fmt.Sprint(e.Actor.Subject, " ", e.Actor.Role, " ", e.Outcome, " ", e.Details))
+		if since := time.Since(e.At); since < 0 || since > time.Minute {
+			t.Errorf("the entry is of %v", e.At)
+		}
+	}
+	want := []string{
+		"eva system executed map[agencies:2 stations:1 units:1 vehicles:2]", "eva system executed map[agencies:1 stations:0 units:2 vehicles:1]",
+		"eva system executed map[agencies:0 stations:0 units:0 vehicles:0]", "ben system failed map[agencies:0 stations:0 units:0 vehicles:0]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("entries\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestImport_ATakenCodeNamesItsAgency(t *testing.T) {
+	p := withWholeFleet(t)
+	const taken = "agencies[0].code: MUC is the code of agency 1: choose another one, or give that agency another one first, by an import before this one"
+	refused(t, p, `{"agencies":[{"id":3,"code":"MUC","name":"Lech"}]}`, taken)
+	refused(t, p, `{"agencies":[{"id":2,"code":"MUC"}]}`, taken)
+	change(t, p, `{"agencies":[{"id":1,"code":"MUE"}]}`)
+	if got, want := change(t, p, `{"agencies":[{"id":2,"code":"MUC"}]}`), []string{"agency 2: code BER → MUC"}; !slices.Equal(got, want) {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+}
+
+// The words of a change say what becomes of the record. A vehicle that is booked stays so.
+func TestChanges_OfAStatusAreThoseThatBookingsLeave(t *testing.T) {
+	p := withWholeFleet(t)
+	change(t, p, `{"stations":[{"id":2,"agency_id":1,"name":"Ost","address":"Orleansplatz 1","latitude":48.1,"longitude":11.6}],"vehicles":[{"id":1,"status":"available"}]}`)
+	putBooking(t, p, 1, 0, "active")
+	if _, err := p.Pool.ExecContext(t.Context(), `update vehicles set status = 'in_use' where id = 1`); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ status, want string }{
+		{"available", ""}, {"booked", ""}, {"maintenance", "vehicle 1: status in_use → maintenance"}, {"available", "vehicle 1: status maintenance → in_use"},
+	} {
+		if got := strings.Join(change(t, p, fmt.Sprintf(`{"vehicles":[{"id":1,"status":%q}]}`, c.status)), " "); got != c.want {
+			t.Errorf("%s: changes %q, want %q", c.status, got, c.want)
+		}
+	}
+}
+
+// Ü may be one character or two, and is the same letter.
+func TestChanges_TextsHaveOneSpelling(t *testing.T) {
+	p := withWholeFleet(t)
+	const composed, decomposed = "M\u00dc-A 1", "MU\u0308-A 1"
+	if got, want := change(t, p, `{"vehicles":[{"id":1,"plate_number":"`+decomposed+`"}]}`), []string{"vehicle 1: plate number M-IM 1 → " + composed}; !slices.Equal(got, want) {
+		t.Errorf("changes %q, want %q", got, want)
+	}
+	for _, plate := range []string{composed, decomposed} {
+		if got := change(t, p, `{"vehicles":[{"id":1,"plate_number":"`+plate+`"}]}`); got != nil {
+			t.Errorf("the same plate: changes %q", got)
 		}
 	}
 }
@@ -248,7 +329,7 @@ func TestImport_StatusStaysThatOfNow(t *testing.T) {
 	}
 	// Another import, meanwhile.
 	change(t, p, `{"vehicles":[{"id":1,"status":"maintenance","brand":"VW"}]}`)
-	if _, err := p.Apply(t.Context(), plan); err != nil {
+	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
 		t.Fatal(err)
 	}
 	if v := onRecord(t, p).vehicles[1]; v.Status != telematics.Maintenance || v.Brand != "VW" || v.Color != "red" {
@@ -322,7 +403,7 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 		create trigger check_rates before update of currency on agencies for each row when (old.currency <> new.currency) execute function check_rates()`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Apply(t.Context(), plan); err != nil {
+	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
 		t.Fatal(err)
 	}
 	if v := onRecord(t, p).vehicles[1]; v.rate == nil || v.rate.Hourly != 2400 {

@@ -2,6 +2,7 @@ package vehicles
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,6 +141,7 @@ type record struct {
 	stations map[telematics.StationID]telematics.Station
 	vehicles map[telematics.VehicleID]vehicle
 	units    map[telematics.Unit]unit
+	codes    map[string]telematics.AgencyID // who has the codes that the file names
 }
 
 type agency struct {
@@ -149,7 +151,19 @@ type agency struct {
 
 type vehicle struct {
 	telematics.Vehicle
-	rate *rental.Rate // nil: not for rent
+	rate       *rental.Rate             // nil: not for rent
+	byBookings telematics.VehicleStatus // that follows from its bookings; empty: it has none
+}
+
+// becomes returns the status that the vehicle has once a file sets one.
+func (v vehicle) becomes(s telematics.VehicleStatus) telematics.VehicleStatus {
+	if s == "" {
+		return v.Status
+	}
+	if s == telematics.Maintenance || s == telematics.Inactive {
+		return s
+	}
+	return cmp.Or(v.byBookings, s)
 }
 
 // unit is what is on record of a unit, whether a vehicle has it or not.
@@ -337,7 +351,7 @@ func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[tele
 	if !named {
 		its = on.agencies[v.AgencyID].Terms
 	}
-	return vehicle{v, p.rate(before.rate, on.agencies[before.AgencyID].Currency, its.Currency)}
+	return vehicle{Vehicle: v, rate: p.rate(before.rate, on.agencies[before.AgencyID].Currency, its.Currency)}
 }
 
 // rate reads what the vehicle costs. What it cost in another currency must be named anew.
@@ -474,6 +488,10 @@ func (f FleetFile) contradictions(on record) []error {
 		place := fmt.Sprintf("agencies[%d]", i)
 		agency(place, a.ID)
 		code(place, a.Code)
+		if owner, taken := on.codes[a.Code]; taken && owner != a.ID {
+			problems = append(problems, problem{place, "code",
+				fmt.Sprintf("%s is the code of agency %d: choose another one, or give that agency another one first, by an import before this one", a.Code, owner)})
+		}
 		known[a.ID] = true
 	}
 	for i, s := range f.Stations {

@@ -41,6 +41,9 @@ func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (re
 	if on.agencies, err = readAgencies(ctx, db, agencies); err != nil {
 		return record{}, err
 	}
+	if on.codes, err = readCodes(ctx, db, c.agencies); err != nil {
+		return record{}, err
+	}
 	on.units, err = readUnits(ctx, db, slices.Collect(maps.Keys(c.claimed)))
 	return on, err
 }
@@ -82,6 +85,23 @@ func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 	return found, err
 }
 
+// readCodes returns the agencies that have the codes which some parts name.
+func readCodes(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[string]telematics.AgencyID, error) {
+	var codes []string
+	for _, p := range named {
+		if code := peek[string](p, "code"); agencyCodePattern.MatchString(code) {
+			codes = append(codes, code)
+		}
+	}
+	var rows []agencyRow
+	err := sqlx.SelectContext(ctx, db, &rows, `select id, code from agencies where code = any ($1)`, pq.Array(codes))
+	found := map[string]telematics.AgencyID{}
+	for _, r := range rows {
+		found[r.Code] = r.ID
+	}
+	return found, err
+}
+
 func readStations(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.StationID]telematics.Station, error) {
 	var rows []StationRow
 	err := sqlx.SelectContext(ctx, db, &rows, `select id, agency_id, name, address, latitude, longitude from stations where id = any ($1)`, pq.Array(ids))
@@ -96,14 +116,17 @@ func readVehicles(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 	var rows []struct {
 		Row
 		rateRow
+		ByBookings *telematics.VehicleStatus `db:"by_bookings"`
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `
-		select `+recordColumns+`, v.hourly_rate, v.deposit
+		select `+recordColumns+`, v.hourly_rate, v.deposit, by_bookings.status as by_bookings
 		from vehicles v left join units u on u.vehicle_id = v.id
+			cross join lateral (select v.id) as f
+			left join lateral (`+statusByBookings+`) as by_bookings (status) on true
 		where v.id = any ($1)`, pq.Array(ids))
 	found := map[telematics.VehicleID]vehicle{}
 	for _, r := range rows {
-		found[telematics.VehicleID(r.ID)] = vehicle{r.Vehicle(), r.rate()}
+		found[telematics.VehicleID(r.ID)] = vehicle{r.Vehicle(), r.rate(), pg.Deref(r.ByBookings)}
 	}
 	return found, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -88,10 +89,10 @@ func planOver(ctx context.Context, db sqlx.QueryerContext, changes FleetChanges)
 	return FleetPlan{file.differences(on), changes, file, changing}, nil
 }
 
-// Apply writes what a plan changes, as Import does. Fields that the file does not name stay as they
-// are by then. Vehicles whose agency gets another currency are not for rent until they have a rate
-// in it.
-func (f *Fleet) Apply(ctx context.Context, plan FleetPlan) (Imported, error) {
+// Apply writes what a plan changes, as Import does, and then one entry of the audit log with the
+// counts, also where it ends early. Fields that the file does not name stay as they are by then.
+// Vehicles whose agency gets another currency are not for rent until they have a rate in it.
+func (f *Fleet) Apply(ctx context.Context, plan FleetPlan, by telematics.Author) (Imported, error) {
 	imported, err := f.importFile(ctx, plan.file, plan.changing, func(ctx context.Context, tx *sqlx.Tx, part FleetFile) (FleetFile, error) {
 		changes := plan.changes.only(part)
 		on, err := readRecord(ctx, tx, changes)
@@ -100,7 +101,21 @@ func (f *Fleet) Apply(ctx context.Context, plan FleetPlan) (Imported, error) {
 		}
 		return changes.over(on)
 	})
-	return imported, unavailable.Wrap("import fleet", err)
+	return imported, unavailable.Wrap("import fleet", errors.Join(err, f.recordImport(ctx, by, imported, err)))
+}
+
+// recordImport adds the entry of an import to the audit log, also after ctx has ended.
+func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported Imported, failure error) error {
+	entry := telematics.Activity{
+		At: time.Now(), Actor: by.Actor, RequestID: by.RequestID, Action: telematics.FleetImport, Outcome: telematics.Executed,
+		Details: map[string]any{"agencies": imported.Agencies, "stations": imported.Stations, "vehicles": imported.Vehicles, "units": imported.Units},
+	}
+	if failure != nil {
+		entry.Outcome = telematics.HasFailed // a part may be written
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	return activity.Insert(ctx, f.db.Pool, entry)
 }
 
 func (f *Fleet) importFile(ctx context.Context, file FleetFile, changing []telematics.AgencyID, complete completion) (all Imported, err error) {
@@ -372,15 +387,19 @@ type vehicleFileRow struct {
 	Deposit      rental.Minor             `json:"deposit"`
 }
 
-// fileVehicles is the SQL of the vehicles of a file, with the status that follows from bookings.
-const fileVehicles = `
-	select id, agency_id,
-		case when f.status in ('maintenance', 'inactive') then f.status else coalesce((
+// statusByBookings is the SQL of the status that follows from the bookings of a vehicle f; null: it
+// has none.
+const statusByBookings = `
 			select case b.state when 'active' then 'in_use' else 'booked' end
 			from bookings b
 			where b.vehicle_id = f.id and (b.state = 'active' or b.state = 'upcoming' and b.end_at > now())
 			order by b.state = 'active' desc
-			limit 1), f.status) end as status,
+			limit 1`
+
+// fileVehicles is the SQL of the vehicles of a file, with the status that follows from bookings.
+const fileVehicles = `
+	select id, agency_id,
+		case when f.status in ('maintenance', 'inactive') then f.status else coalesce((` + statusByBookings + `), f.status) end as status,
 		powertrain, plate_number, brand, model, year, color, category, image,
 		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit
 	from (

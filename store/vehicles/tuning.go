@@ -13,4 +13,9 @@ const (
 	// Pause after which an import tries again what others have locked; a choice. Half: more
 	// attempts. Double: the import ends later than the other transaction by that.
 	importRetry = 300 * time.Millisecond
+
+	// How long the audit log entry of an import may take, also of one that was interrupted; a
+	// choice. Half: on a busy database an import that was carried out leaves no entry. Double: an
+	// interrupted import seems to hang.
+	recordTimeout = 10 * time.Second
 )

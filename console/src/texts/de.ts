@@ -368,6 +368,7 @@ export const de: Texts = {
     'vehicle.change': 'Fahrzeug geändert',
     'station.add': 'Station angelegt',
     'station.change': 'Station geändert',
+    'fleet.import': 'Flottendatei eingespielt',
     'agency_key.add': 'Schlüssel einer Agentur angelegt',
     'agency_key.retire': 'Schlüssel einer Agentur ausgemustert',
     'agency_key.revoke': 'Schlüssel einer Agentur widerrufen',

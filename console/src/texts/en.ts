@@ -385,6 +385,7 @@ export const en = {
     'vehicle.change': 'Changed a vehicle',
     'station.add': 'Added a station',
     'station.change': 'Changed a station',
+    'fleet.import': 'Imported a fleet file',
     'agency_key.add': 'Made an agency key',
     'agency_key.retire': 'Retired an agency key',
     'agency_key.revoke': 'Revoked an agency key',
