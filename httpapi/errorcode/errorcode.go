@@ -66,7 +66,7 @@ var kinds = map[telematics.Code]kind{
 		"Compare what the app signs with `motorpool sign --explain`; check the state of the key."},
 	auth.SignatureStale: {http.StatusUnauthorized,
 		"The signature was made more than 300 s ago, or in the future.",
-		"Correct the clock of the app from the header `Date` of this answer, and sign again."},
+		"Compute the time from `timestamp` of this answer, and sign again."},
 	auth.SignatureReplayed: {http.StatusUnauthorized,
 		"The signature of a change was used before.",
 		"Sign each request anew, with a new nonce. To repeat a change safely, use an `Idempotency-Key`."},
