@@ -46,6 +46,8 @@ export class Fleet {
   more = $state(false);
   problem = $state('');
   #meanwhile = new Meanwhile<VehicleSummary>();
+  /** Added vehicles, which are no event: of each that only the markers have, the list is read again once. */
+  #missed = new Set<number>();
   #reading = 0;
   #alarms = 0;
   #readingHalts = 0;
@@ -201,9 +203,15 @@ export class Fleet {
     this.vehicles.delete(id);
   }
 
-  /** Takes from the markers what is no event: vehicles that are gone, values that were confirmed, and contacts that changed nothing else. */
+  /** Takes from the markers what is no event: vehicles that were added or are gone, values that were confirmed, and contacts that changed nothing else. */
   mergeMarkers() {
-    for (const id of markers.drainGone()) this.remove(id);
+    for (const id of markers.drainGone()) {
+      this.remove(id);
+      this.#missed.delete(id);
+    }
+    const missed = this.loaded && !this.more ? [...markers.all.keys()].filter((id) => !this.vehicles.has(id) && !this.#missed.has(id)) : [];
+    for (const id of missed) this.#missed.add(id);
+    if (missed.length > 0) void this.#read();
     for (const [id, known] of this.vehicles) {
       const { contact, seenAt, locked, lockedAt, energy, energyAt } = markers.all.get(id) ?? {};
       const time = (at: number | null | undefined) => (at ? new Date(at).toISOString() : null);

@@ -79,6 +79,25 @@ it('takes from the markers when a vehicle was in touch, where no event has said 
   unfollow();
 });
 
+it('reads the vehicles again when the markers have one that was added, once for each', async () => {
+  events.reset();
+  const [first, halts] = [await request('vehicles'), await request('halts')];
+  await settle(() => halts.answer([]));
+  await settle(() => first.answer([])); // an empty fleet
+  const unfollow = markers.follow();
+  const asking = await request('fleet');
+  await settle(() => asking.answer({ columns: ['id'], statuses: [], connectivities: [], vehicles: [[4], [5]] }));
+  fleet.mergeMarkers();
+  const [added, haltsAgain] = [await request('vehicles'), await request('halts')];
+  await settle(() => haltsAgain.answer([]));
+  await settle(() => added.answer([vehicle()])); // 5 is none that the list has
+  expect([...fleet.vehicles.keys()]).toEqual([4]);
+  fleet.mergeMarkers();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(asked.filter(({ path }) => path.startsWith('vehicles'))).toEqual([]);
+  unfollow();
+});
+
 it('does not read back a vehicle that is gone', async () => {
   fleet.vehicles.set(4, vehicle());
   events.reset();
