@@ -105,6 +105,23 @@ it('asks which vehicle is meant where several have one plate', async () => {
   expect([input.validationMessage, location.hash]).toEqual(['', '#/commands?vehicle_id=2']);
 });
 
+it('finds the charges of a booking by its reference', async () => {
+  answers['bookings?reference='] = (path: string) => (path.endsWith('=bk-2026-00001') ? [booking(1)] : []);
+  await pages.open('#/charges', '[data-charge]');
+  const input = [...document.querySelectorAll('label.filter')].find((l) => l.textContent?.trim() === 'Booking')!.querySelector('input')!;
+  const enter = async (text: string) => {
+    input.value = text;
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+    input.dispatchEvent(new Event('change', { bubbles: true }));
+    await new Promise((done) => setTimeout(done));
+  };
+  await enter('BK-2026-09999');
+  expect([input.validationMessage, location.hash]).toEqual(['No booking has this reference.', '#/charges']);
+  await enter('bk-2026-00001');
+  expect([input.validationMessage, location.hash]).toEqual(['', '#/charges?booking_id=1']);
+  await pages.until(() => input.value === 'BK-2026-00001' && pages.requests.some((r) => r.startsWith('GET charges?') && r.includes('booking_id=1')));
+});
+
 it('asks before it resumes: shows who halted, when and what is withheld, and sends why', async () => {
   fleet.halts = [halt];
   await tick();

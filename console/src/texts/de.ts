@@ -326,6 +326,7 @@ export const de: Texts = {
     took: 'Dauer',
     outcome: 'Ergebnis',
     note: 'Notiz',
+    noBooking: 'Keine Buchung hat diese Nummer.',
     noVehicle: 'Kein Fahrzeug hat dieses Kennzeichen oder diese Nummer.',
     severalVehicles: (names) => `Mehrere Fahrzeuge haben dieses Kennzeichen. Geben Sie eines davon an: ${names.join(', ')}`,
     about: 'Worüber',
@@ -704,7 +705,6 @@ export const de: Texts = {
     title: 'Zahlungen',
     groups: { attention: 'Zu klären', open: 'In Arbeit', held: 'Vorgemerkt', done: 'Erledigt', all: 'Alle' },
     columns: { made: 'Angelegt', booking: 'Buchung', what: 'Für', amount: 'Betrag', state: 'Stand', card: 'Karte', tries: 'Anfragen', by: 'Von' },
-    filters: { booking: 'Id der Buchung' },
     kinds: { start: 'Miete', deposit: 'Kaution', extension: 'Verlängerung', fee: 'Gebühr', refund: 'Erstattung' },
     fees: {
       late_return: 'verspätete Rückgabe',

@@ -342,6 +342,7 @@ export const en = {
     took: 'Took',
     outcome: 'Outcome',
     note: 'Note',
+    noBooking: 'No booking has this reference.',
     noVehicle: 'No vehicle has this plate or id.',
     severalVehicles: (names: string[]) => `Several vehicles have this plate. Enter one of: ${names.join(', ')}`,
     about: 'About',
@@ -724,7 +725,6 @@ export const en = {
     title: 'Charges',
     groups: { attention: 'Need attention', open: 'In progress', held: 'Held', done: 'Done', all: 'All' },
     columns: { made: 'Made', booking: 'Booking', what: 'For', amount: 'Amount', state: 'State', card: 'Card', tries: 'Requests', by: 'By' },
-    filters: { booking: 'Booking id' },
     kinds: { start: 'Rental', deposit: 'Deposit', extension: 'Extension', fee: 'Fee', refund: 'Refund' },
     fees: {
       late_return: 'late return',
