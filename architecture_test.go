@@ -34,7 +34,6 @@ var arrows = map[string][]string{
 	"mosquitto":                   {},
 	"console":                     {"httpapi/accept"},
 	"console/consoletest":         {"simulator/devstack"},
-	"console/maptest":             {},
 	"deploy":                      {},
 	"deploy/haproxy":              {},
 	"deploy/kustomize":            {},

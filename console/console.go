@@ -9,10 +9,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"html"
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"sync"
@@ -26,9 +29,31 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// policy allows the pages to load the console's files and to call the API of their origin only.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
-	"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+// policyWith allows the pages to load the console's files and to call the API of their origin only,
+// and the map to read from the origin of its style.
+func policyWith(styleOrigin string) string {
+	if styleOrigin != "" {
+		styleOrigin = " " + styleOrigin
+	}
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
+		"connect-src 'self'" + styleOrigin + "; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+}
+
+// styleMark is where the page has the address of the map's style.
+const styleMark = `<meta name="map-style" content="`
+
+// OriginOf returns the origin of a map style's address, or an error: the address must be absolute,
+// with https, or http.
+func OriginOf(style string) (string, error) {
+	u, err := url.Parse(style)
+	switch {
+	case err != nil:
+		return "", errors.New("want a URL")
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(u.Host, "; ,'\""):
+		return "", errors.New("want https://host/style.json, or http://")
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
 
 // asset is one file.
 type asset struct {
@@ -53,12 +78,21 @@ func compressed(content []byte) func() []byte {
 // Handler serves the console below a path that ends in a slash. It is safe for concurrent use.
 type Handler struct {
 	prefix string
+	policy string
 	assets map[string]asset
 }
 
-// New returns the console, to be served at a path such as /console/.
-func New(prefix string) (*Handler, error) {
-	h := &Handler{prefix: prefix, assets: map[string]asset{}}
+// New returns the console, to be served at a path such as /console/. mapStyle is the address of a
+// MapLibre style, from whose origin browsers may load its parts; empty: the map has a plain ground.
+func New(prefix, mapStyle string) (*Handler, error) {
+	var origin string
+	if mapStyle != "" {
+		var err error
+		if origin, err = OriginOf(mapStyle); err != nil {
+			return nil, err
+		}
+	}
+	h := &Handler{prefix: prefix, policy: policyWith(origin), assets: map[string]asset{}}
 	err := fs.WalkDir(dist, "dist", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -66,6 +100,9 @@ func New(prefix string) (*Handler, error) {
 		content, err := dist.ReadFile(name)
 		if err != nil {
 			return err
+		}
+		if name == "dist/index.html" {
+			content = bytes.Replace(content, []byte(styleMark), []byte(styleMark+html.EscapeString(mapStyle)), 1)
 		}
 		sum := sha256.Sum256(content)
 		served := strings.TrimPrefix(name, "dist/")
@@ -124,7 +161,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	header.Set("ETag", `"`+etag+`"`)
-	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Security-Policy", h.policy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")

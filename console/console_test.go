@@ -17,7 +17,7 @@ import (
 
 func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	h, err := console.New("/console/")
+	h, err := console.New("/console/", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,5 +136,30 @@ func TestConsole_SizeIsLimited(t *testing.T) {
 	}
 	if total > all || total <= before {
 		t.Errorf("%d bytes in total, want at most %d, and a plausible number", total, all)
+	}
+}
+
+func TestMapStyle_IsInThePageAndItsOriginInThePolicy(t *testing.T) {
+	const style = "https://tiles.example.com:8443/styles/day.json?key=a&b=\"c\""
+	h, err := console.New("/console/", style)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := httptest.NewRecorder()
+	h.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/console/", nil))
+	if !strings.Contains(page.Body.String(), `<meta name="map-style" content="https://tiles.example.com:8443/styles/day.json?key=a&amp;b=&#34;c&#34;"`) {
+		t.Errorf("the page does not have the style:\n%s", page.Body)
+	}
+	policy := page.Header().Get("Content-Security-Policy")
+	if !strings.Contains(policy, "connect-src 'self' https://tiles.example.com:8443;") || strings.Count(policy, "tiles.example.com") != 1 {
+		t.Errorf("the policy is %q, want connections to the style's origin alone", policy)
+	}
+	if page.Header().Get("ETag") == get(t, "/console/").Header().Get("ETag") {
+		t.Error("a page with another style has the same entity tag")
+	}
+	for _, style := range []string{"style.json", "/style.json", "ftp://h/s", "https:///s", "https://u:p@h/s", "https://h;script-src/s", "javascript:alert(1)", "https://a b/"} {
+		if _, err := console.New("/console/", style); err == nil {
+			t.Errorf("the style %q was accepted", style)
+		}
 	}
 }

@@ -38,7 +38,6 @@ export default defineConfig({
     proxy: {
       '/api': 'http://127.0.0.1:8080',
       '/auth': 'http://127.0.0.1:8080',
-      '/map.pmtiles': { target: 'http://127.0.0.1:8080', rewrite: (path) => `/console${path}` },
     },
   },
   // A zone with summer time, whatever the computer has. Tests that draw pages are slow while the machine does other work.

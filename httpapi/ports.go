@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"time"
 
@@ -226,13 +225,6 @@ type Pages interface {
 	http.Handler
 	// Has reports whether a path is that of a page or a file.
 	Has(path string) bool
-}
-
-// Streets opens the file of streets that the console's map draws.
-type Streets interface {
-	// Open returns the current file, and a strong entity tag of its content. The caller must close
-	// it.
-	Open() (content io.ReadSeekCloser, etag string, err error)
 }
 
 // Webhooks receives notices of the payment processor.

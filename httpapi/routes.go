@@ -127,7 +127,6 @@ func (s *server) routes(e *echo.Echo) {
 	}
 	if s.Console != nil {
 		r.open(ConsolePath+"*", servePages(s.Console))
-		r.open(ConsolePath+"map.pmtiles", func(c echo.Context) error { return within(s.ReadBudget, s.streets)(callOf(c)) })
 	}
 	if !s.HideDocs {
 		docs := servePages(contract.NewDocs(docsPath, s.DocsScript))

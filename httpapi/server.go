@@ -64,9 +64,6 @@ type Config struct {
 
 	// Console serves the pages below ConsolePath. Without it there are none.
 	Console Pages
-	// Streets is the file that the console's map draws, for people who have signed in. Without it
-	// the map has no streets.
-	Streets Streets
 
 	// HideDocs removes the page /docs.
 	HideDocs bool

@@ -6,12 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/auth"
-	"motorpool/httpapi/connections"
 	"motorpool/httpapi/errorcode"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/signin"
@@ -221,43 +219,6 @@ func (s sessions) end(c *call) error {
 	return c.answer("You are signed out.", struct {
 		IssuerPage *string `json:"issuer_page"` // where the browser ends the issuer's session
 	}{resource.OrNull(issuer)})
-}
-
-// streets answers GET /console/map.pmtiles with parts of the file of streets, only to
-// administrators: other callers could keep the service busy with sending gigabytes. 204: there is
-// no file. With the parameter v, the content must have that entity tag: browsers then cache it, and
-// parts of two files do not mix.
-func (s *server) streets(c *call) error {
-	token, err := s.identify(c.ctx(), c.Request())
-	if err != nil {
-		challenge(c, err)
-		return err
-	}
-	connections.MarkAuthenticated(c.ctx(), token.Actor)
-	if c.actor = token.Actor; c.actor.Role != telematics.Admin {
-		return wrongRole(telematics.Admin)
-	}
-	if s.Streets == nil {
-		return c.NoContent(http.StatusNoContent)
-	}
-	content, etag, err := s.Streets.Open()
-	if err != nil {
-		return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: err,
-			Message: "The service cannot read its map file (--map); its log has the cause."}
-	}
-	defer func() { _ = content.Close() }() // was only read
-	caching := "private, no-cache"
-	if version := c.QueryParam("v"); version != "" {
-		if etag != `"`+version+`"` {
-			return &telematics.Error{Code: notFound, Message: "The map file was replaced."}
-		}
-		caching = "private, max-age=31536000, immutable"
-	}
-	c.setHeader(echo.HeaderContentType, "application/vnd.pmtiles")
-	c.setHeader(echo.HeaderCacheControl, caching)
-	c.setHeader("ETag", etag)
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, content)
-	return nil
 }
 
 // meBody is who makes the request.

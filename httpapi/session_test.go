@@ -3,10 +3,7 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -15,7 +12,6 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
-	"motorpool/httpapi/contract"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
@@ -187,81 +183,5 @@ func TestSignIn_AnswersABrowserWithAPage(t *testing.T) {
 	none := newAPI(t)
 	if r := none.get("/auth/sign-in", anonymous); r.status != 404 {
 		t.Errorf("without sessions: status %d, want 404", r.status)
-	}
-}
-
-// streetsFile is a file with the map of streets; nil: it cannot be opened.
-type streetsFile struct{ *strings.Reader }
-
-func (f streetsFile) Open() (io.ReadSeekCloser, string, error) {
-	if f.Reader == nil {
-		return nil, "", errors.New("map.pmtiles: cut short")
-	}
-	return struct {
-		io.ReadSeeker
-		io.Closer
-	}{f, io.NopCloser(nil)}, `"e1"`, nil
-}
-
-func TestStreets_AreServedInRanges(t *testing.T) {
-	with := func(streets httpapi.Streets) *api {
-		return newAPI(t, func(c *httpapi.Config) { c.Console, c.Streets = contract.NewDocs("/", ""), streets })
-	}
-	// The route is not in the contract, against which the harness would check it.
-	get := func(a *api, token, query string, headers ...string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodGet, "/console/map.pmtiles"+query, nil)
-		if token != "" {
-			r.Header.Set("Authorization", "Bearer "+token)
-		}
-		for i := 0; i < len(headers); i += 2 {
-			r.Header.Set(headers[i], headers[i+1])
-		}
-		w := httptest.NewRecorder()
-		a.handler.ServeHTTP(w, r)
-		return w
-	}
-	a := with(streetsFile{strings.NewReader("0123456789")})
-	for name, c := range map[string]struct {
-		headers []string
-		status  int
-		text    string
-	}{
-		"the whole file":                   {nil, 200, "0123456789"},
-		"a range":                          {[]string{"Range", "bytes=2-4"}, 206, "234"},
-		"a range beyond the end":           {[]string{"Range", "bytes=8-16383"}, 206, "89"},
-		"a range after the end":            {[]string{"Range", "bytes=10-20"}, 416, "invalid range"},
-		"a range of this version":          {[]string{"Range", "bytes=2-4", "If-Range", `"e1"`}, 206, "234"},
-		"a range of another version":       {[]string{"Range", "bytes=2-4", "If-Range", `"e0"`}, 200, "0123456789"},
-		"the version that the browser has": {[]string{"If-None-Match", `"e1"`}, 304, ""},
-	} {
-		w := get(a, adminToken(t), "", c.headers...)
-		if w.Code != c.status || !strings.HasPrefix(w.Body.String(), c.text) {
-			t.Errorf("%s: %d %q, want %d %q", name, w.Code, w.Body, c.status, c.text)
-		}
-		if h := w.Header(); w.Code < 400 && (h.Get("ETag") != `"e1"` || h.Get("Cache-Control") != "private, no-cache") {
-			t.Errorf("%s: %v", name, h)
-		}
-	}
-	if w := get(a, adminToken(t), "?v=e1", "Range", "bytes=2-4"); w.Code != 206 || w.Header().Get("Cache-Control") != "private, max-age=31536000, immutable" {
-		t.Errorf("a range of a version: %d %v, want it cached permanently", w.Code, w.Header())
-	}
-	broken := with(streetsFile{})
-	for name, c := range map[string]struct {
-		*httptest.ResponseRecorder
-		status int
-		text   string
-	}{
-		"without a session":               {get(a, "", ""), 401, `"unauthenticated"`},
-		"as a client":                     {get(a, clientToken(t), ""), 403, `"forbidden"`},
-		"without a file":                  {get(with(nil), adminToken(t), ""), 204, ""},
-		"of a former version":             {get(a, adminToken(t), "?v=e0"), 404, `"not_found"`},
-		"of a file that cannot be opened": {get(broken, adminToken(t), ""), 503, `"service_unavailable"`},
-	} {
-		if c.Code != c.status || !strings.Contains(c.Body.String(), c.text) {
-			t.Errorf("%s: %d %s, want %d %s", name, c.Code, c.Body, c.status, c.text)
-		}
-	}
-	if !strings.Contains(broken.log.String(), "map.pmtiles: cut short") {
-		t.Errorf("the log does not have the error: %s", broken.log)
 	}
 }

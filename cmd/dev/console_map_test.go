@@ -2,70 +2,76 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"image/color"
 	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"motorpool/console/consoletest"
-	"motorpool/console/maptest"
 )
 
-// These are the colours of the map's water: see console/src/map/streets.ts.
-var (
-	waterByDay   = color.NRGBA{0xbf, 0xd8, 0xea, 0xff}
-	waterByNight = color.NRGBA{0x13, 0x2b, 0x3e, 0xff}
-)
+// water is the colour of water in the style of the test.
+var water = color.NRGBA{0x00, 0x66, 0xcc, 0xff}
 
-func TestConsole_DrawsStreetsOfAFile(t *testing.T) {
+// mapServer serves a MapLibre style, and the PMTiles archive that it draws, as any server of files
+// on another origin does. The archive has a lake in the west of Munich's main station.
+func mapServer(t *testing.T) (style string, broken *atomic.Bool) {
+	broken = new(atomic.Bool)
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Access-Control-Allow-Headers", "Range")
+		w.Header().Set("Access-Control-Expose-Headers", "ETag, Content-Length")
+		switch {
+		case r.Method == http.MethodOptions:
+		case broken.Load():
+			http.Error(w, "broken", http.StatusServiceUnavailable)
+		case r.URL.Path == "/munich.pmtiles":
+			http.ServeFile(w, r, "testdata/munich.pmtiles")
+		case r.URL.Path == "/style.json":
+			fmt.Fprintf(w, `{"version":8,"sources":{"streets":{"type":"vector","url":"pmtiles://%s/munich.pmtiles","attribution":"© OpenStreetMap"}},
+				"layers":[{"id":"water","type":"fill","source":"streets","source-layer":"water","paint":{"fill-color":"#0066cc"}}]}`, server.URL)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/style.json", broken
+}
+
+func TestConsole_DrawsTheMapStyleOfTheOperator(t *testing.T) {
 	t.Parallel()
 	browser := consoletest.Open(t)
-	file := filepath.Join(t.TempDir(), "map.pmtiles")
-	replace := func(content []byte) {
-		t.Helper()
-		next := file + ".next"
-		if err := os.WriteFile(next, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(next, file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	replace(maptest.Munich())
-	world := begin(t, t.TempDir(), onSharedPostgres(t), func(f *flags) { f.Map = file })
+	style, broken := mapServer(t)
+	world := begin(t, t.TempDir(), onSharedPostgres(t), func(f *flags) { f.MapStyle = style })
 	base := belowAPrefix(t, world.env["BASE_URL"])
 	p := browser.Page(t, base)
+	p.Expect("the page requests " + strings.TrimSuffix(style, "style.json"))
 	p.Load(base + strings.TrimPrefix(world.env["CONSOLE_URL"], world.env["BASE_URL"]))
 	p.See(`[data-streets="shown"]`)
-	if n := pixels(p, waterByDay); n < 10_000 {
-		t.Errorf("the map has %d pixels of water by day, want at least 10000", n)
+	if n := pixels(p, water); n < 10_000 {
+		t.Errorf("the map has %d pixels of water, want at least 10000", n)
 	}
 	if got := p.See(".maplibregl-ctrl-attrib"); got != "© OpenStreetMap" {
 		t.Errorf("the map names the source %q, want © OpenStreetMap", got)
 	}
 	p.See(`[data-stations="5"]`)
-	p.See("li", "station")
 	p.Dark(true)
 	p.See(`.map.dark[data-streets="shown"]`)
-	if n := pixels(p, waterByNight); n < 10_000 {
-		t.Errorf("the map has %d pixels of water by night, want at least 10000", n)
-	}
 
-	broken := maptest.Munich()
-	clear(broken[127:150]) // the directory follows the header
-	replace(broken)
+	broken.Store(true)
+	p.Expect("status of 503")
 	p.Reload()
-	p.See(`.map[data-streets="failed"] [role="alert"]`, "The streets cannot be read: The file (--map) is damaged.")
-	if n := pixels(p, waterByNight); n > 0 {
-		t.Errorf("the map has %d pixels of water of a damaged file, want none", n)
+	p.See(`.map[data-streets="failed"] [role="alert"]`, "The map style (--map-style) cannot be read")
+	p.See(`[data-stations="5"]`)
+	if n := pixels(p, water); n > 0 {
+		t.Errorf("the map has %d pixels of water of a style that cannot be read, want none", n)
 	}
-	replace(maptest.Munich())
+	broken.Store(false)
 	p.Click(`.map [role="alert"] button`)
 	p.See(`[data-streets="shown"]`)
 	p.Gone(`.map [role="alert"]`)

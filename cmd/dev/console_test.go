@@ -432,7 +432,7 @@ var pages = []struct {
 	{"fleet with its map", "#/", `tr[data-vehicle="12"]`, func(p *consoletest.Page) {
 		p.Click("button", "Show map")
 		p.See(`[data-map="drawn"]`)
-		p.See(".about", "--map FILE.pmtiles")
+		p.See(".about", "--map-style")
 	}},
 }
 

@@ -37,7 +37,7 @@ type flags struct {
 	Streams     int                    `name:"admin-streams" default:"0" placeholder:"N" help:"Streams of events of one administrator; 0: any number (default ${default}; the service's own default is 10)."`
 	GeocoderURL app.Secret             `name:"geocoder-url" placeholder:"URL" help:"A Nominatim-compatible server for the addresses of cars away from stations (default none)."`
 	Contact     string                 `name:"geocoder-contact" placeholder:"TEXT" help:"Contact for its operator: an address or URL."`
-	Map         string                 `name:"map" placeholder:"FILE" help:"Streets for the console's map: a PMTiles archive, see docs/console.md (default none)."`
+	MapStyle    string                 `name:"map-style" placeholder:"URL" help:"MapLibre style of the console's map, see docs/console.md (default none)."`
 	DatabaseURL app.Secret             `env:"DATABASE_URL" placeholder:"URL" help:"A Postgres server to use, instead of one in the folder; the demo fleet is imported there."`
 	LogLevel    string                 `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error (default ${default})."`
 }

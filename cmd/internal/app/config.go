@@ -92,7 +92,7 @@ type Config struct {
 	OIDCScopes       string        `name:"oidc-scopes" default:"offline_access" placeholder:"SCOPES" help:"Scopes to ask for besides openid, separated by commas; without offline_access many issuers end a session with its first access token (default ${default})."`
 	OIDCAudience     string        `name:"oidc-audience" default:"" placeholder:"AUD" help:"Audience to ask for, where the issuer requires it (default none)."`
 
-	Map string `name:"map" default:"" placeholder:"FILE" help:"Street map of the console, a PMTiles archive of the Protomaps basemap; may be replaced while the service runs. See docs/console.md (default none: a plain ground)."`
+	MapStyle string `name:"map-style" default:"" placeholder:"URL" help:"MapLibre style of the console's map; browsers load it and its parts from its host. See docs/console.md (default none: a plain ground)."`
 
 	AllowUnsafePostgres bool `help:"Use a Postgres that runs without fsync or full_page_writes, so that a crash of its machine loses commands that were executed. For development alone."`
 
@@ -150,7 +150,7 @@ func (c Config) Check() error {
 		c.checkAgencySecretsKey(),
 		c.checkStripe(),
 		c.checkSignIn(),
-		c.checkMap(),
+		c.checkMapStyle(),
 		c.checkFiles(),
 		c.checkMaxConnections(),
 	)

@@ -110,7 +110,7 @@ func TestCheck_NamesEachInvalidSetting(t *testing.T) {
 		},
 		"--oidc-client-id":     func(c *Config) { c.ConsoleURL, c.OIDCIssuer = "https://f.example", "https://id.example.com" },
 		"--console-session":    func(c *Config) { c.ConsoleURL, c.ConsoleSession = "https://f.example", -time.Second },
-		"--map":                func(c *Config) { c.ConsoleURL, c.Map = "https://f.example", "none.pmtiles" },
+		"--map-style":          func(c *Config) { c.ConsoleURL, c.MapStyle = "https://f.example", "style.json" },
 		"--role-viewer":        func(c *Config) { c.RoleViewer = "operator" },
 		"--token-audience":     func(c *Config) { c.TokenAudience = "" },
 		"--budget":             func(c *Config) { c.Budget = time.Minute },

@@ -42,27 +42,20 @@ func (c Config) console() (httpapi.Pages, error) {
 	if c.ConsoleURL == "" {
 		return nil, nil
 	}
-	return console.New(httpapi.ConsolePath)
+	return console.New(httpapi.ConsolePath, c.MapStyle)
 }
 
-// streets opens the file of --map, and returns nil if none is set.
-func (c Config) streets() (httpapi.Streets, error) {
-	if c.Map == "" {
-		return nil, nil
+func (c Config) checkMapStyle() error {
+	if c.MapStyle == "" {
+		return nil
 	}
-	streets, err := console.OpenStreets(c.Map)
-	if err != nil {
-		return nil, fmt.Errorf("--map: %w", err)
+	if c.ConsoleURL == "" {
+		return errors.New("--map-style: of no use without --console-url")
 	}
-	return streets, nil
-}
-
-func (c Config) checkMap() error {
-	if c.Map != "" && c.ConsoleURL == "" {
-		return errors.New("--map: of no use without --console-url")
+	if _, err := console.OriginOf(c.MapStyle); err != nil {
+		return fmt.Errorf("--map-style: %w", err)
 	}
-	_, err := c.streets()
-	return err
+	return nil
 }
 
 func (c Config) checkSignIn() error {

@@ -2,7 +2,6 @@
 import type { GeoJSONSource, Map, MapMouseEvent } from 'maplibre-gl';
 import { lowEnergyBelow } from '../format';
 import { feature, Drawn, type Difference, type Feature } from './features';
-import { font } from './ground';
 import type { Marker } from './markers';
 import { drawPicture, pictureNames } from './pictures';
 
@@ -16,7 +15,7 @@ export class FleetLayers {
   #vehicles: GeoJSONSource;
   #selected: GeoJSONSource;
 
-  constructor(map: Map, dark: boolean) {
+  constructor(map: Map, dark: boolean, font: string[]) {
     this.#map = map;
     const ratio = Math.max(2, Math.ceil(devicePixelRatio));
     for (const name of pictureNames) {

@@ -1,7 +1,24 @@
-// What texts on a map are written in.
+// What lies below what a page draws: a plain ground, or the style that the operator has set (--map-style).
+import type { StyleSpecification } from 'maplibre-gl';
+
+/** The address of the operator's style; empty: there is none. */
+export const styleAddress = () => document.querySelector<HTMLMetaElement>('meta[name="map-style"]')?.content ?? '';
+
+export const plainGround = (dark: boolean): StyleSpecification => ({
+  version: 8,
+  sources: {},
+  layers: [{ id: 'ground', type: 'background', paint: { 'background-color': dark ? '#1d2329' : '#eef1f4' } }],
+});
 
 /** Fonts of the machine: without an address of glyphs the library draws letters with these. */
-export const font = ['system-ui, sans-serif'];
+export const localFont = ['system-ui, sans-serif'];
 
-/** The same, heavier: the library reads the weight from the first name. */
-export const boldFont = ['semibold, system-ui, sans-serif'];
+/** What texts are written in on a style: the first font of one that has an address of glyphs, which lacks others. */
+export function fontOf({ glyphs, layers }: StyleSpecification): string[] {
+  if (!glyphs) return localFont;
+  for (const layer of layers) {
+    const font = layer.type === 'symbol' && layer.layout?.['text-font'];
+    if (Array.isArray(font) && font.every((name) => typeof name === 'string')) return font as string[];
+  }
+  return ['Noto Sans Regular'];
+}

@@ -1,13 +1,12 @@
 // The layer of stations, below the vehicles: a quiet sign for each, and its name where people look closer.
 import type { GeoJSONSource, Map } from 'maplibre-gl';
 import type { Station } from '../state/stations.svelte';
-import { font } from './ground';
 import { drawStation } from './pictures';
 
 export class StationLayer {
   #source: GeoJSONSource;
 
-  constructor(map: Map, dark: boolean) {
+  constructor(map: Map, dark: boolean, font: string[]) {
     const ratio = Math.max(2, Math.ceil(devicePixelRatio));
     const canvas = drawStation(dark, ratio);
     const image = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height);

@@ -2,7 +2,6 @@
 import type { GeoJSONSource, Map, MapMouseEvent } from 'maplibre-gl';
 import { lowEnergyBelow } from '../format';
 import { feature } from './features';
-import { font } from './ground';
 import type { Marker } from './markers';
 import { drawPicture, pictureNames } from './pictures';
 import { stretches, type Track, type TrackPoint } from './track';
@@ -26,7 +25,7 @@ export class TrackLayers {
   #map: Map;
   #points: TrackPoint[] = [];
 
-  constructor(map: Map, dark: boolean) {
+  constructor(map: Map, dark: boolean, font: string[]) {
     this.#map = map;
     const ratio = Math.max(2, Math.ceil(devicePixelRatio));
     for (const name of pictureNames) {

@@ -201,7 +201,7 @@ export const de: Texts = {
     zoomIn: 'Vergrößern',
     zoomOut: 'Verkleinern',
     noWebGL: 'Es gibt keine Karte, denn dieser Browser hat kein WebGL (abgeschaltet, oder ohne Grafiktreiber). Die Liste hat alle Fahrzeuge.',
-    noStreets: 'Ohne Straßen: Starten Sie den Dienst mit --map DATEI.pmtiles, dann erscheinen sie.',
+    noStreets: 'Ohne Straßen: siehe --map-style in docs/console.md.',
     shown: (shown: number, withoutPosition: number) =>
       `${shown} auf der Karte${withoutPosition ? `, ${withoutPosition} ohne Position` : ''}`,
     lost: 'ohne Kontakt',
@@ -919,10 +919,7 @@ export const de: Texts = {
   },
   streets: {
     station: 'Station',
-    elsewhere: 'Die Kartendatei (--map) enthält diesen Ausschnitt nicht.',
-    failed: (message) => `Die Straßen sind nicht zu lesen: ${message}`,
-    damaged: 'Die Datei (--map) ist beschädigt.',
-    noRanges: 'Ein Proxy zwischen diesem Browser und dem Dienst reicht Teile von Dateien nicht durch.',
+    failed: (message) => `Der Kartenstil (--map-style) ist nicht zu lesen: ${message}`,
   },
   exported: (n) => `Die Datei enthält nur die neuesten ${n} Zeilen: Es gibt mehr. Grenzen Sie die Filter ein, etwa «von» und «bis».`,
   lost: {

@@ -204,7 +204,7 @@ export const en = {
     zoomIn: 'Zoom in',
     zoomOut: 'Zoom out',
     noWebGL: 'There is no map, since this browser has no WebGL (switched off, or no graphics driver). The list has all vehicles.',
-    noStreets: 'Without streets: start the service with --map FILE.pmtiles, and they appear.',
+    noStreets: 'Without streets: see --map-style in docs/console.md.',
     shown: (shown: number, withoutPosition: number) =>
       `${shown} on the map${withoutPosition ? `, ${withoutPosition} without a position` : ''}`,
     lost: 'no contact',
@@ -939,10 +939,7 @@ export const en = {
   },
   streets: {
     station: 'station',
-    elsewhere: 'The map file (--map) does not cover this area.',
-    failed: (message: string) => `The streets cannot be read: ${message}`,
-    damaged: 'The file (--map) is damaged.',
-    noRanges: 'A proxy between this browser and the service does not support range requests.',
+    failed: (message: string) => `The map style (--map-style) cannot be read: ${message}`,
   },
   exported: (n: number) => `The file has only the newest ${n} rows: there are more. Narrow the filters, such as from and to.`,
   lost: {
