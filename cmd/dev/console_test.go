@@ -155,7 +155,7 @@ func (d *desk) saysWhyNot(t *testing.T) {
 	p.Open("#/vehicles/10")
 	command := order(p, func() { p.Click(`[data-action="lock"]`) })
 	p.See(command+`[data-state="failed"]`, "tried and failed")
-	p.See(command, "Look at its state before you send it again.")
+	p.See(command, "Look at its state before you send it again; if it fails again, send a mechanic.")
 	p.See(command + ` svg .end.failed`)
 }
 
@@ -177,7 +177,7 @@ func (d *desk) knowsItsRoles(t *testing.T) {
 	p.See(`[data-action="lock"][aria-disabled="true"]`)
 	p.See(".why", "Your role may only read.")
 	p.Press("h")
-	p.See("dialog[open]", "Halting needs an administrator")
+	p.See("dialog[open]", "Only an administrator who has the scope halt")
 	p.Press("Escape")
 	p.Open("#/")
 	p.Click(`[data-vehicle="2"] input[type="checkbox"]`)
@@ -195,7 +195,7 @@ func (d *desk) knowsItsRoles(t *testing.T) {
 	command := order(p, func() { p.Click(`[data-action="lock"]`) })
 	p.See(command+`[data-state="succeeded"]`, "by operator")
 	p.Press("h")
-	p.See("dialog[open]", "Halting needs an administrator")
+	p.See("dialog[open]", "Only an administrator who has the scope halt")
 	if got := api(p, "PUT", "halts", `{"reason":"x"}`); got != "403 forbidden" {
 		t.Errorf("an operator's halt: %s", got)
 	}
@@ -380,7 +380,7 @@ func (d *desk) locksAllCars(t *testing.T) {
 	car8.See(command+`[data-state="succeeded"]`, "A late answer settled it.")
 	car8.See(command + hatched) // while the outcome was unknown
 	car8.Click(command+" a", "Details")
-	car8.See(`[data-step="late"]`, "Late answer, after the caller had stopped waiting: done.")
+	car8.See(`[data-step="late"]`, "Late answer, after callers had stopped waiting: done.")
 	car8.See(`[data-step="answered"]`, "it is not known what the vehicle did")
 	p.See(row(8, "executed"), "answered late")
 	p.Gone("button", "not known")
