@@ -50,10 +50,10 @@ func (s sealing) sealer() (*agencykeys.Sealer, error) {
 func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys.Keys) error) error {
 	postgres, err := d.open()
 	if err != nil {
-		return badUsage("%w", err)
+		return err
 	}
 	defer postgres.Close()
-	return explainUnavailable(use(agencykeys.New(postgres, sealer)))
+	return use(agencykeys.New(postgres, sealer))
 }
 
 // keyCommand is embedded in commands about keys: through the service, or directly to the database.
@@ -320,14 +320,12 @@ func (r resealKeys) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var failed error // not passed to explainUnavailable
 	err = r.withAgencyKeys(sealer, func(keys *agencykeys.Keys) error {
-		var n int
-		n, failed = keys.Reseal(ctx)
+		n, err := keys.Reseal(ctx)
 		fmt.Fprintf(stdout, "secrets sealed anew: %d\n", n)
-		return nil
+		return err
 	})
-	if err := errors.Join(err, failed); err != nil {
+	if err != nil {
 		return err
 	}
 	hint(`

@@ -26,6 +26,7 @@ const bulkEvery = 500 * time.Millisecond
 type bulkState struct {
 	ID      string `json:"id"`
 	Summary struct {
+		Total       int `json:"total"`
 		Open        int `json:"open"`
 		NotExecuted int `json:"not_executed"`
 		Failed      int `json:"failed"`
@@ -86,11 +87,11 @@ func (b bulk) finish(e envelope, state bulkState) error {
 	s := state.Summary
 	switch {
 	case s.Unknown > 0, s.Open > 0 && !b.Async:
-		return failure{exitUnknown, fmt.Errorf("%d vehicles may have executed the command; check: motorpool bulk-status %s", s.Unknown+s.Open, state.ID)}
+		return failure{exitUnknown, fmt.Errorf("%d of %d vehicles may have executed the command; check: motorpool bulk-status %s", s.Unknown+s.Open, s.Total, state.ID)}
 	case s.Failed > 0:
-		return failure{exitFailed, fmt.Errorf("%d failed", s.Failed)}
+		return failure{exitFailed, fmt.Errorf("the command failed at %d of %d vehicles", s.Failed, s.Total)}
 	case s.NotExecuted > 0:
-		return refused("%d did not", s.NotExecuted)
+		return refused("%d of %d vehicles did not execute the command", s.NotExecuted, s.Total)
 	}
 	return nil
 }

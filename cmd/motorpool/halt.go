@@ -16,7 +16,6 @@ import (
 	"motorpool/broker"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
-	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
@@ -54,7 +53,7 @@ func (s haltCommand) check() error {
 func (s haltCommand) change(ctx context.Context, write func(*pg.DB) (bool, error)) (bool, error) {
 	postgres, err := s.open()
 	if err != nil {
-		return false, badUsage("%w", err)
+		return false, err
 	}
 	defer postgres.Close()
 	var done bool
@@ -63,7 +62,7 @@ func (s haltCommand) change(ctx context.Context, write func(*pg.DB) (bool, error
 		done, err = write(postgres)
 		return err
 	})
-	return done, explainUnavailable(err)
+	return done, err
 }
 
 // retryUnavailable calls do, which must be repeatable, until it succeeds or fails definitely, for
@@ -90,14 +89,6 @@ const retryFor = 10 * time.Second
 // that hangs is repeated, or made with --direct.
 const haltBudget = broker.HaltWithin + 6*time.Second
 
-// explainUnavailable adds a reference to --database-url to the error of an unavailable server.
-func explainUnavailable(err error) error {
-	if unavailable.Is(err) {
-		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
-	}
-	return err
-}
-
 // suggestDirect adds to an error the command to use when no instance answers.
 func suggestDirect(err error) error {
 	if exitCode(err) == exitUnavailable {
@@ -110,11 +101,11 @@ func suggestDirect(err error) error {
 func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
 	postgres, err := d.open()
 	if err != nil {
-		return nil, badUsage("%w", err)
+		return nil, err
 	}
 	defer postgres.Close()
 	inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
-	return inForce, explainUnavailable(err)
+	return inForce, err
 }
 
 // haltJSON is a halt as the API encodes it.
@@ -404,12 +395,12 @@ func (h halts) Run(ctx context.Context) error {
 func (h halts) readHalts(ctx context.Context) ([]haltJSON, error) {
 	postgres, err := h.open()
 	if err != nil {
-		return nil, badUsage("%w", err)
+		return nil, err
 	}
 	defer postgres.Close()
 	inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
 	if err != nil {
-		return nil, explainUnavailable(err)
+		return nil, err
 	}
 	counted := effects(ctx, postgres, inForce...)
 	shown := make([]haltJSON, len(inForce))

@@ -53,10 +53,10 @@ func TestImport_PrintsEachChange(t *testing.T) {
 			t.Errorf("a dry run prints %q, want %q", got, want)
 		}
 	}
-	if got, want := run(change), lines+"imported 1 agencies, 0 stations, 1 vehicles and 0 units added or changed\n"; got != want {
+	if got, want := run(change), lines+"added or changed: 1 agency, 1 vehicle\n"; got != want {
 		t.Errorf("the import prints %q, want %q", got, want)
 	}
-	if got, want := run(change), "imported 0 agencies, 0 stations, 0 vehicles and 0 units added or changed\n"; got != want {
+	if got, want := run(change), "nothing to import: all of the file is on record already\n"; got != want {
 		t.Errorf("the import again prints %q, want %q", got, want)
 	}
 	fromStdin(t, `{"vehicles":[{"id":1,"status":"lost"}]}`)

@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"motorpool/cmd/internal/settings"
+	"motorpool/store/pg"
 )
 
 var version = "dev" // set by the build
@@ -98,19 +99,19 @@ func run(ctx context.Context, args []string) error {
 		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
-	if err != nil {
-		return badUsage("%w", errors.Join(reader.Problems(), err, helpFor(err)))
-	}
-	if parsed.Command() == "serve" { // which logs and adds what it finds itself
+	if err == nil && parsed.Command() == "serve" { // which logs and adds what it finds itself
 		return parsed.Run(unknown)
 	}
 	for _, variable := range unknown {
 		hint("motorpool: %s", variable)
 	}
+	if err != nil {
+		return badUsage("%w", errors.Join(reader.Problems(), err, helpFor(err)))
+	}
 	if err := reader.Problems(); err != nil {
 		return badUsage("%w", err)
 	}
-	return parsed.Run()
+	return pg.Explain(parsed.Run())
 }
 
 // showVersion is the flag --version.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -42,10 +43,10 @@ func (o operatorCommand) author() telematics.Author {
 func (o operatorCommand) with(use func(accounts.Store) error) error {
 	postgres, err := o.open()
 	if err != nil {
-		return badUsage("%w", err)
+		return err
 	}
 	defer postgres.Close()
-	return explainUnavailable(pg.NeedsOwner(use(accounts.Store{DB: postgres})))
+	return use(accounts.Store{DB: postgres})
 }
 
 // newPassword has the flags of commands that give a person a password, or a link to choose one.
@@ -88,13 +89,21 @@ func printLink(name, link string) {
 	fmt.Fprintln(stdout, link)
 	fmt.Fprintf(stderr, "Give %s this link: it sets a password once, until %s. Another link: motorpool operator password %s\n",
 		name, time.Now().Add(operators.LinkFor).Format("2006-01-02 15:04"), name)
+	if address, err := url.Parse(link); err == nil && isLoopback(address.Hostname()) {
+		hint("The link opens on this machine only. Give --console-url, or MOTORPOOL_CONSOLE_URL, the address at which browsers reach the service.")
+	}
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 type addOperator struct {
 	operatorCommand
 	newPassword
 	Name   string `arg:"" help:"Name to sign in with, such as anna or anna@example.com; it is in the audit log."`
-	Role   string `env:"-" required:"" enum:"admin,operator,viewer" help:"admin; operator, who neither halts commands nor moves money; or viewer, who only reads."`
+	Role   string `env:"-" required:"" enum:"admin,operator,viewer" placeholder:"admin|operator|viewer" help:"admin; operator, who neither halts commands nor moves money; or viewer, who only reads."`
 	Agency *int64 `env:"-" placeholder:"N" help:"The person's agency; for all agencies: --scope all_agencies."`
 	Scope  string `env:"-" placeholder:"SCOPES" help:"Scopes, separated by spaces, as access tokens have them: all_agencies, halt, agency_keys; see docs/tokens.md (default none)."`
 }

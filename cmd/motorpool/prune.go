@@ -40,7 +40,7 @@ func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {
 	}
 	pruned, err := auditlog.Prune(ctx, postgres, p.KeepActivity, p.DryRun)
 	if err != nil {
-		return explainUnavailable(pg.NeedsOwner(err))
+		return err
 	}
 	p.printMonths(pruned.Months, "audit log entries")
 	if pruned.Others > 0 {
@@ -58,7 +58,7 @@ func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
 	pruned, err := commands.Prune(ctx, postgres, p.KeepCommands, p.DryRun)
 	p.printMonths(pruned.Months, "commands")
 	if err != nil {
-		return explainUnavailable(err)
+		return err
 	}
 	before := pruned.Before.Format("2006-01-02")
 	switch {

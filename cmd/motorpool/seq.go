@@ -27,14 +27,14 @@ func (a advanceSeq) Run(ctx context.Context) error {
 	if a.DryRun {
 		n, err := commands.Numbers{DB: postgres}.Read(ctx)
 		if err != nil {
-			return explainUnavailable(err)
+			return err
 		}
 		printNumbering(n)
 		return nil
 	}
 	before, after, err := commands.Numbers{DB: postgres}.Raise(ctx, true)
 	if err != nil {
-		return explainUnavailable(err)
+		return err
 	}
 	fmt.Fprintf(stdout, "the numbers of commands jumped from %d to %d; the next command of every vehicle has a greater one\n", before, after)
 	return nil

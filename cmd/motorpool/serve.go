@@ -22,6 +22,9 @@ type serve struct{ app.Config }
 
 func (s serve) Run(ctx context.Context, reader *settings.Reader, unknown []settings.UnknownVariable) error {
 	if err := errors.Join(reader.Problems(), s.Check()); err != nil {
+		for _, variable := range unknown {
+			hint("motorpool: %s", variable)
+		}
 		return badUsage("%w", err)
 	}
 	signal.Ignore(syscall.SIGPIPE) // a reader of the log that ends does not end the service
@@ -45,7 +48,11 @@ type database struct {
 }
 
 func (d database) open() (*pg.DB, error) {
-	return pg.New(pg.Config{URL: string(d.DatabaseURL)})
+	postgres, err := pg.New(pg.Config{URL: string(d.DatabaseURL)})
+	if err != nil {
+		return nil, badUsage("--database-url: %w", err)
+	}
+	return postgres, nil
 }
 
 type migrate struct {
@@ -110,7 +117,7 @@ func (l load) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, "imported", counts)
+	fmt.Fprintln(stdout, counts)
 	return nil
 }
 

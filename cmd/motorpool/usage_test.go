@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"motorpool/cmd/internal/settings"
+	"motorpool/store/storetest"
 )
 
 // required are arguments that commands need, by the beginning of their names.
@@ -71,6 +73,56 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 	}
 	if tried < 60 {
 		t.Errorf("tried %d values, want at least 60", tried)
+	}
+}
+
+// The misspelt variable is often why a setting is missing.
+func TestVariables_UnknownOnesAreNamedWithOtherProblems(t *testing.T) {
+	t.Chdir(t.TempDir()) // without keys
+	t.Setenv("MOTORPOOL_SIGNING_KEY", "elsewhere.jwks")
+	for _, args := range [][]string{{"serve"}, {"lock"}, {"vehicles", "--limit", "many"}} {
+		_, said, err := runTool(t, args...)
+		if want := "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"; exitCode(err) != exitUsage || !strings.Contains(said, want) {
+			t.Errorf("%v: printed %q, %v; want %q", args, said, err, want)
+		}
+	}
+}
+
+// Each command that works on the database says which setting is wrong.
+func TestDatabase_ErrorsNameItsSetting(t *testing.T) {
+	address, err := url.Parse(storetest.NewEmptyDatabase(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(change func(*url.URL)) string {
+		changed := *address
+		change(&changed)
+		return changed.String()
+	}
+	addresses := map[string]struct {
+		url  string
+		code int
+	}{
+		"not an address":   {"nonsense", exitUsage},
+		"no server":        {at(func(u *url.URL) { u.Host = "127.0.0.1:1" }), exitUnavailable},
+		"no such database": {at(func(u *url.URL) { u.Path = "/none" }), exitFailed},
+		"no such role":     {at(func(u *url.URL) { u.User = url.UserPassword("none", "none") }), exitFailed},
+		"TLS":              {at(func(u *url.URL) { u.RawQuery = "sslmode=require" }), exitFailed},
+	}
+	for _, args := range [][]string{
+		{"migrate"}, {"import", "-"}, {"prune"}, {"seq", "advance"}, {"operator", "list"}, {"activity", "verify"}, {"activity", "export"}, {"agency", "key", "list", "--direct"},
+	} {
+		for name, c := range addresses {
+			t.Setenv("MOTORPOOL_DATABASE_URL", c.url)
+			fromStdin(t, smallFleet)
+			_, err := output(t, args...)
+			if exitCode(err) != c.code || strings.Count(fmt.Sprint(err), "--database-url") != 1 {
+				t.Errorf("%v, %s: exit code %d, want %d and the setting once: %v", args, name, exitCode(err), c.code, err)
+			}
+			if name == "TLS" && !strings.Contains(fmt.Sprint(err), "sslmode=disable") {
+				t.Errorf("%v: %v does not say how to connect without TLS", args, err)
+			}
+		}
 	}
 }
 

@@ -28,7 +28,6 @@ type Pruned struct {
 // database's role must own the tables. With dryRun nothing is removed, and rows of other tables are
 // not counted.
 func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, err error) {
-	defer func() { err = pg.NeedsOwner(err) }()
 	if p.Before, err = db.KeepSince(ctx, max(months, MinMonths)); err != nil {
 		return p, err
 	}

@@ -2,9 +2,28 @@ package pg
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/lib/pq"
+
+	"motorpool/store/unavailable"
 )
+
+// Explain adds to an error what an operator can do about it: about the address of the database, or
+// its role. It returns other errors as they are.
+func Explain(err error) error {
+	refusal := pq.As(err)
+	switch {
+	case errors.Is(err, pq.ErrSSLNotSupported):
+		return fmt.Errorf("%w\nset up TLS at the server, or, where the network is private, add ?sslmode=disable to --database-url", err)
+	case unavailable.Is(err),
+		refusal != nil && (refusal.Code.Class() == "28" || refusal.Code == "3D000"): // who is not let in, and into what
+		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
+	case refusal != nil && refusal.Code == "42501": // a right is missing
+		return fmt.Errorf("%w\nrun it as the role that owns the tables: see --database-url", err)
+	}
+	return err
+}
 
 // Splits reports whether an error of a batch may be the fault of one request: a refused value, a
 // violated constraint, a deadlock, or a lock that was not available. A table that another

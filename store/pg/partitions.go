@@ -100,17 +100,6 @@ func (p *DB) WhenFree(ctx context.Context, run func(*sqlx.Tx) error) error {
 	return retryLocked(ctx, func() error { return within(ctx, db, run) })
 }
 
-// insufficientPrivilege is the SQLSTATE of a statement for which a role lacks a right.
-const insufficientPrivilege = "42501"
-
-// NeedsOwner adds to the error of a missing right the role to use.
-func NeedsOwner(err error) error {
-	if refusal := pq.As(err); refusal != nil && refusal.Code == insufficientPrivilege {
-		return fmt.Errorf("%w\nrun it as the role that owns the tables: see --database-url", err)
-	}
-	return err
-}
-
 // retryLocked calls do again where it failed because a table is in use, for some minutes.
 func retryLocked(ctx context.Context, do func() error) error {
 	for attempt := 1; ; attempt++ {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -23,10 +24,27 @@ type Imported struct {
 	Agencies, Stations, Vehicles, Units int
 }
 
-// String returns the counts as a sentence for an operator.
+// String returns the counts for an operator, without those that are zero.
 func (i Imported) String() string {
-	return fmt.Sprintf("%d agencies, %d stations, %d vehicles and %d units added or changed",
-		i.Agencies, i.Stations, i.Vehicles, i.Units)
+	var counts []string
+	for _, c := range []struct {
+		n         int
+		one, more string
+	}{
+		{i.Agencies, "agency", "agencies"}, {i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"}, {i.Units, "unit", "units"},
+	} {
+		switch c.n {
+		case 0:
+		case 1:
+			counts = append(counts, "1 "+c.one)
+		default:
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.more))
+		}
+	}
+	if counts == nil {
+		return "nothing to import: all of the file is on record already"
+	}
+	return "added or changed: " + strings.Join(counts, ", ")
 }
 
 // Import writes agencies, stations and vehicles with all their fields. Rows that the file does not
