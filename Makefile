@@ -62,4 +62,4 @@ go:
 	@version=$$(cd / && GOTOOLCHAIN=local go env GOVERSION 2>/dev/null); case "$$version" in \
 	"go1.2"[6-9]* | "go1."[3-9][0-9]* | "go1."[1-9][0-9][0-9]* | "go"[2-9]* | devel*) exit ;; \
 	"go1.2"[1-5]*) (go version) >/dev/null && exit ;; \
-	esac; echo "Go 1.26 or newer is needed$${version:+, and this is $$version}: https://go.dev/dl/"; exit 1
+	esac; echo "Go 1.26 or newer is needed$${version:+, and this is $$version}: https://go.dev/dl/ (README.md: without root, too)"; exit 1

@@ -46,7 +46,7 @@ func TestMakefile_NamesTheGoThatIsMissing(t *testing.T) {
 		run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 		out, err := run.CombinedOutput()
 		said := string(out)
-		if failed := err != nil; failed != (c.wants != "") || c.wants != "" && (!strings.Contains(said, fmt.Sprintf("Go 1.%d or newer is needed", needed)) || !strings.Contains(said, c.wants)) || c.wants == "" && said != "" {
+		if failed := err != nil; failed != (c.wants != "") || c.wants != "" && (!strings.Contains(said, fmt.Sprintf("Go 1.%d or newer is needed", needed)) || !strings.Contains(said, c.wants) || !strings.Contains(said, "https://go.dev/dl/ (README.md: without root, too)")) || c.wants == "" && said != "" {
 			t.Errorf("%+v: make prints %q, %v", c, said, err)
 		}
 	}
@@ -64,5 +64,25 @@ func TestMakefile_ChecksGoBeforeItIsUsed(t *testing.T) {
 		if rule[1] != "go" && uses && !strings.Contains(" "+needs+" ", " go ") {
 			t.Errorf("make %s uses go without checking its version", rule[1])
 		}
+	}
+}
+
+// Who cannot install servers learns that the tests run nevertheless.
+func TestServers_SaysThatTheTestsGoOnWithoutThem(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"sh", "dirname", "id"} { // and no apt-get
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := exec.Command("sh", ".ci/servers")
+	run.Env = []string{"PATH=" + dir}
+	out, err := run.CombinedOutput()
+	if said := string(out); err != nil || !strings.Contains(said, "not installed: ") || !strings.Contains(said, "\ngoing on without: ") {
+		t.Errorf("it prints %q, %v", said, err)
 	}
 }

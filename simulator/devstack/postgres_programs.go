@@ -48,7 +48,7 @@ func providePostgres(ctx context.Context, major int, log *slog.Logger) (programs
 			return programs{}, errors.Join(missing, err)
 		}
 	default:
-		return programs{}, missing
+		return programs{}, fmt.Errorf("%w; for a user other than root it is downloaded", missing)
 	}
 	return findPostgres(major)
 }
@@ -65,8 +65,8 @@ func findPostgres(major int) (programs, error) {
 	if major != anyMajor {
 		wanted = fmt.Sprintf("%d, which made the data (remove them to start afresh),", major)
 	}
-	return programs{}, fmt.Errorf("PostgreSQL %s is not installed (Debian: apt-get install postgresql; macOS: brew install postgresql; "+
-		"or not as root, it is downloaded; or DATABASE_URL names a server)", wanted)
+	return programs{}, fmt.Errorf("PostgreSQL %s is not installed: install it (Debian: sudo apt-get install postgresql; macOS: brew install postgresql), "+
+		"or name a server with DATABASE_URL", wanted)
 }
 
 // programFolders lists where PostgreSQL may lie, the best first.
