@@ -16,8 +16,9 @@ func Explain(err error) error {
 	switch {
 	case errors.Is(err, pq.ErrSSLNotSupported):
 		return fmt.Errorf("%w\nset up TLS at the server, or, where the network is private, add ?sslmode=disable to --database-url", err)
-	case unavailable.Is(err),
-		refusal != nil && (refusal.Code.Class() == "28" || refusal.Code == "3D000"): // who is not let in, and into what
+	case unavailable.Is(err) && unavailable.IsCause(err), // not a key that opens no secret
+		refusal != nil && (refusal.Code.Class() == "28" || refusal.Code == "3D000"):
+		// The login was refused, or there is no such database.
 		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
 	case refusal != nil && refusal.Code == "42501": // a right is missing
 		return fmt.Errorf("%w\nrun it as the role that owns the tables: see --database-url", err)
