@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -12,8 +11,7 @@ import (
 
 type activity struct {
 	List   activityList   `cmd:"" default:"withargs" help:"List audit log entries, newest first."`
-	Verify verifyActivity `cmd:"" help:"Find entries of the audit log that were changed, removed or inserted. Reads the database directly."`
-	Export exportActivity `cmd:"" help:"Print the audit log with its seals. Reads the database directly."`
+	Export exportActivity `cmd:"" help:"Print the audit log. Reads the database directly."`
 }
 
 type activityList struct {
@@ -44,84 +42,11 @@ func (a activityList) Run(ctx context.Context) error {
 	})
 }
 
-type verifyActivity struct {
-	database
-	Head       bool     `env:"-" help:"Print the hash of the last seal, and verify nothing: note it outside of the database."`
-	ExpectHead []string `env:"-" placeholder:"HASH" help:"A hash that --head or the service's log had earlier, which must still be in the chain; repeatable."`
-	File       string   `env:"-" type:"existingfile" placeholder:"FILE" help:"Verify an export, without a database."`
-}
-
-func (v verifyActivity) Run(ctx context.Context) error {
-	var expected []auditlog.Hash
-	for _, text := range v.ExpectHead {
-		hash, err := auditlog.ParseHash(text)
-		if err != nil {
-			return badUsage("--expect-head: %w", err)
-		}
-		expected = append(expected, hash)
-	}
-	if v.File != "" {
-		file, err := os.Open(v.File)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		report, err := auditlog.VerifyExport(file, expected...)
-		if err != nil {
-			return fmt.Errorf("%s: %w", v.File, err)
-		}
-		return printReport(report)
-	}
-	postgres, err := v.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
-	log := auditlog.New(postgres)
-	if v.Head {
-		head, err := log.Head(ctx)
-		if err != nil {
-			return err
-		}
-		if head.Number == 0 {
-			return refused("nothing is sealed yet: the service seals entries some seconds after they were added")
-		}
-		fmt.Fprintln(stdout, head.Hash)
-		return nil
-	}
-	report, err := log.Verify(ctx, expected...)
-	if err != nil {
-		return err
-	}
-	return printReport(report)
-}
-
-// printReport prints a report, and returns an error if the audit log contradicts its seals.
-func printReport(r auditlog.Report) error {
-	for _, finding := range r.Findings {
-		fmt.Fprintln(stdout, finding)
-	}
-	if r.Omitted > 0 {
-		fmt.Fprintf(stdout, "%d more\n", r.Omitted)
-	}
-	if r.PrunedBefore != "" {
-		fmt.Fprintf(stdout, "entries before %s were pruned\n", r.PrunedBefore)
-	}
-	fmt.Fprintf(stdout, "compared %d entries with %d seals; %d entries are not sealed yet\n", r.Entries, r.Seals, r.Unsealed)
-	if r.Head.Number > 0 {
-		fmt.Fprintf(stdout, "head: seal %d, up to entry %d, %s\n", r.Head.Number, r.Head.LastID, r.Head.Hash)
-	}
-	if n := len(r.Findings) + r.Omitted; n > 0 {
-		return failure{exitFailed, fmt.Errorf("the audit log contradicts its seals: %d findings; docs/operating.md#audit-log says what to do", n)}
-	}
-	return nil
-}
-
 type exportActivity struct {
 	database
 	From   string `env:"-" placeholder:"TIME" help:"From this day or instant on, such as 2026-11-01 or 2026-11-01T12:00:00Z, in UTC (default the beginning)."`
 	To     string `env:"-" placeholder:"TIME" help:"To before this day or instant (default the end)."`
-	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"json: a line for each entry and seal, which 'activity verify --file' verifies; csv: entries alone (default ${default})."`
+	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"json: an object on each line; csv: a table (default ${default})."`
 }
 
 func (e exportActivity) Run(ctx context.Context) error {

@@ -54,7 +54,7 @@ type commandLine struct {
 	BulkStatus bulkStatus  `cmd:"" group:"operator" help:"Show the results of a bulk command."`
 	Vehicles   vehicleList `cmd:"" group:"operator" help:"List vehicles."`
 	Bookings   bookings    `cmd:"" group:"operator" help:"List bookings."`
-	Activity   activity    `cmd:"" group:"operator" help:"List, verify and export the audit log."`
+	Activity   activity    `cmd:"" group:"operator" help:"List and export the audit log."`
 
 	Events events `cmd:"" group:"operator" help:"Print live events: commands, reports, connectivity."`
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lestrrat-go/jwx/v3/jwt"
@@ -23,12 +24,15 @@ func output(t *testing.T, args ...string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var printed []byte
+	var reading sync.WaitGroup
+	reading.Go(func() { printed, err = io.ReadAll(reader) }) // meanwhile: a pipe holds 64 KB
 	stdout := os.Stdout
 	os.Stdout = writer
 	failure := run(context.Background(), args)
 	os.Stdout = stdout
 	_ = writer.Close()
-	printed, err := io.ReadAll(reader)
+	reading.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}

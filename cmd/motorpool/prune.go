@@ -39,10 +39,10 @@ func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {
 		return nil
 	}
 	pruned, err := auditlog.Prune(ctx, postgres, p.KeepActivity, p.DryRun)
+	p.printMonths(pruned.Months, "audit log entries")
 	if err != nil {
 		return err
 	}
-	p.printMonths(pruned.Months, "audit log entries")
 	if pruned.Others > 0 {
 		fmt.Fprintf(stdout, "removed %d audit log entries from the default partition\n", pruned.Others)
 	}

@@ -17,23 +17,27 @@ import (
 	"motorpool/telematics"
 )
 
-// row is a row of the table activity, for reads and writes.
+// columns are those of row.
+const columns = `id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action, parameters,
+	outcome, code, command_id, request_id, latency_us, late, note`
+
+// row is a row of the table activity, for reads and writes. As JSON it lacks what is null.
 type row struct {
 	ID            int64      `db:"id" json:"-"`
 	At            *time.Time `db:"at" json:"at"`
 	ActorSubject  string     `db:"actor_subject" json:"actor_subject"`
 	ActorRole     string     `db:"actor_role" json:"actor_role"`
-	ActorAgencyID *int64     `db:"actor_agency_id" json:"actor_agency_id"`
-	AgencyID      *int64     `db:"agency_id" json:"agency_id"`
-	VehicleID     *int64     `db:"vehicle_id" json:"vehicle_id"`
+	ActorAgencyID *int64     `db:"actor_agency_id" json:"actor_agency_id,omitempty"`
+	AgencyID      *int64     `db:"agency_id" json:"agency_id,omitempty"`
+	VehicleID     *int64     `db:"vehicle_id" json:"vehicle_id,omitempty"`
+	BookingID     *int64     `db:"booking_id" json:"booking_id,omitempty"`
 	Action        string     `db:"action" json:"action"`
-	BookingID     *int64     `db:"booking_id" json:"booking_id"`
 	Parameters    *string    `db:"parameters" json:"-"`
-	Written       any        `db:"-" json:"parameters"` // null: none
+	Written       any        `db:"-" json:"parameters,omitempty"`
 	Outcome       string     `db:"outcome" json:"outcome"`
 	Code          string     `db:"code" json:"code"`
-	CommandID     *uuid.UUID `db:"command_id" json:"command_id"`
-	RequestID     *uuid.UUID `db:"request_id" json:"request_id"`
+	CommandID     *uuid.UUID `db:"command_id" json:"command_id,omitempty"`
+	RequestID     *uuid.UUID `db:"request_id" json:"request_id,omitempty"`
 	LatencyUS     int64      `db:"latency_us" json:"latency_us"`
 	Late          bool       `db:"late" json:"late"`
 	Note          string     `db:"note" json:"note"`
@@ -151,9 +155,7 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 	}
 	var rows []row
 	err := l.db.Lists.SelectContext(ctx, &rows, `
-		select id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action, parameters,
-			outcome, code, command_id, request_id, latency_us, late, note
-		from activity
+		select `+columns+` from activity
 		where ($1::bigint = 0 or agency_id = $1)
 			and ($2::bigint = 0 or vehicle_id = $2)
 			and ($3::text = '' or actor_subject = $3)

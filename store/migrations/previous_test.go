@@ -14,9 +14,8 @@ import (
 	"motorpool/store/migrations"
 )
 
-// previousVersion is the commit of the version that runs while this one is rolled out: the last one
-// without migration 40. When that is the oldest release to upgrade from, set it to the release.
-const previousVersion = "abaecb1fc6edef41852bc3391f64c404c4deb2b5"
+// previousVersion is the commit of the release that runs while this version is rolled out: v0.7.0.
+const previousVersion = "60e1dac2319b6d88cc5a31ff3392b3b3840a29c8"
 
 // previousTests are tests of the previous version: of its claims, settlements, bulks, idempotency
 // keys, reported state, unrecorded responses, and its database role.

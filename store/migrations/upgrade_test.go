@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -161,6 +162,21 @@ func TestMigrations_AreNumberedAfterThoseOfReleases(t *testing.T) {
 	for _, s := range earlier(t) {
 		if numbers := s.numbers(t); len(numbers) != s.count {
 			t.Errorf("%s %d had %d migrations, there are %d now: number a new migration after the last one, and remove none", s.name, s.highest, s.count, len(numbers))
+		}
+	}
+}
+
+// unused are tables that nothing uses any more, with the last release whose instances ask for their
+// rights to them: those would not be ready without the table.
+var unused = map[string]string{"activity_seals": "v0.7.0", "addresses": "v0.7.0", "geocoder_turn": "v0.7.0"}
+
+// When another release was made, the first migration after it can drop the tables.
+func TestMigrations_DropWhatOnlyEarlierReleasesUse(t *testing.T) {
+	released := releases(t)
+	newest, numbers := released[len(released)-1], slices.Collect(maps.Keys(files(t)))
+	for table, user := range unused {
+		if newest.name != user && slices.Max(numbers) > newest.highest {
+			t.Errorf("%s does not use the table %s any more: drop it in a migration, and remove it here and in TestRights_NameEveryTable", newest.name, table)
 		}
 	}
 }

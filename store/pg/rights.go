@@ -16,7 +16,6 @@ import (
 // the owner where rows move there from another table.
 var Rights = []struct{ Table, Privileges string }{
 	{"activity", "select insert"},
-	{"activity_seals", "select insert"},
 	{"agencies", "select"},
 	{"agency_keys", "select insert update"},
 	{"booking_numbers", "select insert update"},

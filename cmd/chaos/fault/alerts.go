@@ -56,7 +56,6 @@ var AlertsOf = map[string]Alerts{
 // invented series, in deploy/prometheus/rules_test.yml.
 var Unprovoked = map[string]string{
 	"MotorpoolAbsent":                "no fault ends all instances",
-	"MotorpoolActivityUnsealed":      "needs minutes that the service counts",
 	"MotorpoolAgencyKeyExpires":      "a date in the future",
 	"MotorpoolAnswerContradicts":     "no simulated unit executes what it has rejected: broker tests have such an answer",
 	"MotorpoolCertificateExpires":    "a date in the future",

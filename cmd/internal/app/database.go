@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"motorpool/broker"
-	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
 	"motorpool/store/idempotency"
@@ -28,7 +27,6 @@ const (
 // commits.
 type databaseWatch struct {
 	postgres *pg.DB
-	auditLog *activity.Log
 	history  bool   // telemetry is kept
 	changed  func() // called after a restart or failover: rows that were read may be gone
 	log      *slog.Logger
@@ -181,11 +179,6 @@ func (w *databaseWatch) readGauges(ctx context.Context) error {
 		return err
 	}
 	w.gauges.setExpiry(expiry)
-	unsealed, err := w.auditLog.UnsealedFor(ctx)
-	if err != nil {
-		return err
-	}
-	w.gauges.unsealed.Set(unsealed.Seconds())
 	return nil
 }
 

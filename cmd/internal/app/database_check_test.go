@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"motorpool/store/activity"
 	"motorpool/store/commands"
 	"motorpool/store/storetest"
 )
@@ -18,7 +17,7 @@ func TestDatabaseWatch_RaisesTheNumbersWhereOtherStepsFail(t *testing.T) {
 	if _, err := db.Pool.Exec(`drop function observe_clock; alter table processor_notices rename to elsewhere`); err != nil {
 		t.Fatal(err)
 	}
-	w := &databaseWatch{postgres: db, auditLog: activity.New(db), gauges: newDatabaseGauges(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
+	w := &databaseWatch{postgres: db, gauges: newDatabaseGauges(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
 	if err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), "note postgres's clock") || !strings.Contains(err.Error(), "correct when charges are due") {
 		t.Errorf("check = %v, want both failures", err)
 	}

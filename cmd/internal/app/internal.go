@@ -69,7 +69,7 @@ func (g brokerGauges) set(node, topic string, value float64) {
 
 // databaseGauges are values that databaseWatch reads from Postgres: the same at every instance.
 type databaseGauges struct {
-	asynchronous, stuckCharges, chargesForOperator, unrecorded, agencyKeysExpiry, unsealed prometheus.Gauge
+	asynchronous, stuckCharges, chargesForOperator, unrecorded, agencyKeysExpiry prometheus.Gauge
 
 	clockLeaps        prometheus.Counter
 	contactsCorrected prometheus.Counter
@@ -90,7 +90,6 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 		partitionsAhead: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 			Name: "motorpool_partitions_ahead_seconds", Help: "For how long the partitions of a table by time last from now.",
 		}, []string{"table"}),
-		unsealed:           gauge("motorpool_activity_unsealed_age_seconds", "Age of the oldest audit log entry that is not sealed yet; 0: there is none."),
 		asynchronous:       gauge("motorpool_postgres_asynchronous_standbys", "Standbys of Postgres that may lack what was committed."),
 		stuckCharges:       gauge("motorpool_charges_stuck", "Charges whose result is still unknown after several looks at the payment processor."),
 		chargesForOperator: gauge("motorpool_charges_for_operator", "Charges of the last 30 days that were not made for a reason which only an operator can change, and that no later fee replaces."),
