@@ -192,7 +192,7 @@ func onTime(there rental.BookingDetails) (rental.Change, error) {
 func (d *demo) redate(ctx context.Context, b demoBooking, there rental.BookingDetails) error {
 	now := time.Now().UTC()
 	fits := map[rental.BookingState]bool{
-		rental.Active:    there.End.After(now.Add(time.Hour)) && there.Start.Equal(there.Start.Truncate(time.Hour)),
+		rental.Active:    !there.Start.After(now) && there.End.After(now.Add(time.Hour)) && there.Start.Equal(there.Start.Truncate(time.Hour)),
 		rental.Upcoming:  there.Start.After(now.Add(2 * time.Hour)),
 		rental.Completed: there.End.Before(now),
 	}
