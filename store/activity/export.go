@@ -63,6 +63,7 @@ func (l *Log) each(ctx context.Context, r Range, write func(row) error) error {
 		return err
 	}
 	defer db.Close()
+	//nolint:sqlclosecheck // the linter does not see Close through sqlx.Rows
 	rows, err := db.QueryxContext(ctx, `
 		select `+columns+` from activity
 		where ($1::timestamptz is null or at >= $1) and ($2::timestamptz is null or at < $2)
