@@ -110,7 +110,7 @@ func TestDatabase_ErrorsNameItsSetting(t *testing.T) {
 		"TLS":              {at(func(u *url.URL) { u.RawQuery = "sslmode=require" }), exitFailed},
 	}
 	for _, args := range [][]string{
-		{"migrate"}, {"import", "-"}, {"prune"}, {"seq", "advance"}, {"operator", "list"}, {"activity", "verify"}, {"activity", "export"}, {"agency", "key", "list", "--direct"},
+		{"migrate"}, {"import", "-"}, {"prune"}, {"seq", "advance"}, {"operator", "list"}, {"activity", "export"}, {"agency", "key", "list", "--direct"},
 	} {
 		for name, c := range addresses {
 			t.Setenv("MOTORPOOL_DATABASE_URL", c.url)
