@@ -48,7 +48,7 @@ var phrases = []struct{ words, instead string }{
 
 // quotations may contain such words: they are names and texts that other programs fix.
 var quotations = []string{
-	"`strangers`", // a table
+	"`strangers`",          // a table
 	`"postgres", "nobody"`, // users of Unix
 	"a user postgres nor nobody",
 }

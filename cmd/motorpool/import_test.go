@@ -60,8 +60,12 @@ func TestImport_PrintsEachChange(t *testing.T) {
 		t.Errorf("the import again prints %q, want %q", got, want)
 	}
 	fromStdin(t, `{"vehicles":[{"id":1,"status":"lost"}]}`)
-	if _, err := output(t, "import", "-"); err == nil || !strings.HasPrefix(err.Error(), "-:\nvehicles[0].status: ") {
-		t.Errorf("an import of an unknown status: %v", err)
+	if _, err := output(t, "import", "-"); exitCode(err) != exitRefused || !strings.HasPrefix(err.Error(), "-:\nvehicles[0].status: ") || !strings.HasSuffix(err.Error(), "nothing was changed") {
+		t.Errorf("an import of an unknown status: exit code %d, %v", exitCode(err), err)
+	}
+	fromStdin(t, `{"vehicles":`)
+	if _, err := output(t, "import", "-"); exitCode(err) != exitRefused {
+		t.Errorf("an import of half a file: exit code %d, %v", exitCode(err), err)
 	}
 }
 

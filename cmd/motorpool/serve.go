@@ -14,6 +14,7 @@ import (
 	"motorpool/cmd/internal/logger"
 	"motorpool/cmd/internal/settings"
 	"motorpool/store/pg"
+	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
@@ -91,7 +92,7 @@ type load struct {
 func (l load) Run(ctx context.Context) error {
 	changes, err := readFleetFile(l.File)
 	if err != nil {
-		return err
+		return refused("%w\nnothing was changed", err)
 	}
 	postgres, err := l.open()
 	if err != nil {
@@ -103,8 +104,11 @@ func (l load) Run(ctx context.Context) error {
 	}
 	fleet := vehicles.New(postgres)
 	plan, err := fleet.Plan(ctx, changes)
+	if err != nil && !unavailable.Is(err) {
+		return refused("%s:\n%w\nnothing was changed", l.File, err)
+	}
 	if err != nil {
-		return fmt.Errorf("%s:\n%w", l.File, err)
+		return err
 	}
 	for _, line := range vehicles.Sentences(plan.Differences) {
 		fmt.Fprintln(stdout, line)

@@ -27,17 +27,21 @@ func New(w io.Writer, level, format string) *slog.Logger {
 }
 
 func newLogger(w io.Writer, level, format string) *slog.Logger {
-	options := &slog.HandlerOptions{Level: parseLevel(level), ReplaceAttr: inWords}
+	options := &slog.HandlerOptions{Level: parseLevel(level), ReplaceAttr: readable}
 	if format == "json" || format == "auto" && !isTerminal(w) {
 		return correlated(slog.NewJSONHandler(escaped{w}, options))
 	}
 	return correlated(slog.NewTextHandler(w, options)) // it quotes what is not printable
 }
 
-// inWords writes durations as people do: JSON would have them in nanoseconds.
-func inWords(_ []string, attribute slog.Attr) slog.Attr {
-	if attribute.Value.Kind() == slog.KindDuration {
-		attribute.Value = slog.StringValue(telematics.Words(attribute.Value.Duration()))
+// readable writes durations as people do, where JSON would have nanoseconds, and leaves out what is
+// not known.
+func readable(_ []string, attribute slog.Attr) slog.Attr {
+	switch v := attribute.Value; {
+	case v.Kind() == slog.KindDuration:
+		attribute.Value = slog.StringValue(telematics.Words(v.Duration()))
+	case v.Kind() == slog.KindAny && v.Any() == nil:
+		return slog.Attr{}
 	}
 	return attribute
 }

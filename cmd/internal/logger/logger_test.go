@@ -70,3 +70,13 @@ func TestNew_DurationsAreInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestNew_LeavesOutWhatIsNotKnown(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		var to bytes.Buffer
+		New(&to, "info", format).Info("answer not stored", "request_id", nil, "unit", "u-1")
+		if got := to.String(); strings.Contains(got, "request_id") || !strings.Contains(got, "u-1") {
+			t.Errorf("%s: the log has %s", format, got)
+		}
+	}
+}
