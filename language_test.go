@@ -65,7 +65,7 @@ func TestLanguage_NoMisleadingPhrases(t *testing.T) {
 			instead[phrase], begins[words[0]], longest = p.instead, true, max(longest, len(words))
 		}
 	}
-	for _, file := range trackedFiles(t, "*.go", "*.md", "httpapi/openapi.yaml", "console/src/texts/*") {
+	for _, file := range trackedFiles(t, "*.go", "*.md", "httpapi/openapi.yaml", "console/src/*.ts", "console/src/*.svelte") {
 		if slices.Contains(languageExempt, file) {
 			continue
 		}

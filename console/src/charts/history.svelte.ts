@@ -25,7 +25,7 @@ export class History {
     return this.data?.retention_days ?? this.#days;
   }
 
-  /** Reads a span so many steps before now; of a booking from its start on. The latest call counts. */
+  /** Reads the span that is a number of steps before now; of a booking from its start on. The latest call counts. */
   async read(name: SpanName, steps: number, bookingStart: number | null) {
     const now = serverTime.now();
     const days = this.days ?? 7;

@@ -29,7 +29,7 @@ export interface Span {
   to: number;
 }
 
-/** The span so many steps earlier than now. It does not begin before what is kept. */
+/** The span that is a number of steps before now. It does not begin before what is kept. */
 export function spanAt(name: Exclude<SpanName, 'booking'>, steps: number, days: number, now: number): Span {
   const to = now - steps * length(name, days);
   return { from: to - length(name, days), to };

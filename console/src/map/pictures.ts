@@ -1,4 +1,4 @@
-// Pictures of vehicles, drawn when they are first needed. Each state has a shape of its own, besides its colour.
+// Pictures of vehicles, drawn when they are first needed. Each state has its own shape, and its own colour.
 
 interface Colours {
   ground: string;
@@ -63,7 +63,7 @@ export function drawPicture(name: string, isDark: boolean, ratio: number): HTMLC
   context.scale(ratio, ratio);
   context.lineJoin = 'round';
   const [x, y, r] = [pictureSize / 2, pictureSize / 2, 8.5];
-  // An edge, so that neighbours are told apart.
+  // An edge, that separates neighbours.
   outline(context, status, x, y, r);
   context.lineWidth = 5;
   context.strokeStyle = colours.edge;

@@ -3,7 +3,7 @@ import type { BookingTrack, VehicleHistory } from '../api/client';
 import { legs, metres, nearest, stretches, trackOfBooking, trackOfHistory, type TrackPoint } from './track';
 
 const begin = Date.parse('2026-01-02T00:00:00.000Z');
-/** A point at a minute, so many metres north. */
+/** A point at a minute, some metres north. */
 const point = (minute: number, north: number, speed: number | null = null): TrackPoint => ({
   at: begin + minute * 60_000, latitude: 48 + north / 111_195, longitude: 11.5, speed,
 });

@@ -1,5 +1,5 @@
 // Where a booking is drawn in time: in proportion while it lasts, and what lies long before or after
-// it in a narrow part of its own.
+// it in a narrow separate part.
 
 export interface Part {
   from: number;

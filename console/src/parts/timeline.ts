@@ -13,7 +13,7 @@ export interface Drawing {
   expiry: number;
   call: { until: number; open: boolean };
   marks: Mark[];
-  /** While nobody knew: from the publication on; if an answer came late, from the deadline to it. */
+  /** While the result was not known: from the publication on; if an answer came late, from the deadline to it. */
   unknown: { from: number; until: number } | null;
 }
 

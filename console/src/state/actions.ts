@@ -63,5 +63,5 @@ export function refusals(reasons: string[]): [reason: string, count: number][] {
 /** An order to more vehicles is confirmed by their number. */
 export const mostWithoutNumber = 20;
 
-/** Whether an order to so many vehicles asks first. */
+/** Whether an order to that number of vehicles asks first. */
 export const asksFirst = (action: Action, vehicles: number) => action !== 'lock' || vehicles > mostWithoutNumber;

@@ -5,7 +5,7 @@ import type { StatusChange } from '../api/events';
 import { Meanwhile } from './meanwhile';
 
 const readEvery = 60_000;
-const readShare = 100; // reading takes at most one part in so many of the time, however large the fleet is
+const readShare = 100; // reading takes at most one part in a hundred of the time, however large the fleet is
 
 export class Markers {
   /** By id. Not reactive: there may be very many. See version and drainChanged. */

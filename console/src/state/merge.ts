@@ -14,7 +14,7 @@ export function timesOf(ages: Ages): Times {
   ]) as Times;
 }
 
-/** Returns a vehicle with values that have times of their own: of each, the newer one counts. */
+/** Returns a vehicle with values that have separate times: of each, the newer one counts. */
 export function newer(vehicle: VehicleSummary, values: Fields, times: Partial<Times>): VehicleSummary {
   let next = vehicle;
   for (const [name, at] of Object.entries(times) as [keyof Times, string | null][]) {

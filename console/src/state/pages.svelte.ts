@@ -5,7 +5,7 @@ import { csv, save } from '../csv';
 import { unique } from '../unique';
 
 const pageSize = 50;
-const settleFor = 200; // somebody types
+const settleFor = 200; // while a person types
 const exportedPages = 100; // of 100 rows each
 
 type Cell = string | number | boolean | null;

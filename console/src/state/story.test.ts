@@ -31,7 +31,7 @@ it('has no end while none is known, and tells what is still to come', () => {
   expect(kinds(unknown, [entry(10, { outcome: 'unknown' })], 60)).toEqual(['ordered', 'published 1', 'published 2', 'deadline', 'answered', 'expiry']);
 });
 
-it('tells both what the caller was told at the deadline and the late answer', () => {
+it('tells both what the caller got at the deadline and the late answer', () => {
   const late = command({ late: true, completed_at: at(25), received_at: null });
   expect(kinds(late, [entry(25.1, { late: true }), entry(10, { outcome: 'unknown' })], 60)).toEqual([
     'ordered',

@@ -6,7 +6,7 @@ export interface Step {
   at: string;
   /** Which publication it is. */
   n?: number;
-  /** What was recorded of what callers were told. */
+  /** The recorded answers of callers. */
   entry?: Activity;
   /** It has not come yet. */
   ahead: boolean;

@@ -120,9 +120,9 @@ it('says that it is not known who has the vehicles', async () => {
 
 it.each([
   ['a client', [booking(1, { client: 'anna' })], /anna has it, until .* \(BK-2026-00001\)\./],
-  ['nobody', [], /There is no booking of it now: check who is asking\./],
+  ['no client', [], /There is no booking of it now: check who is asking\./],
   ['the service has not said who', () => new Promise(() => {}), /Reading who has it…/],
-  ['nobody knows who', null, /It is not known who has it/],
+  ['not known who', null, /It is not known who has it/],
 ])('says before a car is opened that %s has it', async (_, bookings, words) => {
   await open({ bookings });
   await pages.open('#/vehicles/1', '[data-action="unlock"][aria-disabled="false"]');

@@ -13,7 +13,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it('shows the list beside a map that fails, and the map once it can be drawn', async () => {
+it('shows the list next to a map that fails, and the map once it can be drawn', async () => {
   await open(); // happy-dom draws on no canvas
   await pages.until(() => pages.texts('.pane [data-failed]').length === 1);
   expect(pages.texts('tr[data-vehicle]')).toHaveLength(3);
