@@ -111,6 +111,7 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 	called := groupBy(e.Calls, func(c *Call) string { return c.RequestID })
 	instances := slices.Concat(slices.Collect(maps.Values(e.Clocks))...)
 	all := slices.Concat(instances, e.Leaps)
+	end := e.end()
 	for i := range rows {
 		row := &rows[i]
 		calls := called[row.RequestID]
@@ -118,9 +119,14 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 			ahead[row.ID] = by
 			row.Requested = row.Requested.Add(-by)
 		}
-		// Other instances have written them, too.
+		// Other instances have written them, too: only a time after everything that was seen is
+		// certainly that of a wrong clock.
 		for _, t := range []*time.Time{&row.SentAt, &row.ReceivedAt} {
-			*t = t.Add(-writtenAhead(e.Leaps, calls, *t))
+			faults := e.Leaps
+			if t.After(end) {
+				faults = all
+			}
+			*t = t.Add(-writtenAhead(faults, calls, *t))
 		}
 		row.Completed = row.Completed.Add(-writtenAhead(all, calls, row.Completed))
 	}
@@ -129,6 +135,17 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 		entry.At = entry.At.Add(-writtenAhead(all, called[entry.RequestID], entry.At))
 	}
 	return rows, entries, ahead
+}
+
+// end returns when the last was seen of a caller or a vehicle, by a correct clock.
+func (e Evidence) end() (end time.Time) {
+	for i := range e.Calls {
+		end = laterOf(end, e.Calls[i].End)
+	}
+	for i := range e.Flights {
+		end = laterOf(end, e.Flights[i].True)
+	}
+	return end
 }
 
 // writtenAhead returns by how much the clock was ahead that has dated something of a request; zero:

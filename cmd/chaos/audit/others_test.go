@@ -261,3 +261,25 @@ func TestOthers_IntrudersAndRepeatedAnswersAreNoViolation(t *testing.T) {
 		t.Errorf("tallies %+v, want one repetition, one intruder, one exemption", tallies)
 	}
 }
+
+// An instance whose clock is ahead dates a late answer with it. A time that another instance may
+// have written stays as it is.
+func TestCorrected_AnswersDatedAfterAllThatWasSeen(t *testing.T) {
+	began := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	e := Evidence{
+		Commands: []Row{
+			{ID: telematics.CommandID{1}, RequestID: "1", Requested: at(0), SentAt: at(1), ReceivedAt: at(285), Completed: at(7)},
+			{ID: telematics.CommandID{2}, RequestID: "2", Requested: at(20), SentAt: at(21), ReceivedAt: at(40), Completed: at(41)},
+		},
+		Calls:   []Call{{RequestID: "1", Start: at(0), End: at(7)}, {RequestID: "2", Start: at(20), End: at(41)}},
+		Flights: []simulator.Event{{True: at(90)}},
+		Clocks:  map[int][]ClockFault{1: {{From: at(2), To: at(12), Ahead: 280 * time.Second}}, 2: {{From: at(21), To: at(35), Ahead: 10 * time.Second}}},
+	}
+	rows, _, _ := e.corrected()
+	for i, want := range []time.Time{at(5), at(40)} {
+		if got := rows[i].ReceivedAt; !got.Equal(want) {
+			t.Errorf("command %d was answered at %v, want %v", i+1, got, want)
+		}
+	}
+}
