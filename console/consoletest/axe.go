@@ -3,8 +3,8 @@ package consoletest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -16,8 +16,12 @@ import (
 // axe returns axe-core, which checks accessibility. It is a package of npm, as those that build
 // the console.
 var axe = sync.OnceValues(func() (string, error) {
-	_, here, _, _ := runtime.Caller(0)
-	script, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "node_modules", "axe-core", "axe.min.js"))
+	module, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	root := filepath.Dir(strings.TrimSpace(string(module)))
+	script, err := os.ReadFile(filepath.Join(root, "console", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		return "", fmt.Errorf("axe-core is not installed (.ci/console packages): %w", err)
 	}
