@@ -103,8 +103,9 @@ func releases(t *testing.T) (versions []string) {
 	return versions
 }
 
-// Each release has notes, and a schema from which a test upgrades; each tag is a release.
-func TestReleases_HaveNotesASchemaAndATag(t *testing.T) {
+// Each release has notes, and a schema from which a test upgrades. Each tag of this clone is a
+// release.
+func TestReleases_HaveNotesAndASchema(t *testing.T) {
 	list, err := os.ReadFile("store/migrations/testdata/releases")
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,10 @@
 package telematics
 
-import (
-	"math"
-)
+import "math"
 
-const (
-	// StationWithin is how far from its agency's station a vehicle may stand, in metres, to
-	// have the station's address (docs/http-vehicles.md).
-	StationWithin = 150
-)
+// StationWithin is how far from its agency's station a vehicle may stand, in metres, to have the
+// station's address (docs/http-vehicles.md).
+const StationWithin = 150
 
 // earthRadius is the mean radius R1 of the Earth, in metres (H. Moritz, Geodetic
 // Reference System 1980, Journal of Geodesy 74, 2000).

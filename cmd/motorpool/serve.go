@@ -104,11 +104,11 @@ func (l load) Run(ctx context.Context) error {
 	}
 	fleet := vehicles.New(postgres)
 	plan, err := fleet.Plan(ctx, changes)
-	if err != nil && !unavailable.Is(err) {
-		return refused("%s:\n%w\nnothing was changed", l.File, err)
-	}
-	if err != nil {
+	switch {
+	case unavailable.Is(err):
 		return err
+	case err != nil:
+		return refused("%s:\n%w\nnothing was changed", l.File, err)
 	}
 	for _, line := range vehicles.Sentences(plan.Differences) {
 		fmt.Fprintln(stdout, line)

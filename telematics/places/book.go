@@ -32,7 +32,11 @@ type Book struct {
 	mu       sync.RWMutex
 	stations map[telematics.AgencyID][]telematics.Station // nil: not loaded yet
 
-	known  *lru.Cache[cell, answer]
+	known *lru.Cache[cell, answer]
+
+	// Each cell is queued once, so that a place that is read often delays no other.
+	queue  sync.Mutex
+	queued map[cell]bool
 	wanted chan telematics.Position
 }
 
@@ -55,7 +59,7 @@ func New(config Config) *Book {
 	if err != nil {
 		panic(err) // the size is a constant
 	}
-	b := &Book{Config: config, known: known, wanted: make(chan telematics.Position, queued)}
+	b := &Book{Config: config, known: known, queued: map[cell]bool{}, wanted: make(chan telematics.Position, queueSize)}
 	if config.Geocoder != nil {
 		b.requests = promauto.With(config.Metrics).NewCounterVec(prometheus.CounterOpts{
 			Name: "motorpool_geocoder_requests_total", Help: "Requests to the geocoder, by their result.",
@@ -80,12 +84,29 @@ func (b *Book) Address(agency telematics.AgencyID, p telematics.Position, stands
 	}
 	known, ok := b.answer(p)
 	if !ok && stands {
-		select {
-		case b.wanted <- p:
-		default:
-		}
+		b.want(p)
 	}
 	return known.text
+}
+
+// want queues a place, unless it is queued, or the queue is full.
+func (b *Book) want(p telematics.Position) {
+	b.queue.Lock()
+	defer b.queue.Unlock()
+	if b.queued[cellOf(p)] {
+		return
+	}
+	select {
+	case b.wanted <- p:
+		b.queued[cellOf(p)] = true
+	default:
+	}
+}
+
+func (b *Book) taken(p telematics.Position) {
+	b.queue.Lock()
+	defer b.queue.Unlock()
+	delete(b.queued, cellOf(p))
 }
 
 func (b *Book) answer(p telematics.Position) (answer, bool) {
@@ -142,6 +163,7 @@ func (b *Book) QueryGeocoder(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case p := <-b.wanted:
+			b.taken(p)
 			if _, known := b.answer(p); known {
 				continue // since it was wanted
 			}

@@ -236,13 +236,34 @@ func TestBook_FailingPlaceDoesNotDelayOthersForEver(t *testing.T) {
 	})
 }
 
+func TestBook_APlaceThatIsReadOftenDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &geocoder{say: func(p telematics.Position) (string, error) {
+			if p == rounded(munich) {
+				return "", errBroken
+			}
+			return "elsewhere", nil
+		}}
+		b, _ := start(t, &world{}, g, quiet)
+		synctest.Wait()
+		for range 2 * queueSize {
+			b.Address(1, munich, true)
+		}
+		b.Address(1, north(500), true)
+		time.Sleep(time.Minute)
+		if got := b.Address(1, north(500), true); got != "elsewhere" {
+			t.Errorf("a minute after the other place was read, the address is %q", got)
+		}
+	})
+}
+
 func TestBook_SlowGeocoderDelaysNoReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &geocoder{say: street, takes: time.Hour}
 		b, _ := start(t, &world{}, g, quiet)
 		synctest.Wait()
 		began := time.Now()
-		for range 10 * queued {
+		for range 10 * queueSize {
 			for _, at := range apart(30) {
 				b.Address(1, at, true)
 			}

@@ -9,12 +9,12 @@ const (
 	stationsEvery = time.Minute // between two loads of the stations
 	loadAgain     = time.Second // after a failure
 
-	pace     = time.Second      // between two requests to the geocoder, of all instances together
-	askFor   = 10 * time.Second // the longest that an answer may take
-	queued   = 100              // places that wait for a request; more are left to later reads
-	answers  = 200_000          // that are kept; about 30 MB
-	keepFor  = 30 * 24 * time.Hour
-	cellSize = 0.0003 // degrees: 33 m, so that two positions of a cell are less than 50 m apart
+	pace      = time.Second      // between two requests to the geocoder, of all instances together
+	askFor    = 10 * time.Second // the longest that an answer may take
+	queueSize = 100              // places that wait for a request; more are left to later reads
+	answers   = 200_000          // that are kept; about 30 MB
+	keepFor   = 30 * 24 * time.Hour
+	cellSize  = 0.0003 // degrees: 33 m, so that two positions of a cell are less than 50 m apart
 
 	firstBackOff = 5 * time.Second
 	maxBackOff   = 10 * time.Minute
