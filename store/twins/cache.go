@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"motorpool/telematics"
@@ -29,22 +30,39 @@ func (c *cache) find(vehicle telematics.VehicleID) (*state, bool) {
 	return s, ok
 }
 
-// of returns the state of a vehicle with this unit, and adds an empty one where there is none. It
-// drops a state that is from another unit.
-func (c *cache) of(vehicle telematics.VehicleID, unit telematics.Unit) *state {
-	if s, ok := c.find(vehicle); ok && s.unit == unit {
+// use returns the state of a vehicle with this unit, and adds an empty one where there is none. It
+// drops a state that is from another unit. The state stays in the cache until the caller calls
+// release, with the state in an outbox: else a report could be in a state that no reader finds.
+func (c *cache) use(vehicle telematics.VehicleID, unit telematics.Unit) *state {
+	if s, ok := c.useCached(vehicle, unit); ok {
 		return s
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s, ok := c.states[vehicle]; ok && s.unit == unit { // another caller was faster
-		return s
+	s, ok := c.states[vehicle]
+	if !ok || s.unit != unit { // no other caller was faster
+		c.evict()
+		s = newState(vehicle, unit)
+		c.states[vehicle] = s
 	}
-	c.evict()
-	s := newState(vehicle, unit)
-	c.states[vehicle] = s
+	s.users.Add(1)
 	return s
 }
+
+func (c *cache) useCached(vehicle telematics.VehicleID, unit telematics.Unit) (*state, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, ok := c.states[vehicle]
+	if ok = ok && s.unit == unit; ok {
+		s.users.Add(1)
+	}
+	return s, ok
+}
+
+func (s *state) release() { s.users.Add(-1) }
+
+// isFree reports whether a state may leave the cache. It needs the lock.
+func (c *cache) isFree(s *state) bool { return s.users.Load() == 0 && !c.dirty(s) }
 
 // evict needs the lock.
 func (c *cache) evict() {
@@ -53,7 +71,7 @@ func (c *cache) evict() {
 		if len(c.states) < c.size || attempts == evictionAttempts {
 			return
 		}
-		if attempts++; !c.dirty(s) {
+		if attempts++; c.isFree(s) {
 			delete(c.states, vehicle)
 		}
 	}
@@ -68,7 +86,7 @@ func (c *cache) drop(states []*state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range states {
-		if c.states[s.vehicle] == s && !c.dirty(s) {
+		if c.states[s.vehicle] == s && c.isFree(s) {
 			delete(c.states, s.vehicle)
 		}
 	}
@@ -79,6 +97,7 @@ func (c *cache) drop(states []*state) {
 type state struct {
 	vehicle telematics.VehicleID
 	unit    telematics.Unit
+	users   atomic.Int32 // callers that merge a report
 
 	mu       sync.Mutex // guards what follows
 	owner    owner

@@ -58,6 +58,23 @@ end
 return {first or '', taken}
 `)
 
+// doneScript ends the leases of vehicles until a time, and not those of another instance to which
+// they were due again meanwhile. KEYS: writing. ARGV: the end of the lease in ms, the vehicles.
+var doneScript = goredis.NewScript(`
+for i = 2, #ARGV do
+  if tonumber(redis.call('ZSCORE', KEYS[1], ARGV[i]) or 0) == tonumber(ARGV[1]) then
+    redis.call('ZREM', KEYS[1], ARGV[i])
+  end
+end
+`)
+
+// lease is the right of an instance to write vehicles of one part that are due.
+type lease struct {
+	part     int
+	until    int64 // in ms
+	vehicles []telematics.VehicleID
+}
+
 // dues is that index. It is safe for concurrent use.
 type dues struct {
 	db           *redis.DB
@@ -136,17 +153,18 @@ func (d *dues) makeDue(ctx context.Context, states []*state) error {
 
 // lease leases up to most due vehicles of one part to this instance. Call done once they are
 // written; after dueLease another instance may lease them.
-func (d *dues) lease(ctx context.Context, part, most int) ([]telematics.VehicleID, error) {
+func (d *dues) lease(ctx context.Context, part, most int) (lease, error) {
 	now := time.Now()
+	taken := lease{part: part, until: now.Add(dueLease).UnixMilli()}
 	replies, err := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{{
-		Keys: []string{d.due[part], d.writing[part]}, Args: []any{now.UnixMilli(), now.Add(dueLease).UnixMilli(), most, now.Add(2 * max(d.interval, dueLease)).UnixMilli()},
+		Keys: []string{d.due[part], d.writing[part]}, Args: []any{now.UnixMilli(), taken.until, most, now.Add(2 * max(d.interval, dueLease)).UnixMilli()},
 	}})
 	if err != nil {
-		return nil, err
+		return lease{}, err
 	}
 	reply, err := replies[0].Slice()
 	if err != nil || len(reply) != 2 {
-		return nil, unavailable.Wrap("read what is to be stored", cmp.Or(err, errUnexpectedReply))
+		return lease{}, unavailable.Wrap("read what is to be stored", cmp.Or(err, errUnexpectedReply))
 	}
 	overdue := int64(0)
 	if first, err := strconv.ParseFloat(fmt.Sprint(reply[0]), 64); err == nil {
@@ -154,13 +172,12 @@ func (d *dues) lease(ctx context.Context, part, most int) ([]telematics.VehicleI
 	}
 	d.overdue[part].Store(overdue)
 	list, _ := reply[1].([]any)
-	vehicles := make([]telematics.VehicleID, 0, len(list))
 	for _, text := range list {
 		if id, err := strconv.ParseInt(fmt.Sprint(text), 10, 64); err == nil {
-			vehicles = append(vehicles, telematics.VehicleID(id))
+			taken.vehicles = append(taken.vehicles, telematics.VehicleID(id))
 		}
 	}
-	return vehicles, nil
+	return taken, nil
 }
 
 // overdueFor returns for how long the oldest state of a part has been due.
@@ -170,29 +187,34 @@ func (d *dues) overdueFor(part int) time.Duration {
 
 var errUnexpectedReply = errors.New("unexpected reply")
 
-// done ends the lease of vehicles of a part.
-func (d *dues) done(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
+// done ends a lease of some of its vehicles.
+func (d *dues) done(ctx context.Context, l lease, vehicles []telematics.VehicleID) error {
 	if len(vehicles) == 0 {
 		return nil
 	}
-	members := make([]any, len(vehicles))
-	for i, id := range vehicles {
-		members[i] = int64(id)
+	args := make([]any, 1, 1+len(vehicles))
+	args[0] = l.until
+	for _, id := range vehicles {
+		args = append(args, int64(id))
 	}
-	return unavailable.Wrap("note what is stored", d.db.Client.ZRem(ctx, d.writing[part], members...).Err())
+	replies, err := d.db.RunScript(ctx, doneScript, []redis.ScriptCall{{Keys: []string{d.writing[l.part]}, Args: args}})
+	if err == nil && !errors.Is(replies[0].Err(), goredis.Nil) {
+		err = replies[0].Err()
+	}
+	return unavailable.Wrap("note what is stored", err)
 }
 
-// putBack makes vehicles of a part due again in a moment. Where that fails, they are due when the
-// lease ends.
-func (d *dues) putBack(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
+// putBack makes some vehicles of a lease due again in a moment. Where that fails, they are due when
+// the lease ends.
+func (d *dues) putBack(ctx context.Context, l lease, vehicles []telematics.VehicleID) error {
 	again := make([]goredis.Z, len(vehicles))
 	for i, id := range vehicles {
 		again[i] = goredis.Z{Score: float64(time.Now().Add(unavailable.RetryAfter).UnixMilli()), Member: int64(id)}
 	}
-	if err := d.db.Client.ZAddNX(ctx, d.due[part], again...).Err(); err != nil {
+	if err := d.db.Client.ZAddNX(ctx, d.due[l.part], again...).Err(); err != nil {
 		return unavailable.Wrap("note what is to be stored", err)
 	}
-	return d.done(ctx, part, vehicles)
+	return d.done(ctx, l, vehicles)
 }
 
 // urgentFields are the fields whose changes are in Postgres within urgentWithin, like reports
@@ -256,15 +278,15 @@ func (t *Twins) runDue(ctx context.Context) error {
 // and without pauses where the oldest is overdue by overdueAfter.
 func (t *Twins) writeDue(ctx context.Context, part int) error {
 	for ctx.Err() == nil {
-		vehicles, err := t.dues.lease(ctx, part, dueBatch)
-		if err != nil || len(vehicles) == 0 {
+		due, err := t.dues.lease(ctx, part, dueBatch)
+		if err != nil || len(due.vehicles) == 0 {
 			return err
 		}
 		began := time.Now()
-		if err := t.storeDue(ctx, part, vehicles); err != nil {
-			return cmp.Or(t.dues.putBack(context.WithoutCancel(ctx), part, vehicles), err)
+		if err := t.storeDue(ctx, due); err != nil {
+			return cmp.Or(t.dues.putBack(context.WithoutCancel(ctx), due, due.vehicles), err)
 		}
-		if len(vehicles) < dueBatch {
+		if len(due.vehicles) < dueBatch {
 			return nil
 		}
 		if t.dues.overdueFor(part) < overdueAfter {
@@ -274,9 +296,9 @@ func (t *Twins) writeDue(ctx context.Context, part int) error {
 	return nil
 }
 
-// storeDue writes vehicles from Redis to Postgres.
-func (t *Twins) storeDue(ctx context.Context, part int, vehicles []telematics.VehicleID) error {
-	found, err := t.redis.read(ctx, vehicles)
+// storeDue writes leased vehicles from Redis to Postgres.
+func (t *Twins) storeDue(ctx context.Context, due lease) error {
+	found, err := t.redis.read(ctx, due.vehicles)
 	if err != nil {
 		return err
 	}
@@ -299,11 +321,11 @@ func (t *Twins) storeDue(ctx context.Context, part int, vehicles []telematics.Ve
 		return err
 	}
 	if len(left) > 0 {
-		if err := t.dues.putBack(ctx, part, left); err != nil {
+		if err := t.dues.putBack(ctx, due, left); err != nil {
 			return err
 		}
 	}
-	return t.dues.done(ctx, part, slices.DeleteFunc(vehicles, func(id telematics.VehicleID) bool { return slices.Contains(left, id) }))
+	return t.dues.done(ctx, due, slices.DeleteFunc(due.vehicles, func(id telematics.VehicleID) bool { return slices.Contains(left, id) }))
 }
 
 // lag returns for how long the oldest state has been due in Postgres.

@@ -209,10 +209,10 @@ func TestWriteDue_AnotherInstanceTakesOverAfterTheLease(t *testing.T) {
 	d := newDueTwins(t, 2, time.Minute)
 	here, there := d.instances[0], d.instances[1]
 	d.report(here, 1)
-	if taken, err := here.dues.lease(t.Context(), 0, dueBatch); err != nil || !slices.Equal(taken, []telematics.VehicleID{d.id}) {
+	if taken, err := here.dues.lease(t.Context(), 0, dueBatch); err != nil || !slices.Equal(taken.vehicles, []telematics.VehicleID{d.id}) {
 		t.Fatalf("leased %v, %v; want the vehicle", taken, err)
 	}
-	if taken, err := there.dues.lease(t.Context(), 0, dueBatch); err != nil || len(taken) > 0 {
+	if taken, err := there.dues.lease(t.Context(), 0, dueBatch); err != nil || len(taken.vehicles) > 0 {
 		t.Errorf("the other instance leased %v, %v; want none", taken, err)
 	}
 	// The lease expires.
@@ -222,6 +222,39 @@ func TestWriteDue_AnotherInstanceTakesOverAfterTheLease(t *testing.T) {
 	d.writeDue(there)
 	if got := d.stored(); got != 1 || there.unwritten() > 0 {
 		t.Errorf("postgres has report %v, %d unwritten; want report 1, and none", got, there.unwritten())
+	}
+}
+
+// Else a state is in no list while the second instance writes it, and stays in Redis alone where
+// that instance dies.
+func TestDone_EndsNoLeaseOfAnotherInstance(t *testing.T) {
+	d := newDueTwins(t, 2, time.Minute)
+	here, there := d.instances[0], d.instances[1]
+	leased := func(twins *Twins) lease {
+		time.Sleep(2 * time.Millisecond) // the leases end at different times
+		taken, err := twins.dues.lease(t.Context(), 0, dueBatch)
+		if err != nil || len(taken.vehicles) != 1 {
+			t.Fatalf("leased %v, %v; want the vehicle", taken, err)
+		}
+		return taken
+	}
+	d.report(here, 1)
+	first := leased(here)
+	// The vehicle reports again.
+	if err := here.dues.makeDue(t.Context(), []*state{{vehicle: d.id}}); err != nil {
+		t.Fatal(err)
+	}
+	second := leased(there)
+	for _, end := range []struct {
+		of   lease
+		left int
+	}{{first, 1}, {second, 0}} {
+		if err := here.dues.done(t.Context(), end.of, end.of.vehicles); err != nil {
+			t.Fatal(err)
+		}
+		if left := here.unwritten(); left != end.left {
+			t.Errorf("%d leases left, want %d", left, end.left)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/broker/ingest"
@@ -77,8 +79,15 @@ func withInterval(p *record, db *redis.DB, interval time.Duration) *Twins {
 // unwritten returns how many vehicles have a state that Redis or Postgres does not have.
 func (t *Twins) unwritten() int {
 	n := t.toRedis.size() + t.toPostgres.size() + t.unresolved.size()
-	for _, key := range append(t.dues.due, t.dues.writing...) {
-		n += int(t.redis.db.Client.ZCard(context.Background(), key).Val())
+	// At one instant: a state moves between them.
+	counts, _ := t.redis.db.Client.TxPipelined(context.Background(), func(pipe goredis.Pipeliner) error {
+		for _, key := range append(t.dues.due, t.dues.writing...) {
+			pipe.ZCard(context.Background(), key)
+		}
+		return nil
+	})
+	for _, count := range counts {
+		n += int(count.(*goredis.IntCmd).Val())
 	}
 	return n
 }

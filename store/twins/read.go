@@ -46,6 +46,7 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 		twin telematics.Twin
 		err  error
 	}
+	cached := t.cachedStates(id)
 	stored := make(chan *result, 1)
 	go func() {
 		found := new(result)
@@ -62,7 +63,7 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 	}
 	twin = found.twin
 	twin.Snapshot = maps.Clone(twin.Snapshot)
-	if t.join(&twin, shared); twin.Unstored {
+	if t.join(&twin, cached, shared); twin.Unstored {
 		less = &found.twin
 	}
 	return twin, less, nil
@@ -82,9 +83,10 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	for i, twin := range twins {
 		ids[i] = twin.ID
 	}
+	cached := t.cachedStates(ids...)
 	shared := t.readRedis(ctx, ids)
 	for i, twin := range twins {
-		t.join(&twins[i], shared)
+		t.join(&twins[i], cached, shared)
 		if q.Connectivity != "" && twins[i].Contact.At(now) != q.Connectivity {
 			twins[i].Contact = twin.Contact
 		}
@@ -92,15 +94,23 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return twins, nil
 }
 
-// join merges the states in Redis and the cache into a vehicle from Postgres, and notes whether
+// cachedStates returns copies of the states of vehicles in the cache. Call it before reading Redis:
+// a state that is written there meanwhile may leave the cache.
+func (t *Twins) cachedStates(ids ...telematics.VehicleID) map[telematics.VehicleID]redisState {
+	cached := make(map[telematics.VehicleID]redisState, len(ids))
+	for _, id := range ids {
+		if s, ok := t.cache.find(id); ok {
+			cached[id] = s.copy()
+		}
+	}
+	return cached
+}
+
+// join merges the states in the cache and Redis into a vehicle from Postgres, and notes whether
 // Postgres lacks a part of them. States of a unit that the vehicle does not have any more are
 // ignored.
-func (t *Twins) join(twin *telematics.Twin, shared map[telematics.VehicleID]redisState) {
-	more := []redisState{shared[twin.ID]}
-	if s, ok := t.cache.find(twin.ID); ok {
-		more = append(more, s.copy())
-	}
-	for _, s := range more {
+func (t *Twins) join(twin *telematics.Twin, cached, shared map[telematics.VehicleID]redisState) {
+	for _, s := range []redisState{shared[twin.ID], cached[twin.ID]} {
 		if twin.Unit == "" || s.unit != twin.Unit {
 			continue
 		}

@@ -1,8 +1,11 @@
 package twins
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -55,6 +58,66 @@ func TestUpdate_LosesNoWriteSinceTheRead(t *testing.T) {
 		}
 		if got.Contact.LastSeen.Before(morning.Add(time.Minute)) {
 			t.Errorf("%s meanwhile: last seen %v, want not before the update", name, got.Contact.LastSeen)
+		}
+	}
+}
+
+// afterRead is a hook of Redis that runs a function once, between a read and what follows it.
+type afterRead struct{ run func() }
+
+func (afterRead) DialHook(next goredis.DialHook) goredis.DialHook          { return next }
+func (afterRead) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook { return next }
+
+func (h *afterRead) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		err := next(ctx, cmds)
+		if run := h.run; run != nil && cmds[0].Name() == "hgetall" {
+			h.run = nil
+			run()
+		}
+		return err
+	}
+}
+
+// A vehicle that reports seldom leaves the cache when its state is in Redis.
+func TestTwin_HasAReportThatIsFlushedMeanwhile(t *testing.T) {
+	for name, read := range map[string]func(*Twins, telematics.VehicleID) (telematics.Twin, error){
+		"one": func(twins *Twins, id telematics.VehicleID) (telematics.Twin, error) {
+			return twins.Twin(t.Context(), id)
+		},
+		"page": func(twins *Twins, _ telematics.VehicleID) (telematics.Twin, error) {
+			page, err := twins.Twins(t.Context(), telematics.VehicleQuery{Page: telematics.Page{Limit: 2}})
+			return page[len(page)-1], err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
+			observed(t, twins, unit, statusAt(time.Now().Add(-time.Hour), 1))
+			// So that the flush does not share the read of one vehicle.
+			_, another := storetest.AddVehicle(t, twins.stored.DB, 2)
+			observed(t, twins, another, statusAt(time.Now().Add(-time.Hour), 1))
+			twins.redis.db.Client.AddHook(&afterRead{func() { twins.flushRedis(context.Background(), nil) }})
+			twin, err := read(twins, id)
+			if got := mileage(t, twin, err); got != 1 || twins.toRedis.size() > 0 {
+				t.Errorf("the mileage reads %v, %d states unwritten; want 1, and none", got, twins.toRedis.size())
+			}
+		})
+	}
+}
+
+func TestCache_KeepsAStateWhileAReportIsMerged(t *testing.T) {
+	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
+	for _, free := range []bool{false, true} {
+		used := twins.cache.use(id, unit)
+		if free {
+			used.release()
+		}
+		twins.cache.drop([]*state{used}) // by the flush of an earlier report
+		if _, cached := twins.cache.find(id); cached == free {
+			t.Errorf("cached: %v; released: %v", cached, free)
+		}
+		if !free {
+			used.release()
 		}
 	}
 }

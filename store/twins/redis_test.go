@@ -255,7 +255,7 @@ func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	start := time.Now().Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 7))
-	twins.toPostgres.add(twins.cache.of(id, unit)) // as where Redis refuses it
+	twins.toPostgres.add(twins.cache.use(id, unit)) // as where Redis refuses it
 	ended, end := context.WithCancel(t.Context())
 	end()
 	twins.flushPostgres(ended, postgresShare)

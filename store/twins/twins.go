@@ -214,7 +214,8 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
 	t.record(o.Report, owner)
-	s := t.cache.of(owner.vehicle, o.Unit)
+	s := t.cache.use(owner.vehicle, o.Unit)
+	defer s.release()
 	s.observe(o, owner, waiter)
 	t.toRedis.add(s)
 }

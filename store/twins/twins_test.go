@@ -273,7 +273,7 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 				report.At, report.Report = began, statusAt(began, 1)
 				wait := twins.Report(report)
 				flush := time.AfterFunc(c.redis.takes, func() {
-					s := twins.cache.of(vehicle.ID, vehicle.Unit)
+					s := twins.cache.use(vehicle.ID, vehicle.Unit)
 					s.beginFlush()
 					s.endFlush(c.redis.shared)
 				})
