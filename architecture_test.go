@@ -126,7 +126,6 @@ var homes = map[string][]string{
 	"go.opentelemetry.io/":          {"tracing", "cmd/internal/app"},
 	"github.com/HdrHistogram/":      {"cmd/bench/load"},
 	"github.com/chromedp/":          {"console/consoletest"},
-	"gonum.org/v1/plot":             {"cmd/bench/report"},
 }
 
 // maxFiles is how many files without tests a package may have, so that a reader can know them by

@@ -4,7 +4,7 @@
 //
 //	load     generates load, in separate processes
 //	measure  experiments, floors and statistics
-//	report   tables, bench.json and the picture
+//	report   tables and bench.json
 package main
 
 import (
@@ -29,15 +29,12 @@ type commands struct {
 	measure.Setup
 	JSON bool `name:"json" help:"Print what was measured as JSON, instead of tables."`
 
-	All     all             `cmd:"" default:"withargs" help:"Everything but the live events and scale, in turn; writes bench.json and a picture (default)."`
+	All     all             `cmd:"" default:"withargs" help:"Everything but scale, in turn; writes bench.json (default)."`
 	Command measure.Command `cmd:"" help:"Locking vehicles over HTTP, against the bare MQTT round trip, and a handler that stores nothing."`
 	Waiting measure.Waiting `cmd:"" help:"Very many concurrent commands that wait for their vehicles: memory, and latency of answers."`
 	Growth  measure.Growth  `cmd:"" help:"What a command costs with a large fleet, a long history and more instances, against a small world."`
 	Ingest  measure.Ingest  `cmd:"" help:"Reports a second that are stored, against a subscriber that counts them."`
 	Fleet   measure.Fleet   `cmd:"" help:"What a report costs of a large fleet whose vehicles report once in 40 s: CPU, WAL, memory, and how far Postgres is behind."`
-	Status  measure.Status  `cmd:"" help:"Reading the status of a vehicle, against a handler that returns a constant."`
-	Events  measure.Events  `cmd:"" help:"Many subscribers of the live events: latency, and whether each receives all."`
-	Startup measure.Startup `cmd:"" help:"From the start to readiness, and use without load."`
 	Scale   measure.Scale   `cmd:"" help:"A million vehicles on record and 100,000 connected, against a thousand: start-up, presence, memory, commands, reports, lists."`
 
 	Job job `cmd:"" hidden:""`
@@ -51,9 +48,8 @@ type job struct {
 
 // all is one experiment after the other.
 type all struct {
-	Short   bool   `help:"Everything, briefly, in a minute and a half: small and short loads, and a faster network."`
-	Out     string `default:"bench.json" placeholder:"FILE" help:"Of all that was measured (default ${default})."`
-	Picture string `default:"bench.svg" placeholder:"FILE" help:"Of latency by commands in flight (default ${default})."`
+	Short bool   `help:"Everything, briefly, in a minute and a half: small and short loads, and a faster network."`
+	Out   string `default:"bench.json" placeholder:"FILE" help:"Of all that was measured (default ${default})."`
 }
 
 func main() {
@@ -80,8 +76,8 @@ func run(ctx context.Context, args []string) error {
 	name := chosen.Selected().Name
 	if name == load.Command {
 		return load.Run(ctx, c.Job.Name, c.Job.Settings,
-			&load.Requests{}, &load.Waiters{}, &load.Units{}, &load.ConnectedUnits{}, &load.Reports{}, &load.Subscribers{},
-			&measure.EchoFloor{}, &measure.FairFloor{}, &measure.StaticFloor{}, &measure.SubscriberFloor{})
+			&load.Requests{}, &load.Waiters{}, &load.Units{}, &load.ConnectedUnits{}, &load.Reports{},
+			&measure.EchoFloor{}, &measure.FairFloor{}, &measure.SubscriberFloor{})
 	}
 	results := &measure.Results{Machine: measure.ThisMachine(), Rounds: c.Rounds}
 	if results.Machine.SessionGroups {
@@ -124,17 +120,14 @@ func (c *commands) print(r *measure.Results) error {
 	return err
 }
 
-// write writes the files.
+// write writes the file.
 func (a *all) write(r *measure.Results) error {
 	text, err := report.JSON(r)
 	if err == nil {
 		err = os.WriteFile(a.Out, text, 0o644)
 	}
-	if r.Command != nil && len(r.Command.At) > 0 {
-		err = errors.Join(err, report.Picture(a.Picture, r.Command))
-	}
 	if err == nil {
-		measure.Say("the results are in %s, the picture in %s", a.Out, a.Picture)
+		measure.Say("the results are in %s", a.Out)
 	}
 	return err
 }
@@ -144,13 +137,11 @@ func (a *all) experiments() ([]measure.Experiment, error) {
 	var (
 		command measure.Command
 		waiting measure.Waiting
-		status  measure.Status
 		ingest  measure.Ingest
 		fleet   measure.Fleet
-		startup measure.Startup
 		growth  measure.Growth
 	)
-	experiments := []measure.Experiment{&command, &waiting, &status, &ingest, &fleet, &startup, &growth}
+	experiments := []measure.Experiment{&command, &waiting, &ingest, &fleet, &growth}
 	for _, e := range experiments {
 		if err := kong.ApplyDefaults(e); err != nil {
 			return nil, err
@@ -160,10 +151,8 @@ func (a *all) experiments() ([]measure.Experiment, error) {
 	if a.Short {
 		command.InFlight, command.Duration = []int{1, 256}, 1500*time.Millisecond
 		waiting.Vehicles, waiting.Connections, waiting.Network, waiting.Ramp = 2000, 4, time.Second, 1500*time.Millisecond
-		status.Connections, status.Duration = []int{1, 32}, time.Second
 		ingest.Duration = time.Second
 		fleet.Vehicles, fleet.Rate, fleet.Duration, fleet.StateInterval = 2000, 500, 8*time.Second, 2*time.Second
-		startup.Idle = time.Second
 		growth.Vehicles, growth.Listening, growth.Connected, growth.History = []int{500}, 500, 0, 20_000
 		growth.InFlight, growth.Duration = 32, 250*time.Millisecond
 	}

@@ -16,11 +16,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Paths of requests, for a vehicle's id.
-const (
-	LockPath   = "/api/v1/admin/vehicles/%d/control/lock"
-	StatusPath = "/api/v1/admin/vehicles/%d/status"
-)
+// LockPath is the path of a command, for a vehicle's id.
+const LockPath = "/api/v1/admin/vehicles/%d/control/lock"
 
 // Requests sends requests about vehicles in turn, a number at a time, each on a keep-alive
 // connection. Its result is Called. Its client is fasthttp's, because the CPU time of the client is

@@ -140,24 +140,6 @@ func TestRequests_LockVehiclesInTurn(t *testing.T) {
 	}
 }
 
-func TestReceived_ReadsEvents(t *testing.T) {
-	stream := "retry: 3000\nid: 0-0\n\nid: 1-0\nevent: status\ndata: {\"at\":\"2026-01-02T10:00:03.250Z\"}\n\nid: 2-0\nevent: reset\ndata: {}\n\nid: 3-0\nevent: status\ndata: {}\n\n"
-	var times []time.Time
-	var r, other Received
-	r.read(readCloser{strings.NewReader(stream)}, func(at time.Time) { times = append(times, at) })
-	if r.Events != 2 || r.Resets != 1 || len(times) != 1 || !times[0].Equal(time.Date(2026, 1, 2, 10, 0, 3, 250_000_000, time.UTC)) {
-		t.Errorf("read %+v, times %v", r, times)
-	}
-	other.read(readCloser{strings.NewReader(strings.ReplaceAll(stream, "1-0", "1-1"))}, func(time.Time) {})
-	if other.Checksum == r.Checksum {
-		t.Error("two sets of ids have the same checksum")
-	}
-}
-
-type readCloser struct{ *strings.Reader }
-
-func (readCloser) Close() error { return nil }
-
 func TestCounts_EndedAreMergedOrLost(t *testing.T) {
 	before := Counts{ReportsReceived: 5, ReportsMerged: 5}
 	now := Counts{

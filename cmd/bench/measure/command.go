@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/bench/load"
 	"motorpool/cmd/internal/world"
@@ -21,7 +18,6 @@ type Command struct {
 	Duration time.Duration `default:"4s" placeholder:"DURATION" help:"Of one round (default ${default})."`
 	Floors   bool          `default:"true" negatable:"" help:"Measure the floors."`
 	Against  string        `placeholder:"FILE" help:"Another build of the service, measured in turns with that of --binary."`
-	Profile  string        `placeholder:"FILE" help:"Write a CPU profile of the service under the last load, for go tool pprof."`
 }
 
 // CommandResult is what Command measured.
@@ -83,10 +79,7 @@ func (c *Command) Measure(ctx context.Context, s Setup, r *Results) (err error) 
 		}
 		r.Command.At = append(r.Command.At, at)
 	}
-	if c.Profile != "" {
-		err = t.profile(ctx, c.InFlight[len(c.InFlight)-1], c.Duration, c.Profile)
-	}
-	return errors.Join(err, r.Command.check())
+	return r.Command.check()
 }
 
 // check returns the errors of the service only: the tables show what a floor has refused.
@@ -166,21 +159,6 @@ func (t *traffic) lock(ctx context.Context, inFlight int, d time.Duration) (Roun
 	}
 	requests := t.world.requests(http.MethodPost, load.LockPath, t.vehicles, inFlight*len(urls), urls...)
 	return t.world.measure(ctx, requests, d, t.processes, lockAction)
-}
-
-// profile writes a CPU profile of the service under a load.
-func (t *traffic) profile(ctx context.Context, inFlight int, d time.Duration, file string) error {
-	loading, ctx := errgroup.WithContext(ctx)
-	loading.Go(func() error {
-		_, err := t.lock(ctx, inFlight, 2*d)
-		return err
-	})
-	loading.Go(func() error {
-		world.Pause(ctx, d/2) // after the warm-up
-		profile, err := t.world.get(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", t.instances[0].Internal, max(1, int(d.Seconds()))))
-		return errors.Join(err, os.WriteFile(file, profile, 0o600))
-	})
-	return loading.Wait()
 }
 
 // commandFloors are the floors of commands, with their units.

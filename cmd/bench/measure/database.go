@@ -60,11 +60,8 @@ func (db database) durability(ctx context.Context) (text string, err error) {
 	return text, err
 }
 
-// Actions of the audit log.
-const (
-	lockAction   = "command.lock"
-	statusAction = "status.read"
-)
+// lockAction is how the audit log names locking.
+const lockAction = "command.lock"
 
 // entriesSince returns a function that counts the entries that are added to the audit log, of one
 // action and executed.

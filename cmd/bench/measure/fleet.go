@@ -3,9 +3,7 @@ package measure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/big"
-	"os"
 	"time"
 
 	"motorpool/cmd/bench/load"
@@ -20,7 +18,6 @@ type Fleet struct {
 	Duration      time.Duration `default:"4m" placeholder:"DURATION" help:"Of one round, after each vehicle has reported twice (default ${default})."`
 	Instances     int           `default:"2" placeholder:"N" help:"Of the service (default ${default})."`
 	StateInterval time.Duration `default:"1m" placeholder:"DURATION" help:"The service's --state-interval (default ${default})."`
-	Profile       string        `placeholder:"FILE" help:"Write a CPU profile of the first instance, of 20 s in the round."`
 }
 
 // FleetResult is what Fleet measured.
@@ -76,7 +73,6 @@ const (
 	// storedEvery is the interval between two checks of what is stored: each reads all snapshots.
 	storedEvery   = 2 * time.Second
 	storedTimeout = 3 * time.Minute // beyond the state interval
-	profileFor    = 20 * time.Second
 )
 
 // Measure implements Experiment.
@@ -167,10 +163,9 @@ func (l *fleetLoad) measure(ctx context.Context) (r FleetRound, err error) {
 	if err != nil {
 		return r, err
 	}
-	profiled := l.profile(ctx)
 	var p load.Published
 	publisher, err := l.publish(ctx, &p, metricsURL(l.instances[0]), l.Duration, l.Rate)
-	if err = errors.Join(err, <-profiled); err != nil {
+	if err != nil {
 		return r, err
 	}
 	r.Messages = p.Messages
@@ -227,20 +222,4 @@ func (l *fleetLoad) memory() (sum int64, err error) {
 		sum += u.Memory
 	}
 	return sum, nil
-}
-
-// profile writes a profile, if one is wanted, and sends when it has.
-func (l *fleetLoad) profile(ctx context.Context) <-chan error {
-	done := make(chan error, 1)
-	if l.Profile == "" {
-		done <- nil
-		return done
-	}
-	go func() {
-		world.Pause(ctx, l.Duration/4)
-		seconds := max(1, int(min(profileFor, l.Duration/2).Seconds()))
-		profile, err := l.get(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", l.instances[0].Internal, seconds))
-		done <- errors.Join(err, os.WriteFile(l.Profile, profile, 0o600))
-	}()
-	return done
 }

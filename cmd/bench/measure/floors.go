@@ -188,19 +188,6 @@ func bodyOf(c telematics.Command, a telematics.Answer) map[string]any {
 	}
 }
 
-// StaticFloor is the floor of status reads and of the start: a handler with the service's HTTP
-// library that returns a constant.
-type StaticFloor struct{ Body string }
-
-// Do implements load.Job.
-func (f *StaticFloor) Do(ctx context.Context, ready func(string)) (any, error) {
-	e := echo.New()
-	e.GET(strings.Replace(load.StatusPath, "%d", ":vehicle", 1), func(c echo.Context) error {
-		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, []byte(f.Body))
-	})
-	return nil, load.ServeHTTP(ctx, e, ready)
-}
-
 // SubscriberFloor is the floor of ingest: a client with the service's kind of subscription that
 // counts reports.
 type SubscriberFloor struct{ Broker load.Broker }

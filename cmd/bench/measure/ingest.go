@@ -218,16 +218,3 @@ func awaitEnd(ctx context.Context, url string, before load.Counts, p load.Publis
 	}
 	return nil, 0, at, ctx.Err()
 }
-
-// reportOnce has every vehicle report at least once.
-func (l *reportLoad) reportOnce(ctx context.Context, n *world.Instance) error {
-	var p load.Published
-	if _, err := l.publish(ctx, &p, metricsURL(n), warmUpTime, float64(l.fleet)); err != nil {
-		return err
-	}
-	_, left, _, err := awaitEnd(ctx, metricsURL(n), load.Counts{}, p, l.db.stored)
-	if err == nil && left > 0 {
-		err = fmt.Errorf("the reports of %d vehicles are not stored", left)
-	}
-	return err
-}

@@ -9,11 +9,8 @@ type Results struct {
 	Command *CommandResult      `json:"command,omitempty"`
 	Waiting *WaitingResult      `json:"waiting,omitempty"`
 	Growth  *GrowthResult       `json:"growth,omitempty"`
-	Status  *StatusResult       `json:"status,omitempty"`
 	Ingest  *IngestResult       `json:"ingest,omitempty"`
 	Fleet   *FleetResult        `json:"fleet,omitempty"`
-	Events  *EventsResult       `json:"events,omitempty"`
-	Startup *StartupResult      `json:"startup,omitempty"`
 	Scale   *ScaleResult        `json:"scale,omitempty"`
 }
 

@@ -1,4 +1,4 @@
-// Package report presents what package measure measured: as tables, as JSON, and as a picture.
+// Package report presents what package measure measured: as tables and as JSON.
 package report
 
 import (
@@ -32,11 +32,8 @@ func Tables(w io.Writer, r *measure.Results) error {
 	}{
 		{"command", r.Command != nil, writeCommand},
 		{"waiting", r.Waiting != nil, writeWaiting},
-		{"status", r.Status != nil, writeStatus},
 		{"ingest", r.Ingest != nil, writeIngest},
 		{"fleet", r.Fleet != nil, writeFleet},
-		{"events", r.Events != nil, writeEvents},
-		{"startup", r.Startup != nil, writeStartup},
 		{"growth", r.Growth != nil, writeGrowth},
 		{"scale", r.Scale != nil, writeScale},
 	} {
@@ -132,20 +129,6 @@ func writeWaiting(to io.Writer, r *measure.Results) {
 	})
 }
 
-func writeStatus(to io.Writer, r *measure.Results) {
-	fmt.Fprintf(to, "answers of %d bytes\n\t%s\n", r.Status.Bytes, roundHead)
-	for _, over := range r.Status.Reads {
-		for i := range over.Service {
-			writeRound(to, fmt.Sprintf("%d connections, floor", over.Connections), over.Floor[i])
-			writeRound(to, fmt.Sprintf("%d connections, service", over.Connections), over.Service[i])
-		}
-	}
-	for _, over := range r.Status.Reads {
-		fmt.Fprintf(to, "%d connections: service / floor %s; p50 beyond the floor, ms %s\n", over.Connections,
-			measure.SpreadOf(measure.Pairs(over.Service, over.Floor, measure.RateRatio)), measure.SpreadOf(measure.Pairs(over.Service, over.Floor, measure.P50Added)))
-	}
-}
-
 func writeIngest(to io.Writer, r *measure.Results) {
 	for _, f := range r.Ingest.Fleets {
 		fmt.Fprintf(to, "%d vehicles, reports of %d bytes\n\treports\t/s published\t/s at the end\ts behind\tlost\tµs CPU per report\t\n", f.Vehicles, r.Ingest.Bytes)
@@ -181,26 +164,6 @@ func writeFleet(to io.Writer, r *measure.Results) {
 	}
 }
 
-func writeEvents(to io.Writer, r *measure.Results) {
-	e := r.Events
-	fmt.Fprintf(to, "%d subscribers at %d instances; %d reports, %.0f a second, were %d events\n", e.Subscribers, e.Instances, e.Published, e.Rate, e.Events)
-	fmt.Fprintf(to, "fewest events of one subscriber: %d; %d received other events than the first; %d resets\n", e.Fewest, e.Uneven, e.Resets)
-	fmt.Fprintf(to, "from the unit to the subscriber\tp50 ms\tp90 ms\tp99 ms\tmax ms\t\n\t%s\t\n", latency(e.Late))
-	fmt.Fprintf(to, "µs CPU per report: %s\n", costs(e.Used, e.Published))
-}
-
-func writeStartup(to io.Writer, r *measure.Results) {
-	s := r.Startup
-	fmt.Fprintf(to, "%d vehicles, a program of %.1f MB; ready after %s ms, floor %s ms\n", s.Vehicles, float64(s.Binary)/1e6, measure.SpreadOf(s.Service), measure.SpreadOf(s.Floor))
-	fmt.Fprintln(to, "idle\tMB resident\tMB proportional\tms CPU a second\t")
-	for _, of := range []struct {
-		name string
-		use  measure.IdleUse
-	}{{"floor", s.Bare}, {"service", s.Serving}} {
-		fmt.Fprintf(to, "%s\t%.1f\t%.1f\t%.2f\t\n", of.name, float64(of.use.Resident)/1e6, float64(of.use.Proportional)/1e6, of.use.CPU*1000/s.Idle)
-	}
-}
-
 func writeGrowth(to io.Writer, r *measure.Results) {
 	fmt.Fprintf(to, "%d commands in flight at each instance; medians\n", r.Growth.InFlight)
 	for _, v := range r.Growth.Variants {
@@ -223,7 +186,7 @@ func writeVariant(to io.Writer, v measure.Variant, name string) {
 			return median(func(r measure.Round) float64 { return r.Cost(processes...) })
 		}
 		fmt.Fprintf(to, "%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", side.name, median(func(r measure.Round) float64 { return r.Rate }),
-			median(p50Of), median(p99Of), cost("service", "service 2"), cost("postgres"), cost("redis"), median(measure.Round.Serving))
+			median(func(r measure.Round) float64 { return r.P50 }), median(func(r measure.Round) float64 { return r.P99 }), cost("service", "service 2"), cost("postgres"), cost("redis"), median(measure.Round.Serving))
 	}
 	fmt.Fprintf(to, "a command costs %s of what it does in the small world\n", v.Cost)
 }

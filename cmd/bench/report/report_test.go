@@ -3,8 +3,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,22 +58,6 @@ func TestJSON_HasEveryRatio(t *testing.T) {
 	} {
 		if _, ok := file.Ratios[name]; !ok {
 			t.Errorf("the ratio %s is missing", name)
-		}
-	}
-}
-
-func TestPicture_DrawsEachCurve(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "latency.svg")
-	if err := Picture(file, results().Command); err != nil {
-		t.Fatal(err)
-	}
-	svg, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"MQTT floor p50", "fair floor p99", "Motorpool p50", "Motorpool p99", "commands in flight"} {
-		if !strings.Contains(string(svg), name) {
-			t.Errorf("the picture lacks %q", name)
 		}
 	}
 }
