@@ -201,7 +201,7 @@ func commandName(sent []byte) string {
 	return "redis " + name + " " + key
 }
 
-// tripsOf lists the trips that delay a request. docs/architecture.md has the same table.
+// tripsOf lists the trips that delay a request.
 var tripsOf = map[string]map[string]int{
 	"order":            {"redis limits": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
 	"order with a key": {"redis limits": 1, "postgres key": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
