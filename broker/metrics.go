@@ -86,9 +86,9 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 		}),
 		refusals:              vector("commands_refused_total", "Requests for a command that were refused before anything was sent.", "code"),
 		commandsPublished:     counter("commands_published_total", "Commands that were published at least once."),
-		commandsSwept:         counter("commands_swept_total", "Overdue commands that this instance has settled because the owner did not."),
-		commandsConfirmedLate: counter("commands_confirmed_late_total", "Commands with an unknown outcome that a late report of their vehicle has settled."),
-		commandsContradicted:  counter("commands_contradicted_total", "Commands with an unknown outcome that a report of their vehicle says were not executed."),
+		commandsSwept:         counter("commands_swept_total", "Overdue commands that this instance has settled because the owner did not; not in motorpool_commands_total."),
+		commandsConfirmedLate: counter("commands_confirmed_late_total", "Commands with an unknown outcome that a late report of their vehicle has settled; not in motorpool_commands_total."),
+		commandsContradicted:  counter("commands_contradicted_total", "Commands with an unknown outcome that a report of their vehicle says were not executed; not in motorpool_commands_total."),
 		publications:          counter("publications_total", "Command messages that the MQTT client took, retransmissions included."),
 		publishFailures:       counter("publish_failures_total", "Command messages that the MQTT client did not take."),
 

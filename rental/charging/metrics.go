@@ -38,17 +38,17 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			m.charges.WithLabelValues(string(kind), string(state))
 		}
 	}
-	withoutResult := vector("motorpool_charge_attempts_without_result_total", "Claimed charges of which nothing new was recorded.", "reason")
+	withoutResult := vector("motorpool_charge_attempts_without_result_total", "Claimed charges of which nothing new was recorded. claimed_elsewhere: another instance has them, or they have changed; not_stored: Postgres was unavailable; no_change: the next attempt follows.", "reason")
 	m.withoutResult.claimedElsewhere = withoutResult.WithLabelValues("claimed_elsewhere")
 	m.withoutResult.notStored = withoutResult.WithLabelValues("not_stored")
 	m.withoutResult.noChange = withoutResult.WithLabelValues("no_change")
 
-	failures := vector("motorpool_payment_processor_failures_total", "Calls of the payment processor that failed.", "reason")
+	failures := vector("motorpool_payment_processor_failures_total", "Calls of the payment processor that failed. outcome_unknown: the call may have been executed; busy: the processor did not accept it; refused: wrong credentials, or a request that is not valid.", "reason")
 	m.failures.outcomeUnknown = failures.WithLabelValues("outcome_unknown")
 	m.failures.busy = failures.WithLabelValues("busy")
 	m.failures.refused = failures.WithLabelValues("refused")
 
-	handled := vector("motorpool_payment_notices_handled_total", "What notices of the payment processor led to.", "result")
+	handled := vector("motorpool_payment_notices_handled_total", "What notices of the payment processor led to. charge_final: nothing changes the charge any more; unknown_object: nothing on record; failed: the notice comes again.", "result")
 	m.handled.chargeChecked = handled.WithLabelValues("charge_checked")
 	m.handled.chargeFinal = handled.WithLabelValues("charge_final")
 	m.handled.cardChecked = handled.WithLabelValues("card_checked")

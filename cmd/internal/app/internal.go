@@ -85,7 +85,7 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 			Name: "motorpool_contacts_corrected_total", Help: "Contacts of units that this instance has corrected, since they were dated farther ahead than they can be.",
 		}),
 		clockLeaps: promauto.With(registry).NewCounter(prometheus.CounterOpts{
-			Name: "motorpool_postgres_clock_leaps_total", Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, or a minute back.",
+			Name: "motorpool_postgres_clock_leaps_total", Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, or a minute back between two looks, 30 s apart.",
 		}),
 		partitionsAhead: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 			Name: "motorpool_partitions_ahead_seconds", Help: "For how long the partitions of a table by time last from now.",

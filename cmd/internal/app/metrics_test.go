@@ -2,10 +2,12 @@ package app_test
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +21,13 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// The tables of docs/metrics.md list every metric with its labels and no other, and what may be
+const (
+	metricsDocument = "../../../docs/metrics.md"
+	metricsBegin    = "<!-- UPDATE=1 go test -run Metrics ./cmd/internal/app writes this table. -->\n\n"
+	metricsEnd      = "\n<!-- end of the metrics -->"
+)
+
+// The table of docs/metrics.md is what the service exports, and another one lists what may be
 // dropped, by kind and reason.
 func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
@@ -49,72 +57,77 @@ func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 		t.Error("the metrics of Go or of the process are missing")
 	}
 
-	exported := map[string]string{}
+	var table strings.Builder
+	table.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		if !strings.HasPrefix(name, "motorpool_") {
+			continue
+		}
+		family := families[name]
+		if len(family.GetHelp()) < 20 || !strings.HasSuffix(family.GetHelp(), ".") {
+			t.Errorf("%s: help %q", name, family.GetHelp())
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(family.GetType().String()), labelNames(family), family.GetHelp())
+	}
+	page, err := os.ReadFile(metricsDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(page), metricsBegin)
+	written, after, ends := strings.Cut(rest, metricsEnd)
+	if !begins || !ends {
+		t.Fatalf("%s lacks the markers of the metrics", metricsDocument)
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(metricsDocument, []byte(before+metricsBegin+table.String()+metricsEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if written != table.String() {
+		t.Errorf("%s differs from what the service exports:\n%s\nwant\n%s", metricsDocument, written, table.String())
+	}
+	for _, name := range regexp.MustCompile("motorpool_[a-z_]+").FindAllString(string(page), -1) {
+		if families[name] == nil {
+			t.Errorf("%s names %s, which is not exported", metricsDocument, name)
+		}
+	}
+
 	dropped := map[string]bool{}
-	for name, family := range families {
-		if strings.HasPrefix(name, "motorpool_") {
-			exported[name] = labelNames(family)
-			if len(family.GetHelp()) < 20 || !strings.HasSuffix(family.GetHelp(), ".") {
-				t.Errorf("%s: help %q", name, family.GetHelp())
-			}
-		}
-		if name == "motorpool_dropped_total" {
-			for _, m := range family.GetMetric() {
-				dropped[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = true
-			}
-		}
+	for _, m := range families["motorpool_dropped_total"].GetMetric() {
+		dropped[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = true
 	}
-	documented, documentedDrops := documentedMetrics(t)
-	if !maps.Equal(exported, documented) {
-		t.Errorf("exported, with labels:\n%v\ndocumented:\n%v", exported, documented)
-	}
-	if !maps.Equal(dropped, documentedDrops) {
-		t.Errorf("dropped, by kind and reason:\n%v\ndocumented:\n%v", dropped, documentedDrops)
+	if documented := documentedDrops(string(page)); !maps.Equal(dropped, documented) {
+		t.Errorf("dropped, by kind and reason:\n%v\ndocumented:\n%v", dropped, documented)
 	}
 }
 
-// labelNames returns the sorted names of the labels of all series of a metric.
+// labelNames returns the sorted names of the labels of all series of a metric, as code.
 func labelNames(family *dto.MetricFamily) string {
 	names := map[string]bool{}
 	for _, m := range family.GetMetric() {
 		for _, l := range m.GetLabel() {
-			names[l.GetName()] = true
+			names["`"+l.GetName()+"`"] = true
 		}
 	}
-	return strings.Join(slices.Sorted(maps.Keys(names)), " ")
+	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
-// documentedMetrics returns the sorted labels of each documented metric, and what may be dropped,
-// by kind and reason.
-func documentedMetrics(t *testing.T) (labels map[string]string, dropped map[string]bool) {
-	t.Helper()
-	text, err := os.ReadFile("../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	labels, dropped = map[string]string{}, map[string]bool{}
-	drops := false
-	for row := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.TrimSpace(row), "|")
-		switch {
-		case len(cells) < 6:
-			drops = false
-		case strings.TrimSpace(cells[1]) == "`kind`":
-			drops = true
-		case drops:
-			for _, kind := range quoted(cells[1]) {
-				for _, reason := range quoted(cells[2]) {
-					dropped[kind+" "+reason] = true
-				}
-			}
-		case strings.Contains(cells[1], "`motorpool_"):
-			labels[quoted(cells[1])[0]] = strings.Join(slices.Sorted(slices.Values(quoted(cells[2]))), " ")
-			if len(cells) != 7 || strings.TrimSpace(cells[4]) == "" || strings.TrimSpace(cells[5]) == "" {
-				t.Errorf("a row without a meaning or an action: %s", row)
+// documentedDrops returns what may be dropped, by kind and reason.
+func documentedDrops(page string) map[string]bool {
+	dropped := map[string]bool{}
+	_, table, _ := strings.Cut(page, "| `kind` | `reason` |")
+	_, table, _ = strings.Cut(table, "\n")
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 4 {
+			break
+		}
+		for _, kind := range quoted(cells[1]) {
+			for _, reason := range quoted(cells[2]) {
+				dropped[kind+" "+reason] = true
 			}
 		}
 	}
-	return labels, dropped
+	return dropped
 }
 
 // quoted returns the words between backticks.
