@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"rental":                      {"telematics"},
 	"rental/charging":             {"guard", "rental", "telematics"},
 	"rental/wallet":               {"rental", "telematics"},
-	"rental/rentaltest":           {"rental", "telematics"},
+	"rental/rentaltest":           {"rental", "rental/stripe", "simulator/sandbox", "telematics"},
 	"rental/stripe":               {"rental", "telematics"},
 	"simulator/sandbox":           {},
 	"broker":                      {"guard", "tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "broker/ingest"},

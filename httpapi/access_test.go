@@ -72,7 +72,7 @@ func access(t *testing.T) map[string][]string {
 		for method := range item.Operations() {
 			route := method + " " + path
 			b := newBookingAPI(t, func(c *httpapi.Config) {
-				c.Wallet = wallet.New(wallet.Config{Cards: rentaltest.NewCards(), Processor: rentaltest.NewVault(), Now: c.Now, Log: c.Log})
+				c.Wallet = wallet.New(wallet.Config{Cards: rentaltest.NewCards(), Processor: rentaltest.NewBank(t), Now: c.Now, Log: c.Log})
 			})
 			b.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 				if !o.Actor.Sees(1) { // as the broker does

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
+	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
 )
 
@@ -23,22 +23,24 @@ const methods = "/api/v1/client/payment-methods"
 type purse struct {
 	*api
 	cards *rentaltest.Cards
-	vault *rentaltest.Vault
+	bank  *rentaltest.Bank
 }
 
 func newPurse(t *testing.T) purse {
 	t.Helper()
-	p := purse{cards: rentaltest.NewCards(), vault: rentaltest.NewVault()}
+	p := purse{cards: rentaltest.NewCards(), bank: rentaltest.NewBank(t)}
 	p.api = newAPI(t, func(c *httpapi.Config) {
-		c.Wallet = wallet.New(wallet.Config{Cards: p.cards, Processor: p.vault, Now: c.Now, Log: c.Log})
+		c.Wallet = wallet.New(wallet.Config{Cards: p.cards, Processor: p.bank, Now: c.Now, Log: c.Log})
 	})
 	return p
 }
 
 // card issues a card with a token at the processor.
 func (p purse) card(token string) rental.Card {
-	return p.vault.Issue(rental.Card{Token: token, Brand: "Visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of " + token})
+	return p.issue(rental.Card{Token: token, Brand: "Visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of " + token})
 }
+
+func (p purse) issue(c rental.Card) rental.Card { return p.bank.Issue(c, "", sandbox.Behaviour{}) }
 
 func (p purse) add(token string, change ...func(*http.Request)) *response {
 	p.t.Helper()
@@ -65,13 +67,13 @@ func TestPaymentMethod_HasAllFields(t *testing.T) {
 	if r := p.asClient(http.MethodGet, methods).wants(200, ""); !strings.Contains(r.text, `"data":[]`) || r.body.Message != "0 payment methods." {
 		t.Errorf("list without cards: %s", r.text)
 	}
-	r := p.add("pm_card_visa").wants(201, "")
+	r := p.add("pm_card_1").wants(201, "")
 	want := map[string]any{"id": 1.0, "type": "card", "brand": "visa", "last_four": "4242", "exp_month": 12.0, "exp_year": 2030.0,
 		"is_default": true, "created_at": "2026-01-02T10:00:00.250Z"}
 	if !reflect.DeepEqual(r.body.Data, want) || !r.body.Success || r.body.Message != "Visa •••• 4242 was added." {
 		t.Errorf("added card: %s, want %v", r.text, want)
 	}
-	p.add("pm_card_amex").wants(201, "")
+	p.add("pm_card_2").wants(201, "")
 	list := p.list()
 	second := list[0].(map[string]any)
 	if len(list) != 2 || !reflect.DeepEqual(list[1], want) || second["id"] != 2.0 || second["is_default"] != false {
@@ -115,18 +117,18 @@ func TestAddMethod_SameCardIsNotAddedTwice(t *testing.T) {
 	first := p.add("pm_1").wants(201, "").id()
 	p.add("pm_other").wants(201, "")
 	same := rental.Card{Token: "pm_2", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of pm_1"}
-	p.vault.Issue(same)
+	p.issue(same)
 	r := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2","set_default":false}`)).wants(200, "")
 	if r.id() != first || len(p.list()) != 2 || r.body.Message != "Visa •••• 4242 was saved already." {
 		t.Errorf("the same card again: %s, want the existing method", r.text)
 	}
 	same.Token, same.ExpYear = "pm_3", 2035
-	p.vault.Issue(same)
+	p.issue(same)
 	r = p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_3","set_default":null}`)).wants(200, "")
 	if r.id() != first || r.at("exp_year") != 2035.0 {
 		t.Errorf("the renewed card: %s, want the existing method until 2035", r.text)
 	}
-	if attached := p.vault.Attached(); !slices.Equal(attached, []string{"pm_3", "pm_other"}) {
+	if attached := p.bank.Attached(); !slices.Equal(attached, []string{"pm_3", "pm_other"}) {
 		t.Errorf("attached cards %v, want pm_3 and pm_other", attached)
 	}
 }
@@ -143,8 +145,8 @@ func TestRemoveMethod_RemovesACardButNotTheDefault(t *testing.T) {
 	if !strings.Contains(r.text, `"data":null`) || !r.body.Success || r.body.Meta["agency_id"] != 1.0 {
 		t.Errorf("removed card: %s, want data null", r.text)
 	}
-	if len(p.list()) != 1 || !slices.Equal(p.vault.Attached(), []string{"pm_1"}) {
-		t.Errorf("cards %v, attached %v; want only pm_1", p.list(), p.vault.Attached())
+	if len(p.list()) != 1 || !slices.Equal(p.bank.Attached(), []string{"pm_1"}) {
+		t.Errorf("cards %v, attached %v; want only pm_1", p.list(), p.bank.Attached())
 	}
 	third := p.add("pm_3").wants(201, "").id()
 	p.cards.Use(3)
@@ -174,19 +176,17 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 	for name, test := range map[string]struct {
 		issue  func(p purse)
 		token  string
-		fail   error
+		fail   sandbox.FaultKind
 		status int
 		code   string
 		reason string
 		retry  string
 	}{
 		"declined": {
-			issue: func(p purse) {
-				p.vault.IssueRefused(rental.Card{Token: "pm_1"}, rental.Decline{Code: "insufficient_funds", Message: "Your card has insufficient funds."})
-			}, status: 422, code: "card_declined", reason: "insufficient_funds"},
+			token: "pm_card_visa_chargeDeclinedInsufficientFunds", status: 422, code: "card_declined", reason: "insufficient_funds"},
 		"unknown to the processor": {status: 422, code: "payment_method_invalid"},
 		"no id of a processor":     {token: "../customers/cus_1", status: 422, code: "payment_method_invalid"},
-		"not a card":               {issue: func(p purse) { p.vault.Issue(rental.Card{Token: "pm_1"}) }, status: 422, code: "payment_method_invalid"},
+		"not a card":               {issue: func(p purse) { p.issue(rental.Card{Token: "pm_1"}) }, status: 422, code: "payment_method_invalid"},
 		"another client's": {
 			issue: func(p purse) {
 				p.card("pm_1")
@@ -195,7 +195,7 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 			}, status: 422, code: "payment_method_invalid"},
 		"expired": {
 			issue: func(p purse) {
-				p.vault.Issue(rental.Card{Token: "pm_1", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2025})
+				p.issue(rental.Card{Token: "pm_1", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2025})
 			}, status: 422, code: "payment_method_invalid"},
 		"one too many": {
 			issue: func(p purse) {
@@ -205,17 +205,17 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 				p.card("pm_1")
 			}, status: 422, code: "payment_method_limit"},
 		"processor unavailable": {
-			fail: &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("deadline")}, status: 503, code: "payment_processor_unavailable", retry: "10"},
+			fail: sandbox.ResetAfter, status: 503, code: "payment_processor_unavailable", retry: "10"},
 		"processor refuses us": {
-			fail: &rental.ProcessorError{Kind: rental.NotOurs, Cause: errors.New("bad key")}, status: 503, code: "payment_processor_unavailable", retry: "10"},
+			fail: sandbox.BadKey, status: 503, code: "payment_processor_unavailable", retry: "10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPurse(t)
 			if test.issue != nil {
 				test.issue(p)
 			}
-			if test.fail != nil {
-				p.vault.FailWith(func(string, string) error { return test.fail })
+			if test.fail != "" {
+				p.bank.FailAll("", test.fail)
 			}
 			before := len(p.list())
 			r := p.asClient(http.MethodPost, methods, withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, cmp.Or(test.token, "pm_1")))).wants(test.status, test.code)
@@ -286,8 +286,8 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`), key).wants(422, "idempotency_mismatch")
 	p.asClient(http.MethodDelete, methods+"/"+first.id()).wants(200, "")
 	gone := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(404, "payment_method_not_found")
-	if gone.header.Get("Idempotency-Replayed") != "true" || len(p.vault.Asked("Attach")) != 2 {
-		t.Errorf("headers %v, attached %v; want it replayed, and two attached", gone.header, p.vault.Asked("Attach"))
+	if gone.header.Get("Idempotency-Replayed") != "true" || len(p.bank.Asked("Attach")) != 2 {
+		t.Errorf("headers %v, attached %v; want it replayed, and two attached", gone.header, p.bank.Asked("Attach"))
 	}
 	var codes []string
 	for _, line := range p.history.all() {
@@ -301,14 +301,13 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 
 func TestAddMethod_RepeatedDeclineDoesNotTryTheCardAgain(t *testing.T) {
 	p := newPurse(t)
-	p.vault.IssueRefused(rental.Card{Token: "pm_1"}, rental.Decline{Code: "lost_card", Message: "The card was lost.", Hard: true})
 	key := withHeader("Idempotency-Key", "add-1")
-	body := withJSON(`{"payment_method_id":"pm_1"}`)
+	body := withJSON(`{"payment_method_id":"pm_card_visa_chargeDeclinedLostCard"}`)
 	first := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	again := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	if again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" || again.body.Message != first.body.Message ||
-		*again.body.Error.Reason != "generic_decline" || len(p.vault.Asked("Attach")) != 1 {
-		t.Errorf("first %s\nrepeated %s\nattached %v", first.text, again.text, p.vault.Asked("Attach"))
+		*again.body.Error.Reason != "generic_decline" || len(p.bank.Asked("Attach")) != 1 {
+		t.Errorf("first %s\nrepeated %s\nattached %v", first.text, again.text, p.bank.Asked("Attach"))
 	}
 }
 

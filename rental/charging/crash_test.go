@@ -19,7 +19,7 @@ var scenarios = map[string]func(*world) (check func()){
 	"a payment that is first declined": func(w *world) func() {
 		client, cards := w.client(broke)
 		charge := w.add(client, rental.StartCharge)
-		w.later(30*time.Minute, func() { w.bank.Behave(cards[0].Token, pays) })
+		w.later(30*time.Minute, func() { w.behaves(cards[0], pays) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
 	"another card after a hard decline": func(w *world) func() {
@@ -44,7 +44,7 @@ var scenarios = map[string]func(*world) (check func()){
 	"an owner who confirms": func(w *world) func() {
 		client, _ := w.client(asksFor)
 		charge := w.add(client, rental.StartCharge)
-		w.later(10*time.Minute, func() { w.bank.OwnerConfirms(w.is(charge).Intent) })
+		w.later(10*time.Minute, func() { w.ownerConfirms(charge) })
 		return func() { w.wantState(charge, rental.Paid); w.wantOnce(charge) }
 	},
 	"an owner who chooses another card": func(w *world) func() {

@@ -8,6 +8,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 )
 
 func TestDeposit_IsHeldThenReleased(t *testing.T) {
@@ -64,7 +65,7 @@ func TestDeposit_LapsedHoldIsReleasedWithoutANotice(t *testing.T) {
 		w.collect(nil)
 		w.after(7 * 24 * time.Hour)
 		w.wantState(deposit, rental.Authorized)
-		w.bank.Lapse(w.is(deposit).Intent)
+		w.lapse(deposit)
 		w.after(25 * time.Hour)
 		w.wantState(deposit, rental.Released)
 		w.wantNothingHeld(deposit)
@@ -79,7 +80,7 @@ func TestDeposit_LapsedHoldIsReleased(t *testing.T) {
 			w.collect(nil)
 			w.after(time.Minute)
 			w.bank.Tell(nil)
-			w.bank.Lapse(w.is(deposit).Intent)
+			w.lapse(deposit)
 			if goal == rental.Capture {
 				w.ledger.Amend(deposit.ID, goal, 100)
 			} else {
@@ -116,7 +117,7 @@ func TestDeposit_ReleasedBeforeItIsHeldIsNeverHeld(t *testing.T) {
 			w.after(time.Minute)
 			w.wantState(deposit, rental.Declined)
 			w.ledger.Amend(deposit.ID, rental.Release, 0)
-			w.bank.Behave(cards[0].Token, pays)
+			w.behaves(cards[0], pays)
 			w.after(2 * time.Hour)
 			w.wantState(deposit, rental.Released)
 			w.wantNothingHeld(deposit)
@@ -127,9 +128,9 @@ func TestDeposit_ReleasedBeforeItIsHeldIsNeverHeld(t *testing.T) {
 // The booking ends while the call that holds the deposit is in flight. Whether its response
 // arrives, late or not at all, nothing is held afterwards.
 func TestDeposit_ReleaseWhileTheHoldIsInFlight(t *testing.T) {
-	for _, kind := range append([]rentaltest.FaultKind{rentaltest.Well}, rentaltest.FaultKinds...) {
+	for _, kind := range append([]sandbox.FaultKind{""}, rentaltest.FaultKinds...) {
 		for _, late := range []time.Duration{10 * time.Second, 21 * time.Second, 3 * time.Minute} {
-			t.Run(fmt.Sprintf("fault %d, %v late", kind, late), func(t *testing.T) {
+			t.Run(fmt.Sprintf("fault %s, %v late", kind, late), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					client, _ := w.client(pays)
 					confirmed := false
@@ -141,7 +142,7 @@ func TestDeposit_ReleaseWhileTheHoldIsInFlight(t *testing.T) {
 						}
 						confirmed = true
 						w.ledger.Amend(deposit.ID, rental.Release, 0)
-						return rentaltest.Fault{Kind: kind, Late: late}
+						return rentaltest.Fault{Kind: kind, For: late}
 					})
 					w.collect(nil)
 					w.after(time.Hour)
@@ -158,7 +159,7 @@ func TestDeposit_ReachesItsGoalDespiteEveryFault(t *testing.T) {
 	for _, method := range []string{"CreateIntent", "Confirm", "Intent", "Capture", "Cancel"} {
 		for _, kind := range rentaltest.FaultKinds {
 			for goal, end := range map[rental.Goal]rental.ChargeState{rental.Capture: rental.Captured, rental.Release: rental.Released} {
-				t.Run(fmt.Sprintf("%s, fault %d, %s", method, kind, goal), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, fault %s, %s", method, kind, goal), func(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {
 						client, _ := w.client(pays)
 						deposit := w.add(client, rental.DepositCharge)
@@ -180,13 +181,13 @@ func TestDeposit_ReachesItsGoalDespiteEveryFault(t *testing.T) {
 }
 
 // twice makes the first two calls of a method fail.
-func twice(method string, kind rentaltest.FaultKind) func(rentaltest.Call) rentaltest.Fault {
+func twice(method string, kind sandbox.FaultKind) func(rentaltest.Call) rentaltest.Fault {
 	left := 2
 	return func(c rentaltest.Call) rentaltest.Fault {
 		if c.Method != method || left == 0 {
 			return rentaltest.Fault{}
 		}
 		left--
-		return rentaltest.Fault{Kind: kind, Late: 90 * time.Second}
+		return rentaltest.Fault{Kind: kind, For: 90 * time.Second}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 )
 
 // extend adds the charge of an extension by four hours.
@@ -17,14 +18,14 @@ func (w *world) extend(client rental.ClientID) rental.Charge {
 
 func TestExtension_NotPaidInTimeIsTakenBack(t *testing.T) {
 	for what, c := range map[string]struct {
-		cards   []rentaltest.Conduct
+		cards   []sandbox.Behaviour
 		refused rental.ChargeState
 		code    string
 	}{
-		"declined":           {[]rentaltest.Conduct{broke}, rental.Declined, "insufficient_funds"},
-		"stolen card":        {[]rentaltest.Conduct{stolen}, rental.Failed, "stolen_card"},
+		"declined":           {[]sandbox.Behaviour{broke}, rental.Declined, "insufficient_funds"},
+		"stolen card":        {[]sandbox.Behaviour{stolen}, rental.Failed, "stolen_card"},
 		"no card":            {nil, rental.Declined, rental.CodeNoCard},
-		"owner must confirm": {[]rentaltest.Conduct{asksFor}, rental.RequiresAction, "authentication_required"},
+		"owner must confirm": {[]sandbox.Behaviour{asksFor}, rental.RequiresAction, "authentication_required"},
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
 			client, _ := w.client(c.cards...)
@@ -64,7 +65,7 @@ func TestExtension_MendedInTimeIsPaid(t *testing.T) {
 // The time to mend a payment begins when it is refused, not when it is requested.
 func TestExtension_WhosePaymentIsNotKnownIsKept(t *testing.T) {
 	for what, c := range map[string]struct {
-		card        rentaltest.Conduct
+		card        sandbox.Behaviour
 		then, atEnd rental.ChargeState
 	}{
 		"paid":    {pays, rental.Paid, rental.Paid},
@@ -74,7 +75,7 @@ func TestExtension_WhosePaymentIsNotKnownIsKept(t *testing.T) {
 			client, _ := w.client(c.card)
 			w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
 				if c.Method == "Confirm" || c.Method == "Intent" {
-					return rentaltest.Fault{Kind: rentaltest.FaultKinds[0]}
+					return rentaltest.Fault{Kind: sandbox.HangBefore}
 				}
 				return rentaltest.Fault{}
 			})

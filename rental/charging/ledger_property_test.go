@@ -3,7 +3,6 @@ package charging_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 )
 
 // A storyline is drawn first, and then played in virtual time.
@@ -32,7 +32,7 @@ type event struct {
 }
 
 var (
-	conducts   = []rentaltest.Conduct{pays, broke, stolen, asksFor, gone}
+	conducts   = []sandbox.Behaviour{pays, broke, stolen, asksFor, gone}
 	kinds      = []rental.ChargeKind{rental.StartCharge, rental.FeeCharge, rental.ExtensionCharge, rental.DepositCharge}
 	eventKinds = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "notice", "hold lapses", "nudge", "snapshot", "set back"}
 	waits      = []time.Duration{0, time.Millisecond, 5 * time.Second, 20 * time.Second, time.Minute, 90 * time.Second, time.Hour, 25 * time.Hour}
@@ -129,7 +129,7 @@ func (s *playback) randomFaults() func(rentaltest.Call) rentaltest.Fault {
 		}
 		return rentaltest.Fault{
 			Kind: rentaltest.FaultKinds[random.IntN(len(rentaltest.FaultKinds))],
-			Late: time.Duration(random.IntN(180)) * time.Second,
+			For:  time.Duration(1+random.IntN(180)) * time.Second,
 		}
 	}
 }
@@ -145,10 +145,10 @@ func (s *playback) apply(e event) {
 		s.ledger.SetDefault(s.client, s.owns[(e.which*5+len(s.owns)-1)%len(s.owns)])
 	case "card changes":
 		if len(s.owns) > 0 {
-			s.bank.Behave(s.owns[e.which%len(s.owns)].Token, conducts[e.card])
+			s.behaves(s.owns[e.which%len(s.owns)], conducts[e.card])
 		}
 	case "owner confirms":
-		s.bank.OwnerConfirms(is.Intent)
+		_ = s.bank.OwnerConfirms(is.Intent)
 	case "release":
 		if is.Goal == rental.Hold {
 			s.ledger.Amend(c.ID, rental.Release, 0)
@@ -166,7 +166,7 @@ func (s *playback) apply(e event) {
 	case "notice":
 		s.repeatNotice(is)
 	case "hold lapses":
-		s.bank.Lapse(is.Intent)
+		_ = s.bank.Lapse(is.Intent)
 	case "snapshot":
 		s.setBack = s.ledger.Snapshot()
 	case "set back":
@@ -225,14 +225,14 @@ func (s *playback) check(when string) {
 func (s *playback) checkQueries() {
 	confirmed := map[string]bool{} // payments that were confirmed since their last query
 	for _, call := range s.bank.Calls() {
-		switch words := strings.Fields(call); words[0] {
+		switch call.Method {
 		case "Confirm":
-			if confirmed[words[1]] {
+			if confirmed[call.About] {
 				s.fail("%s without a query since the last one; calls of the bank %v", call, s.bank.Calls())
 			}
-			confirmed[words[1]] = true
+			confirmed[call.About] = true
 		case "Intent":
-			confirmed[words[1]] = false
+			confirmed[call.About] = false
 		}
 	}
 }

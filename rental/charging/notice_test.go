@@ -1,11 +1,15 @@
 package charging_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"motorpool/rental"
+	"motorpool/rental/charging"
+	"motorpool/simulator/sandbox"
 )
 
 func (w *world) notify(id string, k rental.NoticeKind, object string) {
@@ -17,7 +21,8 @@ func (w *world) notify(id string, k rental.NoticeKind, object string) {
 
 func TestNotice_AboutACardUpdatesTheRecord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.cards.bound = map[string]string{"pm_renewed": "cus_1", "pm_detached": ""}
+		w.bank.Issue(rental.Card{Token: "pm_renewed", ExpYear: 2031}, "cus_1", pays)
+		w.bank.Issue(rental.Card{Token: "pm_detached"}, "", pays)
 		c := w.collect(nil)
 		w.notify("1", rental.AboutCard, "pm_renewed")
 		w.notify("2", rental.AboutCard, "pm_detached")
@@ -36,11 +41,17 @@ func TestNotice_AboutACardUpdatesTheRecord(t *testing.T) {
 	})
 }
 
+// noCards is a processor whose payment methods are no cards.
+type noCards struct{ rental.Processor }
+
+func (noCards) Card(context.Context, string) (rental.Card, string, error) {
+	return rental.Card{}, "", &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("this payment method is not a card")}
+}
+
 // The account may be shared with other services, whose customers use other payment methods.
 func TestNotice_AboutAnotherPaymentMethodIsHandled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.cards.noCard = true
-		c := w.collect(nil)
+		c := w.collect(func(c *charging.Config) { c.Processor = noCards{w.bank} })
 		w.notify("1", rental.AboutCard, "pm_sepa")
 		w.after(time.Minute)
 		if metric(t, c, unknownNotices) != 1 || metric(t, c, failedNotices) != 0 || w.notices.Open() != 0 || len(w.cards.dropped) != 0 {
@@ -51,16 +62,14 @@ func TestNotice_AboutAnotherPaymentMethodIsHandled(t *testing.T) {
 
 func TestNotice_FailedHandlingIsRetried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.cards.failing = true
+		w.bank.FailAll("Card", sandbox.TooMany)
 		c := w.collect(nil)
 		w.notify("1", rental.AboutCard, "pm_1")
 		w.after(10 * time.Minute)
 		if n := metric(t, c, failedNotices); n < 4 || n > 7 || w.notices.Open() != 1 {
 			t.Fatalf("failed %d times in 10 minutes with %d open, want 4 to 7 times and 1", n, w.notices.Open())
 		}
-		w.cards.mu.Lock()
-		w.cards.failing = false
-		w.cards.mu.Unlock()
+		w.bank.FailWith(nil)
 		w.after(6 * time.Minute)
 		if len(w.cards.dropped) != 1 || w.notices.Open() != 0 {
 			t.Errorf("dropped the cards %v with %d notices open, want one card and none", w.cards.dropped, w.notices.Open())

@@ -17,6 +17,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 )
 
 // paymentRecord is a record of charges that may have lost some.
@@ -81,7 +82,8 @@ type lostPayments struct {
 func withLostPayments(t *testing.T, test func(*lostPayments)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lostPayments{T: t, bank: rentaltest.NewBank(), record: &paymentRecord{charges: map[uuid.UUID]bool{}}}
+		l := &lostPayments{T: t, bank: rentaltest.NewBank(t), record: &paymentRecord{charges: map[uuid.UUID]bool{}}}
+		l.bank.Issue(rental.Card{Token: "pm_1"}, "cus_1", sandbox.Behaviour{})
 		l.lease.Store(true)
 		l.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
 			Processor: l.bank, Payments: l.record, TryLease: func(context.Context) (bool, error) { return l.lease.Load(), nil },
@@ -139,7 +141,7 @@ func (l *lostPayments) after(d time.Duration, want ...string) {
 func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 	withLostPayments(t, func(l *lostPayments) {
 		_, lost := l.pays("ours", false)
-		for range 4 { // more than a page
+		for range 100 { // more than a page
 			payment, _ := l.pays("ours", false)
 			l.recorded(payment)
 		}
@@ -147,7 +149,7 @@ func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 		_, held := l.pays("ours", true)
 		r := rental.IntentRequest{Payment: uuid.New(), Customer: "cus_1", Amount: amount, Currency: "EUR", Metadata: map[string]string{rental.MetaInstallation: "ours"}}
 		// One that has moved no money.
-		if _, err := l.bank.CreateIntent(t.Context(), "prepared", r); err != nil {
+		if _, err := l.bank.CreateIntent(l.Context(), "prepared", r); err != nil {
 			t.Fatal(err)
 		}
 		l.after(4 * time.Minute)
@@ -165,10 +167,10 @@ func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 		if n := strings.Count(l.log.String(), "no charge on record"); n != 2 {
 			t.Errorf("%d log messages of two payments: %s", n, &l.log)
 		}
-		if _, err := l.bank.Refund(t.Context(), "refund", rental.RefundRequest{Refund: uuid.New(), Intent: lost, Amount: amount, Currency: "EUR"}); err != nil {
+		if _, err := l.bank.Refund(l.Context(), "refund", rental.RefundRequest{Refund: uuid.New(), Intent: lost, Amount: amount, Currency: "EUR"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.bank.Cancel(t.Context(), "cancel", held); err != nil {
+		if _, err := l.bank.Cancel(l.Context(), "cancel", held); err != nil {
 			t.Fatal(err)
 		}
 		l.after(16 * time.Minute)
@@ -180,7 +182,7 @@ func TestReconciler_LogsRefundsThatAreNotOnRecord(t *testing.T) {
 	withLostPayments(t, func(l *lostPayments) {
 		refund := func(intent string, m rental.Minor) {
 			t.Helper()
-			if _, err := l.bank.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: intent, Amount: m, Currency: "EUR"}); err != nil {
+			if _, err := l.bank.Refund(l.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: intent, Amount: m, Currency: "EUR"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -228,7 +230,7 @@ func TestReconciler_ComparesAfterAFailoverAndEachNight(t *testing.T) {
 func TestReconciler_TriesAgainWhereTheProcessorIsUnavailable(t *testing.T) {
 	withLostPayments(t, func(l *lostPayments) {
 		_, first := l.pays("ours", false)
-		for range 3 {
+		for range 100 {
 			l.pays("another", false)
 		}
 		var failing atomic.Bool
@@ -236,7 +238,7 @@ func TestReconciler_TriesAgainWhereTheProcessorIsUnavailable(t *testing.T) {
 		// The second page fails: the first alone lists nothing.
 		l.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
 			if failing.Load() && c.Method == "Intents" && c.About != "" {
-				return rentaltest.Fault{Kind: rentaltest.Lost}
+				return rentaltest.Fault{Kind: sandbox.HangBefore}
 			}
 			return rentaltest.Fault{}
 		})
@@ -251,7 +253,7 @@ func TestReconciler_OneInstanceCompares(t *testing.T) {
 		_, lost := l.pays("ours", false)
 		l.lease.Store(false)
 		l.after(100 * time.Minute)
-		if calls := l.bank.Calls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "Intents") }) {
+		if calls := l.bank.Asked("Intents"); len(calls) != 0 {
 			t.Errorf("an instance without the lease compares: %v", calls)
 		}
 		l.lease.Store(true)

@@ -9,6 +9,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 )
 
 // paid returns a paid charge.
@@ -30,7 +31,7 @@ func (w *world) wantGivenBack(refund rental.Charge) {
 func TestRefund_IsMadeOnceDespiteEveryFault(t *testing.T) {
 	for _, method := range []string{"Refund", "RefundOf", "RefundByID"} {
 		for _, kind := range rentaltest.FaultKinds {
-			t.Run(fmt.Sprintf("%s, fault %d", method, kind), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, fault %s", method, kind), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					client, _ := w.client(pays)
 					w.collect(nil)
@@ -39,7 +40,7 @@ func TestRefund_IsMadeOnceDespiteEveryFault(t *testing.T) {
 					w.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
 						if method == "RefundOf" && c.Method == "Refund" && len(w.bank.Calls()) < 3 {
 							// The refund happens, so that the query finds it.
-							return rentaltest.Fault{Kind: rentaltest.Unheard}
+							return rentaltest.Fault{Kind: sandbox.HangAfter}
 						}
 						return fault(c)
 					})
@@ -56,14 +57,13 @@ func TestRefund_IsMadeOnceDespiteEveryFault(t *testing.T) {
 func TestRefund_SlowOneIsPaidWhenItArrives(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.every = time.Minute
-		client, _ := w.client(pays)
+		client, _ := w.client(sandbox.Behaviour{RefundPending: true})
 		w.collect(nil)
 		charge := w.paid(client)
-		w.bank.SlowRefunds()
 		refund := w.refundOf(client, charge, amount)
 		w.after(3 * 24 * time.Hour)
 		w.wantState(refund, rental.Unknown)
-		w.bank.SettleRefund(refund.ID, "")
+		w.bank.SettleRefund(refund.ID.String(), false)
 		w.after(10 * time.Minute)
 		w.wantState(refund, rental.Paid)
 		w.wantGivenBack(refund)
@@ -73,19 +73,16 @@ func TestRefund_SlowOneIsPaidWhenItArrives(t *testing.T) {
 func TestRefund_MayFailAfterItWasAccepted(t *testing.T) {
 	for _, slow := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
-			client, _ := w.client(pays)
+			client, _ := w.client(sandbox.Behaviour{RefundPending: slow})
 			w.collect(nil)
 			charge := w.paid(client)
-			if slow {
-				w.bank.SlowRefunds()
-			}
 			refund := w.refundOf(client, charge, amount)
 			w.after(time.Minute)
-			w.bank.SettleRefund(refund.ID, "lost_or_stolen_card")
+			w.bank.SettleRefund(refund.ID.String(), true)
 			w.after(10 * time.Minute)
 			w.wantState(refund, rental.Failed)
-			if is := w.is(refund); is.Settled != 0 || is.DeclineCode != "lost_or_stolen_card" || !is.NextAttempt.IsZero() {
-				t.Errorf("slow %v: the refund is %+v, want it failed, lost_or_stolen_card", slow, is)
+			if is := w.is(refund); is.Settled != 0 || is.DeclineCode != "expired_or_canceled_card" || !is.NextAttempt.IsZero() {
+				t.Errorf("slow %v: the refund is %+v, want it failed, expired_or_canceled_card", slow, is)
 			}
 			last := w.ledger.Entries()[len(w.ledger.Entries())-1]
 			if last.Code != rental.RefundFailure || last.Outcome != "failed" {
@@ -101,7 +98,7 @@ type slowReply struct{ *rentaltest.Bank }
 
 func (s slowReply) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
 	made, err := s.Bank.Refund(ctx, key, r)
-	s.SettleRefund(r.Refund, "lost_or_stolen_card")
+	s.SettleRefund(r.Refund.String(), true)
 	time.Sleep(5 * time.Second) // the notice is handled
 	return made, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/charging"
+	"motorpool/rental/rentaltest"
 )
 
 var errDead = errors.New("the process is dead")
@@ -213,7 +214,7 @@ func TestRecover_APaymentOfAnotherAmountIsNotTaken(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				client, cards := w.client(pays)
 				charge := w.add(client, rental.StartCharge)
-				made.Payment, made.Customer = charge.PaymentID(), fmt.Sprintf("cus_%d", client)
+				made.Payment, made.Customer = charge.PaymentID(), rentaltest.CustomerOf(client)
 				other, err := w.bank.CreateIntent(t.Context(), "earlier", made)
 				if err != nil {
 					t.Fatal(err)

@@ -2,10 +2,8 @@ package charging_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +16,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
 )
 
@@ -55,9 +54,8 @@ func inWorld(t *testing.T, test func(*testing.T, *world)) {
 var quiet = slog.New(slog.DiscardHandler)
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, bank: rentaltest.NewBank(), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second, panics: prometheus.NewRegistry()}
+	w := &world{t: t, bank: rentaltest.NewBank(t), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second, panics: prometheus.NewRegistry()}
 	w.guard = guard.New(quiet, w.panics)
-	w.bank.Processor = w.cards
 	w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
 	return w
 }
@@ -97,14 +95,14 @@ func (w *world) collect(change func(*charging.Config)) *charging.Collector {
 }
 
 // client returns a client with cards, the first of which is the default.
-func (w *world) client(cards ...rentaltest.Conduct) (rental.ClientID, []rental.Method) {
+func (w *world) client(cards ...sandbox.Behaviour) (rental.ClientID, []rental.Method) {
 	clientsMu.Lock()
 	clients++
 	id := clients
 	clientsMu.Unlock()
 	var methods []rental.Method
-	for _, conduct := range cards {
-		methods = append(methods, w.card(id, conduct))
+	for _, behaviour := range cards {
+		methods = append(methods, w.card(id, behaviour))
 	}
 	return id, methods
 }
@@ -114,10 +112,30 @@ var (
 	clients   rental.ClientID
 )
 
-func (w *world) card(client rental.ClientID, conduct rentaltest.Conduct) rental.Method {
-	card := rentaltest.NewCard()
-	w.bank.Behave(card.Token, conduct)
-	return w.ledger.GiveCard(client, card)
+func (w *world) card(client rental.ClientID, behaviour sandbox.Behaviour) rental.Method {
+	return w.ledger.GiveCard(client, w.bank.Issue(rentaltest.NewCard(), rentaltest.CustomerOf(client), behaviour))
+}
+
+// behaves changes a card.
+func (w *world) behaves(m rental.Method, behaviour sandbox.Behaviour) {
+	w.t.Helper()
+	if err := w.bank.SetCard(m.Token, behaviour); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *world) ownerConfirms(c rental.Charge) {
+	w.t.Helper()
+	if err := w.bank.OwnerConfirms(w.is(c).Intent); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *world) lapse(deposit rental.Charge) {
+	w.t.Helper()
+	if err := w.bank.Lapse(w.is(deposit).Intent); err != nil {
+		w.t.Error(err)
+	}
 }
 
 func (w *world) add(client rental.ClientID, k rental.ChargeKind) rental.Charge {
@@ -159,8 +177,8 @@ func (w *world) wantOnce(c rental.Charge) {
 }
 
 // changes returns the calls of the bank, without the searches for payments that are not on record.
-func (w *world) changes() []string {
-	return slices.DeleteFunc(w.bank.Calls(), func(call string) bool { return strings.HasPrefix(call, "IntentOf ") })
+func (w *world) changes() []rentaltest.Call {
+	return slices.DeleteFunc(w.bank.Calls(), func(c rentaltest.Call) bool { return c.Method == "IntentOf" })
 }
 
 func (w *world) lines(k rental.ChargeKind) (states []string) {
@@ -173,38 +191,19 @@ func (w *world) lines(k rental.ChargeKind) (states []string) {
 }
 
 var (
-	pays    = rentaltest.Conduct{}
-	broke   = rentaltest.Conduct{Decline: &rental.Decline{Code: "insufficient_funds"}}
-	stolen  = rentaltest.Conduct{Decline: &rental.Decline{Code: "stolen_card", Hard: true}}
-	asksFor = rentaltest.Conduct{Decline: &rental.Decline{Code: "authentication_required", Action: true}}
-	gone    = rentaltest.Conduct{Gone: true}
+	pays    = sandbox.Behaviour{}
+	broke   = sandbox.Behaviour{Decline: "insufficient_funds"}
+	stolen  = sandbox.Behaviour{Decline: "stolen_card"}
+	asksFor = sandbox.Behaviour{Authenticate: true}
+	gone    = sandbox.Behaviour{Gone: true}
 )
 
-// register is the part of a processor that holds cards, together with the record of them.
+// register records what becomes of cards.
 type register struct {
-	rental.Processor
 	rental.Cards
 	mu        sync.Mutex
-	bound     map[string]string // the customers, by token
 	dropped   []string
 	refreshed []rental.Card
-	failing   bool
-	noCard    bool
-}
-
-func (r *register) Card(_ context.Context, token string) (rental.Card, string, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	customer, known := r.bound[token]
-	switch {
-	case r.failing:
-		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotDone, Cause: errors.New("busy")}
-	case r.noCard:
-		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("this payment method is not a card")}
-	case !known:
-		return rental.Card{}, "", &rental.ProcessorError{Kind: rental.NotKnown, Cause: errors.New("no such card")}
-	}
-	return rental.Card{Token: token, ExpYear: 2031}, customer, nil
 }
 
 func (r *register) DropCard(_ context.Context, token string, entry telematics.Activity) error {

@@ -1,6 +1,6 @@
 // Package rentaltest holds the contracts of the ports of package rental, as tests that every
 // implementation runs, such as [CardsContract], and in-memory implementations for tests of the
-// code that uses the ports: [Cards], [Vault].
+// code that uses the ports: [Bank], [Cards], [Ledger], [Notices].
 //
 // Only test files import it.
 package rentaltest

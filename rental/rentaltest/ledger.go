@@ -204,7 +204,7 @@ func (l *Ledger) TakeCharges(_ context.Context, limit int, lease time.Duration) 
 func (l *Ledger) job(e *entry) rental.Job {
 	p := l.purse(e.client)
 	j := rental.Job{
-		Charge: e.Charge, Lease: e.lease, Tries: e.tries, Client: e.client, Customer: fmt.Sprintf("cus_%d", e.client),
+		Charge: e.Charge, Lease: e.lease, Tries: e.tries, Client: e.client, Customer: CustomerOf(e.client),
 		Default: p.standby, QueryOnly: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt), Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
 	}
 	if of := l.charges[e.Refunds]; of != nil {
@@ -225,6 +225,9 @@ func (l *Ledger) job(e *entry) rental.Job {
 	}
 	return j
 }
+
+// CustomerOf returns the processor's id of a client of a ledger.
+func CustomerOf(client rental.ClientID) string { return fmt.Sprintf("cus_%d", client) }
 
 func (l *Ledger) held(job rental.Job) *entry {
 	if e := l.charges[job.ID]; e != nil && e.lease == job.Lease && e.lease != uuid.Nil {

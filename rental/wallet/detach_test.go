@@ -9,6 +9,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
 )
 
@@ -30,17 +31,17 @@ func TestRun_DetachesWhatTheProcessorDidNot(t *testing.T) {
 		p := newPurse(t)
 		p.add()
 		m := p.add()
-		p.vault.FailWith(failing("Detach", rental.NotDone))
+		p.bank.FailAll("Detach", sandbox.TooMany)
 		if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
 			t.Fatal(err)
 		}
 		p.within(10 * time.Minute) // it is still unavailable
-		p.vault.FailWith(nil)
+		p.bank.FailWith(nil)
 		p.within(10 * time.Minute)
 		p.wantsRecorded(1)
-		calls := len(p.vault.Asked("Detach"))
+		calls := len(p.bank.Asked("Detach"))
 		p.within(24 * time.Hour)
-		if more := len(p.vault.Asked("Detach")) - calls; more != 0 {
+		if more := len(p.bank.Asked("Detach")) - calls; more != 0 {
 			t.Errorf("detached %d more times, want none", more)
 		}
 	})
@@ -64,12 +65,7 @@ func TestRun_DetachesWhatARequestHasAttachedAndNotStored(t *testing.T) {
 		p := newPurse(t)
 		p.add()
 		broken := errors.New("the connection broke before the commit was confirmed")
-		p.vault.FailWith(func(method, _ string) error {
-			if method == "Attach" {
-				p.cards.FailWith(broken)
-			}
-			return nil
-		})
+		p.storeFailsAtAttach(broken)
 		lost, repeated := p.issue(), p.issue()
 		for _, card := range []rental.Card{lost, repeated} {
 			p.cards.FailWith(nil)
@@ -77,10 +73,10 @@ func TestRun_DetachesWhatARequestHasAttachedAndNotStored(t *testing.T) {
 				t.Fatalf("error %v, want that of the store", err)
 			}
 		}
-		p.vault.FailWith(nil)
+		p.bank.FailWith(nil)
 		p.cards.FailWith(nil)
 		p.within(30 * time.Minute)
-		if n := len(p.vault.Asked("Detach")); n != 0 {
+		if n := len(p.bank.Asked("Detach")); n != 0 {
 			t.Errorf("%d cards were detached while their requests may still be repeated", n)
 		}
 		if _, err := p.try(repeated); err != nil {
@@ -97,15 +93,13 @@ func TestRun_LeavesTheCardsOfOtherCustomers(t *testing.T) {
 		p := newPurse(t)
 		p.add()
 		elsewhere := p.issue()
-		if _, err := p.vault.Attach(t.Context(), "cus_of_another_shop", elsewhere.Token); err != nil {
-			t.Fatal(err)
-		}
+		p.bank.Issue(elsewhere, "cus_of_another_shop", sandbox.Behaviour{})
 		for _, card := range []rental.Card{elsewhere, rentaltest.NewCard()} {
 			_, err := p.try(card)
 			wantCode(t, err, rental.MethodInvalid)
 		}
 		p.within(24 * time.Hour)
-		if asked := p.vault.Asked("Detach"); len(asked) != 0 {
+		if asked := p.bank.Asked("Detach"); len(asked) != 0 {
 			t.Errorf("detached %v, want nothing", asked)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
+	"motorpool/simulator/sandbox"
 )
 
 // The record decides: a card that it refuses is detached again.
@@ -49,17 +50,18 @@ func TestAddMethod_FullWalletAttachesNothing(t *testing.T) {
 	for range rental.MaxMethods {
 		last = p.add()
 	}
-	asked := len(p.vault.Asked("Attach"))
+	asked := len(p.bank.Asked("Attach"))
 	_, err := p.try(p.issue())
 	wantCode(t, err, rental.MethodLimit)
 	_, err = p.try(rentaltest.NewCard()) // unknown to the processor
 	wantCode(t, err, rental.MethodLimit)
-	if now := len(p.vault.Asked("Attach")); now != asked {
+	if now := len(p.bank.Asked("Attach")); now != asked {
 		t.Errorf("attached %d more times, want none", now-asked)
 	}
 	renewed := last.Card
 	renewed.Token, renewed.ExpYear = rentaltest.NewCard().Token, 2035
-	added, err := p.try(p.vault.Issue(renewed)) // a card that the wallet has is still updated
+	// A card that the wallet has is still updated.
+	added, err := p.try(p.bank.Issue(renewed, "", sandbox.Behaviour{}))
 	if err != nil || !added.Existed || added.Method.Card != renewed {
 		t.Errorf("added %+v, %v; want the existing card, renewed", added, err)
 	}
@@ -70,11 +72,11 @@ func TestRemoveMethod_RecordComesBeforeTheProcessor(t *testing.T) {
 	p := newPurse(t)
 	p.add()
 	m := p.add()
-	p.vault.FailWith(func(method, _ string) error {
-		if methods, err := p.List(t.Context(), owner); method == "Detach" && (err != nil || len(methods) != 1) {
+	p.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+		if methods, err := p.List(t.Context(), owner); c.Method == "Detach" && (err != nil || len(methods) != 1) {
 			t.Errorf("detached while the record has %d methods (%v), want 1", len(methods), err)
 		}
-		return nil
+		return rentaltest.Fault{}
 	})
 	if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
 		t.Fatal(err)
@@ -86,7 +88,9 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 	p := newPurse(t)
 	p.add()
 	m := p.add()
-	p.vault.FailWith(failing("Detach", rental.NotDone))
+	if err := p.bank.Break(rentaltest.Fault{Kind: sandbox.TooMany, Path: "/v1/payment_methods/*/detach", Times: -1}); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +99,8 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 		t.Errorf("methods %v, %v; log %s; want one method and an entry without the token", methods, err, p.log.String())
 	}
 	wantCode(t, p.Remove(t.Context(), rental.MethodRequest{Method: methods[0].ID, Actor: owner}), rental.DefaultMethod)
-	if asked := p.vault.Asked("Detach"); len(asked) != 1 {
-		t.Errorf("detached %v, want one attempt", asked)
+	if n := p.bank.Fired()[sandbox.TooMany]; n != 1 {
+		t.Errorf("detached %d times, want one attempt", n)
 	}
 }
 
@@ -105,20 +109,15 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 func TestAddMethod_NothingIsDetachedWhenTheStoreFails(t *testing.T) {
 	p := newPurse(t)
 	broken := errors.New("the connection broke before the commit was confirmed")
-	p.vault.FailWith(func(method, _ string) error {
-		if method == "Attach" {
-			p.cards.FailWith(broken)
-		}
-		return nil
-	})
+	p.storeFailsAtAttach(broken)
 	card := p.issue()
 	if _, err := p.try(card); !errors.Is(err, broken) {
 		t.Fatalf("error %v, want that of the store", err)
 	}
-	if asked := p.vault.Asked("Detach"); len(asked) != 0 {
+	if asked := p.bank.Asked("Detach"); len(asked) != 0 {
 		t.Errorf("detached %v, want nothing", asked)
 	}
-	p.vault.FailWith(nil)
+	p.bank.FailWith(nil)
 	p.cards.FailWith(nil)
 	if _, err := p.try(card); err != nil {
 		t.Fatal(err)
@@ -128,14 +127,9 @@ func TestAddMethod_NothingIsDetachedWhenTheStoreFails(t *testing.T) {
 
 func TestAddMethod_DeclineThatCannotBeStoredIsReturned(t *testing.T) {
 	p := newPurse(t)
-	p.vault.FailWith(func(method, _ string) error {
-		if method != "Attach" {
-			return nil
-		}
-		p.cards.FailWith(errors.New("away"))
-		return &rental.ProcessorError{Kind: rental.CardRefused, Decline: &rental.Decline{Code: "lost_card"}}
-	})
-	_, err := p.try(p.issue(), func(n *rental.NewCard) { n.Key = rentaltest.NewKey(owner.Subject) })
+	p.storeFailsAtAttach(errors.New("away"))
+	lost := rental.Card{Token: "pm_card_visa_chargeDeclinedLostCard"}
+	_, err := p.try(lost, func(n *rental.NewCard) { n.Key = rentaltest.NewKey(owner.Subject) })
 	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "generic_decline" || !strings.Contains(p.log.String(), "decline not kept") {
 		t.Errorf("decline %+v; log %s", decline, p.log.String())
 	}
@@ -202,7 +196,7 @@ func TestAddMethod_OneKeyAddsAndAttachesOneCard(t *testing.T) {
 		card := number
 		card.Token = fmt.Sprintf("pm_%d", i)
 		card.Fingerprint = ""
-		p.vault.Issue(card)
+		p.bank.Issue(card, "", sandbox.Behaviour{})
 		wg.Go(func() {
 			if _, err := p.try(card, func(n *rental.NewCard) { n.Key = key }); err != nil {
 				t.Errorf("Add: %v", err)

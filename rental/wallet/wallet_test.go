@@ -2,6 +2,7 @@ package wallet_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
+	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
 )
 
@@ -23,16 +25,18 @@ type purse struct {
 	*wallet.Wallet
 	t     *testing.T
 	cards *rentaltest.Cards
-	vault *rentaltest.Vault
+	bank  *rentaltest.Bank
+	fails *failing // between the wallet and the bank
 	log   bytes.Buffer
 }
 
 var owner = telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}
 
 func newPurse(t *testing.T) *purse {
-	p := &purse{t: t, cards: rentaltest.NewCards(), vault: rentaltest.NewVault()}
+	p := &purse{t: t, cards: rentaltest.NewCards(), bank: rentaltest.NewBank(t)}
+	p.fails = &failing{Vault: p.bank}
 	p.Wallet = wallet.New(wallet.Config{
-		Cards: p.cards, Processor: p.vault, Log: slog.New(slog.NewTextHandler(&p.log, nil)),
+		Cards: p.cards, Processor: p.fails, Log: slog.New(slog.NewTextHandler(&p.log, nil)),
 		Now: func() time.Time { return time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC) },
 	})
 	return p
@@ -47,7 +51,19 @@ func (p *purse) try(card rental.Card, change ...func(*rental.NewCard)) (rental.A
 	return p.Add(p.t.Context(), n)
 }
 
-func (p *purse) issue() rental.Card { return p.vault.Issue(rentaltest.NewCard()) }
+func (p *purse) issue() rental.Card {
+	return p.bank.Issue(rentaltest.NewCard(), "", sandbox.Behaviour{})
+}
+
+// storeFailsAtAttach makes the store fail from the next attachment on.
+func (p *purse) storeFailsAtAttach(err error) {
+	p.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+		if c.Method == "Attach" {
+			p.cards.FailWith(err)
+		}
+		return rentaltest.Fault{}
+	})
+}
 
 func (p *purse) add() rental.Method {
 	p.t.Helper()
@@ -67,8 +83,8 @@ func (p *purse) wantsRecorded(n int) {
 		tokens = append(tokens, m.Token)
 	}
 	slices.Sort(tokens)
-	if err != nil || len(tokens) != n || !slices.Equal(tokens, p.vault.Attached()) {
-		p.t.Errorf("the record has %v (%v), attached are %v; want %d in both", tokens, err, p.vault.Attached(), n)
+	if err != nil || len(tokens) != n || !slices.Equal(tokens, p.bank.Attached()) {
+		p.t.Errorf("the record has %v (%v), attached are %v; want %d in both", tokens, err, p.bank.Attached(), n)
 	}
 }
 
@@ -89,19 +105,30 @@ func refusal(t *testing.T, err error, code telematics.Code) *telematics.Error {
 	return known
 }
 
-func failing(method string, kind rental.ProcessorFailure) func(string, string) error {
-	return func(called, _ string) error {
-		if called != method {
-			return nil
-		}
-		return &rental.ProcessorError{Kind: kind, Cause: errors.New("failure of the test")}
+// failing is a processor that a call cannot be made of, or not be made twice.
+type failing struct {
+	wallet.Vault
+	customer, attach rental.ProcessorFailure // empty: it goes well
+}
+
+func (f *failing) CreateCustomer(ctx context.Context, key string, c rental.Client) (string, error) {
+	if f.customer != "" {
+		return "", &rental.ProcessorError{Kind: f.customer, Cause: errors.New("failure of the test")}
 	}
+	return f.Vault.CreateCustomer(ctx, key, c)
+}
+
+func (f *failing) Attach(ctx context.Context, customer, token string) (rental.Card, error) {
+	if f.attach != "" {
+		return rental.Card{}, &rental.ProcessorError{Kind: f.attach, Cause: errors.New("failure of the test")}
+	}
+	return f.Vault.Attach(ctx, customer, token)
 }
 
 func TestCustomer_IsCreatedOnceAtFirstUse(t *testing.T) {
 	p := newPurse(t)
-	if _, err := p.List(t.Context(), owner); err != nil || p.vault.Customers() != 0 {
-		t.Errorf("%d customers after listing (%v), want none", p.vault.Customers(), err)
+	if _, err := p.List(t.Context(), owner); err != nil || p.bank.Customers() != 0 {
+		t.Errorf("%d customers after listing (%v), want none", p.bank.Customers(), err)
 	}
 	var wg sync.WaitGroup
 	for range 8 {
@@ -114,10 +141,10 @@ func TestCustomer_IsCreatedOnceAtFirstUse(t *testing.T) {
 	}
 	wg.Wait()
 	client, err := p.cards.Client(t.Context(), 1, owner.Subject)
-	if err != nil || p.vault.Customers() != 1 || client.Customer == "" {
-		t.Errorf("%d customers, client %+v, %v; want one on record", p.vault.Customers(), client, err)
+	if err != nil || p.bank.Customers() != 1 || client.Customer == "" {
+		t.Errorf("%d customers, client %+v, %v; want one on record", p.bank.Customers(), client, err)
 	}
-	for _, key := range p.vault.Asked("CreateCustomer") {
+	for _, key := range p.bank.Asked("CreateCustomer") {
 		if key != "client-"+client.Key {
 			t.Errorf("created under the key %s, want client-%s", key, client.Key)
 		}
@@ -127,15 +154,15 @@ func TestCustomer_IsCreatedOnceAtFirstUse(t *testing.T) {
 
 func TestCustomer_CreatedWithoutAResponseIsFoundAgain(t *testing.T) {
 	p := newPurse(t)
-	p.vault.FailWith(failing("CreateCustomer", rental.MayHaveHappened))
+	p.bank.FailAll("CreateCustomer", sandbox.ResetAfter)
 	card := p.issue()
 	_, err := p.try(card)
 	if failure := refusal(t, err, rental.ProcessorUnavailable); !failure.Retryable || failure.RetryAfter != 10*time.Second {
 		t.Errorf("failure %+v, want it retryable in 10s", failure)
 	}
-	p.vault.FailWith(nil)
-	if _, err := p.try(card); err != nil || p.vault.Customers() != 1 {
-		t.Errorf("Add: %v; %d customers, want 1", err, p.vault.Customers())
+	p.bank.FailWith(nil)
+	if _, err := p.try(card); err != nil || p.bank.Customers() != 1 {
+		t.Errorf("Add: %v; %d customers, want 1", err, p.bank.Customers())
 	}
 	p.wantsRecorded(1)
 }
@@ -144,30 +171,31 @@ func TestCustomer_CreatedWithoutAResponseIsFoundAgain(t *testing.T) {
 // would never succeed.
 func TestCustomer_KeyWithAPermanentErrorIsReplaced(t *testing.T) {
 	p := newPurse(t)
-	var once sync.Once
-	p.vault.FailWith(func(method, _ string) (err error) {
-		if method == "CreateCustomer" {
-			once.Do(func() { err = &rental.ProcessorError{Kind: rental.BrokenThere, Cause: errors.New("500")} })
+	var failed bool
+	p.bank.FailWith(func(c rentaltest.Call) rentaltest.Fault {
+		if c.Method != "CreateCustomer" || failed {
+			return rentaltest.Fault{}
 		}
-		return err
+		failed = true
+		return rentaltest.Fault{Kind: sandbox.FailBefore}
 	})
 	p.add()
-	keys := p.vault.Asked("CreateCustomer")
+	keys := p.bank.Asked("CreateCustomer")
 	if len(keys) != 2 || keys[1] != keys[0]+"-2" {
 		t.Errorf("created under the keys %v, want the second with -2", keys)
 	}
 	other := newPurse(t)
-	other.vault.FailWith(failing("CreateCustomer", rental.BrokenThere))
+	other.bank.FailAll("CreateCustomer", sandbox.FailBefore)
 	_, err := other.try(other.issue())
 	wantCode(t, err, rental.ProcessorUnavailable)
-	if asked := other.vault.Asked("CreateCustomer"); len(asked) != 3 {
+	if asked := other.bank.Asked("CreateCustomer"); len(asked) != 3 {
 		t.Errorf("calls %v, want three", asked)
 	}
 }
 
 func TestCustomer_RefusedCreationIsUnavailable(t *testing.T) {
 	p := newPurse(t)
-	p.vault.FailWith(failing("CreateCustomer", rental.Refused))
+	p.fails.customer = rental.Refused
 	_, err := p.try(p.issue())
 	wantCode(t, err, telematics.Internal)
 }
@@ -175,13 +203,13 @@ func TestCustomer_RefusedCreationIsUnavailable(t *testing.T) {
 func TestAddMethod_AttachedWithoutAResponseIsAddedByTheRetry(t *testing.T) {
 	p := newPurse(t)
 	card := p.issue()
-	p.vault.FailWith(failing("Attach", rental.MayHaveHappened))
+	p.bank.FailAll("Attach", sandbox.ResetAfter)
 	_, err := p.try(card)
 	wantCode(t, err, rental.ProcessorUnavailable)
-	if methods, err := p.List(t.Context(), owner); err != nil || len(methods) != 0 || len(p.vault.Attached()) != 1 {
+	if methods, err := p.List(t.Context(), owner); err != nil || len(methods) != 0 || len(p.bank.Attached()) != 1 {
 		t.Fatalf("methods %v, %v; want none recorded and one attached", methods, err)
 	}
-	p.vault.FailWith(nil)
+	p.bank.FailWith(nil)
 	added, err := p.try(card)
 	if err != nil || added.Existed || added.Method.Card != card {
 		t.Fatalf("added %+v, %v; want the new card", added, err)
@@ -202,14 +230,14 @@ func TestWallet_DistinguishesFailuresOfTheProcessor(t *testing.T) {
 	} {
 		p := newPurse(t)
 		key := rentaltest.NewKey(owner.Subject)
-		p.vault.FailWith(failing("Attach", kind))
+		p.fails.attach = kind
 		card := p.issue()
 		_, err := p.try(card, func(n *rental.NewCard) { n.Key = key })
 		failure := refusal(t, err, code)
 		if failure.Retryable != (code == rental.ProcessorUnavailable) || failure.Message == "" {
 			t.Errorf("%s: failure %+v", kind, failure)
 		}
-		p.vault.FailWith(nil)
+		p.fails.attach = ""
 		_, err = p.try(card, func(n *rental.NewCard) { n.Key = key })
 		if kept := code == rental.CardDeclined; kept {
 			wantCode(t, err, rental.CardDeclined)
@@ -224,15 +252,8 @@ func TestWallet_DistinguishesFailuresOfTheProcessor(t *testing.T) {
 
 func TestAddMethod_FailedQueryIsUnavailable(t *testing.T) {
 	p := newPurse(t)
-	p.vault.FailWith(func(method, _ string) error {
-		switch method {
-		case "Attach":
-			return &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("attached already")}
-		case "Card":
-			return &rental.ProcessorError{Kind: rental.NotDone, Cause: errors.New("busy")}
-		}
-		return nil
-	})
+	p.fails.attach = rental.Refused
+	p.bank.FailAll("Card", sandbox.TooMany)
 	_, err := p.try(p.issue())
 	wantCode(t, err, rental.ProcessorUnavailable)
 }
@@ -242,10 +263,10 @@ func TestAddMethod_CardIsValidUntilTheEndOfItsMonth(t *testing.T) {
 	last, over := rentaltest.NewCard(), rentaltest.NewCard()
 	last.ExpMonth, last.ExpYear = 1, 2026
 	over.ExpMonth, over.ExpYear = 12, 2025
-	if _, err := p.try(p.vault.Issue(last)); err != nil {
+	if _, err := p.try(p.bank.Issue(last, "", sandbox.Behaviour{})); err != nil {
 		t.Errorf("a card until January was refused: %v", err)
 	}
-	_, err := p.try(p.vault.Issue(over))
+	_, err := p.try(p.bank.Issue(over, "", sandbox.Behaviour{}))
 	if refused := refusal(t, err, rental.MethodInvalid); !strings.Contains(refused.Message, "expired") {
 		t.Errorf("message %q, want that the card expired", refused.Message)
 	}
@@ -260,7 +281,7 @@ func TestWallet_InvalidCardIsNotStored(t *testing.T) {
 		p := newPurse(t)
 		card := rentaltest.NewCard()
 		spoil(&card)
-		_, err := p.try(p.vault.Issue(card))
+		_, err := p.try(p.bank.Issue(card, "", sandbox.Behaviour{}))
 		wantCode(t, err, rental.MethodInvalid)
 		p.wantsRecorded(0)
 	}

@@ -243,7 +243,7 @@ func TestKey_SameKeyIsTheSameRequest(t *testing.T) {
 func TestBreak_AffectsMatchingRequests(t *testing.T) {
 	b := newBench(t)
 	for _, bad := range []sandbox.Fault{
-		{}, {Kind: "odd"}, {Kind: sandbox.TooMany, Path: "["}, {Kind: sandbox.TooMany, Percent: 101}, {Kind: sandbox.Slow},
+		{}, {Kind: "odd"}, {Kind: sandbox.TooMany, Path: "["}, {Kind: sandbox.TooMany, Percent: 101}, {Kind: sandbox.Slow}, {Kind: sandbox.Late},
 	} {
 		if b.Break(bad) == nil {
 			t.Errorf("the invalid fault %+v was accepted", bad)

@@ -63,6 +63,7 @@ type Behaviour struct {
 	Authenticate  bool   `json:"authenticate"`   // its owner must confirm
 	RefundPending bool   `json:"refund_pending"` // a refund succeeds later
 	RefundFails   bool   `json:"refund_fails"`   // a refund succeeds, and fails later
+	Gone          bool   `json:"gone"`           // as if it did not exist, to payments
 }
 
 // fingerprint is the same for the same number.

@@ -1,6 +1,9 @@
 package sandbox
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+)
 
 // confirm tries a card. With the secret key the owner is absent, or the request says that they are
 // present; with a publishable key and the payment's client secret it is the owner who confirms.
@@ -32,6 +35,22 @@ func confirm(l *ledger, r *request) (view, *failure) {
 	return i.view(), nil
 }
 
+// OwnerConfirms confirms a payment that waits for its owner, with the card that was tried last.
+func (s *Server) OwnerConfirms(intent string) error {
+	return s.change(func(l *ledger) error {
+		i := l.Intents[intent]
+		if i == nil || i.Status != requiresAction && (i.Status != requiresMethod || i.LastError == nil || i.LastError.Code != authentication) {
+			return errors.New("no payment of the sandbox waits for its owner under this id")
+		}
+		m, f := l.cardFor(i, "")
+		if f != nil {
+			return errors.New(f.Message)
+		}
+		l.approve(i, m)
+		return nil
+	})
+}
+
 // cardFor returns the card to try: the one that is named, else the one that was tried last.
 func (l *ledger) cardFor(i *intent, token string) (*method, *failure) {
 	if token == "" {
@@ -47,7 +66,7 @@ func (l *ledger) cardFor(i *intent, token string) (*method, *failure) {
 	}
 	m := l.find(token)
 	switch {
-	case m == nil:
+	case m == nil, m.Gone:
 		return nil, missingAt("payment_method", "PaymentMethod", token)
 	case i.Customer != "" && m.Customer != i.Customer, m.Customer == "" && m.Used:
 		return nil, refused(resourceMissing, "payment_method", "The customer does not have a payment method with the ID %s. The payment method must be attached to the customer.", token)

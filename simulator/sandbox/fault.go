@@ -2,11 +2,13 @@ package sandbox
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"sync"
@@ -25,10 +27,12 @@ const (
 	FailBefore  FaultKind = "fail_before"  // a 500, which is the key's answer from then on
 	FailAfter   FaultKind = "fail_after"   // likewise
 	TooMany     FaultKind = "too_many"     // a 429
+	BadKey      FaultKind = "bad_key"      // a 401
 	Slow        FaultKind = "slow"         // the object is busy for a while first
+	Late        FaultKind = "late"         // it arrives after a while, and gets no answer
 )
 
-var faultKinds = []FaultKind{HangBefore, HangAfter, ResetBefore, ResetAfter, FailBefore, FailAfter, TooMany, Slow}
+var faultKinds = []FaultKind{HangBefore, HangAfter, ResetBefore, ResetAfter, FailBefore, FailAfter, TooMany, BadKey, Slow, Late}
 
 // Fault is a fault of the next matching requests.
 type Fault struct {
@@ -43,7 +47,7 @@ type Fault struct {
 	Times int
 	// Percent is the share of matching requests that fail. Defaults to 100.
 	Percent int
-	// For is how long it is slow, or hangs. A hang defaults to as long as the caller stays.
+	// For is how long it is slow or late, or hangs. A hang defaults to as long as the caller stays.
 	For time.Duration
 }
 
@@ -56,8 +60,8 @@ func (f Fault) check() error {
 		return fmt.Errorf("path %q of a fault: %w", f.Path, badPath)
 	case f.Percent < 0 || f.Percent > 100:
 		return fmt.Errorf("%d percent of a fault: want 1 to 100", f.Percent)
-	case f.Kind == Slow && f.For <= 0:
-		return fmt.Errorf("a fault that is slow says for how long")
+	case (f.Kind == Slow || f.Kind == Late) && f.For <= 0:
+		return fmt.Errorf("a fault that is %s says for how long", f.Kind)
 	}
 	return nil
 }
@@ -71,7 +75,25 @@ func (f Fault) matches(method, target string) bool {
 type faults struct {
 	mu     sync.Mutex // guards what follows
 	orders []Fault
+	by     func(Request) Fault
 	fired  map[FaultKind]int
+}
+
+// Request is a request of the API.
+type Request struct {
+	Method, Path string
+	Pattern      string // of the path, with the method: POST /v1/payment_intents/{id}/confirm
+	ID           string // of the object that the path names; empty: none
+	Key          string // the idempotency key; empty: none
+	Form         url.Values
+}
+
+// BreakBy sets a function that is called for each request that no fault of Break applies to, and
+// returns its fault; the zero Fault is none. A nil function ends that.
+func (s *Server) BreakBy(by func(Request) Fault) {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.by = by
 }
 
 // Break adds faults after the present ones.
@@ -111,12 +133,25 @@ func (s *Server) Fired() map[FaultKind]int {
 
 // draw returns the order for a request; its kind is empty where there is none. What has its answer
 // is not carried out, so it cannot fail while it is.
-func (o *faults) draw(method, target string, answered bool) Fault {
+func (o *faults) draw(r Request, answered bool) Fault {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	by := o.by
+	f, ok := o.ordered(r, answered)
+	o.mu.Unlock()
+	if !ok && by != nil {
+		if f = by(r); answered && f.inside() {
+			f = Fault{}
+		}
+	}
+	return f
+}
+
+// inside reports whether a request fails while it is carried out.
+func (f Fault) inside() bool { return f.Kind == FailBefore || f.Kind == FailAfter || f.Kind == Slow }
+
+func (o *faults) ordered(r Request, answered bool) (Fault, bool) {
 	for i, f := range o.orders {
-		inside := f.Kind == FailBefore || f.Kind == FailAfter || f.Kind == Slow
-		if !f.matches(method, target) || answered && inside || rand.IntN(100) >= f.Percent {
+		if !f.matches(r.Method, r.Path) || answered && f.inside() || rand.IntN(100) >= f.Percent {
 			continue
 		}
 		if o.fired == nil {
@@ -128,9 +163,9 @@ func (o *faults) draw(method, target string, answered bool) Fault {
 				o.orders = slices.Delete(o.orders, i, i+1)
 			}
 		}
-		return f
+		return f, true
 	}
-	return Fault{}
+	return Fault{}, false
 }
 
 // breakBefore reports whether the request ends here.
@@ -142,6 +177,11 @@ func (s *Server) breakBefore(w http.ResponseWriter, r *http.Request, f Fault) bo
 		reset(w)
 	case TooMany:
 		s.answer(w, r, newAnswer(nil, tooMany()))
+	case BadKey:
+		s.answer(w, r, newAnswer(nil, noKey("Invalid API Key provided (ordered).")))
+	case Late:
+		s.pause(context.Background(), f.For)
+		return false
 	default:
 		return false
 	}
@@ -153,6 +193,8 @@ func (s *Server) breakAfter(w http.ResponseWriter, r *http.Request, f Fault) boo
 	switch f.Kind {
 	case HangAfter:
 		s.hang(r, f)
+	case Late:
+		s.hang(r, Fault{})
 	case ResetAfter:
 		reset(w)
 	default:

@@ -13,23 +13,22 @@ import (
 // saveEvery is how old the file may be: a crash loses changes of that time.
 const saveEvery = 200 * time.Millisecond
 
-// loadLedger reads the file. Without a file it returns an empty ledger.
-func loadLedger(path string) (*ledger, error) {
-	l := newLedger()
+// load reads the file, if there is one.
+func (l *ledger) load(path string) error {
 	if path == "" {
-		return l, nil
+		return nil
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, l)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the sandbox's ledger: %w", err)
+		return fmt.Errorf("read the sandbox's ledger %s: %w", path, err)
 	}
-	if err := json.Unmarshal(text, l); err != nil {
-		return nil, fmt.Errorf("read the sandbox's ledger %s: %w", path, err)
-	}
-	return l, nil
+	return nil
 }
 
 // saveOften keeps the file up to date until the sandbox ends.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"slices"
 	"strings"
 )
@@ -212,7 +213,23 @@ func cancel(l *ledger, r *request) (view, *failure) {
 	if f := i.unexpected("cancel", requiresMethod, requiresConfirmation, requiresAction, requiresCapture); f != nil {
 		return nil, f
 	}
+	l.cancel(i)
+	return i.view(), nil
+}
+
+func (l *ledger) cancel(i *intent) {
 	i.Status, i.Capturable = canceled, 0
 	l.addEvent("payment_intent.canceled", i.view())
-	return i.view(), nil
+}
+
+// Lapse ends a hold, as its bank may, and posts an event.
+func (s *Server) Lapse(intent string) error {
+	return s.change(func(l *ledger) error {
+		i := l.Intents[intent]
+		if i == nil || i.Status != requiresCapture {
+			return errors.New("the sandbox has no such hold")
+		}
+		l.cancel(i)
+		return nil
+	})
 }

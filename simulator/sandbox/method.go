@@ -1,6 +1,9 @@
 package sandbox
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // method is a card that was shown to the sandbox. One that was detached is of no use for ever.
 type method struct {
@@ -103,6 +106,55 @@ func (l *ledger) unbind(m *method) {
 	was := m.Customer
 	m.Customer = ""
 	l.addEventOfChange("payment_method.detached", m.view(), view{"customer": was})
+}
+
+// Card is a payment method that is none of the published ones.
+type Card struct {
+	ID          string
+	Customer    string // that it is bound to, created if absent; empty: none
+	Brand       string
+	Last4       string
+	Fingerprint string
+	ExpMonth    int
+	ExpYear     int
+	Behaviour
+}
+
+// Issue adds a card, or replaces the one with its id, without an event.
+func (s *Server) Issue(c Card) {
+	_ = s.change(func(l *ledger) error {
+		o := l.newObject("pm", nil)
+		o.ID = c.ID
+		l.Methods[c.ID] = &method{
+			object: o, Customer: c.Customer, Used: c.Customer != "", Brand: c.Brand, Funding: "credit", Last4: c.Last4, Fingerprint: c.Fingerprint,
+			ExpMonth: c.ExpMonth, ExpYear: c.ExpYear, Behaviour: c.Behaviour,
+		}
+		if c.Customer != "" && l.Customers[c.Customer] == nil {
+			o.ID = c.Customer
+			l.Customers[c.Customer] = &customer{object: o}
+		}
+		return nil
+	})
+}
+
+// Attached returns the ids of the cards that are bound to a customer, sorted.
+func (s *Server) Attached() (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, m := range s.ledger.Methods {
+		if m.Customer != "" {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Customers returns the number of customers.
+func (s *Server) Customers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ledger.Customers)
 }
 
 var errNoMethod = errors.New("the sandbox has no such payment method")

@@ -119,16 +119,38 @@ func (s *Server) settleLater(id string) {
 		default:
 		}
 		_ = s.change(func(l *ledger) error {
-			made := l.Refunds[id]
-			made.Status, made.Next = made.Next, ""
-			name := "refund.updated"
-			if made.Status == refundFailed {
-				name = "refund.failed"
+			if made := l.Refunds[id]; made.Next != "" {
+				l.settle(made, made.Next)
 			}
-			l.addEvent(name, made.view())
-			l.addEvent("charge.refund.updated", made.view())
 			return nil
 		})
+	})
+}
+
+func (l *ledger) settle(made *refund, status string) {
+	made.Status, made.Next = status, ""
+	name := "refund.updated"
+	if status == refundFailed {
+		name = "refund.failed"
+	}
+	l.addEvent(name, made.view())
+	l.addEvent("charge.refund.updated", made.view())
+}
+
+// SettleRefund settles the refunds of a charge now: they succeed, or fail, even after they
+// succeeded.
+func (s *Server) SettleRefund(charge string, fails bool) {
+	_ = s.change(func(l *ledger) error {
+		for _, made := range l.refundsOf("", false) {
+			switch {
+			case made.Metadata["charge_id"] != charge:
+			case fails:
+				l.settle(made, refundFailed)
+			default:
+				l.settle(made, refundSucceeded)
+			}
+		}
+		return nil
 	})
 }
 

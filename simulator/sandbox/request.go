@@ -26,7 +26,7 @@ const (
 	forSecret = false
 )
 
-func (s *Server) handler() http.Handler {
+func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, op := range map[string]operation{
 		"POST /v1/customers":                    createCustomer,
@@ -86,7 +86,7 @@ func (s *Server) api(open bool, op operation) http.HandlerFunc {
 		if r.Method == http.MethodGet {
 			id.key = ""
 		}
-		fault := s.faults.draw(r.Method, r.URL.Path, s.remembers(id.key))
+		fault := s.faults.draw(Request{r.Method, r.URL.Path, r.Pattern, r.PathValue("id"), id.key, form}, s.remembers(id.key))
 		if s.breakBefore(w, r, fault) {
 			return
 		}

@@ -31,9 +31,11 @@
 //   - Keys and events are kept for ever, and a hold does not expire.
 //   - Nothing is expanded, and there is only one account.
 //
-// Faults are set by [Server.Break] or under /sandbox/, which is for this machine alone:
-// /sandbox/faults, /sandbox/cards/{id}, /sandbox/webhook; GET /sandbox/ledger lists every movement
-// of money.
+// Faults are set by [Server.Break], [Server.BreakBy], or under /sandbox/, which is for this machine
+// alone: /sandbox/faults, /sandbox/cards/{id}, /sandbox/webhook; GET /sandbox/ledger lists every
+// movement of money.
+//
+// [New] listens nowhere: its [Server.Handler] is called in the test's process, in virtual time too.
 package sandbox
 
 import (
@@ -59,6 +61,8 @@ type Config struct {
 	Key string
 	// WebhookURL is where events are posted. Without one they are dropped.
 	WebhookURL string
+	// Poster posts events. Defaults to a client with separate connections.
+	Poster http.RoundTripper
 	// WebhookSecret signs events. Defaults to DefaultWebhookSecret.
 	WebhookSecret string
 	// Disorder delays events at random, and posts some of them twice.
@@ -82,13 +86,14 @@ const (
 
 // Server is a running sandbox. It is safe for concurrent use.
 type Server struct {
-	cfg    Config
-	addr   string
-	faults faults
-	locks  locks
-	mail   *postman
-	done   chan struct{} // closed at the end
-	work   sync.WaitGroup
+	cfg     Config
+	addr    string
+	handler http.Handler
+	faults  faults
+	locks   locks
+	mail    *postman
+	done    chan struct{} // closed at the end
+	work    sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	ledger   *ledger
@@ -102,21 +107,24 @@ type Server struct {
 	closed bool
 }
 
-// Start starts a sandbox, and returns when it listens.
-func Start(cfg Config) (*Server, error) {
+// New returns a sandbox in memory that does not listen.
+func New(cfg Config) *Server {
 	cfg.Addr = cmp.Or(cfg.Addr, "127.0.0.1:0")
 	cfg.Key = cmp.Or(cfg.Key, DefaultKey)
 	cfg.WebhookSecret = cmp.Or(cfg.WebhookSecret, DefaultWebhookSecret)
 	cfg.LockWait = cmp.Or(cfg.LockWait, time.Second)
 	cfg.RefundDelay = cmp.Or(cfg.RefundDelay, 200*time.Millisecond)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	kept, err := loadLedger(cfg.File)
-	if err != nil {
+	s := &Server{cfg: cfg, addr: cfg.Addr, ledger: newLedger(), inFlight: map[string]bool{}, done: make(chan struct{}), mail: newPostman(cfg)}
+	s.handler = s.routes()
+	return s
+}
+
+// Start starts a sandbox, and returns when it listens.
+func Start(cfg Config) (*Server, error) {
+	s := New(cfg)
+	if err := s.ledger.load(cfg.File); err != nil {
 		return nil, err
-	}
-	s := &Server{
-		cfg: cfg, addr: cfg.Addr, ledger: kept, inFlight: map[string]bool{}, done: make(chan struct{}),
-		mail: newPostman(cfg),
 	}
 	if err := s.listen(); err != nil {
 		return nil, err
@@ -125,6 +133,9 @@ func Start(cfg Config) (*Server, error) {
 	s.work.Go(s.saveOften)
 	return s, nil
 }
+
+// Handler returns the API.
+func (s *Server) Handler() http.Handler { return s.handler }
 
 // URL returns the address of the API, as the adapter wants it.
 func (s *Server) URL() string { return "http://" + s.addr }
@@ -145,7 +156,7 @@ func (s *Server) listen() error {
 		return fmt.Errorf("listen for payments: %w", err)
 	}
 	s.addr = l.Addr().String()
-	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan struct{})
 	s.http, s.served = server, served
 	go func() {

@@ -86,9 +86,12 @@ const (
 
 func newPostman(cfg Config) *postman {
 	ctx, stop := context.WithCancel(context.Background())
+	if cfg.Poster == nil {
+		cfg.Poster = &http.Transport{MaxIdleConnsPerHost: maxConcurrentPosts}
+	}
 	return &postman{
 		secret: cfg.WebhookSecret, disorder: cfg.Disorder, log: cfg.Logger, url: cfg.WebhookURL, ctx: ctx, stop: stop,
-		client: &http.Client{Timeout: postBudget, Transport: &http.Transport{MaxIdleConnsPerHost: maxConcurrentPosts}},
+		client: &http.Client{Timeout: postBudget, Transport: cfg.Poster},
 		slots:  make(chan struct{}, maxConcurrentPosts),
 	}
 }

@@ -79,8 +79,8 @@ func (m *market) exec(query string, args ...any) {
 }
 
 func (m *market) client() (id rental.ClientID) {
-	name := uuid.NewString()
-	m.get(&id, `insert into clients (agency_id, subject, customer) values (1, $1, 'cus_' || $1) returning id`, name)
+	m.get(&id, `insert into clients (agency_id, subject) values (1, $1) returning id`, uuid.NewString())
+	m.exec(`update clients set customer = $2 where id = $1`, id, rentaltest.CustomerOf(id))
 	return id
 }
 

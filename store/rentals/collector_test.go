@@ -12,6 +12,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
+	"motorpool/simulator/sandbox"
 	"motorpool/store/storetest"
 )
 
@@ -23,7 +24,7 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	m := newMarket(t, here)
-	bank := rentaltest.NewBank()
+	bank := rentaltest.NewBank(t)
 	bank.FailWith(unluckyOnce())
 	bank.Tell(func(n rental.Notice) {
 		if err := here.Keep(context.Background(), n); err != nil {
@@ -33,7 +34,7 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 	var charges []rental.Charge
 	for range 20 {
 		client := m.client()
-		m.giveCard(client, rentaltest.NewCard())
+		m.giveCard(client, bank.Issue(rentaltest.NewCard(), rentaltest.CustomerOf(client), sandbox.Behaviour{}))
 		booking := m.booking(client)
 		for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge} {
 			c := rental.Charge{Booking: booking, Kind: kind, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 13_200, NextAttempt: time.Now()}
@@ -107,6 +108,6 @@ func unluckyOnce() func(rentaltest.Call) rentaltest.Fault {
 			return rentaltest.Fault{}
 		}
 		seen[c] = true
-		return rentaltest.Fault{Kind: rentaltest.FaultKinds[rand.IntN(5)], Late: 300 * time.Millisecond}
+		return rentaltest.Fault{Kind: rentaltest.FaultKinds[rand.IntN(5)], For: 300 * time.Millisecond}
 	}
 }
