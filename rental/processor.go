@@ -20,7 +20,7 @@ type Processor interface {
 	// CreateCustomer creates a customer, and returns the processor's id.
 	CreateCustomer(ctx context.Context, key string, c Client) (string, error)
 	// Attach binds a payment method to a customer, and returns the card with the token to use from
-	// then on.
+	// then on. If it is bound to the customer already, that is no error.
 	Attach(ctx context.Context, customer, token string) (Card, error)
 	// Detach makes a payment method permanently unusable. If it is already, that is no error.
 	Detach(ctx context.Context, token string) error

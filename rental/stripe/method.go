@@ -17,10 +17,14 @@ func (p *Processor) Attach(ctx context.Context, customer, token string) (rental.
 	method, err := call(ctx, p, changes, func(ctx context.Context) (*api.PaymentMethod, error) {
 		return p.api.V1PaymentMethods.Attach(ctx, token, &api.PaymentMethodAttachParams{Customer: api.String(customer)})
 	}, customer, token)
-	if kindIs(err, rental.Refused) {
+	if kindIs(err, rental.Refused) || kindIs(err, rental.WrongState) {
 		// Stripe also refuses if an earlier request, whose response was lost, attached the card.
-		if card, owner, looked := p.Card(ctx, token); looked == nil && owner == customer {
+		card, owner, looked := p.Card(ctx, token)
+		switch {
+		case looked == nil && owner == customer:
 			return card, nil
+		case looked != nil && !kindIs(looked, rental.NotKnown) && !kindIs(looked, rental.Refused):
+			return rental.Card{}, looked
 		}
 	}
 	if err != nil {

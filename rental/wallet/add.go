@@ -90,26 +90,13 @@ func (w *Wallet) room(ctx context.Context, methods []rental.Method, token string
 	return rental.TooManyMethods()
 }
 
-// attach binds a card to the client's customer at the processor. If it is bound to it already,
-// that is no error.
+// attach binds a card to the client's customer at the processor.
 func (w *Wallet) attach(ctx context.Context, client rental.Client, token string) (rental.Card, error) {
 	client, err := w.customer(ctx, client)
 	if err != nil {
 		return rental.Card{}, err
 	}
-	card, err := w.Processor.Attach(ctx, client.Customer, token)
-	// An earlier request may have attached it.
-	if kind := kindOf(err); kind == rental.Refused || kind == rental.WrongState {
-		bound, customer, errLook := w.Processor.Card(ctx, token)
-		switch {
-		case errLook == nil && customer == client.Customer:
-			card, err = bound, nil
-		case errLook != nil && kindOf(errLook) != rental.NotKnown && kindOf(errLook) != rental.Refused:
-			err = errLook
-		}
-	}
-	card.Brand = strings.ToLower(card.Brand)
-	return card, err
+	return w.Processor.Attach(ctx, client.Customer, token)
 }
 
 // customerTries is how many keys are tried for one customer.

@@ -252,9 +252,8 @@ func TestWallet_DistinguishesFailuresOfTheProcessor(t *testing.T) {
 
 func TestAddMethod_FailedQueryIsUnavailable(t *testing.T) {
 	p := newPurse(t)
-	p.fails.attach = rental.Refused
 	p.bank.FailAll("Card", sandbox.TooMany)
-	_, err := p.try(p.issue())
+	_, err := p.try(p.bank.Issue(rentaltest.NewCard(), "cus_other", sandbox.Behaviour{}))
 	wantCode(t, err, rental.ProcessorUnavailable)
 }
 

@@ -63,7 +63,7 @@ func TestAPI_UnknownParameterOrObjectIsAnError(t *testing.T) {
 	} {
 		b.do(http.MethodPost, c.path, c.parameters).wants(c.status, "invalid_request_error", c.code)
 	}
-	for _, path := range []string{"/v1/customers/cus_none", "/v1/payment_methods/pm_none", "/v1/payment_intents/pi_none", "/v1/refunds/re_none"} {
+	for _, path := range []string{"/v1/payment_methods/pm_none", "/v1/payment_intents/pi_none", "/v1/refunds/re_none"} {
 		b.get(path).wants(404, "invalid_request_error", "resource_missing")
 	}
 }
@@ -74,25 +74,13 @@ func TestIntent_SmallestAmountIsTaken(t *testing.T) {
 	b.post("/v1/payment_intents", "amount", "1", "currency", "vnd", "payment_method_types[]", "card").wants(200, "", "")
 }
 
-func TestCustomer_HasADefaultCard(t *testing.T) {
+func TestCard_DetachedIsOfNoUse(t *testing.T) {
 	b := newBench(t)
-	one, other := b.customer(), b.customer()
-	card := b.attach(one, "pm_card_visa")
-	const setting = "invoice_settings[default_payment_method]"
-	b.post("/v1/customers/"+other, setting, card).wants(400, "invalid_request_error", "resource_missing")
-	b.post("/v1/customers/"+one, setting, card, "metadata[a]", "b").wants(200, "", "")
-	settings := func() any {
-		return b.get("/v1/customers/" + one).body["invoice_settings"].(map[string]any)["default_payment_method"]
-	}
-	if settings() != card {
-		t.Errorf("the default card is %v, want the new one", settings())
-	}
+	customer := b.customer()
+	card := b.attach(customer, "pm_card_visa")
 	b.post("/v1/payment_methods/"+card+"/detach").wants(200, "", "")
-	if settings() != nil {
-		t.Errorf("a detached card is still the default: %v", settings())
-	}
 	b.post("/v1/payment_methods/"+card+"/detach").wants(400, "invalid_request_error", "")
-	b.post("/v1/payment_methods/"+card+"/attach", "customer", one).wants(400, "invalid_request_error", "")
+	b.post("/v1/payment_methods/"+card+"/attach", "customer", customer).wants(400, "invalid_request_error", "")
 }
 
 func TestPayment_FollowsItsLifecycle(t *testing.T) {
@@ -219,14 +207,13 @@ func TestCard_IsDeclinedWhenAttachedOrCharged(t *testing.T) {
 
 func TestKey_SameKeyIsTheSameRequest(t *testing.T) {
 	b := newBench(t)
-	customer := b.customer()
 	first := b.do(http.MethodPost, "/v1/customers", []string{"description", "a"}, withKey("k"))
 	again := b.do(http.MethodPost, "/v1/customers", []string{"description", "a"}, withKey("k"))
 	if again.text("id") != first.text("id") || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("first %v, repeated %v; want the same, marked as replayed", first.body, again.body)
 	}
 	b.do(http.MethodPost, "/v1/customers", []string{"description", "b"}, withKey("k")).wants(400, "idempotency_error", "")
-	b.do(http.MethodPost, "/v1/customers/"+customer, []string{"description", "a"}, withKey("k")).wants(400, "idempotency_error", "")
+	b.do(http.MethodPost, "/v1/payment_intents", []string{"description", "a"}, withKey("k")).wants(400, "idempotency_error", "")
 
 	// A request that is refused before it starts stores no key; one that fails later does.
 	b.do(http.MethodPost, "/v1/customers", []string{"colour", "red"}, withKey("bad")).wants(400, "invalid_request_error", "parameter_unknown")
@@ -255,13 +242,13 @@ func TestBreak_AffectsMatchingRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	breaks(sandbox.Fault{Kind: sandbox.TooMany, Method: http.MethodPost, Path: "/v1/customers/*", Times: 2})
-	customer := b.customer()
-	b.get("/v1/customers/"+customer).wants(200, "", "")
+	breaks(sandbox.Fault{Kind: sandbox.TooMany, Method: http.MethodPost, Path: "/v1/payment_intents/*/cancel", Times: 2})
+	intent := "/v1/payment_intents/" + b.intent(b.customer())
+	b.get(intent).wants(200, "", "")
 	for range 2 {
-		b.post("/v1/customers/"+customer).wants(429, "invalid_request_error", "rate_limit")
+		b.post(intent+"/cancel").wants(429, "invalid_request_error", "rate_limit")
 	}
-	b.post("/v1/customers/"+customer).wants(200, "", "")
+	b.post(intent+"/cancel").wants(200, "", "")
 	if fired := b.Fired(); len(fired) != 1 || fired[sandbox.TooMany] != 2 {
 		t.Errorf("the fired faults are %v, want two of too many requests", fired)
 	}

@@ -100,9 +100,6 @@ func detach(l *ledger, r *request) (view, *failure) {
 }
 
 func (l *ledger) unbind(m *method) {
-	if c := l.Customers[m.Customer]; c != nil && c.Default == m.ID {
-		c.Default = ""
-	}
 	was := m.Customer
 	m.Customer = ""
 	l.addEventOfChange("payment_method.detached", m.view(), view{"customer": was})

@@ -30,8 +30,6 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, op := range map[string]operation{
 		"POST /v1/customers":                    createCustomer,
-		"GET /v1/customers/{id}":                getCustomer,
-		"POST /v1/customers/{id}":               updateCustomer,
 		"GET /v1/payment_methods/{id}":          getMethod,
 		"POST /v1/payment_methods/{id}/attach":  attach,
 		"POST /v1/payment_methods/{id}/detach":  detach,

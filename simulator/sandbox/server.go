@@ -3,7 +3,7 @@
 // demand. The production service never links it.
 //
 //	POST                                                       GET
-//	/v1/customers, /v1/customers/{id}                          /v1/customers/{id}
+//	/v1/customers
 //	/v1/payment_methods/{id}/attach, …/detach                  /v1/payment_methods/{id}
 //	/v1/payment_intents, …/{id}/confirm, …/capture, …/cancel   /v1/payment_intents, /v1/payment_intents/{id}
 //	/v1/refunds                                                /v1/refunds, /v1/refunds/{id}

@@ -9,9 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
@@ -27,8 +25,8 @@ import (
 // money is the commercial side: the payment processor, the clients' payment methods, and the
 // collector of due charges.
 type money struct {
-	processor
-	live      bool // real money is moved
+	*stripe.Processor
+	isSetUp   bool // there is a key
 	wallet    *wallet.Wallet
 	collector *charging.Collector
 	// Finds payments that are not on record.
@@ -39,19 +37,19 @@ type money struct {
 
 func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error), registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*money, error) {
 	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
-	m := &money{notices: notices, panics: panics}
-	var err error
-	if m.processor, m.live, err = c.processor(log); err != nil {
+	processor, err := c.processor(log)
+	if err != nil {
 		return nil, err
 	}
-	m.wallet = wallet.New(wallet.Config{Cards: cards, Processor: m.processor, Log: log})
+	m := &money{Processor: processor, isSetUp: c.StripeKey != "", notices: notices, panics: panics}
+	m.wallet = wallet.New(wallet.Config{Cards: cards, Processor: processor, Log: log})
 	m.collector = charging.NewCollector(charging.Config{
-		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: m.processor, Logger: log, Metrics: registry, Guard: panics,
+		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: processor, Logger: log, Metrics: registry, Guard: panics,
 	})
 	m.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
-		Processor: m.processor, Payments: rentals.Payments{DB: db}, TryLease: tryLease, After: c.CompareAfter, Logger: log, Guard: panics,
+		Processor: processor, Payments: rentals.Payments{DB: db}, TryLease: tryLease, After: c.CompareAfter, Logger: log, Guard: panics,
 	})
-	if c.StripeKey == "" {
+	if !m.isSetUp {
 		log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")
 	}
 	return m, nil
@@ -60,7 +58,7 @@ func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error)
 // run executes due charges, handles notices, compares payments, and detaches removed cards, until
 // the context ends. Without a processor, charges stay as they are.
 func (m *money) run(ctx context.Context) error {
-	if _, none := m.processor.(noProcessor); none {
+	if !m.isSetUp {
 		<-ctx.Done()
 		return nil
 	}
@@ -74,29 +72,16 @@ func (m *money) run(ctx context.Context) error {
 // Keep stores a notice of the processor.
 func (m *money) Keep(ctx context.Context, n rental.Notice) error { return m.notices.Keep(ctx, n) }
 
-// processor holds cards, moves money, and sends notices.
-type processor interface {
-	rental.Processor
-	// Read returns the notice that a signed request carries, or an error where the signature is not
-	// the processor's.
-	Read(header http.Header, body []byte) (rental.Notice, error)
-	// Close closes idle connections.
-	Close()
-}
-
-// processor returns the payment processor of the settings, and whether it moves real money. Without
-// a key it returns one that is always unavailable.
-func (c Config) processor(log *slog.Logger) (p processor, live bool, err error) {
+// processor returns the payment processor of the settings. Without a key it is always unavailable.
+func (c Config) processor(log *slog.Logger) (*stripe.Processor, error) {
 	if err := c.checkStripe(); err != nil {
-		return nil, false, err
+		return nil, err
 	}
+	config := stripe.Config{Key: string(c.StripeKey), BaseURL: c.StripeURL, WebhookSecret: string(c.StripeWebhookSecret), Logger: log}
 	if c.StripeKey == "" {
-		return noProcessor{}, false, nil
+		config.HTTPClient = &http.Client{Transport: noProcessor{}}
 	}
-	account := stripe.New(stripe.Config{
-		Key: string(c.StripeKey), BaseURL: c.StripeURL, WebhookSecret: string(c.StripeWebhookSecret), Logger: log,
-	})
-	return account, account.Live(), nil
+	return stripe.New(config), nil
 }
 
 func (c Config) checkStripe() error {
@@ -139,70 +124,9 @@ func stripeURL(value string, live bool) error {
 	return nil
 }
 
-// noProcessor is never available.
+// noProcessor is the transport without a processor: nothing happens, and a request may be repeated.
 type noProcessor struct{}
 
-var errNoProcessor = errors.New("no payment processor is set up: --stripe-key")
-
-// errNotSetUp reports that nothing happened, and that the request may be repeated.
-var errNotSetUp = &rental.ProcessorError{Kind: rental.NotDone, Cause: errNoProcessor}
-
-func (noProcessor) CreateCustomer(context.Context, string, rental.Client) (string, error) {
-	return "", errNotSetUp
+func (noProcessor) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("no payment processor is set up: --stripe-key")
 }
-
-func (noProcessor) Attach(context.Context, string, string) (rental.Card, error) {
-	return rental.Card{}, errNotSetUp
-}
-
-func (noProcessor) Detach(context.Context, string) error { return errNotSetUp }
-
-func (noProcessor) Card(context.Context, string) (rental.Card, string, error) {
-	return rental.Card{}, "", errNotSetUp
-}
-
-func (noProcessor) CreateIntent(context.Context, string, rental.IntentRequest) (rental.Intent, error) {
-	return rental.Intent{}, errNotSetUp
-}
-
-func (noProcessor) Confirm(context.Context, string, string, string) (rental.Intent, error) {
-	return rental.Intent{}, errNotSetUp
-}
-
-func (noProcessor) Intent(context.Context, string) (rental.Intent, error) {
-	return rental.Intent{}, errNotSetUp
-}
-
-func (noProcessor) IntentOf(context.Context, rental.IntentRequest) (rental.Intent, bool, error) {
-	return rental.Intent{}, false, errNotSetUp
-}
-
-func (noProcessor) Intents(context.Context, time.Time, string) ([]rental.ListedIntent, string, error) {
-	return nil, "", errNotSetUp
-}
-
-func (noProcessor) Capture(context.Context, string, string, rental.Minor, rental.Currency) (rental.Intent, error) {
-	return rental.Intent{}, errNotSetUp
-}
-
-func (noProcessor) Cancel(context.Context, string, string) (rental.Intent, error) {
-	return rental.Intent{}, errNotSetUp
-}
-
-func (noProcessor) Refund(context.Context, string, rental.RefundRequest) (rental.Refund, error) {
-	return rental.Refund{}, errNotSetUp
-}
-
-func (noProcessor) RefundOf(context.Context, string, uuid.UUID) (rental.Refund, bool, error) {
-	return rental.Refund{}, false, errNotSetUp
-}
-
-func (noProcessor) RefundByID(context.Context, string) (rental.Refund, error) {
-	return rental.Refund{}, errNotSetUp
-}
-
-func (noProcessor) Read(http.Header, []byte) (rental.Notice, error) {
-	return rental.Notice{}, errNoProcessor
-}
-
-func (noProcessor) Close() {}

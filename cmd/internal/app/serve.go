@@ -155,7 +155,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Controller: commandBroker, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: commandBroker, Units: cars, SigningKey: signing.active, Agencies: cars, Editor: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
 		Places: addresses, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: limits,
 		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
-		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.live, Nudge: money.collector.Nudge, CompareClock: commandBroker.CompareClock,
+		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.Live(), Nudge: money.collector.Nudge, CompareClock: commandBroker.CompareClock,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: waitingHalts{commands.HaltStore{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
 		Tokens: tokens, SignIn: signIn, Console: pages, CORSOrigins: list(c.CORSOrigins), TrustedProxies: proxies,
 		HideDocs: !c.Docs, DocsScript: c.DocsScript, SignInHint: c.SignInHint,
