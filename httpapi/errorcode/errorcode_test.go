@@ -24,24 +24,13 @@ const errorsDocument = "../../docs/errors.md"
 func errorsMarkdown() string {
 	var page strings.Builder
 	page.WriteString("# Errors\n\n" +
-		"An error of the API has a `code`, for programs, and a `doc_url`, which leads to its paragraph here: every running service has this page at `/errors`. You learn what each\n" +
-		"code means and what the caller does. How errors are encoded, and which can be repeated, is in [the reference](http-reference.md#errors).\n\n" +
+		"An error of the API has a `code`, for programs, and a `doc_url`, which leads to its paragraph at\n" +
+		"`/errors` of the service. How errors are encoded, and which can be repeated, is in\n" +
+		"[the reference](http-reference.md#errors).\n\n" +
 		"<!-- written by 'UPDATE=1 go test -run TestPage ./httpapi/errorcode' -->\n")
-	var statuses []string
+	page.WriteString("\n| status | code | cause | what you do |\n|---|---|---|---|\n")
 	for _, e := range explainAll() {
-		anchor := "[" + e.Status[:3] + "](#" + strings.ToLower(strings.ReplaceAll(e.Status, " ", "-")) + ")"
-		if !slices.Contains(statuses, anchor) {
-			statuses = append(statuses, anchor)
-		}
-	}
-	page.WriteString("\nOn this page: " + strings.Join(statuses, " · ") + "\n")
-	status := ""
-	for _, e := range explainAll() {
-		if e.Status != status {
-			status = e.Status
-			fmt.Fprintf(&page, "\n## %s\n", status)
-		}
-		fmt.Fprintf(&page, "\n### %s\n\n%s\n**Do:** %s\n", e.Code, e.Cause, e.Remedy)
+		fmt.Fprintf(&page, "| %s | `%s` | %s | %s |\n", e.Status[:3], e.Code, e.Cause, e.Remedy)
 	}
 	return page.String()
 }
