@@ -18,11 +18,11 @@ test: go ## run all tests, with the race detector, about 10 minutes (installs se
 	@.ci/servers
 	@.ci/node || true
 	@.ci/console packages
-	@.ci/test $(ARGS) ./... ./.ci/summary
+	@.ci/test $(ARGS) ./... ./lab/...
 
 chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; a day of bought units, 24 minutes: ARGS=--day; money: ARGS="--bookings 2000"; one fault: ARGS=--fault=postgres-async; before a release each that is in no other round, 15 minutes: ARGS=--fault=all; rolling restart: ARGS=--rollout; shards: ARGS=--shards; maintenance: ARGS=--maintenance)
 	@.ci/servers
-	@go build -tags clockfault -o bin/motorpool-chaos ./cmd/motorpool && go build -o bin/chaos ./cmd/chaos
+	@go build -tags clockfault -o bin/motorpool-chaos ./cmd/motorpool && go build -o bin/chaos ./lab/chaos
 	@bin/chaos $(if $(findstring --race,$(ARGS))$(findstring --binary,$(ARGS)),,--binary bin/motorpool-chaos) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
 bench: go ## measure everything next to floors of the same run, 40 minutes (ROUNDS=1 SHORT=1: briefly, a minute and a half; one thing: ARGS="command --rounds 1"; a million vehicles, 12 minutes: ARGS=scale)
@@ -34,8 +34,8 @@ check: code contract console ## run what needs no server: format, vet, lint, arc
 
 code: go
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }
-	go vet ./...
-	$(GOLANGCI) run
+	go vet ./... ./lab/...
+	$(GOLANGCI) run ./... ./lab/...
 	go test -run 'Arrows|Methods|NotLinked|Language|Repository' .
 
 contract: go ## check the HTTP contract with linters and client generators, and docs/signing with its vectors
@@ -51,7 +51,7 @@ fmt: go ## format the code
 	gofmt -w .
 
 lint: go ## run the linters alone
-	$(GOLANGCI) run
+	$(GOLANGCI) run ./... ./lab/...
 
 build: go ## build the programs into bin/
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...

@@ -15,7 +15,7 @@ import (
 )
 
 // arrows are those of docs/architecture.md: the packages of this project that a package may import.
-// cmd may import everything; the tests of a package may import the contract suites of its ports.
+// The tests of a package may import the contract suites of its ports.
 var arrows = map[string][]string{
 	"telematics":                  {},
 	"telematics/delivery":         {"telematics"},
@@ -33,7 +33,6 @@ var arrows = map[string][]string{
 	"metrics/metricstest":         {"metrics"},
 	"mosquitto":                   {},
 	"console":                     {"httpapi/accept"},
-	"console/consoletest":         {"simulator/devstack"},
 	"deploy":                      {},
 	"deploy/haproxy":              {},
 	"deploy/kustomize":            {},
@@ -92,40 +91,40 @@ var arrows = map[string][]string{
 	"telematics/places/nominatim": {"telematics"},
 }
 
+// wiring are the packages that may import every other one, except the laboratory (lab), a module
+// that proves the product.
+var wiring = []string{"cmd/...", "internal/...", "simulator/world"}
+
 // homes lists the only packages that may import a third-party library; "store/..." is the package
 // and those in its folder.
 var homes = map[string][]string{
-	// bench: units, and lower limits measured with the client of the service; chaos: see redis
-	// below.
-	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/chaos", "cmd/bench/load", "cmd/bench/measure"},
+	// bench: units, and lower limits measured with the client of the service.
+	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/bench/load", "cmd/bench/measure"},
 	// bench measures lower limits with the library of the service.
-	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "cmd/internal/enrolment"},
+	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "internal/enrolment"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},
 	"github.com/coreos/go-oidc/":    {"httpapi/signin"},
 	"golang.org/x/oauth2":           {"httpapi/signin"},
 	"golang.org/x/crypto/":          {"operators"},
 	// bench reads stored data without the service.
-	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards"},
+	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure"},
 	// devstack polls until the server is ready.
-	"github.com/lib/pq": {"store/...", "simulator/devstack", "cmd/chaos", "cmd/chaos/money", "cmd/chaos/failover", "cmd/chaos/shards", "cmd/bench/measure"},
-	// chaos must not read through the code that it checks.
-	"github.com/redis/go-redis/":                 {"store/...", "cmd/chaos"},
+	"github.com/lib/pq":                          {"store/...", "simulator/devstack", "cmd/bench/measure"},
+	"github.com/redis/go-redis/":                 {"store/..."},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
-	"github.com/Shopify/toxiproxy/":              {"cmd/chaos/network"},
 	// This library is used until it is part of the standard library, in Go 1.27.
 	"github.com/go-json-experiment/json":   {"telematics/v1", "store/vehicles", "store/twins"},
 	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":          {"rental"},
 	"github.com/stripe/stripe-go/":         {"rental/stripe"},
-	"github.com/prometheus/client_golang/": {"guard", "metrics", "metrics/metricstest", "broker", "broker/ingest", "store/pg", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin", "httpapi/stream", "rental/charging", "telematics/places", "cmd/internal/app"},
+	"github.com/prometheus/client_golang/": {"guard", "metrics", "metrics/metricstest", "broker", "broker/ingest", "store/pg", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin", "httpapi/stream", "rental/charging", "telematics/places", "internal/app"},
 	// app: client_golang uses these two.
-	"github.com/prometheus/common/": {"metrics", "cmd/internal/app"},
-	"github.com/prometheus/procfs":  {"cmd/bench/measure", "cmd/internal/app"},
-	"go.opentelemetry.io/":          {"tracing", "cmd/internal/app"},
+	"github.com/prometheus/common/": {"metrics", "internal/app"},
+	"github.com/prometheus/procfs":  {"cmd/bench/measure", "internal/app"},
+	"go.opentelemetry.io/":          {"tracing", "internal/app"},
 	"github.com/HdrHistogram/":      {"cmd/bench/load"},
-	"github.com/chromedp/":          {"console/consoletest"},
 }
 
 // maxFiles is how many files without tests a package may have, so that a reader can know them by
@@ -141,17 +140,24 @@ type goPackage struct {
 	GoFiles    []string
 	Imports    []string
 	Deps       []string
+
+	TestImports, XTestImports []string
 }
 
 func TestArrowsPointAtTheDomain(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		name := strings.TrimPrefix(p.ImportPath, "motorpool/")
 		allowed, ok := arrows[name]
-		if !ok && !strings.HasPrefix(name, "cmd/") && name != "motorpool" {
+		if !ok && !slices.ContainsFunc(wiring, func(home string) bool { return isIn(home, name) }) && name != "motorpool" {
 			t.Errorf("%s is not in the list: add the packages that it may import", name)
 		}
 		if len(p.GoFiles) > maxFiles {
 			t.Errorf("%s has %d files, at most %d: divide it, or merge small ones", name, len(p.GoFiles), maxFiles)
+		}
+		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if strings.HasPrefix(imported, "motorpool/lab/") {
+				t.Errorf("%s imports %s: the product does not need its laboratory", name, imported)
+			}
 		}
 		for _, imported := range p.Imports {
 			ours, isOurs := strings.CutPrefix(imported, "motorpool/")
@@ -171,7 +177,7 @@ func TestArrowsPointAtTheDomain(t *testing.T) {
 // smaller. Without an importer, those of other packages are unknown; they count in their package.
 func TestMethods_NoTypeHasTooMany(t *testing.T) {
 	unresolved := types.Config{IgnoreFuncBodies: true, Error: func(error) {}}
-	for _, p := range list(t, "./...") {
+	for _, p := range list(t, "./...", "./lab/...") {
 		set := token.NewFileSet()
 		var files []*ast.File
 		for _, name := range p.GoFiles {
@@ -229,9 +235,9 @@ func isIn(home, name string) bool {
 	return name == folder || ok && strings.HasPrefix(name, folder+"/")
 }
 
-func list(t *testing.T, pattern string) []goPackage {
+func list(t *testing.T, patterns ...string) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=Dir,ImportPath,GoFiles,Imports,Deps", pattern).Output()
+	out, err := exec.Command("go", append([]string{"list", "-json=Dir,ImportPath,GoFiles,Imports,Deps,TestImports,XTestImports"}, patterns...)...).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

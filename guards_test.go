@@ -15,21 +15,21 @@ import (
 // unguarded are the goroutines of the service that begin without a guard, by file and function,
 // each with the reason.
 var unguarded = map[string]string{
-	"broker/send.go: Drain":                    "waits for others",
-	"broker/link/conn.go: Write":               "writes acknowledgements into a socket, and stands below the library",
-	"broker/link/displace.go: eachRetained":    "of the operator's tool, whose command ends with the panic",
-	"cmd/motorpool/enrol.go: serve":            "waits for others",
-	"cmd/internal/app/clock_fault.go: now":     "of the fault harness",
-	"cmd/internal/logger/writer.go: NewWriter": "the log itself",
-	"rental/charging/collector.go: Run":        "waits for others",
-	"store/groupcommit/batcher.go: Begin":      "keepServing has the guard",
-	"store/pg/dial.go: mortalDialer":           "closes a connection",
-	"store/redis/pending.go: listenOnce":       "closes a connection",
-	"store/events/events.go: followFrom":       "DB.Retry has the guard",
+	"broker/send.go: Drain":                 "waits for others",
+	"broker/link/conn.go: Write":            "writes acknowledgements into a socket, and stands below the library",
+	"broker/link/displace.go: eachRetained": "of the operator's tool, whose command ends with the panic",
+	"cmd/motorpool/enrol.go: serve":         "waits for others",
+	"internal/app/clock_fault.go: now":      "of the fault harness",
+	"internal/logger/writer.go: NewWriter":  "the log itself",
+	"rental/charging/collector.go: Run":     "waits for others",
+	"store/groupcommit/batcher.go: Begin":   "keepServing has the guard",
+	"store/pg/dial.go: mortalDialer":        "closes a connection",
+	"store/redis/pending.go: listenOnce":    "closes a connection",
+	"store/events/events.go: followFrom":    "DB.Retry has the guard",
 }
 
 // notService are folders without code of the running service.
-var notService = []string{"simulator/", "console/", "mosquitto/", "deploy/", "metrics/", "cmd/dev/", "cmd/simulate/", "cmd/chaos/", "cmd/bench/", "cmd/internal/world/", "broker/brokertest/", "broker/link/linktest/", "rental/rentaltest/", "store/storetest/"}
+var notService = []string{"simulator/", "console/", "mosquitto/", "deploy/", "metrics/", "cmd/dev/", "cmd/simulate/", "lab/", "cmd/bench/", "simulator/world/", "broker/brokertest/", "broker/link/linktest/", "rental/rentaltest/", "store/storetest/"}
 
 var guarded = regexp.MustCompile(`(?i)(guard|panics)\.(Do|Try|Keep)\(`)
 

@@ -22,7 +22,7 @@ import (
 	"motorpool/cmd/bench/load"
 	"motorpool/cmd/bench/measure"
 	"motorpool/cmd/bench/report"
-	"motorpool/cmd/internal/settings"
+	"motorpool/internal/settings"
 )
 
 type commands struct {

@@ -16,9 +16,9 @@ import (
 	"motorpool/cmd/bench/load"
 	"motorpool/cmd/bench/measure"
 	"motorpool/cmd/bench/report"
-	"motorpool/cmd/internal/app"
-	"motorpool/cmd/internal/logger"
-	"motorpool/cmd/internal/settings"
+	"motorpool/internal/app"
+	"motorpool/internal/logger"
+	"motorpool/internal/settings"
 	"motorpool/simulator/devstack"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/cmd/internal/app"
+	"motorpool/internal/app"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
 	"motorpool/telematics"

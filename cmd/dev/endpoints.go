@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"motorpool/cmd/internal/app"
-	"motorpool/cmd/internal/world"
 	"motorpool/httpapi/signin"
+	"motorpool/internal/app"
 	"motorpool/mosquitto"
+	"motorpool/simulator/world"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/vehicles"

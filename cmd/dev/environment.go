@@ -12,12 +12,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"motorpool/cmd/internal/app"
-	"motorpool/cmd/internal/world"
+	"motorpool/internal/app"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/sandbox"
+	"motorpool/simulator/world"
 	"motorpool/store/pg"
 	"motorpool/store/twins"
 	"motorpool/store/vehicles"

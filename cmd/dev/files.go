@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/cmd/internal/keyfile"
-	"motorpool/cmd/internal/world"
+	"motorpool/internal/keyfile"
 	"motorpool/simulator"
+	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"

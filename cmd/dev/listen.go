@@ -8,7 +8,7 @@ import (
 	"net"
 	"syscall"
 
-	"motorpool/cmd/internal/app"
+	"motorpool/internal/app"
 )
 
 const (

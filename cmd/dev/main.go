@@ -15,9 +15,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"motorpool/cmd/internal/app"
-	"motorpool/cmd/internal/logger"
-	"motorpool/cmd/internal/settings"
+	"motorpool/internal/app"
+	"motorpool/internal/logger"
+	"motorpool/internal/settings"
 	"motorpool/telematics"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/cmd/internal/keyfile"
-	"motorpool/cmd/internal/world"
+	"motorpool/internal/keyfile"
 	"motorpool/metrics"
+	"motorpool/simulator/world"
 	"motorpool/telematics/signing"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"motorpool/cmd/internal/app"
+	"motorpool/internal/app"
 	"motorpool/rental"
 	"motorpool/store/agencykeys"
 	"motorpool/telematics"

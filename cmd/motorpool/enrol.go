@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"motorpool/cmd/internal/enrolment"
-	"motorpool/cmd/internal/logger"
 	"motorpool/httpapi/connections"
+	"motorpool/internal/enrolment"
+	"motorpool/internal/logger"
 	"motorpool/telematics"
 )
 

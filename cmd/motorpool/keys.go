@@ -14,7 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"motorpool/cmd/internal/keyfile"
+	"motorpool/internal/keyfile"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/cmd/internal/keyfile"
+	"motorpool/internal/keyfile"
 	"motorpool/telematics/signing"
 )
 

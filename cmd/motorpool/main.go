@@ -12,7 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"motorpool/cmd/internal/settings"
+	"motorpool/internal/settings"
 	"motorpool/store/pg"
 )
 

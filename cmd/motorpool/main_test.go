@@ -14,8 +14,27 @@ import (
 
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
+	"motorpool/store/storetest"
 	"motorpool/telematics/signing"
 )
+
+// TestMain makes the test binary act as the service for tests that need it as a process: the killed
+// process is the code under test, with the race detector if the tests use it.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "unit") {
+		main()
+		return
+	}
+	// The shell of a developer may have the variables of the README's quick start.
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "MOTORPOOL_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	code := m.Run()
+	storetest.Stop()
+	os.Exit(code)
+}
 
 // output returns what a command prints to standard output, and its error.
 func output(t *testing.T, args ...string) (string, error) {

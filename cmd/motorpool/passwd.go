@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"motorpool/cmd/internal/app"
+	"motorpool/internal/app"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 )

@@ -10,9 +10,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"motorpool/cmd/internal/app"
-	"motorpool/cmd/internal/logger"
-	"motorpool/cmd/internal/settings"
+	"motorpool/internal/app"
+	"motorpool/internal/logger"
+	"motorpool/internal/settings"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"motorpool/cmd/internal/app"
+	"motorpool/internal/app"
 	"motorpool/rental"
 )
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"motorpool/cmd/internal/app"
-	"motorpool/cmd/internal/keyfile"
 	"motorpool/httpapi/auth"
+	"motorpool/internal/app"
+	"motorpool/internal/keyfile"
 	"motorpool/telematics"
 )
 

@@ -10,7 +10,7 @@ import (
 	"io/fs"
 	"os"
 
-	"motorpool/cmd/internal/keyfile"
+	"motorpool/internal/keyfile"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 )

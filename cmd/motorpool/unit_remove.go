@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"motorpool/broker/link"
-	"motorpool/cmd/internal/app"
-	"motorpool/cmd/internal/enrolment"
-	"motorpool/cmd/internal/keyfile"
+	"motorpool/internal/app"
+	"motorpool/internal/enrolment"
+	"motorpool/internal/keyfile"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 )

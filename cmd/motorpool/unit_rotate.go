@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/link"
-	"motorpool/cmd/internal/enrolment"
+	"motorpool/internal/enrolment"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"

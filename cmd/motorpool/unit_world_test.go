@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/cmd/internal/world"
 	"motorpool/httpapi/auth"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"

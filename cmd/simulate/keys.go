@@ -12,7 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
-	"motorpool/cmd/internal/keyfile"
+	"motorpool/internal/keyfile"
 	"motorpool/simulator"
 	"motorpool/telematics/signing"
 )

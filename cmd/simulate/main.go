@@ -17,8 +17,8 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
-	"motorpool/cmd/internal/logger"
-	"motorpool/cmd/internal/settings"
+	"motorpool/internal/logger"
+	"motorpool/internal/settings"
 	"motorpool/simulator"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 	"go.uber.org/goleak"
 
-	"motorpool/cmd/internal/settings"
+	"motorpool/internal/settings"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/telematics"

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"motorpool/cmd/internal/keyfile"
+	"motorpool/internal/keyfile"
 	"motorpool/simulator"
 )
 

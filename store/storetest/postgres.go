@@ -32,7 +32,7 @@ var shared struct {
 }
 
 // auth is the authentication of clients. With the race detector, scram-sha-256 took a quarter of
-// the CPU time of the tests of cmd/internal/app, which connect often.
+// the CPU time of the tests of internal/app, which connect often.
 const auth = "md5"
 
 // Template is a database with the schema, which others are copied from.

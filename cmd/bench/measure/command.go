@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 )
 
 // Command measures what the service adds to the round trip of a command.

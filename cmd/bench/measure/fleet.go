@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 )
 
 // Fleet measures what a report costs where each vehicle reports once in a while, so that few

@@ -20,7 +20,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 )
 
 // Ingest measures how many reports a second the service stores, against a subscriber that counts

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 )
 
 // Scale measures a very large fleet of units with a connection each, over several MQTT brokers,

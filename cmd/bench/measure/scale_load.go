@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"

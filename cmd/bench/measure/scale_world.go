@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
 	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
 )
 
 // scaleWorld is a world of Scale, in which vehicles have units with connections.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/cmd/internal/world"
 	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
 )
 
 const readyInterval = 2 * time.Millisecond

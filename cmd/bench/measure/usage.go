@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 )
 
 // Usage is what a process and its children have used.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/world"
+	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"motorpool/cmd/bench/load"
-	"motorpool/cmd/internal/logger"
-	"motorpool/cmd/internal/world"
+	"motorpool/internal/logger"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/lab/chaos/audit"
+	"motorpool/lab/chaos/fault"
+	"motorpool/telematics"
+)
+
+// collectEvidence reads the accounts at the end.
+func (r *round) collectEvidence(ctx context.Context, injections []injection) (audit.Evidence, error) {
+	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls}
+	var fromPostgres, fromLog, fromRedis, fromBroker error
+	// It takes long: cars live on meanwhile, and settle commands.
+	e.Presence, fromBroker = r.presence(ctx)
+	e.Commands, fromPostgres = commands(ctx, r.watcher.db)
+	e.AuditLog, fromLog = auditLog(ctx, r.watcher.db, `order by id`)
+	e.Pending, fromRedis = r.pending(ctx)
+	e.Flights, e.Published, e.Up, e.Reach = r.recorder.Events(), r.listener.messages(), r.uptime.up(), r.uptime.reach()
+	e.Tampered = r.tamper(ctx)
+	e.Clocks = r.wrongClocks(injections)
+	e.Sound, e.Stalls = r.soundCars(), r.uptime.stalls()
+	if r.Fault != "" { // else other faults delay and refuse commands meanwhile
+		e.Locks = r.locks.list()
+	}
+	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(injections), map[telematics.Unit]telematics.AgencyID{}
+	for car := 1; car <= r.Vehicles; car++ {
+		e.Agencies[unitOf(car)] = agencyOf(car)
+	}
+	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(injections)
+	e.Leaps = slices.Clone(r.leaps)
+	for i := range e.Leaps {
+		if e.Leaps[i].To.IsZero() {
+			e.Leaps[i].To = time.Now()
+		}
+	}
+	for _, at := range r.foreignKeys.at {
+		e.Foreign = append(e.Foreign, audit.Interval{From: at})
+	}
+	r.watcher.mu.Lock()
+	defer r.watcher.mu.Unlock()
+	e.Lanes, e.Sampled = r.watcher.conflicts, r.watcher.sampled
+	if !r.lostFrom.IsZero() {
+		// An entry is dated by its request, and may be written much later.
+		e.Sampled = slices.DeleteFunc(slices.Clone(e.Sampled), func(l audit.LogEntry) bool { return l.ID > r.lostAbove })
+	}
+	if err := errors.Join(fromPostgres, fromLog, fromRedis, fromBroker); err != nil {
+		return e, fmt.Errorf("collect the evidence: %w", err)
+	}
+	return e, nil
+}
+
+// delayed returns when messages of each instance to Mosquitto could be delayed, without being lost.
+func (r *round) delayed(injections []injection) map[int][]audit.Interval {
+	delayed := map[int][]audit.Interval{}
+	for i, n := range r.Running {
+		delayed[i] = r.uptime.stalls()
+		for _, s := range injections {
+			if s.Kind.Delays && (s.Target == n.Name || s.Target == fault.Mosquitto || s.Target == fault.ServerLine(i, fault.Mosquitto)) {
+				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})
+			}
+		}
+	}
+	return delayed
+}
+
+// redelivery is how long after a fault a server may still deliver again what it delivered before.
+const redelivery = 30 * time.Second
+
+// redelivered returns when an answer could be delivered twice: by a unit, or by Mosquitto, if it
+// did not get the acknowledgement of an instance.
+func redelivered(injections []injection) []audit.Interval {
+	var all []audit.Interval
+	for _, i := range injections {
+		if i.Kind.Name == "answers duplicated" || i.Kind.Name == "instance killed" || i.Kind.Name == "instance frozen" ||
+			i.Kind.Name == "instance stopped" || strings.Contains(i.Target, fault.Mosquitto) {
+			all = append(all, audit.Interval{From: i.From, To: i.To.Add(redelivery)})
+		}
+	}
+	return all
+}
+
+// tamper tries to change the audit log, and returns the statements that were not refused. It rolls
+// back what succeeds.
+func (r *round) tamper(ctx context.Context) []string {
+	var succeeded []string
+	for _, attempt := range []string{
+		`update activity set outcome = 'executed' where id = (select min(id) from activity)`,
+		`delete from activity where id = (select max(id) from activity)`,
+		`truncate activity`,
+	} {
+		tx, err := r.watcher.db.BeginTx(ctx, nil)
+		if err != nil {
+			succeeded = append(succeeded, fmt.Sprintf("not tried: %s: %v", attempt, err))
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, attempt); err == nil {
+			succeeded = append(succeeded, attempt)
+		}
+		_ = tx.Rollback() // it may have ended already
+	}
+	return succeeded
+}
+
+// openRedis connects to a Redis, to the master that Sentinels name, or to a cluster.
+func openRedis(url string) (redis.UniversalClient, error) {
+	switch {
+	case strings.Contains(url, "master_name="):
+		o, err := redis.ParseFailoverURL(url)
+		return redis.NewFailoverClient(o), err
+	case strings.Contains(url, "addr="):
+		o, err := redis.ParseClusterURL(url)
+		return redis.NewClusterClient(o), err
+	}
+	o, err := redis.ParseURL(url)
+	return redis.NewClient(o), err
+}
+
+// pending returns every key in Redis.
+func (r *round) pending(ctx context.Context) ([]audit.RedisKey, error) {
+	cluster, ok := r.redis.(*redis.ClusterClient)
+	if !ok {
+		return keysOf(ctx, r.redis)
+	}
+	cluster.ReloadState(ctx)
+	var mu sync.Mutex
+	var all []audit.RedisKey
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		keys, err := keysOf(ctx, master)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, keys...)
+		return err
+	})
+	return all, err
+}
+
+func keysOf(ctx context.Context, server redis.Cmdable) ([]audit.RedisKey, error) {
+	var entries []audit.RedisKey
+	keys := server.Scan(ctx, 0, "motorpool:*", 1000).Iterator()
+	for keys.Next(ctx) {
+		ttl, err := server.PTTL(ctx, keys.Val()).Result()
+		if err != nil {
+			return nil, err
+		}
+		if ttl != keyGone {
+			entries = append(entries, audit.RedisKey{Key: keys.Val(), TTL: ttl})
+		}
+	}
+	return entries, keys.Err()
+}
+
+// keyGone is the TTL of a key that is gone.
+const keyGone = time.Duration(-2)

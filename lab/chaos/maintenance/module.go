@@ -1,0 +1,86 @@
+package maintenance
+
+import (
+	"context"
+	"crypto/tls"
+	"time"
+
+	"motorpool/simulator"
+	"motorpool/simulator/ovms"
+	"motorpool/simulator/world"
+	"motorpool/telematics"
+)
+
+// speed is how many seconds pass for a module in one: it waits for 30 s or 60 s before it
+// reconnects.
+const speed = 40
+
+// module is a unit that may log in, and its simulated device.
+type module struct {
+	*ovms.Module
+	unit      telematics.Unit
+	certified bool // it logs in with a certificate
+	stop      func()
+}
+
+// login is what a module logs in with: a password or a certificate.
+type login struct {
+	password    string
+	certificate *tls.Certificate
+}
+
+// start switches the device on with a login; one that ran before is stopped first, as by "server v3
+// stop".
+func (r *round) start(m *module, l login) {
+	if m.stop != nil {
+		m.stop()
+	}
+	config := ovms.Config{
+		Unit: m.unit, Password: l.password, Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted(), Speed: speed, StableWait: 3 * time.Second,
+		Body: simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755}),
+	}
+	if m.certified = l.certificate != nil; m.certified {
+		config.Broker, config.TLS.Certificates = r.Mosquitto.CertificatesURL(), []tls.Certificate{*l.certificate}
+	}
+	if m.Module == nil {
+		r.started = append(r.started, m)
+	}
+	m.Module = ovms.New(config)
+	device := m.Module
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = device.Run(ctx) // which ends with its context alone
+	}()
+	m.stop = func() { cancel(); <-ended }
+}
+
+func (r *round) stopAll() {
+	for _, m := range r.started {
+		m.stop()
+	}
+}
+
+// pickModule returns a module that has a certificate, or a password; nil: none is left.
+func (r *round) pickModule(certified bool) *module {
+	for _, i := range r.random.Perm(len(r.modules)) {
+		if r.modules[i].certified == certified {
+			return r.modules[i]
+		}
+	}
+	return nil
+}
+
+// awaitLogin waits until Mosquitto lets a unit in with a password that is in its file, as an
+// operator tries it out before the module does.
+func (r *round) awaitLogin(ctx context.Context, unit telematics.Unit, password string) error {
+	radio := simulator.MQTT{Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted()}
+	return world.Eventually(ctx, time.Minute, "Mosquitto has read the password of "+string(unit), func(ctx context.Context) bool {
+		c, err := radio.Dial(ctx, simulator.Login{Unit: unit, Password: password}, func(simulator.Message) {})
+		if err == nil {
+			c.Cut()
+		}
+		return err == nil
+	})
+}

@@ -1,0 +1,111 @@
+package money
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	crand "crypto/rand"
+
+	"motorpool/rental"
+	"motorpool/simulator/world"
+	"motorpool/telematics"
+)
+
+const (
+	callTimeout    = 8 * time.Second
+	hangUpPercent  = 8 // of calls whose caller does not wait for the answer
+	hangUpWithin   = 40 * time.Millisecond
+	firstRetry     = 50 * time.Millisecond
+	lastRetry      = 700 * time.Millisecond
+	definiteWithin = 4 * time.Minute // after the first attempt
+)
+
+// call is a request to any instance.
+type call struct {
+	path   string
+	body   []byte
+	key    string
+	client *client // nil: an administrator
+}
+
+// answer is an HTTP answer.
+type answer struct {
+	status int // zero: none
+	code   telematics.Code
+
+	replayed bool // the answer to an earlier attempt
+}
+
+// definite reports whether an answer says that the request was performed, or that it was not.
+// Repeating it changes nothing.
+func (s answer) definite() bool {
+	return s.status != 0 && s.status < http.StatusInternalServerError && s.status != http.StatusTooManyRequests &&
+		s.code != telematics.IdempotencyInProgress
+}
+
+// callUntilDefinite repeats a call, at any instance, until the answer is definite. It returns the
+// number of attempts, and the time of the last one without a definite answer, which may still be in
+// flight.
+func (r *round) callUntilDefinite(ctx context.Context, rng *rand.Rand, c call) (s answer, tries int, open time.Time) {
+	deadline := time.Now().Add(definiteWithin)
+	for retry := firstRetry; ctx.Err() == nil && time.Now().Before(deadline); retry = min(2*retry, lastRetry) {
+		tries++
+		patience := callTimeout
+		if rng.IntN(100) < hangUpPercent && !r.healed.Load() {
+			patience = rand.N(hangUpWithin)
+		}
+		if s = r.callOnce(ctx, c, r.instances[rng.IntN(len(r.instances))], patience); s.definite() {
+			return s, tries, open
+		}
+		open = time.Now()
+		world.Pause(ctx, retry/2+rand.N(retry))
+	}
+	return answer{}, tries, open
+}
+
+// callOnce makes a call once.
+func (r *round) callOnce(ctx context.Context, c call, at *instance, patience time.Duration) (s answer) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer func() {
+		name := "none"
+		if s.status != 0 {
+			name = strings.TrimSpace(fmt.Sprintf("%d %s", s.status, s.code))
+		}
+		r.counters.add(answerGroup, name)
+	}()
+	request, err := r.request(ctx, c, at)
+	if err != nil {
+		return answer{}
+	}
+	var body struct {
+		Error struct{ Code telematics.Code }
+	}
+	status, header, err := world.Call(world.Callers, request, &body)
+	if err != nil {
+		return answer{}
+	}
+	return answer{status: status, code: body.Error.Code, replayed: header.Get("Idempotency-Replayed") == "true"}
+}
+
+func (r *round) request(ctx context.Context, c call, at *instance) (*http.Request, error) {
+	token := r.admin
+	if c.client != nil {
+		token = c.client.token
+	}
+	request, err := world.Post(ctx, at.Public+c.path, token, c.body)
+	if err != nil {
+		return nil, err
+	}
+	if c.client != nil {
+		key := r.agencyKeys[c.client.actor.Agency]
+		signed := rental.SignedRequest{Method: http.MethodPost, Path: c.path, Body: c.body, Token: token}
+		request.Header.Set(rental.SignatureHeader, signed.Sign(key.ID, key.Secret, time.Now(), crand.Text()).String())
+	}
+	request.Header.Set("Idempotency-Key", c.key)
+	return request, nil
+}

@@ -1,0 +1,144 @@
+package money
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"motorpool/simulator/world"
+)
+
+// relay forwards the processor's notices to the service, as a load balancer does: to one instance,
+// or sometimes to all of them. During faults it drops some that are about payments: the service has
+// to poll then.
+type relay struct {
+	url      string
+	counters *counters
+	drops    atomic.Bool
+	server   *http.Server
+	served   chan struct{}
+
+	mu        sync.Mutex // guards what follows
+	instances []*instance
+	backedOff map[*instance]time.Time // until when nothing is sent there: it did not answer
+}
+
+const (
+	dropPercent     = 30
+	toAllPercent    = 15
+	deliveryTries   = 40
+	deliveryRetry   = 150 * time.Millisecond
+	deliveryTimeout = time.Second
+	backOffFor      = 2 * time.Second
+)
+
+func startRelay(of *round) (*relay, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &relay{url: "http://" + l.Addr().String(), counters: of.counters, served: make(chan struct{}), backedOff: map[*instance]time.Time{}}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(r.served)
+		if err := r.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			of.Fail(err)
+		}
+	}()
+	return r, nil
+}
+
+func (r *relay) deliverTo(instances []*instance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.instances = instances
+}
+
+// targets returns the instances that are not backed off, in random order.
+func (r *relay) targets() []*instance {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	some := slices.DeleteFunc(slices.Clone(r.instances), func(n *instance) bool { return time.Now().Before(r.backedOff[n]) })
+	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	return some
+}
+
+func (r *relay) backOff(n *instance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.backedOff[n] = time.Now().Add(backOffFor)
+}
+
+func (r *relay) close() error {
+	err := r.server.Close()
+	<-r.served
+	return err
+}
+
+// ServeHTTP accepts a notice when an instance has accepted it.
+func (r *relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if r.drops.Load() && aboutPayment(body) && rand.IntN(100) < dropPercent {
+		r.counters.add(noticeGroup, "dropped")
+		return
+	}
+	toAll := rand.IntN(100) < toAllPercent
+	for range deliveryTries {
+		accepted := 0
+		for _, n := range r.targets() {
+			if r.forward(request.Context(), n, request.Header, body) {
+				accepted++
+			}
+			if accepted > 0 && !toAll {
+				break
+			}
+		}
+		switch {
+		case accepted > 1:
+			r.counters.add(noticeGroup, "accepted by several instances")
+			return
+		case accepted == 1:
+			r.counters.add(noticeGroup, "accepted by one instance")
+			return
+		}
+		world.Pause(request.Context(), deliveryRetry)
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+func aboutPayment(body []byte) bool {
+	var event struct{ Type string }
+	return json.Unmarshal(body, &event) == nil && strings.HasPrefix(event.Type, "payment_intent.")
+}
+
+func (r *relay) forward(ctx context.Context, n *instance, header http.Header, body []byte) bool {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, n.Public+"/webhooks/stripe", bytes.NewReader(body))
+	if err != nil {
+		return false
+	}
+	request.Header.Set("Content-Type", header.Get("Content-Type"))
+	request.Header.Set("Stripe-Signature", header.Get("Stripe-Signature"))
+	response, err := world.Callers.Do(request)
+	if err != nil {
+		r.backOff(n)
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode/100 == 2
+}

@@ -1,0 +1,105 @@
+package money
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq" // the audit does not read through the store under test
+
+	"motorpool/httpapi/auth"
+	"motorpool/lab/chaos/network"
+	"motorpool/rental"
+	"motorpool/simulator/devstack"
+	"motorpool/simulator/sandbox"
+	"motorpool/simulator/world"
+	"motorpool/telematics"
+)
+
+// round is one run of the test, and its world.
+type round struct {
+	Config
+	*world.World
+	counters *counters
+
+	admin      string // token
+	agencyKeys map[telematics.AgencyID]rental.AgencyKey
+	processor  *sandbox.Server
+	relay      *relay
+	instances  []*instance
+	db         *sqlx.DB // does not use the service's connections
+
+	clients    []*client
+	bookings   []booking
+	operations [][]*Operation // of each booking
+	healed     atomic.Bool
+	resumed    time.Time // when an instance that was frozen ran again last
+
+	lines   network.Network    // of a round of lost commits
+	standby *devstack.Postgres // likewise
+}
+
+// instance is a process of the service, which at most one fault strikes at a time.
+type instance struct {
+	*world.Instance
+	struck sync.Mutex
+}
+
+func (r *round) build(ctx context.Context) error {
+	return r.Build(ctx,
+		world.Step{What: "servers", Do: r.startServers},
+		world.Step{What: "bookings", Do: r.createBookings},
+		world.Step{What: "instances", Do: r.startInstances})
+}
+
+func (r *round) startServers(ctx context.Context) error {
+	err := r.StartServers(ctx, world.ServersConfig{})
+	if err != nil {
+		return err
+	}
+	if r.db, err = sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2"); err != nil {
+		return err
+	}
+	r.OnClose(r.db.Close)
+	if r.relay, err = startRelay(r); err != nil {
+		return err
+	}
+	r.OnClose(r.relay.close)
+	if r.processor, err = sandbox.Start(sandbox.Config{
+		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: r.relay.url, Disorder: true, Logger: r.LogFile("processor"),
+	}); err != nil {
+		return err
+	}
+	r.OnClose(r.processor.Close)
+	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
+	return err
+}
+
+func (r *round) startInstances(ctx context.Context) error {
+	address := r.Postgres.URL()
+	if r.LostCommits {
+		var err error
+		if address, err = r.startStandby(ctx); err != nil {
+			return err
+		}
+	}
+	for range r.Instances {
+		started, err := r.StartInstance(ctx, world.InstanceConfig{DatabaseURL: address, Settings: []string{
+			"MOTORPOOL_CLIENT_RATE=0", "MOTORPOOL_CARD_RATE=0",
+			"MOTORPOOL_STRIPE_KEY=" + r.PaymentsKey, "MOTORPOOL_STRIPE_URL=" + r.processor.URL(),
+			"MOTORPOOL_STRIPE_WEBHOOK_SECRET=" + r.WebhookSecret,
+		}})
+		if err != nil {
+			return err
+		}
+		r.OnClose(func() error {
+			_ = started.Kill() // a call to the processor that hangs would delay a clean stop
+			return nil
+		})
+		r.instances = append(r.instances, &instance{Instance: started})
+	}
+	r.relay.deliverTo(r.instances)
+	return r.Ready(ctx)
+}

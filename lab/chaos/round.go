@@ -1,0 +1,242 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"motorpool/httpapi/auth"
+	"motorpool/lab/chaos/audit"
+	"motorpool/lab/chaos/fault"
+	"motorpool/lab/chaos/network"
+	"motorpool/simulator"
+	"motorpool/simulator/world"
+	"motorpool/telematics"
+	"motorpool/telematics/signing"
+)
+
+// budget is the default budget of a command, if its caller sets none.
+const budget = 6 * time.Second
+
+// round is a round of commands, and its world.
+type round struct {
+	flags
+	*world.World
+
+	foreign signing.Key // not one of the fleet's
+	keys    *fleetKeys
+	admin   string // token of the callers
+	app     clientApp
+
+	redis    redis.UniversalClient
+	disk     *disk // nil: this machine cannot mount one
+	lines    network.Network
+	public   []string // URL of each instance's API, through the line of the callers
+	uptime   *uptime
+	watcher  *watcher
+	listener *listener
+
+	fleet     makeup
+	cars      []unit
+	recorder  simulator.Recorder
+	carFaults carFaults
+
+	load      *load
+	halts     haltLog
+	locks     lockLog
+	readiness *readiness
+	findings  findings
+
+	foreignKeys times              // when an instance got a foreign signing key
+	evicted     atomic.Int64       // keys by Redis, and writes that it refused as it was full
+	leaps       []audit.ClockFault // of all clocks
+	newMonth    time.Time          // that the clocks have reached; zero: none
+	lostFrom    time.Time          // since when what Postgres showed may be lost; zero: none
+	lostAbove   int64              // id of the last audit log entry that was sampled before
+
+	replicated map[string]string // URL of each server that has no line, by its name
+	// strike injects a fault with a separate world.
+	strike func(context.Context, fault.Fault) error
+}
+
+// run builds the world, injects the faults, lets everything settle, and checks.
+func (r *round) run(ctx context.Context) (summary, error) {
+	s := summary{Plan: r.plan(), Wanted: r.Commands}
+	if r.Day {
+		s.UnitSpeed = daySpeed
+	}
+	progress(fmt.Sprintf("seed %d: starting servers, %d instances, %d cars", r.Seed, r.Instances, r.Vehicles))
+	if err := r.build(ctx); err != nil {
+		return s, err
+	}
+	r.load = &load{round: r, turns: make(chan struct{}, r.Callers)}
+	r.load.warmUp(ctx)
+	faults := s.Schedule()
+	progress(fmt.Sprintf("%v of load, %d faults", r.Duration, len(faults)))
+
+	begin := time.Now()
+	loaded := make(chan struct{})
+	go func() { defer close(loaded); r.load.run(ctx) }()
+	driving, stop := context.WithCancel(ctx)
+	var drivers sync.WaitGroup
+	drivers.Go(func() { r.useKeys(driving) })
+	s.Injections = r.inject(ctx, faults)
+	<-loaded
+	stop()
+	drivers.Wait()
+	r.load.background.Wait()
+	s.Load = time.Since(begin)
+	if ctx.Err() != nil {
+		return s, ctx.Err()
+	}
+	s.Evicted = r.evicted.Load()
+	progress("all faults are over: one unit floods its topics")
+	flood, err := r.flood(ctx)
+	if err != nil {
+		return s, err
+	}
+	progress("one client floods the service; settling")
+	clientFlood, err := r.settle(ctx, s.Injections)
+	if err != nil {
+		return s, err
+	}
+	if s.Evidence, err = r.collectEvidence(ctx, s.Injections); err != nil {
+		return s, err
+	}
+	s.Evidence.Floods, s.Evidence.ClientFlood = []audit.Flood{flood}, clientFlood
+	s.Report, s.Others = audit.Check(s.Evidence), audit.Tallies(s.Evidence)
+	return s, nil
+}
+
+// build starts everything, and returns when the service is ready and the cars are connected.
+func (r *round) build(ctx context.Context) error {
+	r.fleet = r.makeup()
+	r.lines, r.uptime = network.Network{}, newUptime(r.Instances)
+	r.OnClose(r.lines.Close)
+	return r.Build(ctx,
+		world.Step{What: "keys", Do: r.makeKeys},
+		world.Step{What: "servers", Do: r.startServers},
+		world.Step{What: "an agency's app", Do: r.createApp},
+		world.Step{What: "instances", Do: r.startInstances},
+		world.Step{What: "watchers", Do: r.startWatchers},
+		world.Step{What: "cars", Do: r.startCars})
+}
+
+func (r *round) makeKeys(context.Context) (err error) {
+	r.keys = newFleetKeys(r.Signing.Active().Key)
+	if r.foreign, err = signing.NewKey(); err != nil {
+		return err
+	}
+	if fault.Find(r.Fault).MovesAllClocks() {
+		r.TokenLifetime = 100 * 365 * 24 * time.Hour
+	}
+	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
+	return err
+}
+
+func (r *round) startServers(ctx context.Context) error {
+	if r.single() == "" || r.single() == fault.FullDisk {
+		if err := r.prepareDisk(); err != nil {
+			return err
+		}
+	}
+	fleet := fleetOf(r.fleet)
+	fleet.Vehicles = append(fleet.Vehicles, world.Vehicle(r.Vehicles+1, agencyOf(1), floodUnit))
+	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
+		return err
+	}
+	if err := r.prepareWorld(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.redis, err = openRedis(cmp.Or(r.replicated[fault.Redis], r.Redis.URL())); err != nil {
+		return err
+	}
+	r.OnClose(r.redis.Close)
+	if err := r.Migrate(ctx); err != nil {
+		return err
+	}
+	if r.single() == fault.MonthsEnd {
+		if err := r.obeyPostgresClock(ctx); err != nil {
+			return err
+		}
+	}
+	return r.Import(ctx, fleet)
+}
+
+// prepareDisk puts the data of Postgres on a separate small disk, if possible.
+func (r *round) prepareDisk() error {
+	dir := r.Path("postgres")
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		return err
+	}
+	var err error
+	if r.disk, err = mountDisk(dir); err != nil {
+		r.Log.Warn("full disk: not available here", "err", err)
+	} else {
+		r.OnClose(r.disk.unmount)
+	}
+	return nil
+}
+
+// startInstances puts a line between each instance and everything else, but for a server that fails
+// over: that is several servers, which name each other.
+func (r *round) startInstances(ctx context.Context) error {
+	for i := range r.Instances {
+		if err := r.linkKeys(r.signingFile(i)); err != nil {
+			return err
+		}
+		var servers [3]string
+		for k, to := range []struct{ server, url string }{
+			{fault.Mosquitto, r.Mosquitto.ServiceURL()}, {fault.Redis, r.Redis.URL()}, {fault.Postgres, r.Postgres.URL()},
+		} {
+			if servers[k] = r.replicated[to.server]; servers[k] != "" {
+				continue
+			}
+			var err error
+			if servers[k], err = r.lines.Add(fault.ServerLine(i, to.server), to.url); err != nil {
+				return err
+			}
+		}
+		n, err := r.StartInstance(ctx, world.InstanceConfig{
+			Name: fault.Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
+			Settings: []string{"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i), "MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i)},
+		})
+		if err != nil {
+			return err
+		}
+		public, err := r.lines.Add(fault.CallersLine(i), n.Public)
+		if err != nil {
+			return err
+		}
+		r.public = append(r.public, public)
+	}
+	return r.Ready(ctx)
+}
+
+func (r *round) startWatchers(ctx context.Context) error {
+	var err error
+	if r.watcher, err = openWatcher(cmp.Or(r.replicated[fault.Postgres], r.Postgres.URL()), r.Log); err != nil {
+		return err
+	}
+	r.OnClose(r.watcher.close)
+	if r.listener, err = r.listen(); err != nil {
+		return err
+	}
+	r.OnClose(r.listener.close)
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watcher.run(ctx) })
+	watching.Go(func() { r.listener.watchRetained(ctx) })
+	watching.Go(func() { r.uptime.watchStalls(ctx) })
+	r.readiness = watchReadiness(ctx, &watching, r.Running)
+	r.OnClose(func() error { stop(); watching.Wait(); return nil })
+	return nil
+}

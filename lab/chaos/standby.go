@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/lab/chaos/audit"
+	"motorpool/lab/chaos/fault"
+	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
+)
+
+// Faults of a Postgres with a synchronous standby. Instances have the URL of both.
+
+const (
+	// replication is the line between primary and standby.
+	replication = "replication"
+	// alone is how long the primary has no standby before it is killed: longer than a statement of
+	// the service may take. Commits of that time are lost, so no command may depend on them.
+	alone = 5 * time.Second
+	// cancelEvery is how often a watchdog cancels statements that wait for the standby.
+	cancelEvery = 50 * time.Millisecond
+)
+
+// withStandby returns a world with a synchronous standby, and how a fault strikes the two.
+func withStandby(strike func(*round, context.Context, fault.Fault, *devstack.Postgres) error) func(*round, context.Context) error {
+	return func(r *round, ctx context.Context) error {
+		if _, err := r.lines.Add(replication, r.Postgres.URL()); err != nil {
+			return err
+		}
+		standby, err := r.Postgres.StartStandby(ctx, devstack.StandbyConfig{
+			Dir: r.Path("standby"), Primary: r.lines[replication].Address(), Synchronous: true, Logger: r.LogFile("standby"),
+		})
+		if err != nil {
+			return err
+		}
+		r.OnClose(standby.Discard)
+		r.replicated[fault.Postgres] = r.Postgres.URLWith(standby)
+		r.strike = func(ctx context.Context, f fault.Fault) error { return strike(r, ctx, f, standby) }
+		return nil
+	}
+}
+
+// failOver cuts the standby off, kills the primary, and promotes the standby.
+func (r *round) failOver(ctx context.Context, _ fault.Fault, standby *devstack.Postgres) error {
+	defer r.uptime.allDown()()
+	r.lines[replication].Cut()
+	world.Pause(ctx, alone)
+	return r.replacePrimary(ctx, standby)
+}
+
+func (r *round) replacePrimary(ctx context.Context, standby *devstack.Postgres) error {
+	if err := r.Postgres.Kill(); err != nil {
+		return err
+	}
+	if err := standby.Promote(ctx); err != nil {
+		return err
+	}
+	return r.Ready(ctx)
+}
+
+// loseStandby cuts the standby off for a while, so that no commit ends.
+func (r *round) loseStandby(ctx context.Context, f fault.Fault, _ *devstack.Postgres) error {
+	defer r.uptime.allDown()()
+	r.lines[replication].Cut()
+	world.Pause(ctx, f.For)
+	return r.lines[replication].Mend()
+}
+
+// cancelWaits cuts the standby off, and lets a watchdog cancel what waits for it: Postgres then
+// says that it has committed locally. What it said is lost with the primary.
+func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *devstack.Postgres) error {
+	defer r.uptime.allDown()()
+	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	r.loseFromNow()
+	r.lines[replication].Cut()
+	cancelled := 0
+	for end := time.Now().Add(f.For / 2); time.Now().Before(end) && ctx.Err() == nil; world.Pause(ctx, cancelEvery) {
+		var now int
+		if err := db.GetContext(ctx, &now, `select count(*) from (select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep') c`); err != nil {
+			return fmt.Errorf("cancel what waits for the standby: %w", err)
+		}
+		cancelled += now
+	}
+	r.Log.Info("waits for the standby cancelled", "number", cancelled)
+	return r.replacePrimary(ctx, standby)
+}
+
+// loseFromNow notes that what Postgres shows from now on may be lost.
+func (r *round) loseFromNow() {
+	r.watcher.mu.Lock()
+	defer r.watcher.mu.Unlock()
+	r.lostFrom, r.lostAbove = time.Now(), r.watcher.last
+}
+
+// returnPrimary fails over, and starts the former primary again, as a primary, as its supervisor
+// does. An instance that restarts finds it first.
+func (r *round) returnPrimary(ctx context.Context, f fault.Fault, standby *devstack.Postgres) error {
+	over := r.uptime.allDown()
+	defer over()
+	r.loseFromNow()
+	// It needs no standby any more when it is back.
+	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, `alter system reset synchronous_standby_names`); err != nil {
+		return err
+	}
+	if err := r.replacePrimary(ctx, standby); err != nil {
+		return err
+	}
+	world.Pause(ctx, time.Second) // every instance has new connections
+	if err := r.Postgres.Restart(); err != nil {
+		return err
+	}
+	if err := r.Running[0].Restart(); err != nil {
+		return err
+	}
+	world.Pause(ctx, f.For/2)
+	return r.Postgres.Kill()
+}
+
+// backendsEvery is how often the backends of the service are counted.
+const backendsEvery = 250 * time.Millisecond
+
+// watchBackends counts the connections that Postgres has of the service, until the context ends.
+func (r *round) watchBackends(ctx context.Context, most *int) {
+	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2&application_name=chaos")
+	if err != nil {
+		r.Fail(err)
+		return
+	}
+	defer db.Close()
+	for ; ctx.Err() == nil; world.Pause(ctx, backendsEvery) {
+		var now int
+		if err := db.GetContext(ctx, &now, `select count(*) from pg_stat_activity where application_name = 'motorpool'`); err == nil {
+			*most = max(*most, now)
+		}
+	}
+}
+
+// connections is the default of an instance's connections to Postgres.
+const connections = 20
+
+// backends returns how many connections there were, and how many there may be: a server has those
+// of instances that were killed until it notices.
+func (r *round) backends(most int) audit.Backends {
+	limit := r.Instances * connections
+	if strings.HasPrefix(r.Fault, "instance") && strings.Contains(r.Fault, "killed") {
+		limit *= 2
+	}
+	return audit.Backends{Most: most, Limit: limit}
+}

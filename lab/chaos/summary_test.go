@@ -1,0 +1,121 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/lab/chaos/audit"
+	"motorpool/lab/chaos/fault"
+	"motorpool/lab/chaos/verdict"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+// goodRound is a round with every kind of fault.
+func goodRound() summary {
+	s := summary{Plan: fault.Plan{Seed: 7, Duration: time.Minute, Instances: 3, Vehicles: 300}, Wanted: 2}
+	begin := time.Unix(1767348000, 0)
+	for i := range fault.Kinds {
+		s.Injections = append(s.Injections, injection{Fault: fault.Fault{Kind: &fault.Kinds[i]}, From: begin, To: begin.Add(2 * time.Second)})
+	}
+	s.Evidence.Flights = []simulator.Event{{Kind: simulator.CommandReceived}, {Kind: simulator.CommandReceived}, {Kind: simulator.CommandStarted}}
+	s.Evidence.Commands = []audit.Row{{State: telematics.Succeeded}, {State: telematics.Succeeded, Late: true}}
+	s.Evidence.Published = []audit.Message{
+		{At: begin.Add(time.Second), Unit: "car-1", Key: "one", Signed: true}, {At: begin.Add(2 * time.Second), Unit: "car-2", Key: "two", Signed: true},
+		{Key: "forged"},
+	}
+	s.Evidence.Agencies = map[telematics.Unit]telematics.AgencyID{"car-1": 1, "car-2": 2}
+	s.Evidence.Halts = []audit.Halt{{Agency: 1, Written: begin.Add(800 * time.Millisecond), Lifting: begin.Add(5 * time.Second)}}
+	s.Evidence.Calls = []audit.Call{
+		{Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second), End: begin.Add(10*time.Second + 300*time.Millisecond)},
+		// This call was disturbed by a fault.
+		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)},
+		{Status: 503, Code: telematics.TelematicsUnavailable},
+		{},
+	}
+	s.Evidence.ClientFlood = audit.ClientFlood{Interval: audit.Interval{From: begin.Add(time.Hour), To: begin.Add(time.Hour + time.Second)}, Requests: clientFloodRequests}
+	s.Evicted = 5
+	s.Others = []audit.Tally{{
+		Protocol: "ovms", Vehicles: 30, Ordered: 5, States: map[telematics.State]int{telematics.Unknown: 3}, Confirmed: 2, Started: 4, Twice: 1, Latest: 919 * time.Millisecond, Denied: 6,
+	}}
+	return s
+}
+
+// columns matches the gaps between columns, whose width depends on their content.
+var columns = regexp.MustCompile(`  +`)
+
+func (s summary) text() string {
+	var b strings.Builder
+	s.Write(&b)
+	return columns.ReplaceAllString(b.String(), "  ")
+}
+
+func TestSummary_ShowsFaultsAndResults(t *testing.T) {
+	text := goodRound().text()
+	for _, want := range []string{
+		"seed", "7", "instance killed", "2s", "503 telematics_unavailable  1", "none (cut, killed, hung up)",
+		"succeeded (late)  1", "1 calls: p50 300ms", "cars of protocol v1 received 2, 1 of them repetitions",
+		"units  ovms", "  unknown  3", "succeeded by a report  2", "executed several times  1", "latest start after departure  919ms", "denied, calls  6",
+		"signing keys  2 signed them", "halts  1; the last message came 200ms after",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the summary lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestSummary_LastLineCountsTheViolations(t *testing.T) {
+	s := goodRound()
+	if !strings.HasSuffix(s.text(), "\nviolations: 0\n") {
+		t.Errorf("the summary does not end with 0 violations:\n%s", s.text())
+	}
+	s.Report.Violations = make([]verdict.Violation, 3)
+	if !strings.HasSuffix(s.text(), "\nviolations: 3\n") {
+		t.Errorf("the summary does not end with 3 violations:\n%s", s.text())
+	}
+}
+
+func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
+	if why := goodRound().Worthless(); why != "" {
+		t.Errorf("a valid round counts as invalid: %s", why)
+	}
+	for _, test := range []struct {
+		spoil func(*summary)
+		want  string
+	}{
+		{func(s *summary) { s.Evidence.Flights = s.Evidence.Flights[:2] }, "no car executed anything"},
+		{func(s *summary) { s.Wanted = 100 }, "only 2 of 100 commands"},
+		{func(s *summary) { s.Evidence.Published = s.Evidence.Published[1:] }, "one key signed everything"},
+		{func(s *summary) { s.Evidence.ClientFlood.Requests = 100 }, "a flood of only 100 requests"},
+		{func(s *summary) { s.Evicted = 0 }, "redis evicted nothing"},
+		{func(s *summary) { s.Others[0].Denied = 0 }, "of ovms units 4 starts, 2 confirmed commands, 0 denied"},
+		{func(s *summary) { s.Others[0].Confirmed = 0 }, "0 confirmed commands"},
+		{func(s *summary) { s.Injections = s.Injections[1:] }, `"instance killed" never happened`},
+	} {
+		s := goodRound()
+		test.spoil(&s)
+		if why := s.Worthless(); !strings.Contains(why, test.want) {
+			t.Errorf("reason %q, want %q", why, test.want)
+		}
+		if !strings.Contains(s.text(), "this round proves nothing: ") {
+			t.Errorf("the summary lacks the reason:\n%s", s.text())
+		}
+	}
+}
+
+func TestSummary_UnsupportedFaultIsNamedAndAllowed(t *testing.T) {
+	s := goodRound()
+	for i := range s.Injections {
+		if s.Injections[i].Kind.Name == fault.FullDisk {
+			s.Injections[i].Err = errUnsupported
+		}
+	}
+	if why := s.Worthless(); why != "" {
+		t.Errorf("a round without an unsupported fault counts as invalid: %s", why)
+	}
+	if !strings.Contains(s.text(), fault.FullDisk+"  not available here") {
+		t.Errorf("the summary does not name the unsupported fault:\n%s", s.text())
+	}
+}

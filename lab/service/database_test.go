@@ -1,0 +1,92 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/internal/app"
+	"motorpool/simulator/devstack"
+	"motorpool/store/pg"
+)
+
+// refused runs an instance until it ends, and returns the error.
+func (s *stack) refused(config app.Config) error {
+	s.Helper()
+	listeners, err := config.Listen()
+	s.must(err)
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- app.Serve(ctx, config, listeners, s.log) }()
+	for { // until it ends it must not become ready
+		select {
+		case err := <-ended:
+			if ctx.Err() != nil {
+				s.Error("the service did not end")
+			}
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+		response, err := http.Get("http://" + listeners.Internal.Addr().String() + "/readyz")
+		if err != nil {
+			continue
+		}
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			s.Error("the service was ready")
+		}
+	}
+}
+
+func TestServe_RefusesAPostgresThatMayLoseCommits(t *testing.T) {
+	t.Parallel()
+	s := frailStack(t, 1)
+	config := s.config()
+	config.AllowUnsafePostgres = false
+	// The instance accepted no request, so it does not wait for a load balancer.
+	config.Drain = 70 * time.Second
+	if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") || !strings.Contains(err.Error(), "--allow-unsafe-postgres") {
+		t.Errorf("Serve = %v, want ErrUnsuitable for fsync=off", err)
+	}
+}
+
+func TestServe_RefusesAPoolerThatSharesConnections(t *testing.T) {
+	devstack.NeedServer(t, devstack.PgBouncerServer)
+	t.Parallel()
+	s := frailStack(t, 1)
+	address, err := url.Parse(s.database)
+	s.must(err)
+	pooler, err := devstack.StartPgBouncer(t.Context(), s.postgres, "transaction")
+	s.must(err)
+	t.Cleanup(func() { s.must(pooler.Close()) })
+	for _, migrate := range []bool{true, false} {
+		config := s.config()
+		config.DatabaseURL, config.Migrate = app.Secret(pooler.URL(strings.TrimPrefix(address.Path, "/"))), migrate
+		if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction") {
+			t.Errorf("Serve = %v, want ErrUnsuitable for pool_mode=transaction", err)
+		}
+	}
+}
+
+func TestServe_WorksThroughAPoolerThatKeepsSessions(t *testing.T) {
+	devstack.NeedServer(t, devstack.PgBouncerServer)
+	t.Parallel()
+	s := frailStack(t, 1)
+	address, err := url.Parse(s.database)
+	s.must(err)
+	pooler, err := devstack.StartPgBouncer(t.Context(), s.postgres, "session")
+	s.must(err)
+	t.Cleanup(func() { s.must(pooler.Close()) })
+	i := s.serve(func(c *app.Config) {
+		c.DatabaseURL = app.Secret(pooler.URL(strings.TrimPrefix(address.Path, "/")))
+	})
+	s.drive(nil, healthy)
+	if r := i.control(1, "lock"); r.status != http.StatusOK {
+		t.Errorf("a command through the pooler: %d %+v", r.status, r.Error)
+	}
+}

@@ -1,0 +1,193 @@
+package service_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// streamed is an event of a stream, of any kind.
+type streamed struct {
+	ID      string
+	Event   string
+	Vehicle int `json:"vehicle_id"`
+	Command struct {
+		ID    string `json:"id"`
+		State string `json:"state"`
+	} `json:"command"`
+	Connectivity struct{ Status string } `json:"connectivity"`
+	Telemetry    map[string]any          `json:"telemetry"`
+	Reason       string                  `json:"reason"`
+	Alarm        struct{ Kind, Text string }
+}
+
+// follower reads a stream.
+type follower struct {
+	close func()
+
+	mu       sync.Mutex
+	streamed []streamed
+	last     string
+	ended    bool
+}
+
+// follow opens a stream of an instance, after a given event if any.
+func (i *instance) follow(token, after string) *follower {
+	i.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, i.base+"/api/v1/admin/events", nil)
+	i.must(err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	if after != "" {
+		request.Header.Set("Last-Event-ID", after)
+	}
+	response, err := http.DefaultClient.Do(request)
+	i.must(err)
+	if response.StatusCode != http.StatusOK {
+		i.Fatalf("the stream has the status %d", response.StatusCode)
+	}
+	f := &follower{}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		f.read(bufio.NewScanner(response.Body))
+		_ = response.Body.Close()
+	})
+	f.close = sync.OnceFunc(func() { cancel(); reading.Wait() })
+	i.Cleanup(f.close)
+	i.eventually(10*time.Second, "the stream begins", func() bool { return f.lastID() != "" })
+	return f
+}
+
+func (f *follower) read(lines *bufio.Scanner) {
+	lines.Buffer(nil, 1<<20)
+	var e streamed
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		f.mu.Lock()
+		switch field {
+		case "id":
+			e.ID, f.last = value, value
+		case "event":
+			e.Event = value
+		case "data":
+			_ = json.Unmarshal([]byte(value), &e) // an unreadable event is then missing
+		case "":
+			if e.Event != "" {
+				f.streamed = append(f.streamed, e)
+			}
+			e = streamed{}
+		}
+		f.mu.Unlock()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+}
+
+func (f *follower) lastID() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+func (f *follower) has(what func(streamed) bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.streamed, what)
+}
+
+// statesOf returns the states of a command in the order in which they were published.
+func (f *follower) statesOf(id string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var states []string
+	for _, e := range f.streamed {
+		if e.Event == "command" && e.Command.ID == id {
+			states = append(states, e.Command.State)
+		}
+	}
+	return states
+}
+
+func TestEvents_OfOneInstanceAreStreamedByTheOther(t *testing.T) {
+	t.Parallel()
+	overBothStacks(t, 2, func(s *stack) {
+		s.interval = time.Second
+		here, there := s.serve(), s.serve()
+		all := there.follow(there.admin, "")
+		own := there.follow(s.token(telematics.Actor{Subject: "of-one", Role: telematics.Admin, Agency: 1}), "")
+		s.drive(nil, healthy)
+		for vehicle := 1; vehicle <= 2; vehicle++ {
+			s.eventually(20*time.Second, "its connection is streamed", func() bool {
+				return all.has(func(e streamed) bool {
+					return e.Event == "presence" && e.Vehicle == vehicle && e.Connectivity.Status == "online"
+				})
+			})
+			s.eventually(20*time.Second, "its report is streamed", func() bool {
+				return all.has(func(e streamed) bool { return e.Event == "status" && e.Vehicle == vehicle && len(e.Telemetry) > 0 })
+			})
+			c := commandOf(s.T, here.control(vehicle, telematics.Lock))
+			s.eventually(10*time.Second, "its command is streamed", func() bool { return slices.Contains(all.statesOf(c.ID), "succeeded") })
+			if states := all.statesOf(c.ID); states[0] != "accepted" || !slices.Contains(states, "sent") {
+				s.Errorf("the streamed states are %v, want accepted first and sent", states)
+			}
+		}
+		s.eventually(10*time.Second, "the agency gets its events", func() bool { return own.has(func(e streamed) bool { return e.Vehicle == 1 }) })
+		if own.has(func(e streamed) bool { return e.Vehicle == 2 }) {
+			s.Error("an agency received an event of another's vehicle")
+		}
+	})
+}
+
+func TestEvents_ReaderContinuesAtAnotherInstance(t *testing.T) {
+	t.Parallel()
+	overBothStacks(t, 1, func(s *stack) {
+		here, there := s.serve(), s.serve()
+		s.drive(nil, healthy)
+		f := here.follow(here.admin, "")
+		here.stop()
+		if !f.has(func(e streamed) bool { return e.Event == "end" && e.Reason == "stopping" }) {
+			s.Error("the stream ended without an end event")
+		}
+		c := commandOf(s.T, there.control(1, telematics.Lock))
+		again := there.follow(there.admin, f.lastID())
+		s.eventually(10*time.Second, "the missed events are streamed", func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") })
+		if states := again.statesOf(c.ID); states[0] != "accepted" {
+			s.Errorf("the streamed states are %v, want accepted first", states)
+		}
+		if again.has(func(e streamed) bool { return e.Event == "reset" }) {
+			s.Error("a reset event although no event is missing")
+		}
+	})
+}
+
+func TestEvents_EmptiedRedisResetsTheReaders(t *testing.T) {
+	t.Parallel()
+	s := realStack(t, 1)
+	i := s.serve()
+	s.drive(nil, healthy)
+	f := i.follow(i.admin, "")
+	old := f.lastID()
+	s.must(s.redis.Kill())
+	s.must(s.redis.Restart())
+	s.eventually(20*time.Second, "a reset", func() bool { return f.has(func(e streamed) bool { return e.Event == "reset" }) })
+	var c command
+	s.eventually(10*time.Second, "commands are executed again", func() bool {
+		r := i.control(1, telematics.Lock)
+		if r.status == http.StatusOK {
+			c = commandOf(s.T, r)
+		}
+		return r.status == http.StatusOK
+	})
+	s.eventually(10*time.Second, "the stream continues", func() bool { return slices.Contains(f.statesOf(c.ID), "succeeded") })
+	again := i.follow(i.admin, old+"0")
+	s.eventually(10*time.Second, "an old position leads to a reset", func() bool { return again.has(func(e streamed) bool { return e.Event == "reset" }) })
+}

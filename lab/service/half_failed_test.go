@@ -1,0 +1,161 @@
+package service_test
+
+import (
+	"database/sql"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/internal/app"
+	"motorpool/store/pg"
+	"motorpool/store/settings"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/signing"
+)
+
+// says waits until /readyz has a status and a text.
+func (i *instance) says(status int, text string) {
+	i.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		is, says := i.readiness()
+		if is == status && strings.Contains(says, text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			i.Fatalf("/readyz is %d and says %s; want %d with %q", is, says, status, text)
+		}
+	}
+}
+
+// A Postgres that replies to every question, and takes no write.
+func TestReady_PostgresThatTakesNoWritesIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := frailStack(t, 1)
+	db, err := sql.Open("postgres", s.database)
+	s.must(err)
+	t.Cleanup(func() { _ = db.Close() })
+	i := s.serve(unhurried)
+	s.drive(nil, healthy)
+	for name, c := range map[string]struct{ setting, says string }{
+		"read-only":           {`default_transaction_read_only = 'on'`, "read-only transaction"},
+		"without its standby": {`synchronous_standby_names = 'gone'`, "synchronous standby"},
+	} {
+		_, err := db.Exec(`alter system set ` + c.setting)
+		s.must(err)
+		_, err = db.Exec(`select pg_reload_conf()`)
+		s.must(err)
+		i.says(http.StatusServiceUnavailable, c.says)
+		_, err = db.Exec(`alter system reset ` + strings.Fields(c.setting)[0])
+		s.must(err)
+		_, err = db.Exec(`select pg_reload_conf()`)
+		s.must(err)
+		i.says(http.StatusOK, "ready")
+		s.eventually(30*time.Second, "a command after "+name, func() bool { return i.control(1, telematics.Lock).status == http.StatusOK })
+	}
+}
+
+// Half of all commands would be rejected by the units.
+func TestReady_InstanceWithAKeyThatTheUnitsDoNotHoldIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := embeddedStack(t, 2)
+	right := s.serve()
+	s.drive(nil, healthy)
+	s.eventually(30*time.Second, "a command executed", func() bool { return right.control(1, telematics.Lock).status == http.StatusOK })
+	s.newKey("other.jwks", false)
+	wrong := s.serveUnready(func(c *app.Config) { c.SigningKeys = filepath.Join(s.dir, "other.jwks") })
+	wrong.says(http.StatusServiceUnavailable, "this instance signs with the key")
+	// Nor does it send what units would reject, to callers that reach it all the same.
+	if r := wrong.control(1, telematics.Lock); r.status != http.StatusServiceUnavailable || r.Error.Outcome != string(telematics.NotExecuted) {
+		t.Errorf("the instance with the wrong key: %d %+v, want 503, not executed", r.status, r.Error)
+	}
+	if status, says := right.readiness(); status != http.StatusOK {
+		t.Errorf("the instance with the right key: %d %s", status, says)
+	}
+	wrong.stop()
+	right.says(http.StatusOK, `"signing_key":"ok"`)
+}
+
+// An operator switches keys by force, although units do not have the new one, and instances get the
+// file one after the other: each is ready all the while.
+func TestReady_AForcedActivationCompletesInARollingRestart(t *testing.T) {
+	t.Parallel()
+	s := embeddedStack(t, 2)
+	first := s.serve()
+	s.drive(nil, healthy)
+	s.eventually(30*time.Second, "a command executed", func() bool { return first.control(1, telematics.Lock).status == http.StatusOK })
+	file := filepath.Join(s.dir, "rotated.jwks")
+	text, err := os.ReadFile(s.config().SigningKeys)
+	s.must(err)
+	chain, err := signing.ParseKeychain(text)
+	s.must(err)
+	key, err := signing.NewKey()
+	s.must(err)
+	chain, err = chain.Add(key, time.Now())
+	s.must(err)
+	chain, err = chain.Activate(key.ID, time.Now())
+	s.must(err)
+	text, err = chain.Encode()
+	s.must(err)
+	s.must(os.WriteFile(file, text, 0o600))
+	second := s.serve(func(c *app.Config) { c.SigningKeys = file })
+	for range 30 {
+		for name, i := range map[string]*instance{"old": first, "new": second} {
+			if status, says := i.readiness(); status != http.StatusOK {
+				t.Fatalf("the instance with the %s key: %d %s", name, status, says)
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	first.stop()
+	second.says(http.StatusOK, `"signing_key":"ok"`)
+}
+
+// A copy of the database for tests has the id of the installation and the name of its shared group.
+// At the same MQTT broker and Redis it would take answers and overwrite states.
+func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
+	t.Parallel()
+	overBothStacks(t, 4, func(s *stack) {
+		first := s.serve(unhurried)
+		s.drive(nil, healthy)
+		postgres := storetest.Open(s.T, s.database)
+		group, err := settings.SharedGroup(s.Context(), postgres)
+		s.must(err)
+		id, err := settings.Installation(s.Context(), postgres)
+		s.must(err)
+
+		other := *s
+		other.database = newDatabase(s.T)
+		other.record()
+		copied, err := pg.New(pg.Config{URL: other.database})
+		s.must(err)
+		s.must(copied.Exec(s.Context(), `insert into settings (name, value) values ('installation', $1), ('mqtt_shared_group', $2)
+			on conflict (name) do update set value = excluded.value`, id, group))
+		s.must(copied.Close())
+		second := other.serveUnready(unhurried)
+		second.says(http.StatusServiceUnavailable, "another installation uses it")
+		for n := range 40 {
+			if r := first.control(n%4+1, telematics.Lock); r.status != http.StatusOK && !r.starved() {
+				s.Errorf("command %d of the first installation: %d %+v", n, r.status, r.Error)
+			}
+			if status, says := second.readiness(); status == http.StatusOK {
+				s.Fatalf("the copy is ready: %s", says)
+			}
+		}
+		if r := second.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable {
+			s.Errorf("a command of the copy: %d %+v", r.status, r.Error)
+		}
+		for _, place := range []string{"mqtt", "redis"} {
+			if second.metric(`motorpool_other_installation{place="`+place+`"}`) != 1 {
+				s.Errorf("the copy's metric of %s does not tell of the other installation", place)
+			}
+		}
+		s.eventually(10*time.Second, "the first installation's metric tells of the copy", func() bool { return first.metric(`motorpool_other_installation{place="mqtt"}`) == 1 })
+		// An instance more of the first one is at home.
+		third := s.serve(unhurried)
+		third.says(http.StatusOK, "ready")
+	})
+}

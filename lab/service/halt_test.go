@@ -1,0 +1,78 @@
+package service_test
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"motorpool/broker"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+const haltsPath = "/api/v1/admin/halts"
+
+// The halt must work when only the database does.
+func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T) {
+	t.Parallel()
+	s := frailStack(t, 1)
+	instances := []*instance{s.serve(), s.serve()}
+	fleet := s.drive(nil, healthy)
+	s.must(s.redis.Pause()) // frozen: every call to it waits
+	s.must(s.mosquitto.Kill())
+
+	begun := time.Now()
+	r := instances[0].askWith(instances[0].admin, http.MethodPut, haltsPath, `{"reason":"recall of the locks","agency_id":null}`)
+	if took := time.Since(begun); r.status != 200 || took > broker.HaltWithin+4*time.Second {
+		t.Fatalf("PUT: %d %s after %v, want 200 within the limit", r.status, r.text, took)
+	}
+	for _, i := range instances {
+		if r := i.askWith(i.admin, http.MethodGet, haltsPath, ""); r.status != 200 || r.body["message"] != "1 halt." {
+			t.Errorf("GET: %d %s, want one halt", r.status, r.text)
+		}
+	}
+	s.must(s.redis.Resume())
+	s.must(s.mosquitto.Restart())
+	s.eventually(60*time.Second, "the car is connected again", func() bool { return connected(fleet) })
+	for _, i := range instances {
+		s.eventually(30*time.Second, "commands are refused only because of the halt", func() bool {
+			r := i.control(1, telematics.Lock)
+			if r.status == 200 {
+				t.Fatal("a command was sent during a halt")
+			}
+			return r.Error.Code == "commands_halted" && strings.Contains(r.Message, "recall of the locks")
+		})
+	}
+	if r := instances[1].askWith(instances[1].admin, http.MethodDelete, haltsPath, ""); r.status != 200 {
+		t.Errorf("DELETE: %d %s", r.status, r.text)
+	}
+	s.eventually(20*time.Second, "commands are executed again", func() bool { return instances[0].control(1, telematics.Lock).status == 200 })
+}
+
+func TestAgencyKey_CreatedThroughTheServiceIsValidAtEveryInstance(t *testing.T) {
+	t.Parallel()
+	rentOneStack(t, 1, func(r *rentals) {
+		here, there := r.serve(r.paid), r.serve(r.paid)
+		made := here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys", "")
+		data, _ := made.body["data"].(map[string]any)
+		id, _ := data["id"].(string)
+		text, _ := data["secret"].(string)
+		secret, err := hex.DecodeString(text)
+		if made.status != 201 || err != nil || len(secret) != rental.SecretSize {
+			t.Fatalf("POST: %d %s", made.status, made.text)
+		}
+		c := r.newCustomer()
+		r.apps[1] = rental.AgencyKey{ID: id, Agency: 1, AgencyCode: r.apps[1].AgencyCode, Secret: secret}
+		if got := c.get(there, "/payment-methods"); got.status != 200 {
+			t.Errorf("signed with the new key: %d %s", got.status, got.text)
+		}
+		if got := here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys/"+id+"/revoke", ""); got.status != 200 {
+			t.Errorf("revoke: %d %s", got.status, got.text)
+		}
+		if got := c.get(there, "/payment-methods"); got.status != 401 {
+			t.Errorf("signed with the revoked key: %d %s, want 401", got.status, got.text)
+		}
+	})
+}

@@ -1,0 +1,224 @@
+package service_test
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"motorpool/mosquitto"
+	"motorpool/simulator/ovms/firmware"
+	"motorpool/telematics"
+	"motorpool/telematics/ovms"
+)
+
+// ovmsWorld is the service with the MQTT broker of production, and in vehicle 1 a module that is
+// independent of our code: it is written from the source of the firmware.
+type ovmsWorld struct {
+	*instance
+	module   *firmware.Module
+	recorder *firmware.Recorder
+	doors    time.Duration
+}
+
+// plugIn starts a module with the settings that `motorpool unit add` prints.
+func plugIn(t *testing.T, change func(*firmware.Config)) ovmsWorld {
+	t.Helper()
+	s := newStack(t, 1, newDatabase(t))
+	v := &s.fleet.Vehicles[0]
+	v.Protocol, v.Installation, v.Powertrain = ovms.Protocol, telematics.Installation{ovms.TypeKey: "NL", ovms.PINKey: "4711"}, telematics.Electric
+	s.fleet.Agencies[0].BestEffortUnlock, s.fleet.Agencies[1].BestEffortUnlock = true, true
+	v.Actions = []telematics.Action{telematics.Lock, telematics.Unlock}
+	s.record()
+	startReal(s)
+	recorder, err := firmware.Record(s.units)
+	s.must(err)
+	s.Cleanup(recorder.Close)
+	config := firmware.Config{
+		Broker: recorder.URL(), User: string(v.Unit), Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), VehicleID: string(v.Unit),
+		Include: ovms.Metrics(), Keepalive: time.Minute, Doors: 300 * time.Millisecond, Second: 50 * time.Millisecond,
+	}
+	if change != nil {
+		change(&config)
+	}
+	w := ovmsWorld{instance: s.serve(), module: firmware.New(config), recorder: recorder, doors: config.Doors}
+	for name, value := range map[string]any{
+		"m.version": "3.3.006-12-gabcdef", "v.type": "NL", "v.b.soc": 71.5, "v.b.range.est": 180.25, "v.b.12v.voltage": 12.6, "v.c.state": "charging",
+		"v.d.fl": true, "v.d.fr": false, "v.d.rl": false, "v.d.rr": false, "v.d.trunk": false, "v.e.gear": -1, "v.e.handbrake": true, "v.e.locked": false, "v.e.on": false,
+		"v.e.serv.range": 12000, "v.p.direction": 90.0, "v.p.gpstime": time.Now().UTC(), "v.p.latitude": 48.1487, "v.p.longitude": -11.568, "v.p.odometer": 1234567.0, "v.p.speed": 0.0,
+	} {
+		w.module.Set(name, value)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { w.module.Run(ctx) })
+	s.Cleanup(func() { stop(); running.Wait() })
+	return w
+}
+
+func (w ovmsWorld) status() (s ovmsStatus) {
+	w.Helper()
+	w.get("/api/v1/admin/vehicles/1/status", &s)
+	return s
+}
+
+// ovmsStatus has the fields that a module can report.
+type ovmsStatus struct {
+	Connectivity struct {
+		Status   string
+		Firmware string `json:"firmware_version"`
+	}
+	Location  struct{ Latitude, Longitude, Heading float64 }
+	Telemetry struct {
+		Speed    float64 `json:"speed_kmh"`
+		Mileage  float64 `json:"mileage_km"`
+		Ignition string
+		Gear     string
+		Brake    string            `json:"parking_brake"`
+		Battery  float64           `json:"battery_level_percent"`
+		Range    float64           `json:"remaining_range_km"`
+		Charging string            `json:"charging_status"`
+		Voltage  float64           `json:"onboard_voltage_v"`
+		Locked   *bool             `json:"is_locked"`
+		Doors    map[string]string `json:"doors"`
+	}
+	Diagnostics struct {
+		Service float64 `json:"service_due_in_km"`
+	}
+	OEM map[string]any `json:"oem_data"`
+}
+
+// becomes waits for a connectivity: in the status, and in Postgres, by which commands are refused.
+func (w ovmsWorld) becomes(connectivity string) {
+	w.Helper()
+	w.eventually(20*time.Second, connectivity, func() bool {
+		var stored []struct{ ID int }
+		w.get("/api/v1/admin/vehicles?connectivity="+connectivity, &stored)
+		return len(stored) == 1 && w.status().Connectivity.Status == connectivity
+	})
+}
+
+// heard returns the lines that the service has sent to the shell of the module.
+func (w ovmsWorld) heard() (lines []string) {
+	for _, p := range firmware.Of[*packets.PublishPacket](w.recorder.Arrived()) {
+		if p.Retain || p.Qos != 0 { // a retained or queued line would be executed late
+			w.Errorf("%s arrived with QoS %d, retained %v", p.TopicName, p.Qos, p.Retain)
+		}
+		if strings.Contains(p.TopicName, "/command/") {
+			lines = append(lines, string(p.Payload))
+		}
+	}
+	return lines
+}
+
+func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
+	t.Parallel()
+	w := plugIn(t, nil)
+	w.becomes("online")
+	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	w.eventually(20*time.Second, "all metrics are stored", func() bool {
+		s := w.status()
+		return s.Telemetry.Locked != nil && s.OEM != nil && s.Telemetry.Mileage > 0
+	})
+
+	// Coordinates are 32-bit floating-point numbers, and 1234567 km is sent as 1.23457e+06.
+	want := ovmsStatus{OEM: map[string]any{"ovms_vehicle_type": "NL"}}
+	want.Connectivity.Status, want.Connectivity.Firmware = "online", "3.3.006-12-gabcdef"
+	want.Location.Latitude, want.Location.Longitude, want.Location.Heading = 48.148701, -11.568, 90
+	said := &want.Telemetry
+	said.Mileage, said.Ignition, said.Gear, said.Brake, said.Battery, said.Range = 1234570, "off", "R", "engaged", 71.5, 180.25
+	said.Charging, said.Voltage, said.Locked = "charging", 12.6, new(bool)
+	said.Doors = map[string]string{"front_left": "open", "front_right": "closed", "rear_left": "closed", "rear_right": "closed", "trunk": "closed"}
+	want.Diagnostics.Service = 12000
+	if got := w.status(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the status is\n%+v, want\n%+v", got, want)
+	}
+
+	for _, a := range []telematics.Action{telematics.Lock, telematics.Unlock} {
+		r := w.control(1, a)
+		if r.status != http.StatusOK || r.took < w.doors || *w.status().Telemetry.Locked != (a == telematics.Lock) {
+			t.Errorf("%s: %d %+v after %v, locked %v: want 200 when the vehicle reports it", a, r.status, r.Error, r.took, *w.status().Telemetry.Locked)
+		}
+	}
+	if got := w.heard(); !slices.Equal(got, []string{"lock 4711", "unlock 4711"}) {
+		t.Errorf("the shell received %q", got)
+	}
+
+	events := w.follow(w.admin, "")
+	w.module.Set("v.e.alarm", true)
+	w.module.Set("v.b.12v.voltage.alert", true)
+	w.module.Notify("info", "charge.done", "Charged")
+	w.module.Notify("alert", "flatbed.moved", "Vehicle is being transported")
+	w.module.Signal("vehicle.alert.tpms")
+	alarms := func() (all []string) {
+		events.mu.Lock()
+		defer events.mu.Unlock()
+		for _, e := range events.streamed {
+			if e.Event == "alarm" {
+				all = append(all, e.Alarm.Kind+": "+e.Alarm.Text)
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	w.eventually(20*time.Second, "an alarm of each kind", func() bool { return len(alarms()) >= 4 })
+	if got, want := alarms(), []string{
+		"alarm.sounding: Vehicle alarm is sounding", "batt.12v.alert: 12V Battery critical: 11.1V (ref=12.6V)", "flatbed.moved: Vehicle is being transported", "vehicle.alert.tpms: ",
+	}; !slices.Equal(got, want) {
+		t.Errorf("alarms %q\nwant %q", got, want)
+	}
+
+	w.module.LoseNetwork()
+	w.becomes("offline")
+	if r := w.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable || r.Error.Outcome != "not_executed" {
+		t.Errorf("a command to an absent module: %d %+v", r.status, r.Error)
+	}
+	w.module.Reconnect()
+	w.becomes("online")
+	// The MQTT broker has kept the session with its subscriptions. The reports of the module make
+	// it online again. They may be faster than its new presence, without which no command is sent
+	// to it.
+	w.eventually(20*time.Second, "the module receives commands again", func() bool {
+		r := w.control(1, telematics.Lock)
+		if r.status != http.StatusOK && r.status != http.StatusServiceUnavailable {
+			t.Errorf("a command after the reconnection: %d %+v", r.status, r.Error)
+		}
+		return r.status == http.StatusOK
+	})
+	if got := w.heard(); len(got) != 3 {
+		t.Errorf("the shell received %q, want no line from the time when it was offline", got)
+	}
+}
+
+// The vehicle reports no change, so the module is asked how old the value is.
+func TestOVMS_LockOfALockedCarIsConfirmed(t *testing.T) {
+	t.Parallel()
+	w := plugIn(t, nil)
+	w.becomes("online")
+	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	for range 2 {
+		if r := w.control(1, telematics.Lock); r.status != http.StatusOK {
+			t.Errorf("lock: %d %+v after %v, want 200", r.status, r.Error, r.took)
+		}
+	}
+	got := slices.Compact(w.heard())
+	if !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked"}) && !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked", "lock 4711", "metrics list -s v.e.locked"}) {
+		t.Errorf("the shell received %q", got)
+	}
+}
+
+func TestOVMS_ModuleThatMayNotWriteToTheBusFails(t *testing.T) {
+	t.Parallel()
+	w := plugIn(t, func(c *firmware.Config) { c.ReadOnly = true })
+	w.becomes("online")
+	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	if r := w.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Outcome != "failed" || r.Error.Detail != "Error: vehicle could not be locked" {
+		t.Errorf("lock: %d %+v, want failed with the module's error", r.status, r.Error)
+	}
+}

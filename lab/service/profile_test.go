@@ -1,0 +1,105 @@
+package service_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+
+	"golang.org/x/exp/trace"
+
+	"motorpool/internal/app"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+func TestProfiles_OnlyOnTheInternalListener(t *testing.T) {
+	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Profiles = true })
+	for path, inside := range map[string]int{
+		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200, "/debug/pprof/trace?seconds=1": 200,
+		"/debug/pprof/cmdline": 404, // the command line may have secrets
+	} {
+		if status, _ := i.fetch(i.internal + path); status != inside {
+			t.Errorf("%s on the internal listener: %d, want %d", path, status, inside)
+		}
+		if status, _ := i.fetch(i.base + path); status != http.StatusNotFound {
+			t.Errorf("%s on the public listener: %d, want 404", path, status)
+		}
+	}
+}
+
+func TestProfiles_OffByDefault(t *testing.T) {
+	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Health = "127.0.0.1:0" })
+	for _, base := range []string{i.internal, i.health, i.base} {
+		if status, _ := i.fetch(base + "/debug/pprof/"); status != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404", base, status)
+		}
+	}
+}
+
+func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
+	var tracing sync.Mutex
+	overBothStacks(t, 1, func(s *stack) {
+		i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.Profiles = 0, 0, true })
+		s.drive(nil, healthy)
+		traced := make(chan struct{})
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			for {
+				select {
+				case <-traced:
+					return
+				default:
+				}
+				if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
+					s.Errorf("lock: %+v", r)
+				}
+			}
+		})
+		tracing.Lock() // a process can run one trace at a time, and both stacks run in this process
+		status, taken := i.fetch(i.internal + "/debug/pprof/trace?seconds=1")
+		tracing.Unlock()
+		close(traced)
+		calls.Wait()
+		if status != http.StatusOK {
+			s.Fatalf("trace: %d", status)
+		}
+		seen := s.regions(taken)
+		for _, step := range delivery.Steps {
+			if seen[step] == 0 {
+				s.Errorf("the trace has no region %q, only %v", step, seen)
+			}
+		}
+	})
+}
+
+// fetch returns the status and the body of a URL.
+func (s *stack) fetch(url string) (int, []byte) {
+	s.Helper()
+	response, err := http.Get(url)
+	s.must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	s.must(err)
+	return response.StatusCode, body
+}
+
+// regions counts the completed regions of a trace, by name.
+func (s *stack) regions(taken []byte) map[string]int {
+	s.Helper()
+	reader, err := trace.NewReader(bytes.NewReader(taken))
+	s.must(err)
+	ended := map[string]int{}
+	for {
+		event, err := reader.ReadEvent()
+		if errors.Is(err, io.EOF) {
+			return ended
+		}
+		s.must(err)
+		if event.Kind() == trace.EventRegionEnd {
+			ended[event.Region().Type]++
+		}
+	}
+}

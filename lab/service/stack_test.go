@@ -1,0 +1,462 @@
+package service_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/httpapi/auth"
+	"motorpool/internal/app"
+	"motorpool/internal/logger"
+	"motorpool/metrics"
+	"motorpool/mosquitto"
+	"motorpool/simulator"
+	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	"motorpool/telematics/signing"
+)
+
+const (
+	servicePassword = "service-secret"
+	unitSecret      = "unit-secret"
+)
+
+// stack has the servers of an installation, its fleet in the database, and any number of instances
+// of the service and of simulated cars.
+type stack struct {
+	*testing.T
+	dir      string
+	log      *slog.Logger
+	fleet    vehicles.FleetFile
+	signing  signing.Key
+	tokens   signing.Key
+	database string         // URL
+	lines    *logger.Writer // counts dropped lines of the log
+	redisURL string
+	units    string          // URL of the MQTT broker's listener for units
+	service  string          // URL of the broker's listener for the service
+	interval time.Duration   // between reports of a car; zero: that of the simulator
+	radio    simulator.Radio // radio of the cars; nil: the default
+	http     *http.Client    // client of callers; nil: http.DefaultClient
+
+	// The fields below are set only with real servers.
+	redis     *devstack.Redis
+	mosquitto *devstack.Mosquitto
+
+	postgres *devstack.Postgres // only of a frail stack
+
+	inUse *world.InUse // secrets that the log must not have
+}
+
+// overBothStacks runs a test with the embedded servers and with the real ones concurrently: it
+// mostly waits. Most tests of this package do so and run concurrently; those that measure time or
+// load the machine run before them.
+func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
+	for name, start := range map[string]func(*testing.T, int) *stack{"embedded": embeddedStack, "real": realStack} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(start(t, vehicles))
+		})
+	}
+}
+
+// newDatabase returns the address of a separate database with the schema, on a server that the test
+// must not stop.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	devstack.NeedServer(t, devstack.PostgresServer)
+	address := storetest.NewDatabase(t)
+	t.Cleanup(func() { storetest.Drop(t, address) })
+	return address
+}
+
+func newStack(t *testing.T, vehicles int, database string) *stack {
+	t.Helper()
+	var logged logBuffer
+	s := &stack{T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s.lines = logger.NewWriter(io.Discard)
+	t.Cleanup(s.lines.Close)
+	t.Cleanup(func() { // runs last, when everything has stopped
+		leaks, err := s.inUse.Search("log", []byte(logged.String()))
+		if err != nil || len(leaks) > 0 {
+			t.Errorf("secrets in the log: %v, %v", leaks, err)
+		}
+	})
+	s.fleet = testFleet(vehicles)
+	s.signing, s.tokens = s.newKey("signing.jwks", false), s.newKey("tokens.jwks", true)
+	s.inUse.AddKeys("private key", s.signing, s.tokens)
+	s.inUse.AddURL("password of postgres", database)
+	for name, secret := range map[string]string{"password of the service": servicePassword, "secret of units": unitSecret} {
+		s.inUse.Add(name, secret)
+	}
+	for _, v := range s.fleet.Vehicles {
+		s.inUse.Add("password of "+string(v.Unit), mosquitto.UnitPassword(unitSecret, string(v.Unit)))
+	}
+	s.record()
+	return s
+}
+
+func embeddedStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	s := newStack(t, vehicles, newDatabase(t))
+	redis, err := devstack.StartMiniredis("127.0.0.1:0")
+	s.must(err)
+	t.Cleanup(func() { _ = redis.Close() })
+	server, err := devstack.StartMQTT(devstack.MQTTConfig{
+		ServicePassword: servicePassword,
+		UnitPassword:    func(user string) (string, bool) { return mosquitto.UnitPassword(unitSecret, user), true },
+	})
+	s.must(err)
+	t.Cleanup(func() { _ = server.Close() })
+	s.redisURL, s.units, s.service = redis.URL(), server.UnitsURL(), server.ServiceURL()
+	return s
+}
+
+func realStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	return startReal(newStack(t, vehicles, newDatabase(t)))
+}
+
+// frailStack is a real stack with a separate Postgres, which the test can kill and pause like the
+// other servers.
+func frailStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	devstack.NeedServer(t, devstack.PostgresServer)
+	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = postgres.Discard() })
+	s := newStack(t, vehicles, postgres.URL())
+	s.postgres = postgres
+	return startReal(s)
+}
+
+func startReal(s *stack) *stack {
+	s.Helper()
+	devstack.NeedServer(s, devstack.MosquittoServer)
+	devstack.NeedServer(s, devstack.RedisServer)
+	passwords := map[string]string{}
+	for _, v := range s.fleet.Vehicles {
+		passwords[string(v.Unit)] = mosquitto.UnitPassword(unitSecret, string(v.Unit))
+	}
+	var err error
+	s.redis, err = devstack.StartRedis(filepath.Join(s.dir, "redis"))
+	s.must(err)
+	s.Cleanup(func() { _ = s.redis.Close() })
+	s.mosquitto, err = devstack.StartMosquitto(devstack.MosquittoConfig{
+		Dir: filepath.Join(s.dir, "mosquitto"), Units: passwords, ServicePassword: servicePassword,
+	})
+	s.must(err)
+	s.Cleanup(func() { _ = s.mosquitto.Close() })
+	s.redisURL, s.units, s.service = s.redis.URL(), s.mosquitto.UnitsURL(), s.mosquitto.ServiceURL()
+	return s
+}
+
+func (s *stack) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// testFleet returns vehicles with all actions; those with an odd number belong to agency 1, the
+// others to agency 2.
+func testFleet(n int) vehicles.FleetFile {
+	f := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
+	for i := range n {
+		f.Vehicles = append(f.Vehicles, telematics.Vehicle{
+			ID: telematics.VehicleID(i + 1), AgencyID: telematics.AgencyID(i%2 + 1), Unit: telematics.Unit(fmt.Sprintf("car-%d", i+1)),
+			Status: telematics.Available, Powertrain: telematics.Combustion, Plate: fmt.Sprintf("M-OT %d", i+1),
+			Actions: telematics.ControlActions,
+		})
+	}
+	return f
+}
+
+func (s *stack) newKey(name string, public bool) signing.Key {
+	s.Helper()
+	key, err := signing.NewKey()
+	s.must(err)
+	jwks, err := signing.Keychain{{Key: key, Activated: time.Now()}}.Encode()
+	if public {
+		jwks, err = signing.EncodeKeyring(key.Keyring())
+	}
+	s.must(err)
+	s.must(os.WriteFile(filepath.Join(s.dir, name), jwks, 0o600))
+	return key
+}
+
+func (s *stack) record() {
+	s.Helper()
+	postgres, err := pg.New(pg.Config{URL: s.database})
+	s.must(err)
+	defer postgres.Close()
+	_, err = postgres.Migrate(s.Context())
+	s.must(err)
+	_, err = vehicles.New(postgres).Import(s.Context(), s.fleet)
+	s.must(err)
+}
+
+// instance is one running service.
+type instance struct {
+	*stack
+	base     string
+	internal string
+	health   string // address of the health listener; empty: none
+	budget   time.Duration
+	admin    string // token of an administrator
+	stop     func()
+}
+
+// serve starts an instance and waits until it is ready.
+func (s *stack) serve(change ...func(*app.Config)) *instance {
+	s.Helper()
+	i := s.serveUnready(change...)
+	s.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == http.StatusOK })
+	return i
+}
+
+// config returns the settings of an instance.
+func (s *stack) config() app.Config {
+	return app.Config{
+		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 20,
+		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: servicePassword,
+		SigningKeys: filepath.Join(s.dir, "signing.jwks"), TokenKeys: filepath.Join(s.dir, "tokens.jwks"),
+		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text", LogDropped: s.lines.Dropped, StateInterval: 2 * time.Second,
+	}
+}
+
+func (s *stack) serveUnready(change ...func(*app.Config)) *instance {
+	s.Helper()
+	config := s.config()
+	for _, f := range change {
+		f(&config)
+	}
+	s.must(config.Check())
+	listeners, err := config.Listen()
+	s.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := app.Serve(ctx, config, listeners, s.log); err != nil {
+			s.Errorf("Serve: %v", err)
+		}
+	})
+	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
+	s.Cleanup(stop)
+	health, scheme := "", "http://"
+	if config.HTTPCert != "" {
+		scheme = "https://"
+	}
+	if listeners.Health != nil {
+		health = "http://" + listeners.Health.Addr().String()
+	}
+	return &instance{
+		health: health, budget: config.Budget,
+		stack: s, base: scheme + listeners.Public.Addr().String(), internal: "http://" + listeners.Internal.Addr().String(),
+		admin: s.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}), stop: stop,
+	}
+}
+
+func (s *stack) token(actor telematics.Actor) string {
+	s.Helper()
+	grant := app.Grant{Issuer: "test", Audience: "test", Actor: actor, Lifetime: time.Hour}
+	if actor.Role == telematics.Admin && actor.Agency == 0 {
+		grant.Scope = auth.ScopeAllAgencies + " " + auth.ScopeHalt + " " + auth.ScopeAgencyKeys
+	}
+	token, err := grant.Mint(s.tokens)
+	s.must(err)
+	s.inUse.AddToken(actor.Subject, token)
+	return token
+}
+
+// drive runs simulated cars until the test ends, and waits until they are connected.
+func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.VehicleID) simulator.Profile) *simulator.Fleet {
+	s.Helper()
+	var cars []simulator.Config
+	for _, v := range s.fleet.Vehicles {
+		cars = append(cars, simulator.Config{
+			Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID), Radio: s.radio,
+		})
+	}
+	fleet := simulator.NewFleet(simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder, Interval: s.interval}, cars...)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := fleet.Run(ctx); err != nil {
+			s.Errorf("fleet: %v", err)
+		}
+	})
+	s.Cleanup(func() { stop(); running.Wait() })
+	s.eventually(30*time.Second, "all cars connected", func() bool { return connected(fleet) })
+	return fleet
+}
+
+// unhurried gives commands the longest time limit: for tests that load the machine and do not test
+// time limits.
+func unhurried(c *app.Config) { c.Budget = telematics.MaxBudget }
+
+// starved reports whether a server did not respond in time, so that no command was sent: this
+// happens on a busy machine, and callers repeat the request.
+func (r reply) starved() bool {
+	return r.status == http.StatusServiceUnavailable && r.Error.Code == "telematics_unavailable"
+}
+
+// repeatAfter is how long callers wait before they repeat a request.
+const repeatAfter = 100 * time.Millisecond
+
+func connected(fleet *simulator.Fleet) bool {
+	for _, car := range fleet.Cars() {
+		if !car.Connected() {
+			return false
+		}
+	}
+	return true
+}
+
+// healthy is the profile of a car that executes every command.
+func healthy(telematics.VehicleID) simulator.Profile {
+	return simulator.Profile{Actions: simulator.AllActions}
+}
+
+// slower is how many times longer a busy machine may take than an idle one, for which the limits
+// are set.
+const slower = 6
+
+// eventually waits for a condition.
+func (s *stack) eventually(within time.Duration, what string, holds func() bool) {
+	s.Helper()
+	within *= slower
+	for deadline := time.Now().Add(within); !holds(); {
+		if time.Now().After(deadline) {
+			s.Fatalf("after %v this has not happened: %s", within, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// reply is a response of the API.
+type reply struct {
+	status     int
+	header     http.Header
+	retryAfter string // error.retry_after
+	took       time.Duration
+	Success    bool            `json:"success"`
+	Message    string          `json:"message"`
+	Data       json.RawMessage `json:"data"`
+	Meta       json.RawMessage `json:"meta"`
+	Error      struct {
+		Code       string      `json:"code"`
+		Retryable  bool        `json:"retryable"`
+		RetryAfter json.Number `json:"retry_after"`
+		Outcome    string      `json:"outcome"`
+		CommandID  string      `json:"command_id"`
+		Reason     string      `json:"reason"`
+		Detail     string      `json:"detail"`
+	} `json:"error"`
+}
+
+// command has fields of a command that the API shows.
+type command struct {
+	ID       string `json:"id"`
+	State    string `json:"state"`
+	Outcome  string `json:"outcome"`
+	Late     bool   `json:"late"`
+	Attempts int    `json:"attempts"`
+}
+
+func (i *instance) get(path string, into any) reply {
+	i.Helper()
+	r := i.do(http.MethodGet, path)
+	if r.status == http.StatusOK && into != nil {
+		i.must(json.Unmarshal(r.Data, into))
+	}
+	return r
+}
+
+func (i *instance) do(method, path string, headers ...string) reply {
+	i.Helper()
+	text := ""
+	if strings.HasSuffix(path, "/control/attention") {
+		text = `{"signal":"horn","duration_ms":10}`
+	}
+	return i.send(method, path, text, headers...)
+}
+
+// send sends a request; headers are alternating names and values.
+func (i *instance) send(method, path, text string, headers ...string) reply {
+	i.Helper()
+	var body io.Reader
+	if method == http.MethodPost || method == http.MethodPatch {
+		body = strings.NewReader(text)
+	}
+	request, err := http.NewRequest(method, i.base+path, body)
+	i.must(err)
+	request.Header.Set("Authorization", "Bearer "+i.admin)
+	request.Header.Set("Content-Type", "application/json")
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Set(pair[0], pair[1])
+	}
+	start := time.Now()
+	response, err := cmp.Or(i.http, http.DefaultClient).Do(request)
+	i.must(err)
+	defer response.Body.Close()
+	r := reply{status: response.StatusCode, header: response.Header}
+	i.must(json.NewDecoder(response.Body).Decode(&r))
+	r.retryAfter = r.Error.RetryAfter.String()
+	if after := response.Header.Get("Retry-After"); r.Error.Retryable && after != r.retryAfter || !r.Error.Retryable && after != "" {
+		i.Errorf("%s %s: %d %+v with Retry-After %q", method, path, r.status, r.Error, after)
+	}
+	r.took = time.Since(start)
+	return r
+}
+
+func (i *instance) control(vehicle int, action telematics.Action, headers ...string) reply {
+	i.Helper()
+	return i.do(http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action), headers...)
+}
+
+// readiness returns the status and the checks of /readyz.
+func (i *instance) readiness() (int, string) {
+	i.Helper()
+	response, err := http.Get(i.internal + "/readyz")
+	i.must(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	i.must(err)
+	return response.StatusCode, string(body)
+}
+
+// metrics returns all metrics of the instance.
+func (i *instance) metrics() metrics.Values {
+	i.Helper()
+	values, err := metrics.Read(i.Context(), http.DefaultClient, i.internal+"/metrics")
+	i.must(err)
+	return values
+}
+
+// metric returns one metric of the instance.
+func (i *instance) metric(sample string) int64 {
+	i.Helper()
+	value, ok := i.metrics()[sample]
+	if !ok {
+		i.Fatalf("the instance has no metric %s", sample)
+	}
+	return int64(value)
+}

@@ -1,0 +1,299 @@
+package service_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"maps"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/internal/app"
+	"motorpool/telematics"
+)
+
+// tripCounter counts the round trips of an instance to Postgres and Redis by their purpose. It is
+// safe for concurrent use.
+type tripCounter struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (c *tripCounter) add(trip string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count[trip]++
+}
+
+func (c *tripCounter) read() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.count)
+}
+
+// relay forwards connections to the server of an address, and returns its own address. What a
+// client sends passes through forward, which counts the trips.
+func (c *tripCounter) relay(t *testing.T, address string, forward func(*bufio.Reader, io.Writer, func(string)) error) string {
+	t.Helper()
+	server, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	backend := server.Host
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return // the relay was closed
+			}
+			conn, err := net.Dial("tcp", backend)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go func() {
+				_ = forward(bufio.NewReader(client), conn, c.add)
+				_ = conn.Close()
+			}()
+			go func() {
+				_, _ = io.Copy(client, conn)
+				_ = client.Close()
+			}()
+		}
+	}()
+	server.Host = listener.Addr().String()
+	return server.String()
+}
+
+// forwardPostgres counts each Sync and each simple query as a trip of its statement.
+func forwardPostgres(client *bufio.Reader, server io.Writer, count func(string)) error {
+	const startup = 3 << 16 // version 3.0 of the protocol; other codes request encryption first
+	for code := 0; code != startup; {
+		message, err := readMessage(client, 0)
+		if err != nil {
+			return err
+		}
+		code = int(binary.BigEndian.Uint32(message[4:]))
+		if _, err := server.Write(message); err != nil {
+			return err
+		}
+	}
+	statements, current := map[string]string{}, ""
+	for {
+		message, err := readMessage(client, 1)
+		if err != nil {
+			return err
+		}
+		texts := bytes.Split(message[5:], []byte{0})
+		switch message[0] {
+		case 'P':
+			statements[string(texts[0])], current = string(texts[1]), string(texts[1])
+		case 'B':
+			current = statements[string(texts[1])]
+		case 'Q':
+			count(string(texts[0]))
+		case 'S':
+			count(current)
+		}
+		if _, err := server.Write(message); err != nil {
+			return err
+		}
+	}
+}
+
+// readMessage reads a message with its length after its type.
+func readMessage(r *bufio.Reader, typeSize int) ([]byte, error) {
+	head := make([]byte, typeSize+4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, err
+	}
+	message := make([]byte, typeSize+int(binary.BigEndian.Uint32(head[typeSize:])))
+	copy(message, head)
+	_, err := io.ReadFull(r, message[len(head):])
+	return message, err
+}
+
+// forwardRedis counts what a client writes together as one trip, named by its first command.
+func forwardRedis(client *bufio.Reader, server io.Writer, count func(string)) error {
+	for {
+		if _, err := client.Peek(1); err != nil {
+			return err
+		}
+		sent, err := client.Peek(client.Buffered())
+		if err != nil {
+			return err
+		}
+		if sent[0] == '*' { // otherwise it is the rest of a long command
+			count(tripName(commandName(sent))) // without keys, which differ by request
+		}
+		if _, err := server.Write(sent); err != nil {
+			return err
+		}
+		if _, err := client.Discard(len(sent)); err != nil {
+			return err
+		}
+	}
+}
+
+// tripNames maps a part of the statement or command to the purpose of the trip. Trips that delay no
+// request have an empty name.
+var tripNames = []struct{ part, name string }{
+	{"redis EVALSHA rate:", "redis limits"},
+	{"redis HGETALL", "redis state"},
+	{"redis SET motorpool:", "redis register"},
+	{"redis EVALSHA motorpool:", ""}, // reported state, for other instances
+	{"redis MULTI", ""},              // events
+	{"redis DEL", ""},                // removal of registrations
+	{"with claim as", "postgres claim"},
+	{"with settlement as", "postgres settle"},
+	{"from idempotency_keys", "postgres key"},
+	{"insert into used_signatures", "postgres signature"},
+	{"from bookings b", "postgres booking"},
+	{"from vehicles v", "postgres vehicle"},
+	{"insert into activity", "postgres entry"},
+	{"update units set last_seen", "postgres write state"},
+	{"select u.serial", "postgres write state"},
+	{"select vehicle_id, fields from snapshots", "postgres write state"},
+	{"insert into snapshots", "postgres write state"},
+	{"update units u set last_seen", "postgres write state"},
+	{"BEGIN", "postgres write state"},
+	{"COMMIT", "postgres write state"},
+}
+
+func tripName(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	for _, t := range tripNames {
+		if strings.Contains(text, t.part) {
+			return t.name
+		}
+	}
+	return text
+}
+
+// commandName returns the name of the first command that a client wrote to Redis.
+func commandName(sent []byte) string {
+	lines := strings.Split(string(sent), "\r\n") // each argument follows its length
+	if len(lines) < 3 {
+		return "redis"
+	}
+	name, argument := strings.ToUpper(lines[2]), 4
+	if name == "EVALSHA" {
+		argument = 8 // the key after the script and the number of keys
+	}
+	key := ""
+	if len(lines) > argument {
+		key = lines[argument]
+	}
+	return "redis " + name + " " + key
+}
+
+// tripsOf lists the trips that delay a request.
+var tripsOf = map[string]map[string]int{
+	"order":            {"redis limits": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
+	"order with a key": {"redis limits": 1, "postgres key": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1},
+	"client's order": {
+		"redis limits": 2, "postgres signature": 1, "postgres booking": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1,
+	},
+	"status": {"redis limits": 1, "redis state": 1, "postgres vehicle": 1, "postgres entry": 1},
+	"refreshed status": {
+		"redis limits": 1, "redis register": 1, "postgres claim": 1, "postgres settle": 1,
+		"redis state": 1, "postgres vehicle": 1, "postgres write state": 1, "postgres entry": 1,
+	},
+}
+
+// An administrator of an agency and a client send requests with limits on, one at a time. The trips
+// that an instance makes in the same time without requests are subtracted.
+func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
+	t.Parallel()
+	s := realStack(t, 1)
+	r := s.rent()
+	trips := &tripCounter{count: map[string]int{}}
+	s.database = trips.relay(t, s.database, forwardPostgres)
+	s.redisURL = trips.relay(t, s.redisURL, forwardRedis)
+	const rate = 100_000
+	i := r.open(unhurried, func(c *app.Config) { c.VehicleRate, c.AdminRate, c.RefreshRate, c.ClientRate = rate, rate, rate, rate })
+	s.interval = time.Hour
+	s.drive(nil, healthy)
+	c := r.newCustomer()
+	c.add(i, "pm_card_visa", true)
+	booking := c.book(i, 1, fromNow(time.Minute), "")
+	i.start(booking)
+	c.awaitPayment(i, booking, "paid")
+	i.admin = s.token(telematics.Actor{Subject: "admin-1", Role: telematics.Admin, Agency: 1})
+	requests := map[string]func(n int) int{
+		"order":            func(int) int { return i.control(1, telematics.Lock).status },
+		"order with a key": func(n int) int { return i.control(1, telematics.Lock, "Idempotency-Key", strconv.Itoa(n)).status },
+		"status":           func(int) int { return i.get("/api/v1/admin/vehicles/1/status", nil).status },
+		"refreshed status": func(int) int { return i.get("/api/v1/admin/vehicles/1/status?refresh=true", nil).status },
+		"client's order":   func(int) int { return c.post(i, ownOf(booking)+"/control/lock", "").status },
+	}
+	const repetitions = 20
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		sent := 0
+		request := func() {
+			sent++
+			for tries := 1; ; tries++ {
+				status := requests[name](sent)
+				if status == http.StatusOK {
+					return
+				}
+				if status != http.StatusServiceUnavailable || tries == 3 {
+					// On a busy machine servers may be slow.
+					t.Fatalf("%s: status %d", name, status)
+				}
+			}
+		}
+		request()                   // fills the caches
+		for tries := 1; ; tries++ { // on a busy machine, other work makes trips meanwhile
+			got, want := trips.each(repetitions, request), tripsOf[name]
+			if maps.Equal(got, want) {
+				break
+			}
+			if tries == 3 {
+				t.Errorf("%s makes the trips %v, want %v", name, got, want)
+				break
+			}
+		}
+	}
+}
+
+// each returns the trips that each of a number of requests makes. Those that are made in the same
+// time without requests are subtracted.
+func (c *tripCounter) each(repetitions int, request func()) map[string]int {
+	time.Sleep(writtenWithin)
+	start, before := time.Now(), c.read()
+	for range repetitions {
+		request()
+	}
+	took, between := time.Since(start), c.read()
+	time.Sleep(writtenWithin)
+	idle := c.read()
+	time.Sleep(took)
+	after := c.read()
+	got := map[string]int{}
+	for trip, n := range between {
+		n -= before[trip] + after[trip] - idle[trip]
+		if name, each := tripName(trip), int(math.Round(float64(n)/float64(repetitions))); name != "" && each > 0 {
+			got[name] += each
+		}
+	}
+	return got
+}
+
+// writtenWithin is the time within which an instance has written all that a request leaves to
+// write.
+const writtenWithin = 3 * time.Second
