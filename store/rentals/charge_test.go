@@ -53,14 +53,11 @@ type market struct {
 	t       testing.TB
 	p       *fixture
 	vehicle telematics.VehicleID
-	station int64
 }
 
 func newMarket(t testing.TB, p *fixture) *market {
 	m := &market{t: t, p: p}
 	m.vehicle, _ = storetest.Vehicles(t, p.DB)()
-	m.get(&m.station, `insert into stations (id, agency_id, name, address, latitude, longitude)
-		values (1, 1, 'Hauptbahnhof', 'Bayerstr. 10', 48.14, 11.56) returning id`)
 	return m
 }
 
@@ -78,42 +75,35 @@ func (m *market) exec(query string, args ...any) {
 	}
 }
 
-func (m *market) client() (id rental.ClientID) {
-	m.get(&id, `insert into clients (agency_id, subject) values (1, $1) returning id`, uuid.NewString())
-	m.exec(`update clients set customer = $2 where id = $1`, id, rentaltest.CustomerOf(id))
+func (m *market) client() rental.ClientID {
+	id := newCardholder(m.t, m.p).client.ID
+	if _, err := m.p.SetCustomer(context.Background(), id, rentaltest.CustomerOf(id)); err != nil {
+		m.t.Fatal(err)
+	}
 	return id
+}
+
+// holder returns a client of the market.
+func (m *market) holder(client rental.ClientID) cardholder {
+	return cardholder{m.p, m.t, rental.Client{ID: client}}
 }
 
 func (m *market) giveCard(client rental.ClientID, c rental.Card) rental.Method {
-	method := rental.Method{Client: client, Card: c}
-	m.get(&method.ID, `
-		with card as (
-			insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, fingerprint, created_at)
-			values ($1, $2, $3, $4, $5, $6, nullif($7, ''), now()) returning id
-		), standby as (
-			update clients set default_payment_method_id = card.id from card where clients.id = $1 and default_payment_method_id is null
-		)
-		select id from card`, client, c.Token, c.Brand, c.LastFour, c.ExpMonth, c.ExpYear, c.Fingerprint)
-	return method
+	added, err := m.holder(client).put(c, false)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return added.Method
 }
 
 func (m *market) setDefault(client rental.ClientID, method rental.Method) {
-	m.exec(`with client as (
-			update clients set default_payment_method_id = $2 where id = $1
-		)
-		update charges c set payment_method_id = $2, woken_at = clock_timestamp(), next_attempt_at = clock_timestamp(), declines = 0, hard = false
-		from bookings b
-		where b.id = c.booking_id and b.client_id = $1 and c.state in ('declined', 'failed', 'requires_action')`, client, method.ID)
+	if err := m.holder(client).makeDefault(method.ID); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
-func (m *market) booking(client rental.ClientID) (id rental.BookingID) {
-	m.get(&id, `
-		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
-			started_at, ended_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
-		values ($1, 'completed', 1, $2, $3, $4, $4, now() - interval '1 day', now(), now() - interval '1 day', now(), 'EUR', 1500, 100000, 800,
-			12000, 1200, 20000, now()) returning id`,
-		"BK-"+uuid.NewString(), client, m.vehicle, m.station)
-	return id
+func (m *market) booking(client rental.ClientID) rental.BookingID {
+	return bookWith(m.t, m.p, m.vehicle, client, 0, rental.Completed)
 }
 
 func (m *market) add(client rental.ClientID, c rental.Charge) rental.Charge {
