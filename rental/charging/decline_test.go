@@ -239,20 +239,6 @@ func TestCharge_SecondCardThatNeedsConfirmationIsTriedOnce(t *testing.T) {
 	})
 }
 
-func TestCharge_UnconfirmedIsPaidWithAnotherCard(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		client, _ := w.client(asksFor)
-		charge := w.add(client, rental.StartCharge)
-		w.collect(nil)
-		w.after(time.Minute)
-		w.wantState(charge, rental.RequiresAction)
-		w.ledger.SetDefault(client, w.card(client, pays))
-		w.after(time.Minute)
-		w.wantState(charge, rental.Paid)
-		w.wantOnce(charge)
-	})
-}
-
 func TestCharge_FailsWhenCancelledAtTheProcessor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(broke)

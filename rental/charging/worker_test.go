@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -144,61 +145,15 @@ func (h mortalNotices) Handled(ctx context.Context, id string, again time.Time) 
 	return err
 }
 
-// dyingBank is the bank as a mortal worker sees it.
-type dyingBank struct {
-	rental.Processor
-	m *mortal
-}
-
-func (b dyingBank) CreateIntent(ctx context.Context, key string, r rental.IntentRequest) (rental.Intent, error) {
-	return step(b.m, func() (rental.Intent, error) { return b.Processor.CreateIntent(ctx, key, r) })
-}
-
-func (b dyingBank) Confirm(ctx context.Context, key, intent, token string) (rental.Intent, error) {
-	return step(b.m, func() (rental.Intent, error) { return b.Processor.Confirm(ctx, key, intent, token) })
-}
-
-func (b dyingBank) Intent(ctx context.Context, intent string) (rental.Intent, error) {
-	return step(b.m, func() (rental.Intent, error) { return b.Processor.Intent(ctx, intent) })
-}
-
-func (b dyingBank) IntentOf(ctx context.Context, r rental.IntentRequest) (in rental.Intent, found bool, err error) {
-	in, err = step(b.m, func() (i rental.Intent, err error) {
-		i, found, err = b.Processor.IntentOf(ctx, r)
-		return i, err
-	})
-	return in, found && err == nil, err
-}
-
-func (b dyingBank) Capture(ctx context.Context, key, intent string, amount rental.Minor, c rental.Currency) (rental.Intent, error) {
-	return step(b.m, func() (rental.Intent, error) { return b.Processor.Capture(ctx, key, intent, amount, c) })
-}
-
-func (b dyingBank) Cancel(ctx context.Context, key, intent string) (rental.Intent, error) {
-	return step(b.m, func() (rental.Intent, error) { return b.Processor.Cancel(ctx, key, intent) })
-}
-
-func (b dyingBank) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
-	return step(b.m, func() (rental.Refund, error) { return b.Processor.Refund(ctx, key, r) })
-}
-
-func (b dyingBank) RefundOf(ctx context.Context, intent string, charge rental.ChargeID) (found rental.Refund, ok bool, err error) {
-	found, err = step(b.m, func() (r rental.Refund, err error) {
-		r, ok, err = b.Processor.RefundOf(ctx, intent, charge)
-		return r, err
-	})
-	return found, ok && err == nil, err
-}
-
-func (b dyingBank) RefundByID(ctx context.Context, id string) (rental.Refund, error) {
-	return step(b.m, func() (rental.Refund, error) { return b.Processor.RefundByID(ctx, id) })
-}
-
-// collectUntil runs a collector whose process dies at a step, and returns its process.
+// collectUntil runs a collector whose process dies at a step, and returns its process. Each request
+// to the bank is a step.
 func (w *world) collectUntil(m *mortal) *mortal {
 	m.ledger, m.notices = w.ledger, w.notices
 	w.collect(func(c *charging.Config) {
-		c.Ledger, c.Notices, c.Processor = m, mortalNotices{m}, dyingBank{w.bank, m}
+		c.Ledger, c.Notices = m, mortalNotices{m}
+		c.Processor = w.bank.Through(func(r *http.Request) (*http.Response, error) {
+			return step(m, func() (*http.Response, error) { return w.bank.RoundTrip(r) })
+		})
 	})
 	return m
 }

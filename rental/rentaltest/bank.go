@@ -22,7 +22,7 @@ import (
 // without a network, so that it works in virtual time. It records its calls, and fails on demand.
 // It is safe for concurrent use.
 type Bank struct {
-	*stripe.Processor
+	account
 	*sandbox.Server
 
 	mu    sync.Mutex
@@ -49,12 +49,36 @@ func NewBank(t testing.TB) *Bank {
 	const never = 1 << 62
 	b := &Bank{}
 	b.Server = sandbox.New(sandbox.Config{RefundDelay: never, WebhookURL: "http://motorpool.test", Poster: roundTripper(b.notify)})
-	b.Processor = stripe.New(stripe.Config{
-		Key: b.Key(), WebhookSecret: b.WebhookSecret(), BaseURL: "http://bank.test", HTTPClient: &http.Client{Transport: roundTripper(b.serve)},
-	})
+	b.account = b.through(b.RoundTrip)
 	b.BreakBy(b.decide)
 	t.Cleanup(func() { _ = b.Server.Close() })
 	return b
+}
+
+// account is the adapter of a bank.
+type account struct {
+	*stripe.Processor
+	bank *Bank
+}
+
+// IntentOf searches a payment. One that it finds is as good as queried.
+func (a account) IntentOf(ctx context.Context, r rental.IntentRequest) (rental.Intent, bool, error) {
+	found, ok, err := a.Processor.IntentOf(ctx, r)
+	if ok {
+		a.bank.record(Call{"Intent", found.ID})
+	}
+	return found, ok, err
+}
+
+// Through returns the bank's adapter with another transport, which calls RoundTrip.
+func (b *Bank) Through(transport func(*http.Request) (*http.Response, error)) rental.Processor {
+	return b.through(transport)
+}
+
+func (b *Bank) through(transport roundTripper) account {
+	return account{bank: b, Processor: stripe.New(stripe.Config{
+		Key: b.Key(), WebhookSecret: b.WebhookSecret(), BaseURL: "http://bank.test", HTTPClient: &http.Client{Transport: transport},
+	})}
 }
 
 // roundTripper is a transport without a network.
@@ -64,8 +88,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 var errReset = errors.New("connection reset by peer")
 
-// serve performs a request, which goes on when its caller has left.
-func (b *Bank) serve(r *http.Request) (*http.Response, error) {
+// RoundTrip performs a request of the adapter, which goes on when its caller has left.
+func (b *Bank) RoundTrip(r *http.Request) (*http.Response, error) {
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
 		trace.GotConn(httptrace.GotConnInfo{})
 	}
@@ -183,15 +207,6 @@ func (b *Bank) record(c Call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.log = append(b.log, c)
-}
-
-// IntentOf searches a payment. One that it finds is as good as queried.
-func (b *Bank) IntentOf(ctx context.Context, r rental.IntentRequest) (rental.Intent, bool, error) {
-	found, ok, err := b.Processor.IntentOf(ctx, r)
-	if ok {
-		b.record(Call{"Intent", found.ID})
-	}
-	return found, ok, err
 }
 
 // Calls returns the calls that arrived, in order.

@@ -31,7 +31,9 @@ type owners struct {
 	db      *pg.DB
 	breaker *unavailable.Breaker
 
-	mu     sync.Mutex // one caller at a time queries Postgres
+	mu sync.Mutex // one caller at a time queries Postgres
+	// Each entry has its own end: an unknown unit is looked up sooner, and while Postgres is
+	// unavailable an expired owner counts.
 	cached *lru.Cache[telematics.Unit, cachedOwner]
 }
 

@@ -32,6 +32,7 @@ type Book struct {
 	mu       sync.RWMutex
 	stations map[telematics.AgencyID][]telematics.Station // nil: not loaded yet
 
+	// Answers have their times: the goroutine of the library's cache that expires never ends.
 	known *lru.Cache[cell, answer]
 
 	// Each cell is queued once, so that a place that is read often delays no other.
