@@ -45,9 +45,10 @@ var arrows = map[string][]string{
 	"rental/rentaltest":           {"rental", "rental/stripe", "simulator/sandbox", "telematics"},
 	"rental/stripe":               {"rental", "telematics"},
 	"simulator/sandbox":           {},
-	"broker":                      {"guard", "tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "broker/ingest"},
+	"broker":                      {"guard", "tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "broker/besteffort", "broker/ingest"},
 	"broker/ingest":               {"guard", "telematics", "telematics/delivery"},
-	"broker/watch":                {"guard", "telematics"},
+	"broker/besteffort":           {"guard", "telematics", "telematics/delivery"},
+	"broker/besteffort/watch":     {"guard", "telematics"},
 	"broker/link/linktest":        {"telematics"},
 	"broker/link":                 {"guard", "telematics", "telematics/dialects", "telematics/v1"},
 	"broker/brokertest":           {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},
@@ -119,7 +120,7 @@ var homes = map[string][]string{
 	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":          {"rental"},
 	"github.com/stripe/stripe-go/":         {"rental/stripe"},
-	"github.com/prometheus/client_golang/": {"guard", "metrics", "metrics/metricstest", "broker", "broker/ingest", "store/pg", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin", "httpapi/stream", "rental/charging", "telematics/places", "internal/app"},
+	"github.com/prometheus/client_golang/": {"guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin", "httpapi/stream", "rental/charging", "telematics/places", "internal/app"},
 	// app: client_golang uses these two.
 	"github.com/prometheus/common/": {"metrics", "internal/app"},
 	"github.com/prometheus/procfs":  {"cmd/bench/measure", "internal/app"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"motorpool/broker/besteffort"
 	"motorpool/broker/ingest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -187,7 +188,10 @@ func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 }
 
 func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
-	assigned := a.answer.Command != telematics.NoCommand || b.correlate(ctx, a)
+	assigned := true
+	if a.answer.Command == telematics.NoCommand {
+		a.answer, assigned = b.bestEffort.Assign(ctx, besteffort.Answer{Answer: a.answer, Unit: a.unit, At: a.at, Redelivered: a.redelivered})
+	}
 	// A caller may read the state next, so the report is stored before the answer wakes it.
 	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
 	w := b.waiters.find(a.answer.Command)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/broker/besteffort"
 	"motorpool/broker/ingest"
 	"motorpool/guard"
 	"motorpool/telematics"
@@ -84,6 +85,7 @@ type Broker struct {
 	behind        clockBehind
 	unrecordedBy  recentUnits
 	ingest        *ingest.Ingest // reports, presence and unknown units
+	bestEffort    *besteffort.Handler
 	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
 	first         chan *queuedAnswer // answers to commands that have a waiter here
 	answers       chan *queuedAnswer // the others, within the allowance of their units
@@ -148,6 +150,11 @@ func New(c Config) *Broker {
 		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger, Guard: c.Guard,
 	})
 	b.Commands = publishingCommands{c.Commands, b.events}
+	b.bestEffort = besteffort.New(besteffort.Config{
+		Vehicles: c.Vehicles, Commands: c.Commands, Publisher: c.Publisher, Dialects: c.Dialects, Settle: b.Commands.Settle, Changed: b.events.publish,
+		MayPublish: b.mayPublish, IsUnpublished: b.isUnpublished, WrongClock: b.clock.err, Now: b.recordTime,
+		StepTimeout: c.StepTimeout, Logger: c.Logger, Metrics: c.Metrics, Guard: c.Guard,
+	})
 	b.registerQueues()
 	return b
 }
@@ -190,7 +197,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	keep("look up answers", b.lookUpOverAllowance)
 	keep("poll record", b.pollRecord)
 	keep("sweep", b.sweep)
-	keep("conclude", b.conclude)
+	keep("conclude", b.bestEffort.Run)
 	keep("watch halts", b.watchHalts)
 	keep("watch clock", b.watchClock)
 	keep("listen for wake-ups", func(ctx context.Context) error { return b.Pending.Listen(ctx, b.Instance, b.hint) })

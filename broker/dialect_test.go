@@ -341,7 +341,7 @@ func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
 // branch on it.
 func TestTheBrokerNamesNoDialect(t *testing.T) {
 	var files []string
-	for _, folder := range []string{".", "link"} {
+	for _, folder := range []string{".", "besteffort", "link"} {
 		in, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(in) == 0 {
 			t.Fatalf("found no files: %v", err)

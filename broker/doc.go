@@ -24,6 +24,10 @@
 //     counted [LAW-8].
 //   - A refusal leaves an audit log entry, too [LAW-9].
 //
+// A unit may do less than one of protocol v1: all that follows from that is in package besteffort,
+// which the broker calls before a claim, for an answer that names no command, while a command
+// waits, and at its deadline.
+//
 // The ports of the package are in ports.go, and in package ingest, which stores what units send
 // unasked. Package brokertest has their contract test suites and in-memory fakes.
 package broker

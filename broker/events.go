@@ -211,12 +211,3 @@ func (r publishingCommands) Settle(ctx context.Context, s delivery.Settlement) (
 	}
 	return c, ok, err
 }
-
-// Conclude publishes the event of a command that a report has settled or contradicted.
-func (r publishingCommands) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
-	c, ok, err := r.Commands.Conclude(ctx, s)
-	if err == nil && ok {
-		r.events.publish(c.Event(s.At))
-	}
-	return c, ok, err
-}

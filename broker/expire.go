@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/broker/besteffort"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/tracing"
@@ -100,10 +101,9 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 	}
 	if !known || !c.State.MayBecome(finding.State) {
 		// Not known here; or the unit has it, though we believe that it was never sent.
-		finding = delivery.Settlement{Command: c.ID, State: telematics.Unknown, Detail: c.UnknownDetail(c.ReceivedAt), At: b.recordTime()}
-		if b.isConfirmed(ctx, &c, delivery.Progress{SentAt: c.SentAt}) {
-			finding.State, finding.Detail, finding.At = telematics.Succeeded, "", b.recordTime()
-		}
+		finding = b.bestEffort.Outcome(ctx, &c, delivery.Settlement{
+			Command: c.ID, At: b.recordTime(), Progress: delivery.Progress{SentAt: c.SentAt, ReceivedAt: c.ReceivedAt},
+		})
 	}
 	settled, ok, err := b.Commands.Settle(ctx, finding)
 	if err != nil {
@@ -144,13 +144,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	switch {
 	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isStopped():
 		// The unit may have the command.
-		finding.State = telematics.Unknown
-		if b.isConfirmed(ctx, c, finding.Progress) {
-			// The report may have come while it was read.
-			finding.State, finding.At = telematics.Succeeded, b.recordTime()
-		} else {
-			finding.Detail = c.UnknownDetail(finding.ReceivedAt)
-		}
+		finding = b.bestEffort.Outcome(ctx, c, finding)
 	default:
 		if halt, halted := b.knownHalt(c.Agency); halted {
 			finding.Reason, finding.Detail = telematics.ByHalt, halt.Why
@@ -176,7 +170,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 				return w.withProgress(&updates[0])
 			}
 			// The unit has it: it did leave.
-			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", c.UnknownDetail(updates[0].ReceivedAt)
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", besteffort.UnknownDetail(c, updates[0].ReceivedAt)
 			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
 				return w.withProgress(settled)
 			}

@@ -15,15 +15,13 @@ import (
 // metrics are what an instance counts. docs/metrics.md explains each. Series with labels exist
 // from the start, so that zero can be read.
 type metrics struct {
-	commands              *prometheus.CounterVec // by action, outcome and protocol
-	commandDuration       prometheus.Histogram
-	refusals              *prometheus.CounterVec // by code
-	commandsPublished     prometheus.Counter
-	commandsSwept         prometheus.Counter
-	commandsConfirmedLate prometheus.Counter
-	commandsContradicted  prometheus.Counter
-	publications          prometheus.Counter
-	publishFailures       prometheus.Counter
+	commands          *prometheus.CounterVec // by action, outcome and protocol
+	commandDuration   prometheus.Histogram
+	refusals          *prometheus.CounterVec // by code
+	commandsPublished prometheus.Counter
+	commandsSwept     prometheus.Counter
+	publications      prometheus.Counter
+	publishFailures   prometheus.Counter
 
 	answers              prometheus.Counter
 	answersSettled       prometheus.Counter
@@ -32,7 +30,6 @@ type metrics struct {
 	answersOverruling    prometheus.Counter
 	answersWithoutEffect prometheus.Counter
 	answersUnrecorded    prometheus.Counter
-	answersToNone        prometheus.Counter
 	answersClockBehind   prometheus.Counter
 	answersRecalled      prometheus.Counter
 	clockAlarms          prometheus.Counter
@@ -84,13 +81,11 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 		commandDuration: create.NewHistogram(prometheus.HistogramOpts{
 			Name: "motorpool_command_duration_seconds", Help: "Time from the request of a command until it was settled.", Buckets: durationBuckets,
 		}),
-		refusals:              vector("commands_refused_total", "Requests for a command that were refused before anything was sent.", "code"),
-		commandsPublished:     counter("commands_published_total", "Commands that were published at least once."),
-		commandsSwept:         counter("commands_swept_total", "Overdue commands that this instance has settled because the owner did not; not in motorpool_commands_total."),
-		commandsConfirmedLate: counter("commands_confirmed_late_total", "Commands with an unknown outcome that a late report of their vehicle has settled; not in motorpool_commands_total."),
-		commandsContradicted:  counter("commands_contradicted_total", "Commands with an unknown outcome that a report of their vehicle says were not executed; not in motorpool_commands_total."),
-		publications:          counter("publications_total", "Command messages that the MQTT client took, retransmissions included."),
-		publishFailures:       counter("publish_failures_total", "Command messages that the MQTT client did not take."),
+		refusals:          vector("commands_refused_total", "Requests for a command that were refused before anything was sent.", "code"),
+		commandsPublished: counter("commands_published_total", "Commands that were published at least once."),
+		commandsSwept:     counter("commands_swept_total", "Overdue commands that this instance has settled because the owner did not; not in motorpool_commands_total."),
+		publications:      counter("publications_total", "Command messages that the MQTT client took, retransmissions included."),
+		publishFailures:   counter("publish_failures_total", "Command messages that the MQTT client did not take."),
 
 		answers:              counter("answers_total", "Messages read from the topics of answers."),
 		answersSettled:       counter("answers_settled_total", "Answers that settled a command."),
@@ -99,7 +94,6 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 		answersOverruling:    counter("answers_overruling_total", "Answers that settled a command which the unit had rejected before."),
 		answersWithoutEffect: counter("answers_without_effect_total", "Answers that changed nothing: duplicates, or to no command of that unit."),
 		answersUnrecorded:    counter("answers_unrecorded_total", "Answers to commands that are not in the database."),
-		answersToNone:        counter("answers_to_none_total", "Answers that name no command, of units without an open one."),
 		answersClockBehind:   counter("answers_clock_behind_total", "Commands rejected because they were dated ahead of the unit's clock."),
 		answersRecalled:      counter("answers_recalled_total", "Earlier answers repeated in reports that were checked against the database."),
 		clockAlarms:          counter("clock_alarms_total", "Commands rejected by a unit whose clock is behind, shortly after another unit's rejection."),

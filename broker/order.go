@@ -63,7 +63,8 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
 	c.Agency, c.Unit, c.Protocol, c.Installation, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Installation, twin.Version
-	b.Dialects.SetAssurance(c, twin)
+	c.Assurance = b.Dialects.Assurance(twin.Protocol, twin.Installation, c.Action)
+	b.bestEffort.Prepare(c, twin)
 	return twin, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"motorpool/broker/besteffort"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -38,12 +39,6 @@ type Commands interface {
 	// open command to sent or received, and never back. A time that is stored already is kept, and
 	// so is a higher number of attempts.
 	StoreProgress(context.Context, []delivery.Note) error
-	// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers
-	// name no command has one at most, since Claim claims no other for it meanwhile.
-	AwaitingAnswer(context.Context, telematics.Unit) (c telematics.Command, found bool, err error)
-	// AnsweredBefore returns the last answered commands before the given one, to a unit whose
-	// answers name no command, the latest first; no more than limit.
-	AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error)
 	// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in
 	// one step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not
 	// exist, was sent to another unit, or may not enter the state any more.
@@ -54,14 +49,7 @@ type Commands interface {
 	// Overdue returns up to limit open commands whose deadline is before the given time, or before
 	// the database's time if that is earlier, or farther ahead than any that is accepted now.
 	Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error)
-	// Unconfirmed returns up to limit commands with a deadline after since that ended as unknown,
-	// and that a report can still settle or contradict. They are ordered by deadline and id, and
-	// come after the given one. A command is excluded once its lane has a later one.
-	Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error)
-	// Conclude applies to an unconfirmed command what a report has shown: Succeeded settles it as a
-	// late answer does, and Unknown records that the report contradicts it. It reports false,
-	// without a command, where the command is not unconfirmed any more.
-	Conclude(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
+	besteffort.Commands
 }
 
 // Halts reads the halts that keep commands from being sent.

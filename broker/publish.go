@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"motorpool/broker/besteffort"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/tracing"
@@ -27,12 +28,12 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
 	message := *w.message
 	message.Repeated = attempts > 0
-	if message.Repeated && message.Once {
-		b.inquire(ctx, w)
+	over := w.isStopped() || !dated.Before(c.Deadline)
+	if !over && message.Repeated && message.Once {
+		w.timers.retransmit = b.bestEffort.Inquire(ctx, c, w.progress().SentAt, w.received)
 		return
 	}
-	over := w.isStopped()
-	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) || !dated.Before(c.Deadline) { // [LAW-4]
+	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) { // [LAW-4]
 		w.timers.retransmit = time.Time{}
 		return
 	}
@@ -40,7 +41,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.timers.retransmit = now.Add(publishRetry)
 		return
 	}
-	if early := untilEndOfSecond(&message, c.Deadline, dated); early > 0 {
+	if early := besteffort.Delay(&message, c.Deadline, dated); early > 0 {
 		w.timers.retransmit = now.Add(early)
 		return
 	}
@@ -63,36 +64,6 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.markPublished(now)
 	}
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
-}
-
-// inquire asks the unit for what confirms its command, where it can be asked, and sets the timer of
-// the next inquiry: a vehicle that was before as the command wants it reports no change. The
-// message of the command itself is not repeated.
-func (b *Broker) inquire(ctx context.Context, w *waiter) {
-	c, now := w.command, time.Now()
-	w.timers.retransmit = time.Time{}
-	message, ok := b.Dialects.Inquire(c, now.Sub(w.progress().SentAt))
-	if !ok || w.isStopped() || !b.now().Before(c.Deadline) {
-		return
-	}
-	w.timers.retransmit = now.Add(inquireEvery)
-	if !w.received || !b.mayPublish(c.Agency) { // a unit without the command has nothing to confirm
-		return
-	}
-	if err := b.Publisher.Publish(message); err != nil {
-		b.Logger.DebugContext(ctx, "inquiry not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
-	}
-}
-
-// untilEndOfSecond returns how long to wait with a message that must be published at the end of a
-// second; 0: publish it now, also where no further second is left after that.
-func untilEndOfSecond(m *telematics.Transmission, deadline, now time.Time) time.Duration {
-	end := now.Truncate(time.Second).Add(endOfSecond)
-	secondLater := end.Add(time.Second)
-	if !m.EndOfSecond || !secondLater.Before(m.LeaveBefore) || !secondLater.Before(deadline) {
-		return 0
-	}
-	return max(0, end.Sub(now))
 }
 
 // runTimers retransmits a command, or stores its progress, where that is due. It reports true where
@@ -128,7 +99,7 @@ func (b *Broker) backOff(w *waiter, update *telematics.Command) {
 	now := time.Now()
 	w.timers.retransmit = now.Add(b.retransmissionTimeout(w))
 	if w.message.Once {
-		w.timers.retransmit = now.Add(inquireEvery)
+		w.timers.retransmit = now.Add(besteffort.InquireEvery)
 	}
 	if w.timers.progress.IsZero() {
 		w.timers.progress = now.Add(progressAfter)

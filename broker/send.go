@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/broker/besteffort"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/tracing"
@@ -108,7 +109,7 @@ func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Tim
 	defer tracing.Step(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
 		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Resolve)
-		if refusal == nil && !receipt.Replayed && !receipt.Command.ByReport || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
+		if refusal == nil && !receipt.Replayed && !besteffort.NeedsState(receipt.Command) || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
 			return receipt, refusal
 		}
 	}
@@ -219,9 +220,9 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 		w.halted = true
 	default:
 		now := time.Now() // whatever the clock is set to meanwhile
-		w.timers = timers{deadline: now.Add(min(w.command.Deadline.Sub(b.now()), w.command.Budget())), progress: now.Add(progressAfter)}
-		if w.command.ByReport && !w.command.ReportedBefore {
-			w.timers.confirm = now.Add(confirmEvery)
+		w.timers = timers{
+			deadline: now.Add(min(w.command.Deadline.Sub(b.now()), w.command.Budget())),
+			progress: now.Add(progressAfter), confirm: besteffort.FirstCheck(w.command, now),
 		}
 		b.publish(ctx, w)
 	}
@@ -259,8 +260,11 @@ func (b *Broker) awaitAnswer(ctx context.Context, w *waiter) *telematics.Command
 			}
 			b.backOff(w, update)
 		case <-alarm.C:
-			if settled := b.confirm(ctx, w); settled != nil {
-				return b.complete(ctx, w, settled)
+			if due(w.timers.confirm) {
+				var settled *telematics.Command
+				if settled, w.timers.confirm = b.bestEffort.Confirm(ctx, w.command, w.progress()); settled != nil {
+					return b.complete(ctx, w, settled)
+				}
 			}
 			if over := b.runTimers(ctx, w); over {
 				return b.expire(ctx, w)

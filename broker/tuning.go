@@ -31,19 +31,10 @@ const (
 	// Interval of attempts until the MQTT client has accepted the message once; a choice. Half:
 	// more attempts while it is not connected. Double: a reconnection is noticed up to 0.5 s late.
 	publishRetry = 250 * time.Millisecond
-	// Interval of inquiries for what confirms a command, from its acceptance on; a choice. Half: a
-	// module that counts whole seconds cannot show yet that its value is newer than the command.
-	// Double: a lock of a locked car takes 4 s, and in a budget of 10 s there are two inquiries.
-	inquireEvery = 2 * time.Second
 	// Time before the expiry in which nothing is published: link.Config.WriteTimeout, 0.4 s, and a
 	// margin [LAW-4]. Half: a message may leave the socket after its expiry. Double: up to a second
 	// at the end of a budget is not used.
 	expiryGuard = 500 * time.Millisecond
-	// Point in a second at which commands are published that are confirmed by reports with times in
-	// whole seconds: no vehicle executes one within the rest of the second. 0.8 s: execution within
-	// 0.2 s is not confirmed. 0.95 s: on a busy machine more commands miss the end of a second, and
-	// wait for the next.
-	endOfSecond = 900 * time.Millisecond
 	// Factor by which one answer moves the estimated round trip; simulated in round_trip_test.go.
 	// Half: a median of 5 s is learned after 160 answers instead of 80. Double: ten slow answers in
 	// a row raise the estimate by half.
@@ -80,22 +71,6 @@ const (
 	// statement. A full sweep is followed by the next immediately, of twice as many where some are
 	// left to their owners. Half: statements are half full. Double: two statements instead of one.
 	sweepBatch = 256
-)
-
-// Reports that confirm.
-const (
-	// Interval in which the state of a vehicle is read for a command that it confirms by a report;
-	// a choice. Half: twice the reads. Double: callers wait up to half a second longer.
-	confirmEvery = 500 * time.Millisecond
-	// Interval in which a batch of unconfirmed commands is checked; a choice. Half: twice the
-	// statements, mostly for none. Double: clients learn the outcome 2 s later.
-	concludeEvery = 2 * time.Second
-	// Commands of a batch, whose vehicles are read concurrently; a choice. Half: after an outage of
-	// units it takes longer until each had its turn. Double: it takes more connections to Postgres.
-	concludeBatchSize = 32
-	// Time after its deadline in which a command can be concluded: a parked vehicle reports every 5
-	// minutes. Half: that may be too late. Double: what a person has done is taken for the command.
-	concludeWithin = 10 * time.Minute
 )
 
 // Orders to many vehicles.
@@ -146,11 +121,6 @@ const (
 	// their answer for each copy of a command, of which a budget of 30 s has at most six. Half:
 	// duplicates that MQTT delivers reach it. Double: a unit that floods has more of them.
 	answersFirst = 16
-	// Answered commands that an answer without a command id is compared with: of a unit that
-	// answers in 3 s, those of the time in which an answer can come late (telematics.AnswerWithin).
-	// Half: an answer that more commands overtook is taken for that of a later one. Double: more is
-	// read for each such answer.
-	answersCompared = 32
 	// Workers divided by this, plus one, is the number of further workers that handle only answers
 	// to commands in flight here, so that a pending table that does not answer does not stop them;
 	// a choice. 2: twice as many goroutines that are mostly idle. 8: too few while Redis hangs.

@@ -247,7 +247,7 @@ type timers struct {
 	deadline   time.Time
 	retransmit time.Time
 	progress   time.Time // its progress is stored
-	confirm    time.Time // the reported state is checked for its effect
+	confirm    time.Time // besteffort.Handler.Confirm is called
 }
 
 // next returns the time until something is due.
@@ -304,6 +304,16 @@ func (b *Broker) unregister(ctx context.Context, w *waiter) {
 func (b *Broker) release(ctx context.Context, c *telematics.Command) {
 	b.outbox.releases.add(ctx, b.entry(c))
 	b.waiters.remove(c.ID)
+}
+
+// isUnpublished reports whether a command is known here not to be published: it is not yet, or, as
+// the reply to its claim was lost, it never will be.
+func (b *Broker) isUnpublished(id telematics.CommandID) bool {
+	if w := b.waiters.find(id); w != nil {
+		return w.progress().Attempts == 0
+	}
+	finding, known := b.outbox.settlement(id)
+	return known && finding.State == telematics.Expired
 }
 
 // entry returns the pending entry of a command.

@@ -62,17 +62,9 @@ type Command struct {
 	ReceivedAt    time.Time
 	Completed     time.Time
 	Deadline      time.Time // Requested plus the budget
-	// Latest arrival of an answer that names no command; zero: it has come, or answers name theirs.
-	AnswerBy time.Time
-	// The guarantees of its unit when it was accepted.
-	Assurance Promises
-	// It succeeds when a report shows its effect: the unit answers only that it accepted it.
-	ByReport bool
-	// No report can show that: the vehicle had reported the values before, or never the fields.
-	ReportedBefore bool
-	// Its outcome was unknown, and a later report shows that it was not executed.
-	Contradicted bool
-	Trace        string // the traceparent that is signed; empty: none; not stored
+	Assurance     Promises  // the guarantees of its unit when it was accepted
+	BestEffort    BestEffort
+	Trace         string // the traceparent that is signed; empty: none; not stored
 }
 
 // MaxRetransmissions is how many retransmission times of a command are stored. A command has six

@@ -65,24 +65,6 @@ type Dialect interface {
 	Encode(c *Command, s Signer) (Transmission, error)
 }
 
-// Recogniser is a dialect whose answers name no command, but hold details that rule out some.
-// Without it an answer can belong to any command.
-type Recogniser interface {
-	// Recognise reports whether an answer can belong to a command, given the unit's installation,
-	// and returns the state that it means for that command: that of the answer, or Received where
-	// it does not show that this command was executed.
-	Recognise(Installation, *Command, Answer) (State, bool)
-}
-
-// Inquirer is a dialect whose units can be asked for what confirms a command.
-type Inquirer interface {
-	// Inquire returns a message that asks the unit whether its vehicle has reported, within the
-	// time since the command was published, the values that confirm the command. If it has, the
-	// answer names the command, and is Succeeded; all other answers are ErrOtherKind. It changes
-	// nothing at the unit, so it may be sent again. False: there is none.
-	Inquire(c *Command, since time.Duration) (Transmission, bool)
-}
-
 // ReportRetainer is a dialect whose units have the MQTT broker retain their reports. It delivers
 // them again for each subscription, which is no fault of the unit.
 type ReportRetainer interface{ RetainsReports() }
@@ -109,6 +91,26 @@ func (p Promises) And(q Promises) Promises {
 		Signed: p.Signed && q.Signed, Expiring: p.Expiring && q.Expiring, Deduplicated: p.Deduplicated && q.Deduplicated,
 		Correlated: p.Correlated && q.Correlated, Confirmed: p.Confirmed && q.Confirmed,
 	}
+}
+
+// Bits encodes the promises as a bit set, for storage.
+func (p Promises) Bits() (bits int16) {
+	for i, holds := range [...]bool{p.Signed, p.Expiring, p.Deduplicated, p.Correlated, p.Confirmed} {
+		if holds {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// PromisesOf decodes stored promises. Nil was stored by a version that had only protocol v1, which
+// keeps all of them.
+func PromisesOf(bits *int16) Promises {
+	if bits == nil {
+		return Promises{Signed: true, Expiring: true, Deduplicated: true, Correlated: true, Confirmed: true}
+	}
+	has := func(i int) bool { return *bits&(1<<i) != 0 }
+	return Promises{Signed: has(0), Expiring: has(1), Deduplicated: has(2), Correlated: has(3), Confirmed: has(4)}
 }
 
 // Installation is how a unit is built into its vehicle, as settings of its protocol: for example
@@ -250,19 +252,6 @@ func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	t, err := d.Encode(c, s)
 	t.Unit = c.Unit
 	return t, err
-}
-
-// Inquire returns the message that asks the unit of a command for what confirms it, or false if
-// there is none.
-func (ds Dialects) Inquire(c *Command, since time.Duration) (Transmission, bool) {
-	d, _ := ds.Find(c.Protocol)
-	inquirer, ok := d.(Inquirer)
-	if !ok || !c.ByReport {
-		return Transmission{}, false
-	}
-	t, ok := inquirer.Inquire(c, since)
-	t.Unit = c.Unit
-	return t, ok
 }
 
 // Refuse returns the reason why action a cannot be sent to a vehicle now: its abilities, its

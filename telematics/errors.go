@@ -145,7 +145,7 @@ func InProgress(occupant *Command, now time.Time) *Error {
 // command may still be answered: its answer could be taken for that of the new one.
 func Unanswered(earlier *Command, now time.Time) *Error {
 	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
-		RetryAfter: max(earlier.AnswerBy.Sub(now), time.Second), Command: earlier.ID,
+		RetryAfter: max(earlier.BestEffort.AnswerBy.Sub(now), time.Second), Command: earlier.ID,
 		Message: fmt.Sprintf("The unit may still answer an earlier command (%s), and its answers do not identify the command; nothing was sent.", earlier.Action)}
 }
 

@@ -1,8 +1,6 @@
 package brokertest
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +57,7 @@ func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Cl
 		return delivery.Claim{}, fmt.Errorf("claim: command %s exists already", c.ID)
 	}
 	for _, other := range m.commands {
-		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() || c.Lane == telematics.UnitLane && other.Unit == c.Unit && other.AwaitsAnswer(time.Now().Add(m.ahead)) {
+		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() || c.Lane == telematics.UnitLane && other.Unit == c.Unit && awaitsAnswer(&other, time.Now().Add(m.ahead)) {
 			return delivery.Claim{Occupant: &other}, nil
 		}
 	}
@@ -69,41 +67,11 @@ func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Cl
 	m.seq++
 	c.Seq, c.State = m.seq, telematics.Accepted
 	c.Requested, c.Deadline = storedTime(c.Requested), storedTime(c.Deadline)
-	if !c.AnswerBy.IsZero() {
-		c.AnswerBy = storedTime(c.AnswerBy)
+	if !c.BestEffort.AnswerBy.IsZero() {
+		c.BestEffort.AnswerBy = storedTime(c.BestEffort.AnswerBy)
 	}
 	m.commands[c.ID] = c
 	return delivery.Claim{Seq: c.Seq, At: time.Now().Add(m.ahead)}, nil
-}
-
-// AwaitingAnswer implements broker.Commands.
-func (m *Commands) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
-	if err := m.enter(ctx, "AwaitingAnswer"); err != nil {
-		return telematics.Command{}, false, err
-	}
-	defer m.mu.Unlock()
-	for _, c := range m.commands {
-		if c.Unit == unit && c.AwaitsAnswer(time.Now().Add(m.ahead)) {
-			return c, true, nil
-		}
-	}
-	return telematics.Command{}, false, nil
-}
-
-// AnsweredBefore implements broker.Commands.
-func (m *Commands) AnsweredBefore(ctx context.Context, c telematics.Command, limit int) (earlier []telematics.Command, err error) {
-	if err := m.enter(ctx, "AnsweredBefore"); err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	for _, other := range m.commands {
-		if other.Unit == c.Unit && other.Lane == telematics.UnitLane && other.Seq < c.Seq &&
-			(!other.ReceivedAt.IsZero() || other.State.IsFinal()) {
-			earlier = append(earlier, other)
-		}
-	}
-	slices.SortFunc(earlier, func(a, b telematics.Command) int { return cmp.Compare(b.Seq, a.Seq) })
-	return earlier[:min(len(earlier), limit)], nil
 }
 
 // StoreProgress implements broker.Commands.
@@ -151,7 +119,7 @@ func (m *Commands) Settle(ctx context.Context, s delivery.Settlement) (*telemati
 	}
 	c = progressed(c, s.Progress)
 	if s.Unit != "" && !s.State.IsOpen() {
-		c.AnswerBy = time.Time{}
+		c.BestEffort.AnswerBy = time.Time{}
 	}
 	if !s.State.IsOpen() {
 		c.Completed = storedTime(s.At)
@@ -211,57 +179,6 @@ func (m *Commands) Overdue(ctx context.Context, before time.Time, limit int) ([]
 	}
 	slices.SortFunc(overdue, func(a, b telematics.Command) int { return a.Deadline.Compare(b.Deadline) })
 	return overdue[:min(limit, len(overdue))], nil
-}
-
-// Unconfirmed implements broker.Commands.
-func (m *Commands) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
-	if err := m.enter(ctx, "Unconfirmed"); err != nil {
-		return nil, err
-	}
-	defer m.mu.Unlock()
-	order := func(a, b telematics.Command) int {
-		return cmp.Or(a.Deadline.Compare(b.Deadline), bytes.Compare(a.ID[:], b.ID[:]))
-	}
-	var found []telematics.Command
-	for _, c := range m.commands {
-		if m.isUnconfirmed(&c) && c.Deadline.After(since) && order(c, behind) > 0 {
-			found = append(found, c)
-		}
-	}
-	slices.SortFunc(found, order)
-	return found[:min(limit, len(found))], nil
-}
-
-func (m *Commands) isUnconfirmed(c *telematics.Command) bool {
-	if c.State != telematics.Unknown || !c.ByReport || c.ReportedBefore || c.Contradicted || c.SentAt.IsZero() {
-		return false
-	}
-	for _, other := range m.commands {
-		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.Seq > c.Seq {
-			return false
-		}
-	}
-	return true
-}
-
-// Conclude implements broker.Commands.
-func (m *Commands) Conclude(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
-	if err := m.enter(ctx, "Conclude"); err != nil {
-		return nil, false, err
-	}
-	c, ok := m.commands[s.Command]
-	if !ok || !m.isUnconfirmed(&c) {
-		m.mu.Unlock()
-		return nil, false, nil
-	}
-	if s.State == telematics.Unknown {
-		defer m.mu.Unlock()
-		c.Contradicted = true
-		m.commands[c.ID] = c
-		return &c, true, nil
-	}
-	m.mu.Unlock()
-	return m.Settle(ctx, s)
 }
 
 // Command returns a command as it is stored, or a *telematics.Error with CommandNotFound.

@@ -16,7 +16,7 @@ import (
 func (r CommandRecord) claimByReport(t *testing.T, vehicle telematics.VehicleID, deadline time.Time) telematics.Command {
 	t.Helper()
 	c := NewCommand(vehicle, telematics.Lock)
-	c.ByReport, c.Deadline = true, deadline
+	c.BestEffort.ByReport, c.Deadline = true, deadline
 	return r.claim(t, c)
 }
 
@@ -89,7 +89,7 @@ func unconfirmedIsConcludedOnce(t *testing.T, r CommandRecord) {
 			t.Errorf("unconfirmed: %v, want %s", found, c.ID)
 		}
 		got := r.conclude(t, c.ID, state)
-		if got == nil || got.State != state || got.Late != (state == telematics.Succeeded) || got.Contradicted != (state == telematics.Unknown) || !got.SentAt.Equal(was.SentAt) {
+		if got == nil || got.State != state || got.Late != (state == telematics.Succeeded) || got.BestEffort.Contradicted != (state == telematics.Unknown) || !got.SentAt.Equal(was.SentAt) {
 			t.Errorf("concluded as %s: %+v", state, got)
 		}
 		if found := r.unconfirmed(t, at.Add(-time.Second)); len(found) > 0 || r.conclude(t, c.ID, state) != nil {
@@ -98,7 +98,7 @@ func unconfirmedIsConcludedOnce(t *testing.T, r CommandRecord) {
 		if state == telematics.Unknown { // the answer of its unit overrules the report
 			late := settlement(c, telematics.Succeeded)
 			late.Unit = c.Unit
-			if got := r.settle(t, late); got.State != telematics.Succeeded || !got.Late || !got.Contradicted {
+			if got := r.settle(t, late); got.State != telematics.Succeeded || !got.Late || !got.BestEffort.Contradicted {
 				t.Errorf("answered late: %+v", got)
 			}
 		}
@@ -109,7 +109,7 @@ func notUnconfirmed(t *testing.T, r CommandRecord) {
 	at := r.start()
 	other := func(change func(*telematics.Command), sent bool) telematics.Command {
 		c := NewCommand(r.Vehicle(), telematics.Lock)
-		c.ByReport, c.Deadline = true, at
+		c.BestEffort.ByReport, c.Deadline = true, at
 		change(&c)
 		c = r.claim(t, c)
 		if !sent {
@@ -118,8 +118,8 @@ func notUnconfirmed(t *testing.T, r CommandRecord) {
 		return r.endUnknown(t, c)
 	}
 	none := map[string]telematics.Command{
-		"confirmed by its unit's answer": other(func(c *telematics.Command) { c.ByReport = false }, true),
-		"the value was reported before":  other(func(c *telematics.Command) { c.ReportedBefore = true }, true),
+		"confirmed by its unit's answer": other(func(c *telematics.Command) { c.BestEffort.ByReport = false }, true),
+		"the value was reported before":  other(func(c *telematics.Command) { c.BestEffort.ReportedBefore = true }, true),
 		"not sent":                       other(func(*telematics.Command) {}, false),
 		"its deadline is before since":   other(func(c *telematics.Command) { c.Deadline = at.Add(-time.Minute) }, true),
 	}
@@ -138,7 +138,7 @@ func notUnconfirmed(t *testing.T, r CommandRecord) {
 	}
 	waits := other(func(*telematics.Command) {}, true)
 	r.claim(t, NewCommand(waits.Vehicle, telematics.ReportState)) // in another lane
-	if got := r.conclude(t, waits.ID, telematics.Unknown); got == nil || !got.Contradicted {
+	if got := r.conclude(t, waits.ID, telematics.Unknown); got == nil || !got.BestEffort.Contradicted {
 		t.Errorf("after a ReportState command: %+v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // newUnitCommand returns a command to a unit whose answers name no command.
 func newUnitCommand(vehicle telematics.VehicleID, action telematics.Action) telematics.Command {
 	c := NewCommand(vehicle, action)
-	c.Lane, c.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(telematics.AnswerWithin), telematics.Promises{Confirmed: true}
+	c.Lane, c.BestEffort.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(telematics.AnswerWithin), telematics.Promises{Confirmed: true}
 	return c
 }
 
@@ -42,11 +42,11 @@ func assuranceIsStored(t *testing.T, r CommandRecord) {
 		has := func(bit int) bool { return bits&(1<<bit) != 0 }
 		c := NewCommand(r.Vehicle(), telematics.Lock)
 		c.Assurance = telematics.Promises{Signed: has(0), Expiring: has(1), Deduplicated: has(2), Correlated: has(3), Confirmed: has(4)}
-		c.ByReport, c.ReportedBefore, c.Contradicted = has(5), has(6), has(7)
+		c.BestEffort = telematics.BestEffort{ByReport: has(5), ReportedBefore: has(6), Contradicted: has(7)}
 		c = r.claim(t, c)
 		wantCommand(t, r.open(t, c.ID), c)
-		if got := r.settle(t, settlement(c, telematics.Unknown)); got.Assurance != c.Assurance || got.ByReport != c.ByReport || got.ReportedBefore != c.ReportedBefore || got.Contradicted != c.Contradicted {
-			t.Errorf("settled with %+v, %t; want %+v, %t", got.Assurance, got.ByReport, c.Assurance, c.ByReport)
+		if got := r.settle(t, settlement(c, telematics.Unknown)); got.Assurance != c.Assurance || got.BestEffort != c.BestEffort {
+			t.Errorf("settled with %+v, %+v; want %+v, %+v", got.Assurance, got.BestEffort, c.Assurance, c.BestEffort)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
 				s.Known = &c
 			}
 			settled := r.settle(t, s)
-			if awaits := settled.AwaitsAnswer(time.Now()); awaits != end.awaited {
+			if awaits := awaitsAnswer(&settled, time.Now()); awaits != end.awaited {
 				t.Errorf("%s: awaits an answer: %t, want %t", name, awaits, end.awaited)
 			}
 			next := newUnitCommand(vehicle, telematics.AttentionSignal)
@@ -118,7 +118,7 @@ func unitLaneIsFreeAfterAnswerBy(t *testing.T, r CommandRecord) {
 	for _, answerBy := range []time.Time{time.Now().Add(-time.Second), time.Now().AddDate(74, 0, 0)} {
 		vehicle := r.Vehicle()
 		c := newUnitCommand(vehicle, telematics.Lock)
-		c.AnswerBy = answerBy.UTC().Truncate(time.Second)
+		c.BestEffort.AnswerBy = answerBy.UTC().Truncate(time.Second)
 		c = r.claim(t, c)
 		r.wantOccupied(t, newUnitCommand(vehicle, telematics.Lock), c.ID) // the command is open
 		r.settle(t, settlement(c, telematics.Unknown))
@@ -193,7 +193,7 @@ func answeredBefore(t *testing.T, r CommandRecord) {
 		{telematics.Succeeded, time.Time{}},
 	} {
 		c := newUnitCommand(vehicle, telematics.Lock)
-		c.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
+		c.BestEffort.AnswerBy = time.Now().UTC().Add(-time.Second).Truncate(time.Second)
 		c = r.claim(t, c)
 		check(c, 100, want...)
 		s := settlement(c, step.state)

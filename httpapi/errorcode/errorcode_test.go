@@ -88,7 +88,7 @@ func TestPage_HasEachCodeAndNoOther(t *testing.T) {
 var forStaff = regexp.MustCompile(`(?i)\bunits?\b|fleet file|best_effort|\bsett?(ing)?\b|operator|redis|postgres|mqtt|protocol|expiry|signature|readyz|--\w|\b[a-z]+_[a-z_]+\b|\.md\b`)
 
 func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
-	earlier := &telematics.Command{Action: telematics.Unlock, AnswerBy: time.Now()}
+	earlier := &telematics.Command{Action: telematics.Unlock, BestEffort: telematics.BestEffort{AnswerBy: time.Now()}}
 	ended := func(s telematics.State, reason, detail string) *telematics.Error {
 		return (&telematics.Command{Action: telematics.Unlock, State: s, Reason: reason, Detail: detail}).Err()
 	}

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/broker"
+	"motorpool/broker/besteffort/watch"
 	"motorpool/broker/link"
-	"motorpool/broker/watch"
 	"motorpool/guard"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"

@@ -37,7 +37,7 @@ func claimRow(c *telematics.Command) []any {
 		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), attention, string(c.Lane),
 		c.Instance, c.Actor.Subject, string(c.Actor.Role), pg.Nullable(int64(c.Actor.Agency)), pg.Nullable(c.RequestID),
 		pg.Timestamp(c.Requested), pg.Timestamp(c.Deadline), pg.Nullable(c.Bulk), pg.Nullable(c.Booking), pg.Nullable(c.Version),
-		encodeAssurance(c), pg.Timestamp(c.AnswerBy),
+		encodeAssurance(c), pg.Timestamp(c.BestEffort.AnswerBy),
 	}
 	if c.Key == nil {
 		return append(row, nil, nil, nil, nil)
@@ -340,57 +340,4 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) (m
 		occupants[vehicleLane{c.Vehicle, c.Lane}] = &c
 	}
 	return occupants, nil
-}
-
-// addAwaiting adds, for each unit lane without an open command, the command whose answer the unit
-// awaits.
-func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, occupants map[vehicleLane]*telematics.Command) error {
-	var units []string
-	for _, c := range refused {
-		if c.Lane == telematics.UnitLane && occupants[vehicleLane{c.Vehicle, c.Lane}] == nil {
-			units = append(units, string(c.Unit))
-		}
-	}
-	if len(units) == 0 {
-		return nil
-	}
-	found, err := selectCommands(ctx, s.db.Prepared, `
-		select `+commandColumns+` from commands where id = any (array(select command_awaiting_answer(unit) from unnest($1::text[]) as wanted (unit)))`,
-		pq.Array(units))
-	if err != nil {
-		return err
-	}
-	awaiting := make(map[telematics.Unit]*telematics.Command, len(found))
-	for _, c := range found {
-		awaiting[c.Unit] = &c
-	}
-	for _, c := range refused {
-		lane := vehicleLane{c.Vehicle, c.Lane}
-		if a := awaiting[c.Unit]; a != nil && c.Lane == telematics.UnitLane && occupants[lane] == nil {
-			occupants[lane] = a
-		}
-	}
-	return nil
-}
-
-// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name
-// no command has one at most, since Claim claims no other for it meanwhile.
-func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
-	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`, string(unit))
-	if err != nil || len(found) == 0 {
-		return telematics.Command{}, false, unavailable.Wrap("read the command that awaits an answer", err)
-	}
-	return found[0], true, nil
-}
-
-// AnsweredBefore returns the last answered commands before the given one, to a unit whose answers
-// name no command, the latest first; no more than limit.
-func (s *Store) AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error) {
-	found, err := selectCommands(ctx, s.db.Prepared, `
-		select `+commandColumns+` from commands
-		where unit = $1 and lane = 'unit' and seq < $2 and (received_at is not null or state in ('succeeded', 'rejected', 'failed'))
-		order by seq desc
-		limit $3`,
-		string(c.Unit), c.Seq, limit)
-	return found, unavailable.Wrap("read the commands that were answered before", err)
 }

@@ -226,7 +226,7 @@ func TestAwaitingAnswer_AfterAClockHasGoneBack(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
-	c.Lane, c.AnswerBy = telematics.UnitLane, time.Now().Add(25*time.Hour)
+	c.Lane, c.BestEffort.AnswerBy = telematics.UnitLane, time.Now().Add(25*time.Hour)
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}

@@ -80,9 +80,9 @@ func (r commandRow) command() (telematics.Command, error) {
 		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
 		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
 		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
-		AnswerBy: pg.FromTimestamp(r.AnswerBy), Retransmitted: decodeRetransmitted(r.Retransmitted, pg.FromTimestamp(r.SentAt)),
+		Retransmitted: decodeRetransmitted(r.Retransmitted, pg.FromTimestamp(r.SentAt)),
 	}
-	decodeAssurance(r.Assurance, &c)
+	decodeBestEffort(r.Assurance, pg.FromTimestamp(r.AnswerBy), &c)
 	return c, nil
 }
 

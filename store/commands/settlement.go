@@ -227,7 +227,7 @@ func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, erro
 	c.Late, c.Overruled, c.Attempts = r.late, r.overruled, r.attempts
 	c.SentAt, c.ReceivedAt, c.Completed = r.sentAt.Time.UTC(), r.receivedAt.Time.UTC(), r.completedAt.Time.UTC()
 	c.Retransmitted = decodeRetransmitted(r.retransmitted, c.SentAt)
-	c.AnswerBy = r.answerBy.Time.UTC()
+	c.BestEffort.AnswerBy = r.answerBy.Time.UTC()
 	if c.Reported != nil {
 		return &c, nil
 	}

@@ -55,7 +55,7 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 10, 0, 0, 250e6, time.UTC)
 	command := telematics.Command{
 		ID: uuid.New(), Vehicle: 42, Agency: 7, Action: telematics.AttentionSignal, Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second},
-		Actor: telematics.Actor{Subject: "o\"ne\n<ö>"}, Booking: 17, State: telematics.Failed, Reason: "a\\b", Detail: "\u2028", Late: true, Contradicted: true, Attempts: 3,
+		Actor: telematics.Actor{Subject: "o\"ne\n<ö>"}, Booking: 17, State: telematics.Failed, Reason: "a\\b", Detail: "\u2028", Late: true, BestEffort: telematics.BestEffort{Contradicted: true}, Attempts: 3,
 		Reported:  &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 		Requested: at, SentAt: at, ReceivedAt: at, Completed: at, Retransmitted: []time.Time{at.Add(2 * time.Second)}, Deadline: at.Add(time.Second),
 	}

@@ -30,8 +30,11 @@ func (i Installed) promises(a telematics.Action) telematics.Promises {
 // confirmation returns what the vehicle must report before a command counts as executed; empty:
 // nothing.
 func (i Installed) confirmation(a telematics.Action) map[telematics.Field]any {
-	twin := telematics.Twin{Vehicle: telematics.Vehicle{Protocol: i.Protocol, Installation: i.Installation}}
-	return dialects.Spoken.Confirmation(&twin, a)
+	dialect, ok := dialects.Spoken.Find(i.Protocol)
+	if !ok {
+		return nil
+	}
+	return dialect.Confirmation(i.Installation, a)
 }
 
 // Intrusion is a message to a unit that was published by an intruder with the service's account.

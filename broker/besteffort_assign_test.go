@@ -60,7 +60,7 @@ func (w *world) count(name string) (sum int64) {
 	return sum
 }
 
-func TestCorrelate_AnswerWithoutACommandSettlesTheOpenOne(t *testing.T) {
+func TestAssign_AnswerWithoutACommandSettlesTheOpenOne(t *testing.T) {
 	for _, flushed := range []bool{false, true} {
 		inWorld(t, 2, func(w *world) {
 			w.addTruck(nil)
@@ -86,7 +86,7 @@ func TestCorrelate_AnswerWithoutACommandSettlesTheOpenOne(t *testing.T) {
 	}
 }
 
-func TestCorrelate_AllActionsOfAUnitShareItsLane(t *testing.T) {
+func TestAssign_AllActionsOfAUnitShareItsLane(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addTruck(nil)
 		w.truckAnswers(0, 3*time.Second, "answer done")
@@ -102,7 +102,7 @@ func TestCorrelate_AllActionsOfAUnitShareItsLane(t *testing.T) {
 }
 
 // A command without an answer occupies its unit until no answer to it can arrive any more.
-func TestCorrelate_LateAnswerDoesNotSettleALaterCommand(t *testing.T) {
+func TestAssign_LateAnswerDoesNotSettleALaterCommand(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.addTruck(nil)
 		lost, err := w.sendToTruck(0, telematics.Lock)
@@ -128,7 +128,7 @@ func TestCorrelate_LateAnswerDoesNotSettleALaterCommand(t *testing.T) {
 	})
 }
 
-func TestCorrelate_LateAnswerSettlesNothingAndFreesTheUnit(t *testing.T) {
+func TestAssign_LateAnswerSettlesNothingAndFreesTheUnit(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.addTruck(nil)
 		w.truckAnswers(1, 40*time.Second, "answer done")
@@ -152,7 +152,7 @@ func TestCorrelate_LateAnswerSettlesNothingAndFreesTheUnit(t *testing.T) {
 	})
 }
 
-func TestCorrelate_UnpublishedCommandFreesItsLane(t *testing.T) {
+func TestAssign_UnpublishedCommandFreesItsLane(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
 		w.mqtt.fail(nil, errRefused)
@@ -169,7 +169,7 @@ func TestCorrelate_UnpublishedCommandFreesItsLane(t *testing.T) {
 }
 
 // A unit that got no acknowledgement of its answer sends it again when it has reconnected.
-func TestCorrelate_RepeatedAnswerSettlesOneCommand(t *testing.T) {
+func TestAssign_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		first  string // the answer to a lock
@@ -215,7 +215,7 @@ type truckStep struct {
 	want   telematics.State
 }
 
-func TestCorrelate_RepeatedAnswerAndLaterCommands(t *testing.T) {
+func TestAssign_RepeatedAnswerAndLaterCommands(t *testing.T) {
 	lock := func(want telematics.State) truckStep {
 		return truckStep{0, telematics.Lock, time.Second, "answer done lock", want}
 	}
@@ -254,7 +254,7 @@ func TestCorrelate_RepeatedAnswerAndLaterCommands(t *testing.T) {
 }
 
 // The row of a command is stored, and the reply of its claim lost: it is not published.
-func TestCorrelate_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
+func TestAssign_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
 	x := &tampering{}
 	inWorldOf(t, []wiring{x.wire}, func(w *world) {
 		w.addTruck(nil)
@@ -280,7 +280,7 @@ func TestCorrelate_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
 	})
 }
 
-func TestCorrelate_RedeliveredAnswerSettlesNothing(t *testing.T) {
+func TestAssign_RedeliveredAnswerSettlesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
 		// The MQTT broker delivers again what a broken connection did not acknowledge.
@@ -297,7 +297,7 @@ func TestCorrelate_RedeliveredAnswerSettlesNothing(t *testing.T) {
 
 // An answer that arrives while the record is unavailable is lost. So its command stays open, and
 // the unit gets no other.
-func TestCorrelate_AnswerWhileTheRecordIsUnavailableSettlesNothing(t *testing.T) {
+func TestAssign_AnswerWhileTheRecordIsUnavailableSettlesNothing(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)
 		w.truckAnswers(0, time.Second, "answer done")
@@ -313,7 +313,7 @@ func TestCorrelate_AnswerWhileTheRecordIsUnavailableSettlesNothing(t *testing.T)
 	})
 }
 
-func TestCorrelate_AUnitOfProtocolV1IsNotAffected(t *testing.T) {
+func TestAssign_AUnitOfProtocolV1IsNotAffected(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.brokers[0].Answer(brokertest.Said(unit, []byte(`{"v":1,"jti":"00000000-0000-0000-0000-000000000000","state":"succeeded","at":"2026-01-02T10:00:00.000Z"}`), false))
 		lock := make(chan *telematics.Error)

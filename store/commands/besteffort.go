@@ -1,0 +1,144 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Bits of the column assurance that stand for no promise, but for a field of Command.BestEffort.
+const (
+	byReport       = 1 << 5
+	reportedBefore = 1 << 6
+	contradicted   = 1 << 7
+)
+
+func encodeAssurance(c *telematics.Command) int64 {
+	bits := c.Assurance.Bits()
+	if c.BestEffort.ByReport {
+		bits |= byReport
+	}
+	if c.BestEffort.ReportedBefore {
+		bits |= reportedBefore
+	}
+	if c.BestEffort.Contradicted {
+		bits |= contradicted
+	}
+	return int64(bits)
+}
+
+func decodeBestEffort(column *int16, answerBy time.Time, c *telematics.Command) {
+	c.Assurance, c.BestEffort.AnswerBy = telematics.PromisesOf(column), answerBy
+	if column != nil {
+		c.BestEffort.ByReport, c.BestEffort.ReportedBefore, c.BestEffort.Contradicted = *column&byReport != 0, *column&reportedBefore != 0, *column&contradicted != 0
+	}
+}
+
+// addAwaiting adds, for each unit lane without an open command, the command whose answer the unit
+// awaits.
+func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, occupants map[vehicleLane]*telematics.Command) error {
+	var units []string
+	for _, c := range refused {
+		if c.Lane == telematics.UnitLane && occupants[vehicleLane{c.Vehicle, c.Lane}] == nil {
+			units = append(units, string(c.Unit))
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	found, err := selectCommands(ctx, s.db.Prepared, `
+		select `+commandColumns+` from commands where id = any (array(select command_awaiting_answer(unit) from unnest($1::text[]) as wanted (unit)))`,
+		pq.Array(units))
+	if err != nil {
+		return err
+	}
+	awaiting := make(map[telematics.Unit]*telematics.Command, len(found))
+	for _, c := range found {
+		awaiting[c.Unit] = &c
+	}
+	for _, c := range refused {
+		lane := vehicleLane{c.Vehicle, c.Lane}
+		if a := awaiting[c.Unit]; a != nil && c.Lane == telematics.UnitLane && occupants[lane] == nil {
+			occupants[lane] = a
+		}
+	}
+	return nil
+}
+
+// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name
+// no command has one at most, since Claim claims no other for it meanwhile.
+func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
+	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`, string(unit))
+	if err != nil || len(found) == 0 {
+		return telematics.Command{}, false, unavailable.Wrap("read the command that awaits an answer", err)
+	}
+	return found[0], true, nil
+}
+
+// AnsweredBefore returns the last answered commands before the given one, to a unit whose answers
+// name no command, the latest first; no more than limit.
+func (s *Store) AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error) {
+	found, err := selectCommands(ctx, s.db.Prepared, `
+		select `+commandColumns+` from commands
+		where unit = $1 and lane = 'unit' and seq < $2 and (received_at is not null or state in ('succeeded', 'rejected', 'failed'))
+		order by seq desc
+		limit $3`,
+		string(c.Unit), c.Seq, limit)
+	return found, unavailable.Wrap("read the commands that were answered before", err)
+}
+
+// unconfirmed is the condition for commands c that a report can still settle or contradict. Its
+// first line is that of the index commands_unconfirmed. A later command of the lane may have caused
+// what is reported since.
+const unconfirmed = `c.state = 'unknown' and c.assurance & 224 = 32
+	and c.sent_at is not null
+	and not exists (select from commands later where later.vehicle_id = c.vehicle_id and later.lane = c.lane and later.seq > c.seq)`
+
+// Unconfirmed returns up to limit commands with a deadline after since that ended as unknown, and
+// that a report can still settle or contradict. They are ordered by deadline and id, and come after
+// the given one.
+func (s *Store) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
+	if behind.Deadline.Before(since) {
+		behind.Deadline, behind.ID = since, uuid.Max
+	}
+	commands, err := selectCommands(ctx, s.db.Prepared, `
+		select `+commandColumns+` from commands c
+		where `+unconfirmed+` and (deadline, id) > ($1, $2)
+		order by deadline, id
+		limit $3`,
+		pg.Timestamp(behind.Deadline), behind.ID, limit)
+	return commands, unavailable.Wrap("read unconfirmed commands", err)
+}
+
+// Conclude applies to an unconfirmed command what a report has shown: Succeeded settles it as a
+// late answer does, and Unknown records that the report contradicts it. It reports false, without a
+// command, where the command is not unconfirmed any more. The report must have been read before the
+// call: then the absence of a later command shows that none has caused it.
+func (s *Store) Conclude(ctx context.Context, finding delivery.Settlement) (*telematics.Command, bool, error) {
+	if finding.State == telematics.Unknown {
+		return s.contradict(ctx, finding.Command)
+	}
+	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands c where id = $1 and `+unconfirmed, finding.Command)
+	if err != nil || len(found) == 0 {
+		return nil, false, unavailable.Wrap("read an unconfirmed command", err)
+	}
+	return s.Settle(ctx, finding)
+}
+
+func (s *Store) contradict(ctx context.Context, id telematics.CommandID) (*telematics.Command, bool, error) {
+	changed, err := selectCommands(ctx, s.db.Prepared, `
+		update commands c set assurance = assurance | 128
+		where id = $1 and `+unconfirmed+`
+		returning `+commandColumns, id)
+	if err != nil || len(changed) == 0 {
+		return nil, false, unavailable.Wrap("record that a command was contradicted", err)
+	}
+	return &changed[0], true, nil
+}
