@@ -32,7 +32,7 @@ type unitAnswer struct {
 // block [LAW-8].
 func (b *Broker) Answer(m telematics.Message) {
 	b.metrics.answers.Inc()
-	_ = b.Guard.Do("receive answer", func() { b.receiveAnswer(m) })
+	_ = b.config.Guard.Do("receive answer", func() { b.receiveAnswer(m) })
 }
 
 func (b *Broker) receiveAnswer(m telematics.Message) {
@@ -53,7 +53,7 @@ func (b *Broker) receiveAnswer(m telematics.Message) {
 	}
 	if err != nil {
 		b.ingest.Reject(m.Unit, ingest.Answer, telematics.Malformed)
-		b.Logger.Debug("answer not readable", "unit", m.Unit, "err", err)
+		b.config.Logger.Debug("answer not readable", "unit", m.Unit, "err", err)
 		return
 	}
 	b.ingest.DropFields(m.Unit, dropped)
@@ -96,8 +96,8 @@ func (b *Broker) enqueue(queue chan<- *queuedAnswer, a *queuedAnswer) {
 // lookUpOverAllowance looks up answers of units that are beyond their allowance, until the context
 // ends.
 func (b *Broker) lookUpOverAllowance(ctx context.Context) error {
-	ingest.InBatches(ctx, b.overAllowance, 0, b.StepTimeout, func(batch []*queuedAnswer) {
-		_ = b.Guard.Do("look up answers", func() { b.lookUp(batch) })
+	ingest.InBatches(ctx, b.overAllowance, 0, b.config.StepTimeout, func(batch []*queuedAnswer) {
+		_ = b.config.Guard.Do("look up answers", func() { b.lookUp(batch) })
 	})
 	return ctx.Err()
 }
@@ -112,7 +112,7 @@ func (b *Broker) lookUp(batch []*queuedAnswer) {
 		a.from.Handled(a.size)
 		entries[i] = delivery.Pending{Unit: a.unit, Command: a.answer.Command}
 	}
-	pending, err := b.Pending.Contains(ctx, entries)
+	pending, err := b.config.Pending.Contains(ctx, entries)
 	for i, a := range batch {
 		var ok bool
 		if err == nil && pending[i] {
@@ -184,7 +184,7 @@ func noReport(context.Context) {}
 
 func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 	a.from.Handled(a.size)
-	_ = b.Guard.Do("handle answer", func() { b.applyAnswer(ctx, a) })
+	_ = b.config.Guard.Do("handle answer", func() { b.applyAnswer(ctx, a) })
 }
 
 func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
@@ -230,7 +230,7 @@ func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	_, found, err := b.Pending.Lookup(ctx, unit, id)
+	_, found, err := b.config.Pending.Lookup(ctx, unit, id)
 	return found || err != nil
 }
 
@@ -238,7 +238,7 @@ func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telemat
 // those that are left, for no longer than one step may take.
 func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, settle func(context.Context, *unitAnswer)) error {
 	handle := func(ctx context.Context, s *unitAnswer) {
-		_ = b.Guard.Do("handle uncorrelated answer", func() { settle(ctx, s) })
+		_ = b.config.Guard.Do("handle uncorrelated answer", func() { settle(ctx, s) })
 	}
 	handling := tracing.Detach(ctx)
 	for {
@@ -263,137 +263,4 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *un
 func (b *Broker) settleUncorrelated(ctx context.Context, s *unitAnswer) {
 	// Its report is stored, or about to be.
 	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport)
-}
-
-// settle settles the command of an answer, as far as the lifecycle allows, calls reported, and
-// wakes the waiter: w, or, for nil, one at another instance, if there is one.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported func(context.Context)) {
-	finding := delivery.Settlement{
-		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
-		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
-	}
-	if w != nil && unit == w.command.Unit {
-		if took, first := w.firstAnswer(); first {
-			b.roundTrip.observe(took)
-		}
-	}
-	ctx, here := b.joinTrace(ctx, unit, a, w)
-	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
-		b.markReceived(ctx, unit, a, w, at)
-		return
-	}
-	if w != nil {
-		if !a.State.IsOpen() && unit == w.command.Unit {
-			w.markAnswered(a)
-		}
-		finding.Progress, finding.Known = w.progress(), w.command
-	}
-	stepping, cancel := b.step(ctx)
-	began := time.Now()
-	settling := tracing.Step(stepping, delivery.StepSettle)
-	c, ok, err := b.Commands.Settle(stepping, finding)
-	settling.End()
-	cancel()
-	ended := time.Now()
-	reporting := tracing.Step(ctx, delivery.StepReport)
-	reported(ctx)
-	reporting.End()
-	switch {
-	case err != nil:
-		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.Logger.WarnContext(ctx, "answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command, "request_id", requestOf(finding.Known), "state", a.State, "err", err)
-	case !ok:
-		b.metrics.answersWithoutEffect.Inc()
-		if b.noteUnrecorded(ctx, unit, a, at) {
-			b.cacheSettled(unit, a)
-		}
-	default:
-		if !here { // settled by an answer, so the traceparent is that of a command of this unit
-			b.Tracer.Record(ctx, delivery.StepSettle, began, ended)
-		}
-		b.traceAnswer(ctx, a, finding.SentAt, at)
-		b.cacheSettled(unit, a)
-		b.countSettled(ctx, c)
-		b.wake(ctx, c)
-	}
-}
-
-// markReceived notes in the waiter that the unit has its command. That is stored a moment later, or
-// with the final answer.
-func (b *Broker) markReceived(ctx context.Context, unit telematics.Unit, a telematics.Answer, w *waiter, at time.Time) {
-	if unit != w.command.Unit || !w.markReceived(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
-		b.metrics.answersWithoutEffect.Inc()
-		return
-	}
-	b.traceAnswer(ctx, a, w.progress().SentAt, at)
-}
-
-func (b *Broker) countSettled(ctx context.Context, c *telematics.Command) {
-	if c.State.IsOpen() {
-		return
-	}
-	b.metrics.answersSettled.Inc()
-	b.noteClockBehind(c)
-	if c.Late {
-		b.metrics.answersLate.Inc()
-		b.Logger.InfoContext(ctx, "late answer settled a command", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "state", c.State)
-	}
-	if c.Overruled {
-		b.metrics.answersOverruling.Inc()
-		b.Logger.WarnContext(ctx, "a vehicle executed a command that its unit had rejected", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "unit", c.Unit, "action", c.Action, "state", c.State)
-	}
-	if c.Late && c.Attempts == 0 {
-		b.metrics.answersToUnsent.Inc()
-		b.Logger.ErrorContext(ctx, "a vehicle answered a command that is not known to have been sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
-	}
-}
-
-// wake wakes the waiter: in process, or by a hint to the instance where it waits.
-func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
-	if w := b.waiters.find(c.ID); w != nil {
-		w.notify(c)
-		return
-	}
-	if c.Instance == b.Instance || c.Late {
-		return // no caller waits any more
-	}
-	b.background.Go(func() { // a slow wake-up must not delay the next answer
-		_ = b.Guard.Do("wake waiter", func() {
-			ctx, cancel := b.step(context.WithoutCancel(ctx))
-			defer cancel()
-			if err := b.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
-				b.Logger.DebugContext(ctx, "wake-up lost, the waiter polls postgres", "command", c.ID, "request_id", c.RequestID, "err", err)
-			}
-		})
-	})
-}
-
-// noteUnrecorded stores a final answer that settled nothing, where its command is not in the
-// database: the command was executed, and a failover or a restore has lost its row. It reports
-// false where the answer must be checked again, when the unit repeats it [TEL-3].
-//
-// A rejected command was not executed. Rejections are not stored, since each client that can
-// publish to a unit can cause them.
-func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time) bool {
-	if b.Unrecorded == nil || a.State.IsOpen() || a.State == telematics.Rejected {
-		return true
-	}
-	ctx, cancel := b.step(ctx)
-	defer cancel()
-	result, err := b.Unrecorded.StoreUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
-	switch {
-	case err != nil:
-		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.Logger.Warn("answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
-		return false
-	case result.Noted:
-		b.metrics.answersUnrecorded.Inc()
-		b.unrecordedBy.note(unit, b.now())
-		b.Logger.Warn("answer to an unrecorded command stored separately", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
-	case result.Unknown:
-		b.metrics.answersUnrecorded.Inc()
-		b.unrecordedBy.note(unit, b.now())
-		b.Logger.Debug("answer to an unrecorded command not stored, limit of the unit reached", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
-	}
-	return true
 }

@@ -248,5 +248,5 @@ func (w *world) wantCount(name string, want int64) {
 // metric returns the sum of samples of a broker that was built without a registry.
 func metric(t testing.TB, b *broker.Broker, samples ...string) int64 {
 	t.Helper()
-	return metricstest.Sum(t, b.Metrics, samples...)
+	return metricstest.Sum(t, b.Metrics(), samples...)
 }

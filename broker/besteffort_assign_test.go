@@ -264,7 +264,7 @@ func TestAssign_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
 		var lost telematics.CommandID
 		x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 			lost = c.ID
-			_, err := x.Commands.Claim(ctx, &c, nil)
+			_, err := x.Commands.Claim(ctx, &c)
 			return delivery.Claim{}, errors.Join(errRefused, err)
 		}
 		w.Break(errRefused, "Settle")

@@ -75,7 +75,7 @@ type Config struct {
 
 // Broker sends commands, and handles answers and telemetry. It is safe for concurrent use.
 type Broker struct {
-	Config
+	config        Config
 	metrics       *metrics
 	waiters       waiters
 	roundTrip     roundTrip
@@ -129,7 +129,7 @@ func New(c Config) *Broker {
 		c.Guard = guard.New(c.Logger, c.Metrics)
 	}
 	b := &Broker{
-		Config:        c,
+		config:        c,
 		first:         make(chan *queuedAnswer, c.QueueSize),
 		answers:       make(chan *queuedAnswer, c.QueueSize),
 		overAllowance: make(chan *queuedAnswer, c.QueueSize/4+1),
@@ -149,9 +149,8 @@ func New(c Config) *Broker {
 		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Health: c.Health, Changed: b.events.changed, Repeated: b.checkRepeated, Now: b.now,
 		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger, Guard: c.Guard,
 	})
-	b.Commands = publishingCommands{c.Commands, b.events}
 	b.bestEffort = besteffort.New(besteffort.Config{
-		Vehicles: c.Vehicles, Commands: c.Commands, Publisher: c.Publisher, Dialects: c.Dialects, Settle: b.Commands.Settle, Changed: b.events.publish,
+		Vehicles: c.Vehicles, Commands: c.Commands, Publisher: c.Publisher, Dialects: c.Dialects, Settle: b.storeSettlement, Changed: b.events.publish,
 		MayPublish: b.mayPublish, IsUnpublished: b.isUnpublished, WrongClock: b.clock.err, Now: b.recordTime,
 		StepTimeout: c.StepTimeout, Logger: c.Logger, Metrics: c.Metrics, Guard: c.Guard,
 	})
@@ -170,15 +169,15 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer stopAfter()
 	var followers sync.WaitGroup
 	var ingestErr error
-	followers.Go(func() { ingestErr = b.Guard.Keep(after, "ingest", b.ingest.Run) })
+	followers.Go(func() { ingestErr = b.config.Guard.Keep(after, "ingest", b.ingest.Run) })
 	for range uncorrelatedWorkers {
 		followers.Go(func() {
-			_ = b.Guard.Keep(after, "handle uncorrelated answers", func(ctx context.Context) error {
+			_ = b.config.Guard.Keep(after, "handle uncorrelated answers", func(ctx context.Context) error {
 				return b.handleUncorrelated(ctx, b.uncorrelated, b.settleUncorrelated)
 			})
 		})
 		followers.Go(func() {
-			_ = b.Guard.Keep(after, "handle repeated answers", func(ctx context.Context) error {
+			_ = b.config.Guard.Keep(after, "handle repeated answers", func(ctx context.Context) error {
 				return b.handleUncorrelated(ctx, b.repeated.queue, b.settleRepeated)
 			})
 		})
@@ -186,12 +185,12 @@ func (b *Broker) Run(ctx context.Context) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	keep := func(doing string, run func(context.Context) error) {
-		group.Go(func() error { return b.Guard.Keep(ctx, doing, run) })
+		group.Go(func() error { return b.config.Guard.Keep(ctx, doing, run) })
 	}
-	for range b.Workers {
+	for range b.config.Workers {
 		keep("handle answers", b.handleAnswers)
 	}
-	for range b.Workers/firstShare + 1 {
+	for range b.config.Workers/firstShare + 1 {
 		keep("handle answers with a waiter", b.handleFirst)
 	}
 	keep("look up answers", b.lookUpOverAllowance)
@@ -200,7 +199,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	keep("conclude", b.bestEffort.Run)
 	keep("watch halts", b.watchHalts)
 	keep("watch clock", b.watchClock)
-	keep("listen for wake-ups", func(ctx context.Context) error { return b.Pending.Listen(ctx, b.Instance, b.hint) })
+	keep("listen for wake-ups", func(ctx context.Context) error { return b.config.Pending.Listen(ctx, b.config.Instance, b.hint) })
 	err := group.Wait()
 	b.drainAnswers(context.WithoutCancel(ctx)) // those that lookUpOverAllowance queued last
 	stopAfter()
@@ -215,20 +214,23 @@ func (b *Broker) Run(ctx context.Context) error {
 
 // Report queues a message from a unit's telemetry topic. It does not block [LAW-8].
 func (b *Broker) Report(m telematics.Message) {
-	_ = b.Guard.Do("receive report", func() { b.ingest.Report(m) })
+	_ = b.config.Guard.Do("receive report", func() { b.ingest.Report(m) })
 }
 
 // Presence queues a message from a unit's presence topic. It does not block [LAW-8]. It reports
 // false where the queue is full.
 func (b *Broker) Presence(m telematics.Message) bool {
 	queued := true // a message that cannot be handled is not read again
-	_ = b.Guard.Do("receive presence", func() { queued = b.ingest.Presence(m) })
+	_ = b.config.Guard.Do("receive presence", func() { queued = b.ingest.Presence(m) })
 	return queued
 }
 
+// Instance returns the name of this process.
+func (b *Broker) Instance() string { return b.config.Instance }
+
 // step returns a context for one call of a port.
 func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, b.StepTimeout)
+	return context.WithTimeout(ctx, b.config.StepTimeout)
 }
 
 // each calls do at an interval, until the context ends, and returns the context's error.
@@ -240,7 +242,7 @@ func (b *Broker) each(ctx context.Context, interval time.Duration, doing string,
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			_ = b.Guard.Do(doing, do)
+			_ = b.config.Guard.Do(doing, do)
 		}
 	}
 }

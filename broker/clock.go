@@ -95,7 +95,7 @@ func wrongBy(least, most time.Duration) error {
 }
 
 // now returns the time of this instance's clock, which dates signed commands and received messages.
-func (b *Broker) now() time.Time { return b.Now().UTC() }
+func (b *Broker) now() time.Time { return b.config.Now().UTC() }
 
 // recordTime returns the time that dates stored outcomes and audit log entries: that of this
 // instance's clock, corrected where it is known to be wrong.
@@ -126,7 +126,7 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	before := b.now()
-	theirs, err := b.Clock.Time(ctx)
+	theirs, err := b.config.Clock.Time(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	case least > MaxSkew, most < -MaxSkew:
 		return b.reportWrongClock(least, most)
 	case b.clock.markRight(least >= -MaxSkew && most <= MaxSkew):
-		b.Logger.Info("clock correct again")
+		b.config.Logger.Info("clock correct again")
 	}
 	return b.clock.err()
 }
@@ -160,7 +160,7 @@ func (b *Broker) reportWrongClock(least, most time.Duration) error {
 	wrong, isNew := b.clock.markWrong(least, most)
 	if isNew {
 		b.metrics.clockWrong.Inc()
-		b.Logger.Error("clock wrong, no command is sent and nothing is received", "ahead", most, "err", wrong)
+		b.config.Logger.Error("clock wrong, no command is sent and nothing is received", "ahead", most, "err", wrong)
 	}
 	return wrong
 }
@@ -181,7 +181,7 @@ func (b *Broker) WhileClockRight(ctx context.Context, run func(context.Context) 
 		}
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- b.Guard.Keep(running, "run while the clock is right", run) }()
+		go func() { ended <- b.config.Guard.Keep(running, "run while the clock is right", run) }()
 		select {
 		case err := <-ended:
 			stop()
@@ -222,7 +222,7 @@ func (b *Broker) noteClockBehind(c *telematics.Command) {
 	b.metrics.answersClockBehind.Inc()
 	if other, alarm := b.behind.other(c.Unit, time.Now()); alarm {
 		b.metrics.clockAlarms.Inc()
-		b.Logger.Warn("more than one unit rejects commands as dated ahead of its clock: check the clocks of the instances",
+		b.config.Logger.Warn("more than one unit rejects commands as dated ahead of its clock: check the clocks of the instances",
 			"unit", c.Unit, "other", other, "instance", c.Instance, "command", c.ID)
 	}
 }

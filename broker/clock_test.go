@@ -137,7 +137,7 @@ func TestSweep_WrongClockSweepsNothing(t *testing.T) {
 		time.Sleep(time.Second)
 		left := brokertest.NewCommand(car, telematics.Lock)
 		left.Requested, left.Deadline = time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
-		if claim, err := w.Commands.Claim(w.Context(), &left, nil); err != nil || !claim.Taken() {
+		if claim, err := w.Commands.Claim(w.Context(), &left); err != nil || !claim.Taken() {
 			t.Fatalf("Claim = %+v, %v", claim, err)
 		}
 		time.Sleep(10 * time.Second)
@@ -189,9 +189,9 @@ type stalledClaims struct {
 	before, after time.Duration
 }
 
-func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
+func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	time.Sleep(s.before)
-	claim, err := s.Commands.Claim(ctx, c, accept)
+	claim, err := s.Commands.Claim(ctx, c)
 	time.Sleep(s.after)
 	return claim, err
 }
@@ -257,9 +257,9 @@ func TestWhileClockRight_StopsAndRestartsTheFunction(t *testing.T) {
 
 func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 	const text = "more than one unit rejects commands as dated ahead of its clock"
-	inWorld(t, 1, func(w *world) {
-		var log bytes.Buffer
-		w.brokers[0].Logger = slog.New(slog.NewTextHandler(&log, nil))
+	var log bytes.Buffer
+	logged := func(_ *brokertest.Memory, c *broker.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+	inWorldOf(t, []wiring{logged}, func(w *world) {
 		other := healthy()
 		other.ID, other.Unit = 43, "358240051111128"
 		w.Put(other)

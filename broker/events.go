@@ -9,7 +9,6 @@ import (
 	"motorpool/broker/ingest"
 	"motorpool/guard"
 	"motorpool/telematics"
-	"motorpool/telematics/delivery"
 )
 
 // eventPublisher appends events to the event log. It never delays its callers: events that do not
@@ -194,20 +193,4 @@ func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) ([]
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.timeout)
 	defer cancel()
 	return t.log.Publish(ctx, events)
-}
-
-// publishingCommands publishes an event for each settlement that the store accepts. Broker.claim,
-// Broker.publish and Broker.markReceived publish the earlier events of a command.
-type publishingCommands struct {
-	Commands
-	events *eventPublisher
-}
-
-// Settle publishes the event of a command whose state has changed.
-func (r publishingCommands) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
-	c, ok, err := r.Commands.Settle(ctx, s)
-	if err == nil && ok {
-		r.events.publish(c.Event(s.At))
-	}
-	return c, ok, err
 }

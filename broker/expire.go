@@ -21,7 +21,7 @@ var errInFlight = errors.New("the command is in flight")
 // sweep settles open commands whose owner is gone [LAW-6]. While the clock is wrong, other
 // instances do that.
 func (b *Broker) sweep(ctx context.Context) error {
-	return b.each(ctx, b.SweepEvery, "sweep", func() {
+	return b.each(ctx, b.config.SweepEvery, "sweep", func() {
 		b.retryOutbox(ctx)
 		for limit := sweepBatch; limit > 0 && b.clock.err() == nil; {
 			limit = b.sweepOnce(ctx, limit)
@@ -35,9 +35,9 @@ func (b *Broker) sweep(ctx context.Context) error {
 func (b *Broker) sweepOnce(ctx context.Context, limit int) (next int) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	overdue, err := b.Commands.Overdue(ctx, b.now().Add(-ownerGrace), limit)
+	overdue, err := b.config.Commands.Overdue(ctx, b.now().Add(-ownerGrace), limit)
 	if err != nil {
-		b.Logger.Warn("overdue commands not read, retrying", "err", err)
+		b.config.Logger.Warn("overdue commands not read, retrying", "err", err)
 		b.lateSince.Store(nil) // after an outage, owners have as much time again
 		return 0
 	}
@@ -48,7 +48,7 @@ func (b *Broker) sweepOnce(ctx context.Context, limit int) (next int) {
 	for _, c := range overdue {
 		late = late || b.isLate(&c)
 		group.Go(func() error {
-			err := b.Guard.Try("settle overdue command", func() error { return b.settleOverdue(ctx, c) })
+			err := b.config.Guard.Try("settle overdue command", func() error { return b.settleOverdue(ctx, c) })
 			if errors.Is(err, errInFlight) {
 				left.Store(true)
 				return nil
@@ -72,7 +72,7 @@ func (b *Broker) sweepOnce(ctx context.Context, limit int) (next int) {
 // isLate reports whether a command of another process has been overdue for more than lateAfter: it
 // was not on record when it became so.
 func (b *Broker) isLate(c *telematics.Command) bool {
-	return c.Instance != b.Instance && b.now().Sub(c.Deadline) > lateAfter
+	return c.Instance != b.config.Instance && b.now().Sub(c.Deadline) > lateAfter
 }
 
 // leavesToOwner reports whether the owner of a late command has time left to settle it: longer
@@ -88,7 +88,7 @@ func (b *Broker) leavesToOwner(c *telematics.Command) bool {
 	if since == nil || now.Sub(*since) < lateGrace {
 		return true
 	}
-	return now.Sub(*since) < longestGrace && b.Lives(c.Instance)
+	return now.Sub(*since) < longestGrace && b.config.Lives(c.Instance)
 }
 
 // settleOverdue settles a command whose owner is gone as unknown, since it may have been published,
@@ -105,17 +105,17 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 			Command: c.ID, At: b.recordTime(), Progress: delivery.Progress{SentAt: c.SentAt, ReceivedAt: c.ReceivedAt},
 		})
 	}
-	settled, ok, err := b.Commands.Settle(ctx, finding)
+	settled, ok, err := b.storeSettlement(ctx, finding)
 	if err != nil {
-		b.Logger.WarnContext(ctx, "overdue command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
+		b.config.Logger.WarnContext(ctx, "overdue command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
 		return err
 	}
 	if ok {
 		b.metrics.commandsSwept.Inc()
 		if now := b.now(); c.Deadline.After(now) {
-			b.Logger.ErrorContext(ctx, "command with a deadline that cannot be settled, a clock had leapt ahead", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "deadline", c.Deadline)
+			b.config.Logger.ErrorContext(ctx, "command with a deadline that cannot be settled, a clock had leapt ahead", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "deadline", c.Deadline)
 		} else {
-			b.Logger.InfoContext(ctx, "overdue command of another process settled", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action)
+			b.config.Logger.InfoContext(ctx, "overdue command of another process settled", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action)
 		}
 		b.wake(ctx, settled)
 		b.outbox.releases.add(ctx, b.entry(settled))
@@ -127,7 +127,7 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 // is unavailable.
 func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Command, *telematics.Error) {
 	c, missing, cause := w.command, w.missing, w.unsent
-	b.Logger.WarnContext(ctx, "command not sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
+	b.config.Logger.WarnContext(ctx, "command not sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
 	settled := b.expire(ctx, w)
 	err := settled.Err()
 	if settled.State == telematics.Expired {
@@ -154,7 +154,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	stepping, cancel := b.step(ctx)
 	defer cancel()
 	settling := tracing.Step(stepping, delivery.StepSettle)
-	settled, ok, err := b.Commands.Settle(stepping, finding)
+	settled, ok, err := b.storeSettlement(stepping, finding)
 	settling.End()
 	if err == nil {
 		b.outbox.removeSettlement(c.ID)
@@ -165,19 +165,19 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	if err == nil { // an answer came first
 		looking, cancel := b.step(ctx)
 		defer cancel()
-		if updates, err := b.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(updates) == 1 {
+		if updates, err := b.config.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(updates) == 1 {
 			if !updates[0].State.IsOpen() {
 				return w.withProgress(&updates[0])
 			}
 			// The unit has it: it did leave.
 			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", besteffort.UnknownDetail(c, updates[0].ReceivedAt)
-			if settled, ok, err := b.Commands.Settle(looking, finding); err == nil && ok {
+			if settled, ok, err := b.storeSettlement(looking, finding); err == nil && ok {
 				return w.withProgress(settled)
 			}
 		}
 	}
 	// Postgres is unavailable. The result is still true, and stays in the outbox.
-	b.Logger.ErrorContext(ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
+	b.config.Logger.ErrorContext(ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
 	given := *c // others read it
 	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At
 	return w.withProgress(&given)

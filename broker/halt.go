@@ -44,7 +44,7 @@ func (b *Broker) watchHalts(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := b.readHalts(ctx); err != nil && ctx.Err() == nil {
-			b.Logger.Warn("halts not read, no command is sent until they are", "err", err)
+			b.config.Logger.Warn("halts not read, no command is sent until they are", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -58,7 +58,7 @@ func (b *Broker) readHalts(ctx context.Context) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	at := time.Now()
-	read, err := b.Halts.Halts(ctx)
+	read, err := b.config.Halts.Halts(ctx)
 	if err == nil {
 		b.halts.set(read, at)
 	}

@@ -22,7 +22,7 @@ type slowClaims struct {
 	waiting []*telematics.Command // guarded by mu
 }
 
-func (s *slowClaims) Claim(_ context.Context, c *telematics.Command, _ func() (*telematics.Command, error)) (delivery.Claim, error) {
+func (s *slowClaims) Claim(_ context.Context, c *telematics.Command) (delivery.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = append(s.waiting, c)
@@ -35,7 +35,7 @@ func (s *slowClaims) commit(w *world) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.waiting {
-		if claim, err := s.Commands.Claim(w.Context(), c, nil); err != nil || !claim.Taken() {
+		if claim, err := s.Commands.Claim(w.Context(), c); err != nil || !claim.Taken() {
 			w.Fatalf("Claim = %+v, %v", claim, err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestOverdue_WhatIsLeftToItsOwnerHoldsUpNoOther(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 			c.Requested, c.Deadline = time.Now(), time.Now().Add(10*time.Second)
-			if _, err := w.Commands.Claim(w.Context(), &c, nil); err != nil {
+			if _, err := w.Commands.Claim(w.Context(), &c); err != nil {
 				t.Fatal(err)
 			}
 			commands = append(commands, c)

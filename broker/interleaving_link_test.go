@@ -137,27 +137,14 @@ func (l *link) Resolve(ctx context.Context, id telematics.VehicleID) (*telematic
 	})
 }
 
-// Claim claims in the same steps as the store, so that each of its statements may fail.
-func (l *link) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
-	claim, err := l.claim(ctx, *c)
-	if err != nil {
+func (l *link) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
+	claim, err := call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (delivery.Claim, error) {
+		return l.ledger.claim(ctx, *c)
+	})
+	if err != nil || claim.Stale {
 		l.memory.Uncache(c.Vehicle)
 	}
-	if !errors.Is(err, errStale) {
-		return claim, err
-	}
-	if c, err = accept(); err != nil {
-		return delivery.Claim{}, err
-	}
-	accepted := *c
-	accepted.Version = 0
-	return l.claim(ctx, accepted)
-}
-
-func (l *link) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-	return call(ctx, l, &l.postgres, "Claim", c.ID, func(ctx context.Context) (delivery.Claim, error) {
-		return l.ledger.claim(ctx, c)
-	})
+	return claim, err
 }
 
 func (l *link) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {

@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -66,19 +65,16 @@ func (l *ledger) openOf(instance string) []telematics.CommandID {
 	return open
 }
 
-// errStale means that the record of a vehicle has changed since an order was accepted with it.
-var errStale = errors.New("the vehicle's record has changed")
-
 func (l *ledger) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	claim, err := l.memory.Commands.Claim(ctx, &c, func() (*telematics.Command, error) { return nil, errStale })
+	claim, err := l.memory.Commands.Claim(ctx, &c)
 	where := lane{c.Vehicle, c.Lane}
 	switch {
-	case errors.Is(err, errStale):
-		l.count("claims refused as stale")
 	case err != nil:
 		l.note("the record refuses to claim %v: %v", c.ID, err)
+	case claim.Stale:
+		l.count("claims refused as stale")
 	case claim.KeyTaken:
 		l.count("claims refused for their key")
 	case claim.Occupant != nil:

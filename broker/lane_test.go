@@ -76,7 +76,7 @@ func (w *world) claimed(budget time.Duration) telematics.Command {
 		ID: uuid.New(), Vehicle: car, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
 		Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(budget),
 	}
-	if _, err := w.Commands.Claim(w.Context(), &c, nil); err != nil {
+	if _, err := w.Commands.Claim(w.Context(), &c); err != nil {
 		w.Fatal(err)
 	}
 	return c

@@ -132,11 +132,11 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 
 // registerQueues registers gauges of the lengths of a broker's queues and outbox.
 func (b *Broker) registerQueues() {
-	ingest.RegisterQueue(b.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) })
-	ingest.RegisterQueue(b.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
-	ingest.RegisterQueue(b.Metrics, event, func() int { return len(b.events.queue) })
+	ingest.RegisterQueue(b.config.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) })
+	ingest.RegisterQueue(b.config.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
+	ingest.RegisterQueue(b.config.Metrics, event, func() int { return len(b.events.queue) })
 	for kind, waiting := range map[string]func() int{string(settlement): b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries} {
-		promauto.With(b.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
+		promauto.With(b.config.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "motorpool_outbox_items", Help: "What Postgres has not taken yet, and is offered again each second.", ConstLabels: prometheus.Labels{"kind": kind},
 		}, func() float64 { return float64(waiting()) })
 	}

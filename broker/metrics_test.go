@@ -23,7 +23,7 @@ func TestMetrics_OfACommand(t *testing.T) {
 		}()
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		values, gatherErr := metrics.Gather(w.brokers[0].Metrics.(prometheus.Gatherer))
+		values, gatherErr := metrics.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
 		if gatherErr != nil {
 			t.Fatal(gatherErr)
 		}
@@ -59,7 +59,7 @@ func TestMetrics_OfTheOutboxAndTheClock(t *testing.T) {
 		if n := metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`); n != 0 {
 			t.Errorf("%d settlements in the outbox, want none", n)
 		}
-		values, gatherErr := metrics.Gather(w.brokers[0].Metrics.(prometheus.Gatherer))
+		values, gatherErr := metrics.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
 		if offset := values["motorpool_clock_offset_seconds"]; gatherErr != nil || offset < 0.89 || offset > 0.91 {
 			t.Errorf("the clock offset is %v s, error %v; want 0.9 s", offset, gatherErr)
 		}

@@ -30,7 +30,7 @@ func newCommand(order *delivery.Order, instance string, now time.Time) *telemati
 type readVehicle func(context.Context, telematics.VehicleID) (*telematics.Twin, error)
 
 func (b *Broker) readTwin(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
-	twin, err := b.Vehicles.Twin(ctx, id)
+	twin, err := b.config.Vehicles.Twin(ctx, id)
 	return &twin, err
 }
 
@@ -63,7 +63,7 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 		return nil, telematics.NoSuchVehicle(c.Vehicle)
 	}
 	c.Agency, c.Unit, c.Protocol, c.Installation, c.Version = twin.AgencyID, twin.Unit, twin.Protocol, twin.Installation, twin.Version
-	c.Assurance = b.Dialects.Assurance(twin.Protocol, twin.Installation, c.Action)
+	c.Assurance = b.config.Dialects.Assurance(twin.Protocol, twin.Installation, c.Action)
 	b.bestEffort.Prepare(c, twin)
 	return twin, nil
 }
@@ -95,7 +95,7 @@ func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, looku
 func (b *Broker) lookUpKey(ctx context.Context, key telematics.IdempotencyKey) (*delivery.KeyLookup, error) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	made, found, err := b.Commands.FindByKey(ctx, key)
+	made, found, err := b.config.Commands.FindByKey(ctx, key)
 	return &delivery.KeyLookup{Result: made, Found: found}, err
 }
 
@@ -113,13 +113,13 @@ func (b *Broker) checkPreconditions(ctx context.Context, twin *telematics.Twin, 
 	case halted:
 		return telematics.Halted(halt)
 	}
-	if refusal := b.Dialects.Refuse(twin, action, now); refusal != nil {
+	if refusal := b.config.Dialects.Refuse(twin, action, now); refusal != nil {
 		return refusal
 	}
 	if forbidden := twin.Snapshot.Forbids(action, now); forbidden != nil {
 		return forbidden
 	}
-	if err := b.Publisher.Ready(twin.Unit); err != nil {
+	if err := b.config.Publisher.Ready(twin.Unit); err != nil {
 		return telematics.Unavailable("The MQTT broker", err)
 	}
 	return nil

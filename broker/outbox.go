@@ -111,7 +111,7 @@ func (b *Broker) closeOutbox(ctx context.Context) {
 func (b *Broker) keepSettlement(s delivery.Settlement) {
 	if !b.outbox.addSettlement(s) {
 		b.metrics.drop(settlement, queueFull, 1)
-		b.Logger.Error("settlement lost", "command", s.Command, "request_id", requestOf(s.Known), "state", s.State)
+		b.config.Logger.Error("settlement lost", "command", s.Command, "request_id", requestOf(s.Known), "state", s.State)
 	}
 }
 
@@ -120,7 +120,7 @@ func (b *Broker) keepSettlement(s delivery.Settlement) {
 func (b *Broker) loseSettlement(s delivery.Settlement, err error) {
 	b.outbox.removeSettlement(s.Command)
 	b.metrics.drop(settlement, notStored, 1)
-	b.Logger.Error("settlement lost", "command", s.Command, "request_id", requestOf(s.Known), "state", s.State, "err", err)
+	b.config.Logger.Error("settlement lost", "command", s.Command, "request_id", requestOf(s.Known), "state", s.State, "err", err)
 }
 
 // failedSettlement is a settlement that was not stored now.
@@ -136,15 +136,15 @@ type failedSettlement struct {
 func (b *Broker) retrySettlements(ctx context.Context) (failed []failedSettlement) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	mayAppear := b.Hanging() > 0 // before the records are read
+	mayAppear := b.config.Hanging() > 0 // before the records are read
 	var group errgroup.Group
 	group.SetLimit(sweepBatch) // they share statements
 	var mu sync.Mutex          // guards failed
 	for _, settlement := range b.outbox.allSettlements() {
 		group.Go(func() error {
 			var ok bool
-			err := b.Guard.Try("retry settlement", func() (err error) {
-				_, ok, err = b.Commands.Settle(ctx, settlement)
+			err := b.config.Guard.Try("retry settlement", func() (err error) {
+				_, ok, err = b.storeSettlement(ctx, settlement)
 				return err
 			})
 			switch {
@@ -154,7 +154,7 @@ func (b *Broker) retrySettlements(ctx context.Context) (failed []failedSettlemen
 				mu.Lock()
 				failed = append(failed, failedSettlement{settlement, err})
 				mu.Unlock()
-				b.Logger.Debug("settlement not stored, retrying", "command", settlement.Command, "request_id", requestOf(settlement.Known), "state", settlement.State, "err", err)
+				b.config.Logger.Debug("settlement not stored, retrying", "command", settlement.Command, "request_id", requestOf(settlement.Known), "state", settlement.State, "err", err)
 			}
 			return nil
 		})
@@ -174,7 +174,7 @@ func (b *Broker) retryEntries(ctx context.Context) {
 	group.SetLimit(sweepBatch) // they share statements
 	for _, entry := range entries {
 		group.Go(func() error {
-			err := b.Guard.Try("retry audit log entry", func() error { return b.AuditLog.Add(ctx, entry) })
+			err := b.config.Guard.Try("retry audit log entry", func() error { return b.config.AuditLog.Add(ctx, entry) })
 			switch {
 			case err == nil:
 			case b.isOld(entry):
@@ -196,7 +196,7 @@ func (b *Broker) isOld(entry telematics.Activity) bool {
 
 func (b *Broker) logLost(entry telematics.Activity, reason string, err error) {
 	b.metrics.drop(auditLogEntry, reason, 1)
-	b.Logger.Error("audit log entry lost", "vehicle", entry.Vehicle, "action", entry.Action,
+	b.config.Logger.Error("audit log entry lost", "vehicle", entry.Vehicle, "action", entry.Action,
 		"code", entry.Code, "request_id", entry.RequestID, "err", err)
 }
 
@@ -206,7 +206,7 @@ func (b *Broker) logLost(entry telematics.Activity, reason string, err error) {
 func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	err := b.AuditLog.Add(ctx, entry)
+	err := b.config.AuditLog.Add(ctx, entry)
 	if err == nil {
 		return
 	}
@@ -214,14 +214,14 @@ func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 		b.logLost(entry, queueFull, err)
 		return
 	}
-	b.Logger.DebugContext(ctx, "audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)
+	b.config.Logger.DebugContext(ctx, "audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)
 }
 
 // Omit counts an entry that is not added to the audit log, because its actor was refused too
 // often.
 func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
 	b.metrics.refusalsNotRecorded.Inc()
-	b.Logger.DebugContext(ctx, "refusal not recorded", "actor", entry.Actor.Subject, "agency", entry.Actor.Agency, "action", entry.Action,
+	b.config.Logger.DebugContext(ctx, "refusal not recorded", "actor", entry.Actor.Subject, "agency", entry.Actor.Agency, "action", entry.Action,
 		"code", entry.Code, "request_id", entry.RequestID)
 }
 
@@ -238,11 +238,11 @@ func (b *Broker) storeProgress(ctx context.Context, w *waiter) {
 func (b *Broker) writeProgress(ctx context.Context, notes []delivery.Note) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	err := b.Commands.StoreProgress(ctx, notes)
+	err := b.config.Commands.StoreProgress(ctx, notes)
 	if err == nil {
 		return
 	}
-	b.Logger.Debug("progress of commands not stored", "commands", len(notes), "err", err)
+	b.config.Logger.Debug("progress of commands not stored", "commands", len(notes), "err", err)
 	for _, n := range notes {
 		if w := b.waiters.find(n.Command); w != nil {
 			w.markProgressLost()
@@ -253,8 +253,8 @@ func (b *Broker) writeProgress(ctx context.Context, notes []delivery.Note) {
 func (b *Broker) writeReleases(ctx context.Context, entries []delivery.Pending) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	if err := b.Pending.Release(ctx, entries...); err != nil {
-		b.Logger.Debug("pending entries not released, left to expire", "commands", len(entries), "err", err)
+	if err := b.config.Pending.Release(ctx, entries...); err != nil {
+		b.config.Logger.Debug("pending entries not released, left to expire", "commands", len(entries), "err", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 	read := func(of waiting) {
 		if err := b.readUpdates(ctx, of); err != nil && time.Since(warned) >= pollEvery {
 			warned = time.Now()
-			b.Logger.Warn("settled commands not read, retrying", "waiting", len(of.unanswered)+len(of.received), "err", err)
+			b.config.Logger.Warn("settled commands not read, retrying", "waiting", len(of.unanswered)+len(of.received), "err", err)
 		}
 	}
 	for {
@@ -71,7 +71,7 @@ func (b *Broker) readUpdates(ctx context.Context, of waiting) error {
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	updates, err := b.Commands.Updates(ctx, of.unanswered, of.received)
+	updates, err := b.config.Commands.Updates(ctx, of.unanswered, of.received)
 	if err != nil {
 		return err
 	}

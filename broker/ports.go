@@ -26,11 +26,9 @@ type Vehicles interface {
 type Commands interface {
 	// Claim writes the row of an accepted command, with its idempotency key, and takes its lane, in
 	// one step. The row is on disk when Claim returns [LAW-1]. Where the vehicle has another
-	// version than the command, it has changed since the order was accepted: Claim writes nothing,
-	// calls accept, which reads the vehicle again, and claims the command that accept returns. An
-	// error of accept is returned unchanged. A command without a version is not checked, and needs
-	// no accept.
-	Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error)
+	// version than the command, it has changed since the order was accepted: the claim is stale,
+	// and the next Resolve reads the vehicle. A command without a version is not checked.
+	Claim(context.Context, *telematics.Command) (delivery.Claim, error)
 	// FindByKey returns the command or the bulk that was made under an idempotency key, in its
 	// present state. It finds none where the command was not executed and never will be, or after
 	// telematics.KeptFor.

@@ -18,7 +18,7 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 		traced.Trace = span
 		c = &traced
 	}
-	message, err := b.Dialects.Encode(c, b.Key)
+	message, err := b.config.Dialects.Encode(c, b.config.Key)
 	return &message, err
 }
 
@@ -46,7 +46,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		return
 	}
 	publishing := tracing.Step(ctx, delivery.StepPublish)
-	err := b.Publisher.Publish(message)
+	err := b.config.Publisher.Publish(message)
 	publishing.Set(tracing.Int(attempt, attempts+1))
 	if err != nil {
 		publishing.Fail("not published")
@@ -54,7 +54,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	publishing.End()
 	if err != nil {
 		b.metrics.publishFailures.Inc()
-		b.Logger.DebugContext(ctx, "command not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
+		b.config.Logger.DebugContext(ctx, "command not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
 	} else {
 		b.metrics.publications.Inc()
 		if attempts == 0 {

@@ -20,7 +20,7 @@ func TestRegister_RunsConcurrentlyWithTheClaim(t *testing.T) {
 	}
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		time.Sleep(trip)
-		return x.Commands.Claim(ctx, &c, nil)
+		return x.Commands.Claim(ctx, &c)
 	}
 	inWorldOf(t, between(x), func(w *world) {
 		w.answers(0, 0, telematics.Succeeded)

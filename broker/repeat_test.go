@@ -151,7 +151,7 @@ func TestRepeat_KeyOfADeadInstanceIsFound(t *testing.T) {
 		c := brokertest.NewCommand(car, telematics.Lock) // accepted by an instance that has died
 		c.Unit, c.Key, c.Requested = unit, order.Idempotency, time.Now()
 		c.Deadline = c.Requested.Add(telematics.DefaultBudget)
-		if _, err := w.Commands.Claim(w.Context(), &c, nil); err != nil {
+		if _, err := w.Commands.Claim(w.Context(), &c); err != nil {
 			t.Fatal(err)
 		}
 		_, err := w.repeat(1, order)

@@ -69,7 +69,7 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 	}
 	b.started.Go(func() {
 		defer span.End()
-		_ = b.Guard.Do("send command", func() { // the sweeper settles what a panic leaves open
+		_ = b.config.Guard.Do("send command", func() { // the sweeper settles what a panic leaves open
 			b.dispatch(ctx, w)
 			settled, err := b.await(ctx, w) // the row has the result
 			describe(span, order, settled, err)
@@ -108,16 +108,13 @@ func orNil(err *telematics.Error) error {
 func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Time) (delivery.Receipt, *telematics.Error) {
 	defer tracing.Step(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
-		receipt, refusal := b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.Vehicles.Resolve)
+		receipt, refusal := b.check(ctx, newCommand(order, b.config.Instance, now), order.Lookup, b.config.Vehicles.Resolve)
 		if refusal == nil && !receipt.Replayed && !besteffort.NeedsState(receipt.Command) || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
 			return receipt, refusal
 		}
 	}
-	return b.check(ctx, newCommand(order, b.Instance, now), order.Lookup, b.readTwin)
+	return b.check(ctx, newCommand(order, b.config.Instance, now), order.Lookup, b.readTwin)
 }
-
-// errNotAccepted ends a claim whose order, on a fresh read, is refused or repeats another.
-var errNotAccepted = errors.New("the order is not accepted")
 
 // claim writes the command's row and takes its lane, and registers the command concurrently. Where
 // the vehicle has changed since the order was accepted, the order is accepted anew before anything
@@ -134,22 +131,25 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 	}()
 	stepping, cancel := b.step(ctx)
 	defer cancel()
-	acceptAnew := func() (*telematics.Command, error) {
-		b.unregister(ctx, w)
-		w = nil
-		if receipt, refusal = b.accept(ctx, order, c.Requested); refusal != nil || receipt.Replayed {
-			return nil, errNotAccepted
-		}
-		w = b.register(ctx, receipt.Command)
-		return receipt.Command, nil
-	}
-	for evicted := false; ; evicted = true {
-		claim, err := b.Commands.Claim(stepping, receipt.Command, acceptAnew) // [LAW-1] [LAW-5]
+	evicted, unchecked := false, false
+	for {
 		c := receipt.Command
+		if unchecked {
+			c = withoutVersion(c)
+		}
+		claim, err := b.config.Commands.Claim(stepping, c) // [LAW-1] [LAW-5]
+		c = receipt.Command
 		var refused *telematics.Error
 		switch {
-		case errors.Is(err, errNotAccepted):
-			return nil, receipt, refusal
+		case claim.Stale:
+			b.unregister(ctx, w)
+			w = nil
+			if receipt, refusal = b.accept(ctx, order, c.Requested); refusal != nil || receipt.Replayed {
+				return nil, receipt, refusal
+			}
+			w = b.register(ctx, receipt.Command)
+			unchecked = true // accepted a moment ago: a vehicle that changes all the time delays no command
+			continue
 		case errors.As(err, &refused):
 			return nil, receipt, refused
 		case err != nil:
@@ -168,7 +168,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			return w, receipt, nil
 		}
 		if claim.KeyTaken { // by the same request, a moment ago
-			if receipt, refusal = b.check(stepping, newCommand(order, b.Instance, c.Requested), nil, b.readTwin); refusal != nil || receipt.Replayed {
+			if receipt, refusal = b.check(stepping, newCommand(order, b.config.Instance, c.Requested), nil, b.readTwin); refusal != nil || receipt.Replayed {
 				return nil, receipt, refusal
 			}
 			// That request was refused meanwhile, which freed its key.
@@ -185,7 +185,14 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 			return nil, receipt, telematics.InProgress(occupant, b.now())
 		}
 		_ = b.settleOverdue(stepping, *claim.Occupant) // logged there; the next attempt decides
+		evicted, unchecked = true, false
 	}
+}
+
+func withoutVersion(c *telematics.Command) *telematics.Command {
+	unchecked := *c
+	unchecked.Version = 0
+	return &unchecked
 }
 
 // dispatch signs a claimed command while it is registered, and publishes it for the first time.
@@ -200,7 +207,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	var signing errgroup.Group
 	if w.wrongClock == nil {
 		signing.Go(func() error {
-			return b.Guard.Try("sign command", func() (err error) {
+			return b.config.Guard.Try("sign command", func() (err error) {
 				w.message, err = b.sign(ctx, w.command)
 				return err
 			})

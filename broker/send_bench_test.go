@@ -58,7 +58,7 @@ func newInstant(b *testing.B, vehicles int, key telematics.Signer) *instant {
 	return w
 }
 
-func (w *instant) Claim(_ context.Context, accepted *telematics.Command, _ func() (*telematics.Command, error)) (delivery.Claim, error) {
+func (w *instant) Claim(_ context.Context, accepted *telematics.Command) (delivery.Claim, error) {
 	c := *accepted
 	c.Seq = w.seq.Add(1)
 	topic := v1.CommandChannel.Topic(c.Unit)

@@ -39,11 +39,11 @@ func (x *tampering) Publish(ctx context.Context, events []telematics.Event) ([]t
 	return x.Events.Publish(ctx, events)
 }
 
-func (x *tampering) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
+func (x *tampering) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	if x.claim != nil {
 		return x.claim(ctx, *c)
 	}
-	return x.Commands.Claim(ctx, c, accept)
+	return x.Commands.Claim(ctx, c)
 }
 
 func (x *tampering) Register(p delivery.Pending) func(context.Context) error {
@@ -150,7 +150,7 @@ func TestSlow_ClaimWithALostResultIsUndone(t *testing.T) {
 	x := &tampering{}
 	var lost telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-		claim, err := x.Commands.Claim(ctx, &c, nil)
+		claim, err := x.Commands.Claim(ctx, &c)
 		if lost == telematics.NoCommand {
 			lost = c.ID
 			return delivery.Claim{}, errors.New("connection reset")
@@ -176,7 +176,7 @@ func TestSlow_ClaimBeyondTheDeadlineIsNotSweptByItsInstance(t *testing.T) {
 	var slow telematics.CommandID
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 		slow = c.ID
-		if _, err := x.Commands.Claim(ctx, &c, nil); err != nil {
+		if _, err := x.Commands.Claim(ctx, &c); err != nil {
 			return delivery.Claim{}, err
 		}
 		<-ctx.Done()
@@ -214,7 +214,7 @@ func TestSlow_RegistrationBeyondTheDeadlineIsNotSweptByItsInstance(t *testing.T)
 func TestSlow_ClaimThatFindsItselfAsOccupantSucceeds(t *testing.T) {
 	x := &tampering{}
 	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-		if claim, err := x.Commands.Claim(ctx, &c, nil); err != nil || claim.Occupant != nil {
+		if claim, err := x.Commands.Claim(ctx, &c); err != nil || claim.Occupant != nil {
 			return claim, err
 		}
 		c.Seq = 1
@@ -302,7 +302,7 @@ func TestSlow_ManyCommandsOfADeadInstanceAreSettledInTime(t *testing.T) {
 			if _, err := w.Commands.Claim(w.Context(), &telematics.Command{
 				ID: uuid.New(), Vehicle: order.Vehicle, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
 				Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
-			}, nil); err != nil {
+			}); err != nil {
 				w.Fatal(err)
 			}
 		}

@@ -42,7 +42,7 @@ func (b *Broker) joinTrace(ctx context.Context, unit telematics.Unit, a telemati
 	if w != nil && unit == w.command.Unit && w.span.IsRecording() {
 		return w.span.In(ctx), true
 	}
-	joined, _ = b.Tracer.Join(ctx, a.Trace)
+	joined, _ = b.config.Tracer.Join(ctx, a.Trace)
 	return joined, false
 }
 
@@ -57,7 +57,7 @@ func (b *Broker) traceAnswer(ctx context.Context, a telematics.Answer, sent, at 
 		sent = at
 	}
 	returned := strconv.FormatBool(a.Trace == span)
-	b.Tracer.Record(ctx, delivery.SpanUnit+string(a.State), sent, at,
+	b.config.Tracer.Record(ctx, delivery.SpanUnit+string(a.State), sent, at,
 		tracing.String(unitTime, telematics.FormatTime(a.At)), tracing.String(unitReason, a.Reason), tracing.String(unitReturned, returned))
 }
 

@@ -269,7 +269,7 @@ func due(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 // needs both [LAW-1].
 func (b *Broker) register(ctx context.Context, c *telematics.Command) *waiter {
 	w := b.waiters.add(c, tracing.SpanOf(ctx))
-	w.added = b.Pending.Register(b.entry(c))
+	w.added = b.config.Pending.Register(b.entry(c))
 	return w
 }
 
@@ -293,7 +293,7 @@ func (b *Broker) unregister(ctx context.Context, w *waiter) {
 	b.waiters.remove(w.command.ID)
 	entry := b.entry(w.command)
 	b.background.Go(func() {
-		_ = b.Guard.Do("await registration", func() {
+		_ = b.config.Guard.Do("await registration", func() {
 			_ = b.awaitRegistration(ctx, w) // it may have been added all the same
 		})
 		b.outbox.releases.add(ctx, entry)
@@ -318,5 +318,5 @@ func (b *Broker) isUnpublished(id telematics.CommandID) bool {
 
 // entry returns the pending entry of a command.
 func (b *Broker) entry(c *telematics.Command) delivery.Pending {
-	return delivery.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.Instance, Deadline: c.Deadline}
+	return delivery.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.config.Instance, Deadline: c.Deadline}
 }

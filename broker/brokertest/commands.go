@@ -102,7 +102,7 @@ func ref(c telematics.Command) *telematics.Command { return &c }
 // claim claims a command and returns it as it must be stored.
 func (r CommandRecord) claim(t *testing.T, c telematics.Command) telematics.Command {
 	t.Helper()
-	claim, err := r.Here.Claim(t.Context(), &c, nil)
+	claim, err := r.Here.Claim(t.Context(), &c)
 	if err != nil || claim.Occupant != nil || claim.Seq == 0 || claim.At.IsZero() {
 		t.Fatalf("Claim = %+v, %v; want the lane, and the time", claim, err)
 	}
@@ -169,7 +169,7 @@ func claimedIsStored(t *testing.T, r CommandRecord) {
 func laneHasOneCommand(t *testing.T, r CommandRecord) {
 	first := r.claimLock(t)
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock, telematics.EnableDriving} {
-		claim, err := r.There.Claim(t.Context(), ref(NewCommand(first.Vehicle, action)), nil)
+		claim, err := r.There.Claim(t.Context(), ref(NewCommand(first.Vehicle, action)))
 		if err != nil || claim.Occupant == nil || claim.Seq != 0 {
 			t.Fatalf("Claim(%s) = %+v, %v; want an occupant", action, claim, err)
 		}
@@ -208,14 +208,14 @@ func claimedOnce(t *testing.T, r CommandRecord) {
 	c := r.claimLock(t)
 	again := NewCommand(r.Vehicle(), telematics.Lock)
 	again.ID = c.ID
-	if claim, err := r.Here.Claim(t.Context(), &again, nil); err == nil {
+	if claim, err := r.Here.Claim(t.Context(), &again); err == nil {
 		t.Errorf("Claim = %+v for an id that is in use", claim)
 	}
 }
 
 func claimForMissingVehicle(t *testing.T, r CommandRecord) {
 	const missing = 1 << 40
-	_, err := r.Here.Claim(t.Context(), ref(NewCommand(missing, telematics.Lock)), nil)
+	_, err := r.Here.Claim(t.Context(), ref(NewCommand(missing, telematics.Lock)))
 	if want := telematics.NoSuchVehicle(missing); !reflect.DeepEqual(err, error(want)) {
 		t.Errorf("Claim = %v, want %v", err, want)
 	}
@@ -234,7 +234,7 @@ func oneOfManyClaimsWins(t *testing.T, r CommandRecord) {
 		}
 		wg.Go(func() {
 			c := NewCommand(vehicle, telematics.Unlock)
-			claim, err := commands.Claim(t.Context(), &c, nil)
+			claim, err := commands.Claim(t.Context(), &c)
 			if err != nil {
 				t.Errorf("Claim: %v", err)
 				return

@@ -59,7 +59,7 @@ func keyMakesOneCommand(t *testing.T, r CommandRecord) {
 	k := NewKey()
 	first := r.claim(t, r.keyed(k))
 	for range 2 {
-		claim, err := r.There.Claim(t.Context(), ref(r.keyed(k)), nil) // for another vehicle
+		claim, err := r.There.Claim(t.Context(), ref(r.keyed(k))) // for another vehicle
 		if err != nil || !claim.KeyTaken || claim.Taken() {
 			t.Fatalf("Claim = %+v, %v; want KeyTaken", claim, err)
 		}
@@ -106,7 +106,7 @@ func takenLaneLeavesTheKeyFree(t *testing.T, r CommandRecord) {
 	occupant := r.claimLock(t)
 	c := r.keyed(k)
 	c.Vehicle, c.Unit = occupant.Vehicle, occupant.Unit
-	if claim, err := r.Here.Claim(t.Context(), &c, nil); err != nil || claim.Occupant == nil {
+	if claim, err := r.Here.Claim(t.Context(), &c); err != nil || claim.Occupant == nil {
 		t.Fatalf("Claim = %+v, %v; want an occupant", claim, err)
 	}
 	if made, found := r.findByKey(t, k); found {
@@ -125,7 +125,7 @@ func oneOfManyRepetitionsWins(t *testing.T, r CommandRecord) {
 			commands = r.There
 		}
 		group.Go(func() {
-			claim, err := commands.Claim(t.Context(), &c, nil)
+			claim, err := commands.Claim(t.Context(), &c)
 			if err != nil {
 				t.Errorf("Claim: %v", err)
 			}

@@ -2,7 +2,6 @@ package brokertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,24 +20,13 @@ type Commands struct {
 }
 
 // Claim implements broker.Commands.
-func (m *Commands) Claim(ctx context.Context, c *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
+func (m *Commands) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	claim, err := m.claim(ctx, *c)
-	if err != nil {
+	if err != nil || claim.Stale {
 		m.uncache(c.Vehicle)
 	}
-	if !errors.Is(err, errStale) {
-		return claim, err
-	}
-	if c, err = accept(); err != nil {
-		return delivery.Claim{}, err
-	}
-	accepted := *c
-	accepted.Version = 0
-	return m.claim(ctx, accepted)
+	return claim, err
 }
-
-// errStale means that the record of a vehicle has another version than the command.
-var errStale = errors.New("the vehicle's record has changed")
 
 func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
 	if err := m.enter(ctx, "Claim"); err != nil {
@@ -48,7 +36,7 @@ func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Cl
 	twin, ok := m.twins[c.Vehicle]
 	switch {
 	case c.Version != 0 && (!ok || c.Version != version(twin)):
-		return delivery.Claim{}, errStale
+		return delivery.Claim{Stale: true}, nil
 	case !ok:
 		return delivery.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
 	}

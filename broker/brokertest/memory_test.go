@@ -97,11 +97,11 @@ func TestMemory_BrokenMethodFailsUntilItIsMended(t *testing.T) {
 	m := NewMemory(telematics.Twin{Vehicle: telematics.Vehicle{ID: 1}})
 	unavailable := errors.New("unavailable")
 	m.Break(unavailable, "Claim", "Twin")
-	if _, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); !errors.Is(err, unavailable) {
+	if _, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock))); !errors.Is(err, unavailable) {
 		t.Errorf("Claim = %v, want %v", err, unavailable)
 	}
 	m.Break(nil, "Claim")
-	if claim, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock)), nil); err != nil || claim.Seq != 1 {
+	if claim, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock))); err != nil || claim.Seq != 1 {
 		t.Errorf("Claim = %+v, %v; want seq 1, as nothing was claimed before", claim, err)
 	}
 	if _, err := m.Twin(t.Context(), 1); !errors.Is(err, unavailable) {

@@ -31,7 +31,7 @@ func (r CommandRecord) awaiting(t *testing.T, unit telematics.Unit) telematics.C
 // wantOccupied claims a command, and fails unless another one occupies its lane.
 func (r CommandRecord) wantOccupied(t *testing.T, c telematics.Command, by telematics.CommandID) {
 	t.Helper()
-	claim, err := r.There.Claim(t.Context(), &c, nil)
+	claim, err := r.There.Claim(t.Context(), &c)
 	if err != nil || claim.Occupant == nil || claim.Occupant.ID != by {
 		t.Errorf("Claim(%s) = %+v, %v; want %s as the occupant", c.Action, claim, err, by)
 	}
@@ -146,7 +146,7 @@ func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
 		}
 		wg.Go(func() {
 			c := newUnitCommand(vehicle, telematics.ControlActions[i%6])
-			claim, err := commands.Claim(t.Context(), &c, nil)
+			claim, err := commands.Claim(t.Context(), &c)
 			switch {
 			case err != nil || claim.Seq == 0 && claim.Occupant == nil:
 				t.Errorf("Claim = %+v, %v", claim, err)

@@ -87,14 +87,15 @@ func staleClaimResolvesAgain(t *testing.T, r VehicleRecord) {
 		t.Fatal(err)
 	}
 	r.Fleet.Change(id, func(t *telematics.Twin) { t.AgencyID = 2 })
-	claim, err := r.Commands.Claim(t.Context(), ref(madeFrom(before, telematics.Lock)), func() (*telematics.Command, error) {
-		twin, err := r.resolve(t.Context(), id)
-		if err != nil || twin.AgencyID != 2 {
-			t.Errorf("Resolve = %+v, %v; want the changed record", twin, err)
-		}
-		return ref(madeFrom(twin, telematics.Lock)), err
-	})
-	if err != nil || !claim.Taken() {
+	claim, err := r.Commands.Claim(t.Context(), ref(madeFrom(before, telematics.Lock)))
+	if err != nil || !claim.Stale {
+		t.Errorf("Claim = %+v, %v; want it to be stale", claim, err)
+	}
+	twin, err := r.resolve(t.Context(), id)
+	if err != nil || twin.AgencyID != 2 {
+		t.Errorf("Resolve = %+v, %v; want the changed record", twin, err)
+	}
+	if claim, err = r.Commands.Claim(t.Context(), ref(madeFrom(twin, telematics.Lock))); err != nil || !claim.Taken() {
 		t.Errorf("Claim = %+v, %v", claim, err)
 	}
 }

@@ -2,7 +2,6 @@ package brokertest
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"sync"
 	"testing"
@@ -82,35 +81,26 @@ func currentClaimSucceeds(t *testing.T, r CommandRecord) {
 	}
 }
 
-// wantStale claims a command with an outdated version of its vehicle, and fails unless accept is
-// called.
+// wantStale claims a command with an outdated version of its vehicle, and fails unless the claim is
+// stale.
 func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
 	t.Helper()
-	claim, err := r.Here.Claim(t.Context(), &c, refuse)
-	if !errors.Is(err, errRefused) || !reflect.DeepEqual(claim, delivery.Claim{}) {
-		t.Errorf("Claim = %+v, %v; want accept to be called", claim, err)
+	claim, err := r.Here.Claim(t.Context(), &c)
+	if err != nil || !reflect.DeepEqual(claim, delivery.Claim{Stale: true}) {
+		t.Errorf("Claim = %+v, %v; want it to be stale", claim, err)
 	}
 }
-
-var errRefused = errors.New("refused by the current record")
-
-func refuse() (*telematics.Command, error) { return nil, errRefused }
 
 // staleClaimIsAcceptedAgain claims a command for a vehicle that changes, also while the order is
 // accepted again.
 func staleClaimIsAcceptedAgain(t *testing.T, r CommandRecord) {
 	twin := r.onlineVehicle(t)
 	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Unit += "-new" })
-	current, accepted := madeFrom(r.Fleet.record(t, twin.ID), telematics.Lock), 0
-	claim, err := r.Here.Claim(t.Context(), ref(madeFrom(twin, telematics.Lock)), func() (*telematics.Command, error) {
-		accepted++
-		r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Contact.Session = "two" })
-		return &current, nil
-	})
-	if err != nil || !claim.Taken() || accepted != 1 {
-		t.Fatalf("Claim = %+v, %v, accepted %d times", claim, err, accepted)
-	}
-	current.Seq, current.Version = claim.Seq, 0
+	r.wantStale(t, madeFrom(twin, telematics.Lock))
+	current := madeFrom(r.Fleet.record(t, twin.ID), telematics.Lock)
+	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Contact.Session = "two" })
+	current.Version = 0
+	current = r.claim(t, current)
 	wantCommand(t, r.open(t, current.ID), current)
 }
 
@@ -160,7 +150,7 @@ func otherChangesKeepTheVersion(t *testing.T, r CommandRecord) {
 func staleClaimOfOccupiedLane(t *testing.T, r CommandRecord) {
 	twin := r.onlineVehicle(t)
 	occupant := r.claim(t, madeFrom(twin, telematics.Lock))
-	claim, err := r.There.Claim(t.Context(), ref(madeFrom(twin, telematics.Unlock)), refuse)
+	claim, err := r.There.Claim(t.Context(), ref(madeFrom(twin, telematics.Unlock)))
 	if err != nil || claim.Occupant == nil || claim.Occupant.ID != occupant.ID {
 		t.Errorf("with the current version: Claim = %+v, %v; want the occupant", claim, err)
 	}
@@ -182,8 +172,8 @@ func staleClaimFailsNoOther(t *testing.T, r CommandRecord) {
 			c.Version = 0
 		}
 		claims.Go(func() {
-			claim, err := r.Here.Claim(t.Context(), &c, refuse)
-			if errors.Is(err, errRefused) != stale || claim.Taken() == stale {
+			claim, err := r.Here.Claim(t.Context(), &c)
+			if err != nil || claim.Stale != stale || claim.Taken() == stale {
 				t.Errorf("Claim = %+v, %v; stale: %t", claim, err, stale)
 			}
 		})

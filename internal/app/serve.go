@@ -119,8 +119,8 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Health: cars, Unrecorded: record, Bulks: record,
 		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Lives: func(id string) bool { return present.lives(id) }, Logger: log, Metrics: registry, Guard: panics, Tracer: tracer, Instance: instance,
 	})
-	c.registerInstance(registry, commandBroker.Instance)
-	present = newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance, panics, log)
+	c.registerInstance(registry, commandBroker.Instance())
+	present = newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance(), panics, log)
 	registry.MustRegister(present)
 	database := &databaseWatch{postgres: postgres, changed: func() { commandBroker.ForgetSettled(); money.reconciler.CommitsMayBeLost() }, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
 	agencyKeys := agencykeys.New(postgres, sealer)
@@ -131,9 +131,9 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		return err
 	}
 	watches := watch.New(watch.Config{
-		Dialects: dialects.Spoken, Publish: mqtt.Publish, Watcher: "motorpool-" + commandBroker.Instance, Booked: rentals.Bookings{DB: postgres}.Running,
+		Dialects: dialects.Spoken, Publish: mqtt.Publish, Watcher: "motorpool-" + commandBroker.Instance(), Booked: rentals.Bookings{DB: postgres}.Running,
 		TryLease: func(ctx context.Context) (bool, error) {
-			return cache.TryLease(ctx, "watch", commandBroker.Instance, watch.LeaseFor)
+			return cache.TryLease(ctx, "watch", commandBroker.Instance(), watch.LeaseFor)
 		},
 		Logger: log, Guard: panics,
 	})
@@ -234,7 +234,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 		healthAddress = listeners.Health.Addr().String()
 		servers = append(servers, httpServer{httpapi.NewServer("", ready.Public()), connections.Bound(listeners.Health, healthConnections, nil, log)})
 	}
-	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", healthAddress, "instance", commandBroker.Instance)
+	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", healthAddress, "instance", commandBroker.Instance())
 	serving, stopServing := stopping.after(ctx, ready)
 	defer stopServing()
 	return serveHTTP(serving, panics, log, telematics.MaxBudget+answerSlack, servers...)

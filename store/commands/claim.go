@@ -49,7 +49,6 @@ func claimRow(c *telematics.Command) []any {
 // claimed is the result of a claim.
 type claimed struct {
 	delivery.Claim
-	stale  bool // the vehicle has another version than the command
 	locked bool // another transaction has locked the vehicle
 	// There is no such vehicle, or the occupant of the lane could not be read, though other lanes
 	// of the batch were taken.
@@ -57,7 +56,7 @@ type claimed struct {
 }
 
 func (c claimed) undecided() bool {
-	return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.stale && !c.KeyTaken
+	return c.err == nil && c.Seq == 0 && c.Occupant == nil && !c.Stale && !c.KeyTaken
 }
 
 // claimAttempts limits how often a claim is repeated because the lane was released between the
@@ -67,41 +66,25 @@ const claimAttempts = 64
 
 var errLaneFlaps = fmt.Errorf("no lane after %d attempts: other commands keep taking it", claimAttempts)
 
-// errStale means that the vehicle has another version than the command, and that nothing was
-// written.
-var errStale = errors.New("the vehicle's record has changed")
-
 // Claim writes the row of an accepted command with its idempotency key, and takes its lane, in
 // one step. The row is on disk when it returns [LAW-1]. If the order was accepted by an outdated
-// cached vehicle, Claim removes that from the cache, calls accept, and claims the command that
-// accept returns. That was accepted a moment ago, so its version is not checked: a vehicle that
-// changes all the time delays no command. If the context ends before Claim returns, the command
-// may be open.
-func (s *Store) Claim(ctx context.Context, command *telematics.Command, accept func() (*telematics.Command, error)) (delivery.Claim, error) {
-	claim, err := s.claimVersion(ctx, command)
+// cached vehicle, the claim is stale, and that vehicle is removed from the cache. If the context
+// ends before Claim returns, the command may be open.
+func (s *Store) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
+	claim, err := s.claimVersion(ctx, c)
 	switch {
-	case err == nil:
-		if claim.Taken() {
-			s.cache.Confirm(command.Vehicle, command.Version)
-		}
-		return claim, nil
-	case !errors.Is(err, errStale):
+	case err != nil || claim.Stale:
 		// The cached vehicle was not confirmed; without it, the next order fails before it
 		// claims.
-		s.cache.Forget(command.Vehicle)
-		return claim, err
+		s.cache.Forget(c.Vehicle)
+	case claim.Taken() && c.Version != 0:
+		s.cache.Confirm(c.Vehicle, c.Version)
 	}
-	s.cache.Forget(command.Vehicle)
-	if command, err = accept(); err != nil {
-		return delivery.Claim{}, err
-	}
-	accepted := *command
-	accepted.Version = 0
-	return s.claimVersion(ctx, &accepted)
+	return claim, err
 }
 
-// claimVersion claims a command. A command with a version is refused with errStale unless its
-// vehicle has that version, too, by a read that is not older than the claim.
+// claimVersion claims a command. The claim of a command with a version is stale unless its vehicle
+// has that version, too, by a read that is not older than the claim.
 func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	claim, err := s.claims.Do(ctx, c)
 	retries := s.db.NewRetries()
@@ -121,9 +104,6 @@ func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delive
 	}
 	if isKeyTaken(err) {
 		return delivery.Claim{KeyTaken: true}, nil
-	}
-	if err == nil && claim.stale {
-		return delivery.Claim{}, errStale
 	}
 	if locked := (*pg.LockedError)(nil); errors.As(err, &locked) {
 		return delivery.Claim{}, refuseLocked(locked)
@@ -227,7 +207,7 @@ func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (
 	var claim claimed
 	var at sql.NullTime
 	err := s.db.Prepared.Each(ctx, claimStatements[kind], pg.Parameters(rows), func(decided *sql.Rows) error {
-		err := decided.Scan(&id, &claim.Seq, &claim.stale, &claim.locked, &claim.KeyTaken, &missing, &at)
+		err := decided.Scan(&id, &claim.Seq, &claim.Stale, &claim.locked, &claim.KeyTaken, &missing, &at)
 		claim.At = at.Time
 		if missing.Valid {
 			claims[id] = claimed{err: telematics.NoSuchVehicle(telematics.VehicleID(missing.Int64))}

@@ -92,7 +92,7 @@ func TestClaim_ForAnUnknownVehicleFailsAlone(t *testing.T) {
 	if err != nil || len(claims) != 3 {
 		t.Fatalf("claims %+v, %v; want 3", claims, err)
 	}
-	if claims[0].err == nil || claims[0].Seq != 0 || !claims[1].Taken() || claims[1].err != nil || !claims[2].stale {
+	if claims[0].err == nil || claims[0].Seq != 0 || !claims[1].Taken() || claims[1].err != nil || !claims[2].Stale {
 		t.Errorf("claims %+v, want an error, a taken one, and a stale one", claims)
 	}
 }

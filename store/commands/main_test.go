@@ -25,9 +25,9 @@ type instance struct {
 	Numbers
 }
 
-// Claim claims a command whose order is not accepted again.
+// Claim claims a command, which it does not change.
 func (p *instance) Claim(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-	return p.claimVersion(ctx, &c)
+	return p.Store.Claim(ctx, &c)
 }
 
 // noCache is the cache of a store without cached records.

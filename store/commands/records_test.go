@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -53,7 +52,7 @@ func TestClaim_StaleOneInABatchIsDecidedSeparately(t *testing.T) {
 	for i, want := range []string{"taken", "stale", "occupied", "taken", "stale", "taken", "stale"} {
 		claim := claims[i]
 		occupied := claim.Occupant != nil && claim.Occupant.ID == occupant.ID
-		if claim.Taken() != (want == "taken") || claim.stale != (want == "stale") || occupied != (want == "occupied") {
+		if claim.Taken() != (want == "taken") || claim.Stale != (want == "stale") || occupied != (want == "occupied") {
 			t.Errorf("claim %d: %+v, want %s", i, claim, want)
 		}
 	}
@@ -85,14 +84,14 @@ func TestClaim_IsCheckedAfterLockingItsVehicle(t *testing.T) {
 	}
 	c := brokertest.NewCommand(id, telematics.Lock)
 	c.Version = twin.Version
-	if claims, err := p.claim(t.Context(), []*telematics.Command{&c}); err != nil || !claims[0].locked || claims[0].stale {
+	if claims, err := p.claim(t.Context(), []*telematics.Command{&c}); err != nil || !claims[0].locked || claims[0].Stale {
 		t.Errorf("claim = %+v, %v; want it locked", claims, err)
 	}
 	if err := other.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Claim(t.Context(), c); !errors.Is(err, errStale) {
-		t.Errorf("Claim = %v, want errStale", err)
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Stale {
+		t.Errorf("Claim = %+v, %v; want it to be stale", claim, err)
 	}
 }
 
@@ -119,7 +118,7 @@ func TestClaim_PresenceChangeMakesItStale(t *testing.T) {
 		c := brokertest.NewCommand(id, telematics.Lock)
 		c.Version = twin.Version
 		claim, err := p.Claim(t.Context(), c)
-		if errors.Is(err, errStale) {
+		if claim.Stale {
 			return true
 		}
 		if err != nil || !claim.Taken() {
@@ -177,7 +176,7 @@ func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
 	c.Version = twin.Version
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := New(p.DB, twins).Claim(ended, &c, nil); err == nil {
+	if _, err := New(p.DB, twins).Claim(ended, &c); err == nil {
 		t.Fatal("a claim with an ended context succeeded")
 	}
 	if _, err := twins.Resolve(ended, id); err == nil {
@@ -204,15 +203,14 @@ func TestClaim_ConfirmsACurrentRecordAndForgetsAStaleOne(t *testing.T) {
 	store := New(p.DB, &cache)
 	current, outdated := brokertest.NewCommand(id, telematics.Lock), brokertest.NewCommand(id, telematics.OpenTopCase)
 	current.Version, outdated.Version = twin.Version, twin.Version+1
-	accept := func() (*telematics.Command, error) {
-		again := outdated
-		again.Version = twin.Version
-		return &again, nil
-	}
 	for _, c := range []*telematics.Command{&current, &outdated} {
-		if claim, err := store.Claim(t.Context(), c, accept); err != nil || !claim.Taken() {
+		if claim, err := store.Claim(t.Context(), c); err != nil || claim.Taken() == claim.Stale || claim.Stale != (c == &outdated) {
 			t.Errorf("Claim = %+v, %v", claim, err)
 		}
+	}
+	outdated.Version = 0 // accepted again
+	if claim, err := store.Claim(t.Context(), &outdated); err != nil || !claim.Taken() {
+		t.Errorf("Claim = %+v, %v", claim, err)
 	}
 	want := confirmations{fmt.Sprint("confirm ", id, " ", twin.Version), fmt.Sprint("forget ", id)}
 	if !slices.Equal(cache, want) {
