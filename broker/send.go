@@ -69,7 +69,8 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 	}
 	b.started.Go(func() {
 		defer span.End()
-		_ = b.config.Guard.Do("send command", func() { // the sweeper settles what a panic leaves open
+		// The sweeper settles what a panic leaves open.
+		_ = b.config.Guard.Do("send command", func() {
 			b.dispatch(ctx, w)
 			settled, err := b.await(ctx, w) // the row has the result
 			describe(span, order, settled, err)
@@ -148,7 +149,8 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 				return nil, receipt, refusal
 			}
 			w = b.register(ctx, receipt.Command)
-			unchecked = true // accepted a moment ago: a vehicle that changes all the time delays no command
+			// Accepted a moment ago: a vehicle that changes all the time delays no command.
+			unchecked = true
 			continue
 		case errors.As(err, &refused):
 			return nil, receipt, refused

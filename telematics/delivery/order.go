@@ -60,7 +60,7 @@ type Claim struct {
 	Seq      int64               // of the command, if it got the lane; else zero
 	Occupant *telematics.Command // the command that is open in the lane, or awaits its answer
 	KeyTaken bool                // the idempotency key was used already, and nothing was written
-	Stale    bool                // the vehicle has another version than the command, and nothing was written
+	Stale    bool                // the vehicle has another version, and nothing was written
 	At       time.Time           // by the clock of Postgres, if it got the lane; zero: unknown
 }
 
