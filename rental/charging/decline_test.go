@@ -279,19 +279,14 @@ func TestCharge_UnavailableProcessorIsNoDecline(t *testing.T) {
 	}
 }
 
-// refusing is a bank that refuses to create any payment because of its amount.
-type refusing struct{ *rentaltest.Bank }
-
-func (refusing) CreateIntent(context.Context, string, rental.IntentRequest) (rental.Intent, error) {
-	return rental.Intent{}, &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("the amount is too large")}
-}
-
 // The card is not the reason: neither the default nor another card is tried second after second.
 func TestCharge_RefusedByTheProcessorIsNotRetried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.FeeCharge)
-		c := w.collect(func(config *charging.Config) { config.Processor = refusing{w.bank} })
+		c := w.collect(func(config *charging.Config) {
+			config.Processor = failing{w.bank, "create", &rental.ProcessorError{Kind: rental.Refused, Cause: errors.New("too large")}}
+		})
 		w.after(time.Hour)
 		w.wantState(charge, rental.Failed)
 		if is := w.is(charge); !is.NextAttempt.IsZero() || is.DeclineCode != "refused" {

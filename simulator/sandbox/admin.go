@@ -12,13 +12,11 @@ import (
 // admin adds the routes that only this machine may use.
 func (s *Server) admin(mux *http.ServeMux) {
 	for pattern, h := range map[string]http.HandlerFunc{
-		"GET /{$}":                 serveStart,
-		"GET /sandbox/ledger":      s.serveLedger,
-		"GET /sandbox/faults":      s.serveFaults,
-		"POST /sandbox/faults":     s.addFaults,
-		"DELETE /sandbox/faults":   s.dropFaults,
-		"POST /sandbox/cards/{id}": s.changeCard,
-		"POST /sandbox/webhook":    s.changeWebhook,
+		"GET /{$}":               serveStart,
+		"GET /sandbox/ledger":    s.serveLedger,
+		"GET /sandbox/faults":    s.serveFaults,
+		"POST /sandbox/faults":   s.addFaults,
+		"DELETE /sandbox/faults": s.dropFaults,
 	} {
 		mux.HandleFunc(pattern, localOnly(h))
 	}
@@ -41,30 +39,30 @@ func (s *Server) serveLedger(w http.ResponseWriter, _ *http.Request) {
 
 // faultBody is a Fault in JSON.
 type faultBody struct {
-	Kind    FaultKind `json:"kind"`
-	Method  string    `json:"method"`
-	Path    string    `json:"path"`
-	Times   int       `json:"times"`
-	Percent int       `json:"percent"`
-	ForMS   int64     `json:"for_ms"`
+	Fault
+	ForMS int64 `json:"for_ms"`
 }
 
 func (s *Server) serveFaults(w http.ResponseWriter, _ *http.Request) {
 	bodies := []faultBody{}
 	for _, f := range s.Faults() {
-		bodies = append(bodies, faultBody{Kind: f.Kind, Method: f.Method, Path: f.Path, Times: f.Times, Percent: f.Percent, ForMS: f.For.Milliseconds()})
+		bodies = append(bodies, faultBody{f, f.For.Milliseconds()})
 	}
 	writeJSON(w, http.StatusOK, bodies)
 }
 
 func (s *Server) addFaults(w http.ResponseWriter, r *http.Request) {
 	var bodies []faultBody
-	if !read(w, r, &bodies) {
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&bodies); err != nil {
+		done(w, fmt.Errorf("read the body: %w", err))
 		return
 	}
 	var orders []Fault
 	for _, b := range bodies {
-		orders = append(orders, Fault{Kind: b.Kind, Method: b.Method, Path: b.Path, Times: b.Times, Percent: b.Percent, For: time.Duration(b.ForMS) * time.Millisecond})
+		b.For = time.Duration(b.ForMS) * time.Millisecond
+		orders = append(orders, b.Fault)
 	}
 	done(w, s.Break(orders...))
 }
@@ -72,34 +70,6 @@ func (s *Server) addFaults(w http.ResponseWriter, r *http.Request) {
 func (s *Server) dropFaults(w http.ResponseWriter, _ *http.Request) {
 	s.Heal()
 	done(w, nil)
-}
-
-func (s *Server) changeCard(w http.ResponseWriter, r *http.Request) {
-	var b Behaviour
-	if read(w, r, &b) {
-		done(w, s.SetCard(r.PathValue("id"), b))
-	}
-}
-
-func (s *Server) changeWebhook(w http.ResponseWriter, r *http.Request) {
-	var b struct {
-		URL string `json:"url"`
-	}
-	if read(w, r, &b) {
-		s.SetWebhook(b.URL)
-		done(w, nil)
-	}
-}
-
-// read decodes a body, or answers what is wrong with it.
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if err != nil {
-		done(w, fmt.Errorf("read the body: %w", err))
-	}
-	return err == nil
 }
 
 func done(w http.ResponseWriter, err error) {

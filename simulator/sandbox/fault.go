@@ -37,18 +37,18 @@ var faultKinds = []FaultKind{HangBefore, HangAfter, ResetBefore, ResetAfter, Fai
 // Fault is a fault of the next matching requests.
 type Fault struct {
 	// Kind says how.
-	Kind FaultKind
+	Kind FaultKind `json:"kind"`
 	// Method is that of the requests it is for. Defaults to any.
-	Method string
+	Method string `json:"method"`
 	// Path is that of the requests it is for, as path.Match has it: /v1/payment_intents/*/confirm.
 	// Defaults to any.
-	Path string
+	Path string `json:"path"`
 	// Times is how many requests fail; negative: all, until Heal. Defaults to 1.
-	Times int
+	Times int `json:"times"`
 	// Percent is the share of matching requests that fail. Defaults to 100.
-	Percent int
+	Percent int `json:"percent"`
 	// For is how long it is slow or late, or hangs. A hang defaults to as long as the caller stays.
-	For time.Duration
+	For time.Duration `json:"-"`
 }
 
 func (f Fault) check() error {

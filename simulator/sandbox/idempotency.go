@@ -79,6 +79,9 @@ func (s *Server) once(id identity, do func() answer) answer {
 	return do()
 }
 
+// lockWait is how long a request waits for another that changes the same object.
+const lockWait = time.Second
+
 // locks lets one request at a time change an object.
 type locks struct {
 	mu   sync.Mutex

@@ -100,9 +100,8 @@ func detach(l *ledger, r *request) (view, *failure) {
 }
 
 func (l *ledger) unbind(m *method) {
-	was := m.Customer
 	m.Customer = ""
-	l.addEventOfChange("payment_method.detached", m.view(), view{"customer": was})
+	l.addEvent("payment_method.detached", m.view())
 }
 
 // Card is a payment method that is none of the published ones.
@@ -164,20 +163,6 @@ func (s *Server) SetCard(token string, b Behaviour) error {
 			return errNoMethod
 		}
 		m.Behaviour = b
-		return nil
-	})
-}
-
-// Renew gives a card another expiry, as its issuer may, and posts an event.
-func (s *Server) Renew(token string, month, year int) error {
-	return s.change(func(l *ledger) error {
-		m := l.Methods[token]
-		if m == nil {
-			return errNoMethod
-		}
-		was := view{"card": view{"exp_month": m.ExpMonth, "exp_year": m.ExpYear}}
-		m.ExpMonth, m.ExpYear = month, year
-		l.addEventOfChange("payment_method.automatically_updated", m.view(), was)
 		return nil
 	})
 }

@@ -89,7 +89,7 @@ func (s *Server) api(open bool, op operation) http.HandlerFunc {
 			return
 		}
 		a := s.once(id, func() answer {
-			release, ok := s.locks.take(objectOf(r, form), s.cfg.LockWait)
+			release, ok := s.locks.take(objectOf(r, form), lockWait)
 			if !ok {
 				return newAnswer(nil, lockTimeout())
 			}

@@ -32,8 +32,7 @@
 //   - Nothing is expanded, and there is only one account.
 //
 // Faults are set by [Server.Break], [Server.BreakBy], or under /sandbox/, which is for this machine
-// alone: /sandbox/faults, /sandbox/cards/{id}, /sandbox/webhook; GET /sandbox/ledger lists every
-// movement of money.
+// alone: /sandbox/faults; GET /sandbox/ledger lists every movement of money.
 //
 // [New] listens nowhere: its [Server.Handler] is called in the test's process, in virtual time too.
 package sandbox
@@ -67,9 +66,6 @@ type Config struct {
 	WebhookSecret string
 	// Disorder delays events at random, and posts some of them twice.
 	Disorder bool
-	// LockWait is how long a request waits for another that changes the same object. Defaults to 1
-	// s.
-	LockWait time.Duration
 	// RefundDelay is the time until a refund is settled that is not settled immediately. Defaults
 	// to 200 ms.
 	RefundDelay time.Duration
@@ -112,7 +108,6 @@ func New(cfg Config) *Server {
 	cfg.Addr = cmp.Or(cfg.Addr, "127.0.0.1:0")
 	cfg.Key = cmp.Or(cfg.Key, DefaultKey)
 	cfg.WebhookSecret = cmp.Or(cfg.WebhookSecret, DefaultWebhookSecret)
-	cfg.LockWait = cmp.Or(cfg.LockWait, time.Second)
 	cfg.RefundDelay = cmp.Or(cfg.RefundDelay, 200*time.Millisecond)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{cfg: cfg, addr: cfg.Addr, ledger: newLedger(), inFlight: map[string]bool{}, done: make(chan struct{}), mail: newPostman(cfg)}

@@ -94,7 +94,7 @@ func TestServer_FileKeepsTheLedger(t *testing.T) {
 	}
 }
 
-func TestAdmin_SetsFaultsCardsAndWebhooks(t *testing.T) {
+func TestAdmin_SetsFaultsAndListsPayments(t *testing.T) {
 	b := newBench(t)
 	admin := func(method, path, body string) (int, string) {
 		t.Helper()
@@ -127,13 +127,10 @@ func TestAdmin_SetsFaultsCardsAndWebhooks(t *testing.T) {
 	}
 	customer := b.customer()
 	card := b.attach(customer, "pm_card_visa")
-	if status, text := admin(http.MethodPost, "/sandbox/cards/"+card, `{"decline_code":"stolen_card"}`); status != 204 {
-		t.Errorf("setting a card: %d %s", status, text)
+	if err := b.SetCard(card, sandbox.Behaviour{Decline: "stolen_card"}); err != nil {
+		t.Error(err)
 	}
 	b.post("/v1/payment_intents/"+b.intent(customer)+"/confirm", "payment_method", card).wants(402, "card_error", "card_declined")
-	if status, _ := admin(http.MethodPost, "/sandbox/webhook", `{"url":""}`); status != 204 {
-		t.Errorf("setting the webhook: %d, want 204", status)
-	}
 	status, text := admin(http.MethodGet, "/sandbox/ledger", "")
 	var movements []sandbox.Movement
 	if err := json.Unmarshal([]byte(text), &movements); err != nil || status != 200 || !reflect.DeepEqual(movements, b.Ledger()) {
@@ -141,7 +138,6 @@ func TestAdmin_SetsFaultsCardsAndWebhooks(t *testing.T) {
 	}
 	for _, bad := range [][2]string{
 		{"/sandbox/faults", `[{"kind":"odd"}]`}, {"/sandbox/faults", `{`}, {"/sandbox/faults", `[{"colour":"red"}]`},
-		{"/sandbox/cards/pm_none", `{}`}, {"/sandbox/cards/" + card, `{"colour":1}`},
 	} {
 		if status, text := admin(http.MethodPost, bad[0], bad[1]); status != 400 || !strings.Contains(text, "error") {
 			t.Errorf("invalid request %v: %d %s, want 400", bad, status, text)

@@ -27,17 +27,11 @@ type event struct {
 const apiVersion = "2026-03-25.dahlia"
 
 // addEvent adds an event, with the object as it is at this moment.
-func (l *ledger) addEvent(name string, v view) { l.addEventOfChange(name, v, nil) }
-
-func (l *ledger) addEventOfChange(name string, v, was view) {
+func (l *ledger) addEvent(name string, v view) {
 	e := event{id: newID("evt"), name: name}
-	data := view{"object": v}
-	if was != nil {
-		data["previous_attributes"] = was
-	}
 	body, err := json.Marshal(view{
 		"id": e.id, "object": "event", "type": name, "api_version": apiVersion, "created": time.Now().Unix(), "livemode": false,
-		"pending_webhooks": 1, "request": view{"id": nil, "idempotency_key": nil}, "data": data,
+		"pending_webhooks": 1, "request": view{"id": nil, "idempotency_key": nil}, "data": view{"object": v},
 	})
 	if err != nil {
 		panic(fmt.Sprintf("sandbox: encode event: %v", err)) // views are maps of plain values
