@@ -78,7 +78,7 @@ func TestPrometheus_FilesPassTheToolsOfTheServers(t *testing.T) {
 
 const (
 	alertsDocument = "../docs/alerts.md"
-	alertsBegin    = "<!-- UPDATE=1 go test -run Alerts ./deploy writes this table. -->\n\n"
+	alertsBegin    = "<!-- UPDATE=1 go test -run Alerts ./lab/deploy/monitoring writes this table. -->\n\n"
 	alertsEnd      = "\n<!-- end of the alerts -->"
 )
 
