@@ -2,10 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,14 +13,15 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/rental"
+	"motorpool/rental/stripe"
+	"motorpool/simulator/sandbox"
 )
 
 const hook = "/webhooks/stripe"
 
-// notices verifies and stores notices with signatures as Stripe makes them, at the time of the
-// tests.
-// tests.
+// notices reads notices as Stripe signs them, and stores them.
 type notices struct {
+	*stripe.Processor
 	mu     sync.Mutex
 	kept   map[string]rental.Notice
 	nudges int
@@ -33,7 +30,7 @@ type notices struct {
 }
 
 func listening(e *notices) func(*httpapi.Config) {
-	e.kept = map[string]rental.Notice{}
+	e.Processor, e.kept = stripe.New(stripe.Config{WebhookSecret: "whsec_test"}), map[string]rental.Notice{}
 	return func(c *httpapi.Config) {
 		c.Webhooks = e
 		c.Nudge = func() {
@@ -42,28 +39,6 @@ func listening(e *notices) func(*httpapi.Config) {
 			e.nudges++
 		}
 	}
-}
-
-func noticeSignature(secret string, at time.Time, body string) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	fmt.Fprintf(mac, "%d.%s", at.Unix(), body)
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-func (e *notices) Read(header http.Header, body []byte) (rental.Notice, error) {
-	stamp, rest, _ := strings.Cut(header.Get("Stripe-Signature"), ",")
-	var at int64
-	if _, err := fmt.Sscanf(stamp, "t=%d", &at); err != nil || now.Sub(time.Unix(at, 0)) > 5*time.Minute {
-		return rental.Notice{}, errors.New("the signature has no time, or is old")
-	}
-	want := "v1=" + noticeSignature("whsec_test", time.Unix(at, 0), string(body))
-	for one := range strings.SplitSeq(rest, ",") {
-		var n rental.Notice
-		if hmac.Equal([]byte(one), []byte(want)) {
-			return n, json.Unmarshal(body, &n)
-		}
-	}
-	return rental.Notice{}, errors.New("the signature does not match")
 }
 
 func (e *notices) Keep(ctx context.Context, n rental.Notice) error {
@@ -81,11 +56,16 @@ func (e *notices) Keep(ctx context.Context, n rental.Notice) error {
 
 // noticed returns a request without a token, with a body and its signature.
 func noticed(body string, change ...func(*http.Request)) []func(*http.Request) {
-	stamp := fmt.Sprintf("t=%d,v1=%s", now.Unix(), noticeSignature("whsec_test", now, body))
-	return append([]func(*http.Request){anonymous, withJSON(body), withHeader("Stripe-Signature", stamp)}, change...)
+	signature := sandbox.Sign("whsec_test", time.Now(), []byte(body))
+	return append([]func(*http.Request){anonymous, withJSON(body), withHeader("Stripe-Signature", signature)}, change...)
 }
 
-const aboutPayment = `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`
+// event returns the notice of an event, with the JSON text of its object.
+func event(id, kind, object string) string {
+	return fmt.Sprintf(`{"id":%q,"object":"event","type":%q,"data":{"object":%s}}`, id, kind, object)
+}
+
+var aboutPayment = event("evt_1", "payment_intent.succeeded", `{"id":"pi_1"}`)
 
 func TestWebhook_NoticeIsStoredOnceAndNudgesTheCollector(t *testing.T) {
 	e := &notices{}
@@ -104,22 +84,23 @@ func TestWebhook_NoticeIsStoredOnceAndNudgesTheCollector(t *testing.T) {
 func TestWebhook_NeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	e := &notices{}
 	a := newAPI(t, listening(e))
-	good := noticeSignature("whsec_test", now, aboutPayment)
+	sign := func(secret string, at time.Time) string { return sandbox.Sign(secret, at, []byte(aboutPayment)) }
+	good := sign("whsec_test", time.Now())
+	stamp, signature, _ := strings.Cut(good, ",")
+	_, other, _ := strings.Cut(sign("whsec_other", time.Now()), ",")
 	with := func(value string) []func(*http.Request) {
 		return []func(*http.Request){anonymous, withJSON(aboutPayment), withHeader("Stripe-Signature", value)}
 	}
-	stamp := fmt.Sprintf("t=%d,", now.Unix())
-	old := now.Add(-6 * time.Minute)
 	for name, change := range map[string][]func(*http.Request){
 		"no signature":                   {anonymous, withJSON(aboutPayment)},
 		"a token instead of a signature": {withJSON(aboutPayment)},
-		"with another secret":            with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment)),
+		"with another secret":            with(sign("whsec_other", time.Now())),
 		"of another body":                append(noticed(aboutPayment), withBody(strings.Replace(aboutPayment, "pi_1", "pi_2", 1))),
 		"of a longer body":               append(noticed(aboutPayment), withBody(aboutPayment+" ")),
-		"of another time":                with(fmt.Sprintf("t=%d,v1=%s", now.Unix()+1, good)),
-		"of an old time":                 with(fmt.Sprintf("t=%d,v1=%s", old.Unix(), noticeSignature("whsec_test", old, aboutPayment))),
-		"of an empty body":               {anonymous, withHeader("Stripe-Signature", stamp+"v1="+good)},
-		"of another scheme":              with(stamp + "v0=" + good),
+		"of another time":                with(fmt.Sprintf("t=%d,%s", time.Now().Unix()+60, signature)),
+		"of an old time":                 with(sign("whsec_test", time.Now().Add(-6*time.Minute))),
+		"of an empty body":               {anonymous, withHeader("Stripe-Signature", good)},
+		"of another scheme":              with(strings.Replace(good, "v1=", "v0=", 1)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.t = t
@@ -132,7 +113,7 @@ func TestWebhook_NeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	}
 	for _, change := range [][]func(*http.Request){
 		// Two signatures while the secret is replaced.
-		with(stamp + "v1=" + noticeSignature("whsec_other", now, aboutPayment) + ",v1=" + good),
+		with(stamp + "," + other + "," + signature),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Del("Content-Type") }),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain; charset=utf-8") }),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Set("Content-Type", "application/json; charset=utf-8") }),
@@ -158,12 +139,12 @@ func TestWebhook_SignedNoticeThatCannotBeStoredIsRefused(t *testing.T) {
 	e := &notices{}
 	a := newAPI(t, listening(e))
 	for name, body := range map[string]string{
-		"NUL in the object": `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_\u0000","Kind":"intent"}`,
-		"NUL in the id":     `{"ID":"evt\u0000","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`,
-		"NUL in the type":   `{"ID":"evt_1","Type":"payment_intent.\u0000","Object":"pi_1","Kind":"intent"}`,
-		"too long an id":    `{"ID":"` + strings.Repeat("x", 256) + `","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`,
-		"a member twice":    `{"ID":"evt_1","ID":"evt_2","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent"}`,
-		"twice, nested":     `{"ID":"evt_1","Type":"payment_intent.succeeded","Object":"pi_1","Kind":"intent","data":{"object":[{"id":1,"id":2}]}}`,
+		"NUL in the object": event("evt_1", "payment_intent.succeeded", `{"id":"pi_\u0000"}`),
+		"NUL in the id":     strings.Replace(aboutPayment, "evt_1", `evt\u0000`, 1),
+		"NUL in the type":   strings.Replace(aboutPayment, "succeeded", `\u0000`, 1),
+		"too long an id":    event(strings.Repeat("x", 256), "payment_intent.succeeded", `{"id":"pi_1"}`),
+		"a member twice":    strings.Replace(aboutPayment, "{", `{"id":"evt_0",`, 1),
+		"twice, nested":     event("evt_1", "payment_intent.succeeded", `{"id":"pi_1","of":[{"id":1,"id":2}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.t = t
@@ -176,7 +157,7 @@ func TestWebhook_SignedNoticeThatCannotBeStoredIsRefused(t *testing.T) {
 }
 
 func TestWebhook_NoticeOfTheOtherModeIsIgnored(t *testing.T) {
-	live := strings.Replace(aboutPayment, "{", `{"Live":true,`, 1)
+	live := strings.Replace(aboutPayment, "{", `{"livemode":true,`, 1)
 	for _, wanted := range []bool{false, true} {
 		e := &notices{}
 		a := newAPI(t, listening(e), func(c *httpapi.Config) { c.LiveMoney = wanted })
@@ -198,7 +179,7 @@ func TestWebhook_NoticeOfTheOtherModeIsIgnored(t *testing.T) {
 func TestWebhook_NoticeOfAnotherKindIsNotStored(t *testing.T) {
 	e := &notices{}
 	a := newAPI(t, listening(e))
-	a.post(hook, noticed(strings.Replace(aboutPayment, `"intent"`, `"other"`, 1))...).wants(200, "")
+	a.post(hook, noticed(event("evt_1", "customer.created", `{"id":"cus_1"}`))...).wants(200, "")
 	if len(e.kept) != 0 || e.nudges != 0 {
 		t.Errorf("stored %+v, want nothing", e.kept)
 	}

@@ -19,47 +19,25 @@ type notice struct {
 	live             bool
 	padding          int // bytes
 	secret           string
-	at               time.Time
-	body             []byte // replaces the body after the signing
-	headers          []string
 }
 
 // notify posts a notice like the processor.
 func (r *rentals) notify(i *instance, name, object string, change func(*notice)) answer {
 	r.Helper()
-	n := notice{id: "evt_" + uuid.NewString(), name: name, object: object, secret: r.processor.WebhookSecret(), at: time.Now()}
+	n := notice{id: "evt_" + uuid.NewString(), name: name, object: object, secret: r.processor.WebhookSecret()}
 	if change != nil {
 		change(&n)
 	}
 	body, err := json.Marshal(map[string]any{
-		"id": n.id, "object": "event", "type": n.name, "api_version": "2019-02-19", "created": n.at.Unix(), "livemode": n.live,
+		"id": n.id, "object": "event", "type": n.name, "api_version": "2019-02-19", "created": time.Now().Unix(), "livemode": n.live,
 		"data": map[string]any{"object": map[string]any{"id": n.object, "padding": strings.Repeat("x", n.padding)}},
 	})
 	r.must(err)
-	headers := n.headers
-	if headers == nil {
-		headers = []string{sandbox.Sign(n.secret, n.at, body)}
-	}
-	if n.body != nil {
-		body = n.body
-	}
 	request, err := http.NewRequest(http.MethodPost, i.base+"/webhooks/stripe", strings.NewReader(string(body)))
 	r.must(err)
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
-	for _, h := range headers {
-		request.Header.Add("Stripe-Signature", h)
-	}
+	request.Header.Set("Stripe-Signature", sandbox.Sign(n.secret, time.Now(), body))
 	return ask(i.T, request)
-}
-
-// incompressible returns a text of n random characters: Postgres compresses other texts before it
-// indexes them.
-func incompressible(n int) string {
-	var text strings.Builder
-	for text.Len() < n {
-		text.WriteString(uuid.NewString())
-	}
-	return text.String()[:n]
 }
 
 // kept returns the number of stored notices with an id.
@@ -74,32 +52,10 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 		i := r.open()
 		second := r.serve(r.paid)
 		notify := func(change func(*notice)) answer { return r.notify(i, "payment_intent.succeeded", "pi_4711", change) }
-		const forged = "webhook_signature_invalid"
 		id := func(s string) func(*notice) { return func(n *notice) { n.id = s } }
 		checkAll(r.T, []refusal{
-			{"another secret", notify(func(n *notice) { n.secret = "whsec_other" }), 400, forged, false, ""},
-			{"six minutes old", notify(func(n *notice) { n.at = n.at.Add(-6 * time.Minute) }), 400, forged, false, ""},
-			{"another body", notify(func(n *notice) { n.body = []byte(`{"id":"evt_1","type":"payment_intent.succeeded"}`) }), 400, forged, false, ""},
-			{"no signature", notify(func(n *notice) { n.headers = []string{} }), 400, forged, false, ""},
-			{"two signatures", notify(func(n *notice) {
-				n.headers = []string{sandbox.Sign(n.secret, n.at, nil), sandbox.Sign(n.secret, n.at, nil)}
-			}), 400, forged, false, ""},
-			{"an invalid signature", notify(func(n *notice) { n.headers = []string{"hello"} }), 400, forged, false, ""},
+			{"another secret", notify(func(n *notice) { n.secret = "whsec_other" }), 400, "webhook_signature_invalid", false, ""},
 			{"more than 256 KiB", notify(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
-		})
-		const malformed = "malformed_json"
-		signedBody := func(text string) func(*notice) {
-			return func(n *notice) {
-				n.body = []byte(text)
-				n.headers = []string{sandbox.Sign(n.secret, n.at, n.body)}
-			}
-		}
-		const event = `{"id":"%s","object":"event","type":"payment_intent.succeeded","data":{"object":{"id":"%s"}}}`
-		checkAll(r.T, []refusal{
-			{"NUL in the id", notify(signedBody(fmt.Sprintf(event, `evt_\u0000`, "pi_1"))), 400, malformed, false, ""},
-			{"NUL in the object", notify(signedBody(fmt.Sprintf(event, "evt_1", `pi_\u0000`))), 400, malformed, false, ""},
-			{"an id too long for the index", notify(signedBody(fmt.Sprintf(event, incompressible(4_000), "pi_1"))), 400, malformed, false, ""},
-			{"a repeated member", notify(signedBody(strings.Replace(fmt.Sprintf(event, "evt_1", "pi_1"), "{", `{"id":"evt_0",`, 1))), 400, malformed, false, ""},
 		})
 		if n := r.rows(`select count(*) from processor_notices`); n != 0 {
 			r.Errorf("%d notices were kept, want none", n)

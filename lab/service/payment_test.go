@@ -215,30 +215,6 @@ func TestFee_IsChargedOnceAndRefundedOnce(t *testing.T) {
 	})
 }
 
-// The processor may execute a request whose response is lost: money moves once.
-func TestPayment_LostResponseOfTheProcessorChargesOnce(t *testing.T) {
-	t.Parallel()
-	s := embeddedStack(t, 1)
-	r := s.rent()
-	i := r.open()
-	c := r.newCustomer()
-	c.add(i, "pm_card_visa", true)
-	booking := c.book(i, 1, fromNow(time.Minute), "")
-	s.must(r.processor.Break(
-		sandbox.Fault{Kind: sandbox.FailAfter, Method: http.MethodPost, Path: "/v1/payment_intents/*/confirm"},
-		sandbox.Fault{Kind: sandbox.FailAfter, Method: http.MethodPost, Path: "/v1/payment_intents"}))
-	i.start(booking)
-	c.awaitPayment(i, booking, "paid")
-	s.eventually(20*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
-	var captured, held int64
-	for _, m := range r.processor.Ledger() {
-		captured, held = captured+m.Captured, held+m.Held
-	}
-	if captured != 13200 || held != 20000 {
-		t.Errorf("the processor's ledger is %+v, want 13200 captured and 20000 held", r.processor.Ledger())
-	}
-}
-
 // A processor that gives no answer keeps the vehicle locked, until the agency's time for it is
 // over; a card that is then declined locks it again.
 func TestPayment_NoUnlockBeforeItsResult(t *testing.T) {

@@ -104,16 +104,6 @@ func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
 	}
 }
 
-func TestAKeyStandsForOneRequest(t *testing.T) {
-	w := newWorld(t)
-	w.prepare(w.request(1_000, "EUR"))
-	r := w.request(1_000, "EUR")
-	w.prepare(r)
-	r.Amount = 2_000
-	_, err := w.CreateIntent(t.Context(), "charge-"+r.Payment.String(), r)
-	w.wants(err, rental.Refused)
-}
-
 func TestProcessor_UnavailableHasDoneNothing(t *testing.T) {
 	w := newWorld(t)
 	prepared := w.prepare(w.request(1_000, "EUR"))
@@ -299,42 +289,5 @@ func TestConfig_PrintsNoSecret(t *testing.T) {
 		if p.Live() != live {
 			t.Errorf("key %q: live %v", key, p.Live())
 		}
-	}
-}
-
-func TestProcessor_ConcurrentPaymentsAreOneEach(t *testing.T) {
-	w := newWorld(t)
-	card := w.card("pm_card_visa")
-	w.breaks(sandbox.Fault{Kind: sandbox.ResetAfter, Method: http.MethodPost, Times: -1, Percent: 20})
-	var all sync.WaitGroup
-	for range 20 {
-		r := w.request(1_000, "EUR")
-		for range 2 {
-			all.Go(func() {
-				until := time.Now().Add(10 * time.Second)
-				for time.Now().Before(until) {
-					intent, err := w.CreateIntent(t.Context(), "create-"+r.Payment.String(), r)
-					if err != nil {
-						continue
-					}
-					if _, err := w.Confirm(t.Context(), "confirm-"+r.Payment.String(), intent.ID, card.Token); err == nil {
-						return
-					}
-				}
-				t.Error("a payment did not succeed")
-			})
-		}
-	}
-	all.Wait()
-	ledger := w.there.Ledger()
-	charges := map[string]bool{}
-	for _, m := range ledger {
-		if charges[m.Charge] || m.Captured != 1_000 || m.Attempts != 1 {
-			t.Errorf("payment %+v, want one per charge, of 1000 in one attempt", m)
-		}
-		charges[m.Charge] = true
-	}
-	if len(charges) != 20 {
-		t.Errorf("%d charges, want 20", len(charges))
 	}
 }
