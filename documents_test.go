@@ -200,6 +200,11 @@ func TestDocuments_ProseHasAtMost100Columns(t *testing.T) {
 // protocol, which is read as a whole.
 func TestPages_BeginWithTheirContents(t *testing.T) {
 	longest := map[string]int{"docs/protocol.md": 7400}
+	for name, most := range map[string]int{"README.md": 150, "docs/architecture.md": 220} {
+		if lines := strings.Count(string(mustRead(t, name)), "\n"); lines > most {
+			t.Errorf("%s has %d lines, the most is %d", name, lines, most)
+		}
+	}
 	for _, name := range pages(t) {
 		if filepath.Dir(name) != "docs" {
 			continue
