@@ -48,7 +48,7 @@ var FaultKinds = []sandbox.FaultKind{sandbox.HangBefore, sandbox.HangAfter, sand
 func NewBank(t testing.TB) *Bank {
 	const never = 1 << 62
 	b := &Bank{}
-	b.Server = sandbox.New(sandbox.Config{RefundDelay: never, WebhookURL: "http://motorpool.test", Poster: roundTripper(b.notify)})
+	b.Server = sandbox.New(sandbox.Config{RefundDelay: never, WebhookURL: "http://motorpool.test", Events: subscribed, Poster: roundTripper(b.notify)})
 	b.account = b.through(b.RoundTrip)
 	b.BreakBy(b.decide)
 	t.Cleanup(func() { _ = b.Server.Close() })
@@ -136,7 +136,7 @@ func (b *Bank) notify(r *http.Request) (*http.Response, error) {
 	b.mu.Lock()
 	tell := b.tell
 	b.mu.Unlock()
-	if tell != nil && slices.Contains(subscribed, notice.Type) {
+	if tell != nil {
 		tell(notice)
 	}
 	return w.Result(), nil

@@ -60,6 +60,8 @@ type Config struct {
 	Key string
 	// WebhookURL is where events are posted. Without one they are dropped.
 	WebhookURL string
+	// Events are the types of events that are posted. Defaults to all.
+	Events []string
 	// Poster posts events. Defaults to a client with separate connections.
 	Poster http.RoundTripper
 	// WebhookSecret signs events. Defaults to DefaultWebhookSecret.

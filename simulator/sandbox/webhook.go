@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -57,6 +58,7 @@ func Sign(secret string, at time.Time, body []byte) string {
 // postman posts events, independently of each other, until they are accepted.
 type postman struct {
 	secret   string
+	types    []string // empty: all
 	disorder bool
 	log      *slog.Logger
 	client   *http.Client
@@ -84,7 +86,7 @@ func newPostman(cfg Config) *postman {
 		cfg.Poster = &http.Transport{MaxIdleConnsPerHost: maxConcurrentPosts}
 	}
 	return &postman{
-		secret: cfg.WebhookSecret, disorder: cfg.Disorder, log: cfg.Logger, url: cfg.WebhookURL, ctx: ctx, stop: stop,
+		secret: cfg.WebhookSecret, types: cfg.Events, disorder: cfg.Disorder, log: cfg.Logger, url: cfg.WebhookURL, ctx: ctx, stop: stop,
 		client: &http.Client{Timeout: postBudget, Transport: cfg.Poster},
 		slots:  make(chan struct{}, maxConcurrentPosts),
 	}
@@ -110,6 +112,9 @@ func (p *postman) post(events []event) {
 		return
 	}
 	for _, e := range events {
+		if len(p.types) > 0 && !slices.Contains(p.types, e.name) {
+			continue
+		}
 		p.work.Go(func() { p.deliver(e) })
 		if p.disorder && rand.IntN(3) == 0 {
 			p.work.Go(func() { p.deliver(e) })

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,15 +16,12 @@ import (
 	"motorpool/simulator/world"
 )
 
-// relay forwards the processor's notices to the service, as a load balancer does: to one instance,
-// or sometimes to all of them. During faults it drops some that are about payments: the service has
+// relay is the processor's way to the service. It brings notices as a load balancer does: to one
+// instance, or sometimes to all of them. During faults it drops some that are about payments: the service has
 // to poll then.
 type relay struct {
-	url      string
 	counters *counters
 	drops    atomic.Bool
-	server   *http.Server
-	served   chan struct{}
 
 	mu        sync.Mutex // guards what follows
 	instances []*instance
@@ -42,20 +37,8 @@ const (
 	backOffFor      = 2 * time.Second
 )
 
-func startRelay(of *round) (*relay, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	r := &relay{url: "http://" + l.Addr().String(), counters: of.counters, served: make(chan struct{}), backedOff: map[*instance]time.Time{}}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
-	go func() {
-		defer close(r.served)
-		if err := r.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			of.Fail(err)
-		}
-	}()
-	return r, nil
+func newRelay(c *counters) *relay {
+	return &relay{counters: c, backedOff: map[*instance]time.Time{}}
 }
 
 func (r *relay) deliverTo(instances []*instance) {
@@ -79,22 +62,23 @@ func (r *relay) backOff(n *instance) {
 	r.backedOff[n] = time.Now().Add(backOffFor)
 }
 
-func (r *relay) close() error {
-	err := r.server.Close()
-	<-r.served
-	return err
-}
-
-// ServeHTTP accepts a notice when an instance has accepted it.
-func (r *relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+// RoundTrip accepts a notice when an instance has accepted it.
+func (r *relay) RoundTrip(request *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
+		return nil, err
 	}
+	status := http.StatusOK
+	if !r.bring(request, body) {
+		status = http.StatusServiceUnavailable
+	}
+	return &http.Response{StatusCode: status, Body: http.NoBody, Request: request}, nil
+}
+
+func (r *relay) bring(request *http.Request, body []byte) bool {
 	if r.drops.Load() && aboutPayment(body) && rand.IntN(100) < dropPercent {
 		r.counters.add(noticeGroup, "dropped")
-		return
+		return true
 	}
 	toAll := rand.IntN(100) < toAllPercent
 	for range deliveryTries {
@@ -110,14 +94,14 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		switch {
 		case accepted > 1:
 			r.counters.add(noticeGroup, "accepted by several instances")
-			return
+			return true
 		case accepted == 1:
 			r.counters.add(noticeGroup, "accepted by one instance")
-			return
+			return true
 		}
 		world.Pause(request.Context(), deliveryRetry)
 	}
-	w.WriteHeader(http.StatusServiceUnavailable)
+	return false
 }
 
 func aboutPayment(body []byte) bool {
@@ -132,8 +116,7 @@ func (r *relay) forward(ctx context.Context, n *instance, header http.Header, bo
 	if err != nil {
 		return false
 	}
-	request.Header.Set("Content-Type", header.Get("Content-Type"))
-	request.Header.Set("Stripe-Signature", header.Get("Stripe-Signature"))
+	request.Header = header.Clone()
 	response, err := world.Callers.Do(request)
 	if err != nil {
 		r.backOff(n)

@@ -63,12 +63,9 @@ func (r *round) startServers(ctx context.Context) error {
 		return err
 	}
 	r.OnClose(r.db.Close)
-	if r.relay, err = startRelay(r); err != nil {
-		return err
-	}
-	r.OnClose(r.relay.close)
+	r.relay = newRelay(r.counters)
 	if r.processor, err = sandbox.Start(sandbox.Config{
-		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: r.relay.url, Disorder: true, Logger: r.LogFile("processor"),
+		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: "http://relay", Poster: r.relay, Disorder: true, Logger: r.LogFile("processor"),
 	}); err != nil {
 		return err
 	}
