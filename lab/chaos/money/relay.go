@@ -16,7 +16,7 @@ import (
 	"motorpool/simulator/world"
 )
 
-// relay is the processor's way to the service. It brings notices as a load balancer does: to one
+// relay is the processor's way to the service. It delivers notices as a load balancer does: to one
 // instance, or sometimes to all of them. During faults it drops some that are about payments: the service has
 // to poll then.
 type relay struct {
@@ -69,13 +69,13 @@ func (r *relay) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	status := http.StatusOK
-	if !r.bring(request, body) {
+	if !r.deliver(request, body) {
 		status = http.StatusServiceUnavailable
 	}
 	return &http.Response{StatusCode: status, Body: http.NoBody, Request: request}, nil
 }
 
-func (r *relay) bring(request *http.Request, body []byte) bool {
+func (r *relay) deliver(request *http.Request, body []byte) bool {
 	if r.drops.Load() && aboutPayment(body) && rand.IntN(100) < dropPercent {
 		r.counters.add(noticeGroup, "dropped")
 		return true
