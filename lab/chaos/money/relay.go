@@ -17,8 +17,8 @@ import (
 )
 
 // relay is the processor's way to the service. It delivers notices as a load balancer does: to one
-// instance, or sometimes to all of them. During faults it drops some that are about payments: the service has
-// to poll then.
+// instance, or sometimes to all of them. During faults it drops some that are about payments: the
+// service has to poll then.
 type relay struct {
 	counters *counters
 	drops    atomic.Bool
