@@ -102,7 +102,7 @@ var homes = map[string][]string{
 	// bench: units, and lower limits measured with the client of the service.
 	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/bench/load", "cmd/bench/measure"},
 	// bench measures lower limits with the library of the service.
-	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure", "internal/enrolment"},
+	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},
 	"github.com/coreos/go-oidc/":    {"httpapi/signin"},
 	"golang.org/x/oauth2":           {"httpapi/signin"},

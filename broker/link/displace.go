@@ -26,20 +26,16 @@ const (
 )
 
 // Displace ends the open connection of a unit, if there is one: of two connections with the same
-// client id the MQTT broker keeps the newer, and a unit's client id is its serial [TOP-4]. Where
-// the unit's access was removed, Displace also publishes its presence as offline and clears its
-// other retained messages: Mosquitto does not publish the last will of a client that a reload
-// disconnects. It returns the topics of retained messages that the service may not clear. It needs
-// the service's account, and blocks for ConnectTimeout at each node until one works, and then while
-// messages are cleared. Of the config it uses only Nodes, Username, Password, TLS and
-// ConnectTimeout. It may be repeated.
-func Displace(ctx context.Context, c Config, unit telematics.Unit, removed bool) (left []string, err error) {
+// client id the MQTT broker keeps the newer, and a unit's client id is its serial [TOP-4]. It also
+// publishes the unit's presence as offline and clears its other retained messages: Mosquitto does
+// not publish the last will of a client that a reload disconnects. It returns the topics of
+// retained messages that the service may not clear. It needs the service's account, and blocks for
+// ConnectTimeout at each node until one works, and then while messages are cleared. Of the config
+// it uses only Nodes, Username, Password, TLS and ConnectTimeout. It may be repeated.
+func Displace(ctx context.Context, c Config, unit telematics.Unit) (left []string, err error) {
 	var failures []error
 	for _, node := range c.Nodes {
 		err := connected(ctx, node, c, string(unit), func(client mqtt.Client) error {
-			if !removed {
-				return nil
-			}
 			ctx, cancel := context.WithTimeout(ctx, clearWithin)
 			defer cancel()
 			if left, err = clearRetained(ctx, client, unit); err != nil {

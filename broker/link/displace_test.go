@@ -63,25 +63,20 @@ func TestDisplace_RemovedUnitIsOfflineAndRetainsNothing(t *testing.T) {
 				linktest.Publish(t, client, own(topic), true, payload)
 			}
 			config := link.Config{Nodes: []string{broker.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword}
-			for _, removed := range []bool{false, true} {
-				before := retainedAt(t, broker.ServiceURL())
-				if left, err := link.Displace(t.Context(), config, unit, removed); err != nil || len(left) > 0 {
-					t.Fatalf("%v, %v", left, err)
+			before := retainedAt(t, broker.ServiceURL())
+			if left, err := link.Displace(t.Context(), config, unit); err != nil || len(left) > 0 {
+				t.Fatalf("%v, %v", left, err)
+			}
+			after := retainedAt(t, broker.ServiceURL())
+			var topics []string
+			for topic, payload := range c.left {
+				if topics = append(topics, own(topic)); after[own(topic)] != payload {
+					t.Errorf("%s retains %q, want %q", own(topic), after[own(topic)], payload)
 				}
-				after, want := retainedAt(t, broker.ServiceURL()), c.left
-				if !removed {
-					want = c.says
-				}
-				var topics []string
-				for topic, payload := range want {
-					if topics = append(topics, own(topic)); after[own(topic)] != payload {
-						t.Errorf("removed %t: %s retains %q, want %q", removed, own(topic), after[own(topic)], payload)
-					}
-				}
-				for topic := range after {
-					if !slices.Contains(topics, topic) {
-						t.Errorf("removed %t: %s is still retained, of %v", removed, topic, before)
-					}
+			}
+			for topic := range after {
+				if !slices.Contains(topics, topic) {
+					t.Errorf("%s is still retained, of %v", topic, before)
 				}
 			}
 			if client.IsConnectionOpen() {
@@ -112,7 +107,7 @@ func TestDisplace_ClearsAllThatAHostileUnitRetains(t *testing.T) {
 
 	config := link.Config{Nodes: []string{broker.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword}
 	for range 2 { // it may be repeated
-		left, err := link.Displace(t.Context(), config, unit, true)
+		left, err := link.Displace(t.Context(), config, unit)
 		if want := []string{"motorpool/v1/" + string(unit) + "/ack"}; err != nil || !slices.Equal(left, want) {
 			t.Fatalf("left are %d, %v, %v; want %v", len(left), left[:min(len(left), 5)], err, want)
 		}

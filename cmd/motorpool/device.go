@@ -157,7 +157,7 @@ Then set "protocol": "ovms" and "installation": %s of its vehicle in the fleet f
 
 // ovmsRefusal explains why the password of a running module is not replaced.
 const ovmsRefusal = `unit %[1]s is an OVMS module: once a login is refused it never connects again, and a password has no second one that is valid meanwhile. Nothing was changed. Either
-- give it a certificate, which is added before the old credential is removed: motorpool unit rotate --protocol ovms --unit-authority DIR %[1]s
+- give it a certificate of your issuer, which it can have in addition to the password: docs/units.md
 - or stop it first. In the module's shell, and not over MQTT: server v3 stop
   Then: motorpool unit rotate --protocol ovms --stopped %[1]s`
 
@@ -169,29 +169,5 @@ Once Mosquitto has read the password above, enter into the shell of module %s, w
   config set password server.v3 PASSWORD
   server v3 start
 `, unit)
-	return err
-}
-
-// printNewCertificate prints the instructions that give a module its next certificate.
-func printNewCertificate(w io.Writer, unit, code string) error {
-	_, err := fmt.Fprintf(w, `
-For module %[1]s, on a computer that reaches the enrolment server (motorpool unit enrol --listen), with its name for SERVER:
-
-  openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout serverv3_client.key -subj /CN=%[1]s -out unit.csr
-  curl --fail -H "Authorization: Bearer %[2]s" --data-binary @unit.csr https://SERVER:8443/v1/enrol > serverv3_client.crt
-
-Copy both files into the module's folder /store/tls, and enter into its shell:
-
-  config set server.v3 port 8884
-  server v3 stop
-  server v3 start
-  server v3 status
-
-What it had stays valid. When the status says that it is connected, with --mqtt-url and --mosquitto-pid-file:
-
-  motorpool unit remove --superseded %[1]s
-
-It sees the module connect with the new certificate. Where that does not happen within 3 minutes, the one before is valid again.
-`, unit, code)
 	return err
 }

@@ -16,12 +16,10 @@ import (
 )
 
 type unit struct {
-	Add       addUnit       `cmd:"" help:"Add units with new passwords, and print the passwords: once, since only their hashes are stored."`
-	Rotate    rotateUnit    `cmd:"" help:"Replace the passwords of units, and print the new ones. The old ones become invalid immediately; OVMS modules, which never reconnect after a refused login, get the new one first."`
-	Remove    removeUnit    `cmd:"" help:"Revoke the access of units: passwords, certificates and codes."`
-	List      listUnits     `cmd:"" help:"List the units that may log in."`
-	Authority makeAuthority `cmd:"" help:"Create the certificate authority of units, or what is missing of it."`
-	Enrol     enrolUnit     `cmd:"" help:"Print one-time codes for certificates of units, or run the enrolment server (--listen)."`
+	Add    addUnit    `cmd:"" help:"Add units with new passwords, and print the passwords: once, since only their hashes are stored."`
+	Rotate rotateUnit `cmd:"" help:"Replace the passwords of units, and print the new ones. The old ones become invalid immediately; OVMS modules, which never reconnect after a refused login, get the new one first."`
+	Remove removeUnit `cmd:"" help:"Remove the passwords of units, and end their connections; revoke a certificate at its issuer first."`
+	List   listUnits  `cmd:"" help:"List the units that have passwords."`
 }
 
 // unitAccess has the flags of Mosquitto's password file for units.

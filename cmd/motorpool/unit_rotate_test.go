@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"net/http"
 	"os"
 	"regexp"
 	"strings"
@@ -19,13 +17,10 @@ import (
 // module runs a simulated module until stop. After a refused login it does not connect any more.
 func module(t *testing.T, broker *devstack.Mosquitto, password string) (m *ovms.Module, stop func()) {
 	t.Helper()
-	return moduleWith(t, ovms.Config{Password: password, Broker: broker.UnitsURL()})
-}
-
-func moduleWith(t *testing.T, c ovms.Config) (m *ovms.Module, stop func()) {
-	t.Helper()
-	c.Unit, c.Speed, c.StableWait, c.Body = "OVMS-1", 20, time.Second, simulator.ElectricCar(simulator.Point{Latitude: 48.1, Longitude: 11.5})
-	m = ovms.New(c)
+	m = ovms.New(ovms.Config{
+		Unit: "OVMS-1", Password: password, Broker: broker.UnitsURL(), Speed: 20, StableWait: time.Second,
+		Body: simulator.ElectricCar(simulator.Point{Latitude: 48.1, Longitude: 11.5}),
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { _ = m.Run(ctx); close(ended) }()
@@ -96,66 +91,18 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 	}
 }
 
-func TestUnit_ModuleKeepsItsCertificateUntilItUsesTheNext(t *testing.T) {
-	pki := newPKI(t)
-	config := pki.brokerConfig(t)
-	config.ServicePassword = "service"
-	broker := operatedMosquitto(t, config)
-	t.Setenv("MOTORPOOL_MQTT_URL", broker.ServiceURL())
-	t.Setenv("MOTORPOOL_MQTT_PASSWORD", "service")
-	server := pki.serve(t)
-	with := func(certificate tls.Certificate) ovms.Config {
-		secured := pki.trusted.Clone()
-		secured.Certificates = []tls.Certificate{certificate}
-		return ovms.Config{Broker: broker.CertificatesURL(), TLS: secured}
-	}
-	first := pki.enrol(t, server, "OVMS-1")
-	running, stop := moduleWith(t, with(first))
-	awaitConnected(t, running)
-	rotated, _, err := runTool(t, "unit", "rotate", "OVMS-1", "--protocol", "ovms")
-	code := regexp.MustCompile(`Bearer ([A-Z0-9]+)"`).FindStringSubmatch(rotated)
-	if err != nil || code == nil || !strings.Contains(rotated, "motorpool unit remove --superseded OVMS-1") {
-		t.Fatalf("rotate: %v\n%s", err, rotated)
-	}
-	request, key := newRequest(t, "OVMS-1")
-	status, answer := pki.post(t, server, code[1], request)
-	if status != http.StatusOK {
-		t.Fatalf("enrolment: status %d: %s", status, answer)
-	}
-
-	// The module does not have the next certificate yet.
-	awaitOnline(t)
-	printed, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1", "--wait", "2s")
-	if err == nil || printed != "" || !strings.Contains(err.Error(), "valid again") {
-		t.Errorf("remove --superseded before the module uses the next: %q %v", printed, err)
-	}
-	awaitConnected(t, running)
-	stop()
-	if _, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); exitCode(err) != exitRefused {
-		t.Errorf("remove --superseded while the module is not connected: %v", err)
-	}
-
-	again, _ := moduleWith(t, with(certificateOf(answer, key)))
-	awaitConnected(t, again)
-	awaitOnline(t)
-	if printed, _, err := runTool(t, "unit", "remove", "--superseded", "OVMS-1"); err != nil || printed != "removed: OVMS-1" {
-		t.Errorf("remove --superseded after the module uses the next: %q %v", printed, err)
-	}
-	awaitConnected(t, again)
-	if _, err := pki.connect(t, broker, "OVMS-1", first); err == nil {
-		t.Error("the removed certificate is accepted")
-	}
-	if running.Suspended() || again.Suspended() {
-		t.Error("a login of the module was refused")
-	}
-}
-
 // awaitOnline waits until the retained presence of the module is online.
 func awaitOnline(t *testing.T) {
 	t.Helper()
 	s := serviceAccount{MQTTURL: []string{os.Getenv("MOTORPOOL_MQTT_URL")}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: "service"}
-	if missing, err := s.awaitModules(t.Context(), []string{"OVMS-1"}, time.Minute); err != nil || len(missing) > 0 {
-		t.Fatalf("modules %v are not online, %v", missing, err)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		_, online, err := s.modules(t.Context(), []string{"OVMS-1"})
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("modules %v are online, %v", online, err)
+		}
+		if len(online) > 0 {
+			return
+		}
 	}
 }
 

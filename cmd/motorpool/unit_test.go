@@ -131,7 +131,7 @@ func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
 		t.Error("another unit was disconnected")
 	default:
 	}
-	if list, err := output(t, "unit", "list", "--output", "table"); err != nil || !lineHas(list, "other", "true") || !lineHas(list, "new-2", "true") || lineHas(list, "new", "true") {
+	if list, err := output(t, "unit", "list", "--output", "table"); err != nil || !lineHas(list, "other", "other") || !lineHas(list, "new-2", "new-2") || lineHas(list, "new", "new") {
 		t.Errorf("list: %s %v", list, err)
 	}
 	if list, err := output(t, "unit", "list", "--output", "json"); err != nil || !strings.Contains(list, `"unit": "new-2"`) {

@@ -58,7 +58,7 @@ func (p *provisioned) startServers(ctx context.Context) error {
 	if p.token, err = p.Token(telematics.Actor{Subject: "operator", Role: telematics.Admin}, auth.ScopeAllAgencies); err != nil {
 		return err
 	}
-	config := p.pki.brokerConfig(p.t)
+	config := p.pki.brokerConfig()
 	config.Dir, config.ServicePassword, config.Logger = p.Path("mosquitto"), p.ServicePassword, p.LogFile("mosquitto")
 	if p.Mosquitto, err = devstack.StartMosquitto(config); err != nil {
 		return err
@@ -125,16 +125,17 @@ func (p *provisioned) operate(ctx context.Context) error {
 	p.wantGone(ctx, operated)
 	end()
 
-	server := p.pki.serve(p.t)
-	first := p.pki.enrol(p.t, server, unit)
+	first := p.pki.issue(p.t, unit)
 	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, first))
 	p.want(ctx, operated, telematics.Lock, "200")
-	second := p.pki.enrol(p.t, server, unit)
-	p.tool("unit", "remove", "--superseded", unit)
+	second := p.pki.issue(p.t, unit)
+	p.pki.revoke(p.t, first)
+	p.tool("unit", "remove", unit)
 	p.wantGone(ctx, operated) // the unit still has the old certificate
 	end()
 	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, second))
 	p.want(ctx, operated, telematics.Unlock, "200")
+	p.pki.revoke(p.t, first, second)
 	p.tool("unit", "remove", unit)
 	p.wantOffline(ctx, operated)
 	p.wantGone(ctx, operated)

@@ -75,7 +75,7 @@ func TestMaintenance_LosesNoModule(t *testing.T) {
 // detects this.
 func TestModulesThatTheOtherOrderLosesAreFound(t *testing.T) {
 	t.Parallel()
-	if r := maintained(t, maintenance.Config{Seed: 1, Modules: 3, Steps: 3, RemoveFirst: true}); len(r.Violations) == 0 {
+	if r := maintained(t, maintenance.Config{Seed: 1, Modules: 3, Steps: 8, RemoveFirst: true}); len(r.Violations) == 0 {
 		t.Error("want a violation")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates for servers on 127.0.0.1 and for their clients.
+// Authority signs certificates for servers on 127.0.0.1 and for their clients, such as units.
 type Authority struct {
 	CAFile string // its own certificate, as PEM
 
@@ -46,7 +46,7 @@ func NewAuthority(dir string) (*Authority, error) {
 		return nil, fmt.Errorf("create authority: %w", err)
 	}
 	template := validNow(filepath.Base(dir))
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		return nil, fmt.Errorf("create authority: %w", err)
@@ -79,6 +79,28 @@ func (a *Authority) Issue(name string) (KeyPair, error) {
 	}
 	pair := KeyPair{filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")}
 	return pair, errors.Join(writePEM(pair.CertFile, "CERTIFICATE", der), writePEM(pair.KeyFile, "PRIVATE KEY", keyDER))
+}
+
+// Login writes a certificate as Issue does, and returns it for a client.
+func (a *Authority) Login(name string) (tls.Certificate, error) {
+	pair, err := a.Issue(name)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.LoadX509KeyPair(pair.CertFile, pair.KeyFile)
+}
+
+// WriteRevocations writes the list of revoked certificates, valid for one hour, into a file.
+func (a *Authority) WriteRevocations(file string, revoked ...tls.Certificate) error {
+	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	for _, c := range revoked {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: time.Now()})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.certificate, a.key)
+	if err != nil {
+		return fmt.Errorf("write revocation list: %w", err)
+	}
+	return writePEM(file, "X509 CRL", der)
 }
 
 // Trusted returns the TLS settings of a client that trusts this authority only.

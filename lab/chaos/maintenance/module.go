@@ -18,9 +18,9 @@ const speed = 40
 // module is a unit that may log in, and its simulated device.
 type module struct {
 	*ovms.Module
-	unit      telematics.Unit
-	certified bool // it logs in with a certificate
-	stop      func()
+	unit        telematics.Unit
+	certificate *tls.Certificate // that it logs in with; nil: with a password
+	stop        func()
 }
 
 // login is what a module logs in with: a password or a certificate.
@@ -39,7 +39,7 @@ func (r *round) start(m *module, l login) {
 		Unit: m.unit, Password: l.password, Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted(), Speed: speed, StableWait: 3 * time.Second,
 		Body: simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755}),
 	}
-	if m.certified = l.certificate != nil; m.certified {
+	if m.certificate = l.certificate; m.certificate != nil {
 		config.Broker, config.TLS.Certificates = r.Mosquitto.CertificatesURL(), []tls.Certificate{*l.certificate}
 	}
 	if m.Module == nil {
@@ -65,7 +65,7 @@ func (r *round) stopAll() {
 // pickModule returns a module that has a certificate, or a password; nil: none is left.
 func (r *round) pickModule(certified bool) *module {
 	for _, i := range r.random.Perm(len(r.modules)) {
-		if r.modules[i].certified == certified {
+		if (r.modules[i].certificate != nil) == certified {
 			return r.modules[i]
 		}
 	}

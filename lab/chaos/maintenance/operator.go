@@ -1,26 +1,12 @@
 package maintenance
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"syscall"
-	"time"
 
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/world"
@@ -31,19 +17,19 @@ func (r *round) build(ctx context.Context) error {
 	return r.Build(ctx,
 		world.Step{What: "authorities", Do: r.makeAuthorities},
 		world.Step{What: "mosquitto", Do: r.startMosquitto},
-		world.Step{What: "enrolment server", Do: r.startEnrolment},
 		world.Step{What: "modules", Do: r.addModules})
 }
 
-func (r *round) authority() string { return r.Path("unit-authority") }
-func (r *round) crl() string       { return r.Path("units.crl") }
+func (r *round) crl() string { return r.Path("units.crl") }
 
-func (r *round) makeAuthorities(ctx context.Context) (err error) {
+func (r *round) makeAuthorities(context.Context) (err error) {
 	if r.servers, err = devstack.NewAuthority(r.Path("servers")); err != nil {
 		return err
 	}
-	_, err = r.tool(ctx, "authority", "--unit-authority", r.authority())
-	return err
+	if r.issuer, err = devstack.NewAuthority(r.Path("issuer")); err != nil {
+		return err
+	}
+	return r.issuer.WriteRevocations(r.crl())
 }
 
 func (r *round) startMosquitto(context.Context) error {
@@ -53,37 +39,12 @@ func (r *round) startMosquitto(context.Context) error {
 	}
 	if r.Mosquitto, err = devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: r.Path("mosquitto"), ServicePassword: r.ServicePassword, CertFile: pair.CertFile, KeyFile: pair.KeyFile,
-		UnitsCA: filepath.Join(r.authority(), "ca.crt"), UnitsCRL: r.crl(), Logger: r.LogFile("mosquitto"),
+		UnitsCA: r.issuer.CAFile, UnitsCRL: r.crl(), Logger: r.LogFile("mosquitto"),
 	}); err != nil {
 		return err
 	}
 	r.OnClose(r.Mosquitto.Close)
 	return nil
-}
-
-func (r *round) startEnrolment(ctx context.Context) error {
-	pair, err := r.servers.Issue("enrolment")
-	if err != nil {
-		return err
-	}
-	port, err := devstack.FreePort()
-	if err != nil {
-		return err
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	server := r.command(context.WithoutCancel(ctx), "enrol", "--unit-authority", r.authority(), "--listen", address, "--certificate", pair.CertFile, "--certificate-key", pair.KeyFile)
-	if err := server.Start(); err != nil {
-		return err
-	}
-	r.OnClose(func() error { return errors.Join(server.Process.Signal(syscall.SIGTERM), server.Wait()) })
-	r.enrolment = "https://" + address
-	return world.Eventually(ctx, time.Minute, "the enrolment server listens", func(context.Context) bool {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
-	})
 }
 
 // addModules lets the first modules in; every third one with a certificate.
@@ -104,10 +65,7 @@ func (r *round) addModules(ctx context.Context) error {
 // command is a run of "motorpool unit", with the settings of an operator at Mosquitto's machine.
 func (r *round) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.Binary, append([]string{"unit"}, args...)...)
-	cmd.Env = append(os.Environ(), "MOTORPOOL_UNITS_CRL="+r.crl())
-	if r.Mosquitto != nil {
-		cmd.Env = append(cmd.Env, "MOTORPOOL_UNITS_PASSWD="+r.Mosquitto.UnitsPasswords(), "MOTORPOOL_MOSQUITTO_PID_FILE="+r.Mosquitto.PIDFile())
-	}
+	cmd.Env = append(os.Environ(), "MOTORPOOL_UNITS_PASSWD="+r.Mosquitto.UnitsPasswords(), "MOTORPOOL_MOSQUITTO_PID_FILE="+r.Mosquitto.PIDFile())
 	return cmd
 }
 
@@ -137,41 +95,4 @@ func (r *round) match(printed, pattern string) (string, error) {
 
 func (r *round) password(printed string, unit telematics.Unit) (string, error) {
 	return r.match(printed, `(?m)^`+string(unit)+` (\S{32})$`)
-}
-
-// enrol gets a module a certificate for the code that the tool has printed.
-func (r *round) enrol(ctx context.Context, unit telematics.Unit, printed string) (*tls.Certificate, error) {
-	code, err := r.match(printed, `Bearer ([A-Z2-7]{26})"`)
-	if err != nil {
-		return nil, err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(unit)}}, key)
-	if err != nil {
-		return nil, err
-	}
-	body := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
-	post, err := http.NewRequestWithContext(ctx, http.MethodPost, r.enrolment+"/v1/enrol", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	post.Header.Set("Authorization", "Bearer "+code)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.servers.Trusted(), DisableKeepAlives: true}}
-	response, err := client.Do(post)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close() //nolint:errcheck // it was read
-	answer, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("enrol: %s: %s, %w", response.Status, answer, err)
-	}
-	certificate := &tls.Certificate{PrivateKey: key}
-	for block, rest := pem.Decode(answer); block != nil; block, rest = pem.Decode(rest) {
-		certificate.Certificate = append(certificate.Certificate, block.Bytes)
-	}
-	return certificate, nil
 }

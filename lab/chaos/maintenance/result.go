@@ -14,7 +14,6 @@ const (
 	notRefused = "no login of a module is refused"
 	comesBack  = "a module is connected again after each step"
 	guarded    = "the password of a running module is not replaced"
-	kept       = "a certificate is valid until its module uses the next one"
 )
 
 // Result is a round.
@@ -26,7 +25,7 @@ type Result struct {
 }
 
 func newResult(c Config) Result {
-	return Result{Config: c, Report: verdict.New(notRefused, comesBack, guarded, kept), Done: map[string]int{}}
+	return Result{Config: c, Report: verdict.New(notRefused, comesBack, guarded), Done: map[string]int{}}
 }
 
 // Worthless returns why the round proves nothing, or "".

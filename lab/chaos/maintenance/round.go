@@ -1,14 +1,15 @@
 // Package maintenance does to an MQTT broker, and to the credentials of its units, what operators
-// do: reloads, restarts, additions, rotations, enrolments, removals. Its units are OVMS modules,
+// do: reloads, restarts, additions, rotations, revocations, removals. Its units are OVMS modules,
 // which never connect again once a login was refused. Then it checks that none was lost.
 //
 //	motorpool unit … ─ files ─ Mosquitto ─┬─TLS, passwords─── modules
-//	       └ enrolment server             └─TLS, certificates─ modules
+//	issuer's revocation list ────┘        └─TLS, certificates─ modules
 package maintenance
 
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -41,13 +42,14 @@ type round struct {
 	Config
 	*world.World
 
-	random    *rand.Rand
-	enrolment string // URL
-	servers   *devstack.Authority
-	modules   []*module // that must be connected
-	started   []*module // all, for the end
-	added     int       // so far, for names
-	result    Result
+	random  *rand.Rand
+	servers *devstack.Authority
+	issuer  *devstack.Authority // of certificates of modules
+	revoked []tls.Certificate
+	modules []*module // that must be connected
+	started []*module // all, for the end
+	added   int       // so far, for names
+	result  Result
 }
 
 // Round builds the world, does the maintenance, and checks after each step. An error means that the
@@ -59,7 +61,7 @@ func Round(ctx context.Context, w *world.World, c Config) (Result, error) {
 	}
 	r := &round{Config: c, World: w, random: rand.New(rand.NewPCG(c.Seed, 0)), result: newResult(c)}
 	begin := time.Now()
-	r.Progress(fmt.Sprintf("seed %d: starting Mosquitto, the enrolment server and %d modules", r.Seed, r.Modules))
+	r.Progress(fmt.Sprintf("seed %d: starting Mosquitto and %d modules", r.Seed, r.Modules))
 	if err := r.build(ctx); err != nil {
 		return r.result, err
 	}

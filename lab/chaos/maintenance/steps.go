@@ -26,18 +26,24 @@ var steps = []step{
 	{"a module is added with a certificate", addByCertificate},
 	{"a password is rotated", rotatePassword},
 	{"a certificate is rotated", rotateCertificate},
-	{"a certificate is revoked before its module has the next one", revokeEarly},
 	{"a module gets a certificate instead of its password", moveToCertificate},
 	{"a module is removed", removeOne},
 }
 
-func reload(r *round, ctx context.Context) error {
-	process, err := mosquitto.FindProcess(r.Mosquitto.PIDFile())
+func reload(r *round, ctx context.Context) (err error) {
 	for range 3 {
-		err = errors.Join(err, process.Reload())
+		err = errors.Join(err, reloadOnce(r))
 		world.Pause(ctx, time.Duration(r.random.IntN(100))*time.Millisecond)
 	}
 	return err
+}
+
+func reloadOnce(r *round) error {
+	process, err := mosquitto.FindProcess(r.Mosquitto.PIDFile())
+	if err != nil {
+		return err
+	}
+	return process.Reload()
 }
 
 func restart(r *round, ctx context.Context) error {
@@ -77,22 +83,13 @@ func addByPassword(r *round, ctx context.Context) error {
 
 func addByCertificate(r *round, ctx context.Context) error {
 	m := r.newModule()
-	certificate, err := r.nextCertificate(ctx, m)
+	certificate, err := r.issuer.Login(string(m.unit))
 	if err != nil {
 		return err
 	}
-	r.start(m, login{certificate: certificate})
+	r.start(m, login{certificate: &certificate})
 	r.modules = append(r.modules, m)
 	return nil
-}
-
-// nextCertificate gets a module another certificate by rotation. The present one stays valid.
-func (r *round) nextCertificate(ctx context.Context, m *module) (*tls.Certificate, error) {
-	printed, err := r.tool(ctx, "rotate", string(m.unit), "--protocol", "ovms", "--unit-authority", r.authority())
-	if err != nil {
-		return nil, err
-	}
-	return r.enrol(ctx, m.unit, printed)
 }
 
 func rotatePassword(r *round, ctx context.Context) error {
@@ -128,45 +125,31 @@ func rotatePassword(r *round, ctx context.Context) error {
 	return nil
 }
 
-// Exit codes of a command that has done nothing, and of one that has failed (docs/cli.md).
-const refusedCode, failedCode = 3, 4
+// refusedCode is the exit code of a command that has done nothing (docs/cli.md).
+const refusedCode = 3
 
+// rotateCertificate revokes a certificate once its module uses the next one.
 func rotateCertificate(r *round, ctx context.Context) error {
 	m := r.pickModule(true)
 	if m == nil {
 		return addByCertificate(r, ctx)
 	}
-	certificate, err := r.nextCertificate(ctx, m)
+	certificate, err := r.issuer.Login(string(m.unit))
 	if err != nil {
 		return err
 	}
-	r.start(m, login{certificate: certificate})
-	return r.supersede(ctx, m)
-}
-
-// revokeEarly is an operator's mistake: the module has not got its next certificate yet. It keeps
-// the one before.
-func revokeEarly(r *round, ctx context.Context) error {
-	m := r.pickModule(true)
-	if m == nil {
-		return addByCertificate(r, ctx)
-	}
-	if _, err := r.nextCertificate(ctx, m); err != nil {
+	before := m.certificate
+	r.start(m, login{certificate: &certificate})
+	if err := world.Eventually(ctx, backWithin, string(m.unit)+" is connected", func(context.Context) bool { return m.Connected() }); err != nil {
 		return err
 	}
-	err := r.supersede(ctx, m, "--wait", "1s")
-	r.result.Must(kept, exitCode(err) == failedCode, "%s: %v", m.unit, err)
-	return nil
+	return errors.Join(r.revoke(before), reloadOnce(r))
 }
 
-// supersede revokes all certificates of a module but the newest. The tool refuses while the module
-// is not connected.
-func (r *round) supersede(ctx context.Context, m *module, flags ...string) (err error) {
-	args := append(r.service("remove", "--superseded", "--unit-authority", r.authority(), string(m.unit)), flags...)
-	return errors.Join(world.Eventually(ctx, backWithin, string(m.unit)+" is connected", func(ctx context.Context) bool {
-		_, err = r.tool(ctx, args...)
-		return exitCode(err) != refusedCode
-	}), err)
+// revoke adds a certificate to the issuer's list of those that are revoked.
+func (r *round) revoke(certificate *tls.Certificate) error {
+	r.revoked = append(r.revoked, *certificate)
+	return r.issuer.WriteRevocations(r.crl(), r.revoked...)
 }
 
 // exitCode returns how the tool has ended; 0: without an error.
@@ -191,11 +174,11 @@ func moveToCertificate(r *round, ctx context.Context) error {
 			return err
 		}
 	}
-	certificate, err := r.nextCertificate(ctx, m)
+	certificate, err := r.issuer.Login(string(m.unit))
 	if err != nil {
 		return err
 	}
-	r.start(m, login{certificate: certificate})
+	r.start(m, login{certificate: &certificate})
 	return nil
 }
 
@@ -217,7 +200,12 @@ func removeOne(r *round, ctx context.Context) error {
 	i := r.random.IntN(len(r.modules))
 	m := r.modules[i]
 	r.modules = append(r.modules[:i:i], r.modules[i+1:]...)
-	_, err := r.tool(ctx, r.service("remove", "--unit-authority", r.authority(), string(m.unit))...)
+	if m.certificate != nil {
+		if err := r.revoke(m.certificate); err != nil {
+			return err
+		}
+	}
+	_, err := r.tool(ctx, r.service("remove", string(m.unit))...)
 	m.stop()
 	return err
 }
