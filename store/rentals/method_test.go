@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -147,141 +145,6 @@ func oneDefault(p *fixture, client rental.ClientID) (string, error) {
 		return fmt.Sprintf("%d methods, default %d, which is %d of them", seen.Methods, pg.Deref(seen.Default), seen.Named), nil
 	}
 	return "", err
-}
-
-func TestMethods_ConcurrentChangesKeepOneDefaultAndEveryChange(t *testing.T) {
-	address := storetest.NewDatabase(t)
-	instances := []*fixture{openPatient(t, address), openPatient(t, address)}
-	storetest.AddVehicle(t, instances[0].DB, 1)
-	c := newCardholder(t, instances[0])
-	known := []rental.Method{c.add(false), c.add(false), c.add(false), c.add(false)}
-	deck := make([]rental.Card, 12) // each is added several times; they exceed the limit
-	for i := range deck {
-		deck[i] = rentaltest.NewCard()
-	}
-
-	ctx, stop := context.WithCancel(t.Context())
-	watch := open(t, address)
-	var watching sync.WaitGroup
-	looks := 0
-	watching.Go(func() {
-		for ctx.Err() == nil {
-			wrong, err := oneDefault(watch, c.client.ID)
-			if err != nil || wrong != "" {
-				t.Errorf("default of the client: %s %v", wrong, err)
-				return
-			}
-			looks++
-		}
-	})
-
-	var mu sync.Mutex
-	succeeded, refused := map[string]int{}, map[telematics.Code]int{}
-	note := func(what string, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		var refusal *telematics.Error
-		switch {
-		case err == nil:
-			succeeded[what]++
-		case asRefusal(err, &refusal):
-			refused[refusal.Code]++
-		default:
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	// The caller has read the method; other callers may change it first.
-	some := func(here cardholder) rental.MethodID {
-		methods, err := here.Methods(t.Context(), c.client.ID)
-		if err != nil || len(methods) == 0 {
-			t.Errorf("%d methods, %v", len(methods), err)
-			return 0
-		}
-		return methods[rand.IntN(len(methods))].ID
-	}
-	// Chance decides what succeeds: it goes on until everything has succeeded some times.
-	tooFew := func() bool { return succeeded["remove"] < 5 || succeeded["default"] < 5 }
-	calls := 0
-	for ; calls == 0 || tooFew() && calls < 4000; calls += 200 {
-		var wg sync.WaitGroup
-		start := make(chan struct{})
-		for i := range 200 {
-			here := cardholder{instances[i%2], t, c.client}
-			wg.Go(func() {
-				<-start
-				switch i % 4 {
-				case 0, 3:
-					card := deck[rand.IntN(len(deck))]
-					card.Token = rentaltest.NewCard().Token
-					_, err := here.put(card, i%8 == 0)
-					note("add", err)
-				case 1:
-					note("remove", here.remove(some(here)))
-				case 2:
-					note("default", here.makeDefault(some(here)))
-				}
-			})
-		}
-		close(start)
-		wg.Wait()
-	}
-	stop()
-	watching.Wait()
-
-	// The audit entries are written with each change while the client is locked. In their order
-	// they must lead to the present methods.
-	lines, err := watch.Activities(t.Context(), telematics.ActivityQuery{Actor: c.client.Subject})
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorded, there, last := map[string]int{}, map[string]bool{}, ""
-	for _, line := range slices.Backward(lines) {
-		id := fmt.Sprint(line.Details["payment_method_id"])
-		switch line.Action {
-		case rental.MethodAdd:
-			recorded["add"]++
-			there[id] = true
-			if line.Details["is_default"] == true {
-				last = id
-			}
-		case rental.MethodRemove:
-			recorded["remove"]++
-			if !there[id] || id == last {
-				t.Errorf("the audit log removes the method %s: present %v, default %s", id, there[id], last)
-			}
-			delete(there, id)
-		case rental.MethodDefault:
-			recorded["default"]++
-			if !there[id] {
-				t.Errorf("the audit log makes %s the default, which is not present", id)
-			}
-			last = id
-		}
-	}
-	succeeded["add"] += len(known)
-	if fmt.Sprint(recorded) != fmt.Sprint(succeeded) {
-		t.Errorf("the audit log has %v, the callers got %v", recorded, succeeded)
-	}
-	methods, err := watch.Methods(t.Context(), c.client.ID)
-	if err != nil || len(methods) != len(there) {
-		t.Fatalf("%d methods, %v; the audit log leads to %d", len(methods), err, len(there))
-	}
-	for _, m := range methods {
-		if id := fmt.Sprint(m.ID); !there[id] || m.Default != (id == last) {
-			t.Errorf("method %+v: by the audit log present %v, default %s", m, there[id], last)
-		}
-	}
-	all := 0
-	for _, n := range refused {
-		all += n
-	}
-	for _, n := range succeeded {
-		all += n
-	}
-	if all != calls+len(known) || looks < 20 || tooFew() {
-		t.Errorf("succeeded %v, refused %v, %d snapshots: too few for a valid test", succeeded, refused, looks)
-	}
-	t.Logf("succeeded %v, refused %v, %d snapshots", succeeded, refused, looks)
 }
 
 func asRefusal(err error, refusal **telematics.Error) bool {

@@ -3,11 +3,12 @@ package rentals
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"motorpool/rental"
@@ -25,18 +26,17 @@ var deck = []string{
 }
 
 // A client adds, chooses and removes cards at two instances concurrently: there is one default at
-// any time, and at the end the processor holds the cards on record, and no other.
+// any time, and at the end the processor holds the cards on record, and no other. Each change has
+// an entry in the audit log, in the order in which the changes were made.
 func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	bank := rentaltest.NewBank(t)
 	actor := telematics.Actor{Subject: "anna", Role: telematics.Client, Agency: 1}
+	here, there := openPatient(t, address), openPatient(t, address)
+	storetest.AddVehicle(t, here.DB, 1)
 	var wallets []*wallet.Wallet
-	for range 2 {
-		p := openPatient(t, address)
+	for _, p := range []*fixture{here, there} {
 		wallets = append(wallets, wallet.New(wallet.Config{Cards: Cards{DB: p.DB}, Processor: bank, Log: slog.New(slog.DiscardHandler)}))
-		if len(wallets) == 1 {
-			storetest.AddVehicle(t, p.DB, 1)
-		}
 	}
 	list := func(w *wallet.Wallet) (methods []rental.Method) {
 		methods, err := w.List(context.Background(), actor)
@@ -51,22 +51,25 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 			Action: rental.MethodAdd, Actor: actor, Agency: actor.Agency}})
 		return err
 	}
-	var done [3]atomic.Int32 // added, chosen, removed
-	count := func(what int, err error) {
+	var mu sync.Mutex
+	done := map[string]int{}
+	count := func(what string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
 		var refusal *telematics.Error
 		switch {
 		case err == nil:
-			done[what].Add(1)
+			done[what]++
 		case !errors.As(err, &refusal) || !slices.Contains([]telematics.Code{rental.MethodLimit, rental.DefaultMethod, rental.MethodNotFound}, refusal.Code):
-			t.Error(err)
+			t.Errorf("%s: %v", what, err)
 		}
 	}
-	count(0, add(wallets[0], false))
+	count(rental.MethodAdd, add(wallets[0], false))
 	var work sync.WaitGroup
 	for hand := range 12 {
 		w := wallets[hand%2]
 		work.Go(func() {
-			for n := range 20 {
+			for n := range 40 {
 				methods := list(w)
 				if len(methods) == 0 {
 					return
@@ -74,32 +77,55 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 				r := rental.MethodRequest{Method: methods[rand.IntN(len(methods))].ID, Actor: actor, Activity: telematics.Activity{Actor: actor, Agency: actor.Agency}}
 				switch n % 4 {
 				case 0, 1:
-					count(0, add(w, n%4 == 0))
+					count(rental.MethodAdd, add(w, n%4 == 0))
 				case 2:
 					r.Activity.Action = rental.MethodDefault
 					_, _, err := w.SetDefault(context.Background(), r)
-					count(1, err)
+					count(rental.MethodDefault, err)
 				case 3:
 					r.Activity.Action = rental.MethodRemove
-					count(2, w.Remove(context.Background(), r))
+					count(rental.MethodRemove, w.Remove(context.Background(), r))
 				}
 			}
 		})
 	}
 	work.Wait()
+	methods := list(wallets[0])
 	var tokens []string
-	for _, m := range list(wallets[0]) {
+	for _, m := range methods {
 		tokens = append(tokens, m.Token)
 	}
 	slices.Sort(tokens)
 	if attached := bank.Attached(); !slices.Equal(tokens, attached) || len(tokens) == 0 {
 		t.Errorf("the record has %v, the processor %v", tokens, attached)
 	}
-	for what := range done {
-		if done[what].Load() < 3 {
-			t.Errorf("too few changes for a valid test: %d added, %d chosen, %d removed", done[0].Load(), done[1].Load(), done[2].Load())
-			break
+	lines, err := here.Activities(t.Context(), telematics.ActivityQuery{Actor: actor.Subject})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, present, chosen := map[string]int{}, map[string]bool{}, ""
+	for _, line := range slices.Backward(lines) {
+		id := fmt.Sprint(line.Details["payment_method_id"])
+		recorded[line.Action]++
+		switch {
+		case line.Action == rental.MethodAdd:
+			present[id] = true
+		case !present[id] || line.Action == rental.MethodRemove && id == chosen:
+			t.Errorf("the audit log has %s of %s: present %v, default %s", line.Action, id, present[id], chosen)
+		case line.Action == rental.MethodRemove:
+			delete(present, id)
+		}
+		if line.Details["is_default"] == true {
+			chosen = id
 		}
 	}
-	t.Logf("%d added, %d chosen, %d removed", done[0].Load(), done[1].Load(), done[2].Load())
+	for _, m := range methods {
+		if id := fmt.Sprint(m.ID); !present[id] || m.Default != (id == chosen) || len(present) != len(methods) {
+			t.Errorf("method %+v: by the audit log present are %v, default %s", m, present, chosen)
+		}
+	}
+	if !maps.Equal(recorded, done) || len(done) < 3 || done[rental.MethodRemove] < 5 {
+		t.Errorf("the audit log has %v, the callers got %v; want the same, and some of each", recorded, done)
+	}
+	t.Logf("done: %v", done)
 }
