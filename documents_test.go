@@ -137,42 +137,50 @@ func TestEachDecisionIsInTheIndex(t *testing.T) {
 	}
 }
 
-// Links between the pages of the repository lead to a file and a heading that exist.
-func TestDocumentsLinkToHeadingsThatExist(t *testing.T) {
+// Links between the pages of the repository lead to a file and a heading that exist, and so do the
+// pages that messages, alerts, the console and comments name.
+func TestDocuments_LinksLeadToHeadingsThatExist(t *testing.T) {
 	anchors := map[string]map[string]bool{}
-	links := 0
+	leads := func(from, file, anchor string) {
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%s: %v", from, err)
+			return
+		}
+		if anchor == "" || filepath.Ext(file) != ".md" {
+			return
+		}
+		if anchors[file] == nil {
+			anchors[file] = map[string]bool{}
+			for _, heading := range headings(string(mustRead(t, file)), "#") {
+				anchors[file][anchorOf(heading)] = true
+			}
+		}
+		if !anchors[file][anchor] {
+			t.Errorf("%s links to %s, which has no heading #%s", from, file, anchor)
+		}
+	}
+	links, mentions := 0, 0
 	for _, name := range pages(t) {
-		text := string(mustRead(t, name))
-		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(text, -1) {
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(string(mustRead(t, name)), -1) {
 			target, anchor, _ := strings.Cut(link[1], "#")
 			if strings.Contains(target, ":") || strings.HasPrefix(target, "/") {
 				continue
 			}
 			links++
-			file := name
 			if target != "" {
-				file = filepath.Join(filepath.Dir(name), target)
+				target = filepath.Join(filepath.Dir(name), target)
 			}
-			if _, err := os.Stat(file); err != nil {
-				t.Errorf("%s: %v", name, err)
-				continue
-			}
-			if anchor == "" || filepath.Ext(file) != ".md" {
-				continue
-			}
-			if anchors[file] == nil {
-				anchors[file] = map[string]bool{}
-				for _, heading := range headings(string(mustRead(t, file)), "#") {
-					anchors[file][anchorOf(heading)] = true
-				}
-			}
-			if !anchors[file][anchor] {
-				t.Errorf("%s links to %s, which has no heading #%s", name, file, anchor)
-			}
+			leads(name, cmp.Or(target, name), anchor)
 		}
 	}
-	if links < 300 {
-		t.Errorf("found %d links, want more than 300", links)
+	for _, name := range trackedFiles(t, "*.go", "*.yml", "*.yaml", "*.ts", "*.svelte", "Makefile") {
+		for _, mention := range regexp.MustCompile(`\b(docs/[\w/-]+\.md)(?:#([\w-]+))?`).FindAllStringSubmatch(string(mustRead(t, name)), -1) {
+			mentions++
+			leads(name, mention[1], mention[2])
+		}
+	}
+	if links < 300 || mentions < 100 {
+		t.Errorf("found %d links and %d mentions, want more than 300 and 100", links, mentions)
 	}
 }
 
