@@ -113,7 +113,7 @@ func (morse) DecodePresence(m telematics.Message, _ time.Time) (telematics.Prese
 func (morse) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
 	return telematics.Transmission{
 		Topic: morseTopic(c.Unit) + "command/" + c.ID.String(), Payload: []byte(c.Action),
-		LeaveBefore: c.Requested.Add(time.Second), Once: true,
+		LeaveBefore: c.Requested.Add(time.Second),
 	}, nil
 }
 

@@ -151,8 +151,8 @@ func (t *tracker) claimsOf(message telematics.Transmission) telematics.Claims {
 	if err != nil || !written {
 		t.violated("written before sent", "%q was sent to a tracker, which the record does not have", message.Payload)
 	}
-	if message.QoS > 0 || !message.Once {
-		t.violated("a unit that executes repetitions gets none", "%v is published with QoS %d, once: %t", id, message.QoS, message.Once)
+	if message.QoS > 0 || message.Repeated {
+		t.violated("a unit that executes repetitions gets none", "%v is published with QoS %d, again: %t", id, message.QoS, message.Repeated)
 	}
 	return telematics.Claims{Command: id, Unit: message.Unit, Action: e.Action, Lane: e.Lane, Seq: e.Seq, Expires: e.Expires()}
 }

@@ -29,7 +29,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	message := *w.message
 	message.Repeated = attempts > 0
 	over := w.isStopped() || !dated.Before(c.Deadline)
-	if !over && message.Repeated && message.Once {
+	if !over && message.Repeated && !c.Assurance.Deduplicated { // the unit would execute it again
 		w.timers.retransmit = b.bestEffort.Inquire(ctx, c, w.progress().SentAt, w.received)
 		return
 	}
@@ -98,7 +98,7 @@ func (b *Broker) backOff(w *waiter, update *telematics.Command) {
 	w.received = true
 	now := time.Now()
 	w.timers.retransmit = now.Add(b.retransmissionTimeout(w))
-	if w.message.Once {
+	if !w.command.Assurance.Deduplicated {
 		w.timers.retransmit = now.Add(besteffort.InquireEvery)
 	}
 	if w.timers.progress.IsZero() {

@@ -154,7 +154,6 @@ type Transmission struct {
 	// EndOfSecond delays it to the end of a second, for a command that is confirmed by reports with
 	// times in whole seconds: a report dated to the second of the publication confirms nothing.
 	EndOfSecond bool
-	Once        bool // the unit would execute a repetition: not repeated once it may have left
 	Repeated    bool // it was published before, and the unit has not given its final answer
 }
 

@@ -2,6 +2,7 @@ package besteffort
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"motorpool/telematics"
@@ -83,28 +84,26 @@ func (h *Handler) mayRepeat(ctx context.Context, open *telematics.Command, a Ans
 	if err != nil {
 		return true
 	}
-	commands := append([]telematics.Command{*open}, earlier...) // the latest first
-	// Whether the answer that each of them got may be that to an earlier one.
-	repeated := make([]bool, len(commands))
-	for i := len(commands) - 1; i >= 0; i-- {
-		text := a.Detail
-		if i > 0 {
-			text = answerText(&commands[i])
+	var before *telematics.Command
+	var toCome []*telematics.Command // whose own answers may still come, by a text that is not known
+	repeats := false
+	for _, c := range slices.Backward(append([]telematics.Command{*open}, earlier...)) { // the latest first
+		text := answerText(&c)
+		if c.ID == open.ID {
+			text = a.Detail
 		}
-		for k := i + 1; k < len(commands) && !repeated[i]; k++ {
-			before := &commands[k]
-			toCome := repeated[k] && a.At.Before(before.BestEffort.AnswerBy)
-			if k > i+1 && !toCome {
-				continue
-			}
-			if toCome {
-				text = "" // not known
-			}
-			_, fits := h.recognise(ctx, before, a.Answer, true)
-			repeated[i] = fits && canBeDuplicate(a.State, text, before, &commands[i])
+		isThatTo := func(earlier *telematics.Command, text string) bool {
+			_, fits := h.recognise(ctx, earlier, a.Answer, true)
+			return fits && canBeDuplicate(a.State, text, earlier, &c)
 		}
+		repeats = before != nil && isThatTo(before, text) ||
+			slices.ContainsFunc(toCome, func(earlier *telematics.Command) bool { return isThatTo(earlier, "") })
+		if repeats && a.At.Before(c.BestEffort.AnswerBy) {
+			toCome = append(toCome, &c)
+		}
+		before = &c
 	}
-	return repeated[0]
+	return repeats
 }
 
 // canBeDuplicate reports whether an answer to a command can be a duplicate of that to an earlier

@@ -103,32 +103,28 @@ func (h *Handler) Inquire(ctx context.Context, c *telematics.Command, sent time.
 
 // confirms reports whether every one of the values was reported with a time later than after.
 func confirms(reported telematics.Snapshot, values map[telematics.Field]any, after time.Time) bool {
-	for field, value := range values {
-		if reading, ok := reported[field]; !ok || !reading.At.After(after) || !field.Same(reading.Value, value) {
-			return false
-		}
-	}
-	return len(values) > 0
+	return len(values) > 0 && every(reported, values, func(r telematics.Reading, same bool) bool { return same && r.At.After(after) })
 }
 
 // contradicts reports whether, for one of the fields, another value was reported with a time later
 // than after. An undated reading contradicts nothing: it is new only if the value has changed, so
 // the expected value may have held in between.
 func contradicts(reported telematics.Snapshot, values map[telematics.Field]any, after time.Time) bool {
-	for field, value := range values {
-		reading := reported[field]
-		if reading.Value != nil && !reading.Undated && reading.At.After(after) && !field.Same(reading.Value, value) {
-			return true
-		}
-	}
-	return false
+	return !every(reported, values, func(r telematics.Reading, same bool) bool {
+		return r.Value == nil || same || r.Undated || !r.At.After(after)
+	})
 }
 
 // differs reports whether, for every field, a value other than the given one is reported: only then
 // can a report show the values as a change.
 func differs(reported telematics.Snapshot, values map[telematics.Field]any) bool {
+	return every(reported, values, func(r telematics.Reading, same bool) bool { return r.Value != nil && !same })
+}
+
+// every reports whether the reading of each field is as expected, given whether it is the value.
+func every(reported telematics.Snapshot, values map[telematics.Field]any, expected func(r telematics.Reading, same bool) bool) bool {
 	for field, value := range values {
-		if reading, ok := reported[field]; !ok || reading.Value == nil || field.Same(reading.Value, value) {
+		if r := reported[field]; !expected(r, field.Same(r.Value, value)) {
 			return false
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -39,37 +38,6 @@ func decodeBestEffort(column *int16, answerBy time.Time, c *telematics.Command) 
 	if column != nil {
 		c.BestEffort.ByReport, c.BestEffort.ReportedBefore, c.BestEffort.Contradicted = *column&byReport != 0, *column&reportedBefore != 0, *column&contradicted != 0
 	}
-}
-
-// addAwaiting adds, for each unit lane without an open command, the command whose answer the unit
-// awaits.
-func (s *Store) addAwaiting(ctx context.Context, refused []*telematics.Command, occupants map[vehicleLane]*telematics.Command) error {
-	var units []string
-	for _, c := range refused {
-		if c.Lane == telematics.UnitLane && occupants[vehicleLane{c.Vehicle, c.Lane}] == nil {
-			units = append(units, string(c.Unit))
-		}
-	}
-	if len(units) == 0 {
-		return nil
-	}
-	found, err := selectCommands(ctx, s.db.Prepared, `
-		select `+commandColumns+` from commands where id = any (array(select command_awaiting_answer(unit) from unnest($1::text[]) as wanted (unit)))`,
-		pq.Array(units))
-	if err != nil {
-		return err
-	}
-	awaiting := make(map[telematics.Unit]*telematics.Command, len(found))
-	for _, c := range found {
-		awaiting[c.Unit] = &c
-	}
-	for _, c := range refused {
-		lane := vehicleLane{c.Vehicle, c.Lane}
-		if a := awaiting[c.Unit]; a != nil && c.Lane == telematics.UnitLane && occupants[lane] == nil {
-			occupants[lane] = a
-		}
-	}
-	return nil
 }
 
 // AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name

@@ -137,11 +137,8 @@ func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]cl
 		}
 	}
 	occupants, err := s.occupants(ctx, refused)
-	if err == nil {
-		err = s.addAwaiting(ctx, refused, occupants)
-	}
-	for _, c := range refused {
-		decided[c.ID] = claimed{Claim: delivery.Claim{Occupant: occupants[vehicleLane{c.Vehicle, c.Lane}]}, err: err}
+	for i, c := range refused {
+		decided[c.ID] = claimed{Claim: delivery.Claim{Occupant: occupants[i]}, err: err}
 	}
 	results := make([]claimed, len(commands))
 	for i, c := range commands {
@@ -291,33 +288,34 @@ var (
 	}
 )
 
-type vehicleLane struct {
-	vehicle telematics.VehicleID
-	lane    telematics.Lane
-}
-
-// occupants returns the open commands in the lanes of refused commands.
-func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) (map[vehicleLane]*telematics.Command, error) {
+// occupants returns what keeps each of the refused commands from its lane: the open command in it,
+// or, in the lane of a unit, the command whose answer the unit awaits. Nil: nothing any more.
+func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) ([]*telematics.Command, error) {
+	occupants := make([]*telematics.Command, len(refused))
 	if len(refused) == 0 {
-		return nil, nil
+		return occupants, nil
 	}
-	vehicles, lanes := make([]int64, len(refused)), make([]string, len(refused))
+	vehicles, lanes, units := make([]int64, len(refused)), make([]string, len(refused)), make([]string, len(refused))
 	for i, c := range refused {
-		vehicles[i], lanes[i] = int64(c.Vehicle), string(c.Lane)
+		vehicles[i], lanes[i], units[i] = int64(c.Vehicle), string(c.Lane), string(c.Unit)
 	}
-	open, err := selectCommands(ctx, s.db.Prepared, `
-		select occupant.* from unnest($1::bigint[], $2::text[]) as wanted (vehicle, wanted_lane), lateral (
-			select `+commandColumns+` from commands
+	var rows []struct {
+		Place int `db:"place"` // of the refused command, from 1
+		commandRow
+	}
+	err := s.db.Prepared.Select(ctx, &rows, `
+		select place, occupant.* from unnest($1::bigint[], $2::text[], $3::text[]) with ordinality as wanted (vehicle, wanted_lane, wanted_unit, place), lateral (
+			(select `+commandColumns+` from commands
 			where vehicle_id = vehicle and lane = wanted_lane and state in ('accepted', 'sent', 'received')
-			limit 1 -- there is no more, and each is looked up
+			limit 1) -- there is no more, and each is looked up
+			union all
+			(select `+commandColumns+` from commands where wanted_lane = 'unit' and id = command_awaiting_answer(wanted_unit))
+			limit 1
 		) as occupant`,
-		pq.Array(vehicles), pq.Array(lanes))
-	if err != nil {
-		return nil, err
+		pq.Array(vehicles), pq.Array(lanes), pq.Array(units))
+	for _, row := range rows {
+		c, failed := row.command()
+		occupants[row.Place-1], err = &c, cmp.Or(err, failed)
 	}
-	occupants := make(map[vehicleLane]*telematics.Command, len(open))
-	for _, c := range open {
-		occupants[vehicleLane{c.Vehicle, c.Lane}] = &c
-	}
-	return occupants, nil
+	return occupants, err
 }

@@ -256,8 +256,6 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 			t.Errorf("%s may leave for %v, and its unit checks no expiry: want %v at most", action, out.LeaveBefore.Sub(c.Requested), latestStart)
 		case !slices.Contains(strings.Split(out.Topic, "/"), string(s.Unit)):
 			t.Errorf("%s goes to %q, which does not name unit %s: others could hear it", action, out.Topic, s.Unit)
-		case out.Once == promises.Deduplicated:
-			t.Errorf("%s: once %t, though units deduplicate: %t", action, out.Once, promises.Deduplicated)
 		case out.QoS > 1 || out.QoS > 0 && !promises.Expiring:
 			t.Errorf("%s leaves with QoS %d: a broker may keep it for a unit that checks no expiry", action, out.QoS)
 		case promises.Signed != (key.signed == 1):

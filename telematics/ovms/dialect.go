@@ -86,7 +86,7 @@ func (Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Tr
 	if expires := c.Expires(); expires.Before(leave) {
 		leave = expires
 	}
-	return telematics.Transmission{Topic: topic(c.Unit, commands+c.ID.String()), Payload: []byte(line), LeaveBefore: leave, Once: true}, nil
+	return telematics.Transmission{Topic: topic(c.Unit, commands+c.ID.String()), Payload: []byte(line), LeaveBefore: leave}, nil
 }
 
 // commandLine returns the line for the module's shell. A blank separates arguments, so the PIN has

@@ -173,7 +173,7 @@ func TestEncode_CommandLines(t *testing.T) {
 		telematics.Lock: "lock 4711", telematics.Unlock: "unlock 4711", telematics.ReportState: "server v3 update all",
 	} {
 		out, err := Dialect{}.Encode(order(leaf, action), nil)
-		if err != nil || string(out.Payload) != line || out.Topic != "ovms/OV-1/OV-1/client/motorpool/command/"+command || out.QoS != 0 || !out.Once {
+		if err != nil || string(out.Payload) != line || out.Topic != "ovms/OV-1/OV-1/client/motorpool/command/"+command || out.QoS != 0 || (Dialect{}).Promises(leaf, action).Deduplicated {
 			t.Errorf("%s: encoded as %+v, %v", action, out, err)
 		}
 		if out.LeaveBefore.Sub(received) > 5*time.Second {

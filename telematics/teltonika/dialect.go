@@ -126,7 +126,7 @@ func (d Dialect) Encode(c *telematics.Command, _ telematics.Signer) (telematics.
 		leave = expires
 	}
 	return telematics.Transmission{
-		Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave, Once: true,
+		Topic: CommandTopic(c.Unit), Payload: payload, LeaveBefore: leave,
 		// Units date records to whole seconds.
 		EndOfSecond: len(d.Confirmation(c.Installation, c.Action)) > 0,
 	}, nil

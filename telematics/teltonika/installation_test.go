@@ -34,7 +34,7 @@ func TestEncode_SwitchesTheOutputsOfTheInstallation(t *testing.T) {
 	} {
 		command := telematics.Command{Unit: unit, Action: c.action, Attention: c.attention, Installation: c.installation, Requested: received, Deadline: received.Add(10 * time.Second)}
 		out, err := (Dialect{}).Encode(&command, nil)
-		if err != nil || string(out.Payload) != `{"CMD":"`+c.want+`"}` || out.Topic != "teltonika/352093081452251/commands" || !out.Once || out.QoS != 0 {
+		if err != nil || string(out.Payload) != `{"CMD":"`+c.want+`"}` || out.Topic != "teltonika/352093081452251/commands" || (Dialect{}).Promises(c.installation, c.action).Deduplicated || out.QoS != 0 {
 			t.Errorf("%s of %v: %q to %q, %v; want %q", c.action, c.installation, out.Payload, out.Topic, err, c.want)
 		}
 	}
