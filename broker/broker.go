@@ -151,7 +151,7 @@ func New(c Config) *Broker {
 	})
 	b.bestEffort = besteffort.New(besteffort.Config{
 		Vehicles: c.Vehicles, Commands: c.Commands, Publisher: c.Publisher, Dialects: c.Dialects, Settle: b.storeSettlement, Changed: b.events.publish,
-		MayPublish: b.mayPublish, IsUnpublished: b.isUnpublished, WrongClock: b.clock.err, Now: b.recordTime,
+		MayPublish: b.mayPublish, IsUnpublished: b.isUnpublished, Now: b.recordTime,
 		StepTimeout: c.StepTimeout, Logger: c.Logger, Metrics: c.Metrics, Guard: c.Guard,
 	})
 	b.registerQueues()
@@ -196,7 +196,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	keep("look up answers", b.lookUpOverAllowance)
 	keep("poll record", b.pollRecord)
 	keep("sweep", b.sweep)
-	keep("conclude", b.bestEffort.Run)
+	keep("conclude", b.concludeUnknown)
 	keep("watch halts", b.watchHalts)
 	keep("watch clock", b.watchClock)
 	keep("listen for wake-ups", func(ctx context.Context) error { return b.config.Pending.Listen(ctx, b.config.Instance, b.hint) })

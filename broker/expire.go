@@ -123,6 +123,15 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 	return nil
 }
 
+// concludeUnknown has late reports conclude commands that ended as unknown.
+func (b *Broker) concludeUnknown(ctx context.Context) error {
+	return b.each(ctx, besteffort.ConcludeEvery, "conclude", func() {
+		if b.clock.err() == nil {
+			b.bestEffort.Conclude(ctx)
+		}
+	})
+}
+
 // expireUnsent settles a command that was not published because a server, a key or the exact time
 // is unavailable.
 func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Command, *telematics.Error) {

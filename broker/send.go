@@ -24,21 +24,11 @@ import (
 func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx, span := tracing.Start(tracing.Detach(ctx), delivery.SpanCommand)
 	defer span.End()
-	receipt, refusal := b.accept(ctx, order, b.now())
-	var w *waiter
-	if refusal == nil && !receipt.Replayed {
-		w, receipt, refusal = b.claim(ctx, order, receipt.Command)
-	}
-	describe(span, order, receipt.Command, refusal)
-	if refusal == nil && receipt.Replayed && receipt.Command.State.IsOpen() {
-		refusal = telematics.StillOpen(receipt.Command.ID)
-	}
+	w, receipt, refusal := b.begin(ctx, span, order, true)
 	switch {
 	case refusal != nil:
-		b.recordRefusal(ctx, order, receipt.Command, refusal)
-		return delivery.Receipt{}, refusal
+		return receipt, refusal
 	case receipt.Replayed:
-		b.recordDuplicate(ctx, order, receipt.Command)
 		return receipt, orNil(receipt.Command.Err())
 	}
 	b.dispatch(ctx, w)
@@ -51,21 +41,10 @@ func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Rece
 // has its lane. A repeated order returns the command as it is now.
 func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx, span := tracing.Start(tracing.Detach(ctx), delivery.SpanCommand)
-	receipt, refusal := b.accept(ctx, order, b.now())
-	var w *waiter
-	if refusal == nil && !receipt.Replayed {
-		w, receipt, refusal = b.claim(ctx, order, receipt.Command)
-	}
-	describe(span, order, receipt.Command, refusal)
-	switch {
-	case refusal != nil:
+	w, receipt, refusal := b.begin(ctx, span, order, false)
+	if w == nil {
 		span.End()
-		b.recordRefusal(ctx, order, receipt.Command, refusal)
-		return delivery.Receipt{}, refusal
-	case receipt.Replayed:
-		span.End()
-		b.recordDuplicate(ctx, order, receipt.Command)
-		return receipt, nil
+		return receipt, orNil(refusal)
 	}
 	b.started.Go(func() {
 		defer span.End()
@@ -77,6 +56,28 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 		})
 	})
 	return receipt, nil
+}
+
+// begin accepts and claims the command of an order. It returns no waiter where the order is
+// refused, or repeats another, which it records. A caller that waits for the result is refused
+// while the other is in flight.
+func (b *Broker) begin(ctx context.Context, span tracing.Span, order *delivery.Order, waits bool) (w *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
+	receipt, refusal = b.accept(ctx, order, b.now())
+	if refusal == nil && !receipt.Replayed {
+		w, receipt, refusal = b.claim(ctx, order, receipt.Command)
+	}
+	describe(span, order, receipt.Command, refusal)
+	if refusal == nil && receipt.Replayed && waits && receipt.Command.State.IsOpen() {
+		refusal = telematics.StillOpen(receipt.Command.ID)
+	}
+	switch {
+	case refusal != nil:
+		b.recordRefusal(ctx, order, receipt.Command, refusal)
+		return nil, delivery.Receipt{}, refusal
+	case receipt.Replayed:
+		b.recordDuplicate(ctx, order, receipt.Command)
+	}
+	return w, receipt, nil
 }
 
 // Drain blocks until every command of Start is settled, or returns an error when the context ends.
@@ -180,10 +181,7 @@ func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics
 		if earlier, refusal := b.findDuplicate(stepping, c, nil); refusal != nil || earlier.Replayed {
 			return nil, earlier, refusal
 		}
-		switch occupant := claim.Occupant; {
-		case !occupant.State.IsOpen():
-			return nil, receipt, telematics.Unanswered(occupant, b.now())
-		case evicted || !occupant.IsOverdue(b.now()):
+		if occupant := claim.Occupant; evicted || !occupant.State.IsOpen() || !occupant.IsOverdue(b.now()) {
 			return nil, receipt, telematics.InProgress(occupant, b.now())
 		}
 		_ = b.settleOverdue(stepping, *claim.Occupant) // logged there; the next attempt decides

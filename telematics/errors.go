@@ -134,19 +134,17 @@ func (a Action) words() string {
 	return strings.ReplaceAll(string(a), "-", " ")
 }
 
-// InProgress is the error for an action whose lane another command occupies.
+// InProgress is the error for an action whose lane another command occupies: an open one, or an
+// earlier one that a unit whose answers name no command may still answer.
 func InProgress(occupant *Command, now time.Time) *Error {
-	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
-		RetryAfter: min(max(occupant.Deadline.Sub(now), time.Second), MaxBudget), Command: occupant.ID,
-		Message: fmt.Sprintf("Another command of this vehicle (%s) is still in progress; nothing was sent.", occupant.Action)}
-}
-
-// Unanswered is the error for a command to a unit whose answers name no command, while an earlier
-// command may still be answered: its answer could be taken for that of the new one.
-func Unanswered(earlier *Command, now time.Time) *Error {
-	return &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true,
-		RetryAfter: max(earlier.BestEffort.AnswerBy.Sub(now), time.Second), Command: earlier.ID,
-		Message: fmt.Sprintf("The unit may still answer an earlier command (%s), and its answers do not identify the command; nothing was sent.", earlier.Action)}
+	e := &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true, Command: occupant.ID,
+		RetryAfter: min(max(occupant.Deadline.Sub(now), time.Second), MaxBudget),
+		Message:    fmt.Sprintf("Another command of this vehicle (%s) is still in progress; nothing was sent.", occupant.Action)}
+	if !occupant.State.IsOpen() {
+		e.RetryAfter = max(occupant.BestEffort.AnswerBy.Sub(now), time.Second)
+		e.Message = fmt.Sprintf("The unit may still answer an earlier command (%s), and its answers do not identify the command; nothing was sent.", occupant.Action)
+	}
+	return e
 }
 
 // UnitOffline is the error for a unit that cannot be reached, by its contact.

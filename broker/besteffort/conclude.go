@@ -3,40 +3,21 @@ package besteffort
 import (
 	"context"
 	"sync"
-	"time"
 
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
 
-// Run checks, for concludeWithin, whether late reports confirm or contradict commands that ended as
-// unknown. All instances do so, and a conditional write lets one of them conclude each command. It
-// blocks until the context ends, and returns its error.
-func (h *Handler) Run(ctx context.Context) error {
-	tick := time.NewTicker(concludeEvery)
-	defer tick.Stop()
-	var last telematics.Command
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		if h.WrongClock() == nil {
-			_ = h.Guard.Do("conclude", func() { last = h.concludeBatch(ctx, last) })
-		}
-	}
-}
-
-// concludeBatch checks the unconfirmed commands after last, and returns the last of them; zero:
-// there are no more.
-func (h *Handler) concludeBatch(ctx context.Context, last telematics.Command) telematics.Command {
+// Conclude checks whether late reports confirm or contradict commands that ended as unknown within
+// concludeWithin: the next batch of them. All instances do so, and a conditional write lets one of
+// them conclude each command. It is not safe for concurrent use.
+func (h *Handler) Conclude(ctx context.Context) {
 	ctx, cancel := h.step(ctx)
 	defer cancel()
-	unconfirmed, err := h.Commands.Unconfirmed(ctx, h.Now().Add(-concludeWithin), last, concludeBatchSize)
+	unconfirmed, err := h.Commands.Unconfirmed(ctx, h.Now().Add(-concludeWithin), h.last, concludeBatchSize)
 	if err != nil {
 		h.Logger.Warn("unconfirmed commands not read, retrying", "err", err)
-		return last
+		return
 	}
 	var looking sync.WaitGroup
 	for _, c := range unconfirmed {
@@ -45,10 +26,10 @@ func (h *Handler) concludeBatch(ctx context.Context, last telematics.Command) te
 		})
 	}
 	looking.Wait()
-	if len(unconfirmed) < concludeBatchSize {
-		return telematics.Command{}
+	h.last = telematics.Command{}
+	if len(unconfirmed) == concludeBatchSize {
+		h.last = unconfirmed[len(unconfirmed)-1]
 	}
-	return unconfirmed[len(unconfirmed)-1]
 }
 
 func (h *Handler) conclude(ctx context.Context, c *telematics.Command) {

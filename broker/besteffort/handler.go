@@ -8,7 +8,7 @@
 //   - before a claim: Prepare, and NeedsState
 //   - for an answer that names no command: Assign
 //   - while a command waits: Delay, Inquire and Confirm
-//   - at its deadline: Outcome; after that, Run concludes it.
+//   - at its deadline: Outcome; after that: Conclude.
 //
 // For a command to a unit of protocol v1, all of these do no I/O, and change nothing but that
 // Outcome makes it unknown.
@@ -76,9 +76,7 @@ type Config struct {
 	MayPublish func(telematics.AgencyID) bool
 	// IsUnpublished reports whether a command is known here not to be published.
 	IsUnpublished func(telematics.CommandID) bool
-	// WrongClock returns an error while this instance's clock is known to be wrong.
-	WrongClock func() error
-	Now        func() time.Time // dates what is stored
+	Now           func() time.Time // dates what is stored
 
 	StepTimeout time.Duration // of one call of a port
 	Logger      *slog.Logger
@@ -86,13 +84,15 @@ type Config struct {
 	Guard       *guard.Guard // recovers panics of the handling of single commands
 }
 
-// Handler is what the package comment says. It is safe for concurrent use.
+// Handler handles the commands of such units. It is safe for concurrent use, except Conclude.
 type Handler struct {
 	Config
+	last telematics.Command // that Conclude has checked; zero: it begins anew
+
 	answersToNone, confirmedLate, contradicted prometheus.Counter
 }
 
-// New assembles a handler and registers its metrics. It does no I/O before Run.
+// New assembles a handler and registers its metrics. It does no I/O.
 func New(c Config) *Handler {
 	counter := func(name, help string) prometheus.Counter {
 		return promauto.With(c.Metrics).NewCounter(prometheus.CounterOpts{Name: "motorpool_" + name, Help: help})

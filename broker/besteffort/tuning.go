@@ -20,9 +20,9 @@ const (
 	// Interval in which the state of a vehicle is read for a command that it confirms by a report;
 	// a choice. Half: twice the reads. Double: callers wait up to half a second longer.
 	confirmEvery = 500 * time.Millisecond
-	// Interval in which a batch of unconfirmed commands is checked; a choice. Half: twice the
-	// statements, mostly for none. Double: clients learn the outcome 2 s later.
-	concludeEvery = 2 * time.Second
+	// ConcludeEvery is the interval in which a batch of unconfirmed commands is checked; a choice.
+	// Half: twice the statements, mostly for none. Double: clients learn the outcome 2 s later.
+	ConcludeEvery = 2 * time.Second
 	// Commands of a batch, whose vehicles are read concurrently; a choice. Half: after an outage of
 	// units it takes longer until each had its turn. Double: it takes more connections to Postgres.
 	concludeBatchSize = 32

@@ -88,14 +88,14 @@ func TestPage_HasEachCodeAndNoOther(t *testing.T) {
 var forStaff = regexp.MustCompile(`(?i)\bunits?\b|fleet file|best_effort|\bsett?(ing)?\b|operator|redis|postgres|mqtt|protocol|expiry|signature|readyz|--\w|\b[a-z]+_[a-z_]+\b|\.md\b`)
 
 func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
-	earlier := &telematics.Command{Action: telematics.Unlock, BestEffort: telematics.BestEffort{AnswerBy: time.Now()}}
+	open, earlier := &telematics.Command{Action: telematics.Unlock, State: telematics.Sent}, &telematics.Command{Action: telematics.Unlock, State: telematics.Unknown, BestEffort: telematics.BestEffort{AnswerBy: time.Now()}}
 	ended := func(s telematics.State, reason, detail string) *telematics.Error {
 		return (&telematics.Command{Action: telematics.Unlock, State: s, Reason: reason, Detail: detail}).Err()
 	}
 	tried := map[telematics.Code]bool{}
 	for _, err := range []*telematics.Error{
 		telematics.NoSuchVehicle(42), telematics.NoUnit(), telematics.NotSupported(telematics.Unlock), telematics.BestEffortDenied(telematics.Unlock),
-		telematics.Conflict(telematics.Unlock, "moving"), telematics.InProgress(earlier, time.Now()), telematics.Unanswered(earlier, time.Now()),
+		telematics.Conflict(telematics.Unlock, "moving"), telematics.InProgress(open, time.Now()), telematics.InProgress(earlier, time.Now()),
 		telematics.UnitOffline(telematics.Contact{LastSeen: time.Now().Add(-time.Hour)}, time.Now()), telematics.Unavailable("Redis", nil), telematics.UnknownProtocol("v9"),
 		telematics.Halted(telematics.Halt{Why: "recall of the unit"}), telematics.Broken(nil),
 		ended(telematics.Rejected, "clock_unset", ""), ended(telematics.Rejected, telematics.Unsupported, ""), ended(telematics.Rejected, telematics.StateConflict, "moving"),

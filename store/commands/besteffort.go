@@ -12,32 +12,23 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Bits of the column assurance that stand for no promise, but for a field of Command.BestEffort.
-const (
-	byReport       = 1 << 5
-	reportedBefore = 1 << 6
-	contradicted   = 1 << 7
-)
+// firstBit is the first bit of the column assurance that stands for no promise, but for a field of
+// Command.BestEffort.
+const firstBit = 5
 
 func encodeAssurance(c *telematics.Command) int64 {
 	bits := c.Assurance.Bits()
-	if c.BestEffort.ByReport {
-		bits |= byReport
-	}
-	if c.BestEffort.ReportedBefore {
-		bits |= reportedBefore
-	}
-	if c.BestEffort.Contradicted {
-		bits |= contradicted
+	for i, holds := range [...]bool{c.BestEffort.ByReport, c.BestEffort.ReportedBefore, c.BestEffort.Contradicted} {
+		if holds {
+			bits |= 1 << (firstBit + i)
+		}
 	}
 	return int64(bits)
 }
 
-func decodeBestEffort(column *int16, answerBy time.Time, c *telematics.Command) {
-	c.Assurance, c.BestEffort.AnswerBy = telematics.PromisesOf(column), answerBy
-	if column != nil {
-		c.BestEffort.ByReport, c.BestEffort.ReportedBefore, c.BestEffort.Contradicted = *column&byReport != 0, *column&reportedBefore != 0, *column&contradicted != 0
-	}
+func decodeBestEffort(column *int16, answerBy time.Time) telematics.BestEffort {
+	has := func(i int) bool { return column != nil && *column&(1<<(firstBit+i)) != 0 }
+	return telematics.BestEffort{AnswerBy: answerBy, ByReport: has(0), ReportedBefore: has(1), Contradicted: has(2)}
 }
 
 // AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name
@@ -90,23 +81,16 @@ func (s *Store) Unconfirmed(ctx context.Context, since time.Time, behind telemat
 // command, where the command is not unconfirmed any more. The report must have been read before the
 // call: then the absence of a later command shows that none has caused it.
 func (s *Store) Conclude(ctx context.Context, finding delivery.Settlement) (*telematics.Command, bool, error) {
+	query := `select ` + commandColumns + ` from commands c where id = $1 and ` + unconfirmed
 	if finding.State == telematics.Unknown {
-		return s.contradict(ctx, finding.Command)
+		query = `update commands c set assurance = assurance | 128 where id = $1 and ` + unconfirmed + ` returning ` + commandColumns
 	}
-	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands c where id = $1 and `+unconfirmed, finding.Command)
-	if err != nil || len(found) == 0 {
-		return nil, false, unavailable.Wrap("read an unconfirmed command", err)
+	found, err := selectCommands(ctx, s.db.Prepared, query, finding.Command)
+	switch {
+	case err != nil || len(found) == 0:
+		return nil, false, unavailable.Wrap("conclude an unconfirmed command", err)
+	case finding.State == telematics.Unknown:
+		return &found[0], true, nil
 	}
 	return s.Settle(ctx, finding)
-}
-
-func (s *Store) contradict(ctx context.Context, id telematics.CommandID) (*telematics.Command, bool, error) {
-	changed, err := selectCommands(ctx, s.db.Prepared, `
-		update commands c set assurance = assurance | 128
-		where id = $1 and `+unconfirmed+`
-		returning `+commandColumns, id)
-	if err != nil || len(changed) == 0 {
-		return nil, false, unavailable.Wrap("record that a command was contradicted", err)
-	}
-	return &changed[0], true, nil
 }

@@ -309,7 +309,7 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) ([
 			where vehicle_id = vehicle and lane = wanted_lane and state in ('accepted', 'sent', 'received')
 			limit 1) -- there is no more, and each is looked up
 			union all
-			(select `+commandColumns+` from commands where wanted_lane = 'unit' and id = command_awaiting_answer(wanted_unit))
+			(select `+commandColumns+` from (select command_awaiting_answer(wanted_unit) as awaits where wanted_lane = 'unit') as awaited join commands on id = awaits)
 			limit 1
 		) as occupant`,
 		pq.Array(vehicles), pq.Array(lanes), pq.Array(units))

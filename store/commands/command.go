@@ -68,7 +68,7 @@ func (r commandRow) command() (telematics.Command, error) {
 	if err != nil {
 		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
 	}
-	c := telematics.Command{
+	return telematics.Command{
 		ID: r.ID, Vehicle: telematics.VehicleID(r.VehicleID), Agency: telematics.AgencyID(r.AgencyID),
 		Unit: telematics.Unit(r.Unit), Action: telematics.Action(r.Action), Attention: attention,
 		Lane: telematics.Lane(r.Lane), Seq: r.Seq, Instance: r.Instance,
@@ -80,10 +80,9 @@ func (r commandRow) command() (telematics.Command, error) {
 		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
 		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
 		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
+		Assurance: telematics.PromisesOf(r.Assurance), BestEffort: decodeBestEffort(r.Assurance, pg.FromTimestamp(r.AnswerBy)),
 		Retransmitted: decodeRetransmitted(r.Retransmitted, pg.FromTimestamp(r.SentAt)),
-	}
-	decodeBestEffort(r.Assurance, pg.FromTimestamp(r.AnswerBy), &c)
-	return c, nil
+	}, nil
 }
 
 // encodeRetransmitted returns times of retransmissions as an array of Postgres, in milliseconds
