@@ -84,10 +84,11 @@ func (h *Handler) mayRepeat(ctx context.Context, open *telematics.Command, a Ans
 	if err != nil {
 		return true
 	}
+	commands := append([]telematics.Command{*open}, earlier...) // the latest first
 	var before *telematics.Command
-	var toCome []*telematics.Command // whose own answers may still come, by a text that is not known
+	var toCome []*telematics.Command // their own answers may still come, by a text that is not known
 	repeats := false
-	for _, c := range slices.Backward(append([]telematics.Command{*open}, earlier...)) { // the latest first
+	for _, c := range slices.Backward(commands) {
 		text := answerText(&c)
 		if c.ID == open.ID {
 			text = a.Detail
