@@ -86,7 +86,7 @@ func (h *Handler) mayRepeat(ctx context.Context, open *telematics.Command, a Ans
 	}
 	commands := append([]telematics.Command{*open}, earlier...) // the latest first
 	var before *telematics.Command
-	var toCome []*telematics.Command // their own answers may still come, by a text that is not known
+	var toCome []*telematics.Command // whose own answers may still come, by an unknown text
 	repeats := false
 	for _, c := range slices.Backward(commands) {
 		text := answerText(&c)
