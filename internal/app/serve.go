@@ -1,5 +1,5 @@
 // Package app assembles the service from its parts. Its settings are in config.go, its wiring is
-// one straight function in serve.go.
+// in serve.go, step by step.
 package app
 
 import (
@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/broker"
@@ -38,6 +40,7 @@ import (
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
+	"motorpool/tracing"
 )
 
 // answerSlack is how long a call may take in addition to the command's budget.
@@ -46,198 +49,320 @@ const answerSlack = 10 * time.Second
 // Serve runs the service until the context ends. It continues for Config.Drain, so that load
 // balancers take the instance out, and then stops its parts in reverse order: it accepts no new
 // calls, settles and answers commands in flight, then closes MQTT, then the stores. An unavailable
-// server does not end it: readiness reports what is missing.
-func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) (err error) {
-	signing, err := c.signingKeys(log)
-	if err != nil {
-		return err
-	}
-	secured, err := c.tls(log)
-	if err != nil {
-		return err
-	}
-	registry := c.newRegistry(signing, secured.inUse)
-	sealer, err := c.sealer()
-	if err != nil {
-		return err
-	}
-	if c.AgencySecretsKey == "" {
-		log.Info("client requests are refused, secrets of agency keys cannot be decrypted", "missing", "--agency-secrets-key")
-	}
-	panics := guard.New(log, registry)
-	secured.panics = panics
-	cache, err := redis.New(redis.Config{URL: string(c.RedisURL), TLS: secured.redis, Logger: log, Guard: panics})
-	if err != nil {
-		return err
-	}
-	defer closeLogged(log, "redis", cache.Close)
-	postgres, err := pg.New(pg.Config{
-		URL: string(c.DatabaseURL), MaxConns: c.DatabaseConns, Durable: !c.AllowUnsafePostgres, Line: redis.Line{DB: cache}, Logger: log, Guard: panics,
-	})
-	if err != nil {
-		return err
-	}
-	defer closeLogged(log, "postgres", postgres.Close)
-
-	postgres.Register(registry)
-	registry.MustRegister(cache)
-
-	instance := uuid.NewString()
-	tracer, flushTraces, err := c.newTracer(instance, log)
-	if err != nil {
-		return err
-	}
-	defer flushTraces()
-
-	cars := vehicles.New(postgres)
-	recorder := history.NewRecorder(history.Config{DB: postgres, Days: c.TelemetryRetention, Logger: log, Metrics: registry, Guard: panics})
-	reported := twins.New(twins.Config{
-		DB: postgres, Vehicles: cars, Redis: cache, StateInterval: c.StateInterval, History: recorder, Logger: log, Metrics: registry, Guard: panics,
-	})
-	record, auditLog := commands.New(postgres, reported), activity.New(postgres)
-
-	money, err := c.newMoney(postgres, func(ctx context.Context) (bool, error) {
-		return cache.TryLease(ctx, "payments", instance, charging.CompareLease)
-	}, registry, panics, log)
-	if err != nil {
-		return err
-	}
-	defer money.Close()
-
-	mqtt := link.NewShards(link.Config{
-		Guard:    panics,
-		Username: c.MQTTUsername, Password: string(c.MQTTPassword), TLS: secured.mqtt,
-		Group:        func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, postgres) },
-		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, postgres) },
-		Units:        cars.Units,
-		Holds:        newBrokerGauges(registry, link.ParseShards(c.MQTTURL)).set,
-		Logger:       log, AwaitAdmission: true,
-	}, link.ParseShards(c.MQTTURL)...)
-	var present *presence
-	commandBroker := broker.New(broker.Config{
-		Vehicles: reported, Commands: record, Halts: commands.HaltStore{DB: postgres}, Clock: postgres, AuditLog: auditLog, Twins: reported, Pending: redis.NewPendingTable(cache),
-		Contacts: cars, Events: events.New(cache), UnknownUnits: cars, Health: cars, Unrecorded: record, Bulks: record,
-		Publisher: mqtt, Key: signing, Now: now, Hanging: postgres.Hanging, Lives: func(id string) bool { return present.lives(id) }, Logger: log, Metrics: registry, Guard: panics, Tracer: tracer, Instance: instance,
-	})
-	c.registerInstance(registry, commandBroker.Instance())
-	present = newPresence(postgres, cars, cache, mqtt, signing, commandBroker.Instance(), panics, log)
-	registry.MustRegister(present)
-	database := &databaseWatch{postgres: postgres, changed: func() { commandBroker.ForgetSettled(); money.reconciler.CommitsMayBeLost() }, gauges: newDatabaseGauges(registry), log: log, history: c.TelemetryRetention > 0}
-	agencyKeys := agencykeys.New(postgres, sealer)
-	tokenKeys := auth.NewKeys(auth.KeysConfig{Source: c.TokenKeys, Log: log})
-	feed := stream.New(stream.Config{Log: events.New(cache), Body: resource.NewEvent, PerActor: cmp.Or(c.AdminStreams, -1), Guard: panics, Logger: log, Metrics: registry})
-	proxies, err := c.trustedProxies()
-	if err != nil {
-		return err
-	}
-	watches := watch.New(watch.Config{
-		Dialects: dialects.Spoken, Publish: mqtt.Publish, Watcher: "motorpool-" + commandBroker.Instance(), Booked: rentals.Bookings{DB: postgres}.Running,
-		TryLease: func(ctx context.Context) (bool, error) {
-			return cache.TryLease(ctx, "watch", commandBroker.Instance(), watch.LeaseFor)
-		},
-		Logger: log, Guard: panics,
-	})
-	tokens := c.tokens(tokenKeys, now)
-	limits := redis.NewLimits(cache)
-	addresses, err := c.newAddresses(postgres, limits, registry, panics, log)
-	if err != nil {
-		return err
-	}
-	signIn, err := c.signIn(cache, limits, postgres, tokens, now, registry, log)
-	if err != nil {
-		return err
-	}
-	pages, err := c.console()
-	if err != nil {
-		return err
-	}
-	public := httpapi.New(httpapi.Config{
-		Controller: commandBroker, Fleet: fleet{cars, record, auditLog, reported}, Bulks: record, History: auditLog, Refusals: commandBroker, Units: cars, SigningKey: signing.active, Agencies: cars, Editor: cars, Budget: c.Budget, Log: log, Now: now, Tracer: tracer,
-		Places: addresses, Feed: feed, Watches: watches, Telemetry: history.Reader{DB: postgres, Days: c.TelemetryRetention}, Limiter: limits,
-		Rates:    httpapi.Rates{Vehicle: c.VehicleRate, Refresh: c.RefreshRate, Admin: c.AdminRate, Bulk: c.BulkRate, Client: c.ClientRate, Card: c.CardRate},
-		Bookings: rentals.Bookings{DB: postgres}, Wallet: money.wallet, Payments: money, Webhooks: money, LiveMoney: money.Live(), Nudge: money.collector.Nudge, CompareClock: commandBroker.CompareClock,
-		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Halts: waitingHalts{commands.HaltStore{DB: postgres}}, Signatures: agencykeys.NewSignatures(postgres, max(minSignatures, signatureMinutes*c.ClientRate)),
-		Tokens: tokens, SignIn: signIn, Console: pages, CORSOrigins: list(c.CORSOrigins), TrustedProxies: proxies,
-		HideDocs: !c.Docs, DocsScript: c.DocsScript, SignInHint: c.SignInHint,
-	})
-	maxConnections, err := c.maxConnections()
-	if err != nil {
-		return err
-	}
-
-	// An unsuitable database ends the service. The parts that calls use end after the calls.
-	ctx, refuse := context.WithCancelCause(ctx)
-	defer refuse(nil)
-	defer log.Info("stopped")
-	whileRight := func(part func(context.Context) error) func(context.Context) error {
-		return func(ctx context.Context) error { return commandBroker.WhileClockRight(ctx, part) }
-	}
-	withSchema := func(part func(context.Context) error) func(context.Context) error {
-		return func(ctx context.Context) error {
-			if !awaitSchema(ctx, postgres, log) {
-				return nil
-			}
-			return part(ctx)
+// server does not end it: readiness reports what is missing. It returns what is wrong with the
+// configuration or the database.
+func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) error {
+	s := &service{Config: c, log: log, instance: uuid.NewString()}
+	defer s.close()
+	for _, step := range []func() error{s.readKeys, s.openStores, s.assembleRecords, s.assembleBroker, s.assembleAPI} {
+		if err := step(); err != nil {
+			return err
 		}
 	}
+	return s.serve(ctx, listeners)
+}
+
+// service has the parts of an instance, in the order of their assembly.
+type service struct {
+	Config
+	log      *slog.Logger
+	instance string
+	closers  []func() // from the last one on
+
+	signing  *signingKeys
+	secured  secured
+	sealer   *agencykeys.Sealer
+	registry *prometheus.Registry
+	panics   *guard.Guard
+	tracer   *tracing.Tracer
+
+	cache    *redis.DB
+	postgres *pg.DB
+
+	cars     *vehicles.Fleet
+	recorder *history.Recorder
+	reported *twins.Twins
+	record   *commands.Store
+	auditLog *activity.Log
+	money    *money
+
+	mqtt     *link.Shards
+	broker   *broker.Broker
+	present  *presence
+	database *databaseWatch
+	watches  *watch.Watches
+
+	tokenKeys      *auth.Keys
+	feed           *stream.Feed
+	addresses      *addresses
+	public         http.Handler
+	maxConnections int
+}
+
+func (s *service) close() {
+	for _, closer := range slices.Backward(s.closers) {
+		closer()
+	}
+}
+
+// onClose has close call a function, and log its error.
+func (s *service) onClose(what string, closer func() error) {
+	s.closers = append(s.closers, func() {
+		if err := closer(); err != nil {
+			s.log.Warn("close failed", "what", what, "err", err)
+		}
+	})
+}
+
+func (s *service) readKeys() (err error) {
+	if s.signing, err = s.signingKeys(s.log); err != nil {
+		return err
+	}
+	if s.secured, err = s.tls(s.log); err != nil {
+		return err
+	}
+	s.registry = s.newRegistry(s.signing, s.secured.inUse)
+	if s.sealer, err = s.Config.sealer(); err != nil {
+		return err
+	}
+	if s.AgencySecretsKey == "" {
+		s.log.Info("client requests are refused, secrets of agency keys cannot be decrypted", "missing", "--agency-secrets-key")
+	}
+	s.panics = guard.New(s.log, s.registry)
+	s.secured.panics = s.panics
+	return nil
+}
+
+func (s *service) openStores() (err error) {
+	s.cache, err = redis.New(redis.Config{URL: string(s.RedisURL), TLS: s.secured.redis, Logger: s.log, Guard: s.panics})
+	if err != nil {
+		return err
+	}
+	s.onClose("redis", s.cache.Close)
+	s.postgres, err = pg.New(pg.Config{
+		URL: string(s.DatabaseURL), MaxConns: s.DatabaseConns, Durable: !s.AllowUnsafePostgres,
+		Line: redis.Line{DB: s.cache}, Logger: s.log, Guard: s.panics,
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose("postgres", s.postgres.Close)
+	s.postgres.Register(s.registry)
+	s.registry.MustRegister(s.cache)
+	tracer, flushTraces, err := s.newTracer(s.instance, s.log)
+	if err != nil {
+		return err
+	}
+	s.tracer = tracer
+	s.closers = append(s.closers, flushTraces)
+	return nil
+}
+
+func (s *service) assembleRecords() (err error) {
+	s.cars = vehicles.New(s.postgres)
+	s.recorder = history.NewRecorder(history.Config{
+		DB: s.postgres, Days: s.TelemetryRetention, Logger: s.log, Metrics: s.registry, Guard: s.panics,
+	})
+	s.reported = twins.New(twins.Config{
+		DB: s.postgres, Vehicles: s.cars, Redis: s.cache, StateInterval: s.StateInterval, History: s.recorder,
+		Logger: s.log, Metrics: s.registry, Guard: s.panics,
+	})
+	s.record, s.auditLog = commands.New(s.postgres, s.reported), activity.New(s.postgres)
+	s.money, err = s.newMoney(s.postgres, func(ctx context.Context) (bool, error) {
+		return s.cache.TryLease(ctx, "payments", s.instance, charging.CompareLease)
+	}, s.registry, s.panics, s.log)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.money.Close)
+	return nil
+}
+
+func (s *service) assembleBroker() error {
+	shards := link.ParseShards(s.MQTTURL)
+	s.mqtt = link.NewShards(link.Config{
+		Guard:    s.panics,
+		Username: s.MQTTUsername, Password: string(s.MQTTPassword), TLS: s.secured.mqtt,
+		Group:        func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, s.postgres) },
+		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, s.postgres) },
+		Units:        s.cars.Units,
+		Holds:        newBrokerGauges(s.registry, shards).set,
+		Logger:       s.log, AwaitAdmission: true,
+	}, shards...)
+	s.broker = broker.New(broker.Config{
+		Vehicles: s.reported, Commands: s.record, Halts: commands.HaltStore{DB: s.postgres}, Clock: s.postgres,
+		AuditLog: s.auditLog, Twins: s.reported, Pending: redis.NewPendingTable(s.cache), Contacts: s.cars,
+		Events: events.New(s.cache), UnknownUnits: s.cars, Health: s.cars, Unrecorded: s.record, Bulks: s.record,
+		Publisher: s.mqtt, Key: s.signing, Now: now, Hanging: s.postgres.Hanging,
+		Lives:  func(id string) bool { return s.present.lives(id) },
+		Logger: s.log, Metrics: s.registry, Guard: s.panics, Tracer: s.tracer, Instance: s.instance,
+	})
+	s.registerInstance(s.registry, s.broker.Instance())
+	s.present = newPresence(s.postgres, s.cars, s.cache, s.mqtt, s.signing, s.broker.Instance(), s.panics, s.log)
+	s.registry.MustRegister(s.present)
+	s.database = &databaseWatch{
+		postgres: s.postgres, gauges: newDatabaseGauges(s.registry), log: s.log, history: s.TelemetryRetention > 0,
+		changed: func() {
+			s.broker.ForgetSettled()
+			s.money.reconciler.CommitsMayBeLost()
+		},
+	}
+	s.watches = watch.New(watch.Config{
+		Dialects: dialects.Spoken, Publish: s.mqtt.Publish, Watcher: "motorpool-" + s.broker.Instance(),
+		Booked: rentals.Bookings{DB: s.postgres}.Running,
+		TryLease: func(ctx context.Context) (bool, error) {
+			return s.cache.TryLease(ctx, "watch", s.broker.Instance(), watch.LeaseFor)
+		},
+		Logger: s.log, Guard: s.panics,
+	})
+	return nil
+}
+
+func (s *service) assembleAPI() error {
+	s.tokenKeys = auth.NewKeys(auth.KeysConfig{Source: s.TokenKeys, Log: s.log})
+	s.feed = stream.New(stream.Config{
+		Log: events.New(s.cache), Body: resource.NewEvent, PerActor: cmp.Or(s.AdminStreams, -1),
+		Guard: s.panics, Logger: s.log, Metrics: s.registry,
+	})
+	proxies, err := s.trustedProxies()
+	if err != nil {
+		return err
+	}
+	tokens, limits, agencyKeys := s.tokens(s.tokenKeys, now), redis.NewLimits(s.cache), agencykeys.New(s.postgres, s.sealer)
+	if s.addresses, err = s.newAddresses(s.postgres, limits, s.registry, s.panics, s.log); err != nil {
+		return err
+	}
+	signIn, err := s.signIn(s.cache, limits, s.postgres, tokens, now, s.registry, s.log)
+	if err != nil {
+		return err
+	}
+	pages, err := s.console()
+	if err != nil {
+		return err
+	}
+	s.public = httpapi.New(httpapi.Config{
+		Controller: s.broker, Refusals: s.broker, CompareClock: s.broker.CompareClock, SigningKey: s.signing.active, Budget: s.Budget,
+		Fleet: fleet{s.cars, s.record, s.auditLog, s.reported}, Units: s.cars, Agencies: s.cars, Editor: s.cars,
+		Bulks: s.record, History: s.auditLog, Halts: waitingHalts{commands.HaltStore{DB: s.postgres}},
+		Places: s.addresses, Feed: s.feed, Watches: s.watches,
+		Telemetry: history.Reader{DB: s.postgres, Days: s.TelemetryRetention},
+		Bookings:  rentals.Bookings{DB: s.postgres}, Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
+		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge,
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys},
+		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.ClientRate)),
+		Limiter:    limits,
+		Rates: httpapi.Rates{
+			Vehicle: s.VehicleRate, Refresh: s.RefreshRate, Admin: s.AdminRate, Bulk: s.BulkRate, Client: s.ClientRate, Card: s.CardRate,
+		},
+		Tokens: tokens, SignIn: signIn, SignInHint: s.SignInHint,
+		Console: pages, CORSOrigins: list(s.CORSOrigins), TrustedProxies: proxies, HideDocs: !s.Docs, DocsScript: s.DocsScript,
+		Log: s.log, Now: now, Tracer: s.tracer,
+	})
+	s.maxConnections, err = s.Config.maxConnections()
+	return err
+}
+
+// serve runs the parts. Those that calls use end after the calls.
+func (s *service) serve(ctx context.Context, listeners Listeners) (err error) {
+	// An unsuitable database ends the service.
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	defer s.log.Info("stopped")
 	// The recorder ends after the parts that receive and store the last reports.
-	keep, stopKeeping := background(ctx, panics)
+	keep, stopKeeping := background(ctx, s.panics)
 	defer join(&err, stopKeeping)
-	keep("record telemetry", withSchema(whileRight(recorder.Run)))
-	run, stop := background(ctx, panics)
+	keep("record telemetry", s.withSchema(s.whileRight(s.recorder.Run)))
+	run, stop := background(ctx, s.panics)
 	defer join(&err, stop)
 	run("watch database", func(ctx context.Context) error {
-		err := database.run(ctx)
+		err := s.database.run(ctx)
 		if err != nil {
 			refuse(err)
 		}
 		return err
 	})
-	run("watch primaries", postgres.Watch)
-	run("migrate", func(ctx context.Context) error { return migrate(ctx, postgres, c.Migrate, log) })
-	run("run broker", commandBroker.Run)
-	run("forget", whileRight(func(ctx context.Context) error { return forget(ctx, postgres, log) }))
-	run("add partitions of the audit log", withSchema(whileRight(func(ctx context.Context) error { return activity.KeepPartitions(ctx, postgres, log) })))
-	moved := newMovedGauge(registry)
-	run("move settled commands", whileRight(func(ctx context.Context) error { return moveSettled(ctx, postgres, record, moved, log) }))
-	run("be present", withSchema(present.Run))
-	run("keep addresses", addresses.run)
-	run("read token keys", tokenKeys.Run)
-	run("follow events", feed.Run)
-	run("watch signing keys", signing.Run)
-	run("watch certificates", secured.watch)
-	run("move money", withSchema(whileRight(money.run)))
+	s.runParts(run)
 	// Receives from vehicles; ends before what handles the messages.
-	receive, stopReceiving := background(ctx, panics)
+	receive, stopReceiving := background(ctx, s.panics)
 	defer join(&err, stopReceiving)
-	receive("receive from vehicles", withSchema(whileRight(func(ctx context.Context) error { return mqtt.Run(ctx, commandBroker) })))
-	receive("renew watches", withSchema(whileRight(watches.Run)))
-	defer join(&err, func() error { return drain(commandBroker) })
+	receive("receive from vehicles", s.withSchema(s.whileRight(func(ctx context.Context) error { return s.mqtt.Run(ctx, s.broker) })))
+	receive("renew watches", s.withSchema(s.whileRight(s.watches.Run)))
+	defer join(&err, func() error { return drain(s.broker) })
+	return s.serveHTTP(ctx, listeners)
+}
 
-	ready := health.New(panics, slices.Concat([]health.Check{
-		{Name: "postgres", Ready: withSettings(postgresReady(postgres, commandBroker, present.Writes), "sslrootcert of --database-url", "sslcert of --database-url")},
-		{Name: "redis", Ready: withSettings(cache.Ready, "--redis-ca", "--redis-cert")},
-		{Name: "mqtt", Ready: mqttReady(mqtt.AllReady)},
-		{Name: "tokens", Ready: tokenKeys.Ready},
-		{Name: "signing_key", Ready: present.keyReady},
-	}, shardChecks(mqtt))...)
-	registry.MustRegister(ready)
-	stopping := newStopping(c.Drain, panics, log)
-	server := httpapi.NewServer("", stopping.closeConnections(public))
-	server.RegisterOnShutdown(feed.End) // else no stream ends
+// runParts starts the parts that calls use.
+func (s *service) runParts(run func(doing string, part func(context.Context) error)) {
+	run("watch primaries", s.postgres.Watch)
+	run("migrate", func(ctx context.Context) error { return migrate(ctx, s.postgres, s.Migrate, s.log) })
+	run("run broker", s.broker.Run)
+	run("forget", s.whileRight(func(ctx context.Context) error { return forget(ctx, s.postgres, s.log) }))
+	run("add partitions of the audit log", s.withSchema(s.whileRight(func(ctx context.Context) error {
+		return activity.KeepPartitions(ctx, s.postgres, s.log)
+	})))
+	moved := newMovedGauge(s.registry)
+	run("move settled commands", s.whileRight(func(ctx context.Context) error {
+		return moveSettled(ctx, s.postgres, s.record, moved, s.log)
+	}))
+	run("be present", s.withSchema(s.present.Run))
+	run("keep addresses", s.addresses.run)
+	run("read token keys", s.tokenKeys.Run)
+	run("follow events", s.feed.Run)
+	run("watch signing keys", s.signing.Run)
+	run("watch certificates", s.secured.watch)
+	run("move money", s.withSchema(s.whileRight(s.money.run)))
+}
+
+// whileRight runs a part while the clock is right.
+func (s *service) whileRight(part func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return s.broker.WhileClockRight(ctx, part) }
+}
+
+// withSchema runs a part once the database has the schema.
+func (s *service) withSchema(part func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if !awaitSchema(ctx, s.postgres, s.log) {
+			return nil
+		}
+		return part(ctx)
+	}
+}
+
+// readiness checks what the instance needs to serve.
+func (s *service) readiness() *health.Readiness {
+	database := postgresReady(s.postgres, s.broker, s.present.Writes)
+	return health.New(s.panics, slices.Concat([]health.Check{
+		{Name: "postgres", Ready: withSettings(database, "sslrootcert of --database-url", "sslcert of --database-url")},
+		{Name: "redis", Ready: withSettings(s.cache.Ready, "--redis-ca", "--redis-cert")},
+		{Name: "mqtt", Ready: mqttReady(s.mqtt.AllReady)},
+		{Name: "tokens", Ready: s.tokenKeys.Ready},
+		{Name: "signing_key", Ready: s.present.keyReady},
+	}, shardChecks(s.mqtt))...)
+}
+
+// serveHTTP serves the listeners until the context ends.
+func (s *service) serveHTTP(ctx context.Context, listeners Listeners) error {
+	ready := s.readiness()
+	s.registry.MustRegister(ready)
+	stopping := newStopping(s.Drain, s.panics, s.log)
+	server := httpapi.NewServer("", stopping.closeConnections(s.public))
+	server.RegisterOnShutdown(s.feed.End) // else no stream ends
 	servers := []httpServer{
-		{server, secured.listener(connections.Bound(listeners.Public, maxConnections, registry, log))},
-		{httpapi.NewServer("", c.internalHandler(ready, registry, signing, log)), listeners.Internal},
+		{server, s.secured.listener(connections.Bound(listeners.Public, s.maxConnections, s.registry, s.log))},
+		{httpapi.NewServer("", s.internalHandler(ready, s.registry, s.signing, s.log)), listeners.Internal},
 	}
 	healthAddress := "none"
 	if listeners.Health != nil {
 		healthAddress = listeners.Health.Addr().String()
-		servers = append(servers, httpServer{httpapi.NewServer("", ready.Public()), connections.Bound(listeners.Health, healthConnections, nil, log)})
+		servers = append(servers, httpServer{
+			httpapi.NewServer("", ready.Public()), connections.Bound(listeners.Health, healthConnections, nil, s.log),
+		})
 	}
-	log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(), "health", healthAddress, "instance", commandBroker.Instance())
+	s.log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(),
+		"health", healthAddress, "instance", s.broker.Instance())
 	serving, stopServing := stopping.after(ctx, ready)
 	defer stopServing()
-	return serveHTTP(serving, panics, log, telematics.MaxBudget+answerSlack, servers...)
+	return serveHTTP(serving, s.panics, s.log, telematics.MaxBudget+answerSlack, servers...)
 }
 
 func mqttReady(ready func() error) func(context.Context) error {
@@ -316,10 +441,4 @@ func drain(b *broker.Broker) error {
 	ctx, cancel := context.WithTimeout(context.Background(), telematics.MaxBudget+answerSlack)
 	defer cancel()
 	return b.Drain(ctx)
-}
-
-func closeLogged(log *slog.Logger, what string, closer func() error) {
-	if err := closer(); err != nil {
-		log.Warn("close failed", "what", what, "err", err)
-	}
 }
