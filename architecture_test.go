@@ -100,18 +100,18 @@ var wiring = []string{"cmd/...", "internal/...", "simulator/world"}
 // and those in its folder.
 var homes = map[string][]string{
 	// bench: units, and lower limits measured with the client of the service.
-	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/bench/load", "cmd/bench/measure"},
-	// bench measures lower limits with the library of the service.
-	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/measure"},
+	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/bench/load", "cmd/bench/floor"},
+	// bench measures lower limits with the libraries of the service.
+	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/floor"},
 	"github.com/getkin/kin-openapi": {"httpapi/contract"},
 	"github.com/coreos/go-oidc/":    {"httpapi/signin"},
 	"golang.org/x/oauth2":           {"httpapi/signin"},
 	"golang.org/x/crypto/":          {"operators"},
 	// bench reads stored data without the service.
-	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure"},
+	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/bench/floor"},
 	// devstack polls until the server is ready.
-	"github.com/lib/pq":                          {"store/...", "simulator/devstack", "cmd/bench/measure"},
-	"github.com/redis/go-redis/":                 {"store/..."},
+	"github.com/lib/pq":                          {"store/...", "simulator/devstack", "cmd/bench/measure", "cmd/bench/floor"},
+	"github.com/redis/go-redis/":                 {"store/...", "cmd/bench/floor"},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
@@ -125,7 +125,7 @@ var homes = map[string][]string{
 	"github.com/prometheus/common/": {"metrics", "internal/app"},
 	"github.com/prometheus/procfs":  {"cmd/bench/measure", "internal/app"},
 	"go.opentelemetry.io/":          {"tracing", "internal/app"},
-	"github.com/HdrHistogram/":      {"cmd/bench/load"},
+	"golang.org/x/perf/":            {"cmd/bench/report"},
 }
 
 // maxFiles is how many files without tests a package may have, so that a reader can know them by

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
-	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -56,8 +56,9 @@ func serve(ctx context.Context, args []string) error {
 	return app.Serve(ctx, command.Serve, listeners, logger.New(os.Stderr, command.Serve.LogLevel, command.Serve.LogFormat))
 }
 
-// A measurement with a million vehicles runs with: make bench ARGS=scale.
-func TestScale_MeasuresATinyFleet(t *testing.T) {
+// The figures are meaningless, but every experiment runs, no command and no report is lost, and no
+// ratio lacks a figure.
+func TestExperiments_MeasureEveryRatio(t *testing.T) {
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)
 	}
@@ -65,29 +66,44 @@ func TestScale_MeasuresATinyFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scale := measure.Scale{
-		Vehicles: 300, Connected: 60, Small: 20, Shards: 2, InFlight: 4, Duration: 50 * time.Millisecond, Rate: 200, Reporting: 300 * time.Millisecond,
-	}
-	results := &measure.Results{}
-	if err := scale.Measure(t.Context(), measure.Setup{Binary: self, Rounds: 1, Tiny: true}, results); err != nil {
-		t.Error(err)
-	}
-	r := results.Scale
-	if r == nil || len(r.Commands) != 2 || len(r.Large.Reports) != 2 || len(r.Large.Lists) == 0 {
-		t.Fatalf("some measurements are missing: %+v", r)
-	}
-	for _, w := range []measure.ScaleWorld{r.Small, r.Large} {
-		if w.Starts[0].Online != w.Connected || w.Sweep.Silent != w.Connected || w.Reports[0].Messages < 50 || w.Alone.Ready <= 0 {
-			t.Errorf("result %+v has implausible numbers", w)
-		}
-	}
-	var text bytes.Buffer
-	if err := report.Tables(&text, results); err != nil {
+	all, err := everything(true)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"300 vehicles on record", "60 units connected", "first page", "sweep for silent units", "a command costs"} {
-		if !strings.Contains(text.String(), part) {
-			t.Errorf("the tables lack %q:\n%s", part, &text)
+	const short = 100 * time.Millisecond
+	*all[0].(*measure.Command) = measure.Command{
+		Vehicles: 300, InFlight: []int{1, 4, 16, 64, 256}, Duration: short, SlowCars: 20, Slow: short, Work: short, Floors: true,
+	}
+	*all[1].(*measure.Waiting) = measure.Waiting{Vehicles: 40, Network: short, Ramp: short}
+	*all[2].(*measure.Ingest) = measure.Ingest{Vehicles: 1000, Duration: short}
+	*all[3].(*measure.Fleet) = measure.Fleet{Vehicles: 40, Rate: 200, Duration: 4 * short, Instances: 2, StateInterval: time.Second}
+	*all[4].(*measure.Scale) = measure.Scale{Vehicles: 300, Connected: 60, Small: 20, History: 500, InFlight: 4, Duration: short}
+	setup := measure.Setup{Binary: self, Rounds: 1, Tiny: true}
+	if err := setup.OpenFiles(); err != nil {
+		t.Fatal(err)
+	}
+	results := &report.Results{Rounds: 1, Figures: map[string][]float64{}}
+	var mu sync.Mutex // guards results
+	var running sync.WaitGroup
+	for _, e := range all {
+		running.Go(func() {
+			own := &report.Results{Figures: map[string][]float64{}}
+			if err := e.Measure(t.Context(), setup, own); err != nil {
+				t.Errorf("%T: %v", e, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(results.Figures, own.Figures)
+		})
+	}
+	running.Wait()
+	results.Sum()
+	for name, ratio := range results.Ratios {
+		if ratio == nil {
+			t.Errorf("the ratio %s was not measured", name)
 		}
+	}
+	if connected := results.Figures["Scale/start/side=large connected"]; len(connected) != 1 || connected[0] != 60 {
+		t.Errorf("%v units were connected in the large world, want 60", connected)
 	}
 }

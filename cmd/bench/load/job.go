@@ -11,12 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"reflect"
+	"slices"
 	"syscall"
+	"time"
 )
 
 // Job is the work of one process. Its exported fields are its settings.
@@ -35,18 +37,13 @@ func nameOf(job Job) string { return reflect.Indirect(reflect.ValueOf(job)).Type
 // Run runs the named one of some jobs in this process. The job's context ends with the standard
 // input, which Finish closes, as does the end of the process that started this one.
 func Run(ctx context.Context, name, settings string, jobs ...Job) error {
-	for _, job := range jobs {
-		if nameOf(job) == name {
-			if err := json.Unmarshal([]byte(settings), job); err != nil {
-				return fmt.Errorf("settings of %s: %w", name, err)
-			}
-			return run(ctx, job)
-		}
+	n := slices.IndexFunc(jobs, func(job Job) bool { return nameOf(job) == name })
+	if n < 0 {
+		return fmt.Errorf("unknown job %q", name)
 	}
-	return fmt.Errorf("unknown job %q", name)
-}
-
-func run(ctx context.Context, job Job) error {
+	if err := json.Unmarshal([]byte(settings), jobs[n]); err != nil {
+		return fmt.Errorf("settings of %s: %w", name, err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // blocks until the input ends
@@ -54,23 +51,23 @@ func run(ctx context.Context, job Job) error {
 	}()
 	out := json.NewEncoder(os.Stdout)
 	// The reader may have ended.
-	result, err := job.Do(ctx, func(address string) { _ = out.Encode(address) })
+	result, err := jobs[n].Do(ctx, func(address string) { _ = out.Encode(address) })
 	if err != nil {
-		return fmt.Errorf("%s: %w", nameOf(job), err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return out.Encode(result)
 }
 
 // Process is a running job.
 type Process struct {
-	name string
-	cmd  *exec.Cmd
-	in   io.Closer
-	out  *json.Decoder
+	cmd *exec.Cmd
+	in  io.Closer
+	out *json.Decoder
 }
 
-// start starts a job in a separate process, which ends with the context.
-func start(ctx context.Context, job Job) (*Process, error) {
+// start starts a job in a separate process, which ends with the context, and reads the first that
+// it prints.
+func start(ctx context.Context, job Job, first any) (*Process, error) {
 	settings, err := json.Marshal(job)
 	if err != nil {
 		return nil, err
@@ -90,40 +87,35 @@ func start(ctx context.Context, job Job) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Process{nameOf(job), cmd, in, json.NewDecoder(out)}, cmd.Start()
+	p := &Process{cmd, in, json.NewDecoder(out)}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := p.out.Decode(first); err != nil {
+		return nil, fmt.Errorf("%s: %w", nameOf(job), errors.Join(err, cmd.Wait()))
+	}
+	return p, nil
 }
 
 // Serve starts a job that serves, and returns its address once it listens.
 func Serve(ctx context.Context, job Job) (p *Process, address string, err error) {
-	if p, err = start(ctx, job); err != nil {
-		return nil, "", err
-	}
-	if err := p.out.Decode(&address); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", p.name, errors.Join(err, p.Close()))
-	}
-	return p, address, nil
+	p, err = start(ctx, job, &address)
+	return p, address, err
 }
 
-// Do runs a job to its end, and reads its result.
-func Do(ctx context.Context, job Job, result any) (*os.ProcessState, error) {
-	p, err := start(ctx, job)
+// Do runs a job to its end, reads its result, and returns the CPU time that it took.
+func Do(ctx context.Context, job Job, result any) (cpu time.Duration, err error) {
+	p, err := start(ctx, job, result)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	if err = p.out.Decode(result); err != nil {
-		err = fmt.Errorf("%s: %w", p.name, err)
-	}
-	err = errors.Join(err, p.cmd.Wait())
-	return p.cmd.ProcessState, err
+	err = p.cmd.Wait()
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), err
 }
 
 // Finish ends a job that runs until then, and reads its result.
-func (p *Process) Finish(result any) (*os.ProcessState, error) {
-	err := errors.Join(p.in.Close(), p.out.Decode(result), p.cmd.Wait())
-	if err != nil {
-		err = fmt.Errorf("%s: %w", p.name, err)
-	}
-	return p.cmd.ProcessState, err
+func (p *Process) Finish(result any) error {
+	return errors.Join(p.in.Close(), p.out.Decode(result), p.cmd.Wait())
 }
 
 // Close ends a job without its result. After Finish it does nothing.
@@ -131,27 +123,17 @@ func (p *Process) Close() error {
 	if p.cmd.ProcessState != nil {
 		return nil
 	}
-	var result json.RawMessage
-	_ = p.in.Close()
-	_ = p.out.Decode(&result) // a job that has failed prints none
-	return p.cmd.Wait()
+	return p.Finish(new(any))
 }
 
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // ServeHTTP serves on a free port until the context ends.
-func ServeHTTP(ctx context.Context, handler http.Handler, ready func(address string)) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: handler}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	ready("http://" + listener.Addr().String())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+func ServeHTTP(ctx context.Context, handler http.Handler, ready func(address string)) {
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	ready(server.URL)
+	<-ctx.Done()
+	server.CloseClientConnections()
 }

@@ -1,38 +1,31 @@
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math"
-	"net"
-	"net/url"
+	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	"motorpool/telematics"
+	"motorpool/metrics"
 	v1 "motorpool/telematics/v1"
 )
 
-// Reports publishes telemetry reports of vehicles in turn, over one connection. Its result is
-// Published.
+// Reports publishes telemetry reports of vehicles in turn, over one connection. Successive reports
+// are of vehicles whose data are far from each other. Its result is Published.
 //
-// Without a rate, at most Window reports are between the publisher and their end: the fastest rate
-// at which no queue overflows.
+// Without a rate, as many reports are not handled yet as fit into every queue: that is the fastest
+// rate at which none is lost.
 type Reports struct {
 	Broker   Broker
-	Counts   string // URL at which the receiver counts reports
+	Counts   string // URL of the receiver's metrics
 	Vehicles int
-	Stride   int           // from one vehicle to the next, coprime with Vehicles; 0: 1
 	From     int           // sequence number before the first one
 	For      time.Duration // of the load
-	Rate     float64       // reports a second; 0: as many as come to an end
-	Window   int64
+	Rate     float64       // reports a second; 0: as many as are handled
 }
 
 // Published is the result of Reports.
@@ -45,25 +38,24 @@ type Published struct {
 
 const (
 	reportsPerWrite = 100
-	// rateTick is between two calculations of how many reports are due at a rate. Within a window
-	// the counts are read when about half of it is used up, but not more often and not less often
-	// than these, since each reading takes CPU time of the service.
+	// stride is from one vehicle to the next: a prime number, so each has its turn.
+	stride      = 61_813
 	rateTick    = 5 * time.Millisecond
-	leastTick   = 50 * time.Millisecond
-	mostTick    = 500 * time.Millisecond
+	windowTick  = 80 * time.Millisecond // each time CPU time of the service is taken
 	acksTimeout = 30 * time.Second
+	window      = 5000 // reports that are not handled yet; Mosquitto queues 10,000
 )
 
 // Do implements Job.
 func (r *Reports) Do(ctx context.Context, _ func(string)) (any, error) {
-	g, err := r.Broker.dialGateway()
+	c, err := r.Broker.dial(ctx, "bench-gateway")
 	if err != nil {
 		return nil, err
 	}
-	defer g.conn.Close()
-	counting := make(chan error, 1)
-	go func() { counting <- g.countAcks() }() // ends with the connection
-	before, err := ReadCounts(ctx, r.Counts)
+	defer c.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- c.listen(func(*packets.PublishPacket) {}) }() // ends with the connection
+	before, err := Merged(ctx, r.Counts)
 	if err != nil {
 		return nil, err
 	}
@@ -71,52 +63,45 @@ func (r *Reports) Do(ctx context.Context, _ func(string)) (any, error) {
 	for time.Since(p.Begin) < r.For && ctx.Err() == nil {
 		due, tick := int64(r.Rate*time.Since(p.Begin).Seconds()), rateTick
 		if r.Rate == 0 {
-			counts, err := ReadCounts(ctx, r.Counts)
+			merged, err := Merged(ctx, r.Counts)
 			if err != nil {
 				return nil, err
 			}
-			ended := counts.Since(before).Ended()
-			due, tick = ended+r.Window, leastTick
-			if ended > 0 {
-				tick = min(max(time.Since(p.Begin)*time.Duration(r.Window)/time.Duration(2*ended), leastTick), mostTick)
-			}
+			due, tick = merged-before+window, windowTick
 		}
 		next := time.Now().Add(tick)
 		for p.Messages < due && time.Since(p.Begin) < r.For {
-			if err := r.write(g, &p, min(due-p.Messages, reportsPerWrite)); err != nil {
+			if err := c.send(r.next(&p, min(due-p.Messages, reportsPerWrite))...); err != nil {
 				return nil, fmt.Errorf("publish: %w", err)
 			}
 		}
 		time.Sleep(time.Until(next))
 	}
-	for giveUp := time.Now().Add(acksTimeout); g.acked.Load() < p.Messages; time.Sleep(time.Millisecond) {
+	for giveUp := time.Now().Add(acksTimeout); c.acked.Load() < p.Messages; time.Sleep(time.Millisecond) {
 		select {
-		case err := <-counting:
+		case err := <-ended:
 			return nil, fmt.Errorf("connection lost: %w", err)
 		default:
 		}
 		if time.Now().After(giveUp) {
-			return nil, fmt.Errorf("%d of %d reports acknowledged", g.acked.Load(), p.Messages)
+			return nil, fmt.Errorf("%d of %d reports acknowledged", c.acked.Load(), p.Messages)
 		}
 	}
 	p.End = time.Now()
 	return p, nil
 }
 
-// write publishes the next reports.
-func (r *Reports) write(g *gateway, p *Published, n int64) error {
+// next returns the next n reports.
+func (r *Reports) next(p *Published, n int64) (all []packets.ControlPacket) {
 	now := time.Now().UTC().Format(reportTime)
 	for range n {
-		vehicle := int(p.Messages) % r.Vehicles * max(r.Stride, 1) % r.Vehicles
+		vehicle := int(p.Messages) * stride % r.Vehicles
 		sequence := r.From + int(p.Messages)/r.Vehicles + 1
-		if err := g.add(UnitOf(vehicle+1), Report(sequence, now)); err != nil {
-			return err
-		}
+		all = append(all, publication(v1.TelemetryChannel.Topic(UnitOf(vehicle+1)), Report(sequence, now)))
 		p.Last[vehicle] = sequence
 		p.Messages++
 	}
-	_, err := g.batch.WriteTo(g.conn)
-	return err
+	return all
 }
 
 // ReportSize is the length of a report.
@@ -147,59 +132,18 @@ func Report(sequence int, at string) []byte {
 // SequenceOf returns the sequence number of the report with a mileage.
 func SequenceOf(mileage float64) int { return int(math.Round((mileage - firstMileage) * 10)) }
 
-// gateway is one MQTT connection that carries the reports of all vehicles. A client library would
-// take more CPU time than what is measured: here an acknowledgement is counted by its four bytes.
-type gateway struct {
-	conn   net.Conn
-	from   *bufio.Reader
-	acked  atomic.Int64
-	packet *packets.PublishPacket
-	batch  bytes.Buffer
-}
+// ReportsMerged is the metric of reports that were handled.
+const ReportsMerged = "motorpool_reports_merged_total"
 
-func (b Broker) dialGateway() (*gateway, error) {
-	u, err := url.Parse(b.URL)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := net.DialTimeout("tcp", u.Host, dialTimeout)
-	if err != nil {
-		return nil, err
-	}
-	g := &gateway{conn: conn, from: bufio.NewReader(conn), packet: packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)}
-	connect := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-	connect.ProtocolName, connect.ProtocolVersion, connect.CleanSession = "MQTT", 4, true
-	connect.ClientIdentifier, connect.Keepalive = "bench-gateway", 0
-	connect.UsernameFlag, connect.Username, connect.PasswordFlag, connect.Password = true, b.User, true, []byte(b.Password)
-	if err := connect.Write(conn); err != nil {
-		return nil, fmt.Errorf("connect to the MQTT broker: %w", err)
-	}
-	answer, err := packets.ReadPacket(g.from)
-	if granted, ok := answer.(*packets.ConnackPacket); err != nil || !ok || granted.ReturnCode != packets.Accepted {
-		return nil, fmt.Errorf("connect to the MQTT broker: %v, %w", answer, err)
-	}
-	return g, nil
-}
-
-// countAcks reads acknowledgements until the connection ends.
-func (g *gateway) countAcks() error {
-	var answer [4]byte
-	for {
-		if _, err := io.ReadFull(g.from, answer[:]); err != nil {
-			return err
+// Merged returns how many reports processes have handled, by the metrics at their URLs. That takes
+// a millisecond of each process.
+func Merged(ctx context.Context, urls ...string) (n int64, err error) {
+	for _, address := range urls {
+		values, err := metrics.Read(ctx, http.DefaultClient, address+"?name[]="+ReportsMerged)
+		if err != nil {
+			return 0, err
 		}
-		if answer[0] != packets.Puback<<4 || answer[1] != 2 {
-			return fmt.Errorf("%x is no acknowledgement", answer)
-		}
-		g.acked.Add(1)
+		n += int64(values[ReportsMerged])
 	}
-}
-
-// add adds a report to the batch.
-func (g *gateway) add(unit telematics.Unit, payload []byte) error {
-	if g.packet.MessageID++; g.packet.MessageID == 0 {
-		g.packet.MessageID = 1
-	}
-	g.packet.Qos, g.packet.TopicName, g.packet.Payload = 1, v1.TelemetryChannel.Topic(unit), payload
-	return g.packet.Write(&g.batch)
+	return n, nil
 }

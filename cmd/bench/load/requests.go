@@ -7,162 +7,144 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"motorpool/telematics"
 )
+
+// percentile returns one of the latencies, which it sorts, in milliseconds.
+func percentile(all []time.Duration, q int) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return float64(all[(len(all)-1)*q/100].Microseconds()) / 1000
+}
+
+// Calls are calls of several workers, each of which makes one at a time. None is interrupted.
+type Calls struct {
+	Workers int
+	Over    time.Duration // within which the workers begin
+	For     time.Duration // after which no call begins; 0: each worker makes one
+}
+
+// Called is the result of calls.
+type Called struct {
+	Answered int64   `json:"answered"`
+	Refused  int64   `json:"refused"`
+	Why      string  `json:"why,omitempty"` // of one that was refused
+	Rate     float64 `json:"per_second"`    // answered
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+	// Settled is from when the command was completed, as its answer says, to the answer. It is
+	// measured where each worker makes one call.
+	Settled float64 `json:"settled_p99_ms"`
+}
+
+// Do makes the calls, and returns when all have ended.
+func (c Calls) Do(ctx context.Context, worker func(n int) (call func() error)) (sum Called) {
+	var mu sync.Mutex // guards sum and all
+	var all []time.Duration
+	var running sync.WaitGroup
+	begin := time.Now()
+	for n := range c.Workers {
+		time.Sleep(time.Until(begin.Add(c.Over * time.Duration(n) / time.Duration(c.Workers))))
+		call := worker(n)
+		running.Go(func() {
+			for first := true; first || time.Since(begin) < c.For && ctx.Err() == nil; first = false {
+				sent := time.Now()
+				err := call()
+				took := time.Since(sent)
+				mu.Lock()
+				if err != nil {
+					sum.Refused++
+					sum.Why = err.Error()
+				} else {
+					sum.Answered++
+					all = append(all, took)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	sum.Rate, sum.P50, sum.P99 = float64(sum.Answered)/time.Since(begin).Seconds(), percentile(all, 50), percentile(all, 99)
+	return sum
+}
 
 // LockPath is the path of a command, for a vehicle's id.
 const LockPath = "/api/v1/admin/vehicles/%d/control/lock"
 
-// Requests sends requests about vehicles in turn, a number at a time, each on a keep-alive
-// connection. Its result is Called. Its client is fasthttp's, because the CPU time of the client is
-// missing from what is measured.
+// Requests locks vehicles in turn, each worker over an HTTP connection. Its result is Called. Its
+// client is fasthttp's, because the CPU time of the client is missing from what is measured.
 type Requests struct {
-	URLs     []string
+	Calls
+	URL      string
 	Token    string
-	Method   string
-	Path     string // with %d for the vehicle
 	Vehicles Vehicles
-	First    int // turn of the vehicles: those of turns before were in other loads
-	InFlight int
-	For      time.Duration
+	First    int           // turn of the vehicles: those of turns before were in other loads
+	Wait     time.Duration // for the vehicle; 0: as long as the service does by default
 }
 
 // Do implements Job.
 func (r *Requests) Do(ctx context.Context, _ func(string)) (any, error) {
-	clients := make([]*fasthttp.HostClient, len(r.URLs))
-	for i, base := range r.URLs {
-		u, err := url.Parse(base)
-		if err != nil {
-			return nil, err
-		}
-		clients[i] = &fasthttp.HostClient{Addr: u.Host, MaxConns: r.InFlight, ReadTimeout: lostAfter, MaxIdemponentCallAttempts: 1}
-		defer clients[i].CloseIdleConnections()
-	}
-	return CallConcurrently(ctx, r.InFlight, r.For, func(n int) func() error {
-		next, client, base := r.Vehicles.Turns(n, r.InFlight), clients[n%len(clients)], r.URLs[n%len(clients)]
-		for range r.First {
-			next()
-		}
-		request, response := newRequest(r.Method, r.Token), &fasthttp.Response{}
-		return func() error {
-			request.SetRequestURI(base + fmt.Sprintf(r.Path, next()))
-			return send(client, request, response)
-		}
-	}), nil
-}
-
-func newRequest(method, token string) *fasthttp.Request {
-	request := &fasthttp.Request{}
-	request.Header.SetMethod(method)
-	request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+token)
-	return request
-}
-
-func send(client *fasthttp.HostClient, request *fasthttp.Request, response *fasthttp.Response) error {
-	if err := client.Do(request, response); err != nil {
-		return err
-	}
-	if response.StatusCode() != http.StatusOK {
-		return fmt.Errorf("%d: %s", response.StatusCode(), response.Body())
-	}
-	return nil
-}
-
-// Waiters locks each vehicle once, on an HTTP connection each, all begun within Over, so that the
-// commands wait together. The connections stay open until the last command is answered. Its result
-// is Waited.
-type Waiters struct {
-	URL      string
-	Token    string
-	Vehicles int
-	Over     time.Duration // from the first request to the last
-}
-
-// Waited is the result of Waiters. Times are microseconds since the epoch, by vehicle; zero: not
-// answered.
-type Waited struct {
-	Answered  int     `json:"answered"`
-	Refused   int     `json:"refused"`
-	Why       string  `json:"why,omitempty"`       // of one that was refused
-	Sending   float64 `json:"sending"`             // seconds from the first request to the last
-	Peak      int     `json:"peak_in_flight"`      // requests without an answer
-	Ended     []int64 `json:"ended,omitempty"`     // the answer was read
-	Completed []int64 `json:"completed,omitempty"` // the command was, as the answer says
-}
-
-const (
-	// waitTimeout is when Waiters stop waiting, after its last request.
-	waitTimeout = telematics.MaxBudget + 30*time.Second
-	// connectionsPerAddress is how many callers share a local address: the kernel's search for a
-	// free port becomes slow where half of an address's ports are in use.
-	connectionsPerAddress = 2000
-)
-
-// Do implements Job.
-func (c *Waiters) Do(ctx context.Context, _ func(string)) (any, error) {
-	u, err := url.Parse(c.URL)
+	target, err := url.Parse(r.URL)
 	if err != nil {
 		return nil, err
 	}
-	var connections atomic.Int64
 	client := &fasthttp.HostClient{
-		Addr: u.Host, MaxConns: c.Vehicles, ReadTimeout: c.Over + waitTimeout, MaxIdleConnDuration: c.Over + waitTimeout, MaxIdemponentCallAttempts: 1,
+		Addr: target.Host, MaxConns: r.Workers, MaxIdleConnDuration: time.Hour, MaxIdemponentCallAttempts: 1,
+		ReadTimeout: r.Wait + 15*time.Second, // an answer that takes longer is lost
 		Dial: func(address string) (net.Conn, error) {
-			n := (connections.Add(1) - 1) / connectionsPerAddress
-			dialer := net.Dialer{Timeout: dialTimeout, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+n))}}
+			dialer := net.Dialer{Timeout: dialTimeout, LocalAddr: someAddress()}
 			return dialer.DialContext(ctx, "tcp", address)
 		},
 	}
 	defer client.CloseIdleConnections()
-	result := Waited{Ended: make([]int64, c.Vehicles), Completed: make([]int64, c.Vehicles)}
-	responses, failures := make([]fasthttp.Response, c.Vehicles), make([]error, c.Vehicles)
-	var inFlight atomic.Int64
-	var all sync.WaitGroup
-	begin := time.Now()
-	for v := range c.Vehicles {
-		time.Sleep(time.Until(begin.Add(c.Over * time.Duration(v) / time.Duration(c.Vehicles))))
-		result.Peak = max(result.Peak, int(inFlight.Add(1)))
-		all.Go(func() {
-			request := newRequest(http.MethodPost, c.Token)
-			request.Header.Set("Prefer", fmt.Sprintf("wait=%d", int(telematics.MaxBudget.Seconds())))
-			request.SetRequestURI(c.URL + fmt.Sprintf(LockPath, v+1))
-			failures[v] = send(client, request, &responses[v])
-			result.Ended[v] = time.Now().UnixMicro()
-			inFlight.Add(-1)
-		})
-	}
-	result.Sending = time.Since(begin).Seconds()
-	all.Wait()
-	for v := range responses { // only now, because it takes CPU time
-		err := failures[v]
-		if err == nil {
-			result.Completed[v], err = completedAt(responses[v].Body())
+	responses, ended := make([]fasthttp.Response, r.Workers), make([]time.Time, r.Workers)
+	called := r.Calls.Do(ctx, func(n int) func() error {
+		next := r.Vehicles.Turns(n, r.Workers)
+		for range r.First {
+			next()
 		}
-		if err != nil {
-			result.Ended[v] = 0
-			result.Refused++
-			result.Why = err.Error()
+		var request fasthttp.Request
+		request.Header.SetMethod(http.MethodPost)
+		request.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+r.Token)
+		if r.Wait > 0 {
+			request.Header.Set("Prefer", fmt.Sprintf("wait=%d", int(r.Wait.Seconds())))
 		}
-	}
-	result.Answered = c.Vehicles - result.Refused
-	return result, nil
-}
-
-// completedAt returns when a command was completed, as its answer says.
-func completedAt(body []byte) (int64, error) {
-	var answer struct {
-		Data struct {
-			CompletedAt time.Time `json:"completed_at"`
+		return func() error {
+			request.SetRequestURI(r.URL + fmt.Sprintf(LockPath, next()))
+			if err := client.Do(&request, &responses[n]); err != nil {
+				return err
+			}
+			if responses[n].StatusCode() != http.StatusOK {
+				return fmt.Errorf("%d: %s", responses[n].StatusCode(), responses[n].Body())
+			}
+			ended[n] = time.Now()
+			return nil
 		}
+	})
+	if r.For > 0 {
+		return called, nil
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return 0, fmt.Errorf("read the answer: %w", err)
+	var settled []time.Duration
+	for n := range responses { // only now, because it takes CPU time
+		var answer struct {
+			Data struct {
+				CompletedAt time.Time `json:"completed_at"`
+			}
+		}
+		if ended[n].IsZero() {
+			continue
+		}
+		if err := json.Unmarshal(responses[n].Body(), &answer); err != nil {
+			return nil, fmt.Errorf("read an answer: %w", err)
+		}
+		settled = append(settled, ended[n].Sub(answer.Data.CompletedAt))
 	}
-	return answer.Data.CompletedAt.UnixMicro(), nil
+	called.Settled = percentile(settled, 99)
+	return called, nil
 }

@@ -3,15 +3,18 @@ package load
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+	"golang.org/x/sync/errgroup"
 
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -22,63 +25,58 @@ import (
 // and answers with what changed; without one it returns each message, as the floor needs it. The
 // job is ready when all units are subscribed, and runs until Finish. Its result is Heard.
 type Units struct {
-	Broker      Broker
-	Root        string // of the topics
-	Vehicles    Vehicles
-	Connections int    // over which the units are spread
-	Keyring     string // file of the public keys
-	Network     Network
-	Hold        time.Duration // between received and the answer, if there is a network
+	Broker   Broker
+	Root     string // of the topics
+	Vehicles Vehicles
+	// Connections over which the units are spread.
+	Connections int
+	Presence    bool // each unit announces itself first, as real ones do
 
-	keys  signing.Keyring
-	units []unit // by index of the vehicle
+	Keyring string  // file of the public keys
+	Network Latency // before a unit says received, and before it repeats an answer
+	Work    Latency // then, before the answer
+	Hold    time.Duration
+
+	keys      signing.Keyring
+	units     []unit // by index of the vehicle
+	executed  atomic.Int64
+	repeated  atomic.Int64
+	listening sync.WaitGroup
 }
 
 // Heard is what all units received.
 type Heard struct {
 	Executed int64 `json:"executed"`
 	Repeated int64 `json:"repeated"` // commands received again, and not executed again
-	Refused  int64 `json:"refused"`
-	// When the last command was first answered, by index of the vehicle; microseconds since the
-	// epoch.
-	Answered []int64 `json:"answered"`
 }
 
-// Network is the median of a mobile network's latency, which is log-normal between two fifths and
-// twice the median; zero: none. A median of 5 s means 2 to 10 s, for which the service is made.
-type Network time.Duration
-
-const networkSigma = 0.5
+// Latency is the median of a log-normal latency between two fifths and twice the median; zero:
+// none. A median of 5 s means 2 to 10 s, for which the service is made.
+type Latency time.Duration
 
 // Least is the shortest latency.
-func (n Network) Least() time.Duration { return time.Duration(n) * 2 / 5 }
+func (l Latency) Least() time.Duration { return time.Duration(l) * 2 / 5 }
 
-// Most is the longest latency.
-func (n Network) Most() time.Duration { return time.Duration(n) * 2 }
-
-func (n Network) draw() time.Duration {
+func (l Latency) draw() time.Duration {
 	for {
-		d := time.Duration(float64(n) * math.Exp(networkSigma*rand.NormFloat64()))
-		if n.Least() <= d && d <= n.Most() {
+		d := time.Duration(float64(l) * math.Exp(rand.NormFloat64()/2))
+		if l.Least() <= d && d <= 2*time.Duration(l) {
 			return d
 		}
 	}
 }
 
 type unit struct {
-	mu       sync.Mutex
-	last     telematics.CommandID
-	message  []byte // the last command, as received
-	answer   []byte
-	pending  bool // the answer is not published yet
-	executed int64
-	repeated int64
-	refused  int64
-	answered int64
+	mu      sync.Mutex
+	message []byte  // the last command, as received
+	answer  *answer // to it
 }
 
-// subscriptionsPerPacket bounds the size of a SUBSCRIBE packet.
-const subscriptionsPerPacket = 500
+type answer struct {
+	command telematics.CommandID
+	message []byte
+	sent    atomic.Bool
+}
 
 // Do implements Job.
 func (u *Units) Do(ctx context.Context, ready func(string)) (any, error) {
@@ -92,76 +90,83 @@ func (u *Units) Do(ctx context.Context, ready func(string)) (any, error) {
 			return nil, err
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		u.listening.Wait()
+	}()
+	var connecting errgroup.Group
+	connecting.SetLimit(32) // more may be too many for the MQTT broker
 	for n := range u.Connections {
-		client, err := u.connect(n)
-		if err != nil {
-			return nil, err
-		}
-		defer client.Disconnect(0)
+		connecting.Go(func() error { return u.connect(ctx, n) })
+	}
+	if err := errors.Join(connecting.Wait(), ctx.Err()); err != nil {
+		return nil, err
 	}
 	ready("")
 	<-ctx.Done()
-	return u.sum(), nil
+	return Heard{u.executed.Load(), u.repeated.Load()}, nil
 }
 
-func (u *Units) connect(n int) (mqtt.Client, error) {
-	name := fmt.Sprintf("bench-units-%s%d", strings.ReplaceAll(u.Root, "/", "-"), n)
-	client, err := u.Broker.Connect(name, u.receive)
+// connect connects the units of the nth connection until the context ends, and returns when they
+// are subscribed.
+func (u *Units) connect(ctx context.Context, n int) error {
+	c, err := u.Broker.dial(ctx, fmt.Sprintf("bench-units-%s%d", strings.ReplaceAll(u.Root, "/", "-"), u.Vehicles.ID(n)))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	filters := map[string]byte{}
+	context.AfterFunc(ctx, func() { _ = c.Close() })
+	u.listening.Go(func() { _ = c.listen(func(p *packets.PublishPacket) { u.receive(c, p) }) })
+	var filters []string
 	for v := n; v < u.Vehicles.Count; v += u.Connections {
-		filters[u.Root+string(UnitOf(u.Vehicles.ID(v)))+"/command"] = 1
-		if len(filters) == subscriptionsPerPacket || v+u.Connections >= u.Vehicles.Count {
-			if err := await(client.SubscribeMultiple(filters, nil)); err != nil {
-				return nil, fmt.Errorf("subscribe %s: %w", name, err)
-			}
-			clear(filters)
+		is := UnitOf(u.Vehicles.ID(v))
+		filters = append(filters, u.Root+string(is)+"/command")
+		if u.Presence { // the MQTT broker has retained it when it grants the subscription
+			presence := telematics.Presence{Status: telematics.Online, Session: "bench", At: time.Now()}
+			message := publication(v1.PresenceChannel.Topic(is), v1.EncodePresence(presence))
+			message.Retain = true
+			err = errors.Join(err, c.send(message))
 		}
 	}
-	return client, nil
+	return errors.Join(err, c.subscribe(filters))
 }
 
-func (u *Units) sum() Heard {
-	var h Heard
-	for i := range u.units {
-		by := &u.units[i]
-		by.mu.Lock()
-		h.Executed += by.executed
-		h.Repeated += by.repeated
-		h.Refused += by.refused
-		h.Answered = append(h.Answered, by.answered)
-		by.mu.Unlock()
-	}
-	return h
-}
-
-func (u *Units) receive(client mqtt.Client, m mqtt.Message) {
-	vehicle := VehicleIn(m.Topic(), u.Root)
+// receive acknowledges and answers a command. If a write fails, the connection is lost, which
+// listen notices, and the caller reports a missing answer.
+func (u *Units) receive(c *conn, p *packets.PublishPacket) {
+	ack := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+	ack.MessageID = p.MessageID
+	vehicle := VehicleIn(p.TopicName, u.Root)
 	index, ok := u.Vehicles.Index(vehicle)
 	if !ok {
+		_ = c.send(ack)
 		return
 	}
 	by, topic := &u.units[index], u.Root+string(UnitOf(vehicle))+"/ack"
 	if u.keys == nil {
-		u.publish(client, topic, m.Payload())
+		_ = c.send(ack, publication(topic, p.Payload))
 		return
 	}
-	command, answer, repeated := by.execute(u.keys, UnitOf(vehicle), m.Payload())
+	answer, repeated := u.execute(by, UnitOf(vehicle), p.Payload)
 	switch {
 	case answer == nil: // refused
-	case u.Network == 0:
-		u.publish(client, topic, answer)
+		_ = c.send(ack)
+	case u.Network == 0 && u.Work == 0:
+		_ = c.send(ack, publication(topic, answer.message))
 	default:
+		_ = c.send(ack)
 		time.AfterFunc(u.Network.draw(), func() {
-			if !by.isPending(command) {
-				u.publish(client, topic, answer)
+			if answer.sent.Load() {
+				_ = c.send(publication(topic, answer.message))
 				return
 			}
-			u.publish(client, topic, v1.EncodeAnswer(telematics.Answer{Command: command, State: telematics.Received, At: time.Now()}))
+			received := telematics.Answer{Command: answer.command, State: telematics.Received, At: time.Now()}
+			_ = c.send(publication(topic, v1.EncodeAnswer(received)))
 			if !repeated {
-				time.AfterFunc(u.Hold, func() { by.answerFirst(command, func() { u.publish(client, topic, answer) }) })
+				time.AfterFunc(u.Work.draw()+u.Hold, func() {
+					answer.sent.Store(true)
+					_ = c.send(publication(topic, answer.message))
+				})
 			}
 		})
 	}
@@ -169,51 +174,23 @@ func (u *Units) receive(client mqtt.Client, m mqtt.Message) {
 
 // execute verifies a command, executes it once, and returns the answer; nil: the command is
 // refused.
-func (by *unit) execute(keys signing.Keyring, is telematics.Unit, message []byte) (command telematics.CommandID, answer []byte, repeated bool) {
+func (u *Units) execute(by *unit, is telematics.Unit, message []byte) (to *answer, repeated bool) {
 	by.mu.Lock()
 	defer by.mu.Unlock()
 	if bytes.Equal(message, by.message) { // verified before
-		by.repeated++
-		return by.last, by.answer, true
+		u.repeated.Add(1)
+		return by.answer, true
 	}
-	claims, err := keys.Verify(message)
+	claims, err := u.keys.Verify(message)
 	now := time.Now()
-	if err != nil || claims.Unit != is || !now.Before(claims.Expires) || claims.Command == by.last {
-		by.refused++
-		return telematics.NoCommand, nil, false
+	if err != nil || claims.Unit != is || !now.Before(claims.Expires) || by.answer != nil && claims.Command == by.answer.command {
+		return nil, false
 	}
-	by.last, by.message, by.pending = claims.Command, message, true
-	by.executed++
-	by.answer = v1.EncodeAnswer(telematics.Answer{
+	u.executed.Add(1)
+	by.message = message
+	by.answer = &answer{command: claims.Command, message: v1.EncodeAnswer(telematics.Answer{
 		Command: claims.Command, State: telematics.Succeeded, At: now,
 		Report: &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.IsLocked: true}},
-	})
-	return by.last, by.answer, false
-}
-
-func (by *unit) isPending(command telematics.CommandID) bool {
-	by.mu.Lock()
-	defer by.mu.Unlock()
-	return by.pending && by.last == command
-}
-
-func (by *unit) answerFirst(command telematics.CommandID, publish func()) {
-	by.mu.Lock()
-	if by.last == command {
-		by.pending, by.answered = false, time.Now().UnixMicro()
-	}
-	by.mu.Unlock()
-	publish()
-}
-
-// publish retries while a busy connection does not take the message, if there is a network: then
-// many units share a connection.
-func (u *Units) publish(client mqtt.Client, topic string, message []byte) {
-	for {
-		// The caller reports a missing answer.
-		err := client.Publish(topic, 1, false, message).Error()
-		if err == nil || u.Network == 0 || !client.IsConnected() {
-			return
-		}
-	}
+	})}
+	return by.answer, false
 }

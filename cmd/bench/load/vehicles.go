@@ -1,13 +1,9 @@
 package load
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
-
-	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"motorpool/telematics"
 )
@@ -15,8 +11,9 @@ import (
 // Roots of topics. The floors have their own, so that the service does not receive their messages.
 const (
 	ServiceRoot = "motorpool/v1/"
-	FloorRoot   = "bench/floor/"
+	EchoRoot    = "bench/echo/"
 	FairRoot    = "bench/fair/"
+	DurableRoot = "bench/durable/"
 )
 
 // SerialPrefix begins the serial of each unit.
@@ -34,22 +31,23 @@ func VehicleIn(topic, root string) int {
 	return n
 }
 
-// Vehicles are those that take part in a load: Count of them, with the ids 1, 1+Every, 1+2*Every
-// and so on, so that what is read and written for them is spread over the whole fleet.
-type Vehicles struct{ Count, Every int }
+// Vehicles are those that take part in a load: Count of them, with the ids First, First+Every,
+// First+2*Every and so on.
+type Vehicles struct{ First, Count, Every int }
 
-// Spread returns a number of vehicles, spread over a fleet.
+// Spread returns a number of vehicles, spread over a fleet, so that what is read and written for
+// them is, too.
 func Spread(fleet, vehicles int) Vehicles {
 	vehicles = min(vehicles, fleet)
-	return Vehicles{vehicles, fleet / vehicles}
+	return Vehicles{1, vehicles, fleet / vehicles}
 }
 
 // ID returns the id of the nth vehicle, from 0.
-func (v Vehicles) ID(n int) int { return 1 + n*v.Every }
+func (v Vehicles) ID(n int) int { return v.First + n*v.Every }
 
 // Index is the inverse of ID; false: the vehicle does not take part.
 func (v Vehicles) Index(id int) (int, bool) {
-	n := (id - 1) / v.Every
+	n := (id - v.First) / v.Every
 	return n, id == v.ID(n) && n >= 0 && n < v.Count
 }
 
@@ -64,40 +62,4 @@ func (v Vehicles) Turns(worker, workers int) func() int {
 		}
 		return id
 	}
-}
-
-const (
-	dialTimeout = 5 * time.Second
-	// lostAfter is when a caller stops waiting for an answer.
-	lostAfter = 15 * time.Second
-)
-
-// Broker is the MQTT broker, with an account.
-type Broker struct{ URL, User, Password string }
-
-// Connect returns a client that is connected with the service's options.
-func (b Broker) Connect(id string, onMessage mqtt.MessageHandler) (mqtt.Client, error) {
-	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(b.URL).SetClientID(id).SetUsername(b.User).SetPassword(b.Password).
-		SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(dialTimeout).
-		SetWriteTimeout(400 * time.Millisecond).SetKeepAlive(time.Minute).SetDefaultPublishHandler(onMessage))
-	if err := await(client.Connect()); err != nil {
-		return nil, fmt.Errorf("connect %s to the MQTT broker: %w", id, err)
-	}
-	return client, nil
-}
-
-// Subscribe connects a client, and returns it when its subscription at QoS 1 is granted.
-func (b Broker) Subscribe(id, filter string, onMessage mqtt.MessageHandler) (mqtt.Client, error) {
-	client, err := b.Connect(id, onMessage)
-	if err != nil {
-		return nil, err
-	}
-	return client, await(client.Subscribe(filter, 1, nil))
-}
-
-func await(token mqtt.Token) error {
-	if !token.WaitTimeout(dialTimeout) {
-		return errors.New("no answer")
-	}
-	return token.Error()
 }

@@ -4,195 +4,185 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"maps"
+	"slices"
 	"time"
 
+	"motorpool/cmd/bench/floor"
 	"motorpool/cmd/bench/load"
+	"motorpool/cmd/bench/report"
 	"motorpool/simulator/world"
+	"motorpool/telematics"
 )
 
-// Command measures what the service adds to the round trip of a command.
+// Command measures what the service adds to the round trip of a command, and what a command costs
+// whose car takes seconds.
 type Command struct {
-	Vehicles int           `default:"1000" placeholder:"N" help:"That are locked in turn, each with an MQTT connection (default ${default})."`
+	Vehicles int           `default:"1000" placeholder:"N" help:"That are locked in turn (default ${default})."`
 	InFlight []int         `default:"1,4,16,64,256" placeholder:"N,…" help:"Concurrent commands (default ${default})."`
 	Duration time.Duration `default:"4s" placeholder:"DURATION" help:"Of one round (default ${default})."`
+	SlowCars int           `default:"1000" placeholder:"N" help:"Cars that take seconds, a command in flight each (default ${default})."`
+	Slow     time.Duration `default:"20s" placeholder:"DURATION" help:"Of one round with these (default ${default})."`
+	Work     time.Duration `default:"5s" placeholder:"DURATION" help:"What they take, in the median (default ${default})."`
 	Floors   bool          `default:"true" negatable:"" help:"Measure the floors."`
-	Against  string        `placeholder:"FILE" help:"Another build of the service, measured in turns with that of --binary."`
 }
 
-// CommandResult is what Command measured.
-type CommandResult struct {
-	Vehicles int         `json:"vehicles"`
-	Bytes    int         `json:"message_bytes"`
-	At       []CommandAt `json:"at"`
-}
-
-// CommandAt is what was measured with a number of commands in flight.
-type CommandAt struct {
-	InFlight int     `json:"in_flight"`
-	Floor    []Round `json:"floor"`
-	Fair     []Round `json:"fair_floor"`
-	Service  []Round `json:"service"`
-	Against  []Round `json:"against,omitempty"`
-}
-
-// messageSize is the length of the floor's messages, about that of a signed command.
+// messageSize is the length of the echo floor's messages, about that of a signed command.
 const messageSize = 460
 
 // Measure implements Experiment.
-func (c *Command) Measure(ctx context.Context, s Setup, r *Results) (err error) {
-	r.Command = &CommandResult{Vehicles: c.Vehicles, Bytes: messageSize}
-	t, err := s.newTraffic(ctx, c.Vehicles, r)
+func (c *Command) Measure(ctx context.Context, s Setup, r *report.Results) (err error) {
+	w, err := s.newWorld(ctx, c.Vehicles+c.SlowCars)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.world.Close()) }()
-	var floors *commandFloors
+	defer func() { err = errors.Join(err, w.Close()) }()
+	n, err := w.serve(ctx)
+	if err != nil {
+		return err
+	}
+	fast, slow := load.Vehicles{First: 1, Count: c.Vehicles, Every: 1}, load.Vehicles{First: c.Vehicles + 1, Count: c.SlowCars, Every: 1}
+	targets := map[string]*traffic{}
+	units := &load.Units{Root: load.ServiceRoot, Vehicles: fast}
+	if targets["service"], err = w.newTraffic(ctx, units, w.servers(n), n.Public); err != nil {
+		return err
+	}
+	// The first command to a vehicle costs more.
+	if _, err := targets["service"].lock(ctx, load.Calls{Workers: min(64, c.Vehicles), For: c.Duration}); err != nil {
+		return err
+	}
 	if c.Floors {
-		if floors, err = t.world.newCommandFloors(ctx); err != nil {
+		if targets["echo"], err = w.newTraffic(ctx, &load.Units{Root: load.EchoRoot, Vehicles: fast}, w.bareServers(), ""); err != nil {
+			return err
+		}
+		fair := &floor.Handler{Root: load.FairRoot}
+		if targets["fair"], err = w.newFloor(ctx, fair, &load.Units{Vehicles: fast}, w.bareServers()); err != nil {
+			return err
+		}
+		durable := &floor.Handler{Root: load.DurableRoot, Postgres: w.Postgres.URL(), Redis: w.Redis.URL()}
+		if targets["durable"], err = w.newFloor(ctx, durable, &load.Units{Vehicles: fast}, w.servers()); err != nil {
 			return err
 		}
 	}
-	var other *traffic
-	if c.Against != "" {
-		s := s
-		s.Binary = c.Against
-		if other, err = s.newTraffic(ctx, c.Vehicles, r); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, other.world.Close()) }()
-	}
-	for _, inFlight := range c.InFlight {
-		at := CommandAt{InFlight: inFlight}
-		of := func(rounds *[]Round, measure func(context.Context, int, time.Duration) (Round, error)) side[Round] {
-			return side[Round]{rounds, func() (Round, error) { return measure(ctx, inFlight, c.Duration) }}
-		}
-		sides := []side[Round]{of(&at.Service, t.lock)}
-		if floors != nil {
-			sides = append(sides, of(&at.Floor, floors.echo), of(&at.Fair, floors.handler))
-		}
-		if other != nil {
-			sides = append(sides, of(&at.Against, other.lock))
-		}
-		if err := takeTurns(s.Rounds, fmt.Sprintf("%d commands in flight", inFlight), sides...); err != nil {
-			return err
-		}
-		r.Command.At = append(r.Command.At, at)
-	}
-	return r.Command.check()
-}
-
-// check returns the errors of the service only: the tables show what a floor has refused.
-func (r *CommandResult) check() error {
 	var failures []error
-	for _, at := range r.At {
-		for _, round := range append(at.Service, at.Against...) {
-			if err := round.check(); err != nil {
-				failures = append(failures, fmt.Errorf("%d in flight: %w", at.InFlight, err))
-			}
+	for _, inFlight := range c.InFlight {
+		var sides []side
+		for _, name := range slices.Sorted(maps.Keys(targets)) {
+			sides = append(sides, side{fmt.Sprintf("Command/in-flight=%d/side=%s", inFlight, name), func() (report.Round, error) {
+				return targets[name].measure(ctx, inFlight, c.Duration)
+			}})
 		}
+		failures = append(failures, takeTurns(ctx, r, s.Rounds, sides...))
 	}
+	to, err := w.newTraffic(ctx, &load.Units{Root: load.ServiceRoot, Vehicles: slow, Work: load.Latency(c.Work)}, w.servers(n), n.Public)
+	if err != nil {
+		return err
+	}
+	to.wait = telematics.MaxBudget
+	if _, err := to.lock(ctx, load.Calls{Workers: c.SlowCars}); err != nil {
+		return err
+	}
+	failures = append(failures, takeTurns(ctx, r, s.Rounds, side{"Command/cars=slow/side=service", func() (report.Round, error) {
+		return to.lock(ctx, load.Calls{Workers: c.SlowCars, For: c.Slow})
+	}}))
 	return errors.Join(failures...)
 }
 
-// traffic is vehicles that are locked through instances of the service.
+// traffic is commands to vehicles, through instances of the service or a floor.
 type traffic struct {
-	world     *testWorld
-	vehicles  load.Vehicles
-	instances []*world.Instance
+	*testWorld
 	units     *load.Process
-	processes meters
+	handler   *load.Process // of a floor
+	processes processes
+	vehicles  load.Vehicles
+	url       string        // none: of the echo floor
+	audited   bool          // each command has an entry in the audit log
+	wait      time.Duration // for a vehicle
+	first     int           // turn of the vehicles
 }
 
-// newTraffic returns traffic in a new world, whose vehicles have been locked before: the first
-// command to a vehicle costs more.
-func (s Setup) newTraffic(ctx context.Context, vehicles int, r *Results) (*traffic, error) {
-	w, err := s.newWorld(ctx, vehicles, r)
+// newTraffic starts units, each with an MQTT connection if nothing else is said. Close closes them
+// at the latest.
+func (w *testWorld) newTraffic(ctx context.Context, units *load.Units, to processes, url string) (t *traffic, err error) {
+	units.Broker = w.gateway()
+	if units.Connections == 0 {
+		units.Connections = units.Vehicles.Count
+	}
+	if units.Root != load.EchoRoot {
+		units.Keyring = w.Path(world.KeyringFile)
+	}
+	t = &traffic{testWorld: w, vehicles: units.Vehicles, processes: to, url: url, audited: units.Root == load.ServiceRoot}
+	if t.units, _, err = load.Serve(ctx, units); err != nil {
+		return nil, err
+	}
+	w.OnClose(t.units.Close)
+	to[cars] = []int{t.units.PID()}
+	return t, nil
+}
+
+// newFloor starts a floor with a handler, and its units. Close closes them at the latest.
+func (w *testWorld) newFloor(ctx context.Context, handler *floor.Handler, units *load.Units, to processes) (*traffic, error) {
+	handler.Broker, handler.Dir, units.Root = w.gateway(), w.Dir, handler.Root
+	handler.Budget = max(handler.Budget, telematics.DefaultBudget)
+	p, url, err := load.Serve(ctx, handler)
 	if err != nil {
 		return nil, err
 	}
-	t, err := w.startTraffic(ctx, load.Spread(vehicles, vehicles), 1)
+	w.OnClose(p.Close)
+	to["handler"] = []int{p.PID()}
+	t, err := w.newTraffic(ctx, units, to, url)
 	if err == nil {
-		w.OnClose(t.close)
-		_, err = t.lock(ctx, min(64, vehicles), 2*time.Second)
+		t.handler = p
 	}
-	if err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	return t, nil
+	return t, err
 }
 
-// startTraffic starts instances of the service, and the units of vehicles, each with an MQTT
-// connection.
-func (w *testWorld) startTraffic(ctx context.Context, vehicles load.Vehicles, instances int) (*traffic, error) {
-	t := &traffic{world: w, vehicles: vehicles}
-	for range instances {
-		n, err := w.serve(ctx)
-		if err != nil {
-			return nil, err
-		}
-		t.instances = append(t.instances, n)
-	}
-	t.processes = w.processes(t.instances...)
-	var err error
-	if t.units, err = w.startUnits(ctx, &load.Units{Root: load.ServiceRoot, Vehicles: vehicles, Connections: vehicles.Count, Keyring: w.Path(world.KeyringFile)}); err != nil {
+// measure locks the vehicles in turn, after a warm-up.
+func (t *traffic) measure(ctx context.Context, inFlight int, d time.Duration) (report.Round, error) {
+	if _, err := t.lock(ctx, load.Calls{Workers: inFlight, For: d / 8}); err != nil {
 		return nil, err
 	}
-	t.processes["cars"] = t.units.PID()
-	return t, nil
+	return t.lock(ctx, load.Calls{Workers: inFlight, For: d})
 }
 
-// close ends the units and the instances.
-func (t *traffic) close() error {
-	err := t.units.Close()
-	for _, n := range t.instances {
-		err = errors.Join(err, n.Close())
-	}
-	return err
-}
-
-// lock locks the vehicles in turn, with a number of commands in flight at each instance.
-func (t *traffic) lock(ctx context.Context, inFlight int, d time.Duration) (Round, error) {
-	var urls []string
-	for _, n := range t.instances {
-		urls = append(urls, n.Public)
-	}
-	requests := t.world.requests(http.MethodPost, load.LockPath, t.vehicles, inFlight*len(urls), urls...)
-	return t.world.measure(ctx, requests, d, t.processes, lockAction)
-}
-
-// commandFloors are the floors of commands, with their units.
-type commandFloors struct {
-	world    *testWorld
-	vehicles load.Vehicles
-	cars     map[string]int // process ids of the units by root
-}
-
-func (w *testWorld) newCommandFloors(ctx context.Context) (*commandFloors, error) {
-	f := &commandFloors{w, load.Spread(w.fleet, w.fleet), map[string]int{}}
-	for root, keyring := range map[string]string{load.FloorRoot: "", load.FairRoot: w.Path(world.KeyringFile)} {
-		units, err := w.startUnits(ctx, &load.Units{Root: root, Vehicles: f.vehicles, Connections: w.fleet, Keyring: keyring})
-		if err != nil {
-			return nil, err
-		}
-		w.OnClose(units.Close)
-		f.cars[root] = units.PID()
-	}
-	return f, nil
-}
-
-func (f *commandFloors) echo(ctx context.Context, inFlight int, d time.Duration) (Round, error) {
-	return f.world.measure(ctx, func(d time.Duration) load.Job {
-		return &EchoFloor{Broker: f.world.gateway(), Vehicles: f.vehicles, InFlight: inFlight, Bytes: messageSize, For: d}
-	}, d, meters{"mosquitto": f.world.Mosquitto.PID(), "cars": f.cars[load.FloorRoot]}, "")
-}
-
-func (f *commandFloors) handler(ctx context.Context, inFlight int, d time.Duration) (r Round, err error) {
-	bare, url, err := load.Serve(ctx, &FairFloor{Broker: f.world.gateway(), Dir: f.world.Dir, Budget: 10 * time.Second})
+// lock locks vehicles. It returns an error where the service has refused a call, or has no entry of
+// it in the audit log; what a floor has refused is a figure.
+func (t *traffic) lock(ctx context.Context, calls load.Calls) (report.Round, error) {
+	last, err := get[int64](ctx, t.db, `select coalesce(max(id), 0) from activity`)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	r, err = f.world.measure(ctx, f.world.requests(http.MethodPost, load.LockPath, f.vehicles, inFlight, url), d,
-		meters{"bare": bare.PID(), "mosquitto": f.world.Mosquitto.PID(), "cars": f.cars[load.FairRoot]}, "")
-	return r, errors.Join(err, bare.Close())
+	used, err := t.start(ctx, t.processes)
+	if err != nil {
+		return nil, err
+	}
+	var job load.Job = &floor.Echo{Calls: calls, Broker: t.gateway(), Vehicles: t.vehicles, Bytes: messageSize}
+	if t.url != "" {
+		job = &load.Requests{Calls: calls, URL: t.url, Token: t.token, Vehicles: t.vehicles, First: t.first, Wait: t.wait}
+	}
+	var called load.Called
+	cpu, err := load.Do(ctx, job, &called)
+	if err != nil {
+		return nil, err
+	}
+	use, err := used()
+	if err != nil {
+		return nil, err
+	}
+	use[caller] = cpu.Seconds()
+	t.first += int(called.Answered)/calls.Workers + 1
+	round := report.Round{"ops/s": called.Rate, "p50-ms": called.P50, "p99-ms": called.P99, "refused": float64(called.Refused)}
+	if calls.For == 0 {
+		round["settled-p99-ms"] = called.Settled
+	}
+	use.per(float64(max(called.Answered, 1))/1e6, "µs", round)
+	if !t.audited {
+		return round, nil
+	}
+	entries, err := get[int64](ctx, t.db, `
+		select count(*) from activity where id > $1 and action = 'command.lock' and outcome = 'executed'`, last)
+	if err == nil && (called.Refused > 0 || entries != called.Answered) {
+		err = fmt.Errorf("%d answered, %d refused (%s), %d audit log entries", called.Answered, called.Refused, called.Why, entries)
+	}
+	return round, err
 }
