@@ -103,16 +103,10 @@ func (b *Broker) recordTime() time.Time { return b.now().Add(b.clock.correction(
 
 // watchClock compares the clock with the database's every clockEvery, until the context ends.
 func (b *Broker) watchClock(ctx context.Context) error {
-	tick := time.NewTicker(clockEvery)
-	defer tick.Stop()
-	for {
-		_ = b.CompareClock(ctx) // an unavailable database is logged where it is needed
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
+	// An unavailable database is logged where it is needed.
+	compare := func() { _ = b.CompareClock(ctx) }
+	compare()
+	return b.each(ctx, clockEvery, "compare clock", compare)
 }
 
 // CompareClock compares this instance's clock with the database's. It blocks for one step at most,

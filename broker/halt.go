@@ -40,18 +40,13 @@ func (h *halts) set(read telematics.Halts, at time.Time) {
 
 // watchHalts reads the halts every haltsEvery, until the context ends.
 func (b *Broker) watchHalts(ctx context.Context) error {
-	tick := time.NewTicker(haltsEvery)
-	defer tick.Stop()
-	for {
+	read := func() {
 		if err := b.readHalts(ctx); err != nil && ctx.Err() == nil {
 			b.config.Logger.Warn("halts not read, no command is sent until they are", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
 	}
+	read()
+	return b.each(ctx, haltsEvery, "read halts", read)
 }
 
 func (b *Broker) readHalts(ctx context.Context) error {

@@ -55,18 +55,14 @@ type Commands interface {
 	Conclude(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
 }
 
-// Publisher hands a message to the MQTT client.
-type Publisher interface {
-	// Publish returns nil once the MQTT client has accepted the message.
-	Publish(telematics.Transmission) error
-}
-
 // Config configures a Handler. All fields are required.
 type Config struct {
 	Vehicles  Vehicles
 	Commands  Commands
-	Publisher Publisher
-	Dialects  telematics.Dialects
+	Publisher interface {
+		Publish(telematics.Transmission) error
+	}
+	Dialects telematics.Dialects
 
 	// Settle settles a command, and publishes its event.
 	Settle func(context.Context, delivery.Settlement) (*telematics.Command, bool, error)

@@ -16,8 +16,7 @@ func (w *Watches) followBookings(ctx context.Context) error {
 	tick := time.NewTicker(readEvery)
 	defer tick.Stop()
 	for {
-		w.round++
-		w.readBookings(ctx, w.round)
+		w.readBookings(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -29,7 +28,7 @@ func (w *Watches) followBookings(ctx context.Context) error {
 // readBookings watches the units of the bookings that are running now, and ends the watches of the
 // others; without the turn, of all. Where the turn or the bookings cannot be read, the watches
 // stay.
-func (w *Watches) readBookings(ctx context.Context, round int) {
+func (w *Watches) readBookings(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	mine, err := w.TryLease(ctx)
@@ -41,31 +40,17 @@ func (w *Watches) readBookings(ctx context.Context, round int) {
 		w.Logger.DebugContext(ctx, "vehicles of running bookings not read, current watches stay", "err", err)
 		return
 	}
+	before := w.booked
+	w.booked = make(map[telematics.Unit]func(), len(vehicles))
 	for _, v := range vehicles {
-		w.book(v, round)
-	}
-	w.dropBooked(round)
-}
-
-func (w *Watches) book(v telematics.Vehicle, round int) {
-	dialect, ok := w.Dialects.Watchable(v.Protocol)
-	if !ok || v.Unit == "" {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	booked := w.add(v.Unit, dialect)
-	booked.booked, booked.round = true, round
-}
-
-// dropBooked ends the watches for bookings of units that were not in the given round of reads.
-func (w *Watches) dropBooked(round int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, u := range w.units {
-		if u.booked && u.round != round {
-			u.booked = false
-			w.endSoon(u)
+		if end := before[v.Unit]; end != nil {
+			w.booked[v.Unit] = end
+			delete(before, v.Unit)
+		} else if w.booked[v.Unit] == nil {
+			w.booked[v.Unit] = w.Begin(v)
 		}
+	}
+	for _, end := range before {
+		end()
 	}
 }

@@ -46,8 +46,8 @@ type Config struct {
 // Watches are the watched units of an instance. It is safe for concurrent use.
 type Watches struct {
 	Config
-	wake  chan struct{} // holds one: something is due
-	round int           // of reads of bookings
+	wake   chan struct{}              // holds one: something is due
+	booked map[telematics.Unit]func() // ends of the watches of the latest read of bookings
 
 	mu    sync.Mutex // guards the fields below
 	units map[telematics.Unit]*watched
@@ -58,9 +58,7 @@ type Watches struct {
 type watched struct {
 	unit    telematics.Unit
 	dialect telematics.Watchable
-	streams int  // and refreshed statuses
-	booked  bool // in the latest read
-	round   int  // the latest read that had it
+	needs   int // streams, refreshed statuses, a booking
 	due     time.Time
 	place   int // in the queue
 }
@@ -93,12 +91,12 @@ func (w *Watches) Begin(v telematics.Vehicle) (end func()) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.add(v.Unit, dialect).streams++
+	w.add(v.Unit, dialect).needs++
 	return sync.OnceFunc(func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if u := w.units[v.Unit]; u != nil {
-			u.streams--
+			u.needs--
 			w.endSoon(u)
 		}
 	})
@@ -125,14 +123,12 @@ func (w *Watches) add(unit telematics.Unit, dialect telematics.Watchable) *watch
 // endSoon makes the end of a watch due after linger, where there is no need any more. The caller
 // holds mu.
 func (w *Watches) endSoon(u *watched) {
-	if at := time.Now().Add(linger); !u.needed() && at.Before(u.due) {
+	if at := time.Now().Add(linger); u.needs == 0 && at.Before(u.due) {
 		u.due = at
 		heap.Fix(&w.queue, u.place)
 		w.awake()
 	}
 }
-
-func (u *watched) needed() bool { return u.streams > 0 || u.booked }
 
 func (w *Watches) awake() {
 	select {
@@ -187,7 +183,7 @@ func (w *Watches) next() (telematics.Transmission, bool) {
 		return telematics.Transmission{}, false
 	}
 	u := w.queue[0]
-	if !u.needed() {
+	if u.needs == 0 {
 		heap.Pop(&w.queue)
 		delete(w.units, u.unit)
 		return u.dialect.Watch(u.unit, w.Watcher, false), true
