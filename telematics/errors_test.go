@@ -82,7 +82,8 @@ func TestErr_BudgetOfOneSecondIsSingular(t *testing.T) {
 }
 
 func TestErrors_BeforeACommandIsPublished(t *testing.T) {
-	occupant := Command{ID: aCommand, Action: Unlock, Deadline: now.Add(4 * time.Second)}
+	occupant := Command{ID: aCommand, Action: Unlock, State: Sent, Deadline: now.Add(4 * time.Second)}
+	unanswered := Command{Action: Lock, State: Unknown, BestEffort: BestEffort{AnswerBy: now.Add(time.Minute)}}
 	cases := []struct {
 		err       *Error
 		code      Code
@@ -98,6 +99,7 @@ func TestErrors_BeforeACommandIsPublished(t *testing.T) {
 		{Conflict(Unlock, Moving), VehicleStateConflict, NotExecuted, true, 30 * time.Second, "Cannot unlock: the vehicle is moving."},
 		{InProgress(&occupant, now), CommandInProgress, NotExecuted, true, 4 * time.Second, "unlock"},
 		{InProgress(&occupant, now.Add(time.Minute)), CommandInProgress, NotExecuted, true, time.Second, "unlock"},
+		{InProgress(&unanswered, now), CommandInProgress, NotExecuted, true, time.Minute, "lock"},
 		{UnitOffline(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
 			VehicleOffline, NotExecuted, true, 30 * time.Second, "offline (last seen 1 h ago)"},
 		{UnitOffline(Contact{}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "The connectivity of the vehicle is unknown (it was never seen)"},
