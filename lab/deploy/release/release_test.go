@@ -1,4 +1,5 @@
-package motorpool_test
+// Package release_test checks the releases: their configuration, notes and tags.
+package release_test
 
 import (
 	"bytes"
@@ -14,6 +15,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 )
+
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // goreleaser is the version against whose schema the release configuration is validated. Only its
 // module is downloaded, for the schema: building the program takes minutes.
