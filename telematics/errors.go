@@ -140,8 +140,8 @@ func InProgress(occupant *Command, now time.Time) *Error {
 	e := &Error{Code: CommandInProgress, Outcome: NotExecuted, Retryable: true, Command: occupant.ID,
 		RetryAfter: min(max(occupant.Deadline.Sub(now), time.Second), MaxBudget),
 		Message:    fmt.Sprintf("Another command of this vehicle (%s) is still in progress; nothing was sent.", occupant.Action)}
-	if !occupant.State.IsOpen() {
-		e.RetryAfter = max(occupant.BestEffort.AnswerBy.Sub(now), time.Second)
+	if by := occupant.BestEffort.AnswerBy; !by.IsZero() && !occupant.State.IsOpen() {
+		e.RetryAfter = max(by.Sub(now), time.Second)
 		e.Message = fmt.Sprintf("The unit may still answer an earlier command (%s), and its answers do not identify the command; nothing was sent.", occupant.Action)
 	}
 	return e

@@ -82,7 +82,7 @@ func TestErr_BudgetOfOneSecondIsSingular(t *testing.T) {
 }
 
 func TestErrors_BeforeACommandIsPublished(t *testing.T) {
-	occupant := Command{ID: aCommand, Action: Unlock, State: Sent, Deadline: now.Add(4 * time.Second)}
+	occupant := Command{ID: aCommand, Action: Unlock, Deadline: now.Add(4 * time.Second)}
 	unanswered := Command{Action: Lock, State: Unknown, BestEffort: BestEffort{AnswerBy: now.Add(time.Minute)}}
 	cases := []struct {
 		err       *Error
