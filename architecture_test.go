@@ -125,7 +125,7 @@ var homes = map[string][]string{
 	"github.com/prometheus/common/": {"metrics", "internal/app"},
 	"github.com/prometheus/procfs":  {"cmd/bench/measure", "internal/app"},
 	"go.opentelemetry.io/":          {"tracing", "internal/app"},
-	"golang.org/x/perf/":            {"cmd/bench/report"},
+	"github.com/aclements/":         {"cmd/bench/report"},
 }
 
 // maxFiles is how many files without tests a package may have, so that a reader can know them by

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/perf/benchmath"
+	"github.com/aclements/go-moremath/stats"
 )
 
 // Results are what the experiments measured.
@@ -46,7 +46,7 @@ func (r *Results) Add(to io.Writer, benchmark string, round Round) {
 }
 
 // Spread is the median of a figure that was measured several times, with its confidence interval.
-// It assumes no distribution, as benchstat does not: the interval is between two of the values.
+// It is calculated as by benchstat, with no assumption about the distribution.
 type Spread struct {
 	Median     float64 `json:"median"`
 	Low        float64 `json:"low"`
@@ -61,9 +61,9 @@ func SpreadOf(values []float64) Spread {
 	if n == 1 {
 		return Spread{Median: values[0], Low: values[0], High: values[0]}
 	}
-	sample := benchmath.NewSample(slices.Clone(values), &benchmath.DefaultThresholds)
-	s := benchmath.AssumeNothing.Summary(sample, min(0.95, 1-2/float64(int64(1)<<min(n, 50))))
-	return Spread{s.Center, s.Lo, s.Hi, s.Confidence} //nolint:misspell // as the library spells it
+	interval := stats.QuantileCI(n, 0.5, min(0.95, 1-2/float64(int64(1)<<min(n, 50))))
+	median, low, high := interval.SampleCI(stats.Sample{Xs: slices.Sorted(slices.Values(values)), Sorted: true})
+	return Spread{median, low, high, interval.Confidence}
 }
 
 // Sum derives the ratios from the rounds.
