@@ -145,7 +145,7 @@ type goPackage struct {
 	TestImports, XTestImports []string
 }
 
-func TestArrowsPointAtTheDomain(t *testing.T) {
+func TestArrows_PointAtTheDomain(t *testing.T) {
 	for _, p := range list(t, "./...") {
 		name := strings.TrimPrefix(p.ImportPath, "motorpool/")
 		allowed, ok := arrows[name]
@@ -213,7 +213,7 @@ func exportedMethods(of types.Type) (n int) {
 	return n
 }
 
-func TestTheServiceIsNotLinkedWithTheDevelopmentWorld(t *testing.T) {
+func TestService_IsNotLinkedWithTheDevelopmentWorld(t *testing.T) {
 	deps := list(t, "./cmd/motorpool")[0].Deps
 	linked := func(home string) bool {
 		return slices.ContainsFunc(deps, func(dep string) bool { return isIn("motorpool/"+home, dep) })

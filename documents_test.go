@@ -17,7 +17,7 @@ import (
 
 // The pages for contributors exist, README.md links to them, and they name no file or target that
 // does not exist.
-func TestPagesForContributorsAreThere(t *testing.T) {
+func TestPages_ForContributorsAreThere(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -107,7 +107,7 @@ func TestDocuments_NamePathsAndDeclarationsThatExist(t *testing.T) {
 }
 
 // Each control action is in the lists that its readers search.
-func TestDocumentsListEachControlAction(t *testing.T) {
+func TestDocuments_ListEachControlAction(t *testing.T) {
 	for name, form := range map[string]string{"docs/http-reference.md": "/control/%s` |", "docs/cli.md": "`%s`"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -121,7 +121,7 @@ func TestDocumentsListEachControlAction(t *testing.T) {
 	}
 }
 
-func TestEachDecisionIsInTheIndex(t *testing.T) {
+func TestDecisions_AreInTheIndex(t *testing.T) {
 	index, err := os.ReadFile("docs/adr/README.md")
 	if err != nil {
 		t.Fatal(err)

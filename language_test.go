@@ -168,6 +168,25 @@ func TestLanguage_CommentsHaveAtMost100Columns(t *testing.T) {
 	}
 }
 
+// testName is the one form: what is tested, and the rule; for a function alone its name, of one or
+// two words.
+var testName = regexp.MustCompile(`^(Main|[A-Z]\w*_[A-Z]\w*|[A-Z]+[a-z0-9]*([A-Z]+[a-z0-9]*)?)$`)
+
+func TestLanguage_TestsAreNamedByWhatTheyTestAndItsRule(t *testing.T) {
+	declared := regexp.MustCompile(`(?m)^func Test(\w+)\(`)
+	for _, file := range trackedFiles(t, "*_test.go") {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range declared.FindAllSubmatch(content, -1) {
+			if !testName.Match(name[1]) {
+				t.Errorf("%s: Test%s: name it TestSubject_Rule", file, name[1])
+			}
+		}
+	}
+}
+
 // The repository has only sources: a larger file was built or recorded, and does not belong in the
 // history.
 func TestRepository_NoLargeFiles(t *testing.T) {

@@ -170,7 +170,7 @@ func TestAnswer_ToUnrecordedCommandsIsCountedByUnit(t *testing.T) {
 	})
 }
 
-func TestMalformedMessagesAreCountedAndDropped(t *testing.T) {
+func TestAnswer_MalformedMessagesAreCountedAndDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		huge := make([]byte, telematics.MaxMessage+1)
 		for _, garbage := range [][]byte{nil, {}, []byte("{"), []byte("null"), []byte("[]"), []byte(`{"status":"succeeded"}`), {0xff, 0xfe}, huge} {
@@ -194,7 +194,7 @@ func TestMalformedMessagesAreCountedAndDropped(t *testing.T) {
 	})
 }
 
-func TestFullQueueDropsAndCounts(t *testing.T) {
+func TestAnswer_FullQueueDropsAndCounts(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		c := w.Config()
 		c.Publisher, c.QueueSize = w.mqtt, 4
@@ -211,7 +211,7 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 	})
 }
 
-func TestReportsAndPresenceReachTheTwin(t *testing.T) {
+func TestAnswer_ReportsAndPresenceReachTheTwin(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		now := time.Now()
 		w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false))

@@ -133,7 +133,7 @@ func (d flag) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Tra
 	return out, nil
 }
 
-func TestFlagKeepsTheContractOfDialects(t *testing.T) {
+func TestFlag_KeepsTheContractOfDialects(t *testing.T) {
 	for _, installed := range []telematics.Installation{nil, withContact, withClock} {
 		dialecttest.Contract(t, flag{}, dialecttest.Samples{
 			Unit: truck, Installation: installed,

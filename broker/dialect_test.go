@@ -339,7 +339,7 @@ func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
 
 // Differences between protocols belong to the dialects: code of the broker that names one would
 // branch on it.
-func TestTheBrokerNamesNoDialect(t *testing.T) {
+func TestBroker_NamesNoDialect(t *testing.T) {
 	var files []string
 	for _, folder := range []string{".", "besteffort", "link"} {
 		in, err := filepath.Glob(filepath.Join(folder, "*.go"))

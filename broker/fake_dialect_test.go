@@ -117,7 +117,7 @@ func (morse) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Tran
 	}, nil
 }
 
-func TestMorseKeepsTheContractOfDialects(t *testing.T) {
+func TestMorse_KeepsTheContractOfDialects(t *testing.T) {
 	dialecttest.Contract(t, morse{}, dialecttest.Samples{
 		Unit:     van,
 		Answer:   dialecttest.Line{Topic: morseTopic(van) + "response/" + uuid.NewString(), Payload: "done"},

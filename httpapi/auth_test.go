@@ -84,7 +84,7 @@ func TestTokens_AgencyNarrowsAllAgencies(t *testing.T) {
 
 const sayWhichAgency = "The access token of an administrator must have agency_id, the id of its agency; or, to see all agencies, all_agencies in scope."
 
-func TestABadTokenIsRefused(t *testing.T) {
+func TestAuth_ABadTokenIsRefused(t *testing.T) {
 	seconds := func(n int) int64 { return now.Add(time.Duration(n) * time.Second).Unix() }
 	forged := otherKey()
 	forged.id = edKey().id
@@ -224,7 +224,7 @@ func TestTokens_MissingOneGetsAChallengeWithoutError(t *testing.T) {
 	newAPI(t).post(lock, withHeader("Authorization", "Bearer a.b.c")).wants(401, "unauthenticated")
 }
 
-func TestEveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
+func TestAuth_EveryRouteOfTheAPINeedsATokenOfItsRole(t *testing.T) {
 	a := newAPI(t)
 	for path, item := range document().Paths.Map() {
 		if path == hook {

@@ -131,7 +131,7 @@ func TestMe_SaysTheHighestLevelThatTheTokenNames(t *testing.T) {
 	a.get("/api/v1/admin/me", withToken(edKey().mint(t, claims(map[string]any{"role": []string{"viewer", "client"}, "agency_id": 2})))).wants(401, "unauthenticated")
 }
 
-func TestParseClaimPath(t *testing.T) {
+func TestClaims_ParseClaimPath(t *testing.T) {
 	for path, want := range map[string][]string{
 		"role":                            {"role"},
 		"realm_access.roles":              {"realm_access", "roles"},

@@ -14,7 +14,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestRoutesAndContractAreTheSame(t *testing.T) {
+func TestRoutes_AreThoseOfTheContract(t *testing.T) {
 	served := map[string]bool{}
 	for _, route := range newAPI(t).handler.(*echo.Echo).Routes() {
 		if (strings.HasPrefix(route.Path, "/api") || strings.HasPrefix(route.Path, "/webhooks")) && route.Method != http.MethodHead {

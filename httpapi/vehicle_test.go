@@ -115,7 +115,7 @@ func TestVehicle_HasItsProtocolAndPromises(t *testing.T) {
 	}
 }
 
-func TestAnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
+func TestVehicle_AnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 	own := withToken(agencyToken(t, 1))
 	for _, path := range []string{"/api/v1/admin/vehicles/%d", "/api/v1/admin/vehicles/%d/status", "/api/v1/admin/vehicles/%d/commands"} {
 		a := newAPI(t)

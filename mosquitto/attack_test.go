@@ -49,7 +49,7 @@ var attacks = []struct {
 	{"a command at QoS 0 does not wait for an absent unit", absentUnitsFindNoCommand},
 }
 
-func TestTheEmbeddedBrokerWithstandsEveryAttack(t *testing.T) {
+func TestEmbeddedBroker_WithstandsEveryAttack(t *testing.T) {
 	broker := embedded(t)
 	for i, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestTheEmbeddedBrokerWithstandsEveryAttack(t *testing.T) {
 	}
 }
 
-func TestMosquittoWithstandsEveryAttack(t *testing.T) {
+func TestMosquitto_WithstandsEveryAttack(t *testing.T) {
 	broker := realMosquitto(t, unitNames())
 	for i, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {

@@ -186,7 +186,7 @@ func TestAgencyKeyValid_WhileActiveAndUntilItRetires(t *testing.T) {
 	}
 }
 
-func TestAKeyDoesNotPrintItsSecret(t *testing.T) {
+func TestSignature_AKeyDoesNotPrintItsSecret(t *testing.T) {
 	key := rental.AgencyKey{ID: "ak_1", Agency: 7, State: rental.KeyActive, Secret: []byte("hush hush")}
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("key", "key", key)

@@ -66,7 +66,7 @@ func TestUnit_Remembers64CommandsAcrossARestart(t *testing.T) {
 	}
 }
 
-func TestAForgottenCommandIsStillNotDoneTwice(t *testing.T) {
+func TestUnit_AForgottenCommandIsStillNotDoneTwice(t *testing.T) {
 	b := newBench(t)
 	first := b.command(telematics.Unlock)
 	b.order(first)

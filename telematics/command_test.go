@@ -76,7 +76,7 @@ func TestCommand_BudgetAndLatencyBeginAtTheRequest(t *testing.T) {
 	}
 }
 
-func TestAnActorSeesItsOwnAgencyOrAll(t *testing.T) {
+func TestCommand_AnActorSeesItsOwnAgencyOrAll(t *testing.T) {
 	cases := []struct {
 		actor, owner AgencyID
 		sees         bool

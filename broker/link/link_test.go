@@ -295,7 +295,7 @@ func TestLink_NoticesASilentBroker(t *testing.T) {
 }
 
 // On one shared connection, a flood of reports delayed every answer.
-func TestAFloodOfReportsDelaysNoAnswer(t *testing.T) {
+func TestLink_AFloodOfReportsDelaysNoAnswer(t *testing.T) {
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		to := receiver{slow: 10 * time.Millisecond}
 		awaitReady(t, startLink(t, server.ServiceURL(), &to))

@@ -109,7 +109,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 	})
 }
 
-func TestEachControlActionIsACommand(t *testing.T) {
+func TestCLI_EachControlActionIsACommand(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"Done.","data":{}}`))
 	for _, action := range telematics.ControlActions {

@@ -148,7 +148,7 @@ func TestCheck_NamesInvalidBrokers(t *testing.T) {
 	}
 }
 
-func TestAGeocoderIsAskedByNameOnly(t *testing.T) {
+func TestConfig_AGeocoderIsAskedByNameOnly(t *testing.T) {
 	for name, c := range map[string]struct{ url, contact, flag string }{
 		"file":                              {"geocoder.sock", "", "--geocoder-url"},
 		"other protocol":                    {"ftp://h/hush", "", "--geocoder-url"},
@@ -182,7 +182,7 @@ func TestPlaces_NoGeocoderWithoutItsURL(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNotPrinted(t *testing.T) {
+func TestConfig_SecretsAreNotPrinted(t *testing.T) {
 	c := good(t)
 	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL, c.AgencySecretsKey = "postgres://hush@h", "redis://hush@h", "hush", "https://h/?key=hush", "hush"
 	c.StripeKey, c.StripeWebhookSecret = "sk_test_hush", "whsec_hush"

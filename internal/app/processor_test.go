@@ -61,7 +61,7 @@ func TestCheck_InvalidPaymentProcessorIsNamedWithoutItsSecrets(t *testing.T) {
 	}
 }
 
-func TestSecretsOfTheProcessorAreNotPrinted(t *testing.T) {
+func TestProcessor_SecretsOfTheProcessorAreNotPrinted(t *testing.T) {
 	c := good(t)
 	c.StripeKey, c.StripeWebhookSecret = "sk_hush", "whsec_hush"
 	if text := fmt.Sprintf("%v %+v %#v", c, c, c); strings.Contains(text, "hush") {

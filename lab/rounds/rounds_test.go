@@ -26,7 +26,7 @@ var binary string // of the service
 func TestMain(m *testing.M) { os.Exit(program.Main("motorpool/cmd/motorpool", &binary, m.Run)) }
 
 // A round with thousands of bookings runs with: make chaos ARGS="--bookings 2000".
-func TestEachChargeIsMadeOnceWhateverDies(t *testing.T) {
+func TestMoney_EachChargeIsMadeOnceWhateverDies(t *testing.T) {
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
 	round, logs := inWorld(t, func(ctx context.Context, w *world.World) (money.Result, error) {
 		return money.Round(ctx, w, money.Config{Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second, Hurry: true})
@@ -41,7 +41,7 @@ func TestEachChargeIsMadeOnceWhateverDies(t *testing.T) {
 }
 
 // The same round runs with more vehicles with: make chaos ARGS=--fault=postgres-async.
-func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
+func TestFailover_ForgetsNothingThatWasExecuted(t *testing.T) {
 	t.Parallel()
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
 	round, logs := inWorld(t, func(ctx context.Context, w *world.World) (failover.Result, error) {
@@ -55,7 +55,7 @@ func TestNothingThatWasExecutedIsForgottenInAFailover(t *testing.T) {
 }
 
 // The same round runs with more commands with: make chaos ARGS=--shards.
-func TestCommandsGoOnWhereAnMQTTShardIsKilled(t *testing.T) {
+func TestShards_CommandsGoOnWhereOneIsKilled(t *testing.T) {
 	t.Parallel()
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer)
 	round, _ := inWorld(t, func(ctx context.Context, w *world.World) (shards.Result, error) {
@@ -73,7 +73,7 @@ func TestMaintenance_LosesNoModule(t *testing.T) {
 
 // An operator who removes a credential before the next one is added loses modules: the round
 // detects this.
-func TestModulesThatTheOtherOrderLosesAreFound(t *testing.T) {
+func TestMaintenance_FindsModulesThatTheOtherOrderLoses(t *testing.T) {
 	t.Parallel()
 	if r := maintained(t, maintenance.Config{Seed: 1, Modules: 3, Steps: 8, RemoveFirst: true}); len(r.Violations) == 0 {
 		t.Error("want a violation")

@@ -13,7 +13,7 @@ import (
 
 // A cluster that lost a master promotes a replica. Until then only the vehicles of that master
 // wait.
-func TestCommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
+func TestCluster_CommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	t.Parallel()
 	const vehicles, masters = 24, 3
 	s := realStack(t, vehicles)

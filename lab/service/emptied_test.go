@@ -30,7 +30,7 @@ func (i *instance) mileage(vehicle string) float64 {
 	return *status.Telemetry.MileageKm
 }
 
-func TestSnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
+func TestEmptied_SnapshotsComeBackFromPostgresWhereRedisRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 1)
 	instances := []*instance{s.serve(), s.serve()}
@@ -85,7 +85,7 @@ func (s *stack) sendToRedis(command string) {
 	}
 }
 
-func TestAUsedSignatureStaysUsedWhereRedisIsEmptied(t *testing.T) {
+func TestEmptied_AUsedSignatureStaysUsedWhereRedisIsEmptied(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 1)
 	r := s.rent()

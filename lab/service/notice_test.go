@@ -46,7 +46,7 @@ func (r *rentals) kept(id string) int {
 	return r.rows(`select count(*) from processor_notices where id = $1`, id)
 }
 
-func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
+func TestNotice_OnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 1, func(r *rentals) {
 		i := r.open()
@@ -88,7 +88,7 @@ func TestOnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 	})
 }
 
-func TestNoticesInAnyOrderTellNothingThatIsOld(t *testing.T) {
+func TestNotices_InAnyOrderSayNothingThatIsOld(t *testing.T) {
 	t.Parallel()
 	rentOneStack(t, 3, func(r *rentals) {
 		i := r.open()

@@ -119,7 +119,7 @@ func TestCommand_AnswerAfterTheTimeoutIsStoredWithASecondEntry(t *testing.T) {
 	})
 }
 
-func TestGarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
+func TestOutcome_GarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
 	t.Parallel()
 	overBothStacks(t, 2, func(s *stack) {
 		i := s.serve()

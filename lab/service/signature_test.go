@@ -12,7 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
+func TestSignature_ASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 	t.Parallel()
 	rentBothStacks(t, 1, func(r *rentals) {
 		instances := []*instance{r.open(), r.serve(r.paid)}

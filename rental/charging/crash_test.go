@@ -98,7 +98,7 @@ func (w *world) later(d time.Duration, do func()) {
 // In each scenario one process dies at each of its steps, before or after the step has its effect.
 // The next process takes over and dies at each step, too. The third one survives. Each payment is
 // in the processor's ledger exactly once.
-func TestAWorkerMayDieAtEveryStep(t *testing.T) {
+func TestCrash_AWorkerMayDieAtEveryStep(t *testing.T) {
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +123,7 @@ func TestAWorkerMayDieAtEveryStep(t *testing.T) {
 // In each scenario the worker panics once, at each of its steps, before or after the step has its
 // effect. The process lives, the charge is due again when its lease has expired, and each payment
 // is in the processor's ledger exactly once.
-func TestAWorkerMayPanicAtEveryStep(t *testing.T) {
+func TestCrash_AWorkerMayPanicAtEveryStep(t *testing.T) {
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

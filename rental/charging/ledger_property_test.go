@@ -57,7 +57,7 @@ func drawStory(t *rapid.T) storyline {
 // Whatever fails, crashes, is notified, chosen or forgotten, and in whatever order: no charge is
 // ever in the processor's ledger twice. Once the faults stop and the client has a card that pays,
 // each charge is final and equals the processor's record.
-func TestEachChargeIsInTheProcessorsLedgerOnce(t *testing.T) {
+func TestLedgerProperty_EachChargeIsInTheProcessorsLedgerOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		line := drawStory(rt)
 		var wrong []string

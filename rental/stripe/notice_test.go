@@ -109,7 +109,7 @@ func TestRead_RefusesWhatTheProcessorDidNotSign(t *testing.T) {
 	}
 }
 
-func TestWithoutASecretNoNoticeIsBelieved(t *testing.T) {
+func TestNotice_WithoutASecretNoNoticeIsBelieved(t *testing.T) {
 	p, body := reader(t, ""), event("payment_intent.succeeded", `{"id":"pi_1"}`)
 	if n, err := p.Read(signed(sandbox.Sign("", time.Now(), body)), body); err == nil {
 		t.Errorf("read as %+v, want an error", n)

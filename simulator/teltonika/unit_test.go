@@ -331,7 +331,7 @@ func TestUnit_RunsADay(t *testing.T) {
 	w.await("the record of the key", saw(telematics.IsLocked, true))
 }
 
-func TestFaultsOfTheRadio(t *testing.T) {
+func TestRadio_Faults(t *testing.T) {
 	w := begin(t, Config{})
 	set := func(f Faults) { w.unit.Do(w.ctx, func(_ *simulator.Body, faults *Faults) { *faults = f }) }
 	set(Faults{Duplicate: 1})

@@ -83,7 +83,7 @@ func TestKeys_EveryInstanceReadsTheSecret(t *testing.T) {
 	}
 }
 
-func TestAKeyRetiresAndIsRevokedPermanently(t *testing.T) {
+func TestKeys_AKeyRetiresAndIsRevokedPermanently(t *testing.T) {
 	p := withAgencies(t)
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
@@ -237,7 +237,7 @@ func TestKeys_SecretThatCannotBeOpenedIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestTheInstallationsKeyIsChangedByResealing(t *testing.T) {
+func TestKeys_TheInstallationsKeyIsChangedByResealing(t *testing.T) {
 	p := withAgencies(t)
 	old := keysOf(t, p, sealKeyA)
 	one, two := addKey(t, old, 1), addKey(t, old, 2)

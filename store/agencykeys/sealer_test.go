@@ -51,7 +51,7 @@ func TestNewSealer_ReadsEveryFormOfAKey(t *testing.T) {
 	}
 }
 
-func TestASealedSecretOpensOnlyAsItsOwners(t *testing.T) {
+func TestSealer_ASealedSecretOpensOnlyAsItsOwners(t *testing.T) {
 	s, secret := sealer(t, sealKeyA), []byte("a secret of thirty-two bytes ...")
 	one, err := s.seal(secret, "one")
 	if err != nil {

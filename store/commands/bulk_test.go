@@ -23,7 +23,7 @@ func newBulk(vehicles ...telematics.VehicleID) telematics.Bulk {
 	}
 }
 
-func TestABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
+func TestBulk_ABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	asked, _ := add()
@@ -96,7 +96,7 @@ func TestBulk_VehicleNotHandledByADeadInstanceIsRefused(t *testing.T) {
 	}
 }
 
-func TestAKeyStandsForABulkOrACommand(t *testing.T) {
+func TestBulk_AKeyStandsForABulkOrACommand(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	vehicle, _ := add()

@@ -29,7 +29,7 @@ var (
 	_ ingest.Contacts     = (*vehicles.Fleet)(nil)
 )
 
-func TestPostgresKeepsTheContractOfCommands(t *testing.T) {
+func TestPostgres_KeepsTheContractOfCommands(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
@@ -107,7 +107,7 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 	}
 }
 
-func TestTwinsKeepTheContractOfVehicles(t *testing.T) {
+func TestTwins_KeepTheContractOfVehicles(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	twins := twinsOf(t, p)
 	add := storetest.Vehicles(t, p.DB)

@@ -52,7 +52,7 @@ func TestAllowed_NamesTheMissingRights(t *testing.T) {
 }
 
 // The rights that Allowed checks suffice for a command.
-func TestARoleWithItsRightsCarriesACommand(t *testing.T) {
+func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	vehicle, unit := storetest.Vehicles(t, open(t, address).DB)()
 	p := asRole(t, address, "carrier", `grant all on all tables in schema public to carrier`)

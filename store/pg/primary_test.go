@@ -80,7 +80,7 @@ func (p *pair) goOnAlone() {
 	p.admin.MustExec(`select pg_reload_conf()`)
 }
 
-func TestACommitThatOnlyThePrimaryHasFails(t *testing.T) {
+func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, true)
 	p.admin.MustExec(`create table numbers (n int)`)
@@ -140,7 +140,7 @@ func TestACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAContextDoesNotCancelTheWaitForTheStandby(t *testing.T) {
+func TestPrimary_TheEndOfAContextDoesNotCancelTheWaitForTheStandby(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, true)
 	p.admin.MustExec(`create table numbers (n int)`)
@@ -172,7 +172,7 @@ func TestTheEndOfAContextDoesNotCancelTheWaitForTheStandby(t *testing.T) {
 }
 
 // A commit that waits for the standby does not notice that its client has left.
-func TestStatementsThatHangCountAgainstTheLimitOfConnections(t *testing.T) {
+func TestPrimary_StatementsThatHangCountAgainstTheLimitOfConnections(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, true)
 	p.admin.MustExec(`create table numbers (n int)`)
@@ -383,7 +383,7 @@ func TestTwoPrimaries_ACommitAtTheFormerFails(t *testing.T) {
 	}
 }
 
-func TestAnotherSystemIsRefused(t *testing.T) {
+func TestPrimary_AnotherSystemIsRefused(t *testing.T) {
 	t.Parallel()
 	address, other := storetest.NewDatabase(t), "7000000000000000001"
 	shared := sharedLine{text: signedLine(t, storetest.Open(t, address), other, 1)}
@@ -394,7 +394,7 @@ func TestAnotherSystemIsRefused(t *testing.T) {
 }
 
 // Who can write to Redis cannot take the primary from the installation.
-func TestASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *testing.T) {
+func TestPrimary_ASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
 	first := storetest.Open(t, address)
@@ -450,7 +450,7 @@ func TestASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *testing.T) {
 }
 
 // Before the secret is there, the first instance neither believes nor shares a line; then it does.
-func TestASharedLineIsNotBelievedBeforeThereIsASecret(t *testing.T) {
+func TestPrimary_ASharedLineIsNotBelievedBeforeThereIsASecret(t *testing.T) {
 	t.Parallel()
 	shared := sharedLine{text: "7000000000000000001 1"}
 	db := storetest.OpenWith(t, pg.Config{URL: storetest.NewDatabase(t), Line: &shared})
@@ -466,7 +466,7 @@ func TestASharedLineIsNotBelievedBeforeThereIsASecret(t *testing.T) {
 }
 
 // The service's role owns nothing.
-func TestAPlainRoleSeesTheTimeline(t *testing.T) {
+func TestPrimary_APlainRoleSeesTheTimeline(t *testing.T) {
 	t.Parallel()
 	address := storetest.NewDatabase(t)
 	system := systemOf(t, storetest.Open(t, address))

@@ -51,7 +51,7 @@ func takeOne(ctx context.Context, l *Limits, key string, rate telematics.Rate, c
 	return quotas[0], nil
 }
 
-func TestALimitIsSharedByAllInstances(t *testing.T) {
+func TestLimits_ALimitIsSharedByAllInstances(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := limitsAt(t, address), limitsAt(t, address)

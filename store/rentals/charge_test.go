@@ -21,7 +21,7 @@ var (
 	_ rental.Notices = (*fixture)(nil)
 )
 
-func TestPostgresKeepsTheContractOfCharges(t *testing.T) {
+func TestPostgres_KeepsTheContractOfCharges(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	m := newMarket(t, here)
@@ -40,7 +40,7 @@ func TestPostgresKeepsTheContractOfCharges(t *testing.T) {
 	})
 }
 
-func TestPostgresKeepsTheContractOfNotices(t *testing.T) {
+func TestPostgres_KeepsTheContractOfNotices(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	rentaltest.NoticesContract(t, func(*testing.T) rentaltest.NoticeRecord {

@@ -20,7 +20,7 @@ import (
 
 var _ rental.Cards = (*fixture)(nil)
 
-func TestPostgresKeepsTheContractOfCards(t *testing.T) {
+func TestPostgres_KeepsTheContractOfCards(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	here, there := open(t, address), open(t, address)
 	add := storetest.Vehicles(t, here.DB)

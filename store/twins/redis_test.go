@@ -269,7 +269,7 @@ func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 	}
 }
 
-func TestASectionIsReadAsItWasWritten(t *testing.T) {
+func TestRedis_ASectionIsReadAsItWasWritten(t *testing.T) {
 	at := time.UnixMilli(1767348000250).UTC()
 	earlier := at.Add(-time.Minute)
 	for name, s := range map[string]telematics.Snapshot{

@@ -23,7 +23,7 @@ var (
 
 const command = "3f0c6a0e-9b7d-4c3c-8a1b-2e4d6f708192"
 
-func TestOVMSKeepsTheContractOfDialects(t *testing.T) {
+func TestOVMS_KeepsTheContractOfDialects(t *testing.T) {
 	for _, installation := range []telematics.Installation{leaf, {TypeKey: "RZ", PINKey: "4711"}, {TypeKey: "SQ", PINKey: "4711"}, {TypeKey: Twizy}, nil} {
 		t.Run(installation[TypeKey], func(t *testing.T) {
 			dialecttest.Contract(t, Dialect{}, dialecttest.Samples{

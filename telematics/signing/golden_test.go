@@ -66,7 +66,7 @@ func TestGoldenCommands_AreSignedAndVerifiedByteForByte(t *testing.T) {
 	}
 }
 
-func TestGoldenForgeriesAreRefused(t *testing.T) {
+func TestGolden_ForgeriesAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	// The claims of the lock, each time with another jti.
 	payload := func(id byte) string {

@@ -108,7 +108,7 @@ func TestGoldenVectors_AreSignedAndVerifiedByteForByte(t *testing.T) {
 }
 
 // Correctly signed claims in an encoding that the service does not use.
-func TestGoldenVectorsWithEmptyAndNullMembers(t *testing.T) {
+func TestGolden_VectorsWithEmptyAndNullMembers(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	signed := func(id byte, seq int, params, trace string) []byte {
 		return signedRaw(keys[0], `{"alg":"EdDSA","kid":"fleet-1","typ":"motorpool-command+jwt"}`, fmt.Sprintf(

@@ -33,7 +33,7 @@ func message(payload string) telematics.Message {
 	return telematics.Message{Dialect: Dialect{}, Unit: unit, Payload: []byte(payload)}
 }
 
-func TestTeltonikaKeepsTheContractOfDialects(t *testing.T) {
+func TestTeltonika_KeepsTheContractOfDialects(t *testing.T) {
 	for name, installation := range map[string]telematics.Installation{
 		"complete":              van,
 		"without a lock signal": {"lock": "output 1 on", "unlock": "output 1 off"},

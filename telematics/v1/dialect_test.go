@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics/dialecttest"
 )
 
-func TestProtocolV1KeepsTheContractOfDialects(t *testing.T) {
+func TestProtocolV1_KeepsTheContractOfDialects(t *testing.T) {
 	golden := func(file string) string {
 		b, err := os.ReadFile("../testdata/wire/" + file)
 		if err != nil {

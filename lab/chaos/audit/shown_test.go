@@ -7,7 +7,7 @@ import (
 	"motorpool/lab/chaos/verdict"
 )
 
-func TestShownStays(t *testing.T) {
+func TestShown_Stays(t *testing.T) {
 	begin := time.Now().Truncate(time.Second)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	shown := func(start, end, lastSeen int, stored bool) Shown {
@@ -48,7 +48,7 @@ func TestShownStays(t *testing.T) {
 	}
 }
 
-func TestMonthsEndLosesNothing(t *testing.T) {
+func TestMonthsEnd_LosesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		months     *Months
 		violations int

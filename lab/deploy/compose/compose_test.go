@@ -40,7 +40,7 @@ func compose(t *testing.T) *types.Project {
 	return project
 }
 
-func TestComposeHasEveryPartAndPublishesToThisMachineOnly(t *testing.T) {
+func TestCompose_HasEveryPartAndPublishesToThisMachineOnly(t *testing.T) {
 	project := compose(t)
 	for _, name := range []string{"setup", "mosquitto", "redis", "postgres", "motorpool", "fleet", "prometheus", "alertmanager", "grafana"} {
 		if _, ok := project.Services[name]; !ok {
@@ -77,7 +77,7 @@ func onlyInternal(project *types.Project, service types.ServiceConfig) bool {
 }
 
 // Units connect to the MQTT broker, and must not reach the other servers of the service.
-func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
+func TestCompose_KeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 	project := compose(t)
 	for _, name := range []string{"redis", "postgres", "motorpool", "prometheus", "alertmanager", "grafana"} {
 		if _, shared := project.Services[name].Networks["units"]; shared {
@@ -91,7 +91,7 @@ func TestComposeKeepsUnitsAwayFromTheServicesServers(t *testing.T) {
 }
 
 // Docker probes the service on its health listener.
-func TestComposeProbesTheHealthListener(t *testing.T) {
+func TestCompose_ProbesTheHealthListener(t *testing.T) {
 	service := compose(t).Services["motorpool"]
 	health, internal := service.Environment["MOTORPOOL_HEALTH"], service.Environment["MOTORPOOL_INTERNAL"]
 	if health == nil || internal == nil {
@@ -104,7 +104,7 @@ func TestComposeProbesTheHealthListener(t *testing.T) {
 }
 
 // The internal listener requires no token: only Prometheus shares its network.
-func TestComposeShowsTheInternalListenerToPrometheusAlone(t *testing.T) {
+func TestCompose_ShowsTheInternalListenerToPrometheusAlone(t *testing.T) {
 	project := compose(t)
 	address := *project.Services["motorpool"].Environment["MOTORPOOL_INTERNAL"]
 	host, _, err := net.SplitHostPort(address)
@@ -136,7 +136,7 @@ func TestComposeShowsTheInternalListenerToPrometheusAlone(t *testing.T) {
 	}
 }
 
-func TestComposeStartsWhatObservesOnlyOnRequest(t *testing.T) {
+func TestCompose_StartsWhatObservesOnlyOnRequest(t *testing.T) {
 	for name, service := range compose(t).Services {
 		observes := slices.Contains([]string{"prometheus", "alertmanager", "grafana"}, name)
 		if observes != slices.Equal(service.Profiles, []string{"observe"}) {
@@ -146,7 +146,7 @@ func TestComposeStartsWhatObservesOnlyOnRequest(t *testing.T) {
 }
 
 // Every variable that compose sets is a setting of the service.
-func TestComposeSetsOnlyVariablesThatExist(t *testing.T) {
+func TestCompose_SetsOnlyVariablesThatExist(t *testing.T) {
 	config, err := os.ReadFile("internal/app/config.go")
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func kebab(field string) string {
 	return strings.ToLower(words)
 }
 
-func TestComposeMountsOnlyFilesThatExist(t *testing.T) {
+func TestCompose_MountsOnlyFilesThatExist(t *testing.T) {
 	for name, service := range compose(t).Services {
 		for _, v := range service.Volumes {
 			if v.Type != types.VolumeTypeBind {
@@ -191,7 +191,7 @@ func TestComposeMountsOnlyFilesThatExist(t *testing.T) {
 }
 
 // An operator who sources the secrets gets the same values as the service.
-func TestComposeHandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
+func TestCompose_HandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	project := compose(t)
 	if script := strings.Join(project.Services["motorpool"].Command, ""); !strings.Contains(script, ". /secrets/env\n") {
 		t.Errorf("the service does not source the secrets of setup: %s", script)
@@ -217,7 +217,7 @@ func TestComposeHandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	}
 }
 
-func TestComposeRunsPostgresWithTheRecommendedSettings(t *testing.T) {
+func TestCompose_RunsPostgresWithTheRecommendedSettings(t *testing.T) {
 	var settings []string
 	for i, argument := range compose(t).Services["postgres"].Command {
 		if i%2 == 0 && i > 0 {

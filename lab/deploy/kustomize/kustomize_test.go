@@ -106,7 +106,7 @@ func (m *manifests) settings() map[string]string {
 	return nil
 }
 
-func TestBaseSelectsTheInstances(t *testing.T) {
+func TestBase_SelectsTheInstances(t *testing.T) {
 	m := render(t, "base")
 	pod := labels.Set(m.deployment.Spec.Template.Labels)
 	selectors := map[string]labels.Selector{
@@ -136,7 +136,7 @@ func TestBaseSelectsTheInstances(t *testing.T) {
 }
 
 // The ports of services, probes and policies are those that the settings open.
-func TestBaseNamesThePortsThatAreOpen(t *testing.T) {
+func TestBase_NamesThePortsThatAreOpen(t *testing.T) {
 	m := render(t, "base")
 	container := m.deployment.Spec.Template.Spec.Containers[0]
 	open := map[string]int32{}
@@ -178,7 +178,7 @@ func TestBaseNamesThePortsThatAreOpen(t *testing.T) {
 
 // A rolling update must not interrupt a command: a new instance is ready before an old one ends,
 // and the old one has the drain and 90 s.
-func TestBaseRollsWithoutLosingACommand(t *testing.T) {
+func TestBase_RollsWithoutLosingACommand(t *testing.T) {
 	m := render(t, "base")
 	rolling := m.deployment.Spec.Strategy.RollingUpdate
 	if rolling == nil || rolling.MaxUnavailable.IntValue() != 0 || rolling.MaxSurge.IntValue() < 1 {
@@ -198,7 +198,7 @@ func TestBaseRollsWithoutLosingACommand(t *testing.T) {
 	}
 }
 
-func TestBaseRunsWithoutPrivileges(t *testing.T) {
+func TestBase_RunsWithoutPrivileges(t *testing.T) {
 	pod := render(t, "base").deployment.Spec.Template.Spec
 	c := pod.Containers[0].SecurityContext
 	switch {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // module is downloaded, for the schema: building the program takes minutes.
 const goreleaser = "github.com/goreleaser/goreleaser/v2@v2.13.0"
 
-func TestReleaseIsConfiguredByGoReleasersSchema(t *testing.T) {
+func TestRelease_IsConfiguredByGoReleasersSchema(t *testing.T) {
 	downloaded, err := exec.Command("go", "mod", "download", "-json", goreleaser).Output()
 	var module struct{ Dir string }
 	if err != nil || json.Unmarshal(downloaded, &module) != nil {

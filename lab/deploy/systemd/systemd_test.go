@@ -64,7 +64,7 @@ func TestUnit_StopTimeoutCoversDrainAndCommands(t *testing.T) {
 	}
 }
 
-func TestSettingsExist(t *testing.T) {
+func TestSettings_Exist(t *testing.T) {
 	help, err := exec.Command("go", "run", "motorpool/cmd/motorpool", "serve", "--help").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, help)
