@@ -25,6 +25,8 @@ type Bank struct {
 	account
 	*sandbox.Server
 
+	drawing sync.Mutex // held while fault is called
+
 	mu    sync.Mutex
 	fault func(Call) Fault
 	tell  func(rental.Notice)
@@ -142,7 +144,8 @@ func (b *Bank) notify(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// FailWith sets a function that is called before each call and returns its fault. Nil: no faults.
+// FailWith sets a function that is called before each call, one at a time, and returns its fault.
+// Nil: no faults.
 func (b *Bank) FailWith(fault func(Call) Fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,6 +196,8 @@ func (b *Bank) decide(r sandbox.Request) (f Fault) {
 	fault := b.fault
 	b.mu.Unlock()
 	if fault != nil {
+		b.drawing.Lock()
+		defer b.drawing.Unlock()
 		f = fault(c)
 	}
 	switch f.Kind {
