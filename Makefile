@@ -27,7 +27,7 @@ chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS
 
 bench: go ## measure everything next to floors of the same run, 40 minutes (ROUNDS=1 SHORT=1: briefly, two minutes; one thing: ARGS="command --rounds 1", waiting, ingest, fleet; a million vehicles: ARGS=scale)
 	@.ci/servers
-	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./cmd/bench
+	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./lab/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)
 
 check: code contract console ## run what needs no server: format, vet, lint, architecture, language, contract, console

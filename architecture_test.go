@@ -99,19 +99,16 @@ var wiring = []string{"cmd/...", "internal/...", "simulator/world"}
 // homes lists the only packages that may import a third-party library; "store/..." is the package
 // and those in its folder.
 var homes = map[string][]string{
-	// bench: units, and lower limits measured with the client of the service.
-	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware", "cmd/bench/load", "cmd/bench/floor"},
-	// bench measures lower limits with the libraries of the service.
-	"github.com/labstack/echo/":     {"httpapi", "cmd/bench/floor"},
-	"github.com/getkin/kin-openapi": {"httpapi/contract"},
-	"github.com/coreos/go-oidc/":    {"httpapi/signin"},
-	"golang.org/x/oauth2":           {"httpapi/signin"},
-	"golang.org/x/crypto/":          {"operators"},
-	// bench reads stored data without the service.
-	"github.com/jmoiron/sqlx": {"store/...", "cmd/bench/measure", "cmd/bench/floor"},
+	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware"},
+	"github.com/labstack/echo/":           {"httpapi"},
+	"github.com/getkin/kin-openapi":       {"httpapi/contract"},
+	"github.com/coreos/go-oidc/":          {"httpapi/signin"},
+	"golang.org/x/oauth2":                 {"httpapi/signin"},
+	"golang.org/x/crypto/":                {"operators"},
+	"github.com/jmoiron/sqlx":             {"store/..."},
 	// devstack polls until the server is ready.
-	"github.com/lib/pq":                          {"store/...", "simulator/devstack", "cmd/bench/measure", "cmd/bench/floor"},
-	"github.com/redis/go-redis/":                 {"store/...", "cmd/bench/floor"},
+	"github.com/lib/pq":                          {"store/...", "simulator/devstack"},
+	"github.com/redis/go-redis/":                 {"store/..."},
 	"github.com/mochi-mqtt/server/":              {"simulator/devstack"},
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
@@ -123,9 +120,8 @@ var homes = map[string][]string{
 	"github.com/prometheus/client_golang/": {"guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin", "httpapi/stream", "rental/charging", "telematics/places", "internal/app"},
 	// app: client_golang uses these two.
 	"github.com/prometheus/common/": {"metrics", "internal/app"},
-	"github.com/prometheus/procfs":  {"cmd/bench/measure", "internal/app"},
+	"github.com/prometheus/procfs":  {"internal/app"},
 	"go.opentelemetry.io/":          {"tracing", "internal/app"},
-	"github.com/aclements/":         {"cmd/bench/report"},
 }
 
 // maxFiles is how many files without tests a package may have, so that a reader can know them by

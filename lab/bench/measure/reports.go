@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/cmd/bench/floor"
-	"motorpool/cmd/bench/load"
-	"motorpool/cmd/bench/report"
+	"motorpool/lab/bench/floor"
+	"motorpool/lab/bench/load"
+	"motorpool/lab/bench/report"
 	"motorpool/metrics"
 	"motorpool/mosquitto"
 	"motorpool/simulator/world"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"motorpool/cmd/bench/report"
+	"motorpool/lab/bench/report"
 )
 
 // ThisMachine describes this machine.

@@ -13,12 +13,12 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"motorpool/cmd/bench/load"
-	"motorpool/cmd/bench/measure"
-	"motorpool/cmd/bench/report"
 	"motorpool/internal/app"
 	"motorpool/internal/logger"
 	"motorpool/internal/settings"
+	"motorpool/lab/bench/load"
+	"motorpool/lab/bench/measure"
+	"motorpool/lab/bench/report"
 	"motorpool/simulator/devstack"
 )
 

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"motorpool/cmd/bench/load"
-	"motorpool/cmd/bench/report"
+	"motorpool/lab/bench/load"
+	"motorpool/lab/bench/report"
 	"motorpool/simulator/world"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"motorpool/cmd/bench/floor"
-	"motorpool/cmd/bench/load"
-	"motorpool/cmd/bench/report"
+	"motorpool/lab/bench/floor"
+	"motorpool/lab/bench/load"
+	"motorpool/lab/bench/report"
 	"motorpool/simulator/world"
 	"motorpool/telematics"
 )

@@ -15,7 +15,7 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
-	"motorpool/cmd/bench/load"
+	"motorpool/lab/bench/load"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

@@ -13,7 +13,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/jmoiron/sqlx"
 
-	"motorpool/cmd/bench/load"
+	"motorpool/lab/bench/load"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/world"
 	"motorpool/telematics"

@@ -17,9 +17,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"motorpool/cmd/bench/load"
-	"motorpool/cmd/bench/report"
 	"motorpool/internal/logger"
+	"motorpool/lab/bench/load"
+	"motorpool/lab/bench/report"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/world"
 	"motorpool/store/vehicles"

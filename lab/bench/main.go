@@ -22,11 +22,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"motorpool/cmd/bench/floor"
-	"motorpool/cmd/bench/load"
-	"motorpool/cmd/bench/measure"
-	"motorpool/cmd/bench/report"
 	"motorpool/internal/settings"
+	"motorpool/lab/bench/floor"
+	"motorpool/lab/bench/load"
+	"motorpool/lab/bench/measure"
+	"motorpool/lab/bench/report"
 )
 
 type commands struct {

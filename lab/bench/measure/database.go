@@ -9,7 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // what is stored is read without the service
 
-	"motorpool/cmd/bench/load"
+	"motorpool/lab/bench/load"
 )
 
 // database reads what is stored, without the service, over one connection: what Postgres uses for
