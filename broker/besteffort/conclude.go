@@ -51,10 +51,12 @@ func (h *Handler) conclude(ctx context.Context, c *telematics.Command) {
 		return
 	}
 	h.Changed(concluded.Event(finding.At))
-	counter, what := h.confirmedLate, "late report settled a command"
+	about := []any{"command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action}
 	if concluded.BestEffort.Contradicted {
-		counter, what = h.contradicted, "a report contradicts a command"
+		h.contradicted.Inc()
+		h.Logger.InfoContext(ctx, "a report contradicts a command", about...)
+		return
 	}
-	counter.Inc()
-	h.Logger.InfoContext(ctx, what, "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action)
+	h.confirmedLate.Inc()
+	h.Logger.InfoContext(ctx, "late report settled a command", about...)
 }

@@ -53,7 +53,7 @@ func NewBank(t testing.TB) *Bank {
 	b.Server = sandbox.New(sandbox.Config{RefundDelay: never, WebhookURL: "http://motorpool.test", Events: subscribed, Poster: roundTripper(b.notify)})
 	b.account = b.through(b.RoundTrip)
 	b.BreakBy(b.decide)
-	t.Cleanup(func() { _ = b.Server.Close() })
+	t.Cleanup(func() { _ = b.Close() })
 	return b
 }
 
@@ -99,7 +99,8 @@ func (b *Bank) RoundTrip(r *http.Request) (*http.Response, error) {
 	go func() { // ends with the request, or once a late one was performed
 		defer close(done)
 		defer func() {
-			if cause := recover(); cause != nil && cause != http.ErrAbortHandler {
+			cause := recover()
+			if err, ok := cause.(error); cause != nil && (!ok || !errors.Is(err, http.ErrAbortHandler)) {
 				panic(cause)
 			}
 		}()
