@@ -17,65 +17,62 @@ import (
 // arrows are those of docs/architecture.md: the packages of this project that a package may import.
 // The tests of a package may import the contract suites of its ports.
 var arrows = map[string][]string{
-	"telematics":                  {},
-	"telematics/delivery":         {"telematics"},
-	"telematics/dialecttest":      {"telematics"},
-	"telematics/wiretest":         {},
-	"telematics/dialects":         {"telematics", "telematics/ovms", "telematics/teltonika", "telematics/v1"},
-	"telematics/ovms":             {"telematics"},
-	"telematics/v1":               {"telematics"},
-	"telematics/teltonika":        {"telematics"},
-	"simulator/teltonika":         {"telematics", "simulator"},
-	"telematics/signing":          {"telematics"},
-	"metrics":                     {},
-	"tracing":                     {},
-	"guard":                       {},
-	"metrics/metricstest":         {"metrics"},
-	"mosquitto":                   {},
-	"console":                     {"httpapi/accept"},
-	"deploy":                      {},
-	"deploy/haproxy":              {},
-	"deploy/kustomize":            {},
-	"deploy/prometheus":           {},
-	"deploy/systemd":              {},
-	"operators":                   {"telematics"},
-	"rental":                      {"telematics"},
-	"rental/charging":             {"guard", "rental", "telematics"},
-	"rental/wallet":               {"rental", "telematics"},
-	"rental/rentaltest":           {"rental", "rental/stripe", "simulator/sandbox", "telematics"},
-	"rental/stripe":               {"rental", "telematics"},
-	"simulator/sandbox":           {},
-	"broker":                      {"guard", "tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "broker/besteffort", "broker/ingest"},
-	"broker/ingest":               {"guard", "telematics", "telematics/delivery"},
-	"broker/besteffort":           {"guard", "telematics", "telematics/delivery"},
-	"broker/besteffort/watch":     {"guard", "telematics"},
-	"broker/link/linktest":        {"telematics"},
-	"broker/link":                 {"guard", "telematics", "telematics/dialects", "telematics/v1"},
-	"broker/brokertest":           {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},
-	"httpapi":                     {"tracing", "operators", "telematics", "telematics/dialects", "telematics/delivery", "telematics/samples", "rental", "httpapi/accept", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/errorcode", "httpapi/fleetmap", "httpapi/resource", "httpapi/signin", "httpapi/signin/pages", "httpapi/stream"},
-	"httpapi/accept":              {},
-	"httpapi/connections":         {"telematics"},
-	"httpapi/health":              {"guard"},
-	"httpapi/auth":                {"telematics", "rental"},
-	"httpapi/contract":            {"telematics"},
-	"httpapi/errorcode":           {"telematics", "rental", "httpapi/auth", "httpapi/contract", "httpapi/signin"},
-	"httpapi/signin":              {"telematics", "operators", "httpapi/auth"},
-	"httpapi/signin/pages":        {"operators", "httpapi/signin"},
-	"httpapi/fleetmap":            {"telematics"},
-	"httpapi/resource":            {"telematics", "telematics/samples", "telematics/dialects", "rental"},
-	"httpapi/stream":              {"guard", "telematics"},
-	"store":                       {},
-	"store/commands":              {"telematics", "telematics/v1", "telematics/delivery", "store/activity", "store/idempotency", "store/vehicles", "store/pg", "store/groupcommit", "store/unavailable"},
-	"store/activity":              {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
-	"store/agencykeys":            {"telematics", "rental", "store/pg", "store/unavailable"},
-	"store/events":                {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
-	"store/history":               {"guard", "telematics", "telematics/samples", "store/pg", "store/unavailable"},
-	"store/idempotency":           {"telematics", "rental", "store/pg", "store/unavailable"},
-	"store/rentals":               {"telematics", "telematics/dialects", "rental", "store/activity", "store/idempotency", "store/vehicles", "store/settings", "store/pg", "store/unavailable"},
-	"store/instances":             {"store/pg", "store/unavailable"},
-	"store/settings":              {"store/pg", "store/unavailable"},
-	"store/vehicles":              {"telematics", "telematics/dialects", "rental", "store/activity", "store/pg", "store/groupcommit", "store/unavailable"},
-	"store/twins":                 {"guard", "tracing", "telematics", "telematics/delivery", "store/vehicles", "store/pg", "store/redis", "store/groupcommit", "store/unavailable"},
+	"telematics": {}, "telematics/delivery": {"telematics"}, "telematics/dialecttest": {"telematics"},
+	"telematics/wiretest": {},
+	"telematics/dialects": {"telematics", "telematics/ovms", "telematics/teltonika", "telematics/v1"},
+	"telematics/ovms":     {"telematics"}, "telematics/v1": {"telematics"},
+	"telematics/teltonika": {"telematics"}, "simulator/teltonika": {"telematics", "simulator"},
+	"telematics/signing": {"telematics"}, "metrics": {}, "tracing": {},
+	"guard": {}, "metrics/metricstest": {"metrics"}, "mosquitto": {},
+	"console": {"httpapi/accept"}, "deploy": {}, "deploy/haproxy": {},
+	"deploy/kustomize": {}, "deploy/prometheus": {}, "deploy/systemd": {},
+	"operators": {"telematics"}, "rental": {"telematics"},
+	"rental/charging": {"guard", "rental", "telematics"}, "rental/wallet": {"rental", "telematics"},
+	"rental/rentaltest": {"rental", "rental/stripe", "simulator/sandbox", "telematics"},
+	"rental/stripe":     {"rental", "telematics"}, "simulator/sandbox": {},
+	"broker": {
+		"guard", "tracing", "telematics", "telematics/dialects", "telematics/delivery", "rental", "broker/besteffort",
+		"broker/ingest",
+	},
+	"broker/ingest":           {"guard", "telematics", "telematics/delivery"},
+	"broker/besteffort":       {"guard", "telematics", "telematics/delivery"},
+	"broker/besteffort/watch": {"guard", "telematics"}, "broker/link/linktest": {"telematics"},
+	"broker/link":       {"guard", "telematics", "telematics/dialects", "telematics/v1"},
+	"broker/brokertest": {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},
+	"httpapi": {
+		"tracing", "operators", "telematics", "telematics/dialects", "telematics/delivery", "telematics/samples",
+		"rental", "httpapi/accept", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/errorcode",
+		"httpapi/fleetmap", "httpapi/resource", "httpapi/signin", "httpapi/signin/pages", "httpapi/stream",
+	},
+	"httpapi/accept": {}, "httpapi/connections": {"telematics"}, "httpapi/health": {"guard"},
+	"httpapi/auth": {"telematics", "rental"}, "httpapi/contract": {"telematics"},
+	"httpapi/errorcode":    {"telematics", "rental", "httpapi/auth", "httpapi/contract", "httpapi/signin"},
+	"httpapi/signin":       {"telematics", "operators", "httpapi/auth"},
+	"httpapi/signin/pages": {"operators", "httpapi/signin"}, "httpapi/fleetmap": {"telematics"},
+	"httpapi/resource": {"telematics", "telematics/samples", "telematics/dialects", "rental"},
+	"httpapi/stream":   {"guard", "telematics"}, "store": {},
+	"store/commands": {
+		"telematics", "telematics/v1", "telematics/delivery", "store/activity", "store/idempotency", "store/vehicles",
+		"store/pg", "store/groupcommit", "store/unavailable",
+	},
+	"store/activity":    {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
+	"store/agencykeys":  {"telematics", "rental", "store/pg", "store/unavailable"},
+	"store/events":      {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
+	"store/history":     {"guard", "telematics", "telematics/samples", "store/pg", "store/unavailable"},
+	"store/idempotency": {"telematics", "rental", "store/pg", "store/unavailable"},
+	"store/rentals": {
+		"telematics", "telematics/dialects", "rental", "store/activity", "store/idempotency", "store/vehicles",
+		"store/settings", "store/pg", "store/unavailable",
+	},
+	"store/instances": {"store/pg", "store/unavailable"}, "store/settings": {"store/pg", "store/unavailable"},
+	"store/vehicles": {
+		"telematics", "telematics/dialects", "rental", "store/activity", "store/pg", "store/groupcommit",
+		"store/unavailable",
+	},
+	"store/twins": {
+		"guard", "tracing", "telematics", "telematics/delivery", "store/vehicles", "store/pg", "store/redis",
+		"store/groupcommit", "store/unavailable",
+	},
 	"store/operators":             {"telematics", "operators", "store/pg", "store/unavailable"},
 	"store/pg":                    {"guard", "store/groupcommit", "store/migrations", "store/unavailable"},
 	"store/redis":                 {"guard", "telematics", "telematics/delivery", "store/groupcommit", "store/unavailable"},
@@ -99,13 +96,13 @@ var wiring = []string{"cmd/...", "internal/...", "simulator/world"}
 // homes lists the only packages that may import a third-party library; "store/..." is the package
 // and those in its folder.
 var homes = map[string][]string{
-	"github.com/eclipse/paho.mqtt.golang": {"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms", "simulator/ovms/firmware"},
-	"github.com/labstack/echo/":           {"httpapi"},
-	"github.com/getkin/kin-openapi":       {"httpapi/contract"},
-	"github.com/coreos/go-oidc/":          {"httpapi/signin"},
-	"golang.org/x/oauth2":                 {"httpapi/signin"},
-	"golang.org/x/crypto/":                {"operators"},
-	"github.com/jmoiron/sqlx":             {"store/..."},
+	"github.com/eclipse/paho.mqtt.golang": {
+		"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms",
+		"simulator/ovms/firmware",
+	},
+	"github.com/labstack/echo/": {"httpapi"}, "github.com/getkin/kin-openapi": {"httpapi/contract"},
+	"github.com/coreos/go-oidc/": {"httpapi/signin"}, "golang.org/x/oauth2": {"httpapi/signin"},
+	"golang.org/x/crypto/": {"operators"}, "github.com/jmoiron/sqlx": {"store/..."},
 	// devstack polls until the server is ready.
 	"github.com/lib/pq":                          {"store/...", "simulator/devstack"},
 	"github.com/redis/go-redis/":                 {"store/..."},
@@ -113,11 +110,14 @@ var homes = map[string][]string{
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
 	// This library is used until it is part of the standard library, in Go 1.27.
-	"github.com/go-json-experiment/json":   {"telematics/v1", "store/vehicles", "store/twins"},
-	"pgregory.net/rapid":                   {"broker/brokertest"}, // and tests
-	"github.com/Rhymond/go-money":          {"rental"},
-	"github.com/stripe/stripe-go/":         {"rental/stripe"},
-	"github.com/prometheus/client_golang/": {"guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin", "httpapi/stream", "rental/charging", "telematics/places", "internal/app"},
+	"github.com/go-json-experiment/json": {"telematics/v1", "store/vehicles", "store/twins"},
+	"pgregory.net/rapid":                 {"broker/brokertest"}, // and tests
+	"github.com/Rhymond/go-money":        {"rental"}, "github.com/stripe/stripe-go/": {"rental/stripe"},
+	"github.com/prometheus/client_golang/": {
+		"guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg",
+		"store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin",
+		"httpapi/stream", "rental/charging", "telematics/places", "internal/app",
+	},
 	// app: client_golang uses these two.
 	"github.com/prometheus/common/": {"metrics", "internal/app"},
 	"github.com/prometheus/procfs":  {"internal/app"},
@@ -191,7 +191,10 @@ func TestMethods_NoTypeHasTooMany(t *testing.T) {
 				continue
 			}
 			if n := exportedMethods(named.Type()); n > maxMethods {
-				t.Errorf("%s.%s has %d exported methods, at most %d: divide it by port or by noun, or remove those without a caller", p.ImportPath, name, n, maxMethods)
+				t.Errorf(
+					"%s.%s has %d exported methods, at most %d: divide it by port or by noun, or remove those without a caller",
+					p.ImportPath, name, n, maxMethods,
+				)
 			}
 		}
 	}
@@ -234,7 +237,9 @@ func isIn(home, name string) bool {
 
 func list(t *testing.T, patterns ...string) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", append([]string{"list", "-json=Dir,ImportPath,GoFiles,Imports,Deps,TestImports,XTestImports"}, patterns...)...).Output()
+	out, err := exec.Command(
+		"go",
+		append([]string{"list", "-json=Dir,ImportPath,GoFiles,Imports,Deps,TestImports,XTestImports"}, patterns...)...).Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -194,7 +194,8 @@ func TestDocuments_ProseHasAtMost100Columns(t *testing.T) {
 			trimmed := strings.TrimSpace(line)
 			fenced := strings.HasPrefix(trimmed, "```")
 			code = code != fenced
-			if code || fenced || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "<!--") || strings.HasPrefix(trimmed, "![") {
+			if code || fenced || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "<!--") ||
+				strings.HasPrefix(trimmed, "![") {
 				continue
 			}
 			if width := utf8.RuneCountInString(target.ReplaceAllString(line, "]")); width > most {

@@ -28,7 +28,10 @@ var unguarded = map[string]string{
 }
 
 // notService are folders without code of the running service.
-var notService = []string{"simulator/", "console/", "mosquitto/", "deploy/", "metrics/", "cmd/dev/", "cmd/simulate/", "lab/", "simulator/world/", "broker/brokertest/", "broker/link/linktest/", "rental/rentaltest/", "store/storetest/"}
+var notService = []string{
+	"simulator/", "console/", "mosquitto/", "deploy/", "metrics/", "cmd/dev/", "cmd/simulate/", "lab/",
+	"simulator/world/", "broker/brokertest/", "broker/link/linktest/", "rental/rentaltest/", "store/storetest/",
+}
 
 var guarded = regexp.MustCompile(`(?i)(guard|panics)\.(Do|Try|Keep)\(`)
 
@@ -36,7 +39,8 @@ var guarded = regexp.MustCompile(`(?i)(guard|panics)\.(Do|Try|Keep)\(`)
 func TestGuards_EachGoroutineBeginsWithOne(t *testing.T) {
 	set, used := token.NewFileSet(), map[string]bool{}
 	for _, name := range trackedFiles(t, "*.go") {
-		if strings.HasSuffix(name, "_test.go") || slices.ContainsFunc(notService, func(folder string) bool { return strings.HasPrefix(name, folder) }) {
+		if strings.HasSuffix(name, "_test.go") ||
+			slices.ContainsFunc(notService, func(folder string) bool { return strings.HasPrefix(name, folder) }) {
 			continue
 		}
 		file, err := parser.ParseFile(set, filepath.FromSlash(name), nil, parser.SkipObjectResolution)

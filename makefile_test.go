@@ -46,7 +46,10 @@ func TestMakefile_NamesTheGoThatIsMissing(t *testing.T) {
 		run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 		out, err := run.CombinedOutput()
 		said := string(out)
-		if failed := err != nil; failed != (c.wants != "") || c.wants != "" && (!strings.Contains(said, fmt.Sprintf("Go 1.%d or newer is needed", needed)) || !strings.Contains(said, c.wants) || !strings.Contains(said, "https://go.dev/dl/ (README.md: without root, too)")) || c.wants == "" && said != "" {
+		if failed := err != nil; failed != (c.wants != "") ||
+			c.wants != "" &&
+				(!strings.Contains(said, fmt.Sprintf("Go 1.%d or newer is needed", needed)) || !strings.Contains(said, c.wants) || !strings.Contains(said, "https://go.dev/dl/ (README.md: without root, too)")) ||
+			c.wants == "" && said != "" {
 			t.Errorf("%+v: make prints %q, %v", c, said, err)
 		}
 	}

@@ -60,7 +60,12 @@ func (b *Broker) receiveAnswer(m telematics.Message) {
 	if answer.Report != nil {
 		answer.Report.Bound(now)
 	}
-	b.queueAnswer(&queuedAnswer{unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(), redelivered: m.Redelivered, size: len(m.Payload)})
+	b.queueAnswer(
+		&queuedAnswer{
+			unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(),
+			redelivered: m.Redelivered, size: len(m.Payload),
+		},
+	)
 }
 
 // queueAnswer queues an answer so that it delays no other: before all others where its command has
@@ -190,7 +195,9 @@ func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 	assigned := true
 	if a.answer.Command == telematics.NoCommand {
-		a.answer, assigned = b.bestEffort.Assign(ctx, besteffort.Answer{Answer: a.answer, Unit: a.unit, At: a.at, Redelivered: a.redelivered})
+		a.answer, assigned = b.bestEffort.Assign(
+			ctx, besteffort.Answer{Answer: a.answer, Unit: a.unit, At: a.at, Redelivered: a.redelivered},
+		)
 	}
 	// A caller may read the state next, so the report is stored before the answer wakes it.
 	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}

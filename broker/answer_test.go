@@ -66,7 +66,13 @@ func TestAnswer_FromAnotherUnitIsIgnored(t *testing.T) {
 func TestAnswer_RetainedIsDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {
-			w.brokers[0].Answer(brokertest.Said(unit, v1.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), true))
+			w.brokers[0].Answer(
+				brokertest.Said(
+					unit,
+					v1.EncodeAnswer(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}),
+					true,
+				),
+			)
 		}
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -214,12 +220,32 @@ func TestAnswer_FullQueueDropsAndCounts(t *testing.T) {
 func TestAnswer_ReportsAndPresenceReachTheTwin(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		now := time.Now()
-		w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}), false))
-		w.brokers[1].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}), false))
-		w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}), true))
+		w.brokers[0].Report(
+			brokertest.Said(
+				unit,
+				v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}),
+				false,
+			),
+		)
+		w.brokers[1].Report(
+			brokertest.Said(
+				unit,
+				v1.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}),
+				false,
+			),
+		)
+		w.brokers[0].Report(
+			brokertest.Said(
+				unit,
+				v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 77.0}}),
+				true,
+			),
+		)
 		w.brokers[0].Report(brokertest.Said("unknown", v1.EncodeReport(telematics.Report{At: now}), false))
 		for _, b := range w.brokers {
-			b.Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false))
+			b.Presence(
+				brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Standby, Session: "s1", At: now}), false),
+			)
 		}
 		time.Sleep(time.Second)
 		twin, err := w.Twin(w.Context(), car)

@@ -22,7 +22,8 @@ const (
 func (w *world) addTruck(installed telematics.Installation) {
 	w.Put(telematics.Twin{
 		Vehicle: telematics.Vehicle{
-			ID: truckID, AgencyID: 1, Unit: truck, Protocol: "flag", Installation: installed, Status: telematics.Available, Actions: telematics.ControlActions,
+			ID: truckID, AgencyID: 1, Unit: truck, Protocol: "flag", Installation: installed,
+			Status: telematics.Available, Actions: telematics.ControlActions,
 		},
 		Contact: telematics.Contact{LastSeen: time.Now()}, BestEffortUnlock: true,
 	})
@@ -285,7 +286,9 @@ func TestAssign_RedeliveredAnswerSettlesNothing(t *testing.T) {
 		w.addTruck(nil)
 		// The MQTT broker delivers again what a broken connection did not acknowledge.
 		w.mqtt.car = func(publication) {
-			w.brokers[0].Answer(telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte("answer done lock"), Redelivered: true})
+			w.brokers[0].Answer(
+				telematics.Message{Dialect: flag{}, Unit: truck, Subject: "data", Payload: []byte("answer done lock"), Redelivered: true},
+			)
 		}
 		c, err := w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
@@ -315,7 +318,13 @@ func TestAssign_AnswerWhileTheRecordIsUnavailableSettlesNothing(t *testing.T) {
 
 func TestAssign_AUnitOfProtocolV1IsNotAffected(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.brokers[0].Answer(brokertest.Said(unit, []byte(`{"v":1,"jti":"00000000-0000-0000-0000-000000000000","state":"succeeded","at":"2026-01-02T10:00:00.000Z"}`), false))
+		w.brokers[0].Answer(
+			brokertest.Said(
+				unit,
+				[]byte(`{"v":1,"jti":"00000000-0000-0000-0000-000000000000","state":"succeeded","at":"2026-01-02T10:00:00.000Z"}`),
+				false,
+			),
+		)
 		lock := make(chan *telematics.Error)
 		w.answers(0, time.Second, telematics.Succeeded)
 		go func() { _, err := w.send(telematics.Lock); lock <- err }()

@@ -54,8 +54,13 @@ func TestConclude_LateReportSettlesLikeALateAnswer(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				n, event := w.eventsSince(before, c.ID)
 				got := w.record(c.ID)
-				if n != 1 || event.State != telematics.Succeeded || !event.Late || got.State != telematics.Succeeded || !got.Late || got.BestEffort.Contradicted || got.Detail != "" {
-					t.Errorf("report %s, after %v: %d events, last %+v, recorded %+v; want one event and a late success", name, after, n, event, got)
+				if n != 1 || event.State != telematics.Succeeded || !event.Late || got.State != telematics.Succeeded || !got.Late ||
+					got.BestEffort.Contradicted ||
+					got.Detail != "" {
+					t.Errorf(
+						"report %s, after %v: %d events, last %+v, recorded %+v; want one event and a late success",
+						name, after, n, event, got,
+					)
 				}
 				if n := w.count("motorpool_commands_confirmed_late_total"); n != 1 {
 					t.Errorf("confirmed late: counted %d times, want once", n)
@@ -96,7 +101,9 @@ func TestConclude_ContradictionIsPublishedOnce(t *testing.T) {
 			}
 			n, event := w.eventsSince(before, command.ID)
 			got := w.record(command.ID)
-			if n != 1 || event.State != telematics.Unknown || !event.BestEffort.Contradicted || got.State != telematics.Unknown || !got.BestEffort.Contradicted || got.Late {
+			if n != 1 || event.State != telematics.Unknown || !event.BestEffort.Contradicted || got.State != telematics.Unknown ||
+				!got.BestEffort.Contradicted ||
+				got.Late {
 				t.Errorf("answers %q: %d events, last %+v, recorded %+v; want one, contradicted and unknown", c.says, n, event, got)
 			}
 			w.truckSays(1, w.dated(withClock, "locked yes")) // locked by hand

@@ -125,7 +125,10 @@ func cutLast(said string) (what string, seconds int64, ok bool) {
 }
 
 func (d flag) Encode(c *telematics.Command, _ telematics.Signer) (telematics.Transmission, error) {
-	out := telematics.Transmission{Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(string(c.Action) + " " + c.ID.String()), LeaveBefore: c.Requested.Add(3 * time.Second)}
+	out := telematics.Transmission{
+		Topic: flagRoot + string(c.Unit) + "/do", Payload: []byte(string(c.Action) + " " + c.ID.String()),
+		LeaveBefore: c.Requested.Add(3 * time.Second),
+	}
 	if expires := c.Expires(); out.LeaveBefore.After(expires) {
 		out.LeaveBefore = expires
 	}

@@ -146,13 +146,14 @@ func New(c Config) *Broker {
 	b.events = newEventPublisher(c, b.metrics)
 	b.halts.changed = b.events.haltsChanged
 	b.ingest = ingest.New(ingest.Config{
-		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Health: c.Health, Changed: b.events.changed, Repeated: b.checkRepeated, Now: b.now,
-		Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize, StepTimeout: c.StepTimeout, Logger: c.Logger, Guard: c.Guard,
+		Twins: c.Twins, Contacts: c.Contacts, UnknownUnits: c.UnknownUnits, Health: c.Health, Changed: b.events.changed,
+		Repeated: b.checkRepeated, Now: b.now, Metrics: c.Metrics, Dropped: b.metrics.dropped, QueueSize: c.QueueSize,
+		StepTimeout: c.StepTimeout, Logger: c.Logger, Guard: c.Guard,
 	})
 	b.bestEffort = besteffort.New(besteffort.Config{
-		Vehicles: c.Vehicles, Commands: c.Commands, Publisher: c.Publisher, Dialects: c.Dialects, Settle: b.storeSettlement, Changed: b.events.publish,
-		MayPublish: b.mayPublish, IsUnpublished: b.isUnpublished, Now: b.recordTime,
-		StepTimeout: c.StepTimeout, Logger: c.Logger, Metrics: c.Metrics, Guard: c.Guard,
+		Vehicles: c.Vehicles, Commands: c.Commands, Publisher: c.Publisher, Dialects: c.Dialects,
+		Settle: b.storeSettlement, Changed: b.events.publish, MayPublish: b.mayPublish, IsUnpublished: b.isUnpublished,
+		Now: b.recordTime, StepTimeout: c.StepTimeout, Logger: c.Logger, Metrics: c.Metrics, Guard: c.Guard,
 	})
 	b.registerQueues()
 	return b

@@ -18,7 +18,12 @@ import (
 // key, sends nothing and returns the earlier one in its present state. A cancelled context is
 // ignored.
 func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk telematics.Bulk, replayed bool, err error) {
-	return Many{Bulks: b.config.Bulks, FindByKey: b.config.Commands.FindByKey, Start: b.Start, Record: b.Record, Now: b.recordTime, Logger: b.config.Logger, guard: b.config.Guard}.Send(ctx, order)
+	return Many{
+		Bulks: b.config.Bulks, FindByKey: b.config.Commands.FindByKey, Start: b.Start, Record: b.Record,
+		Now: b.recordTime, Logger: b.config.Logger, guard: b.config.Guard,
+	}.Send(
+		ctx, order,
+	)
 }
 
 // Many sends orders to many vehicles. All its fields are required.

@@ -91,7 +91,10 @@ func (k *clock) notifyChanged() {
 
 func wrongBy(least, most time.Duration) error {
 	by := max(least, -most) // proven
-	return fmt.Errorf("this machine's clock differs from the database's by %v, at most %v may be", telematics.Words(by), telematics.Words(MaxSkew))
+	return fmt.Errorf(
+		"this machine's clock differs from the database's by %v, at most %v may be", telematics.Words(by),
+		telematics.Words(MaxSkew),
+	)
 }
 
 // now returns the time of this instance's clock, which dates signed commands and received messages.

@@ -268,7 +268,10 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 			if strings.Contains(p.topic, string(other.Unit)) {
 				of = other.Unit
 			}
-			w.answer(0, of, telematics.Answer{Command: p.claims.Command, State: telematics.Rejected, Reason: telematics.ClockBehind, At: time.Now()})
+			w.answer(
+				0, of,
+				telematics.Answer{Command: p.claims.Command, State: telematics.Rejected, Reason: telematics.ClockBehind, At: time.Now()},
+			)
 		}
 		for i, step := range []struct {
 			vehicle telematics.VehicleID

@@ -33,7 +33,10 @@ const (
 
 func (w *world) addVan() {
 	w.Put(telematics.Twin{
-		Vehicle: telematics.Vehicle{ID: vanID, AgencyID: 1, Unit: van, Protocol: "morse", Status: telematics.Available, Actions: telematics.ControlActions},
+		Vehicle: telematics.Vehicle{
+			ID: vanID, AgencyID: 1, Unit: van, Protocol: "morse", Status: telematics.Available,
+			Actions: telematics.ControlActions,
+		},
 		Contact: telematics.Contact{Status: telematics.Online, LastSeen: time.Now()}, BestEffortUnlock: true,
 	})
 }
@@ -133,7 +136,10 @@ func TestDialect_RefusedPublicationIsRetriedOnlyUntilItIsTooLate(t *testing.T) {
 		c, err := w.sendToVan(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if c.State != telematics.Expired || err.Outcome != telematics.NotExecuted || len(w.mqtt.toVan()) != 1 {
-			t.Errorf("%s, %s after %d publications, want expired, and only the first command published", c.State, err.Outcome, len(w.mqtt.toVan()))
+			t.Errorf(
+				"%s, %s after %d publications, want expired, and only the first command published", c.State,
+				err.Outcome, len(w.mqtt.toVan()),
+			)
 		}
 	})
 }
@@ -172,7 +178,10 @@ func TestDialect_VehicleWithAnUnknownProtocolIsRefusedAndItsReportsIgnored(t *te
 		time.Sleep(time.Second)
 		twin, _ := w.Twin(w.Context(), car)
 		if len(w.mqtt.published()) > 0 || twin.Snapshot != nil || metric(t, w.brokers[0], "motorpool_protocol_mismatches_total") != 1 {
-			t.Errorf("%d publications, snapshot %v, %d protocol mismatches; want none, none, 1", len(w.mqtt.published()), twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"))
+			t.Errorf(
+				"%d publications, snapshot %v, %d protocol mismatches; want none, none, 1", len(w.mqtt.published()),
+				twin.Snapshot, metric(t, w.brokers[0], "motorpool_protocol_mismatches_total"),
+			)
 		}
 	})
 }
@@ -200,7 +209,8 @@ func TestDialect_SingleValuesMakeOneSnapshot(t *testing.T) {
 		synctest.Wait()
 		twin, _ := w.Twin(w.Context(), vanID)
 		maps.DeleteFunc(twin.Snapshot, func(f telematics.Field, _ telematics.Reading) bool { return f.IsOfArrival() })
-		if s := twin.Snapshot; len(s) != 3 || s[telematics.IsLocked].Value != true || s[telematics.SpeedKmh].Value != 31.5 || s[telematics.Battery].Value != 81.0 {
+		if s := twin.Snapshot; len(s) != 3 || s[telematics.IsLocked].Value != true || s[telematics.SpeedKmh].Value != 31.5 ||
+			s[telematics.Battery].Value != 81.0 {
 			t.Errorf("snapshot %v, want locked, 31.5 km/h and 81 %%", s)
 		}
 		if at := twin.Snapshot[telematics.SpeedKmh].At; !at.Equal(today.Add(time.Second)) {
@@ -211,7 +221,13 @@ func TestDialect_SingleValuesMakeOneSnapshot(t *testing.T) {
 		if dropped != 1 || retained != 1 {
 			t.Errorf("%d fields dropped and %d retained reports, want one of each", dropped, retained)
 		}
-		w.brokers[0].Report(brokertest.Said(van, v1.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}), false))
+		w.brokers[0].Report(
+			brokertest.Said(
+				van,
+				v1.EncodeReport(telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}),
+				false,
+			),
+		)
 		synctest.Wait()
 		if twin, _ := w.Twin(w.Context(), vanID); twin.Snapshot[telematics.SpeedKmh].Value != 31.5 {
 			t.Errorf("a report in another protocol changed the van's snapshot: %v", twin.Snapshot)
@@ -262,7 +278,8 @@ pattern write morse/%u/%u/connected
 func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{
 		ServiceAccess: mosquitto.ServiceACL + morseServiceAccess, ServicePassword: linktest.ServicePassword,
-		UnitsAccess: mosquitto.UnitsACL + morseUnitsAccess, UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
+		UnitsAccess:  mosquitto.UnitsACL + morseUnitsAccess,
+		UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +293,9 @@ func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
 	}
 	publish(root+"connected", "yes") // before the service subscribes
 	heard := make(chan string, 4)
-	subscribed := speaker.Subscribe(root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { heard <- m.Topic() + " " + string(m.Payload()) })
+	subscribed := speaker.Subscribe(
+		root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { heard <- m.Topic() + " " + string(m.Payload()) },
+	)
 	linktest.Await(t, "subscribe", subscribed)
 
 	var to messageRecorder

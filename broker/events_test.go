@@ -12,7 +12,10 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-var droppedEvents = []string{`motorpool_dropped_total{kind="event", reason="queue_full"}`, `motorpool_dropped_total{kind="event", reason="not_stored"}`}
+var droppedEvents = []string{
+	`motorpool_dropped_total{kind="event", reason="queue_full"}`,
+	`motorpool_dropped_total{kind="event", reason="not_stored"}`,
+}
 
 // publishedOf returns a word for each event of one vehicle, in their order: the state of a command,
 // the connectivity, or a field and its value.
@@ -104,7 +107,13 @@ func TestEvents_OfSilenceArePublishedOnceAmongAllInstances(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		w.wantEvents("unknown")
 		for i := range w.brokers { // every instance gets presence
-			w.brokers[i].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}), false))
+			w.brokers[i].Presence(
+				brokertest.Said(
+					unit,
+					v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}),
+					false,
+				),
+			)
 		}
 		w.wantEvents("unknown", "online")
 		time.Sleep(time.Minute)

@@ -107,15 +107,24 @@ func (b *Broker) settleOverdue(ctx context.Context, c telematics.Command) error 
 	}
 	settled, ok, err := b.storeSettlement(ctx, finding)
 	if err != nil {
-		b.config.Logger.WarnContext(ctx, "overdue command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
+		b.config.Logger.WarnContext(
+			ctx, "overdue command not settled, retrying", "command", c.ID, "request_id", c.RequestID,
+			"vehicle", c.Vehicle, "err", err,
+		)
 		return err
 	}
 	if ok {
 		b.metrics.commandsSwept.Inc()
 		if now := b.now(); c.Deadline.After(now) {
-			b.config.Logger.ErrorContext(ctx, "command with a deadline that cannot be settled, a clock had leapt ahead", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "deadline", c.Deadline)
+			b.config.Logger.ErrorContext(
+				ctx, "command with a deadline that cannot be settled, a clock had leapt ahead", "command", c.ID,
+				"request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "deadline", c.Deadline,
+			)
 		} else {
-			b.config.Logger.InfoContext(ctx, "overdue command of another process settled", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action)
+			b.config.Logger.InfoContext(
+				ctx, "overdue command of another process settled", "command", c.ID, "request_id", c.RequestID,
+				"vehicle", c.Vehicle, "action", c.Action,
+			)
 		}
 		b.wake(ctx, settled)
 		b.outbox.releases.add(ctx, b.entry(settled))
@@ -136,7 +145,10 @@ func (b *Broker) concludeUnknown(ctx context.Context) error {
 // is unavailable.
 func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Command, *telematics.Error) {
 	c, missing, cause := w.command, w.missing, w.unsent
-	b.config.Logger.WarnContext(ctx, "command not sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "err", cause)
+	b.config.Logger.WarnContext(
+		ctx, "command not sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action,
+		"err", cause,
+	)
 	settled := b.expire(ctx, w)
 	err := settled.Err()
 	if settled.State == telematics.Expired {
@@ -186,7 +198,10 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 		}
 	}
 	// Postgres is unavailable. The result is still true, and stays in the outbox.
-	b.config.Logger.ErrorContext(ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "state", finding.State, "err", err)
+	b.config.Logger.ErrorContext(
+		ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle,
+		"state", finding.State, "err", err,
+	)
 	given := *c // others read it
 	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At
 	return w.withProgress(&given)

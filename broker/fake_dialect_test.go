@@ -51,8 +51,12 @@ func morseValue(m telematics.Message) string { return string(m.Payload) }
 
 var (
 	morseActions = []telematics.Action{telematics.Lock, telematics.Unlock}
-	morseFilters = telematics.Filters{Answers: "morse/+/+/response/+", Reports: []string{"morse/+/+/metric/+"}, Presence: "morse/+/+/connected"}
-	morseFields  = map[string]telematics.Field{"metric/locked": telematics.IsLocked, "metric/speed": telematics.SpeedKmh, "metric/soc": telematics.Battery}
+	morseFilters = telematics.Filters{
+		Answers: "morse/+/+/response/+", Reports: []string{"morse/+/+/metric/+"}, Presence: "morse/+/+/connected",
+	}
+	morseFields = map[string]telematics.Field{
+		"metric/locked": telematics.IsLocked, "metric/speed": telematics.SpeedKmh, "metric/soc": telematics.Battery,
+	}
 )
 
 var errTopic = errors.New("the topic is not of a unit")

@@ -26,7 +26,10 @@ func TestRejection_OfAnUnverifiedCommandLeavesTheOutcomeOpen(t *testing.T) {
 					r, err := w.repeat(0, order)
 					w.wantCode(err, telematics.CommandRejected)
 					if err.Outcome != telematics.MayHave || err.Retryable || err.Reason != reason || time.Since(start) > time.Second {
-						t.Errorf("after %v: %+v; want within 1 s the outcome open, not retryable, reason %q", time.Since(start), err, reason)
+						t.Errorf(
+							"after %v: %+v; want within 1 s the outcome open, not retryable, reason %q",
+							time.Since(start), err, reason,
+						)
 					}
 					again, err := w.repeat(1, order) // it is not published again
 					w.wantCode(err, telematics.CommandRejected)

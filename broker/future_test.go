@@ -20,7 +20,13 @@ const ahead = telematics.MaxAhead - 10*time.Second
 // more once it has reported again.
 func TestReport_OfTheFutureDecidesNothing(t *testing.T) {
 	speed := func(at time.Time, kmh float64) telematics.Report {
-		return telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: kmh, telematics.Latitude: kmh, telematics.Longitude: 11.5, telematics.LocatedAt: at}}
+		return telematics.Report{
+			At: at,
+			Values: map[telematics.Field]any{
+				telematics.SpeedKmh: kmh, telematics.Latitude: kmh, telematics.Longitude: 11.5,
+				telematics.LocatedAt: at,
+			},
+		}
 	}
 	for name, says := range map[string]func(w *world, r telematics.Report){
 		"a report": func(w *world, r telematics.Report) {

@@ -64,7 +64,9 @@ func (w *world) wantExpired() {
 	w.Helper()
 	time.Sleep(5 * time.Second)
 	entries := w.Entries()
-	if last := entries[len(entries)-1]; last.Outcome != telematics.NotExecuted || last.Action != "command.lock" || last.Command == telematics.NoCommand || w.record(last.Command).State != telematics.Expired {
+	if last := entries[len(entries)-1]; last.Outcome != telematics.NotExecuted || last.Action != "command.lock" ||
+		last.Command == telematics.NoCommand ||
+		w.record(last.Command).State != telematics.Expired {
 		w.Errorf("the last entry is %+v, want an expired command", last)
 	}
 	if n := w.count(`motorpool_outbox_items{kind="settlement"}`); n != 0 {

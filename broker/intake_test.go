@@ -199,7 +199,9 @@ func TestFlood_IsLoggedOncePerInterval(t *testing.T) {
 		var log bytes.Buffer
 		c := brokertest.NewMemory().Config()
 		c.Publisher = &publisher{}
-		c.Logger = slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil))
+		c.Logger = slog.New(
+			slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil),
+		)
 		b := broker.New(c)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup

@@ -33,7 +33,8 @@ func (w *interleaving) launch() {
 	i := &instance{interleaving: w, name: fmt.Sprintf("instance %d", n), open: true}
 	i.link = &link{interleaving: w, dice: newDice(w.seed, uint64(200+n)), of: i}
 	i.broker = broker.New(broker.Config{
-		Vehicles: i.link, Commands: i.link, Halts: i.link, Clock: i.link, AuditLog: i.link, Pending: i.link, Twins: i.link, Contacts: i.link, Events: i.link,
+		Vehicles: i.link, Commands: i.link, Halts: i.link, Clock: i.link, AuditLog: i.link, Pending: i.link,
+		Twins: i.link, Contacts: i.link, Events: i.link,
 		Publisher: &radio{interleaving: w, from: i, dice: newDice(w.seed, uint64(300+n))}, Key: w.key, Dialects: spoken,
 		Instance: i.name, QueueSize: 256, Workers: 4, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -83,7 +83,10 @@ func (w *interleaving) checkCars(moved map[telematics.CommandID]*job) {
 		}
 		for _, j := range m.remembered() { // the last report has these
 			if e, ok := w.ledger.find(j.Command); ok && e.State != j.final.State {
-				w.violated("a report settles lost answers", "car %d says that %v is %s, the record says %s", m.id, j.Command, j.final.State, e.State)
+				w.violated(
+					"a report settles lost answers", "car %d says that %v is %s, the record says %s", m.id, j.Command,
+					j.final.State, e.State,
+				)
 			}
 		}
 	}
@@ -191,7 +194,10 @@ func (w *interleaving) checkAuditLog(earlier []telematics.Activity) {
 	}
 	for id, e := range w.ledger.entries {
 		if settlements[id] != e.settlements || e.settlements > 2 && !w.anomalies[id] {
-			w.violated("an entry for each settlement", "%v was settled %d times, the audit log has %d entries", id, e.settlements, settlements[id])
+			w.violated(
+				"an entry for each settlement", "%v was settled %d times, the audit log has %d entries", id,
+				e.settlements, settlements[id],
+			)
 		}
 	}
 	for _, t := range w.replies {

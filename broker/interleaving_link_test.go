@@ -44,7 +44,10 @@ type maybe[T any] struct {
 }
 
 // call makes one call to a server.
-func call[T any](ctx context.Context, l *link, s *server, method string, id telematics.CommandID, work func(context.Context) (T, error)) (T, error) {
+func call[T any](
+	ctx context.Context, l *link, s *server, method string, id telematics.CommandID,
+	work func(context.Context) (T, error),
+) (T, error) {
 	var none T
 	if l.dead.Load() {
 		return none, errDead
@@ -148,10 +151,13 @@ func (l *link) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim
 }
 
 func (l *link) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "FindByKey", telematics.NoCommand, func(ctx context.Context) (maybe[delivery.KeyResult], error) {
-		made, found, err := l.memory.Commands.FindByKey(ctx, k)
-		return maybe[delivery.KeyResult]{made, found}, err
-	})
+	result, err := call(
+		ctx, l, &l.postgres, "FindByKey", telematics.NoCommand,
+		func(ctx context.Context) (maybe[delivery.KeyResult], error) {
+			made, found, err := l.memory.Commands.FindByKey(ctx, k)
+			return maybe[delivery.KeyResult]{made, found}, err
+		},
+	)
 	return result.value, result.ok, err
 }
 
@@ -203,10 +209,13 @@ func (l *link) AnsweredBefore(ctx context.Context, c telematics.Command, limit i
 }
 
 func (l *link) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
-	result, err := call(ctx, l, &l.postgres, "AwaitingAnswer", telematics.NoCommand, func(ctx context.Context) (maybe[telematics.Command], error) {
-		c, found, err := l.memory.Commands.AwaitingAnswer(ctx, unit)
-		return maybe[telematics.Command]{c, found}, err
-	})
+	result, err := call(
+		ctx, l, &l.postgres, "AwaitingAnswer", telematics.NoCommand,
+		func(ctx context.Context) (maybe[telematics.Command], error) {
+			c, found, err := l.memory.Commands.AwaitingAnswer(ctx, unit)
+			return maybe[telematics.Command]{c, found}, err
+		},
+	)
 	return result.value, result.ok, err
 }
 

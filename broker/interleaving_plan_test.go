@@ -66,7 +66,10 @@ func (w *interleaving) plan(span time.Duration) {
 func (w *interleaving) draw() delivery.Order {
 	order := delivery.Order{
 		Vehicle: w.cars[w.dice.below(len(w.cars))].id, Action: oneOf(w.dice, plannedActions...), Actor: admin,
-		Budget: oneOf(w.dice, time.Second, 2*time.Second, 5*time.Second, 10*time.Second, 30*time.Second, w.dice.within(time.Second, 30*time.Second)),
+		Budget: oneOf(
+			w.dice, time.Second, 2*time.Second, 5*time.Second, 10*time.Second, 30*time.Second,
+			w.dice.within(time.Second, 30*time.Second),
+		),
 	}
 	if w.dice.chance(0.6) {
 		// A key belongs to one action of one vehicle, apart from a few mistakes.
@@ -123,7 +126,10 @@ func (w *interleaving) askOnce(order delivery.Order, started bool) *telematics.E
 		w.count("callers whose instance died")
 		return errNoInstance
 	}
-	w.note("%s replies to %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle, order.Idempotency != nil, commandOf(receipt).ID, commandOf(receipt).State, err)
+	w.note(
+		"%s replies to %v (%s of vehicle %d, key %v): %v %s, %v", i.name, order.RequestID, order.Action, order.Vehicle,
+		order.Idempotency != nil, commandOf(receipt).ID, commandOf(receipt).State, err,
+	)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replies = append(w.replies, reply{i, order, started, at, time.Since(at), receipt, refusal})

@@ -84,7 +84,10 @@ func (l *ledger) claim(ctx context.Context, c telematics.Command) (delivery.Clai
 		if c.Version != 0 {
 			l.count("claims with a cached record")
 			if agency, sold := l.sold[c.Vehicle]; sold && agency != c.Agency {
-				l.violated("a stale record is not used", "%v was claimed for agency %d, vehicle %d is of %d", c.ID, c.Agency, c.Vehicle, agency)
+				l.violated(
+					"a stale record is not used", "%v was claimed for agency %d, vehicle %d is of %d", c.ID, c.Agency,
+					c.Vehicle, agency,
+				)
 			}
 		}
 		l.note("claimed %v (%s of vehicle %d, seq %d, until %s)", c.ID, c.Action, c.Vehicle, claim.Seq, l.clock(c.Deadline))

@@ -27,11 +27,15 @@ type tracker struct {
 }
 
 func newTracker(w *interleaving) *tracker {
-	t := &tracker{interleaving: w, id: 50, unit: "tracker-50", dice: newDice(w.seed, 900), jobs: map[telematics.CommandID]*job{}, said: make(chan struct{})}
+	t := &tracker{
+		interleaving: w, id: 50, unit: "tracker-50", dice: newDice(w.seed, 900), jobs: map[telematics.CommandID]*job{},
+		said: make(chan struct{}),
+	}
 	close(t.said)
 	w.memory.Put(telematics.Twin{
 		Vehicle: telematics.Vehicle{
-			ID: t.id, AgencyID: 1, Unit: t.unit, Protocol: flag{}.Protocol(), Status: telematics.Available, Actions: telematics.ControlActions,
+			ID: t.id, AgencyID: 1, Unit: t.unit, Protocol: flag{}.Protocol(), Status: telematics.Available,
+			Actions: telematics.ControlActions,
 		},
 		Contact: telematics.Contact{LastSeen: time.Now()}, BestEffortUnlock: true,
 	})
@@ -43,7 +47,8 @@ func (t *tracker) plan(span time.Duration) {
 	for range 4 + t.dice.below(10) {
 		at, started := t.dice.within(0, span), t.dice.chance(0.3)
 		order := delivery.Order{
-			Vehicle: t.id, Action: oneOf(t.dice, telematics.Lock, telematics.Unlock, telematics.ReportState), Actor: admin, RequestID: uuid.New(),
+			Vehicle: t.id, Action: oneOf(t.dice, telematics.Lock, telematics.Unlock, telematics.ReportState),
+			Actor: admin, RequestID: uuid.New(),
 			Budget: oneOf(t.dice, time.Second, 2*time.Second, 5*time.Second, 10*time.Second),
 		}
 		t.callers.Go(func() {
@@ -152,7 +157,10 @@ func (t *tracker) claimsOf(message telematics.Transmission) telematics.Claims {
 		t.violated("written before sent", "%q was sent to a tracker, which the record does not have", message.Payload)
 	}
 	if message.QoS > 0 || message.Repeated {
-		t.violated("a unit that executes repetitions gets none", "%v is published with QoS %d, again: %t", id, message.QoS, message.Repeated)
+		t.violated(
+			"a unit that executes repetitions gets none", "%v is published with QoS %d, again: %t", id, message.QoS,
+			message.Repeated,
+		)
 	}
 	return telematics.Claims{Command: id, Unit: message.Unit, Action: e.Action, Lane: e.Lane, Seq: e.Seq, Expires: e.Expires()}
 }

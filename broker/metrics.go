@@ -60,8 +60,10 @@ var durationBuckets = []float64{0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5,
 
 // refusalCodes are those of commands that were not sent.
 var refusalCodes = []telematics.Code{
-	telematics.VehicleNotFound, telematics.VehicleHasNoUnit, telematics.CommandNotSupported, telematics.BestEffortIsDenied, telematics.VehicleStateConflict, telematics.CommandInProgress,
-	telematics.VehicleOffline, telematics.TelematicsUnavailable, telematics.CommandsHalted, telematics.IdempotencyInProgress, telematics.IdempotencyMismatch,
+	telematics.VehicleNotFound, telematics.VehicleHasNoUnit, telematics.CommandNotSupported,
+	telematics.BestEffortIsDenied, telematics.VehicleStateConflict, telematics.CommandInProgress,
+	telematics.VehicleOffline, telematics.TelematicsUnavailable, telematics.CommandsHalted,
+	telematics.IdempotencyInProgress, telematics.IdempotencyMismatch,
 }
 
 func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func() int) *metrics {
@@ -72,39 +74,61 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return create.NewCounterVec(prometheus.CounterOpts{Name: "motorpool_" + name, Help: help}, labels)
 	}
-	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "motorpool_commands_in_flight", Help: "Commands of this instance that are not settled yet."},
-		func() float64 { return float64(inFlight()) })
-	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "motorpool_answers_unrecorded_units", Help: "Units that answered commands within ten minutes that are not in the database."},
-		func() float64 { return float64(unrecordedUnits()) })
+	create.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "motorpool_commands_in_flight", Help: "Commands of this instance that are not settled yet."},
+		func() float64 { return float64(inFlight()) },
+	)
+	create.NewGaugeFunc(
+		prometheus.GaugeOpts{
+			Name: "motorpool_answers_unrecorded_units",
+			Help: "Units that answered commands within ten minutes that are not in the database.",
+		},
+		func() float64 { return float64(unrecordedUnits()) },
+	)
 	m := &metrics{
 		commands: vector("commands_total", "Commands that this instance has settled for their callers.", "action", "outcome", "protocol"),
 		commandDuration: create.NewHistogram(prometheus.HistogramOpts{
-			Name: "motorpool_command_duration_seconds", Help: "Time from the request of a command until it was settled.", Buckets: durationBuckets,
+			Name: "motorpool_command_duration_seconds",
+			Help: "Time from the request of a command until it was settled.", Buckets: durationBuckets,
 		}),
 		refusals:          vector("commands_refused_total", "Requests for a command that were refused before anything was sent.", "code"),
 		commandsPublished: counter("commands_published_total", "Commands that were published at least once."),
-		commandsSwept:     counter("commands_swept_total", "Overdue commands that this instance has settled because the owner did not; not in motorpool_commands_total."),
-		publications:      counter("publications_total", "Command messages that the MQTT client took, retransmissions included."),
-		publishFailures:   counter("publish_failures_total", "Command messages that the MQTT client did not take."),
+		commandsSwept: counter(
+			"commands_swept_total",
+			"Overdue commands that this instance has settled because the owner did not; not in motorpool_commands_total.",
+		),
+		publications:    counter("publications_total", "Command messages that the MQTT client took, retransmissions included."),
+		publishFailures: counter("publish_failures_total", "Command messages that the MQTT client did not take."),
 
-		answers:              counter("answers_total", "Messages read from the topics of answers."),
-		answersSettled:       counter("answers_settled_total", "Answers that settled a command."),
-		answersLate:          counter("answers_late_total", "Answers that settled a command after its caller was answered."),
-		answersToUnsent:      counter("answers_to_unsent_total", "Answers that settled a command of which no publication is recorded."),
-		answersOverruling:    counter("answers_overruling_total", "Answers that settled a command which the unit had rejected before."),
-		answersWithoutEffect: counter("answers_without_effect_total", "Answers that changed nothing: duplicates, or to no command of that unit."),
-		answersUnrecorded:    counter("answers_unrecorded_total", "Answers to commands that are not in the database."),
-		answersClockBehind:   counter("answers_clock_behind_total", "Commands rejected because they were dated ahead of the unit's clock."),
-		answersRecalled:      counter("answers_recalled_total", "Earlier answers repeated in reports that were checked against the database."),
-		clockAlarms:          counter("clock_alarms_total", "Commands rejected by a unit whose clock is behind, shortly after another unit's rejection."),
-		clockWrong:           counter("clock_wrong_total", "Times that the clock of this instance was found to be wrong."),
+		answers:           counter("answers_total", "Messages read from the topics of answers."),
+		answersSettled:    counter("answers_settled_total", "Answers that settled a command."),
+		answersLate:       counter("answers_late_total", "Answers that settled a command after its caller was answered."),
+		answersToUnsent:   counter("answers_to_unsent_total", "Answers that settled a command of which no publication is recorded."),
+		answersOverruling: counter("answers_overruling_total", "Answers that settled a command which the unit had rejected before."),
+		answersWithoutEffect: counter(
+			"answers_without_effect_total", "Answers that changed nothing: duplicates, or to no command of that unit.",
+		),
+		answersUnrecorded:  counter("answers_unrecorded_total", "Answers to commands that are not in the database."),
+		answersClockBehind: counter("answers_clock_behind_total", "Commands rejected because they were dated ahead of the unit's clock."),
+		answersRecalled: counter(
+			"answers_recalled_total", "Earlier answers repeated in reports that were checked against the database.",
+		),
+		clockAlarms: counter(
+			"clock_alarms_total",
+			"Commands rejected by a unit whose clock is behind, shortly after another unit's rejection.",
+		),
+		clockWrong: counter("clock_wrong_total", "Times that the clock of this instance was found to be wrong."),
 		clockOffset: create.NewGauge(prometheus.GaugeOpts{
-			Name: "motorpool_clock_offset_seconds", Help: "How far the clock of this instance was ahead of Postgres's at the latest comparison; negative: behind.",
+			Name: "motorpool_clock_offset_seconds",
+			Help: "How far the clock of this instance was ahead of Postgres's at the latest comparison; negative: behind.",
 		}),
 
-		eventsPublished:     counter("events_published_total", "Events added to the event log."),
-		refusalsNotRecorded: counter("refusals_not_recorded_total", "Refusals missing from the audit log because their actor was refused too often."),
-		dropped:             vector("dropped_total", "What was received or produced, and then dropped.", "kind", "reason"),
+		eventsPublished: counter("events_published_total", "Events added to the event log."),
+		refusalsNotRecorded: counter(
+			"refusals_not_recorded_total",
+			"Refusals missing from the audit log because their actor was refused too often.",
+		),
+		dropped: vector("dropped_total", "What was received or produced, and then dropped.", "kind", "reason"),
 	}
 	for _, action := range append(slices.Clone(telematics.ControlActions), telematics.ReportState) {
 		for _, outcome := range []telematics.Outcome{telematics.Executed, telematics.NotExecuted, telematics.HasFailed, telematics.MayHave} {
@@ -132,12 +156,16 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 
 // registerQueues registers gauges of the lengths of a broker's queues and outbox.
 func (b *Broker) registerQueues() {
-	ingest.RegisterQueue(b.config.Metrics, ingest.Answer, func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) })
+	ingest.RegisterQueue(
+		b.config.Metrics, ingest.Answer,
+		func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) },
+	)
 	ingest.RegisterQueue(b.config.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
 	ingest.RegisterQueue(b.config.Metrics, event, func() int { return len(b.events.queue) })
 	for kind, waiting := range map[string]func() int{string(settlement): b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries} {
 		promauto.With(b.config.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "motorpool_outbox_items", Help: "What Postgres has not taken yet, and is offered again each second.", ConstLabels: prometheus.Labels{"kind": kind},
+			Name: "motorpool_outbox_items", Help: "What Postgres has not taken yet, and is offered again each second.",
+			ConstLabels: prometheus.Labels{"kind": kind},
 		}, func() float64 { return float64(waiting()) })
 	}
 }

@@ -20,9 +20,9 @@ func newCommand(order *delivery.Order, instance string, now time.Time) *telemati
 	now = now.Truncate(time.Millisecond)
 	return &telematics.Command{
 		// Version 7 grows with time, which keeps the index of commands compact.
-		ID: uuid.Must(uuid.NewV7()), Vehicle: order.Vehicle, Agency: order.Actor.Agency,
-		Action: order.Action, Attention: order.Attention, Lane: order.Action.Lane(),
-		Instance: instance, Actor: order.Actor, RequestID: order.RequestID, Bulk: order.Bulk, Booking: order.Booking, Key: order.Idempotency,
+		ID: uuid.Must(uuid.NewV7()), Vehicle: order.Vehicle, Agency: order.Actor.Agency, Action: order.Action,
+		Attention: order.Attention, Lane: order.Action.Lane(), Instance: instance, Actor: order.Actor,
+		RequestID: order.RequestID, Bulk: order.Bulk, Booking: order.Booking, Key: order.Idempotency,
 		State: telematics.Accepted, Requested: now, Deadline: now.Add(budget),
 	}
 }
@@ -36,7 +36,9 @@ func (b *Broker) readTwin(ctx context.Context, id telematics.VehicleID) (*telema
 
 // check is the accept step: it resolves the vehicle and its unit, looks for an earlier order under
 // the idempotency key, and checks the preconditions.
-func (b *Broker) check(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup, read readVehicle) (delivery.Receipt, *telematics.Error) {
+func (b *Broker) check(
+	ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup, read readVehicle,
+) (delivery.Receipt, *telematics.Error) {
 	twin, refusal := b.resolveVehicle(ctx, c, read)
 	if refusal != nil {
 		return delivery.Receipt{Command: c}, refusal
@@ -71,7 +73,9 @@ func (b *Broker) resolveVehicle(ctx context.Context, c *telematics.Command, read
 // findDuplicate returns the command of an earlier order with the same idempotency key. It uses the
 // result of lookup; for nil, it looks the key up. Without an earlier order it returns c: the claim
 // still detects a key that is used later.
-func (b *Broker) findDuplicate(ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup) (delivery.Receipt, *telematics.Error) {
+func (b *Broker) findDuplicate(
+	ctx context.Context, c *telematics.Command, lookup *delivery.KeyLookup,
+) (delivery.Receipt, *telematics.Error) {
 	key, own := c.Key, delivery.Receipt{Command: c}
 	if key == nil {
 		return own, nil

@@ -154,7 +154,10 @@ func (b *Broker) retrySettlements(ctx context.Context) (failed []failedSettlemen
 				mu.Lock()
 				failed = append(failed, failedSettlement{settlement, err})
 				mu.Unlock()
-				b.config.Logger.Debug("settlement not stored, retrying", "command", settlement.Command, "request_id", requestOf(settlement.Known), "state", settlement.State, "err", err)
+				b.config.Logger.Debug(
+					"settlement not stored, retrying", "command", settlement.Command,
+					"request_id", requestOf(settlement.Known), "state", settlement.State, "err", err,
+				)
 			}
 			return nil
 		})
@@ -214,15 +217,20 @@ func (b *Broker) Record(ctx context.Context, entry telematics.Activity) {
 		b.logLost(entry, queueFull, err)
 		return
 	}
-	b.config.Logger.DebugContext(ctx, "audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action, "request_id", entry.RequestID, "err", err)
+	b.config.Logger.DebugContext(
+		ctx, "audit log entry not stored, retrying", "vehicle", entry.Vehicle, "action", entry.Action,
+		"request_id", entry.RequestID, "err", err,
+	)
 }
 
 // Omit counts an entry that is not added to the audit log, because its actor was refused too
 // often.
 func (b *Broker) Omit(ctx context.Context, entry telematics.Activity) {
 	b.metrics.refusalsNotRecorded.Inc()
-	b.config.Logger.DebugContext(ctx, "refusal not recorded", "actor", entry.Actor.Subject, "agency", entry.Actor.Agency, "action", entry.Action,
-		"code", entry.Code, "request_id", entry.RequestID)
+	b.config.Logger.DebugContext(
+		ctx, "refusal not recorded", "actor", entry.Actor.Subject, "agency", entry.Actor.Agency, "action", entry.Action,
+		"code", entry.Code, "request_id", entry.RequestID,
+	)
 }
 
 // storeProgress queues the progress of a command to be stored. Readers of the command depend on

@@ -42,7 +42,9 @@ func TestPresence_LastWillCountsWhereTheUnitsClockWentBack(t *testing.T) {
 func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string) {
-			w.brokers[0].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}), false))
+			w.brokers[0].Presence(
+				brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}), false),
+			)
 			time.Sleep(time.Second)
 		}
 		says(telematics.Online, "one")

@@ -61,7 +61,10 @@ func TestProgress_CommandAnsweredSoonIsStoredOnce(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		begin := time.Now()
 		w.Break(errUnavailable, "StoreProgress") // no progress is to be stored
-		w.answersAt(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received, 200 * time.Millisecond: telematics.Succeeded})
+		w.answersAt(
+			unit,
+			map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received, 200 * time.Millisecond: telematics.Succeeded},
+		)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		for _, c := range []telematics.Command{c, w.record(c.ID)} {
@@ -92,7 +95,10 @@ func TestProgress_NotStoredIsStoredWithTheResult(t *testing.T) {
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
 		if got := w.record(c.ID); got.State != telematics.Unknown || got.ReceivedAt.IsZero() || got.Attempts != len(w.mqtt.published()) {
-			t.Errorf("recorded as %s, received at %v, %d attempts; want unknown, received, %d attempts", got.State, got.ReceivedAt, got.Attempts, len(w.mqtt.published()))
+			t.Errorf(
+				"recorded as %s, received at %v, %d attempts; want unknown, received, %d attempts", got.State,
+				got.ReceivedAt, got.Attempts, len(w.mqtt.published()),
+			)
 		}
 	})
 }
@@ -117,7 +123,10 @@ func TestProgress_FailedStoreIsMadeUpByTheNext(t *testing.T) {
 
 func TestProgress_EarlyReceivedAnswerIsStoredWithoutDelay(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		w.answersAt(unit, map[time.Duration]telematics.State{240 * time.Millisecond: telematics.Received, time.Second: telematics.Succeeded})
+		w.answersAt(
+			unit,
+			map[time.Duration]telematics.State{240 * time.Millisecond: telematics.Received, time.Second: telematics.Succeeded},
+		)
 		time.AfterFunc(310*time.Millisecond, func() {
 			if got := w.recorded(); got.State != telematics.Received || got.Attempts != 1 {
 				w.Errorf("the record says %s, %d attempts; want received, 1", got.State, got.Attempts)

@@ -54,7 +54,10 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	publishing.End()
 	if err != nil {
 		b.metrics.publishFailures.Inc()
-		b.config.Logger.DebugContext(ctx, "command not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err)
+		b.config.Logger.DebugContext(
+			ctx, "command not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle,
+			"attempt", attempts+1, "err", err,
+		)
 	} else {
 		b.metrics.publications.Inc()
 		if attempts == 0 {

@@ -244,9 +244,15 @@ func TestSend_KeyUsedSinceItsLookupIsFoundByTheClaim(t *testing.T) {
 		again, err := w.repeat(1, order)
 		w.wantCode(err, "")
 		if first.Replayed || !again.Replayed || again.Command.ID != first.Command.ID || len(w.mqtt.published()) != 1 {
-			t.Errorf("first %+v, repeated %+v, %d messages; want the first command repeated, 1 message", first, again, len(w.mqtt.published()))
+			t.Errorf(
+				"first %+v, repeated %+v, %d messages; want the first command repeated, 1 message", first, again,
+				len(w.mqtt.published()),
+			)
 		}
-		order.Lookup = &delivery.KeyLookup{Found: true, Result: delivery.KeyResult{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command}}
+		order.Lookup = &delivery.KeyLookup{
+			Found:  true,
+			Result: delivery.KeyResult{Fingerprint: order.Idempotency.Fingerprint, Command: *first.Command},
+		}
 		if again, err := w.repeat(1, order); err != nil || !again.Replayed || again.Command.ID != first.Command.ID {
 			t.Errorf("found by the lookup: %+v, %v; want the first command", again, err)
 		}

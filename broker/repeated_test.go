@@ -21,7 +21,13 @@ func TestReportedResult_SettlesACommandWhoseAnswerWasLost(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			time.Sleep(3 * time.Second)
-			w.brokers[1].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}), false))
+			w.brokers[1].Report(
+				brokertest.Said(
+					unit,
+					reportWith(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}),
+					false,
+				),
+			)
 		}
 		start := time.Now()
 		c, err := w.send(telematics.Lock)
@@ -130,7 +136,9 @@ func TestReportedResult_InventedOnesDoNotDisplaceOtherUnits(t *testing.T) {
 			}
 			w.brokers[0].Report(brokertest.Said("hostile", reportWith(invented...), false))
 		}
-		w.brokers[0].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false))
+		w.brokers[0].Report(
+			brokertest.Said(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false),
+		)
 		time.Sleep(time.Second)
 		if c := w.record(c.ID); c.State != telematics.Succeeded {
 			t.Errorf("recorded %+v, want succeeded", c)

@@ -59,7 +59,8 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 	}
 	if !real {
 		server, err := devstack.StartMQTT(devstack.MQTTConfig{
-			ServicePassword: linktest.ServicePassword, UnitPassword: func(user string) (string, bool) { p, ok := passwords[user]; return p, ok },
+			ServicePassword: linktest.ServicePassword,
+			UnitPassword:    func(user string) (string, bool) { p, ok := passwords[user]; return p, ok },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +69,9 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 		return server
 	}
 	devstack.NeedServer(t, devstack.MosquittoServer)
-	server, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: passwords, ServicePassword: linktest.ServicePassword})
+	server, err := devstack.StartMosquitto(
+		devstack.MosquittoConfig{Dir: t.TempDir(), Units: passwords, ServicePassword: linktest.ServicePassword},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

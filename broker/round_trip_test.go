@@ -67,7 +67,10 @@ func TestFirstRetransmit_IsTwoRoundTripsButEarlyEnoughForASecond(t *testing.T) {
 			first := firstRetransmit(usual, budget)
 			second := retransmitAfter(first, 1, false, latest) + retransmitAfter(first, 2, false, latest)
 			if first > minRetransmit && second+usual > budget+time.Millisecond {
-				t.Errorf("round trip %v, budget %v: retransmitted after %v, then after %v, too late for an answer within the budget", usual, budget, first, second)
+				t.Errorf(
+					"round trip %v, budget %v: retransmitted after %v, then after %v, too late for an answer within the budget",
+					usual, budget, first, second,
+				)
 			}
 		}
 	}

@@ -61,7 +61,9 @@ func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Rec
 // begin accepts and claims the command of an order. It returns no waiter where the order is
 // refused, or repeats another, which it records. A caller that waits for the result is refused
 // while the other is in flight.
-func (b *Broker) begin(ctx context.Context, span tracing.Span, order *delivery.Order, waits bool) (w *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
+func (b *Broker) begin(
+	ctx context.Context, span tracing.Span, order *delivery.Order, waits bool,
+) (w *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
 	receipt, refusal = b.accept(ctx, order, b.now())
 	if refusal == nil && !receipt.Replayed {
 		w, receipt, refusal = b.claim(ctx, order, receipt.Command)
@@ -111,7 +113,8 @@ func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Tim
 	defer tracing.Step(ctx, delivery.StepLookUp).End()
 	if !order.Action.Conditional() {
 		receipt, refusal := b.check(ctx, newCommand(order, b.config.Instance, now), order.Lookup, b.config.Vehicles.Resolve)
-		if refusal == nil && !receipt.Replayed && !besteffort.NeedsState(receipt.Command) || refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
+		if refusal == nil && !receipt.Replayed && !besteffort.NeedsState(receipt.Command) ||
+			refusal != nil && refusal.Code == telematics.TelematicsUnavailable {
 			return receipt, refusal
 		}
 	}
@@ -122,7 +125,9 @@ func (b *Broker) accept(ctx context.Context, order *delivery.Order, now time.Tim
 // the vehicle has changed since the order was accepted, the order is accepted anew before anything
 // is written. An occupant that is overdue is settled first: its owner did not settle it. It returns
 // a waiter unless the order is refused, or repeats another.
-func (b *Broker) claim(ctx context.Context, order *delivery.Order, c *telematics.Command) (claimed *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
+func (b *Broker) claim(
+	ctx context.Context, order *delivery.Order, c *telematics.Command,
+) (claimed *waiter, receipt delivery.Receipt, refusal *telematics.Error) {
 	defer tracing.Step(ctx, delivery.StepClaim).End()
 	receipt = delivery.Receipt{Command: c}
 	w := b.register(ctx, c)

@@ -27,7 +27,8 @@ func TestSend_AnswerSettlesTheCommandAndWakesTheCaller(t *testing.T) {
 			t.Errorf("settled command %+v, want a success at the first attempt after 1.5 s", c)
 		}
 		p := w.mqtt.published()[0]
-		if p.topic != "motorpool/v1/358240051111110/command" || p.claims.Action != telematics.Lock || p.claims.Unit != unit || p.claims.Seq == 0 {
+		if p.topic != "motorpool/v1/358240051111110/command" || p.claims.Action != telematics.Lock || p.claims.Unit != unit ||
+			p.claims.Seq == 0 {
 			t.Errorf("published %+v, want a signed lock on the unit's topic", p)
 		}
 		w.wantEntries("")
@@ -185,7 +186,13 @@ func TestSend_UnitsRefusalMapsToCodeAndOutcome(t *testing.T) {
 		t.Run(string(test.code)+" "+test.reason, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
 				w.mqtt.car = func(p publication) {
-					w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: test.state, At: time.Now(), Reason: test.reason, Detail: test.detail})
+					w.answer(
+						0, unit,
+						telematics.Answer{
+							Command: p.claims.Command, State: test.state, At: time.Now(), Reason: test.reason,
+							Detail: test.detail,
+						},
+					)
 				}
 				c, err := w.send(telematics.Lock)
 				w.wantCode(err, test.code)
@@ -208,8 +215,14 @@ func TestSend_RefusedOrderIsRecorded(t *testing.T) {
 		{"unknown vehicle", nil, func(o *delivery.Order) { o.Vehicle = 7 }, telematics.VehicleNotFound},
 		{"another agency's vehicle", nil, func(o *delivery.Order) { o.Actor.Agency = 2 }, telematics.VehicleNotFound},
 		{"no unit", func(v *telematics.Twin) { v.Unit = "" }, nil, telematics.VehicleHasNoUnit},
-		{"action not on record", func(v *telematics.Twin) { v.Actions = []telematics.Action{telematics.Unlock} }, nil, telematics.CommandNotSupported},
-		{"action not declared by the unit", func(v *telematics.Twin) { v.Contact.Actions = []telematics.Action{} }, nil, telematics.CommandNotSupported},
+		{
+			"action not on record", func(v *telematics.Twin) { v.Actions = []telematics.Action{telematics.Unlock} },
+			nil, telematics.CommandNotSupported,
+		},
+		{
+			"action not declared by the unit", func(v *telematics.Twin) { v.Contact.Actions = []telematics.Action{} },
+			nil, telematics.CommandNotSupported,
+		},
 		{"offline for an hour", func(v *telematics.Twin) {
 			v.Contact = telematics.Contact{Status: telematics.Offline, LastSeen: time.Now().Add(-time.Hour), ChangedAt: time.Now()}
 		}, nil, telematics.VehicleOffline},
@@ -235,7 +248,8 @@ func TestSend_RefusedOrderIsRecorded(t *testing.T) {
 				}
 				w.wantEntries(test.code)
 				line := w.Entries()[0]
-				if line.Vehicle != order.Vehicle || line.Actor != order.Actor || line.RequestID != order.RequestID || line.Outcome != telematics.NotExecuted {
+				if line.Vehicle != order.Vehicle || line.Actor != order.Actor || line.RequestID != order.RequestID ||
+					line.Outcome != telematics.NotExecuted {
 					t.Errorf("entry %+v, want the order's vehicle, actor and request ID, not executed", line)
 				}
 			})

@@ -22,7 +22,10 @@ func (b *Broker) storeSettlement(ctx context.Context, s delivery.Settlement) (*t
 
 // settle settles the command of an answer, as far as the lifecycle allows, calls reported, and
 // wakes the waiter: w, or, for nil, one at another instance, if there is one.
-func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter, reported func(context.Context)) {
+func (b *Broker) settle(
+	ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter,
+	reported func(context.Context),
+) {
 	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
@@ -56,7 +59,10 @@ func (b *Broker) settle(ctx context.Context, unit telematics.Unit, a telematics.
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.config.Logger.WarnContext(ctx, "answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command, "request_id", requestOf(finding.Known), "state", a.State, "err", err)
+		b.config.Logger.WarnContext(
+			ctx, "answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command,
+			"request_id", requestOf(finding.Known), "state", a.State, "err", err,
+		)
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
@@ -91,15 +97,24 @@ func (b *Broker) countSettled(ctx context.Context, c *telematics.Command) {
 	b.noteClockBehind(c)
 	if c.Late {
 		b.metrics.answersLate.Inc()
-		b.config.Logger.InfoContext(ctx, "late answer settled a command", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "action", c.Action, "state", c.State)
+		b.config.Logger.InfoContext(
+			ctx, "late answer settled a command", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle,
+			"action", c.Action, "state", c.State,
+		)
 	}
 	if c.Overruled {
 		b.metrics.answersOverruling.Inc()
-		b.config.Logger.WarnContext(ctx, "a vehicle executed a command that its unit had rejected", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "unit", c.Unit, "action", c.Action, "state", c.State)
+		b.config.Logger.WarnContext(
+			ctx, "a vehicle executed a command that its unit had rejected", "command", c.ID, "request_id", c.RequestID,
+			"vehicle", c.Vehicle, "unit", c.Unit, "action", c.Action, "state", c.State,
+		)
 	}
 	if c.Late && c.Attempts == 0 {
 		b.metrics.answersToUnsent.Inc()
-		b.config.Logger.ErrorContext(ctx, "a vehicle answered a command that is not known to have been sent", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State)
+		b.config.Logger.ErrorContext(
+			ctx, "a vehicle answered a command that is not known to have been sent", "command", c.ID,
+			"request_id", c.RequestID, "vehicle", c.Vehicle, "unit", c.Unit, "state", c.State,
+		)
 	}
 }
 
@@ -117,7 +132,10 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 			ctx, cancel := b.step(context.WithoutCancel(ctx))
 			defer cancel()
 			if err := b.config.Pending.Wake(ctx, c.Instance, c.ID); err != nil {
-				b.config.Logger.DebugContext(ctx, "wake-up lost, the waiter polls postgres", "command", c.ID, "request_id", c.RequestID, "err", err)
+				b.config.Logger.DebugContext(
+					ctx, "wake-up lost, the waiter polls postgres", "command", c.ID, "request_id", c.RequestID,
+					"err", err,
+				)
 			}
 		})
 	})
@@ -139,16 +157,25 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	switch {
 	case err != nil:
 		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.config.Logger.Warn("answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command, "state", a.State, "err", err)
+		b.config.Logger.Warn(
+			"answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command,
+			"state", a.State, "err", err,
+		)
 		return false
 	case result.Noted:
 		b.metrics.answersUnrecorded.Inc()
 		b.unrecordedBy.note(unit, b.now())
-		b.config.Logger.Warn("answer to an unrecorded command stored separately", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
+		b.config.Logger.Warn(
+			"answer to an unrecorded command stored separately", "unit", unit, "vehicle", result.Vehicle,
+			"command", a.Command, "state", a.State,
+		)
 	case result.Unknown:
 		b.metrics.answersUnrecorded.Inc()
 		b.unrecordedBy.note(unit, b.now())
-		b.config.Logger.Debug("answer to an unrecorded command not stored, limit of the unit reached", "unit", unit, "vehicle", result.Vehicle, "command", a.Command, "state", a.State)
+		b.config.Logger.Debug(
+			"answer to an unrecorded command not stored, limit of the unit reached", "unit", unit,
+			"vehicle", result.Vehicle, "command", a.Command, "state", a.State,
+		)
 	}
 	return true
 }

@@ -420,7 +420,13 @@ func TestStop_StoresReceivedReports(t *testing.T) {
 	inWorldOf(t, between(x), func(w *world) {
 		for i := range 3 { // each in a separate batch
 			at := time.Now()
-			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}), false))
+			w.brokers[0].Report(
+				brokertest.Said(
+					unit,
+					v1.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}),
+					false,
+				),
+			)
 			time.Sleep(time.Millisecond)
 		}
 		w.stops[0]()

@@ -110,9 +110,17 @@ func TestSend_StaleRecordGivesTheSameResult(t *testing.T) {
 						time.Sleep(time.Second)
 						twin, _ := w.Twin(w.Context(), car)
 						if twin.Protocol == "morse" {
-							w.brokers[0].Answer(telematics.Message{Dialect: morse{}, Unit: twin.Unit, Subject: "response/" + p.topic[len(p.topic)-36:], Payload: []byte("done")})
+							w.brokers[0].Answer(
+								telematics.Message{
+									Dialect: morse{}, Unit: twin.Unit, Subject: "response/" + p.topic[len(p.topic)-36:],
+									Payload: []byte("done"),
+								},
+							)
 						} else {
-							w.answer(0, twin.Unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+							w.answer(
+								0, twin.Unit,
+								telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()},
+							)
 						}
 					}
 					if !c.long {

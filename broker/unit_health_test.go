@@ -73,7 +73,13 @@ func TestUnitHealth_CountsReconnects(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		for n := range 4 {
 			for _, b := range w.brokers { // each instance gets all presence
-				b.Presence(brokertest.Said(unit, fmt.Appendf(nil, `{"status":"online","session":"s-%d","at":"%s"}`, n, telematics.FormatTime(time.Now())), false))
+				b.Presence(
+					brokertest.Said(
+						unit,
+						fmt.Appendf(nil, `{"status":"online","session":"s-%d","at":"%s"}`, n, telematics.FormatTime(time.Now())),
+						false,
+					),
+				)
 			}
 			time.Sleep(time.Minute)
 		}

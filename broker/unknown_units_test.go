@@ -38,7 +38,9 @@ func TestUnknownUnits_AreStoredOncePerInterval(t *testing.T) {
 		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 400 {
 			w.Errorf("unknown_unit_messages_total is %d, want 400", n)
 		}
-		w.brokers[0].Answer(brokertest.Said(unknownUnit, v1.EncodeAnswer(telematics.Answer{State: telematics.Received, At: time.Now()}), false))
+		w.brokers[0].Answer(
+			brokertest.Said(unknownUnit, v1.EncodeAnswer(telematics.Answer{State: telematics.Received, At: time.Now()}), false),
+		)
 		w.brokers[0].Presence(brokertest.Said(unknownUnit, []byte(`{"status":"online","session":"a"}`), false))
 		last = time.Now().UTC()
 		w.wantUnknownUnit(telematics.UnknownUnit{Unit: unknownUnit, FirstSeen: first, LastSeen: last, Messages: 402}, 2)

@@ -42,7 +42,9 @@ func TestUnrecorded_LostCommandIsFoundAfterSettledOnesAreForgotten(t *testing.T)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		repeat := func() {
-			w.brokers[0].Report(brokertest.Said(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false))
+			w.brokers[0].Report(
+				brokertest.Said(unit, reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()}), false),
+			)
 			time.Sleep(time.Second)
 		}
 		repeat()

@@ -225,7 +225,8 @@ func (w *waiter) progress() delivery.Progress {
 // withProgress returns a command with the progress that may not be stored yet.
 func (w *waiter) withProgress(c *telematics.Command) *telematics.Command {
 	p := w.progress()
-	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts && len(c.Retransmitted) >= len(p.Retransmitted) {
+	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts &&
+		len(c.Retransmitted) >= len(p.Retransmitted) {
 		return c
 	}
 	more := *c // others read it

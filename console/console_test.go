@@ -32,7 +32,8 @@ func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder
 
 func TestPage_LoadsOnlyFilesOfTheProgram(t *testing.T) {
 	page := get(t, "/console/")
-	if page.Code != 200 || page.Header().Get("Content-Type") != "text/html; charset=utf-8" || page.Header().Get("Cache-Control") != "no-cache" {
+	if page.Code != 200 || page.Header().Get("Content-Type") != "text/html; charset=utf-8" ||
+		page.Header().Get("Cache-Control") != "no-cache" {
 		t.Fatalf("the page has the status %d and the header %v", page.Code, page.Header())
 	}
 	links := regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(page.Body.String(), -1)
@@ -53,7 +54,8 @@ func TestPage_LoadsOnlyFilesOfTheProgram(t *testing.T) {
 			t.Errorf("%s is cached as %q", relative, file.Header().Get("Cache-Control"))
 		}
 	}
-	if strings.Contains(page.Body.String(), "<script>") || strings.Contains(page.Body.String(), "<style") || strings.Contains(page.Body.String(), "://") {
+	if strings.Contains(page.Body.String(), "<script>") || strings.Contains(page.Body.String(), "<style") ||
+		strings.Contains(page.Body.String(), "://") {
 		t.Errorf("the page has inline content or an address of another host:\n%s", page.Body)
 	}
 }
@@ -87,7 +89,8 @@ func TestFiles_UnchangedOneIsNotSentAgain(t *testing.T) {
 func TestFiles_AreSentCompressed(t *testing.T) {
 	plain := get(t, "/console/")
 	packed := get(t, "/console/", "Accept-Encoding", "br;q=1, gzip;q=0.8")
-	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" || packed.Header().Get("ETag") == plain.Header().Get("ETag") {
+	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Header().Get("Vary") != "Accept-Encoding" ||
+		packed.Header().Get("ETag") == plain.Header().Get("ETag") {
 		t.Fatalf("compressed header %v, uncompressed %v", packed.Header(), plain.Header())
 	}
 	r, err := gzip.NewReader(packed.Body)
@@ -147,7 +150,10 @@ func TestMapStyle_IsInThePageAndItsOriginInThePolicy(t *testing.T) {
 	}
 	page := httptest.NewRecorder()
 	h.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/console/", nil))
-	if !strings.Contains(page.Body.String(), `<meta name="map-style" content="https://tiles.example.com:8443/styles/day.json?key=a&amp;b=&#34;c&#34;"`) {
+	if !strings.Contains(
+		page.Body.String(),
+		`<meta name="map-style" content="https://tiles.example.com:8443/styles/day.json?key=a&amp;b=&#34;c&#34;"`,
+	) {
 		t.Errorf("the page does not have the style:\n%s", page.Body)
 	}
 	policy := page.Header().Get("Content-Security-Policy")

@@ -64,7 +64,10 @@ func both(first, second func(*http.Request)) func(*http.Request) {
 // or "yes". Vehicle 42, booking 42 and client-1 belong to agency 1.
 func access(t *testing.T) map[string][]string {
 	matrix := map[string][]string{}
-	names := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{station}", "1", "{id}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1")
+	names := strings.NewReplacer(
+		"{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{station}", "1", "{id}",
+		"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1",
+	)
 	for path, item := range document().Paths.Map() {
 		if path == hook {
 			continue // called by the payment processor, with its signature
@@ -197,7 +200,9 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 				want["operator"] = "403"
 			}
 		}
-		if named := strings.Contains(path, "{vehicle}") || strings.Contains(path, "{booking}"); named && !clients && got["admin of another agency"] == "yes" {
+		if named := strings.Contains(path, "{vehicle}") ||
+			strings.Contains(path, "{booking}"); named && !clients &&
+			got["admin of another agency"] == "yes" {
 			t.Errorf("%s: an administrator of another agency has access", route)
 		}
 		for caller, cell := range want {

@@ -15,9 +15,15 @@ func TestActivity_EntryMatchesTheContract(t *testing.T) {
 	command, request := uuid.New(), uuid.New()
 	a.fleet.lines = []telematics.Activity{
 		{ID: 1, At: now, Actor: telematics.Actor{Subject: "motorpool", Role: telematics.System}, Action: "command.lock"},
-		{ID: 2, At: now, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Agency: 1, Vehicle: 42, Action: "command.attention",
-			Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second}, Outcome: telematics.MayHave, Code: telematics.CommandTimeout,
-			Command: command, RequestID: request, Latency: 10 * time.Second, Late: true},
+		{
+			ID: 2, At: now, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Agency: 1, Vehicle: 42,
+			Action: "command.attention",
+			Attention: &telematics.Attention{
+				Signal: telematics.Horn, Duration: time.Second,
+			},
+			Outcome: telematics.MayHave, Code: telematics.CommandTimeout, Command: command, RequestID: request,
+			Latency: 10 * time.Second, Late: true,
+		},
 	}
 	r := a.get("/api/v1/admin/activity").wants(200, "")
 	lines := r.body.Data.([]any)
@@ -46,8 +52,12 @@ func TestActivity_FiltersReachTheStore(t *testing.T) {
 	a.get("/api/v1/admin/activity?vehicle_id=42&actor=admin-7&action=command.lock&outcome=not_executed&from=2026-01-01T00:00:00%2B01:00&to=2026-01-02T00:00:00.5Z",
 		withToken(agencyToken(t, 1))).wants(200, "")
 	got := a.fleet.asked.activities
-	want := telematics.ActivityQuery{Agency: 1, Vehicle: 42, Actor: "admin-7", Action: "command.lock", Outcome: telematics.NotExecuted, Page: telematics.Page{Limit: 51}}
-	if !got.From.Equal(time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)) || !got.To.Equal(time.Date(2026, 1, 2, 0, 0, 0, 500_000_000, time.UTC)) {
+	want := telematics.ActivityQuery{
+		Agency: 1, Vehicle: 42, Actor: "admin-7", Action: "command.lock", Outcome: telematics.NotExecuted,
+		Page: telematics.Page{Limit: 51},
+	}
+	if !got.From.Equal(time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)) ||
+		!got.To.Equal(time.Date(2026, 1, 2, 0, 0, 0, 500_000_000, time.UTC)) {
 		t.Errorf("from %v to %v, want the times of the query in UTC", got.From, got.To)
 	}
 	got.From, got.To = time.Time{}, time.Time{}
@@ -80,7 +90,10 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 func TestActivity_IsReadInPages(t *testing.T) {
 	a := newAPI(t)
 	for id := range int64(7) {
-		a.fleet.lines = append(a.fleet.lines, telematics.Activity{ID: id + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead})
+		a.fleet.lines = append(
+			a.fleet.lines,
+			telematics.Activity{ID: id + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead},
+		)
 	}
 	for _, limit := range []int{1, 3, 7, 8, 200} {
 		if seen := pages(a, "/api/v1/admin/activity", limit); len(seen) != 7 || seen[0] != 7.0 || seen[6] != 1.0 {
@@ -95,7 +108,10 @@ func TestActivity_MessageCountsEntries(t *testing.T) {
 		if r := a.get("/api/v1/admin/activity").wants(200, ""); r.body.Message != want {
 			t.Errorf("message %q, want %q", r.body.Message, want)
 		}
-		a.fleet.lines = append(a.fleet.lines, telematics.Activity{ID: int64(id) + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead})
+		a.fleet.lines = append(
+			a.fleet.lines,
+			telematics.Activity{ID: int64(id) + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead},
+		)
 	}
 }
 

@@ -16,11 +16,15 @@ const newBooking = `{"agency_id":1,"client":"client-1","vehicle_id":42,"start_da
 func TestAdminBooking_IsMade(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(201, "")
-	if r.header.Get("Location") != "/api/v1/admin/bookings/100" || r.at("id") != 100.0 || r.at("status") != "upcoming" || r.at("client") != "client-1" {
+	if r.header.Get("Location") != "/api/v1/admin/bookings/100" || r.at("id") != 100.0 || r.at("status") != "upcoming" ||
+		r.at("client") != "client-1" {
 		t.Errorf("created with the header %v: %s", r.header, r.text)
 	}
 	start := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)
-	want := rental.Draft{Agency: 1, Client: "client-1", Vehicle: 42, Start: start, End: start.Add(7*time.Hour + 500*time.Millisecond), Pickup: 1, Dropoff: 2}
+	want := rental.Draft{
+		Agency: 1, Client: "client-1", Vehicle: 42, Start: start, End: start.Add(7*time.Hour + 500*time.Millisecond),
+		Pickup: 1, Dropoff: 2,
+	}
 	if a.bookings.draft != want {
 		t.Errorf("draft %+v, want %+v", a.bookings.draft, want)
 	}
@@ -76,7 +80,10 @@ func TestAdminBooking_InvalidOneIsRefused(t *testing.T) {
 		a.bookings.err = fmt.Errorf("make booking: %w", &telematics.Error{Code: code, Message: "Not so."})
 		a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(status, string(code))
 		lines := a.history.all()
-		if line := lines[len(lines)-1]; line.Action != rental.BookingCreate || line.Code != code || line.Outcome != telematics.NotExecuted || line.Vehicle != 42 || line.Agency != 1 {
+		if line := lines[len(lines)-1]; line.Action != rental.BookingCreate || line.Code != code ||
+			line.Outcome != telematics.NotExecuted ||
+			line.Vehicle != 42 ||
+			line.Agency != 1 {
 			t.Errorf("audit log entries %+v", line)
 		}
 	}
@@ -131,7 +138,9 @@ func TestAdminBooking_OfAnotherAgencyIsForbidden(t *testing.T) {
 func TestAdminBooking_StartsAndEnds(t *testing.T) {
 	a := newBookingAPI(t)
 	started := a.post("/api/v1/admin/bookings/43/start").wants(200, "")
-	if started.at("status") != "active" || started.at("actual_start") != "2026-01-02T10:00:00.250Z" || len(started.at("charges").([]any)) != 2 || a.nudges != 1 {
+	if started.at("status") != "active" || started.at("actual_start") != "2026-01-02T10:00:00.250Z" ||
+		len(started.at("charges").([]any)) != 2 ||
+		a.nudges != 1 {
 		t.Errorf("%s, %d nudges", started.text, a.nudges)
 	}
 	a.post("/api/v1/admin/bookings/43/start").wants(409, "booking_state_conflict")
@@ -183,7 +192,10 @@ func TestAmount_IsReadExactly(t *testing.T) {
 		for literal, want := range amounts {
 			a := newBookingAPI(t)
 			a.set(42, func(d *rental.BookingDetails) { d.Price.Currency, d.Terms.FeeLimit = currency, rental.MaxAmount })
-			r := a.post(adminBooking+"/fees", withJSON(`{"amount":`+literal+`,"kind":"other","reason":"x"}`), withHeader("Idempotency-Key", "k"))
+			r := a.post(
+				adminBooking+"/fees", withJSON(`{"amount":`+literal+`,"kind":"other","reason":"x"}`),
+				withHeader("Idempotency-Key", "k"),
+			)
 			charges := a.bookings.byID[42].Charges
 			switch {
 			case want < 0:
@@ -303,7 +315,8 @@ func TestMoney_MoreThanPaidOrHeldIsRefused(t *testing.T) {
 	move("/deposit/capture", `{"amount":1,"reason":"x"}`, "e").wants(409, "booking_state_conflict")
 	a.set(42, func(d *rental.BookingDetails) { d.State, d.ActualStart = rental.Upcoming, time.Time{} })
 	move("/fees", `{"kind":"other","amount":1,"reason":"x"}`, "f").wants(409, "booking_state_conflict")
-	if lines := a.history.all(); len(lines) != 5 || lines[0].Action != rental.BookingRefund || lines[0].Code != rental.RefundExceedsPaid || lines[4].Action != rental.BookingFee {
+	if lines := a.history.all(); len(lines) != 5 || lines[0].Action != rental.BookingRefund || lines[0].Code != rental.RefundExceedsPaid ||
+		lines[4].Action != rental.BookingFee {
 		t.Errorf("audit log entries %+v", lines)
 	}
 }

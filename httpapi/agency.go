@@ -20,12 +20,18 @@ type agencies struct{ record Agencies }
 
 // list answers GET /admin/agencies.
 func (a agencies) list(c *call) error {
-	return listOfAgency(c, "agencies", "agency", a.record.Agencies, func(a telematics.ListedAgency) int64 { return int64(a.ID) }, resource.NewAgency)
+	return listOfAgency(
+		c, "agencies", "agency", a.record.Agencies, func(a telematics.ListedAgency) int64 { return int64(a.ID) },
+		resource.NewAgency,
+	)
 }
 
 // stations answers GET /admin/stations.
 func (a agencies) stations(c *call) error {
-	return listOfAgency(c, "stations", "station", a.record.ListStations, func(s telematics.Station) int64 { return int64(s.ID) }, resource.NewStation)
+	return listOfAgency(
+		c, "stations", "station", a.record.ListStations, func(s telematics.Station) int64 { return int64(s.ID) },
+		resource.NewStation,
+	)
 }
 
 // listOfAgency answers with a page of a list of the agency in the query, or of all agencies.
@@ -64,7 +70,10 @@ func noSuchAgency(c *call) error {
 }
 
 func noSuchKey(c *call, more string) error {
-	return &telematics.Error{Code: agencyKeyNotFound, Message: fmt.Sprintf("There is no key %s of agency %s%s.", c.Param("key"), c.Param("agency"), more)}
+	return &telematics.Error{
+		Code:    agencyKeyNotFound,
+		Message: fmt.Sprintf("There is no key %s of agency %s%s.", c.Param("key"), c.Param("agency"), more),
+	}
 }
 
 // list answers GET /admin/agencies/{agency}/keys.

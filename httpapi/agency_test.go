@@ -10,10 +10,16 @@ import (
 func TestAgenciesAndStations_AreListedByDescendingID(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.agencies = []telematics.ListedAgency{
-		{Agency: telematics.Agency{ID: 1, Code: "MUC", Name: "Munich"}, Vehicles: 3, Stations: 1}, {Agency: telematics.Agency{ID: 2, Code: "BER", Name: "Berlin"}, Vehicles: 1},
+		{
+			Agency: telematics.Agency{ID: 1, Code: "MUC", Name: "Munich"}, Vehicles: 3, Stations: 1,
+		},
+		{Agency: telematics.Agency{ID: 2, Code: "BER", Name: "Berlin"}, Vehicles: 1},
 	}
 	a.fleet.stations = []telematics.Station{
-		{ID: 5, AgencyID: 1, Name: "Ost", Address: "Orleansplatz 1", Latitude: 48.1, Longitude: 11.6}, {ID: 6, AgencyID: 2, Name: "Zoo", Address: "Hardenbergplatz 1", Latitude: 52.5, Longitude: 13.3},
+		{
+			ID: 5, AgencyID: 1, Name: "Ost", Address: "Orleansplatz 1", Latitude: 48.1, Longitude: 11.6,
+		},
+		{ID: 6, AgencyID: 2, Name: "Zoo", Address: "Hardenbergplatz 1", Latitude: 52.5, Longitude: 13.3},
 	}
 	munich := map[string]any{"id": 1.0, "code": "MUC", "name": "Munich", "vehicles": 3.0, "stations": 1.0}
 	berlin := map[string]any{"id": 2.0, "code": "BER", "name": "Berlin", "vehicles": 1.0, "stations": 0.0}

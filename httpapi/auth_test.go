@@ -251,7 +251,8 @@ func TestAuth_RefusedRoleIsRecordedForControlAndStatus(t *testing.T) {
 	a.post(lock, withToken(clientToken(t))).wants(403, "forbidden")
 	a.get("/api/v1/admin/vehicles", withToken(clientToken(t))).wants(403, "forbidden")
 	lines := a.history.all()
-	if len(lines) != 1 || lines[0].Action != "command.lock" || lines[0].Code != "forbidden" || lines[0].Actor.Role != telematics.Client || lines[0].Vehicle != 42 {
+	if len(lines) != 1 || lines[0].Action != "command.lock" || lines[0].Code != "forbidden" || lines[0].Actor.Role != telematics.Client ||
+		lines[0].Vehicle != 42 {
 		t.Errorf("audit log entries %+v", lines)
 	}
 }

@@ -83,7 +83,9 @@ func detached(c *call, budget time.Duration) (context.Context, context.CancelFun
 
 // bookingRefused records that a booking was not changed, or that this is unknown. seen is zero if
 // the actor may not see the booking, or it was not read.
-func (a *audit) bookingRefused(ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.BookingDetails, refusal error) {
+func (a *audit) bookingRefused(
+	ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.BookingDetails, refusal error,
+) {
 	entry.Booking, entry.Code = int64(id), asError(refusal).Code
 	entry.Outcome = notChanged(entry.Code)
 	if seen.ID != 0 {
@@ -218,9 +220,13 @@ func (b bookings) open(c *call) error {
 func newDraft(c *call) rental.Draft {
 	return rental.Draft{
 		Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Client: c.text("client"),
-		Vehicle: telematics.VehicleID(c.wholeNumber("vehicle_id")), Start: c.time("start_date"), End: c.time("end_date"),
-		Pickup: telematics.StationID(c.wholeNumber("pickup_station_id")), Dropoff: telematics.StationID(c.wholeNumber("dropoff_station_id")),
-		Method: rental.MethodID(c.wholeNumber("payment_method_id")),
+		Vehicle: telematics.VehicleID(c.wholeNumber("vehicle_id")), Start: c.time("start_date"),
+		End: c.time("end_date"),
+		Pickup: telematics.StationID(
+			c.wholeNumber("pickup_station_id"),
+		),
+		Dropoff: telematics.StationID(c.wholeNumber("dropoff_station_id")),
+		Method:  rental.MethodID(c.wholeNumber("payment_method_id")),
 	}
 }
 

@@ -22,7 +22,8 @@ func TestClientControl_LocksAndUnlocksTheVehicleOfAnActiveBooking(t *testing.T) 
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := a.asClient(http.MethodPost, ownBooking+"/control/"+string(action), withHeader("Prefer", "respond-async, wait=20"),
 			withHeader("Idempotency-Key", "k-"+string(action))).wants(200, "")
-		if r.at("action") != string(action) || r.at("state") != "succeeded" || r.at("vehicle_id") != 42.0 || r.at("booking_id") != 42.0 || r.body.Meta["agency_id"] != 1.0 {
+		if r.at("action") != string(action) || r.at("state") != "succeeded" || r.at("vehicle_id") != 42.0 || r.at("booking_id") != 42.0 ||
+			r.body.Meta["agency_id"] != 1.0 {
 			t.Error(r.text)
 		}
 		if got := r.header.Get("Preference-Applied"); got != "wait=20" {

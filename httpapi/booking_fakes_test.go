@@ -61,7 +61,10 @@ func (b *bookings) FindCharges(_ context.Context, q rental.ChargeQuery) ([]renta
 	for _, d := range b.byID {
 		for _, c := range d.Charges {
 			if (q.Agency == 0 || q.Agency == d.Agency) && (q.Before == uuid.Nil || c.ID.String() < q.Before.String()) {
-				found = append(found, rental.BookedCharge{Charge: c, Reference: d.Reference, Agency: d.Agency, Subject: d.Subject, Vehicle: d.Vehicle})
+				found = append(
+					found,
+					rental.BookedCharge{Charge: c, Reference: d.Reference, Agency: d.Agency, Subject: d.Subject, Vehicle: d.Vehicle},
+				)
 			}
 		}
 	}
@@ -154,7 +157,8 @@ func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
 	t.Helper()
 	b := &bookingAPI{
 		bookings: &bookings{
-			byID: map[rental.BookingID]rental.BookingDetails{}, keys: map[string]telematics.IdempotencyKey{}, about: map[string]rental.BookingID{},
+			byID: map[rental.BookingID]rental.BookingDetails{}, keys: map[string]telematics.IdempotencyKey{},
+			about: map[string]rental.BookingID{},
 		},
 		payments: &payments{byID: map[string]rental.Intent{}},
 	}
@@ -190,23 +194,42 @@ func details(change func(*rental.BookingDetails)) rental.BookingDetails {
 	start := now.Add(-2*time.Hour - 250*time.Millisecond)
 	d := rental.BookingDetails{
 		Booking: rental.Booking{
-			ID: 42, Reference: "BK-2026-00042", State: rental.Active, Agency: 1, Client: 7, VehicleID: 42, PickupID: 1, DropoffID: 2,
-			Start: start, End: start.Add(8 * time.Hour), ActualStart: start.Add(2100 * time.Millisecond), Created: start.Add(-23 * time.Hour),
-			Price: rental.Price{Tariff: rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}, Hours: 800, Subtotal: 12_000, TaxDue: 1_200},
+			ID: 42, Reference: "BK-2026-00042", State: rental.Active, Agency: 1, Client: 7, VehicleID: 42, PickupID: 1,
+			DropoffID: 2, Start: start, End: start.Add(8 * time.Hour), ActualStart: start.Add(2100 * time.Millisecond),
+			Created: start.Add(-23 * time.Hour),
+			Price: rental.Price{
+				Tariff: rental.Tariff{Currency: "EUR", HourlyRate: 1500, Tax: 100_000, Deposit: 20_000}, Hours: 800,
+				Subtotal: 12_000, TaxDue: 1_200,
+			},
 		},
 		AgencyCode: "MUC", Terms: rental.Terms{Currency: "EUR", Tax: 100_000, PaymentWait: rental.MaxLength}, Subject: "client-1",
 		Vehicle: telematics.Vehicle{
-			ID: 42, AgencyID: 1, Unit: "unit-1", Status: telematics.InUse, Powertrain: telematics.Combustion, Plate: "M-MP 42", Brand: "Volkswagen",
-			Model: "Golf", Year: 2024, Color: "blue", Category: "compact", Image: "https://cdn.example.com/golf.png", Features: []string{"air_conditioning"},
+			ID: 42, AgencyID: 1, Unit: "unit-1", Status: telematics.InUse, Powertrain: telematics.Combustion,
+			Plate: "M-MP 42", Brand: "Volkswagen", Model: "Golf", Year: 2024, Color: "blue", Category: "compact",
+			Image: "https://cdn.example.com/golf.png", Features: []string{"air_conditioning"},
 		},
-		Pickup:  telematics.Station{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstr. 1, Munich", Latitude: 48.1407, Longitude: 11.5583},
-		Dropoff: telematics.Station{ID: 2, AgencyID: 1, Name: "Ostbahnhof", Address: "Orleansplatz 1, Munich", Latitude: 48.1276, Longitude: 11.6044},
-		Card:    &rental.Card{Brand: "visa", LastFour: "4242"},
+		Pickup: telematics.Station{
+			ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstr. 1, Munich", Latitude: 48.1407,
+			Longitude: 11.5583,
+		},
+		Dropoff: telematics.Station{
+			ID: 2, AgencyID: 1, Name: "Ostbahnhof", Address: "Orleansplatz 1, Munich", Latitude: 48.1276,
+			Longitude: 11.6044,
+		},
+		Card: &rental.Card{Brand: "visa", LastFour: "4242"},
 		Charges: []rental.Charge{
-			{ID: uuid.MustParse("01941f29-7c00-7aa0-8000-000000000001"), Booking: 42, Kind: rental.StartCharge, Number: 1, State: rental.Paid, Currency: "EUR",
-				Amount: 13_200, Settled: 13_200, Brand: "visa", LastFour: "4242", Intent: "pi_1", Attempts: 1, PaidAt: start.Add(3250 * time.Millisecond), Created: start.Add(2100 * time.Millisecond)},
-			{ID: uuid.MustParse("01941f29-7c00-7aa0-8000-000000000002"), Booking: 42, Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "EUR",
-				Amount: 20_000, Settled: 20_000, Goal: rental.Hold, Brand: "visa", LastFour: "4242", Intent: "pi_2", Attempts: 1, Created: start.Add(2100 * time.Millisecond)},
+			{
+				ID: uuid.MustParse("01941f29-7c00-7aa0-8000-000000000001"), Booking: 42, Kind: rental.StartCharge,
+				Number: 1, State: rental.Paid, Currency: "EUR", Amount: 13_200, Settled: 13_200, Brand: "visa",
+				LastFour: "4242", Intent: "pi_1", Attempts: 1, PaidAt: start.Add(3250 * time.Millisecond),
+				Created: start.Add(2100 * time.Millisecond),
+			},
+			{
+				ID: uuid.MustParse("01941f29-7c00-7aa0-8000-000000000002"), Booking: 42, Kind: rental.DepositCharge,
+				Number: 1, State: rental.Authorized, Currency: "EUR", Amount: 20_000, Settled: 20_000,
+				Goal: rental.Hold, Brand: "visa", LastFour: "4242", Intent: "pi_2", Attempts: 1,
+				Created: start.Add(2100 * time.Millisecond),
+			},
 		},
 	}
 	change(&d)

@@ -99,8 +99,9 @@ func TestAdminBooking_HasCharges(t *testing.T) {
 	a.set(42, func(d *rental.BookingDetails) {
 		d.Extensions = 1
 		d.Charges = append(d.Charges[:1], rental.Charge{
-			ID: d.Charges[1].ID, Kind: rental.FeeCharge, Number: 2, State: rental.Declined, Currency: "EUR", Amount: 4_550, Fee: "cleaning", Reason: "Dog hair",
-			Brand: "amex", LastFour: "0005", DeclineCode: "insufficient_funds", Attempts: 2, NextAttempt: now.Add(time.Hour), Created: now,
+			ID: d.Charges[1].ID, Kind: rental.FeeCharge, Number: 2, State: rental.Declined, Currency: "EUR",
+			Amount: 4_550, Fee: "cleaning", Reason: "Dog hair", Brand: "amex", LastFour: "0005",
+			DeclineCode: "insufficient_funds", Attempts: 2, NextAttempt: now.Add(time.Hour), Created: now,
 		}, rental.Charge{ID: d.Charges[0].ID, Kind: rental.RefundCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, Refunds: d.Charges[0].ID, Created: now})
 	})
 	r := a.get(adminBooking).wants(200, "")
@@ -116,7 +117,9 @@ func TestAdminBooking_HasCharges(t *testing.T) {
 			t.Errorf("%s\nwant it to contain %s", r.data(), want)
 		}
 	}
-	if fees := `"fees":[{"kind":"cleaning","amount":45.50,"state":"declined","at":"2026-01-02T10:00:00.250Z"}]`; !strings.Contains(a.asClient(http.MethodGet, ownBooking).data(), fees) {
+	if fees := `"fees":[{"kind":"cleaning","amount":45.50,"state":"declined","at":"2026-01-02T10:00:00.250Z"}]`; !strings.Contains(
+		a.asClient(http.MethodGet, ownBooking).data(), fees,
+	) {
 		t.Errorf("the client's booking does not have %s", fees)
 	}
 	if r.at("payment", "status") != "failed" {
@@ -229,7 +232,8 @@ func TestAdminBookings_AreListedAndFiltered(t *testing.T) {
 		t.Errorf("bookings %v, want one of client-1", list)
 	}
 	q := a.bookings.asked
-	if q.Agency != 1 || q.Client != "client-1" || q.State != rental.Active || q.Vehicle != 42 || q.Reference != "BK-2026-00042" || q.Limit != 4 {
+	if q.Agency != 1 || q.Client != "client-1" || q.State != rental.Active || q.Vehicle != 42 || q.Reference != "BK-2026-00042" ||
+		q.Limit != 4 {
 		t.Errorf("query %+v, want all filters", q)
 	}
 	if list := a.get("/api/v1/admin/bookings", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 1 {

@@ -42,7 +42,8 @@ func TestBulk_SendsOneActionToManyVehicles(t *testing.T) {
 	}{{42, ""}, {2, "vehicle_offline"}, {1, ""}} {
 		item, _ := items[i].(map[string]any)
 		failure, _ := item["error"].(map[string]any)
-		if item["vehicle_id"] != want.vehicle || (item["command"] == nil) != (want.code != "") || want.code != "" && failure["code"] != want.code {
+		if item["vehicle_id"] != want.vehicle || (item["command"] == nil) != (want.code != "") ||
+			want.code != "" && failure["code"] != want.code {
 			t.Errorf("item %d: %v", i, item)
 		}
 	}
@@ -50,7 +51,9 @@ func TestBulk_SendsOneActionToManyVehicles(t *testing.T) {
 		t.Errorf("%d orders, want 3", a.controller.count())
 	}
 	order := a.controller.last()
-	if order.Bulk.String() != id || order.Budget != 5*time.Second || order.Attention == nil || order.Attention.Signal != telematics.Lights || order.Idempotency != nil {
+	if order.Bulk.String() != id || order.Budget != 5*time.Second || order.Attention == nil ||
+		order.Attention.Signal != telematics.Lights ||
+		order.Idempotency != nil {
 		t.Errorf("order %+v is not as requested", order)
 	}
 	stored, _ := a.bulks.Bulk(context.Background(), order.Bulk)
@@ -88,7 +91,8 @@ func TestBulk_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 		if len(r.body.Errors[field]) == 0 {
 			t.Errorf("%.80s: errors %v, want some for %s", body, r.body.Errors, field)
 		}
-		if lines := a.history.all(); a.controller.count() != 0 || len(lines) != 1 || lines[0].Action != "commands.bulk" || lines[0].Code != "validation_failed" {
+		if lines := a.history.all(); a.controller.count() != 0 || len(lines) != 1 || lines[0].Action != "commands.bulk" ||
+			lines[0].Code != "validation_failed" {
 			t.Errorf("%.80s: %d orders, audit log entries %+v; want none, and one", body, a.controller.count(), lines)
 		}
 	}
@@ -107,7 +111,8 @@ func TestBulk_RepeatedSendsNothing(t *testing.T) {
 	}
 	first := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(http.StatusAccepted, "")
 	again := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(http.StatusAccepted, "")
-	if first.at("id") != again.at("id") || again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" {
+	if first.at("id") != again.at("id") || again.header.Get("Idempotency-Replayed") != "true" ||
+		first.header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("first %v, repeated %v with headers %v", first.at("id"), again.at("id"), again.header)
 	}
 	order(`{"action":"unlock","vehicle_ids":[1,2]}`).wants(http.StatusUnprocessableEntity, "idempotency_mismatch")
@@ -126,7 +131,10 @@ func TestBulk_RepeatedSendsNothing(t *testing.T) {
 func TestBulk_IsReadWithItsPresentResults(t *testing.T) {
 	a := newAPI(t)
 	id := uuid.New()
-	b := telematics.Bulk{ID: id, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now}
+	b := telematics.Bulk{
+		ID: id, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1},
+		Requested: now,
+	}
 	for i, state := range []telematics.State{telematics.Succeeded, telematics.Rejected, telematics.Failed, telematics.Unknown, telematics.Sent, telematics.Expired} {
 		c := settled(delivery.Order{Vehicle: telematics.VehicleID(i + 1), Action: telematics.Lock, Bulk: id}, state)
 		b.Items = append(b.Items, telematics.BulkItem{Vehicle: c.Vehicle, Command: &c})
@@ -206,7 +214,9 @@ func TestBulk_HasOneEntryForAllUnknownVehicles(t *testing.T) {
 		t.Fatalf("%d entries, want 1", len(lines))
 	}
 	line := lines[0]
-	if line.Action != "command.lock" || line.Code != telematics.VehicleNotFound || line.Outcome != telematics.NotExecuted || line.Agency != 1 || line.Vehicle != 0 {
+	if line.Action != "command.lock" || line.Code != telematics.VehicleNotFound || line.Outcome != telematics.NotExecuted ||
+		line.Agency != 1 ||
+		line.Vehicle != 0 {
 		t.Errorf("entry %+v", line)
 	}
 	first, _ := line.Details["vehicle_ids"].([]telematics.VehicleID)
@@ -228,7 +238,9 @@ func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Bulk, c.Rates.Admin = l, 1500, 600 })
 	order := func(count int, change ...func(*http.Request)) *response {
-		return a.post(many, append([]func(*http.Request){withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
+		return a.post(
+			many,
+			append([]func(*http.Request){withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
 	}
 	key := withHeader("Idempotency-Key", "k")
 	order(1000, key).wants(http.StatusAccepted, "").wantsQuota("1500", "500", "6")

@@ -216,8 +216,10 @@ func (c *call) lookUpKey(ctx context.Context, record Bulks) (delivery.KeyResult,
 }
 
 func keyRequired() *telematics.Error {
-	return &telematics.Error{Code: idempotencyKeyRequired,
-		Message: "Idempotency-Key is required, because this request moves money: choose a unique value, so that the request can be repeated safely."}
+	return &telematics.Error{
+		Code:    idempotencyKeyRequired,
+		Message: "Idempotency-Key is required, because this request moves money: choose a unique value, so that the request can be repeated safely.",
+	}
 }
 
 // markReplayed sets the header Idempotency-Replayed, if the answer is that of an earlier request.

@@ -37,7 +37,9 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 	}
 	cursor, _ := r.body.Meta["next_cursor"].(string)
 	next := a.get(charges+"?limit=1&cursor="+cursor).wants(200, "")
-	if second := next.body.Data.([]any)[0].(map[string]any); second["id"] != "01941f29-7c00-7aa0-8000-000000000001" || second["requested_by"] != nil || next.body.Meta["next_cursor"] != nil {
+	if second := next.body.Data.([]any)[0].(map[string]any); second["id"] != "01941f29-7c00-7aa0-8000-000000000001" ||
+		second["requested_by"] != nil ||
+		next.body.Meta["next_cursor"] != nil {
 		t.Errorf("second page %s", next.text)
 	}
 	if lines := a.history.all(); len(lines) != 0 {

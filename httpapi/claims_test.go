@@ -116,7 +116,9 @@ func TestMe_SaysTheHighestLevelThatTheTokenNames(t *testing.T) {
 		{renamed, []string{"desk", "boss"}, "administrator"},
 	} {
 		a := newAPI(t, func(config *httpapi.Config) {
-			config.Tokens = auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Claims: c.claims, Now: func() time.Time { return now }})
+			config.Tokens = auth.NewTokens(
+				auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Claims: c.claims, Now: func() time.Time { return now }},
+			)
 		})
 		r := a.get("/api/v1/admin/me", withToken(edKey().mint(t, claims(map[string]any{"role": c.roles, "agency_id": 2}))))
 		if c.level == "" {

@@ -78,7 +78,8 @@ func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {
 		return a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel", withHeader("Idempotency-Key", "k-1"))
 	}
 	first, second := cancel().wants(200, ""), cancel().wants(200, "")
-	if first.header.Get("Idempotency-Replayed") != "" || second.header.Get("Idempotency-Replayed") != "true" || first.data() != second.data() {
+	if first.header.Get("Idempotency-Replayed") != "" || second.header.Get("Idempotency-Replayed") != "true" ||
+		first.data() != second.data() {
 		t.Errorf("headers %v and %v, want the second response replayed with the same data", first.header, second.header)
 	}
 	if first.body.RequestID == second.body.RequestID || a.nudges != 1 || len(a.bookings.lines) != 1 {

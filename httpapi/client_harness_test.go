@@ -91,7 +91,9 @@ func (k *agencyKeys) Add(_ context.Context, agency telematics.AgencyID, by telem
 }
 
 // Retire implements AgencyKeyRegistry.
-func (k *agencyKeys) Retire(_ context.Context, agency telematics.AgencyID, id string, until time.Time, _ telematics.Author) (rental.AgencyKey, bool, error) {
+func (k *agencyKeys) Retire(
+	_ context.Context, agency telematics.AgencyID, id string, until time.Time, _ telematics.Author,
+) (rental.AgencyKey, bool, error) {
 	key, ok := k.byID[id]
 	key.State, key.Retires = rental.KeyRetiring, until
 	return key, ok && key.Agency == agency, k.err

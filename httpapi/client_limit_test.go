@@ -26,7 +26,8 @@ func TestLimit_RequestsOfAClient(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		r := a.asClient(method, probe).wants(429, "rate_limited").wantsQuota("3", "0", "3").wantsRetryAfter("3")
-		if r.body.Message != "Your limit of 3 requests a minute is used up. Try again in 3 seconds." || !r.body.Error.Retryable || r.body.Error.Outcome != nil {
+		if r.body.Message != "Your limit of 3 requests a minute is used up. Try again in 3 seconds." || !r.body.Error.Retryable ||
+			r.body.Error.Outcome != nil {
 			t.Errorf("%s: %s", method, r.text)
 		}
 	}
@@ -46,7 +47,8 @@ func TestLimit_CardsOfAClient(t *testing.T) {
 	if r.body.Message != "Your limit of 2 cards an hour is used up. Try again in 3 seconds." || r.body.Error.Outcome != nil {
 		t.Errorf("message %s", r.text)
 	}
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "probe.card" || lines[0].Code != "rate_limited" || lines[0].Outcome != telematics.NotExecuted {
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "probe.card" || lines[0].Code != "rate_limited" ||
+		lines[0].Outcome != telematics.NotExecuted {
 		t.Errorf("audit log entries %+v", lines)
 	}
 	// Other requests do not count as cards.

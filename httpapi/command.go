@@ -104,7 +104,10 @@ func (o commands) list(c *call) error {
 // visible is false if the actor may not see the agency of the query.
 func newCommandQuery(c *call) (query telematics.CommandQuery, filter map[string]any, visible bool) {
 	query = telematics.CommandQuery{
-		Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")), Actor: c.QueryParam("actor"), From: c.queryTime("from"), To: c.queryTime("to"),
+		Vehicle: telematics.VehicleID(
+			c.queryInteger("vehicle_id"),
+		),
+		Actor: c.QueryParam("actor"), From: c.queryTime("from"), To: c.queryTime("to"),
 	}
 	query.Agency, visible = c.queryAgency()
 	filter = map[string]any{}

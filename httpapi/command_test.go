@@ -13,7 +13,10 @@ import (
 
 func TestCommand_IsReadByID(t *testing.T) {
 	a := newAPI(t)
-	late := settled(delivery.Order{Vehicle: 42, Action: telematics.Unlock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
+	late := settled(
+		delivery.Order{Vehicle: 42, Action: telematics.Unlock, Actor: telematics.Actor{Subject: "admin-7"}},
+		telematics.Succeeded,
+	)
 	late.Late, late.Reason = true, ""
 	a.fleet.commands = []telematics.Command{late}
 	r := a.get("/api/v1/admin/commands/"+late.ID.String()).wants(200, "")
@@ -26,7 +29,10 @@ func TestCommand_IsReadByID(t *testing.T) {
 
 func TestCommand_OpenOneHasNoOutcome(t *testing.T) {
 	a := newAPI(t)
-	open := telematics.Command{ID: uuid.New(), Vehicle: 42, Agency: 1, Action: telematics.Lock, State: telematics.Accepted, Requested: now, Deadline: now.Add(time.Second)}
+	open := telematics.Command{
+		ID: uuid.New(), Vehicle: 42, Agency: 1, Action: telematics.Lock, State: telematics.Accepted, Requested: now,
+		Deadline: now.Add(time.Second),
+	}
 	a.fleet.commands = []telematics.Command{open}
 	r := a.get("/api/v1/admin/commands/" + open.ID.String())
 	for _, name := range []string{"outcome", "sent_at", "received_at", "completed_at", "latency_ms", "reported", "reason"} {
@@ -81,7 +87,10 @@ func TestCommands_OfTheFleetAreListedNewestFirst(t *testing.T) {
 	}
 	a.fleet.commands[0] = settled(delivery.Order{Vehicle: 1, Action: telematics.Lock}, telematics.Succeeded)
 	entry := a.added(func() { a.get("/api/v1/admin/commands?actor=eva&state=succeeded").wants(200, "") })
-	if want := map[string]any{"filter": map[string]any{"actor": "eva", "state": "succeeded"}, "vehicles": 1}; entry.Action != "commands.read" || !reflect.DeepEqual(entry.Details, want) {
+	if want := map[string]any{
+		"filter": map[string]any{"actor": "eva", "state": "succeeded"}, "vehicles": 1,
+	}; entry.Action != "commands.read" ||
+		!reflect.DeepEqual(entry.Details, want) {
 		t.Errorf("entry %+v", entry)
 	}
 }

@@ -288,7 +288,10 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 
 			caller := dial(t, bound)
 			method := map[string]string{lock: "POST", status42: "GET"}[path]
-			request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", method, path, adminToken(t))
+			request := fmt.Sprintf(
+				"%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", method, path,
+				adminToken(t),
+			)
 			send := func() {
 				if _, err := io.WriteString(caller, request); err != nil {
 					t.Fatal(err)

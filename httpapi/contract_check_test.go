@@ -77,10 +77,16 @@ func checkContract(t *testing.T, request *http.Request, recorded *httptest.Respo
 		Status:                 recorded.Code,
 		Header:                 recorded.Header(),
 		Body:                   io.NopCloser(bytes.NewReader(recorded.Body.Bytes())),
-		Options:                &openapi3filter.Options{MultiError: true, IncludeResponseStatus: true, SchemaValidationOptions: []openapi3.SchemaValidationOption{uuids}},
+		Options: &openapi3filter.Options{
+			MultiError: true, IncludeResponseStatus: true,
+			SchemaValidationOptions: []openapi3.SchemaValidationOption{uuids},
+		},
 	})
 	if err != nil {
-		t.Errorf("%s %s: the answer with status %d violates the contract: %v\n%s", request.Method, request.URL, recorded.Code, err, recorded.Body)
+		t.Errorf(
+			"%s %s: the answer with status %d violates the contract: %v\n%s", request.Method, request.URL,
+			recorded.Code, err, recorded.Body,
+		)
 	}
 }
 

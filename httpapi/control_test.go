@@ -52,7 +52,8 @@ func TestControl_AnswerMatchesTheContract(t *testing.T) {
 	if r.at("reported", "telemetry", "is_locked") != true {
 		t.Errorf("reported: %v", r.at("reported"))
 	}
-	if r.body.Timestamp != "2026-01-02T10:00:00.250Z" || r.header.Get("Content-Type") != "application/json" || r.header.Get("Cache-Control") != "no-store" {
+	if r.body.Timestamp != "2026-01-02T10:00:00.250Z" || r.header.Get("Content-Type") != "application/json" ||
+		r.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("timestamp %q, headers %v", r.body.Timestamp, r.header)
 	}
 }
@@ -72,7 +73,8 @@ func TestAttention_HasDefaultsAndIgnoresCase(t *testing.T) {
 		if got := a.controller.last().Attention; got == nil || *got != want {
 			t.Errorf("%s: order with %+v, want %+v", body, got, want)
 		}
-		if r.at("parameters", "signal") != string(want.Signal) || r.at("parameters", "duration_ms") != float64(want.Duration.Milliseconds()) {
+		if r.at("parameters", "signal") != string(want.Signal) ||
+			r.at("parameters", "duration_ms") != float64(want.Duration.Milliseconds()) {
 			t.Errorf("%s: parameters %v", body, r.at("parameters"))
 		}
 	}

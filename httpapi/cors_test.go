@@ -31,7 +31,8 @@ func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.CORSOrigins = []string{appOrigin, "http://localhost:5173"} })
 	for _, origin := range []string{appOrigin, "http://localhost:5173"} {
 		r := preflight(a, origin)
-		if r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != origin || r.header.Get("Access-Control-Allow-Credentials") != "" {
+		if r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != origin ||
+			r.header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("preflight of %s: %d %v", origin, r.status, r.header)
 		}
 		if allow := r.header.Get("Allow"); allow != "" {

@@ -109,7 +109,9 @@ func asError(err error) *telematics.Error {
 	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
 		return &telematics.Error{Code: notFound, Message: "No such endpoint."}
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
-		return &telematics.Error{Code: methodNotAllowed, Message: "Method not allowed: the Allow header lists the methods of this endpoint."}
+		return &telematics.Error{
+			Code: methodNotAllowed, Message: "Method not allowed: the Allow header lists the methods of this endpoint.",
+		}
 	case errors.As(err, &server) && server.Unavailable(), errors.Is(err, context.DeadlineExceeded):
 		return unavailable(err)
 	default:
@@ -140,7 +142,10 @@ func missingScope(scope string) *telematics.Error {
 }
 
 func lowLevel(want, has auth.Level) *telematics.Error {
-	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This requires an access token of the level %s; yours has the level %s.", want, has)}
+	return &telematics.Error{
+		Code:    forbidden,
+		Message: fmt.Sprintf("This requires an access token of the level %s; yours has the level %s.", want, has),
+	}
 }
 
 func wrongRole(want telematics.Role) *telematics.Error {

@@ -68,7 +68,8 @@ func TestErrors_EachResultOfACommandHasItsAnswer(t *testing.T) {
 			if r.body.Success || r.body.Data != nil || r.body.Message == "" || r.body.Errors != nil {
 				t.Errorf("envelope %s", r.text)
 			}
-			if e.Retryable != c.retryable || text(e.Outcome) != c.outcome || text(e.Reason) != c.reason || text(e.Detail) != c.detail || (e.CommandID != nil) != c.command {
+			if e.Retryable != c.retryable || text(e.Outcome) != c.outcome || text(e.Reason) != c.reason || text(e.Detail) != c.detail ||
+				(e.CommandID != nil) != c.command {
 				t.Errorf("error %s", r.text)
 			}
 			if len(a.history.all()) != 0 {
@@ -92,7 +93,8 @@ func TestError_CauseIsLoggedAndNotAnswered(t *testing.T) {
 	if strings.Contains(r.text, "secret") {
 		t.Errorf("the answer has the cause: %s", r.text)
 	}
-	if log := a.log.String(); !strings.Contains(log, "secret detail") || !strings.Contains(log, r.body.RequestID) || !strings.Contains(log, `"level":"ERROR"`) {
+	if log := a.log.String(); !strings.Contains(log, "secret detail") || !strings.Contains(log, r.body.RequestID) ||
+		!strings.Contains(log, `"level":"ERROR"`) {
 		t.Errorf("log without the cause: %s", log)
 	}
 }
@@ -137,7 +139,8 @@ func TestErrors_UnknownPathHasAnEnvelope(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			r := a.do(method, path, anonymous)
-			if r.status != http.StatusNotFound || !strings.Contains(r.text, `"not_found"`) || r.header.Get("Content-Type") != "application/json" {
+			if r.status != http.StatusNotFound || !strings.Contains(r.text, `"not_found"`) ||
+				r.header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s %s: %d %s", method, path, r.status, r.text)
 			}
 		}
@@ -165,7 +168,9 @@ func TestErrors_AWrongMethodGetsTheAllowedOnesBeforeTheToken(t *testing.T) {
 				continue
 			}
 			r := a.do(method, path, anonymous)
-			if r.status != http.StatusMethodNotAllowed || !strings.Contains(r.text, `"method_not_allowed"`) || !strings.Contains(r.header.Get("Allow"), allow) || strings.Contains(r.header.Get("Allow"), http.MethodOptions) {
+			if r.status != http.StatusMethodNotAllowed || !strings.Contains(r.text, `"method_not_allowed"`) ||
+				!strings.Contains(r.header.Get("Allow"), allow) ||
+				strings.Contains(r.header.Get("Allow"), http.MethodOptions) {
 				t.Errorf("%s %s: %d, Allow %q\n%s", method, path, r.status, r.header.Get("Allow"), r.text)
 			}
 		}
@@ -192,7 +197,8 @@ func TestErrors_PanicIsInternal(t *testing.T) {
 	if strings.Contains(r.text, "kaboom") {
 		t.Errorf("the answer has the text of the panic: %s", r.text)
 	}
-	if log := a.log.String(); !strings.Contains(log, "kaboom 17") || !strings.Contains(log, "errors_test.go") || !strings.Contains(log, r.body.RequestID) {
+	if log := a.log.String(); !strings.Contains(log, "kaboom 17") || !strings.Contains(log, "errors_test.go") ||
+		!strings.Contains(log, r.body.RequestID) {
 		t.Errorf("log without the panic: %s", log)
 	}
 	a.get("/api/v1/admin/vehicles/42").wants(200, "")

@@ -27,10 +27,14 @@ import (
 func TestStream_SendsEvents(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	s := l.follow("").awaitBegin(t)
-	if s.status != 200 || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Cache-Control") != "no-store" || s.header.Get("X-Accel-Buffering") != "no" {
+	if s.status != 200 || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Cache-Control") != "no-store" ||
+		s.header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("%d %v", s.status, s.header)
 	}
-	command := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7"}}, telematics.Succeeded)
+	command := settled(
+		delivery.Order{Vehicle: 42, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7"}},
+		telematics.Succeeded,
+	)
 	fields := telematics.Snapshot{}
 	for field, value := range map[telematics.Field]any{
 		telematics.Latitude: 48.1, telematics.LocatedAt: now, telematics.IsLocked: false, telematics.DoorTrunk: "open", telematics.Gear: nil,
@@ -40,7 +44,8 @@ func TestStream_SendsEvents(t *testing.T) {
 		fields[field] = telematics.Reading{Value: value, At: now}
 	}
 	l.publish(command.Event(now), presence(42, 1), telematics.Event{
-		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now, Change: &telematics.Change{Fields: fields, Large: []telematics.Field{telematics.WarningLamps}},
+		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now,
+		Change: &telematics.Change{Fields: fields, Large: []telematics.Field{telematics.WarningLamps}},
 	}, telematics.Event{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 1, At: now, Alarm: &telematics.Alarm{Kind: "towing"}},
 		telematics.HaltChange{Halt: telematics.Halt{Agency: 1, Why: "recall", By: "eva", Since: now}, InForce: true}.Event(now),
 		telematics.HaltChange{Halt: telematics.Halt{Why: "theft", By: "tom", Since: now}}.Event(now),
@@ -106,8 +111,12 @@ func TestStream_SendsOnlyVisibleAndRequestedEvents(t *testing.T) {
 	for _, r := range readers {
 		r.stream.awaitBegin(t)
 	}
-	l.publish(presence(1, 1), presence(2, 2), presence(3, 2), command.Event(now), telematics.HaltChange{Halt: telematics.Halt{Why: "recall"}, InForce: true}.Event(now),
-		telematics.HaltChange{Halt: telematics.Halt{Agency: 1}}.Event(now), telematics.Event{Kind: telematics.ResetEvent, At: now})
+	l.publish(
+		presence(1, 1), presence(2, 2), presence(3, 2), command.Event(now),
+		telematics.HaltChange{Halt: telematics.Halt{Why: "recall"}, InForce: true}.Event(now),
+		telematics.HaltChange{Halt: telematics.Halt{Agency: 1}}.Event(now),
+		telematics.Event{Kind: telematics.ResetEvent, At: now},
+	)
 	for name, r := range readers {
 		var got []string
 		for _, e := range r.stream.await(t, len(r.want)+1) {
@@ -148,7 +157,8 @@ func TestStream_IsRecorded(t *testing.T) {
 		{Agency: 1, Outcome: telematics.NotExecuted, Code: "forbidden"},
 	} {
 		got := lines[i]
-		if got.Action != "events.read" || got.Vehicle != want.Vehicle || got.Agency != want.Agency || got.Outcome != want.Outcome || got.Code != want.Code {
+		if got.Action != "events.read" || got.Vehicle != want.Vehicle || got.Agency != want.Agency || got.Outcome != want.Outcome ||
+			got.Code != want.Code {
 			t.Errorf("entry %d: %+v", i, got)
 		}
 	}
@@ -410,7 +420,9 @@ func (l *live) flood(what string, holds func() bool) {
 	padding := strings.Repeat("x", 8<<10)
 	eventually(l.t, what, func() bool {
 		e := presence(42, 1)
-		e.Kind, e.Change = telematics.StatusEvent, &telematics.Change{Fields: telematics.Snapshot{telematics.OEMData: {Value: map[string]any{"x": padding}, At: now}}}
+		e.Kind, e.Change = telematics.StatusEvent, &telematics.Change{
+			Fields: telematics.Snapshot{telematics.OEMData: {Value: map[string]any{"x": padding}, At: now}},
+		}
 		l.publish(e, e, e, e)
 		return holds()
 	})

@@ -159,7 +159,9 @@ func (f *fleet) Command(ctx context.Context, id telematics.CommandID) (telematic
 	return telematics.Command{}, telematics.NoSuchCommand(id)
 }
 
-func (f *fleet) VehicleCommands(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID, p telematics.Page) ([]telematics.Command, error) {
+func (f *fleet) VehicleCommands(
+	ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID, p telematics.Page,
+) ([]telematics.Command, error) {
 	var found []telematics.Command
 	for _, c := range f.commands {
 		if c.Vehicle == id && (agency == 0 || c.Agency == agency) && (p.Before == 0 || c.Seq < p.Before) {
@@ -371,7 +373,10 @@ func (f *fleet) Edit(_ context.Context, e telematics.FleetEdit) (telematics.Flee
 		if !e.Entry.Actor.Sees(1) {
 			return telematics.FleetEdited{}, &telematics.Error{Code: telematics.StationNotFound, Message: "There is no station."}
 		}
-		return telematics.FleetEdited{Changes: []string{"station 1: name A → B"}, Station: telematics.Station{ID: e.Station, AgencyID: 1, Name: "B", Address: "C"}}, nil
+		return telematics.FleetEdited{
+			Changes: []string{"station 1: name A → B"},
+			Station: telematics.Station{ID: e.Station, AgencyID: 1, Name: "B", Address: "C"},
+		}, nil
 	}
 	if t, known := f.twins[e.Vehicle]; known && !e.Entry.Actor.Sees(t.AgencyID) {
 		return telematics.FleetEdited{}, telematics.NoSuchVehicle(e.Vehicle)

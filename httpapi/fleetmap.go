@@ -91,7 +91,9 @@ func parseBox(text string) (box telematics.Box, err error) {
 		valid = err == nil && *bounds[i].value >= -bounds[i].most && *bounds[i].value <= bounds[i].most
 	}
 	if !valid || box.South > box.North {
-		return box, contract.Invalid("bbox", "must be west,south,east,north in degrees, such as 11.3,48.0,11.8,48.3, with south not above north")
+		return box, contract.Invalid(
+			"bbox", "must be west,south,east,north in degrees, such as 11.3,48.0,11.8,48.3, with south not above north",
+		)
 	}
 	return box, nil
 }

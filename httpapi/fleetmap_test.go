@@ -22,8 +22,15 @@ func withMarkers(t *testing.T) *api {
 	a := newAPI(t)
 	locked, energy := false, 61.04
 	a.fleet.markers = []telematics.Marker{
-		{ID: 42, Agency: 1, Status: telematics.InUse, Connectivity: telematics.Online, Position: &telematics.Position{Latitude: 48.137154, Longitude: -11.5754},
-			LocatedAt: now.Add(-2 * time.Second), Locked: &locked, LockedAt: now.Add(-time.Hour), Energy: &energy, EnergyAt: now.Add(-time.Minute), LastSeen: now},
+		{
+			ID: 42, Agency: 1, Status: telematics.InUse, Connectivity: telematics.Online,
+			Position: &telematics.Position{Latitude: 48.137154, Longitude: -11.5754},
+			LocatedAt: now.Add(
+				-2 * time.Second,
+			),
+			Locked: &locked, LockedAt: now.Add(-time.Hour), Energy: &energy, EnergyAt: now.Add(-time.Minute),
+			LastSeen: now,
+		},
 		{ID: 43, Agency: 2, Status: telematics.Available, Connectivity: telematics.Absent},
 	}
 	return a
@@ -46,7 +53,8 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, got, want)
 		}
 	}
-	if r.body.Message != "2 vehicles." || r.header.Get("Vary") != "Accept-Encoding" || r.header.Get("Cache-Control") != "no-cache, private" {
+	if r.body.Message != "2 vehicles." || r.header.Get("Vary") != "Accept-Encoding" ||
+		r.header.Get("Cache-Control") != "no-cache, private" {
 		t.Errorf("headers %v, body %s", r.header, r.text)
 	}
 	if r := a.get(fleetPath, withToken(agencyToken(t, 2))).wants(200, ""); len(r.at("vehicles").([]any)) != 1 {
@@ -103,7 +111,9 @@ func TestFleetMap_UnchangedIsNotSentAgain(t *testing.T) {
 func TestFleetMap_BoxAndRefusals(t *testing.T) {
 	a := withMarkers(t)
 	a.get(fleetPath+"?bbox=170.5,-10,-170,10&agency_id=1").wants(200, "")
-	if want := (telematics.MarkerQuery{Agency: 1, Box: &telematics.Box{West: 170.5, South: -10, East: -170, North: 10}}); !reflect.DeepEqual(a.fleet.asked.markers, want) {
+	if want := (telematics.MarkerQuery{Agency: 1, Box: &telematics.Box{West: 170.5, South: -10, East: -170, North: 10}}); !reflect.DeepEqual(
+		a.fleet.asked.markers, want,
+	) {
 		t.Errorf("query %+v, want the box across the antimeridian", a.fleet.asked.markers)
 	}
 	for _, box := range []string{"", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,3,2,2", "-181,0,1,1", "1,0,2,91", "NaN,0,1,1", "1,,2,3"} {
@@ -111,7 +121,10 @@ func TestFleetMap_BoxAndRefusals(t *testing.T) {
 	}
 	a.get(fleetPath, withToken(clientToken(t))).wants(403, "forbidden")
 	entry := a.added(func() { a.get(fleetPath+"?bbox=11,48,12,49").wants(200, "") })
-	if want := map[string]any{"filter": map[string]any{"bbox": "11,48,12,49"}, "vehicles": 2}; entry.Action != "vehicles.read" || !reflect.DeepEqual(entry.Details, want) {
+	if want := map[string]any{
+		"filter": map[string]any{"bbox": "11,48,12,49"}, "vehicles": 2,
+	}; entry.Action != "vehicles.read" ||
+		!reflect.DeepEqual(entry.Details, want) {
 		t.Errorf("entry %+v", entry)
 	}
 	a.history.err = gone{}

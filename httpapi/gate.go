@@ -145,7 +145,9 @@ func (s *server) useSignature(c *call, g gate, signed auth.Signed) error {
 
 // checkRequest returns one error with all rules that a request breaks.
 func checkRequest(c *call, g gate, wrong *contract.FieldErrors) error {
-	values, err := g.operation.Validate(contract.Request{Request: c.Request(), Content: c.body, Query: c.QueryParams(), Param: c.Param}, wrong)
+	values, err := g.operation.Validate(
+		contract.Request{Request: c.Request(), Content: c.body, Query: c.QueryParams(), Param: c.Param}, wrong,
+	)
 	if err != nil {
 		return err // 415, 400
 	}

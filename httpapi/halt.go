@@ -94,8 +94,13 @@ func checkHalt(c *call, wrong *contract.FieldErrors) error {
 }
 
 func haltsOwnAgency(agency telematics.AgencyID) *telematics.Error {
-	return &telematics.Error{Code: forbidden,
-		Message: fmt.Sprintf("Your access token is for agency %d: it can halt and resume only that agency; send agency_id %d.", agency, agency)}
+	return &telematics.Error{
+		Code: forbidden,
+		Message: fmt.Sprintf(
+			"Your access token is for agency %d: it can halt and resume only that agency; send agency_id %d.", agency,
+			agency,
+		),
+	}
 }
 
 func agencyOrAll(agency telematics.AgencyID) string {

@@ -64,11 +64,13 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 	a := newAPI(t)
 	operator := withScopes(t, nil, "all_agencies halt")
 	r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall","agency_id":null}`)).wants(200, "")
-	if r.at("agency_id") != nil || r.at("reason") != "recall" || r.at("by") != "eva" || r.at("since") != "2026-01-02T10:00:00.250Z" || r.body.Message != "Commands to vehicles of all agencies are halted." {
+	if r.at("agency_id") != nil || r.at("reason") != "recall" || r.at("by") != "eva" || r.at("since") != "2026-01-02T10:00:00.250Z" ||
+		r.body.Message != "Commands to vehicles of all agencies are halted." {
 		t.Errorf("halt of all agencies: %s", r.text)
 	}
 	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft","agency_id":2}`)).wants(200, "")
-	if by := a.halts.by[0]; by.Actor != (telematics.Actor{Subject: "eva", Role: telematics.Admin}) || by.RequestID.String() != r.body.RequestID {
+	if by := a.halts.by[0]; by.Actor != (telematics.Actor{Subject: "eva", Role: telematics.Admin}) ||
+		by.RequestID.String() != r.body.RequestID {
 		t.Errorf("author %+v, want eva and the request ID", by)
 	}
 	if r := a.get(haltsPath).wants(200, ""); len(r.body.Data.([]any)) != 2 {

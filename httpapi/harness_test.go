@@ -66,12 +66,13 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		log:        &logbook{},
 	}
 	a.controller.many = broker.Many{
-		Bulks: a.bulks, FindByKey: a.bulks.FindByKey, Record: a.history.Record, Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
+		Bulks: a.bulks, FindByKey: a.bulks.FindByKey, Record: a.history.Record, Now: func() time.Time { return now },
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	config := httpapi.Config{
-		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history, Units: a.fleet, Agencies: a.fleet, Editor: a.fleet,
-		AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Signatures: a.signatures, Halts: a.halts,
-		Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
+		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history,
+		Units: a.fleet, Agencies: a.fleet, Editor: a.fleet, AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys,
+		Signatures: a.signatures, Halts: a.halts, Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return now },
 	}
@@ -92,9 +93,15 @@ func accepted(o delivery.Order) telematics.Command {
 // settled is what the broker returns for an order that has ended in a state.
 func settled(o delivery.Order, s telematics.State) telematics.Command {
 	return telematics.Command{
-		ID: uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9"), Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action, Booking: o.Booking,
-		Attention: o.Attention, Lane: o.Action.Lane(), Actor: o.Actor, RequestID: o.RequestID, State: s, Attempts: 1,
-		Requested: now.Add(-2310 * time.Millisecond), SentAt: now.Add(-2300 * time.Millisecond), Completed: now, Deadline: now.Add(7690 * time.Millisecond),
+		ID: uuid.MustParse(
+			"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",
+		),
+		Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action, Booking: o.Booking, Attention: o.Attention,
+		Lane: o.Action.Lane(), Actor: o.Actor, RequestID: o.RequestID, State: s, Attempts: 1,
+		Requested: now.Add(
+			-2310 * time.Millisecond,
+		),
+		SentAt: now.Add(-2300 * time.Millisecond), Completed: now, Deadline: now.Add(7690 * time.Millisecond),
 		Assurance: telematics.Promises{Signed: true, Expiring: true, Deduplicated: true, Confirmed: true},
 		Reported:  &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 	}
@@ -187,7 +194,8 @@ func (a *api) do(method, target string, change ...func(*http.Request)) *response
 	a.handler.ServeHTTP(recorded, request)
 	checkContract(a.t, arrived, recorded)
 	r := &response{t: a.t, status: recorded.Code, header: recorded.Header(), text: recorded.Body.String()}
-	if strings.HasPrefix(recorded.Header().Get("Content-Type"), "application/json") && (strings.HasPrefix(target, "/api") || strings.HasPrefix(target, "/webhooks")) {
+	if strings.HasPrefix(recorded.Header().Get("Content-Type"), "application/json") &&
+		(strings.HasPrefix(target, "/api") || strings.HasPrefix(target, "/webhooks")) {
 		if err := json.Unmarshal(recorded.Body.Bytes(), &r.body); err != nil {
 			a.t.Fatalf("%s %s: %v\n%s", method, target, err, r.text)
 		}

@@ -46,7 +46,13 @@ func historyFields(c *call) []string {
 func checkHistory(c *call, wrong *contract.FieldErrors) error {
 	for _, field := range historyFields(c) {
 		if !slices.Contains(resource.HistoryFields, field) {
-			wrong.AddIfValid("fields", fmt.Sprintf("must be one or more of %s, separated by commas; %.40q is not one of them", strings.Join(resource.HistoryFields, ", "), field))
+			wrong.AddIfValid(
+				"fields",
+				fmt.Sprintf(
+					"must be one or more of %s, separated by commas; %.40q is not one of them",
+					strings.Join(resource.HistoryFields, ", "), field,
+				),
+			)
 		}
 	}
 	if from, to := historyRange(c); !from.Before(to) {

@@ -33,8 +33,11 @@ func (m *telemetry) last() samples.Query { return m.asked[len(m.asked)-1] }
 func newTelemetry() *telemetry {
 	locked := true
 	return &telemetry{days: 7, buckets: []samples.Bucket{
-		{Begin: now.Add(-time.Hour), Energy: &samples.Values{Min: 60, Avg: 60.3333, Max: 61}, Position: &telematics.Position{Latitude: 48.1, Longitude: 11.5},
-			LocatedAt: now.Add(-59 * time.Minute), Locked: &locked},
+		{
+			Begin: now.Add(-time.Hour), Energy: &samples.Values{Min: 60, Avg: 60.3333, Max: 61},
+			Position: &telematics.Position{Latitude: 48.1, Longitude: 11.5}, LocatedAt: now.Add(-59 * time.Minute),
+			Locked: &locked,
+		},
 		{Begin: now.Add(-time.Minute), Voltage: &samples.Values{Min: 12, Avg: 12, Max: 12}},
 	}}
 }
@@ -95,11 +98,13 @@ func TestHistory_EachReadIsRecorded(t *testing.T) {
 	a := newAPI(t, with(m))
 	entry := a.added(func() { a.get(historyPath+"?fields=energy&from=2026-01-02T09:00:00Z").wants(200, "") })
 	want := map[string]any{"fields": "energy", "from": "2026-01-02T09:00:00.000Z", "to": "2026-01-02T10:00:00.250Z"}
-	if entry.Action != "history.read" || entry.Vehicle != 42 || entry.Agency != 1 || entry.Outcome != telematics.Executed || !reflect.DeepEqual(entry.Details, want) {
+	if entry.Action != "history.read" || entry.Vehicle != 42 || entry.Agency != 1 || entry.Outcome != telematics.Executed ||
+		!reflect.DeepEqual(entry.Details, want) {
 		t.Errorf("entry %+v, want the read with its fields and times", entry)
 	}
 	entry = a.added(func() { a.get(strings.Replace(historyPath, "42", "77", 1)).wants(404, "vehicle_not_found") })
-	if entry.Action != "history.read" || entry.Vehicle != 77 || entry.Outcome != telematics.NotExecuted || entry.Code != telematics.VehicleNotFound {
+	if entry.Action != "history.read" || entry.Vehicle != 77 || entry.Outcome != telematics.NotExecuted ||
+		entry.Code != telematics.VehicleNotFound {
 		t.Errorf("entry for a missing vehicle %+v, want it not executed", entry)
 	}
 	a.history.err = gone{}
@@ -123,21 +128,35 @@ func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
 	var r *response
 	entry := a.added(func() { r = a.get(path).wants(200, "") })
 	d := a.bookings.byID[42]
-	if q := m.last(); q.Vehicle != d.VehicleID || q.Agency != d.Agency || !q.From.Equal(d.ActualStart) || !q.To.Equal(now) || q.Buckets != 300 {
+	if q := m.last(); q.Vehicle != d.VehicleID || q.Agency != d.Agency || !q.From.Equal(d.ActualStart) || !q.To.Equal(now) ||
+		q.Buckets != 300 {
 		t.Errorf("query %+v, want the vehicle and times of the booking", q)
 	}
 	if entry.Action != "history.read" || entry.Booking != 42 || entry.Vehicle != d.VehicleID || entry.Agency != d.Agency {
 		t.Errorf("entry %+v, want the booking and its vehicle", entry)
 	}
-	if r.at("type") != "Feature" || !reflect.DeepEqual(r.at("geometry"), map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}}) {
+	if r.at("type") != "Feature" ||
+		!reflect.DeepEqual(r.at("geometry"), map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}}) {
 		t.Errorf("track of one position: %s, want a point", r.text)
 	}
-	m.buckets = append(m.buckets, samples.Bucket{Begin: now, Position: &telematics.Position{Latitude: 48.2, Longitude: 11.6}, LocatedAt: now, Speed: &samples.Values{Min: 0, Avg: 20.006, Max: 50}})
+	m.buckets = append(
+		m.buckets,
+		samples.Bucket{
+			Begin: now, Position: &telematics.Position{Latitude: 48.2, Longitude: 11.6}, LocatedAt: now,
+			Speed: &samples.Values{Min: 0, Avg: 20.006, Max: 50},
+		},
+	)
 	r = a.get(path+"?points=2").wants(200, "")
-	if want := map[string]any{"type": "LineString", "coordinates": []any{[]any{11.5, 48.1}, []any{11.6, 48.2}}}; !reflect.DeepEqual(r.at("geometry"), want) || m.last().Buckets != 2 {
+	if want := map[string]any{
+		"type": "LineString", "coordinates": []any{[]any{11.5, 48.1}, []any{11.6, 48.2}},
+	}; !reflect.DeepEqual(r.at("geometry"), want) ||
+		m.last().Buckets != 2 {
 		t.Errorf("track of two positions: %s, want a line", r.text)
 	}
-	if want := []any{nil, 20.01}; !reflect.DeepEqual(r.at("properties", "speeds"), want) || r.at("properties", "bucket_seconds") != m.last().Width().Seconds() {
+	if want := []any{
+		nil, 20.01,
+	}; !reflect.DeepEqual(r.at("properties", "speeds"), want) ||
+		r.at("properties", "bucket_seconds") != m.last().Width().Seconds() {
 		t.Errorf("properties of the track: %s", r.text)
 	}
 	asked := len(m.asked)
@@ -174,7 +193,10 @@ func TestTrack_IsCutAtThe180thMeridian(t *testing.T) {
 		m.buckets = nil
 		for i, p := range c.way {
 			m.buckets = append(m.buckets, samples.Bucket{
-				Position: &telematics.Position{Longitude: p[0], Latitude: p[1]}, LocatedAt: now.Add(time.Duration(i) * time.Second), Speed: &samples.Values{Avg: 50},
+				Position: &telematics.Position{
+					Longitude: p[0], Latitude: p[1],
+				},
+				LocatedAt: now.Add(time.Duration(i) * time.Second), Speed: &samples.Values{Avg: 50},
 			})
 		}
 		r := a.get("/api/v1/admin/bookings/42/track").wants(200, "")

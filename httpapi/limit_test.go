@@ -42,7 +42,10 @@ func (l *limiter) Take(ctx context.Context, limits ...telematics.Limit) (quotas 
 			return append(quotas, telematics.Quota{Limit: limit.Rate.Limit, Over: true, Reset: untilOne}), nil
 		}
 		l.taken[limit.Key] += limit.Cost
-		quotas = append(quotas, telematics.Quota{Limit: limit.Rate.Limit, Remaining: limit.Rate.Limit - l.taken[limit.Key], Reset: untilFull})
+		quotas = append(
+			quotas,
+			telematics.Quota{Limit: limit.Rate.Limit, Remaining: limit.Rate.Limit - l.taken[limit.Key], Reset: untilFull},
+		)
 	}
 	return quotas, nil
 }

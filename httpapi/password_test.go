@@ -87,7 +87,8 @@ func newOffice(t *testing.T) (*api, *onePerson, *attempts, string) {
 	a := newAPI(t, func(c *httpapi.Config) {
 		var err error
 		if c.SignIn, err = signin.New(signin.Config{
-			Store: &sessionStore{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now, Log: c.Log, Operators: p, Limiter: tries,
+			Store: &sessionStore{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now,
+			Log: c.Log, Operators: p, Limiter: tries,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,8 @@ const herPassword = "correct horse battery"
 func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	a, p, _, code := newOffice(t)
 	page := a.get("/auth/password?code="+code, anonymous)
-	if page.status != 200 || !strings.Contains(page.text, `value="`+code+`"`) || !strings.Contains(page.text, `value="anna"`) || !strings.Contains(page.text, `action="password"`) {
+	if page.status != 200 || !strings.Contains(page.text, `value="`+code+`"`) || !strings.Contains(page.text, `value="anna"`) ||
+		!strings.Contains(page.text, `action="password"`) {
 		t.Fatalf("the link's page: %d %s", page.status, page.text)
 	}
 	values := url.Values{"code": {code}, "name": {"anna"}, "password": {"short"}, "repeated": {"short"}}
@@ -125,7 +127,9 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	values.Set("password", herPassword)
 	values.Set("repeated", herPassword)
 	w := a.submit("/auth/password", values)
-	if w.Code != 200 || !strings.Contains(w.Body.String(), "You are signed in as anna.") || !strings.Contains(w.Body.String(), `content="0;url=../console/"`) || p.by.Subject != "anna" {
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "You are signed in as anna.") ||
+		!strings.Contains(w.Body.String(), `content="0;url=../console/"`) ||
+		p.by.Subject != "anna" {
 		t.Fatalf("set the password: %d %s, by %+v", w.Code, w.Body, p.by)
 	}
 	if w := a.submit("/auth/password", values); w.Code != 401 || !strings.Contains(w.Body.String(), signin.LinkUsed) || len(w.Header()["Set-Cookie"]) != 0 {
@@ -186,9 +190,12 @@ func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
 	a, _, tries, _ := newOffice(t)
 	page := a.get("/auth/sign-in", anonymous)
 	policy := page.header.Get("Content-Security-Policy")
-	if page.status != 200 || !strings.Contains(page.text, `<html lang="en">`) || !strings.Contains(page.text, "A hint.") || !strings.Contains(page.text, `type="password"`) ||
+	if page.status != 200 || !strings.Contains(page.text, `<html lang="en">`) || !strings.Contains(page.text, "A hint.") ||
+		!strings.Contains(page.text, `type="password"`) ||
 		!strings.HasPrefix(policy, "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; style-src 'sha256-") ||
-		page.header.Get("Referrer-Policy") != "same-origin" || page.header.Get("Cache-Control") != "no-store" || page.header.Get("Set-Cookie") != "" {
+		page.header.Get("Referrer-Policy") != "same-origin" ||
+		page.header.Get("Cache-Control") != "no-store" ||
+		page.header.Get("Set-Cookie") != "" {
 		t.Errorf("page %d %s\n%v", page.status, page.text, page.header)
 	}
 	if german := a.get("/auth/sign-in", anonymous, withHeader("Accept-Language", "fr;q=0.3, de-AT, en;q=0.5")); !strings.Contains(german.text, `<html lang="de">`) || !strings.Contains(german.text, "Anmelden") {
@@ -196,7 +203,10 @@ func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
 	}
 	wrong := url.Values{"name": {"<b>anna"}, "password": {"x"}}
 	w := a.submit("/auth/sign-in", wrong, withHeader("Accept-Language", "de"))
-	if w.Code != 401 || !strings.Contains(w.Body.String(), "Name oder Passwort ist falsch.") || !strings.Contains(w.Body.String(), `value="&lt;b&gt;anna"`) || strings.Contains(w.Body.String(), "<b>") || len(w.Header()["Set-Cookie"]) != 0 {
+	if w.Code != 401 || !strings.Contains(w.Body.String(), "Name oder Passwort ist falsch.") ||
+		!strings.Contains(w.Body.String(), `value="&lt;b&gt;anna"`) ||
+		strings.Contains(w.Body.String(), "<b>") ||
+		len(w.Header()["Set-Cookie"]) != 0 {
 		t.Errorf("wrong: %d %s", w.Code, w.Body)
 	}
 	if w := a.submit("/auth/sign-in", wrong, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); w.Code != 403 {

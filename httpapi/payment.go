@@ -156,5 +156,8 @@ func forgedNotice(cause error) *telematics.Error {
 }
 
 func noProcessor() *telematics.Error {
-	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Message: "No payment processor is configured."}
+	return &telematics.Error{
+		Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable,
+		Message: "No payment processor is configured.",
+	}
 }

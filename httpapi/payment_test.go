@@ -45,7 +45,9 @@ func (p purse) issue(c rental.Card) rental.Card { return p.bank.Issue(c, "", san
 func (p purse) add(token string, change ...func(*http.Request)) *response {
 	p.t.Helper()
 	p.card(token)
-	return p.asClient(http.MethodPost, methods, append([]func(*http.Request){withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, token))}, change...)...)
+	return p.asClient(
+		http.MethodPost, methods,
+		append([]func(*http.Request){withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, token))}, change...)...)
 }
 
 func (p purse) list() []any {
@@ -227,7 +229,9 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 				t.Errorf("refusal without a message, with a wrong retryable, or with a stored card: %s", r.text)
 			}
 			lines := p.history.all()
-			if last := lines[len(lines)-1]; last.Action != rental.MethodAdd || string(last.Code) != test.code || last.Outcome != telematics.NotExecuted || last.Actor.Subject != "client-1" {
+			if last := lines[len(lines)-1]; last.Action != rental.MethodAdd || string(last.Code) != test.code ||
+				last.Outcome != telematics.NotExecuted ||
+				last.Actor.Subject != "client-1" {
 				t.Errorf("audit log entries %+v", last)
 			}
 		})
@@ -276,7 +280,8 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 	second := p.add("pm_2").wants(201, "").id()
 	p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
 	again := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(201, "")
-	if again.header.Get("Idempotency-Replayed") != "true" || again.id() != first.id() || again.at("is_default") != false || again.body.RequestID == first.body.RequestID {
+	if again.header.Get("Idempotency-Replayed") != "true" || again.id() != first.id() || again.at("is_default") != false ||
+		again.body.RequestID == first.body.RequestID {
 		t.Errorf("the repetition with the key: %s, want the first method, replayed", again.text)
 	}
 	r := p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
@@ -293,7 +298,10 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 	for _, line := range p.history.all() {
 		codes = append(codes, fmt.Sprint(line.Action, " ", line.Code))
 	}
-	want := []string{"payment_method.add idempotency_replayed", "payment_method.default idempotency_replayed", "payment_method.add idempotency_mismatch", "payment_method.add idempotency_replayed"}
+	want := []string{
+		"payment_method.add idempotency_replayed", "payment_method.default idempotency_replayed",
+		"payment_method.add idempotency_mismatch", "payment_method.add idempotency_replayed",
+	}
 	if !slices.Equal(codes, want) {
 		t.Errorf("audit log entries %q", codes)
 	}
@@ -305,8 +313,10 @@ func TestAddMethod_RepeatedDeclineDoesNotTryTheCardAgain(t *testing.T) {
 	body := withJSON(`{"payment_method_id":"pm_card_visa_chargeDeclinedLostCard"}`)
 	first := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	again := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
-	if again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" || again.body.Message != first.body.Message ||
-		*again.body.Error.Reason != "generic_decline" || len(p.bank.Asked("Attach")) != 1 {
+	if again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" ||
+		again.body.Message != first.body.Message ||
+		*again.body.Error.Reason != "generic_decline" ||
+		len(p.bank.Asked("Attach")) != 1 {
 		t.Errorf("first %s\nrepeated %s\nattached %v", first.text, again.text, p.bank.Asked("Attach"))
 	}
 }

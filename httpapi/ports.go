@@ -215,7 +215,9 @@ type AgencyKeyRegistry interface {
 	Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error)
 	// Retire sets the time when a key ends. It returns false if the agency has no such key, or the
 	// key is revoked.
-	Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error)
+	Retire(
+		ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author,
+	) (rental.AgencyKey, bool, error)
 	// Revoke ends a key immediately, for ever. It returns false if the agency has no such key.
 	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
 }

@@ -33,7 +33,8 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	})
 	a.reports(map[telematics.Field]any{telematics.SpeedKmh: 7.0})
 	r := a.get(refresh42).wants(200, "")
-	if r.body.Meta["source"] != "live" || r.at("telemetry", "speed_kmh") != 7.0 || r.at("diagnostics", "oil_life_percent") != 61.0 || r.at("connectivity", "status") != "online" {
+	if r.body.Meta["source"] != "live" || r.at("telemetry", "speed_kmh") != 7.0 || r.at("diagnostics", "oil_life_percent") != 61.0 ||
+		r.at("connectivity", "status") != "online" {
 		t.Errorf("not the reported values: %s", r.text)
 	}
 	sections := r.body.Meta["sections"].(map[string]any)
@@ -65,7 +66,10 @@ func TestStatusAndList_TellWhatIsNotStored(t *testing.T) {
 		t.Helper()
 		list, _ := a.get("/api/v1/admin/vehicles?q=42").wants(200, "").body.Data.([]any)
 		row, _ := list[0].(map[string]any)
-		return [3]any{row["state_stored"], a.get(status42).wants(200, "").body.Meta["state_stored"], a.get(refresh42).wants(200, "").body.Meta["state_stored"]}
+		return [3]any{
+			row["state_stored"], a.get(status42).wants(200, "").body.Meta["state_stored"],
+			a.get(refresh42).wants(200, "").body.Meta["state_stored"],
+		}
 	}
 	for unstored, want := range map[bool][3]any{false: {true, true, true}, true: {false, false, false}} {
 		a.fleet.twins = map[telematics.VehicleID]telematics.Twin{42: twin(42, 1, func(t *telematics.Twin) {
@@ -204,7 +208,8 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	a.get(refresh42).wants(200, "").wantsQuota("2", "1", "6")
 	a.get(refresh42, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.get(refresh42).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
-	if text(r.body.Error.Outcome) != "not_executed" || r.body.Message != "The limit of 2 refreshes a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds." {
+	if text(r.body.Error.Outcome) != "not_executed" ||
+		r.body.Message != "The limit of 2 refreshes a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds." {
 		t.Errorf("error %s", r.text)
 	}
 	if lines := a.history.all(); lines[len(lines)-1].Code != "rate_limited" || lines[len(lines)-1].Action != telematics.StatusRead {

@@ -144,7 +144,10 @@ func TestPrefer_IsAppliedWithinTheLimits(t *testing.T) {
 		a := newAPI(t)
 		r := a.post(lock42, withHeader("Prefer", prefer)).wants(http.StatusOK, "")
 		if got := a.controller.last().Budget; got != want.budget || r.header.Get("Preference-Applied") != want.applied {
-			t.Errorf("Prefer %q: budget %v, applied %q; want %v, %q", prefer, got, r.header.Get("Preference-Applied"), want.budget, want.applied)
+			t.Errorf(
+				"Prefer %q: budget %v, applied %q; want %v, %q", prefer, got, r.header.Get("Preference-Applied"),
+				want.budget, want.applied,
+			)
 		}
 	}
 }

@@ -17,13 +17,17 @@ import (
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
 	vehicles := vehicles{
-		fleet: s.Fleet, editor: s.Editor, places: s.Places, controller: s.Controller, audit: s.audit, limits: s.limits, watches: s.Watches, budget: s.Budget,
+		fleet: s.Fleet, editor: s.Editor, places: s.Places, controller: s.Controller, audit: s.audit, limits: s.limits,
+		watches: s.Watches, budget: s.Budget,
 		readBudget: s.ReadBudget,
 	}
 	commands := commands{
 		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
-	bookings := bookings{record: s.Bookings, payments: s.Payments, audit: s.audit, nudge: s.Nudge, clock: s.CompareClock, readBudget: s.ReadBudget}
+	bookings := bookings{
+		record: s.Bookings, payments: s.Payments, audit: s.audit, nudge: s.Nudge, clock: s.CompareClock,
+		readBudget: s.ReadBudget,
+	}
 	own := clientControl{
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
 	}
@@ -31,7 +35,10 @@ func (s *server) routes(e *echo.Echo) {
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: s.audit}
 	units := units{record: s.Units, audit: s.audit, signingKey: s.SigningKey}
 	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, s.audit}
-	events := events{feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: s.audit, watches: s.Watches, readBudget: s.ReadBudget}
+	events := events{
+		feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: s.audit, watches: s.Watches,
+		readBudget: s.ReadBudget,
+	}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
 	control := func(path string, a telematics.Action) {
 		r.post(path, telematics.CommandActivity(a), commands.order(a), ofVehicle)
@@ -55,7 +62,10 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/fleet", vehicles.fleetMap)
 	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)
 	r.post("/api/v1/admin/vehicles", telematics.VehicleAdd, edits.vehicle, byAdministrator, checkedBy(checkEdit))
-	r.change(http.MethodPatch, "/api/v1/admin/vehicles/{vehicle}", telematics.VehicleChange, edits.vehicle, byAdministrator, checkedBy(checkEdit))
+	r.change(
+		http.MethodPatch, "/api/v1/admin/vehicles/{vehicle}", telematics.VehicleChange, edits.vehicle, byAdministrator,
+		checkedBy(checkEdit),
+	)
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", commands.ofVehicle, listed("commands"))
 	r.get("/api/v1/admin/commands/{id}", commands.get)
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
@@ -66,8 +76,14 @@ func (s *server) routes(e *echo.Echo) {
 	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
 	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
 	r.get("/api/v1/client/bookings/{booking}/payment-action", bookings.paymentAction, ofClient)
-	r.post("/api/v1/client/bookings/{booking}/control/lock", telematics.CommandActivity(telematics.Lock), own.order(telematics.Lock), ofClient)
-	r.post("/api/v1/client/bookings/{booking}/control/unlock", telematics.CommandActivity(telematics.Unlock), own.order(telematics.Unlock), ofClient)
+	r.post(
+		"/api/v1/client/bookings/{booking}/control/lock", telematics.CommandActivity(telematics.Lock),
+		own.order(telematics.Lock), ofClient,
+	)
+	r.post(
+		"/api/v1/client/bookings/{booking}/control/unlock", telematics.CommandActivity(telematics.Unlock),
+		own.order(telematics.Unlock), ofClient,
+	)
 
 	r.get("/api/v1/admin/bookings", bookings.list, listed("bookings"))
 	r.post("/api/v1/admin/bookings", rental.BookingCreate, bookings.open, checkedBy(checkDraft))
@@ -78,19 +94,37 @@ func (s *server) routes(e *echo.Echo) {
 	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
 	amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, byAdministrator, checkedBy(checkMoney))
 	amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, byAdministrator, checkedBy(checkRefund))
-	amend("/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed, byAdministrator, checkedBy(checkMoney))
+	amend(
+		"/api/v1/admin/bookings/{booking}/deposit/capture", rental.BookingCapture, captureDeposit, keyed,
+		byAdministrator, checkedBy(checkMoney),
+	)
 
 	r.get("/api/v1/admin/halts", halts.list)
-	r.change(http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt), byAdministrator, urgent, checkedBy(checkHalt))
-	r.change(http.MethodDelete, "/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), byAdministrator, urgent)
+	r.change(
+		http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt),
+		byAdministrator, urgent, checkedBy(checkHalt),
+	)
+	r.change(
+		http.MethodDelete, "/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt),
+		byAdministrator, urgent,
+	)
 	r.get("/api/v1/admin/agencies", agencies{s.Agencies}.list, listed("agencies"))
 	r.get("/api/v1/admin/stations", agencies{s.Agencies}.stations, listed("stations"))
 	r.post("/api/v1/admin/stations", telematics.StationAdd, edits.station, byAdministrator, checkedBy(checkEdit))
-	r.change(http.MethodPatch, "/api/v1/admin/stations/{station}", telematics.StationChange, edits.station, byAdministrator, checkedBy(checkEdit))
+	r.change(
+		http.MethodPatch, "/api/v1/admin/stations/{station}", telematics.StationChange, edits.station, byAdministrator,
+		checkedBy(checkEdit),
+	)
 	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
 	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator)
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, keys.retire, withScope(auth.ScopeAgencyKeys), byAdministrator)
-	r.post("/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke, withScope(auth.ScopeAgencyKeys), byAdministrator)
+	r.post(
+		"/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, keys.retire,
+		withScope(auth.ScopeAgencyKeys), byAdministrator,
+	)
+	r.post(
+		"/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke,
+		withScope(auth.ScopeAgencyKeys), byAdministrator,
+	)
 
 	r.get("/api/v1/admin/me", me)
 	r.get("/api/v1/admin/activity", activities{s.Fleet}.list, listed("activity"))
@@ -138,7 +172,10 @@ func (s *server) routes(e *echo.Echo) {
 const docsPath = "/docs"
 
 // errOnlyAPI is the answer at the root where there are no pages.
-var errOnlyAPI = &telematics.Error{Code: notFound, Message: "This is the API of Motorpool, below /api/v1; its contract is at /openapi.yaml. There are no pages here."}
+var errOnlyAPI = &telematics.Error{
+	Code:    notFound,
+	Message: "This is the API of Motorpool, below /api/v1; its contract is at /openapi.yaml. There are no pages here.",
+}
 
 // startPage returns the relative path of the start page, since a proxy may add a prefix; empty:
 // there is none.

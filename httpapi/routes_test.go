@@ -56,7 +56,8 @@ func TestContract_IsValidOpenAPI(t *testing.T) {
 	}
 	for name, schema := range document.Components.Schemas {
 		for member, property := range schema.Value.Properties {
-			if property.Ref == "" && property.Value.Description == "" && !strings.HasSuffix(name, "Envelope") && len(property.Value.Properties) == 0 {
+			if property.Ref == "" && property.Value.Description == "" && !strings.HasSuffix(name, "Envelope") &&
+				len(property.Value.Properties) == 0 {
 				t.Errorf("%s.%s has no description", name, member)
 			}
 		}
@@ -93,7 +94,8 @@ func TestDocs_NeedNoOtherServer(t *testing.T) {
 		}
 	}
 	policy := page.header.Get("Content-Security-Policy")
-	if !strings.Contains(policy, "default-src 'none'") || strings.Count(policy, "'sha256-") != 2 || strings.Contains(policy, "script-src 'self' 'unsafe") {
+	if !strings.Contains(policy, "default-src 'none'") || strings.Count(policy, "'sha256-") != 2 ||
+		strings.Contains(policy, "script-src 'self' 'unsafe") {
 		t.Errorf("policy %s", policy)
 	}
 }

@@ -77,7 +77,13 @@ func (s sessions) startConsole(c *call, id auth.Identity, cookies []*http.Cookie
 	}
 	// A page instead of a redirect: browsers do not send the strict cookie in a navigation that
 	// another site has started.
-	return s.page(c, http.StatusOK, pages.Page{Message: "You are signed in as %s.", Words: id.Actor.Subject, Link: "../console/", Label: "Open the console", Follow: true})
+	return s.page(
+		c, http.StatusOK,
+		pages.Page{
+			Message: "You are signed in as %s.", Words: id.Actor.Subject, Link: "../console/",
+			Label: "Open the console", Follow: true,
+		},
+	)
 }
 
 // maxForm bounds the body of a form of the sign-in, in bytes: a code and two passwords in percent
@@ -132,7 +138,9 @@ func (s sessions) setPassword(c *call) error {
 	if err != nil {
 		return s.refuse(c, err)
 	}
-	id, cookies, err := s.signIn.SetPassword(c.request(), c.RealIP(), form.Get("code"), form.Get("password"), form.Get("repeated"), c.author())
+	id, cookies, err := s.signIn.SetPassword(
+		c.request(), c.RealIP(), form.Get("code"), form.Get("password"), form.Get("repeated"), c.author(),
+	)
 	if err == nil {
 		return s.startConsole(c, id, cookies, nil)
 	}

@@ -24,7 +24,8 @@ func TestSignature_SignedRequestPassesAndNamesItsAgency(t *testing.T) {
 	a := probedAPI(t)
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		r := a.asClient(method, probe, withJSON(`{"a": 1}`)).wants(200, "")
-		if r.body.Meta["agency_id"] != 1.0 || r.body.Meta["agency_code"] != "AG1" || r.at("subject") != "client-1" || r.at("body") != `{"a": 1}` {
+		if r.body.Meta["agency_id"] != 1.0 || r.body.Meta["agency_code"] != "AG1" || r.at("subject") != "client-1" ||
+			r.at("body") != `{"a": 1}` {
 			t.Errorf("%s: %s", method, r.text)
 		}
 	}
@@ -154,7 +155,8 @@ func TestSignature_IsValidForOneChange(t *testing.T) {
 		a.signatures.used = map[string]bool{}
 		a.asClient(method, probe, again).wants(200, "")
 		r := a.asClient(method, probe, again).wants(401, "agency_signature_replayed")
-		if !strings.Contains(r.body.Message, "sign each attempt again") || !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Motorpool-Signature ") {
+		if !strings.Contains(r.body.Message, "sign each attempt again") ||
+			!strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Motorpool-Signature ") {
 			t.Errorf("%s: %s %v, want the hint and the challenge", method, r.text, r.header)
 		}
 	}
@@ -235,7 +237,8 @@ func TestSignature_RetiringKeyIsValidUntilItsDate(t *testing.T) {
 func TestSignature_AgencyOfTokenAndKeyMustAgree(t *testing.T) {
 	a := probedAPI(t)
 	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch")
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != "agency_mismatch" || lines[0].Action != "probe.change" || lines[0].Agency != 1 {
+	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != "agency_mismatch" || lines[0].Action != "probe.change" ||
+		lines[0].Agency != 1 {
 		t.Errorf("audit log entries %+v", lines)
 	}
 }
@@ -332,8 +335,11 @@ func TestSignature_CoversPathAndQueryAsSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nAuthorization: Bearer %s\r\nX-Agency-Signature:  %s \r\n\r\n",
-			line.target, token, signed.Sign(theKey, appKey(1).Secret, now, freshNonce()))
+		_, err = fmt.Fprintf(
+			connection,
+			"GET %s HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nAuthorization: Bearer %s\r\nX-Agency-Signature:  %s \r\n\r\n",
+			line.target, token, signed.Sign(theKey, appKey(1).Secret, now, freshNonce()),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,32 +14,73 @@ const status42 = "/api/v1/admin/vehicles/42/status"
 // everything is a report of all fields.
 var everything = map[telematics.Field]any{
 	telematics.Latitude: 48.1371, telematics.Longitude: 11.5754, telematics.Heading: 270.0,
-	telematics.LocatedAt: time.Date(2026, 1, 2, 9, 59, 58, 0, time.UTC),
-	telematics.SpeedKmh:  0.0, telematics.MileageKm: 15230.4, telematics.Ignition: "off", telematics.Gear: "P",
-	telematics.ParkBrake: "engaged", telematics.FuelLevel: 61.0, telematics.Battery: 80.0, telematics.RangeKm: 410.0,
-	telematics.Charging: "disconnected", telematics.OnboardV: 12.6, telematics.IsLocked: true, telematics.EngineRuns: false,
-	telematics.Sunroof: "tilted", telematics.KeyStatus: "out",
-	telematics.DoorFrontLeft: "closed", telematics.DoorFrontRight: "closed", telematics.DoorRearLeft: "closed",
+	telematics.LocatedAt: time.Date(2026, 1, 2, 9, 59, 58, 0, time.UTC), telematics.SpeedKmh: 0.0,
+	telematics.MileageKm: 15230.4, telematics.Ignition: "off", telematics.Gear: "P",
+	telematics.ParkBrake: "engaged", telematics.FuelLevel: 61.0, telematics.Battery: 80.0,
+	telematics.RangeKm: 410.0, telematics.Charging: "disconnected",
+	telematics.OnboardV: 12.6, telematics.IsLocked: true, telematics.EngineRuns: false,
+	telematics.Sunroof: "tilted", telematics.KeyStatus: "out", telematics.DoorFrontLeft: "closed",
+	telematics.DoorFrontRight: "closed", telematics.DoorRearLeft: "closed",
 	telematics.DoorRearRight: "closed", telematics.DoorTrunk: "open",
-	telematics.WindowFrontLeft: "closed", telematics.WindowFrontRight: "partially_open", telematics.WindowRearLeft: "closed", telematics.WindowRearRight: "open",
+	telematics.WindowFrontLeft: "closed", telematics.WindowFrontRight: "partially_open",
+	telematics.WindowRearLeft: "closed", telematics.WindowRearRight: "open",
 	telematics.SeatbeltDriver: "fastened", telematics.SeatbeltPassenger: "unfastened",
-	telematics.DTCs: []string{"P0420"}, telematics.ServiceDueKm: -12.0, telematics.OilLife: 61.0, telematics.WarningLamps: []string{},
-	telematics.RSRP: -97.0, telematics.Firmware: "4.2.1",
-	telematics.OEMData: map[string]any{"mode": "eco"}, telematics.RawCharging: "conditioning", telematics.RawDTCs: []string{"123-4"},
+	telematics.DTCs: []string{"P0420"}, telematics.ServiceDueKm: -12.0,
+	telematics.OilLife: 61.0, telematics.WarningLamps: []string{}, telematics.RSRP: -97.0,
+	telematics.Firmware: "4.2.1", telematics.OEMData: map[string]any{"mode": "eco"},
+	telematics.RawCharging: "conditioning", telematics.RawDTCs: []string{"123-4"},
 }
 
 // fieldsOfTheInterface are the fields of section 2.2 of the interface, without groups.
 var fieldsOfTheInterface = [][]string{
-	{"vehicle_id"}, {"status"},
-	{"location", "latitude"}, {"location", "longitude"}, {"location", "heading"}, {"location", "address"}, {"location", "timestamp"},
-	{"telemetry", "speed_kmh"}, {"telemetry", "mileage_km"}, {"telemetry", "ignition"}, {"telemetry", "gear"}, {"telemetry", "parking_brake"},
-	{"telemetry", "fuel_level_percent"}, {"telemetry", "battery_level_percent"}, {"telemetry", "remaining_range_km"}, {"telemetry", "charging_status"},
-	{"telemetry", "onboard_voltage_v"}, {"telemetry", "is_locked"}, {"telemetry", "is_engine_running"},
-	{"telemetry", "doors", "front_left"}, {"telemetry", "doors", "front_right"}, {"telemetry", "doors", "rear_left"}, {"telemetry", "doors", "rear_right"}, {"telemetry", "doors", "trunk"},
-	{"telemetry", "windows", "front_left"}, {"telemetry", "windows", "front_right"}, {"telemetry", "windows", "rear_left"}, {"telemetry", "windows", "rear_right"},
-	{"telemetry", "sunroof"}, {"telemetry", "seatbelts", "driver"}, {"telemetry", "seatbelts", "passenger"}, {"telemetry", "key_status"},
-	{"diagnostics", "dtcs"}, {"diagnostics", "service_due_in_km"}, {"diagnostics", "oil_life_percent"}, {"diagnostics", "warning_lamps"},
-	{"connectivity", "status"}, {"connectivity", "last_seen"}, {"connectivity", "signal_quality"}, {"connectivity", "firmware_version"},
+	{"vehicle_id"},
+	{"status"},
+	{"location", "latitude"},
+	{"location", "longitude"},
+	{"location", "heading"},
+	{"location", "address"},
+	{"location", "timestamp"},
+	{
+		"telemetry", "speed_kmh",
+	},
+	{"telemetry", "mileage_km"},
+	{"telemetry", "ignition"},
+	{"telemetry", "gear"},
+	{"telemetry", "parking_brake"},
+	{
+		"telemetry", "fuel_level_percent",
+	},
+	{"telemetry", "battery_level_percent"},
+	{"telemetry", "remaining_range_km"},
+	{"telemetry", "charging_status"},
+	{"telemetry", "onboard_voltage_v"},
+	{"telemetry", "is_locked"},
+	{"telemetry", "is_engine_running"},
+	{
+		"telemetry", "doors", "front_left",
+	},
+	{"telemetry", "doors", "front_right"},
+	{"telemetry", "doors", "rear_left"},
+	{"telemetry", "doors", "rear_right"},
+	{"telemetry", "doors", "trunk"},
+	{
+		"telemetry", "windows", "front_left",
+	},
+	{"telemetry", "windows", "front_right"},
+	{"telemetry", "windows", "rear_left"},
+	{"telemetry", "windows", "rear_right"},
+	{"telemetry", "sunroof"},
+	{"telemetry", "seatbelts", "driver"},
+	{"telemetry", "seatbelts", "passenger"},
+	{"telemetry", "key_status"},
+	{"diagnostics", "dtcs"},
+	{"diagnostics", "service_due_in_km"},
+	{"diagnostics", "oil_life_percent"},
+	{"diagnostics", "warning_lamps"},
+	{"connectivity", "status"},
+	{"connectivity", "last_seen"},
+	{"connectivity", "signal_quality"},
+	{"connectivity", "firmware_version"},
 	{"oem_data"},
 }
 
@@ -108,9 +149,13 @@ func TestStatus_NamesFieldsOlderThanTheirSection(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Snapshot = telematics.Merge(reported(now.Add(-time.Hour), map[telematics.Field]any{
-			telematics.IsLocked: true, telematics.Gear: nil, telematics.RSRP: -97.0, telematics.Firmware: "4.2.0", telematics.DTCs: []string{},
+			telematics.IsLocked: true, telematics.Gear: nil, telematics.RSRP: -97.0,
+			telematics.Firmware: "4.2.0", telematics.DTCs: []string{},
 		}), telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 50.0}})
-		t.Snapshot = telematics.Merge(t.Snapshot, telematics.Report{At: now.Add(-2 * time.Hour), Values: map[telematics.Field]any{telematics.LocatedAt: now}})
+		t.Snapshot = telematics.Merge(
+			t.Snapshot,
+			telematics.Report{At: now.Add(-2 * time.Hour), Values: map[telematics.Field]any{telematics.LocatedAt: now}},
+		)
 		t.Snapshot[telematics.RSRP] = telematics.Reading{Value: -97.0, At: now.Add(-2 * time.Hour)}
 	})
 	older := func() any { return a.get(status42).wants(200, "").body.Meta["older"] }
@@ -177,11 +222,23 @@ func TestStatus_EachReadIsRecorded(t *testing.T) {
 	a.get(status42, withToken(clientToken(t))).wants(403, "forbidden")
 	a.get(status42, anonymous).wants(401, "unauthenticated")
 	want := []telematics.Activity{
-		{Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1, Vehicle: 42, Outcome: telematics.Executed},
-		{Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Vehicle: 77, Outcome: telematics.NotExecuted, Code: "vehicle_not_found"},
-		{Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1, Vehicle: 9, Outcome: telematics.NotExecuted, Code: "vehicle_not_found"},
+		{
+			Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1,
+			Vehicle: 42, Outcome: telematics.Executed,
+		},
+		{
+			Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Vehicle: 77,
+			Outcome: telematics.NotExecuted, Code: "vehicle_not_found",
+		},
+		{
+			Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1,
+			Vehicle: 9, Outcome: telematics.NotExecuted, Code: "vehicle_not_found",
+		},
 		{Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Outcome: telematics.NotExecuted, Code: "validation_failed"},
-		{Actor: telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}, Agency: 1, Vehicle: 42, Outcome: telematics.NotExecuted, Code: "forbidden"},
+		{
+			Actor: telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}, Agency: 1, Vehicle: 42,
+			Outcome: telematics.NotExecuted, Code: "forbidden",
+		},
 	}
 	lines := a.history.all()
 	if len(lines) != len(want) {

@@ -45,7 +45,8 @@ func TestVehiclesRead_OneEntryPerRequest(t *testing.T) {
 	} {
 		var r *response
 		entry := a.added(func() { r = a.get("/api/v1/admin/vehicles"+c.query, c.as).wants(200, "") })
-		if entry.Action != "vehicles.read" || entry.Outcome != telematics.Executed || entry.Agency != c.agency || entry.Vehicle != 0 || entry.RequestID.String() != r.body.RequestID {
+		if entry.Action != "vehicles.read" || entry.Outcome != telematics.Executed || entry.Agency != c.agency || entry.Vehicle != 0 ||
+			entry.RequestID.String() != r.body.RequestID {
 			t.Errorf("%s: entry %+v", c.query, entry)
 		}
 		if want := map[string]any{"filter": c.filter, "vehicles": c.n}; !reflect.DeepEqual(entry.Details, want) {
@@ -72,22 +73,33 @@ func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 	reporting.ID, reporting.Seq = uuid.New(), 2
 	a.fleet.commands = append(a.fleet.commands, reporting)
 	one := a.added(func() { a.get("/api/v1/admin/commands/"+reporting.ID.String()).wants(200, "") })
-	if one.Action != "commands.read" || one.Vehicle != 42 || one.Agency != 1 || one.Command != reporting.ID || !reflect.DeepEqual(one.Details, map[string]any{"vehicles": 1}) {
+	if one.Action != "commands.read" || one.Vehicle != 42 || one.Agency != 1 || one.Command != reporting.ID ||
+		!reflect.DeepEqual(one.Details, map[string]any{"vehicles": 1}) {
 		t.Errorf("entry for one command: %+v", one)
 	}
 	list := a.added(func() { a.get("/api/v1/admin/vehicles/42/commands").wants(200, "") })
-	if list.Action != "commands.read" || list.Vehicle != 42 || list.Agency != 1 || list.Command != telematics.NoCommand || !reflect.DeepEqual(list.Details, map[string]any{"vehicles": 1}) {
+	if list.Action != "commands.read" || list.Vehicle != 42 || list.Agency != 1 || list.Command != telematics.NoCommand ||
+		!reflect.DeepEqual(list.Details, map[string]any{"vehicles": 1}) {
 		t.Errorf("entry for a list: %+v", list)
 	}
 	other := reporting
 	other.Vehicle = 2
-	b := telematics.Bulk{ID: uuid.New(), Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now,
-		Items: []telematics.BulkItem{{Vehicle: 42, Command: &reporting}, {Vehicle: 2, Command: &other}, {Vehicle: 1, Command: &plain}, {Vehicle: 9, Refusal: telematics.NoUnit()}}}
+	b := telematics.Bulk{
+		ID: uuid.New(), Action: telematics.Lock,
+		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, Requested: now,
+		Items: []telematics.BulkItem{
+			{Vehicle: 42, Command: &reporting},
+			{Vehicle: 2, Command: &other},
+			{Vehicle: 1, Command: &plain},
+			{Vehicle: 9, Refusal: telematics.NoUnit()},
+		},
+	}
 	a.bulks.byID[b.ID] = b
 	many := a.added(func() {
 		a.get("/api/v1/admin/commands?bulk="+b.ID.String(), withToken(agencyToken(t, 1))).wants(200, "")
 	})
-	if many.Action != "commands.read" || many.Vehicle != 0 || many.Agency != 1 || !reflect.DeepEqual(many.Details, map[string]any{"bulk": b.ID.String(), "vehicles": 2}) {
+	if many.Action != "commands.read" || many.Vehicle != 0 || many.Agency != 1 ||
+		!reflect.DeepEqual(many.Details, map[string]any{"bulk": b.ID.String(), "vehicles": 2}) {
 		t.Errorf("entry for a bulk: %+v", many)
 	}
 	if n := len(a.history.all()); n != 3 {
@@ -131,7 +143,8 @@ func TestEventsRead_EntryHasTheFilterAndTheNumberOfVehicles(t *testing.T) {
 		}
 		l.follow(c.query, change...).awaitBegin(t)
 		entries := l.history.all()
-		if len(entries) != 1 || entries[0].Action != "events.read" || !reflect.DeepEqual(entries[0].Details, map[string]any{"filter": c.filter, "vehicles": c.n}) {
+		if len(entries) != 1 || entries[0].Action != "events.read" ||
+			!reflect.DeepEqual(entries[0].Details, map[string]any{"filter": c.filter, "vehicles": c.n}) {
 			t.Errorf("%s: entries %+v", c.query, entries)
 		}
 	}

@@ -34,7 +34,10 @@ func (u units) list(c *call) error {
 		return err
 	}
 	now := c.now()
-	return c.answerWith(plural(len(listed), "unit"), resource.List(listed, func(u telematics.ListedUnit) resource.Unit { return resource.NewUnit(u, now) }), meta)
+	return c.answerWith(
+		plural(len(listed), "unit"),
+		resource.List(listed, func(u telematics.ListedUnit) resource.Unit { return resource.NewUnit(u, now) }), meta,
+	)
 }
 
 // unknown answers GET /admin/units/unknown.
@@ -56,8 +59,11 @@ func (u units) keyHolders(c *call) error {
 		return err
 	}
 	said := found.Holding + found.Missing
-	return c.answer(fmt.Sprintf("%d of %d units that report their keys hold this one; %d did not say.", found.Holding, said, found.Unreported), resource.KeyHolders{
-		Key: key, Holding: found.Holding, Missing: found.Missing, Unreported: found.Unreported,
-		MissingUnits: append([]telematics.Unit{}, found.MissingUnits...),
-	})
+	return c.answer(
+		fmt.Sprintf("%d of %d units that report their keys hold this one; %d did not say.", found.Holding, said, found.Unreported),
+		resource.KeyHolders{
+			Key: key, Holding: found.Holding, Missing: found.Missing, Unreported: found.Unreported,
+			MissingUnits: append([]telematics.Unit{}, found.MissingUnits...),
+		},
+	)
 }

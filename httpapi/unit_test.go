@@ -18,7 +18,9 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 		{No: 5, Unit: "b", FirstSeen: now.Add(-time.Minute), LastSeen: now, Messages: 1},
 	}
 	r := a.get(unknownUnits+"?limit=1").wants(200, "")
-	want := []any{map[string]any{"unit": "b", "first_seen": "2026-01-02T09:59:00.250Z", "last_seen": "2026-01-02T10:00:00.250Z", "messages": 1.0}}
+	want := []any{
+		map[string]any{"unit": "b", "first_seen": "2026-01-02T09:59:00.250Z", "last_seen": "2026-01-02T10:00:00.250Z", "messages": 1.0},
+	}
 	if !reflect.DeepEqual(r.body.Data, any(want)) || r.body.Message != "1 unit." {
 		t.Errorf("first page %s", r.text)
 	}
@@ -52,13 +54,17 @@ func fleetUnits() []telematics.ListedUnit {
 		{Vehicle: telematics.Vehicle{ID: 3, AgencyID: 1, Plate: "M-MP 3", Unit: "tracker", Protocol: "teltonika"}},
 		{Vehicle: telematics.Vehicle{ID: 9, AgencyID: 2, Plate: "B-MP 9", Unit: "unit-9", Protocol: "v1"}},
 		{
-			Vehicle:  telematics.Vehicle{ID: 42, AgencyID: 1, Plate: "M-MP 42", Unit: "unit-42"},
-			Contact:  telematics.Contact{Status: telematics.Online, LastSeen: now.Add(-time.Minute), SaidAt: now.Add(-time.Hour), Firmware: "4.2.1", Keys: []string{"k1"}},
-			Snapshot: telematics.Snapshot{telematics.RSRP: {Value: -109.0, At: now}},
-			Clock:    &telematics.ClockReading{Ahead: -72400 * time.Millisecond, At: now.Add(-20 * time.Minute)}, Reconnects: 3,
-			Rejects:  []telematics.RejectTally{{Reason: "unknown_word", Tally: telematics.Tally{Count: 17, Last: now.Add(-time.Minute)}}},
-			Commands: []telematics.RejectTally{{Reason: "clock_behind", Tally: telematics.Tally{Count: 2, Last: now.Add(-time.Hour)}}},
-			Problems: []telematics.UnitProblem{telematics.RejectsCommands, telematics.WrongClock},
+			Vehicle: telematics.Vehicle{ID: 42, AgencyID: 1, Plate: "M-MP 42", Unit: "unit-42"},
+			Contact: telematics.Contact{
+				Status: telematics.Online, LastSeen: now.Add(-time.Minute), SaidAt: now.Add(-time.Hour),
+				Firmware: "4.2.1", Keys: []string{"k1"},
+			},
+			Snapshot:   telematics.Snapshot{telematics.RSRP: {Value: -109.0, At: now}},
+			Clock:      &telematics.ClockReading{Ahead: -72400 * time.Millisecond, At: now.Add(-20 * time.Minute)},
+			Reconnects: 3,
+			Rejects:    []telematics.RejectTally{{Reason: "unknown_word", Tally: telematics.Tally{Count: 17, Last: now.Add(-time.Minute)}}},
+			Commands:   []telematics.RejectTally{{Reason: "clock_behind", Tally: telematics.Tally{Count: 2, Last: now.Add(-time.Hour)}}},
+			Problems:   []telematics.UnitProblem{telematics.RejectsCommands, telematics.WrongClock},
 		},
 	}
 }
@@ -68,9 +74,14 @@ func TestUnits_AreListedWithTheirHealth(t *testing.T) {
 	a.fleet.units = fleetUnits()
 	first := a.get(allUnits+"?limit=1&connectivity=online&problem=any&q=42").wants(200, "")
 	want := map[string]any{
-		"unit": "unit-42", "vehicle_id": 42.0, "plate_number": "M-MP 42", "agency_id": 1.0, "protocol": "v1",
-		"connectivity": map[string]any{"status": "online", "last_seen": "2026-01-02T09:59:00.250Z"}, "firmware_version": "4.2.1", "signal_quality": "weak", "rsrp_dbm": -109.0,
-		"clock": map[string]any{"error_ms": -72400.0, "measured_at": "2026-01-02T09:40:00.250Z"}, "reconnects": 3.0,
+		"unit": "unit-42", "vehicle_id": 42.0, "plate_number": "M-MP 42", "agency_id": 1.0,
+		"protocol": "v1",
+		"connectivity": map[string]any{
+			"status": "online", "last_seen": "2026-01-02T09:59:00.250Z",
+		},
+		"firmware_version": "4.2.1", "signal_quality": "weak", "rsrp_dbm": -109.0,
+		"clock":             map[string]any{"error_ms": -72400.0, "measured_at": "2026-01-02T09:40:00.250Z"},
+		"reconnects":        3.0,
 		"rejects":           []any{map[string]any{"reason": "unknown_word", "count": 17.0, "last_at": "2026-01-02T09:59:00.250Z"}},
 		"rejected_commands": []any{map[string]any{"reason": "clock_behind", "count": 2.0, "last_at": "2026-01-02T09:00:00.250Z"}},
 		"keys":              []any{"k1"}, "problems": []any{"commands", "clock"},
@@ -78,7 +89,8 @@ func TestUnits_AreListedWithTheirHealth(t *testing.T) {
 	if got := first.body.Data.([]any); len(got) != 1 || !reflect.DeepEqual(got[0], any(want)) {
 		t.Errorf("first page %s", first.text)
 	}
-	if q := a.fleet.asked.units; q.Connectivity != telematics.Online || q.Problem != telematics.AnyProblem || q.Text != "42" || q.SigningKey != "k1" {
+	if q := a.fleet.asked.units; q.Connectivity != telematics.Online || q.Problem != telematics.AnyProblem || q.Text != "42" ||
+		q.SigningKey != "k1" {
 		t.Errorf("query %+v, want all filters", q)
 	}
 	rest := a.get(allUnits+"?cursor="+first.body.Meta["next_cursor"].(string)).wants(200, "")
@@ -86,7 +98,9 @@ func TestUnits_AreListedWithTheirHealth(t *testing.T) {
 	if len(list) != 2 || rest.body.Meta["next_cursor"] != nil {
 		t.Fatalf("second page %s", rest.text)
 	}
-	if quiet := list[0].(map[string]any); quiet["clock"] != nil || quiet["keys"] != nil || quiet["reconnects"] != 0.0 || quiet["signal_quality"] != nil || len(quiet["problems"].([]any)) != 0 {
+	if quiet := list[0].(map[string]any); quiet["clock"] != nil || quiet["keys"] != nil || quiet["reconnects"] != 0.0 ||
+		quiet["signal_quality"] != nil ||
+		len(quiet["problems"].([]any)) != 0 {
 		t.Errorf("a unit without problems: %v", quiet)
 	}
 	if tracker := list[1].(map[string]any); tracker["reconnects"] != nil {
@@ -106,7 +120,10 @@ func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
 			t.Errorf("units of the own agency: %s", r.text)
 		}
 	})
-	if want := map[string]any{"filter": map[string]any{"agency_id": int64(2)}, "units": 1}; entry.Action != "vehicles.read" || entry.Agency != 2 || !reflect.DeepEqual(entry.Details, want) {
+	if want := map[string]any{
+		"filter": map[string]any{"agency_id": int64(2)}, "units": 1,
+	}; entry.Action != "vehicles.read" || entry.Agency != 2 ||
+		!reflect.DeepEqual(entry.Details, want) {
 		t.Errorf("entry %+v, want %v", entry, want)
 	}
 	entry = a.added(func() {
@@ -114,7 +131,10 @@ func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
 			t.Errorf("units of another agency: %s, want none", r.text)
 		}
 	})
-	if want := map[string]any{"filter": map[string]any{"agency_id": int64(1), "problem": "clock"}, "units": 0}; entry.Agency != 2 || !reflect.DeepEqual(entry.Details, want) {
+	if want := map[string]any{
+		"filter": map[string]any{"agency_id": int64(1), "problem": "clock"}, "units": 0,
+	}; entry.Agency != 2 ||
+		!reflect.DeepEqual(entry.Details, want) {
 		t.Errorf("entry %+v, want %v", entry, want)
 	}
 	a.history.err = gone{}
@@ -125,10 +145,13 @@ const keyHolders = "/api/v1/admin/units/keys"
 
 func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 	a := newAPI(t)
-	a.fleet.holders = map[string]telematics.KeyHolders{"a key/2": {Holding: 117, Missing: 1, Unreported: 2, MissingUnits: []telematics.Unit{"unit-7"}}}
+	a.fleet.holders = map[string]telematics.KeyHolders{
+		"a key/2": {Holding: 117, Missing: 1, Unreported: 2, MissingUnits: []telematics.Unit{"unit-7"}},
+	}
 	r := a.get(keyHolders+"?key=a+key%2F2").wants(200, "")
 	want := map[string]any{"key": "a key/2", "holding": 117.0, "missing": 1.0, "unreported": 2.0, "missing_units": []any{"unit-7"}}
-	if !reflect.DeepEqual(r.body.Data, any(want)) || r.body.Message != "117 of 118 units that report their keys hold this one; 2 did not say." {
+	if !reflect.DeepEqual(r.body.Data, any(want)) ||
+		r.body.Message != "117 of 118 units that report their keys hold this one; 2 did not say." {
 		t.Errorf("holders of the key: %s, want %v", r.text, want)
 	}
 	if r := a.get(keyHolders+"?key=another").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["missing_units"], any([]any{})) {

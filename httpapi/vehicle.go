@@ -282,13 +282,23 @@ func checkEdit(c *call, _ *contract.FieldErrors) error {
 	var named map[string]json.RawMessage
 	_ = json.Unmarshal(c.body, &named) // another body has been refused
 	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); agency != 0 && !c.actor.Sees(agency) {
-		return &telematics.Error{Code: forbidden,
-			Message: fmt.Sprintf("Your access token is for agency %d; it cannot change vehicles and stations of another one.", c.actor.Agency)}
+		return &telematics.Error{
+			Code: forbidden,
+			Message: fmt.Sprintf(
+				"Your access token is for agency %d; it cannot change vehicles and stations of another one.",
+				c.actor.Agency,
+			),
+		}
 	}
 	for _, field := range []string{"unit", "protocol", "installation"} {
 		if _, ok := named[field]; ok && c.actor.Agency != 0 {
-			return &telematics.Error{Code: forbidden,
-				Message: fmt.Sprintf("Your access token is for agency %d; %s can be changed only by administrators of all agencies, since a unit may belong to another agency.", c.actor.Agency, field)}
+			return &telematics.Error{
+				Code: forbidden,
+				Message: fmt.Sprintf(
+					"Your access token is for agency %d; %s can be changed only by administrators of all agencies, since a unit may belong to another agency.",
+					c.actor.Agency, field,
+				),
+			}
 		}
 	}
 	return nil

@@ -70,11 +70,15 @@ func TestFleetEdit_Refusals(t *testing.T) {
 	} {
 		before := len(a.history.all())
 		a.do(c.method, c.path, ofOne, withJSON(c.body)).wants(c.status, c.code)
-		if entries := a.history.all(); c.path != allVehicles+"/0" && (len(entries) != before+1 || entries[before].Outcome != telematics.NotExecuted || string(entries[before].Code) != c.code) {
+		if entries := a.history.all(); c.path != allVehicles+"/0" &&
+			(len(entries) != before+1 || entries[before].Outcome != telematics.NotExecuted || string(entries[before].Code) != c.code) {
 			t.Errorf("%s: entries %+v, want one of the refusal", c.body, entries[before:])
 		}
 	}
-	a.fleet.err = errors.Join(&rental.FieldError{Field: "unit", Message: "is wrong"}, &rental.FieldError{Field: "year", Message: "is wrong, too"})
+	a.fleet.err = errors.Join(
+		&rental.FieldError{Field: "unit", Message: "is wrong"},
+		&rental.FieldError{Field: "year", Message: "is wrong, too"},
+	)
 	r := a.do(http.MethodPatch, vehicles42, withJSON(`{"unit": "U1", "year": 1900}`))
 	r.wants(http.StatusUnprocessableEntity, "validation_failed")
 	if len(r.body.Errors) != 2 {

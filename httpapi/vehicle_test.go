@@ -18,13 +18,18 @@ func TestVehicle_HasItsRecordAndCapabilities(t *testing.T) {
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Contact.Actions = []telematics.Action{telematics.ReportState, telematics.Unlock, telematics.Lock}
 		t.Snapshot = reported(now, map[telematics.Field]any{
-			telematics.IsLocked: true, telematics.DoorTrunk: nil, telematics.KeyStatus: "in", telematics.RSRP: -90.0, telematics.RawDTCs: []string{"x"},
-			telematics.OEMData: map[string]any{}, telematics.Battery: 80.0,
+			telematics.IsLocked: true, telematics.DoorTrunk: nil, telematics.KeyStatus: "in",
+			telematics.RSRP: -90.0, telematics.RawDTCs: []string{"x"}, telematics.OEMData: map[string]any{},
+			telematics.Battery: 80.0,
 		})
-		t.Snapshot = telematics.Merge(t.Snapshot, telematics.Report{At: now.Add(time.Second), Values: map[telematics.Field]any{telematics.KeyStatus: nil}})
+		t.Snapshot = telematics.Merge(
+			t.Snapshot,
+			telematics.Report{At: now.Add(time.Second), Values: map[telematics.Field]any{telematics.KeyStatus: nil}},
+		)
 	})
 	r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
-	if r.at("plate_number") != "M-MP 42" || r.at("unit") != "unit-1" || r.at("powertrain") != "combustion" || r.at("image") != nil || r.at("year") != 2024.0 {
+	if r.at("plate_number") != "M-MP 42" || r.at("unit") != "unit-1" || r.at("powertrain") != "combustion" || r.at("image") != nil ||
+		r.at("year") != 2024.0 {
 		t.Errorf("record %s", r.text)
 	}
 	if got := r.at("capabilities", "commands"); !reflect.DeepEqual(got, []any{"lock", "unlock"}) {
@@ -57,7 +62,9 @@ func TestVehicle_HasWhatItCostsAndHowItsUnitIsBuiltIn(t *testing.T) {
 		{"v1", "U1", nil, nil},
 		{"ovms", "", telematics.Installation{"type": "NL", "pin": "4711"}, nil},
 	} {
-		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Protocol, t.Installation = c.unit, c.protocol, c.installation })
+		a.fleet.twins[42] = twin(
+			42, 1, func(t *telematics.Twin) { t.Unit, t.Protocol, t.Installation = c.unit, c.protocol, c.installation },
+		)
 		for _, r := range []*response{a.get(vehicles42), a.do(http.MethodPatch, vehicles42, withJSON(`{"color": "red"}`))} {
 			r.wants(200, "")
 			if got := r.at("installation"); !reflect.DeepEqual(got, c.want) || strings.Contains(r.text, "4711") {
@@ -121,7 +128,9 @@ func TestVehicle_AnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 		a := newAPI(t)
 		foreign := a.get(fmt.Sprintf(path, 9), own).wants(404, "vehicle_not_found")
 		missing := a.get(fmt.Sprintf(path, 7), own).wants(404, "vehicle_not_found")
-		same := strings.ReplaceAll(strings.ReplaceAll(missing.text, missing.body.RequestID, foreign.body.RequestID), "vehicle 7", "vehicle 9")
+		same := strings.ReplaceAll(
+			strings.ReplaceAll(missing.text, missing.body.RequestID, foreign.body.RequestID), "vehicle 7", "vehicle 9",
+		)
 		if same != foreign.text {
 			t.Errorf("the two answers differ:\n%s%s", foreign.text, missing.text)
 		}
@@ -176,7 +185,10 @@ func TestVehicles_EachValueHasItsTime(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Powertrain = telematics.Electric
-		t.Snapshot = telematics.Merge(reported(now.Add(-time.Hour), everything), telematics.Report{At: now, Values: map[telematics.Field]any{telematics.Battery: 79.0}})
+		t.Snapshot = telematics.Merge(
+			reported(now.Add(-time.Hour), everything),
+			telematics.Report{At: now, Values: map[telematics.Field]any{telematics.Battery: 79.0}},
+		)
 		t.Contact = telematics.Contact{Status: telematics.Online, LastSeen: now}
 	})
 	r := a.get("/api/v1/admin/vehicles").wants(200, "")
@@ -193,7 +205,10 @@ func TestVehicles_EachValueHasItsTime(t *testing.T) {
 func TestVehicles_FiltersReachTheStore(t *testing.T) {
 	a := newAPI(t)
 	a.get("/api/v1/admin/vehicles?status=in_use&connectivity=offline&agency_id=2&q=golf%25&limit=7").wants(200, "")
-	want := telematics.VehicleQuery{Agency: 2, Status: telematics.InUse, Connectivity: telematics.Offline, Text: "golf%", Page: telematics.Page{Limit: 8}}
+	want := telematics.VehicleQuery{
+		Agency: 2, Status: telematics.InUse, Connectivity: telematics.Offline, Text: "golf%",
+		Page: telematics.Page{Limit: 8},
+	}
 	if got := a.fleet.asked.vehicles; got != want {
 		t.Errorf("query %+v, want %+v", got, want)
 	}

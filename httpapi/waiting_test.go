@@ -91,7 +91,8 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 			}
 		}
 	}
-	if !strings.HasPrefix(answers[0], "200 OKfalse") || !strings.Contains(answers[0], "Preference-Applied") || !strings.HasPrefix(next[0], "422 ") {
+	if !strings.HasPrefix(answers[0], "200 OKfalse") || !strings.Contains(answers[0], "Preference-Applied") ||
+		!strings.HasPrefix(next[0], "422 ") {
 		t.Errorf("%s\n%s", answers[0], next[0])
 	}
 	if a.controller.count() != waiting {

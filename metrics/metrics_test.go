@@ -32,7 +32,8 @@ func TestRead_EqualsGather(t *testing.T) {
 	}
 	want := metrics.Values{
 		`dropped_total{kind="report", reason="malformed"}`: 3,
-		`wait_seconds_bucket{le="1"}`:                      0, `wait_seconds_bucket{le="+Inf"}`: 1, "wait_seconds_count": 1, "wait_seconds_sum": 2,
+		`wait_seconds_bucket{le="1"}`:                      0, `wait_seconds_bucket{le="+Inf"}`: 1,
+		"wait_seconds_count": 1, "wait_seconds_sum": 2,
 		`key_info{key="k-1"}`: 1,
 	}
 	if !maps.Equal(gathered, want) || !maps.Equal(read, want) {

@@ -84,9 +84,11 @@ func subscribesToWildcards(w world) {
 	victim, attacker, service := w.unit(w.victim).mustDial(w.t), w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
 	victim.subscribe(topic(w.victim, "command"))
 	service.subscribe(all("ack"), all("telemetry"), all("presence"))
-	attacker.subscribe("#", "+/#", "$SYS/#", "$SYS/broker/version", "motorpool/#", "motorpool/v1/+/+", all("command"), all("ack"), all("presence"),
-		"$share/g/#", "$share/g/$SYS/#", "$SHARE/g/motorpool/v1/#", shared("g", "command"), shared("g", "telemetry"), topic(w.victim, "#"),
-		topic(w.attacker, "command"))
+	attacker.subscribe(
+		"#", "+/#", "$SYS/#", "$SYS/broker/version", "motorpool/#", "motorpool/v1/+/+", all("command"), all("ack"),
+		all("presence"), "$share/g/#", "$share/g/$SYS/#", "$SHARE/g/motorpool/v1/#", shared("g", "command"),
+		shared("g", "telemetry"), topic(w.victim, "#"), topic(w.attacker, "command"),
+	)
 
 	service.publish(topic(w.victim, "command"), "for the victim")
 	for _, last := range []string{"ack", "telemetry", "presence"} {
@@ -249,7 +251,10 @@ func answersAmong(messages []message) (n int) {
 
 func joinsAGuessedGroup(w world) {
 	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
-	attacker.subscribe(shared("motorpool", "ack"), shared("service", "ack"), shared("+", "ack"), shared("#", "ack"), topic(w.attacker, "command"))
+	attacker.subscribe(
+		shared("motorpool", "ack"), shared("service", "ack"), shared("+", "ack"), shared("#", "ack"),
+		topic(w.attacker, "command"),
+	)
 	answerAll(w, service)
 	if got := answersAmong(service.messages()); got != answers {
 		w.t.Errorf("the service received %d answers, want %d: %+v", got, answers, service.messages())

@@ -71,7 +71,10 @@ func (a authority) unit(name string, expires time.Duration) tls.Certificate {
 	a.t.Helper()
 	key := newKey(a.t)
 	certificate := a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(expires), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{
+			CommonName: name,
+		},
+		NotAfter: time.Now().Add(expires), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, key)
 	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
 }
@@ -85,7 +88,10 @@ func (a authority) files(revoked ...tls.Certificate) (certificate, list string) 
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: parsed.SerialNumber, RevocationTime: time.Now()})
+		template.RevokedCertificateEntries = append(
+			template.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: parsed.SerialNumber, RevocationTime: time.Now()},
+		)
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, template, a.certificate, a.key)
 	if err != nil {

@@ -37,7 +37,10 @@ func (w world) ovmsService() *client {
 func ovmsReadsAnothers(w world) {
 	victim, attacker, service := w.module(w.victim), w.module(w.attacker), w.ovmsService()
 	for _, filter := range moduleFilters {
-		attacker.subscribe(ovms(w.victim, filter), "ovms/"+w.attacker+"/"+w.victim+"/"+filter, "ovms/+/+/"+filter, "$share/g/"+ovms(w.victim, filter))
+		attacker.subscribe(
+			ovms(w.victim, filter), "ovms/"+w.attacker+"/"+w.victim+"/"+filter, "ovms/+/+/"+filter,
+			"$share/g/"+ovms(w.victim, filter),
+		)
 	}
 	attacker.subscribe("ovms/#", "ovms/+/+/metric/#", ovms(w.victim, "#"))
 

@@ -54,7 +54,8 @@ func TestPasswords_AreSetAndRemovedInPlace(t *testing.T) {
 	if passwords, err = mosquitto.ParsePasswords(passwords.Encode()); err != nil {
 		t.Fatal(err)
 	}
-	if users := passwords.Users(); !slices.Equal(users, []string{"b", "c"}) || passwords.Has("a") || passwords.Has("") || !passwords.Has("b") {
+	if users := passwords.Users(); !slices.Equal(users, []string{"b", "c"}) || passwords.Has("a") || passwords.Has("") ||
+		!passwords.Has("b") {
 		t.Errorf("the users are %v, want b and c", users)
 	}
 	if !strings.HasPrefix(string(passwords.Encode()), "# units\nb:$7$") {

@@ -33,7 +33,9 @@ func FindProcess(pidFile string) (Process, error) {
 		return Process{}, fmt.Errorf("%s: process %d: %w (does Mosquitto run, and may this user signal it?)", pidFile, pid, err)
 	}
 	if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.TrimSpace(string(name)) != "mosquitto" {
-		return Process{}, fmt.Errorf("%s: process %d is %s, not mosquitto: does Mosquitto run?", pidFile, pid, strings.TrimSpace(string(name)))
+		return Process{}, fmt.Errorf(
+			"%s: process %d is %s, not mosquitto: does Mosquitto run?", pidFile, pid, strings.TrimSpace(string(name)),
+		)
 	}
 	return Process{pid}, nil
 }

@@ -92,7 +92,9 @@ func teltonikaAbusesTheService(w world) {
 func TestTeltonika_CertificateNamesTheUnit(t *testing.T) {
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	ours := newAuthority(t)
-	cfg := devstack.MosquittoConfig{ServicePassword: servicePassword, Units: map[string]string{"352093081452251": passwordOf("352093081452251")}}
+	cfg := devstack.MosquittoConfig{
+		ServicePassword: servicePassword, Units: map[string]string{"352093081452251": passwordOf("352093081452251")},
+	}
 	var roots *x509.CertPool
 	cfg.CertFile, cfg.KeyFile, roots = certificate(t)
 	cfg.UnitsCA, cfg.UnitsCRL = ours.files()

@@ -104,7 +104,10 @@ func (w world) unit(name string) login {
 
 // service returns the login of an instance of the service.
 func (w world) service() login {
-	return login{url: w.broker.ServiceURL(), id: fmt.Sprintf("instance-%d", w.number), user: mosquitto.ServiceUser, password: servicePassword}
+	return login{
+		url: w.broker.ServiceURL(), id: fmt.Sprintf("instance-%d", w.number), user: mosquitto.ServiceUser,
+		password: servicePassword,
+	}
 }
 
 // anotherInstance returns a login with a random client id, as all instances use [TOP-4].

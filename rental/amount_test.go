@@ -224,11 +224,15 @@ func TestFormat_PanicsWithoutACurrency(t *testing.T) {
 var moneyFiles = []string{
 	"*.go", "stripe/*.go",
 	"../store/rentals/*.go",
-	"../httpapi/booking*.go", "../httpapi/*_booking*.go", "../httpapi/amount*.go", "../httpapi/money*.go", "../httpapi/payment*.go", "../httpapi/price*.go", "../httpapi/pricing*.go",
+	"../httpapi/booking*.go", "../httpapi/*_booking*.go", "../httpapi/amount*.go", "../httpapi/money*.go",
+	"../httpapi/payment*.go", "../httpapi/price*.go", "../httpapi/pricing*.go",
 }
 
 // moneyReaders are the functions of shared files that read money.
-var moneyReaders = map[string][]string{"../store/vehicles/fleetpart.go": {"amount", "tax", "exact", "currency"}, "../store/vehicles/fleetfile.go": {"terms", "rate"}}
+var moneyReaders = map[string][]string{
+	"../store/vehicles/fleetpart.go": {"amount", "tax", "exact", "currency"},
+	"../store/vehicles/fleetfile.go": {"terms", "rate"},
+}
 
 // notMoney are functions of those files that read ids, where 42.0 equals 42.
 var notMoney = []string{"wholeNumber"}
@@ -249,7 +253,8 @@ func floats(set *token.FileSet, root ast.Node) []string {
 		}
 		switch n := n.(type) {
 		case *ast.Field: // of a struct, or an argument of a function
-			if len(n.Names) > 0 && !slices.ContainsFunc(n.Names, func(name *ast.Ident) bool { return !coordinates.MatchString(name.Name) }) {
+			if len(n.Names) > 0 &&
+				!slices.ContainsFunc(n.Names, func(name *ast.Ident) bool { return !coordinates.MatchString(name.Name) }) {
 				return false
 			}
 		case *ast.Ident:

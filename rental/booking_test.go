@@ -194,7 +194,8 @@ func (l *model) check(t *rapid.T) {
 		case rental.FeeCharge:
 			fees += c.Amount
 		case rental.DepositCharge:
-			if c.Amount != l.Price.Deposit || c.CaptureAmount > c.Amount || c.CaptureAmount != l.captured || c.State == rental.Captured && c.Settled > c.CaptureAmount {
+			if c.Amount != l.Price.Deposit || c.CaptureAmount > c.Amount || c.CaptureAmount != l.captured ||
+				c.State == rental.Captured && c.Settled > c.CaptureAmount {
 				t.Fatalf("%d was to be captured of the deposit %+v", l.captured, c)
 			}
 		}

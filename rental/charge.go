@@ -259,7 +259,10 @@ func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 	}
 	if limit := d.FeeLimit(); f.Amount > limit {
 		c := d.Price.Currency
-		return Change{}, newFieldError("amount", fmt.Sprintf("must be at most %s %s, the agency's limit for one fee (fee_limit in its fleet file)", c.Format(limit), c))
+		return Change{}, newFieldError(
+			"amount",
+			fmt.Sprintf("must be at most %s %s, the agency's limit for one fee (fee_limit in its fleet file)", c.Format(limit), c),
+		)
 	}
 	if d.State == Upcoming {
 		return Change{}, Forbids(BookingStateConflict, "The booking has not started; there is nothing to charge a fee for.")

@@ -10,10 +10,13 @@ import (
 )
 
 var chargeStates = []rental.ChargeState{
-	rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Paid, rental.Captured, rental.Released, rental.Waived,
+	rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized,
+	rental.Paid, rental.Captured, rental.Released, rental.Waived,
 }
 
-var chargeKinds = []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge, rental.RefundCharge}
+var chargeKinds = []rental.ChargeKind{
+	rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge, rental.RefundCharge,
+}
 
 // reachable returns the states that a charge can reach in any number of steps.
 func reachable(c rental.Charge) []rental.ChargeState {
@@ -29,7 +32,10 @@ func reachable(c rental.Charge) []rental.ChargeState {
 }
 
 func TestMayBecome_FromPending(t *testing.T) {
-	pays := []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived}
+	pays := []rental.ChargeState{
+		rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid,
+		rental.Waived,
+	}
 	for kind, want := range map[rental.ChargeKind][]rental.ChargeState{
 		rental.StartCharge: pays, rental.ExtensionCharge: append([]rental.ChargeState{rental.Released}, pays...), rental.FeeCharge: pays,
 		rental.DepositCharge: {rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released, rental.Waived},
@@ -101,7 +107,8 @@ func TestCaptureDeposit_AmendsTheHold(t *testing.T) {
 		change := do(t)(d.CaptureDeposit(now, amount, "scratch on the door"))
 		want := d.Charges[1]
 		want.Goal, want.CaptureAmount, want.Reason, want.NextAttempt = rental.Capture, amount, "scratch on the door", now
-		if len(change.Amended) != 1 || change.Amended[0] != want || len(change.Charges) > 0 || change.Booking != d.Booking || change.Note != "scratch on the door" {
+		if len(change.Amended) != 1 || change.Amended[0] != want || len(change.Charges) > 0 || change.Booking != d.Booking ||
+			change.Note != "scratch on the door" {
 			t.Errorf("capture of %d: change %+v, want the deposit alone amended", amount, change)
 		}
 		d = after(d, change)
@@ -111,9 +118,18 @@ func TestCaptureDeposit_AmendsTheHold(t *testing.T) {
 		if limit := d.Limits().Capture; limit != 0 {
 			t.Errorf("capture of %d pending: %d can be captured, want 0", amount, limit)
 		}
-		refused(t, "a second capture while one is pending", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
+		refused(
+			t, "a second capture while one is pending", rental.BookingStateConflict,
+			"No deposit of the booking is held.",
+		)(
+			d.CaptureDeposit(now, 1, ""),
+		)
 		carryOut(&d.Charges[1], now)
-		refused(t, "a second capture after the first", rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(now, 1, ""))
+		refused(
+			t, "a second capture after the first", rental.BookingStateConflict, "No deposit of the booking is held.",
+		)(
+			d.CaptureDeposit(now, 1, ""),
+		)
 		if d.Payment().Status != rental.PaymentPaid {
 			t.Errorf("capture of %d done: payment %+v, want paid", amount, d.Payment())
 		}
@@ -143,7 +159,11 @@ func TestLimits_AreWhatIsAccepted(t *testing.T) {
 		t.Errorf("active: limits %+v", limits)
 	}
 	do(t)(d.CaptureDeposit(start, d.Limits().Capture, ""))
-	refused(t, "a capture above the limit", rental.BookingStateConflict, "Only 200.00 EUR is held.")(d.CaptureDeposit(start, d.Limits().Capture+1, ""))
+	refused(
+		t, "a capture above the limit", rental.BookingStateConflict, "Only 200.00 EUR is held.",
+	)(
+		d.CaptureDeposit(start, d.Limits().Capture+1, ""),
+	)
 	do(t)(d.Fine(start, rental.Fee{Amount: d.Limits().Fee}))
 	if _, err := d.Fine(start, rental.Fee{Amount: d.Limits().Fee + 1}); err == nil {
 		t.Error("a fee above the limit was charged")
@@ -176,7 +196,8 @@ func TestFine_MakesASeparateCharge(t *testing.T) {
 		change := do(t)(d.Fine(now, rental.Fee{Kind: "late_return", Amount: 2_550, Reason: "22 hours late"}))
 		want := rental.Charge{Booking: 42, Kind: rental.FeeCharge, State: rental.Pending, Currency: "EUR", Amount: 2_550,
 			Fee: "late_return", Reason: "22 hours late", NextAttempt: now, Created: now}
-		if change.Booking != d.Booking || len(change.Charges) != 1 || change.Charges[0] != want || len(change.Amended) > 0 || change.Note != "22 hours late" {
+		if change.Booking != d.Booking || len(change.Charges) != 1 || change.Charges[0] != want || len(change.Amended) > 0 ||
+			change.Note != "22 hours late" {
 			t.Errorf("%s: change %+v, want one fee charge", state, change)
 		}
 		if change.Details["kind"] != "late_return" || change.Details["amount"] != "25.50" || change.Details["currency"] != "EUR" {
@@ -250,7 +271,11 @@ func TestRefundCharge_RefundsThatChargeAlone(t *testing.T) {
 		}
 	}
 	d := expensive(t)
-	refused(t, "more than it took", rental.RefundExceedsPaid, "At most 132.00 EUR can still be refunded.")(d.RefundCharge(start, d.Charges[0].ID, 13_201, ""))
+	refused(
+		t, "more than it took", rental.RefundExceedsPaid, "At most 132.00 EUR can still be refunded.",
+	)(
+		d.RefundCharge(start, d.Charges[0].ID, 13_201, ""),
+	)
 	refused(t, "a hold", rental.RefundExceedsPaid, "At most 0.00 EUR can still be refunded.")(d.RefundCharge(start, d.Charges[1].ID, 0, ""))
 	_, err := d.RefundCharge(start, rental.ChargeID{1}, 1, "")
 	fieldIsWrong(t, err, "charge_id", "must be a charge of the booking")
@@ -304,7 +329,10 @@ func TestRefund_LimitByChargesAndRefunds(t *testing.T) {
 
 func refund(state rental.ChargeState, amount rental.Minor) func(*rental.BookingDetails) {
 	return func(d *rental.BookingDetails) {
-		d.Charges = append(d.Charges, rental.Charge{Kind: rental.RefundCharge, State: state, Amount: amount, Settled: amount, Refunds: d.Charges[3].ID})
+		d.Charges = append(
+			d.Charges,
+			rental.Charge{Kind: rental.RefundCharge, State: state, Amount: amount, Settled: amount, Refunds: d.Charges[3].ID},
+		)
 	}
 }
 
@@ -315,7 +343,10 @@ func TestRefund_CountsWhatWasActuallyRefunded(t *testing.T) {
 	d.Price.Currency = "BHD"
 	d.Charges = d.Charges[:1]
 	d.Charges[0].Currency, d.Charges[0].Amount, d.Charges[0].Settled = "BHD", 12_345, 12_350
-	d.Charges = append(d.Charges, rental.Charge{Kind: rental.RefundCharge, State: rental.Paid, Amount: 5_005, Settled: 5_010, Refunds: d.Charges[0].ID})
+	d.Charges = append(
+		d.Charges,
+		rental.Charge{Kind: rental.RefundCharge, State: rental.Paid, Amount: 5_005, Settled: 5_010, Refunds: d.Charges[0].ID},
+	)
 	if change := do(t)(d.Refund(start, 0, "")); len(change.Charges) != 1 || change.Charges[0].Amount != 7_340 {
 		t.Errorf("charges %+v, want one refund of 7340", change.Charges)
 	}

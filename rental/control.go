@@ -53,16 +53,29 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 	case a == telematics.Lock:
 		return nil
 	case !now.Before(d.End.Add(d.Terms.UnlockGrace)):
-		return Forbids(BookingOverdue, "The booking's end has passed; its vehicle can be locked, but not unlocked. Contact the agency. Nothing was sent.")
+		return Forbids(
+			BookingOverdue,
+			"The booking's end has passed; its vehicle can be locked, but not unlocked. Contact the agency. Nothing was sent.",
+		)
 	case owed >= 0 && d.Charges[owed].Added > 0:
-		return Forbids(PaymentRequired, fmt.Sprintf("The payment of the extension was declined, or waits for your confirmation; set another default payment method, or confirm it, "+
-			"within %d minutes. Otherwise the extension is taken back, and the booking ends as agreed before. Nothing was sent.", d.Terms.PaymentWait/time.Minute))
+		return Forbids(
+			PaymentRequired,
+			fmt.Sprintf(
+				"The payment of the extension was declined, or waits for your confirmation; set another default payment method, or confirm it, "+
+					"within %d minutes. Otherwise the extension is taken back, and the booking ends as agreed before. Nothing was sent.",
+				d.Terms.PaymentWait/time.Minute,
+			),
+		)
 	case owed >= 0:
-		return Forbids(PaymentRequired,
-			"A payment of the booking was declined, or waits for your confirmation; set another default payment method, or confirm it. Nothing was sent.")
+		return Forbids(
+			PaymentRequired,
+			"A payment of the booking was declined, or waits for your confirmation; set another default payment method, or confirm it. Nothing was sent.",
+		)
 	case slices.ContainsFunc(d.Charges, awaited):
-		return Forbids(PaymentAwaited,
-			"The payment of the booking has no result yet; the vehicle can be unlocked once it is paid and the deposit is held. Try again in a few seconds. Nothing was sent.")
+		return Forbids(
+			PaymentAwaited,
+			"The payment of the booking has no result yet; the vehicle can be unlocked once it is paid and the deposit is held. Try again in a few seconds. Nothing was sent.",
+		)
 	}
 	return nil
 }

@@ -9,12 +9,18 @@ import (
 )
 
 func draft() (rental.Draft, rental.Facts) {
-	return rental.Draft{Agency: 1, Client: "client-7", Vehicle: 5, Start: start, End: start.Add(8 * time.Hour), Pickup: 1, Dropoff: 2, Method: 3},
+	return rental.Draft{
+			Agency: 1, Client: "client-7", Vehicle: 5, Start: start, End: start.Add(8 * time.Hour), Pickup: 1,
+			Dropoff: 2, Method: 3,
+		},
 		rental.Facts{
 			Terms: rental.Terms{Currency: "EUR", Tax: 100_000}, Rate: &rental.Rate{Hourly: 1500, Deposit: 20_000},
 			Vehicle: telematics.Vehicle{ID: 5, AgencyID: 1, Status: telematics.Available},
 			Pickup:  &telematics.Station{ID: 1, AgencyID: 1}, Dropoff: &telematics.Station{ID: 2, AgencyID: 1},
-			Client: rental.Client{ID: 7, Agency: 1, Subject: "client-7", Default: 2}, Methods: []rental.Method{{ID: 3}, {ID: 2, Default: true}},
+			Client: rental.Client{
+				ID: 7, Agency: 1, Subject: "client-7", Default: 2,
+			},
+			Methods: []rental.Method{{ID: 3}, {ID: 2, Default: true}},
 		}
 }
 
@@ -24,8 +30,10 @@ func TestBook_AtThePresentPrice(t *testing.T) {
 	// The times have more digits than are stored.
 	d.Start, d.End = start.In(time.FixedZone("", 7200)), d.End.Add(time.Millisecond-1)
 	b, err := d.Book(now, f)
-	want := rental.Booking{State: rental.Upcoming, Agency: 1, Client: 7, VehicleID: 5, PickupID: 1, DropoffID: 2, Start: start, End: start.Add(8 * time.Hour),
-		Price: upcoming().Price, Method: 3, Created: now}
+	want := rental.Booking{
+		State: rental.Upcoming, Agency: 1, Client: 7, VehicleID: 5, PickupID: 1, DropoffID: 2, Start: start,
+		End: start.Add(8 * time.Hour), Price: upcoming().Price, Method: 3, Created: now,
+	}
 	if err != nil || b != want {
 		t.Errorf("booking %+v, %v; want %+v", b, err, want)
 	}

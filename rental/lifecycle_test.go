@@ -38,7 +38,8 @@ func TestBegin_ZeroChargeIsPaidWithoutTheProcessor(t *testing.T) {
 		t.Fatalf("charges %+v, want the start's alone: a deposit of 0 makes no charge", change.Charges)
 	}
 	c := change.Charges[0]
-	if c.Kind != rental.StartCharge || c.State != rental.Paid || c.PaidAt != start || !c.NextAttempt.IsZero() || c.Amount != 0 || c.Settled != 0 {
+	if c.Kind != rental.StartCharge || c.State != rental.Paid || c.PaidAt != start || !c.NextAttempt.IsZero() || c.Amount != 0 ||
+		c.Settled != 0 {
 		t.Errorf("charge %+v, want it paid at the start", c)
 	}
 	if p := after(d, change).Payment(); p.Status != rental.PaymentPaid || p.PaidAt != start {
@@ -137,12 +138,16 @@ func TestExtend_AnActiveBookingIsChargedImmediately(t *testing.T) {
 	if len(change.Charges) != 1 || len(change.Amended) > 0 {
 		t.Fatalf("change %+v, want one new charge", change)
 	}
-	want := rental.Charge{Booking: 42, Kind: rental.ExtensionCharge, State: rental.Pending, Currency: "EUR", Amount: 3300, Added: 2 * time.Hour, NextAttempt: now, Created: now}
+	want := rental.Charge{
+		Booking: 42, Kind: rental.ExtensionCharge, State: rental.Pending, Currency: "EUR", Amount: 3300,
+		Added: 2 * time.Hour, NextAttempt: now, Created: now,
+	}
 	if got := change.Charges[0]; got != want { // 165 - 132
 		t.Errorf("charge %+v, want %+v", got, want)
 	}
 	b := change.Booking
-	if b.End != end || b.Extensions != 1 || b.Price.Hours != 1000 || b.Price.Rental() != 16_500 || b.Price.Deposit != 20_000 || b.State != rental.Active {
+	if b.End != end || b.Extensions != 1 || b.Price.Hours != 1000 || b.Price.Rental() != 16_500 || b.Price.Deposit != 20_000 ||
+		b.State != rental.Active {
 		t.Errorf("booking %+v, want 10 hours at the extended price", b)
 	}
 	if change.Details["end_date"] != "2026-01-02T20:00:00Z" {
@@ -216,7 +221,12 @@ func TestExtend_ToThePresentEndChangesNothing(t *testing.T) {
 		d := upcoming()
 		d.State, d.Extensions = state, rental.MaxExtensions // even where no extension is left
 		if !state.IsLive() {
-			refused(t, string(state), rental.BookingNotExtendable, "The booking is "+string(state)+"; only an upcoming or active one can be extended.")(d.Extend(start, d.End))
+			refused(
+				t, string(state), rental.BookingNotExtendable,
+				"The booking is "+string(state)+"; only an upcoming or active one can be extended.",
+			)(
+				d.Extend(start, d.End),
+			)
 			continue
 		}
 		// The caller's time is in another zone and has more digits than are stored.
@@ -230,19 +240,40 @@ func TestExtend_ToThePresentEndChangesNothing(t *testing.T) {
 func TestExtend_UpToTheNextBookingAndTheLimits(t *testing.T) {
 	d := upcoming()
 	d.Next = d.End.Add(3 * time.Hour)
-	refused(t, "shorter", rental.BookingNotExtendable, "end_date must be after the current one; bookings cannot be shortened.")(d.Extend(start, d.End.Add(-time.Millisecond)))
-	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)))
+	refused(
+		t, "shorter", rental.BookingNotExtendable,
+		"end_date must be after the current one; bookings cannot be shortened.",
+	)(
+		d.Extend(start, d.End.Add(-time.Millisecond)),
+	)
+	refused(
+		t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.",
+	)(
+		d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)),
+	)
 	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute))); c.Booking.End != d.Next.Add(-15*time.Minute) {
 		t.Errorf("up to the buffer: booking %+v, want that end", c.Booking)
 	}
 	d.Next = time.Time{}
-	refused(t, "longer than 366 days", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, start.Add(rental.MaxLength+time.Millisecond)))
-	refused(t, "until the year 9999", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)))
+	refused(
+		t, "longer than 366 days", rental.BookingNotExtendable, "A booking lasts at most 366 days.",
+	)(
+		d.Extend(start, start.Add(rental.MaxLength+time.Millisecond)),
+	)
+	refused(
+		t, "until the year 9999", rental.BookingNotExtendable, "A booking lasts at most 366 days.",
+	)(
+		d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)),
+	)
 	if c := do(t)(d.Extend(start, start.Add(rental.MaxLength))); c.Booking.Price.Hours != 878_400 {
 		t.Errorf("to the longest time: booking %+v, want 878400 hundredths of an hour", c.Booking)
 	}
 	d.Price.HourlyRate = rental.MaxAmount / 10
-	refused(t, "too expensive", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(d.Extend(start, start.Add(12*time.Hour)))
+	refused(
+		t, "too expensive", rental.BookingNotExtendable, "The booking would cost more than can be charged.",
+	)(
+		d.Extend(start, start.Add(12*time.Hour)),
+	)
 }
 
 func TestFinish_ReleasesTheDepositAndKeepsThePrice(t *testing.T) {
@@ -266,7 +297,12 @@ func TestFinish_OnlyAnActiveBooking(t *testing.T) {
 	for _, state := range []rental.BookingState{rental.Upcoming, rental.Completed, rental.Cancelled} {
 		d := active(t)
 		d.State = state
-		refused(t, string(state), rental.BookingNotActive, "The booking is "+string(state)+"; only an active one can be ended.")(d.Finish(start.Add(time.Hour)))
+		refused(
+			t, string(state), rental.BookingNotActive,
+			"The booking is "+string(state)+"; only an active one can be ended.",
+		)(
+			d.Finish(start.Add(time.Hour)),
+		)
 	}
 }
 

@@ -50,7 +50,10 @@ type Method struct {
 
 // Label returns a card's name for its owner: Visa •••• 4242.
 func (c Card) Label() string {
-	names := map[string]string{"amex": "American Express", "diners": "Diners Club", "jcb": "JCB", "unionpay": "UnionPay", "mastercard": "Mastercard"}
+	names := map[string]string{
+		"amex": "American Express", "diners": "Diners Club", "jcb": "JCB", "unionpay": "UnionPay",
+		"mastercard": "Mastercard",
+	}
 	name, ok := names[c.Brand]
 	if !ok && c.Brand != "" {
 		name = strings.ToUpper(c.Brand[:1]) + strings.ReplaceAll(c.Brand[1:], "_", " ")

@@ -25,7 +25,8 @@ const (
 
 // PaymentStatuses lists every status.
 var PaymentStatuses = []PaymentStatus{
-	PaymentRequiresAction, PaymentFailed, PaymentPending, PaymentAuthorized, PaymentRefunded, PaymentPartiallyRefunded, PaymentPaid, PaymentNotCharged,
+	PaymentRequiresAction, PaymentFailed, PaymentPending, PaymentAuthorized, PaymentRefunded, PaymentPartiallyRefunded,
+	PaymentPaid, PaymentNotCharged,
 }
 
 // Payment is the summary of a booking's payments for its client.

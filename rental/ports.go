@@ -142,7 +142,9 @@ type Cards interface {
 	RemoveMethod(ctx context.Context, id ClientID, method MethodID, entry telematics.Activity) (Method, error)
 	// SetDefault makes a payment method the default, and declined charges due with it. It returns
 	// true if an earlier request with the same key did so. It fails with MethodNotFound.
-	SetDefault(ctx context.Context, id ClientID, method MethodID, entry telematics.Activity, key *telematics.IdempotencyKey) (Method, bool, error)
+	SetDefault(
+		ctx context.Context, id ClientID, method MethodID, entry telematics.Activity, key *telematics.IdempotencyKey,
+	) (Method, bool, error)
 	// DropCard removes the payment method with a token that the processor no longer holds. If it
 	// was the default, the newest remaining one becomes the default. An unknown token is no error.
 	DropCard(ctx context.Context, token string, entry telematics.Activity) error

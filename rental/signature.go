@@ -85,7 +85,9 @@ type Signature struct {
 // The errors of ParseSignature.
 var (
 	errSignatureLong  = errors.New("it is longer than 512 bytes")
-	errSignatureParts = errors.New("its parts must be k, t, n, v1 and at most another v1, in this order, as name=value joined by commas without spaces")
+	errSignatureParts = errors.New(
+		"its parts must be k, t, n, v1 and at most another v1, in this order, as name=value joined by commas without spaces",
+	)
 	errSignatureKey   = errors.New("k must be the key id: 1 to 64 characters of A-Z, a-z, 0-9, - and _")
 	errSignatureTime  = errors.New("t must be whole seconds since 1970, in decimal digits")
 	errSignatureNonce = errors.New("n must be 16 to 64 characters of base64url, without padding")

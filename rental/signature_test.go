@@ -191,7 +191,9 @@ func TestSignature_AKeyDoesNotPrintItsSecret(t *testing.T) {
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("key", "key", key)
 	for _, text := range []string{fmt.Sprint(key), fmt.Sprintf("%+v", key), fmt.Sprintf("%#v", key), log.String()} {
-		if !strings.Contains(text, "ak_1") || strings.Contains(text, "hush") || strings.Contains(text, "aHVzaCBodXNo") || strings.Contains(text, "104 117") || strings.Contains(text, "0x68, 0x75") {
+		if !strings.Contains(text, "ak_1") || strings.Contains(text, "hush") || strings.Contains(text, "aHVzaCBodXNo") ||
+			strings.Contains(text, "104 117") ||
+			strings.Contains(text, "0x68, 0x75") {
 			t.Errorf("printed as %s, want the id without the secret", text)
 		}
 	}

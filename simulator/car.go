@@ -87,8 +87,8 @@ func NewCar(config Config) *Car {
 	config = config.withDefaults()
 	c := &Car{
 		config: config, asks: make(chan func(context.Context) error), inbox: make(chan heard, inboxSize),
-		dialled: make(chan dialled), stopped: make(chan struct{}),
-		body: config.Profile.Body.clone(), faults: config.Profile.Faults, clock: config.Profile.Clock, rng: Random(config.Seed, config.Unit),
+		dialled: make(chan dialled), stopped: make(chan struct{}), body: config.Profile.Body.clone(),
+		faults: config.Profile.Faults, clock: config.Profile.Clock, rng: Random(config.Seed, config.Unit),
 		hangUp: func() {},
 	}
 	c.air = newAir(config.Profile.Latency, &c.faults, c.rng)

@@ -21,7 +21,8 @@ func TestCar_PublishesPresenceAndReportWhenItConnects(t *testing.T) {
 			t.Fatalf("login %+v, connected %t; want it connected with its password", link.Login, r.car.Connected())
 		}
 		online := link.presences(t)
-		if len(online) != 1 || online[0].Status != telematics.Online || len(online[0].Actions) != len(CarActions) || online[0].Firmware == "" {
+		if len(online) != 1 || online[0].Status != telematics.Online || len(online[0].Actions) != len(CarActions) ||
+			online[0].Firmware == "" {
 			t.Fatalf("presences %+v, want one online with actions and firmware", online)
 		}
 		will, err := v1.DecodePresence(link.Will, time.Now())

@@ -22,7 +22,12 @@ func TestUnit_DamagedCopyIsRefusedAndTheIntactOneExecuted(t *testing.T) {
 		for _, e := range r.recorder.Of(c.Command) {
 			kinds = append(kinds, e.Kind)
 		}
-		if want := []Kind{CommandDamaged, CommandAnswered, CommandReceived, CommandAnswered, CommandStarted, CommandEnded, CommandAnswered}; !slices.Equal(kinds, want) {
+		if want := []Kind{
+			CommandDamaged, CommandAnswered, CommandReceived, CommandAnswered, CommandStarted, CommandEnded,
+			CommandAnswered,
+		}; !slices.Equal(
+			kinds, want,
+		) {
 			t.Errorf("recorded %v, want %v", kinds, want)
 		}
 	})

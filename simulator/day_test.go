@@ -29,7 +29,10 @@ func TestDay_CarDrivesUsesEnergyChargesAndSleeps(t *testing.T) {
 		}
 	}
 	if len(met) != len(Phases) || !drained || !charged || !keyed || towed != 1 || !b.Locked {
-		t.Errorf("phases %v, drained %t, charged %t, unlocked with the key %t, towed %d times, locked in the end %t", met, drained, charged, keyed, towed, b.Locked)
+		t.Errorf(
+			"phases %v, drained %t, charged %t, unlocked with the key %t, towed %d times, locked in the end %t", met,
+			drained, charged, keyed, towed, b.Locked,
+		)
 	}
 }
 

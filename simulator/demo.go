@@ -35,7 +35,10 @@ func demo() map[telematics.VehicleID]Profile {
 		1: {Name: "combustion hatchback", Body: Hatchback(Point{48.1402, 11.5600})},
 		2: {Name: "electric car, charging", Body: ElectricCar(Point{48.1619, 11.5864})},
 		3: {Name: "scooter with a top case", Body: Scooter(Point{48.1507, 11.5810}), Actions: AllActions},
-		4: {Name: "van without attention and top case", Body: Van(Point{48.1271, 11.6050}), Actions: withoutAction(CarActions, telematics.AttentionSignal)},
+		4: {
+			Name: "van without attention and top case", Body: Van(Point{48.1271, 11.6050}),
+			Actions: withoutAction(CarActions, telematics.AttentionSignal),
+		},
 		5: {Name: "offline for an hour", Body: Hatchback(Point{48.1107, 11.5939}), Gone: time.Hour},
 		6: {Name: "driving at 50 km/h", Body: driving},
 		7: {Name: "plug-in hybrid with a slow radio", Body: PlugInHybrid(Point{48.1755, 11.5518}), Latency: slowRadio},

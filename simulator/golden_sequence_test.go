@@ -58,7 +58,9 @@ func TestUnit_ExecutesTheSequenceOfVectors(t *testing.T) {
 		if v.file == "half-handover" && b.body.Immobilizer != Engaged {
 			t.Errorf("with the ignition off the armed immobilizer is %s, want engaged", b.body.Immobilizer)
 		}
-		said := append(b.deliver(golden(t, filepath.Join("wire", "command-"+v.file+".jws"))), b.pass(cmp.Or(v.takes, 300*time.Millisecond))...)
+		said := append(
+			b.deliver(golden(t, filepath.Join("wire", "command-"+v.file+".jws"))),
+			b.pass(cmp.Or(v.takes, 300*time.Millisecond))...)
 		last := said[len(said)-1]
 		if last.State != v.state || last.Reason != v.reason || last.Detail != v.detail {
 			t.Errorf("%s: answer %s %q %q, want %s %q %q", v.file, last.State, last.Reason, last.Detail, v.state, v.reason, v.detail)

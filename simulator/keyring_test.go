@@ -77,7 +77,10 @@ func TestCar_PresenceNamesItsKeys(t *testing.T) {
 
 func TestFleet_IsProvisionedWhileItStartsAndAfterItStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleet := NewFleet(FleetConfig{Stagger: time.Minute}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}})
+		fleet := NewFleet(
+			FleetConfig{Stagger: time.Minute}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}},
+			Config{Radio: &fakeRadio{}},
+		)
 		ring := newKey(t).Keyring()
 		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 		defer cancel()

@@ -118,7 +118,8 @@ func TestHandover_FailedHalfIsNamed(t *testing.T) {
 				t.Errorf("locked %t, immobilizer %s; want %t, %s", b.body.Locked, b.body.Immobilizer, c.locked, c.immobilizer)
 			}
 			values := got.Report.Values
-			if values[telematics.IsLocked] != c.locked || values[telematics.OEMData].(map[string]any)["immobilizer"] != string(c.immobilizer) {
+			if values[telematics.IsLocked] != c.locked ||
+				values[telematics.OEMData].(map[string]any)["immobilizer"] != string(c.immobilizer) {
 				t.Errorf("the report has %v", values)
 			}
 		})

@@ -95,7 +95,8 @@ func TestChanged_HasOnlyChangedFieldsAndWholePositions(t *testing.T) {
 	body.Latitude += 0.01
 	got := changed(before, body.Report(epoch)).Values
 	want := []telematics.Field{telematics.DoorTrunk, telematics.Latitude, telematics.Longitude, telematics.LocatedAt}
-	if len(got) != len(want) || got[telematics.DoorTrunk] != "open" || got[telematics.Longitude] == nil || got[telematics.LocatedAt] == nil {
+	if len(got) != len(want) || got[telematics.DoorTrunk] != "open" || got[telematics.Longitude] == nil ||
+		got[telematics.LocatedAt] == nil {
 		t.Errorf("changed fields: %v, want %v", got, want)
 	}
 }

@@ -147,7 +147,8 @@ func (a Action) Conditional() bool { return a.Immobilizes() || a.Opens() }
 func (s Snapshot) Forbids(a Action, now time.Time) *Error {
 	newest, latest := s.speedAt(SpeedKmh, now), s.speedAt(ArrivedSpeed, now)
 	decides := newest
-	if byArrival, is := s[SpeedByArrival]; latest.fresh && !latest.blind && (!newest.fresh || newest.blind || is && byArrival.At.Equal(s[SpeedKmh].At)) {
+	if byArrival, is := s[SpeedByArrival]; latest.fresh && !latest.blind &&
+		(!newest.fresh || newest.blind || is && byArrival.At.Equal(s[SpeedKmh].At)) {
 		decides = latest
 	}
 	switch {

@@ -201,7 +201,10 @@ func (hs Halts) Changes(before Halts) []HaltChange {
 		}
 	}
 	for _, h := range hs {
-		if !slices.ContainsFunc(before, func(was Halt) bool { return was.Agency == h.Agency && was.Since.Equal(h.Since) && was.Why == h.Why }) {
+		if !slices.ContainsFunc(
+			before,
+			func(was Halt) bool { return was.Agency == h.Agency && was.Since.Equal(h.Since) && was.Why == h.Why },
+		) {
 			changes = append(changes, HaltChange{Halt: h, InForce: true})
 		}
 	}

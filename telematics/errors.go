@@ -101,9 +101,14 @@ func NotSupported(a Action) *Error {
 // BestEffortDenied is the error for an action that opens a vehicle whose unit checks no expiry, if
 // its agency has not allowed that.
 func BestEffortDenied(a Action) *Error {
-	return &Error{Code: BestEffortIsDenied, Outcome: NotExecuted, RetryAfter: retryEquipment,
-		Message: fmt.Sprintf("The unit of this vehicle checks no expiry, so that it may execute %s up to %s late, when no client stands at the vehicle; nothing was sent. "+
-			"Set best_effort_unlock of the agency to allow in the fleet file if you accept that.", a, Words(WorstLateness))}
+	return &Error{
+		Code: BestEffortIsDenied, Outcome: NotExecuted, RetryAfter: retryEquipment,
+		Message: fmt.Sprintf(
+			"The unit of this vehicle checks no expiry, so that it may execute %s up to %s late, when no client stands at the vehicle; nothing was sent. "+
+				"Set best_effort_unlock of the agency to allow in the fleet file if you accept that.",
+			a, Words(WorstLateness),
+		),
+	}
 }
 
 // Conflict is the error for an action that the vehicle's state forbids now.
@@ -142,7 +147,10 @@ func InProgress(occupant *Command, now time.Time) *Error {
 		Message:    fmt.Sprintf("Another command of this vehicle (%s) is still in progress; nothing was sent.", occupant.Action)}
 	if by := occupant.BestEffort.AnswerBy; !by.IsZero() && !occupant.State.IsOpen() {
 		e.RetryAfter = max(by.Sub(now), time.Second)
-		e.Message = fmt.Sprintf("The unit may still answer an earlier command (%s), and its answers do not identify the command; nothing was sent.", occupant.Action)
+		e.Message = fmt.Sprintf(
+			"The unit may still answer an earlier command (%s), and its answers do not identify the command; nothing was sent.",
+			occupant.Action,
+		)
 	}
 	return e
 }
@@ -195,7 +203,10 @@ func KeyMismatch() *Error {
 
 // Broken is the error for an internal fault; its cause is only for the log.
 func Broken(cause error) *Error {
-	return &Error{Code: Internal, Retryable: true, Message: "Internal error; the service's log has the cause under this request id.", Cause: cause}
+	return &Error{
+		Code: Internal, Retryable: true,
+		Message: "Internal error; the service's log has the cause under this request id.", Cause: cause,
+	}
 }
 
 // Err returns the error of a settled command for its caller; nil: the vehicle
@@ -218,8 +229,13 @@ func (c *Command) outcomeError() *Error {
 	case c.State == Rejected && c.Reason == Unsupported:
 		return NotSupported(c.Action)
 	case c.State == Unknown && c.Reason != "":
-		return &Error{Code: CommandRejected, RetryAfter: retryLook,
-			Message: fmt.Sprintf("The vehicle's unit refused the message%s, but may still execute another copy of it.", reasonText(c.Reason))}
+		return &Error{
+			Code: CommandRejected, RetryAfter: retryLook,
+			Message: fmt.Sprintf(
+				"The vehicle's unit refused the message%s, but may still execute another copy of it.",
+				reasonText(c.Reason),
+			),
+		}
 	case c.State == Rejected:
 		return &Error{Code: CommandRejected, RetryAfter: retryLook,
 			Message: fmt.Sprintf("The vehicle's unit refused the command%s; nothing was executed.", reasonText(c.Reason))}
@@ -232,8 +248,13 @@ func (c *Command) outcomeError() *Error {
 		return &Error{Code: TelematicsUnavailable, Retryable: true, RetryAfter: retryUnavailable,
 			Message: "The command could not be sent in time; nothing was executed."}
 	case c.State == Unknown && c.Detail == AcceptedByUnit:
-		return &Error{Code: CommandTimeout, RetryAfter: retryLook,
-			Message: fmt.Sprintf("The unit accepted the command, and nothing has confirmed within %v that the vehicle executed it; it may have.", seconds(c.Budget()))}
+		return &Error{
+			Code: CommandTimeout, RetryAfter: retryLook,
+			Message: fmt.Sprintf(
+				"The unit accepted the command, and nothing has confirmed within %v that the vehicle executed it; it may have.",
+				seconds(c.Budget()),
+			),
+		}
 	default:
 		return &Error{Code: CommandTimeout, RetryAfter: retryLook,
 			Message: fmt.Sprintf("No answer from the vehicle within %v; it may still execute the command.", seconds(c.Budget()))}

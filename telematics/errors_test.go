@@ -20,7 +20,10 @@ func TestErr_EachSettledStateHasItsError(t *testing.T) {
 	}{
 		{Rejected, StateConflict, Moving, VehicleStateConflict, NotExecuted, true, 30 * s, "Cannot lock: the vehicle is moving."},
 		{Rejected, StateConflict, DoorOpen, VehicleStateConflict, NotExecuted, true, 30 * s, "Cannot lock: a door is open."},
-		{Rejected, StateConflict, "", VehicleStateConflict, NotExecuted, true, 30 * s, "Cannot lock: the vehicle's state does not allow it."},
+		{
+			Rejected, StateConflict, "", VehicleStateConflict, NotExecuted, true, 30 * s,
+			"Cannot lock: the vehicle's state does not allow it.",
+		},
 		{Rejected, Unsupported, "", CommandNotSupported, NotExecuted, false, time.Hour, "does not support the command lock"},
 		{Unknown, BadSignature, "", CommandRejected, MayHave, false, 10 * s, "(bad_signature), but may still execute another copy"},
 		{Unknown, WrongAudience, "", CommandRejected, MayHave, false, 10 * s, "(wrong_audience), but may still execute another copy"},
@@ -102,14 +105,21 @@ func TestErrors_BeforeACommandIsPublished(t *testing.T) {
 		{InProgress(&unanswered, now), CommandInProgress, NotExecuted, true, time.Minute, "lock"},
 		{UnitOffline(Contact{Status: Offline, LastSeen: now.Add(-time.Hour), ChangedAt: now.Add(-time.Hour)}, now),
 			VehicleOffline, NotExecuted, true, 30 * time.Second, "offline (last seen 1 h ago)"},
-		{UnitOffline(Contact{}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "The connectivity of the vehicle is unknown (it was never seen)"},
+		{
+			UnitOffline(Contact{}, now), VehicleOffline, NotExecuted, true, 30 * time.Second,
+			"The connectivity of the vehicle is unknown (it was never seen)",
+		},
 		{UnitOffline(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
-		{Unavailable("The MQTT broker", nil), TelematicsUnavailable, NotExecuted, true, 5 * time.Second, "The MQTT broker is not available"},
+		{
+			Unavailable("The MQTT broker", nil), TelematicsUnavailable, NotExecuted, true, 5 * time.Second,
+			"The MQTT broker is not available",
+		},
 		{Broken(errors.New("disk full")), Internal, "", true, 0, "Internal error"},
 	}
 	for _, c := range cases {
 		e := c.err
-		if e.Code != c.code || e.Outcome != c.outcome || e.Retryable != c.retryable || e.RetryAfter != c.after || !strings.Contains(e.Message, c.message) {
+		if e.Code != c.code || e.Outcome != c.outcome || e.Retryable != c.retryable || e.RetryAfter != c.after ||
+			!strings.Contains(e.Message, c.message) {
 			t.Errorf("error %+v, want %+v", e, c)
 		}
 	}

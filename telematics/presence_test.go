@@ -337,7 +337,10 @@ func TestApply_ClockSetBackBetweenSessionsBeginsANewOne(t *testing.T) {
 	dead := began.Add(2 * second)
 	c, counted = c.Apply(said(Offline, "after", time.Time{}), dead, false)
 	if !counted || c.At(dead) != Offline || !c.Unreachable(dead.Add(UnreachableAfter+second)) {
-		t.Errorf("its last will applied %t, connectivity %s, unreachable %t", counted, c.At(dead), c.Unreachable(dead.Add(UnreachableAfter+second)))
+		t.Errorf(
+			"its last will applied %t, connectivity %s, unreachable %t", counted, c.At(dead),
+			c.Unreachable(dead.Add(UnreachableAfter+second)),
+		)
 	}
 }
 

@@ -23,7 +23,10 @@ func TestNested_PathsBecomeObjects(t *testing.T) {
 }
 
 func TestNested_OmitsRawFields(t *testing.T) {
-	r := Report{At: now, Values: map[Field]any{Charging: nil, RawCharging: "plugged_in", RawDTCs: []string{"12-34"}, OEMData: map[string]any{"a": 1.0}}}
+	r := Report{
+		At:     now,
+		Values: map[Field]any{Charging: nil, RawCharging: "plugged_in", RawDTCs: []string{"12-34"}, OEMData: map[string]any{"a": 1.0}},
+	}
 	const want = `{"oem_data":{"a":1},"telemetry":{"charging_status":null}}`
 	if got, err := json.Marshal(r.Nested()); err != nil || string(got) != want {
 		t.Errorf("encoded as %s, %v; want %s", got, err, want)

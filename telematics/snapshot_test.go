@@ -121,13 +121,18 @@ func permutations(n int) [][]int {
 
 func TestSnapshot_ReturnsAFieldInItsTypeOrNothing(t *testing.T) {
 	s := Snapshot{
-		SpeedKmh: {Value: 50.0, At: now}, Ignition: {Value: "on", At: now}, IsLocked: {Value: true, At: now}, LocatedAt: {Value: now, At: now}, DTCs: {Value: []string{"P0420"}, At: now},
-		Gear: {Value: nil, At: now},
+		SpeedKmh: {
+			Value: 50.0, At: now,
+		},
+		Ignition: {Value: "on", At: now}, IsLocked: {Value: true, At: now}, LocatedAt: {Value: now, At: now},
+		DTCs: {Value: []string{"P0420"}, At: now}, Gear: {Value: nil, At: now},
 	}
-	if *s.Number(SpeedKmh) != 50 || *s.Text(Ignition) != "on" || !*s.Flag(IsLocked) || !s.Time(LocatedAt).Equal(now) || !slices.Equal(s.Texts(DTCs), []string{"P0420"}) {
+	if *s.Number(SpeedKmh) != 50 || *s.Text(Ignition) != "on" || !*s.Flag(IsLocked) || !s.Time(LocatedAt).Equal(now) ||
+		!slices.Equal(s.Texts(DTCs), []string{"P0420"}) {
 		t.Error("a known field has the wrong value")
 	}
-	if s.Text(Gear) != nil || s.Number(MileageKm) != nil || s.Flag(EngineRuns) != nil || s.Texts(WarningLamps) != nil || s.Time("x") != nil {
+	if s.Text(Gear) != nil || s.Number(MileageKm) != nil || s.Flag(EngineRuns) != nil || s.Texts(WarningLamps) != nil ||
+		s.Time("x") != nil {
 		t.Error("an unknown field has a value")
 	}
 	if s.Number(Ignition) != nil || Snapshot(nil).Number(SpeedKmh) != nil {
@@ -142,11 +147,26 @@ func TestOEM_HasRawValues(t *testing.T) {
 		want     map[string]any
 	}{
 		{"empty", nil, map[string]any{}},
-		{"only nulls", Snapshot{OEMData: {Value: nil, At: now}, RawCharging: {Value: nil, At: now}, RawDTCs: {Value: nil, At: now}}, map[string]any{}},
-		{"manufacturer's data", Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawDTCs: {Value: []string{}, At: now}}, map[string]any{"a": 1.0}},
-		{"with raw values", Snapshot{
-			OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawCharging: {Value: "plugged_in", At: now}, RawDTCs: {Value: []string{"12-34"}, At: now},
-		}, map[string]any{"a": 1.0, "charging_status": "plugged_in", "dtcs_raw": []string{"12-34"}}},
+		{
+			"only nulls",
+			Snapshot{OEMData: {Value: nil, At: now}, RawCharging: {Value: nil, At: now}, RawDTCs: {Value: nil, At: now}},
+			map[string]any{},
+		},
+		{
+			"manufacturer's data",
+			Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}, RawDTCs: {Value: []string{}, At: now}},
+			map[string]any{"a": 1.0},
+		},
+		{
+			"with raw values",
+			Snapshot{
+				OEMData: {
+					Value: map[string]any{"a": 1.0}, At: now,
+				},
+				RawCharging: {Value: "plugged_in", At: now}, RawDTCs: {Value: []string{"12-34"}, At: now},
+			},
+			map[string]any{"a": 1.0, "charging_status": "plugged_in", "dtcs_raw": []string{"12-34"}},
+		},
 	}
 	for _, c := range cases {
 		if got := c.snapshot.OEM(); !reflect.DeepEqual(got, c.want) {
@@ -189,7 +209,10 @@ func TestOlder_HasFieldsOlderThanTheirSection(t *testing.T) {
 }
 
 func TestFor_HidesTheEnergyThatAPowertrainDoesNotHave(t *testing.T) {
-	s := Snapshot{FuelLevel: {Value: 50.0, At: now}, Battery: {Value: 60.0, At: now}, Charging: {Value: nil, At: now}, RawCharging: {Value: "plugged_in", At: now}, SpeedKmh: {Value: 0.0, At: now}}
+	s := Snapshot{
+		FuelLevel: {Value: 50.0, At: now}, Battery: {Value: 60.0, At: now}, Charging: {Value: nil, At: now},
+		RawCharging: {Value: "plugged_in", At: now}, SpeedKmh: {Value: 0.0, At: now},
+	}
 	for p, want := range map[Powertrain][]Field{
 		Combustion:   {FuelLevel, SpeedKmh},
 		Electric:     {Battery, Charging, RawCharging, SpeedKmh},

@@ -48,7 +48,12 @@ func isHidden(r rune) bool {
 }
 
 var invisible = &unicode.RangeTable{
-	R16: []unicode.Range16{{Lo: 0x200b, Hi: 0x200b, Stride: 1}, {Lo: 0x2060, Hi: 0x206f, Stride: 1}, {Lo: 0xfeff, Hi: 0xfeff, Stride: 1}, {Lo: 0xfff9, Hi: 0xfffb, Stride: 1}},
+	R16: []unicode.Range16{
+		{Lo: 0x200b, Hi: 0x200b, Stride: 1},
+		{Lo: 0x2060, Hi: 0x206f, Stride: 1},
+		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1},
+		{Lo: 0xfff9, Hi: 0xfffb, Stride: 1},
+	},
 	R32: []unicode.Range32{{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}},
 }
 

@@ -87,7 +87,10 @@ type Twin struct {
 // with the last contact.
 func (t *Twin) ForOrders() Twin {
 	return Twin{
-		Vehicle: Vehicle{ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Installation: t.Installation, Powertrain: t.Powertrain, Actions: t.Actions},
+		Vehicle: Vehicle{
+			ID: t.ID, AgencyID: t.AgencyID, Unit: t.Unit, Protocol: t.Protocol, Installation: t.Installation,
+			Powertrain: t.Powertrain, Actions: t.Actions,
+		},
 		Contact: Contact{
 			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
 			Actions: t.Contact.Actions,

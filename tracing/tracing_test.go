@@ -42,7 +42,8 @@ func TestRequest_JoinsTheTraceOfItsCaller(t *testing.T) {
 	if got := ended[1].Parent().SpanID().String(); got != "00f067aa0ba902b7" {
 		t.Errorf("the parent of the request is %s, want that of the caller", got)
 	}
-	if ended[0].Parent().SpanID() != ended[1].SpanContext().SpanID() || ended[0].SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
+	if ended[0].Parent().SpanID() != ended[1].SpanContext().SpanID() ||
+		ended[0].SpanContext().TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" {
 		t.Errorf("the step is not in the span of the request: %v", ended[0].Parent())
 	}
 }
@@ -90,7 +91,8 @@ func TestJoin_RecordsSpansUnderASpanOfAnotherProcess(t *testing.T) {
 	}
 	now := time.Now()
 	tracer.Record(ctx, "settle", now.Add(-time.Second), now)
-	if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().SpanID().String() != "00f067aa0ba902b7" || ended[0].EndTime().Sub(ended[0].StartTime()) != time.Second {
+	if ended := spans.Ended(); len(ended) != 1 || ended[0].Parent().SpanID().String() != "00f067aa0ba902b7" ||
+		ended[0].EndTime().Sub(ended[0].StartTime()) != time.Second {
 		t.Errorf("spans %v, want one of a second with the caller as parent", ended)
 	}
 	for _, no := range []string{"", "x", unasked} {

@@ -66,7 +66,10 @@ func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool
 func (h *Handler) recognise(ctx context.Context, c *telematics.Command, a telematics.Answer, otherwise bool) (telematics.State, bool) {
 	twin, err := h.Vehicles.Resolve(ctx, c.Vehicle)
 	if err != nil {
-		h.Logger.WarnContext(ctx, "answer without a command id not compared with a command: its vehicle was not read", "command", c.ID, "unit", c.Unit, "err", err)
+		h.Logger.WarnContext(
+			ctx, "answer without a command id not compared with a command: its vehicle was not read", "command", c.ID,
+			"unit", c.Unit, "err", err,
+		)
 		return a.State, otherwise
 	}
 	d, _ := h.Dialects.Find(twin.Protocol)

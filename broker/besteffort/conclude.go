@@ -45,7 +45,10 @@ func (h *Handler) conclude(ctx context.Context, c *telematics.Command) {
 	}
 	concluded, ok, err := h.Commands.Conclude(ctx, finding)
 	if err != nil {
-		h.Logger.WarnContext(ctx, "unconfirmed command not concluded, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
+		h.Logger.WarnContext(
+			ctx, "unconfirmed command not concluded, retrying", "command", c.ID, "request_id", c.RequestID,
+			"vehicle", c.Vehicle, "err", err,
+		)
 	}
 	if err != nil || !ok { // by another instance, or a later command is there
 		return

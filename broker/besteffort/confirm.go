@@ -67,7 +67,10 @@ func (h *Handler) reported(ctx context.Context, c *telematics.Command) (telemati
 	defer cancel()
 	twin, err := h.Vehicles.Twin(ctx, c.Vehicle)
 	if err != nil {
-		h.Logger.DebugContext(ctx, "reported state not read, the command may stay unconfirmed", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "err", err)
+		h.Logger.DebugContext(
+			ctx, "reported state not read, the command may stay unconfirmed", "command", c.ID,
+			"request_id", c.RequestID, "vehicle", c.Vehicle, "err", err,
+		)
 		return nil, nil
 	}
 	d, ok := h.Dialects.Find(twin.Protocol)

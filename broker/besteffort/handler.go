@@ -96,8 +96,14 @@ func New(c Config) *Handler {
 	return &Handler{
 		Config:        c,
 		answersToNone: counter("answers_to_none_total", "Answers that name no command, of units without an open one."),
-		confirmedLate: counter("commands_confirmed_late_total", "Commands with an unknown outcome that a late report of their vehicle has settled; not in motorpool_commands_total."),
-		contradicted:  counter("commands_contradicted_total", "Commands with an unknown outcome that a report of their vehicle says were not executed; not in motorpool_commands_total."),
+		confirmedLate: counter(
+			"commands_confirmed_late_total",
+			"Commands with an unknown outcome that a late report of their vehicle has settled; not in motorpool_commands_total.",
+		),
+		contradicted: counter(
+			"commands_contradicted_total",
+			"Commands with an unknown outcome that a report of their vehicle says were not executed; not in motorpool_commands_total.",
+		),
 	}
 }
 

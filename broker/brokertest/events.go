@@ -159,14 +159,23 @@ func everyFieldOfAnEventIsStored(t *testing.T, l EventLogs) {
 		Late:     true, Attempts: 3, Requested: at, SentAt: at.Add(time.Second), ReceivedAt: at.Add(2 * time.Second),
 		Completed: at.Add(3 * time.Second), Deadline: at.Add(10 * time.Second),
 	}
-	accepted := telematics.Command{ID: uuid.New(), Vehicle: 42, Agency: 7, Action: telematics.Lock, State: telematics.Accepted, Requested: at, Deadline: at.Add(time.Second)}
+	accepted := telematics.Command{
+		ID: uuid.New(), Vehicle: 42, Agency: 7, Action: telematics.Lock, State: telematics.Accepted, Requested: at,
+		Deadline: at.Add(time.Second),
+	}
 	snapshot := telematics.Merge(nil, report)
 	snapshot[telematics.Gear] = telematics.Reading{At: at} // null
 	want := []telematics.Event{
 		command.Event(at),
 		accepted.Event(at),
-		{Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{Vehicle: 42, Agency: 7, Fields: snapshot, LastSeen: at}},
-		{Kind: telematics.PresenceEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{Vehicle: 42, Agency: 7, Presence: telematics.Standby, LastSeen: at}},
+		{
+			Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at,
+			Change: &telematics.Change{Vehicle: 42, Agency: 7, Fields: snapshot, LastSeen: at},
+		},
+		{
+			Kind: telematics.PresenceEvent, Vehicle: 42, Agency: 7, At: at,
+			Change: &telematics.Change{Vehicle: 42, Agency: 7, Presence: telematics.Standby, LastSeen: at},
+		},
 		{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 7, At: at, Alarm: &telematics.Alarm{Kind: "vehicle.flatbed", Text: "is moved"}},
 		telematics.HaltChange{Halt: telematics.Halt{Agency: 7, Why: "recall", By: "Zoë", Since: at}, InForce: true}.Event(at),
 		telematics.HaltChange{Halt: telematics.Halt{Why: "theft", By: "eva", Since: at}}.Event(at),
@@ -178,7 +187,8 @@ func everyFieldOfAnEventIsStored(t *testing.T, l EventLogs) {
 	}
 	Eventually(t, timeout, "all events arrive", func() bool {
 		got, _ := f.received()
-		return len(vehiclesOf(got)) == len(want)-1 && slices.ContainsFunc(got, func(e telematics.Event) bool { return e.Kind == telematics.ResetEvent && e.At.Equal(at) })
+		return len(vehiclesOf(got)) == len(want)-1 &&
+			slices.ContainsFunc(got, func(e telematics.Event) bool { return e.Kind == telematics.ResetEvent && e.At.Equal(at) })
 	})
 	got, _ := f.received()
 	// Resets last, and before them the events without a vehicle: a log may have several streams.
@@ -196,7 +206,10 @@ func everyFieldOfAnEventIsStored(t *testing.T, l EventLogs) {
 			c.Fields = nil
 		}
 		if !reflect.DeepEqual(got[i], want[i]) {
-			t.Errorf("event %d\n got %+v %+v %+v\nwant %+v %+v %+v", i, got[i], got[i].Change, got[i].Command, want[i], want[i].Change, want[i].Command)
+			t.Errorf(
+				"event %d\n got %+v %+v %+v\nwant %+v %+v %+v", i, got[i], got[i].Change, got[i].Command, want[i],
+				want[i].Change, want[i].Command,
+			)
 		}
 	}
 }
@@ -348,7 +361,10 @@ func emptiedLog(t *testing.T, l EventLogs) {
 	removed, _ := f.received()
 	l.Empty()
 	publishPresences(t, l.There, 3)
-	Eventually(t, timeout, "the follower begins again", func() bool { got, begins := f.received(); return begins >= 2 && slices.Contains(vehiclesOf(got), 3) })
+	Eventually(
+		t, timeout, "the follower begins again",
+		func() bool { got, begins := f.received(); return begins >= 2 && slices.Contains(vehiclesOf(got), 3) },
+	)
 	if _, complete, err := l.Here.After(t.Context(), removed[len(removed)-1].ID, "", 10); err != nil || complete {
 		t.Errorf("after an event that was removed: complete %v, %v", complete, err)
 	}

@@ -73,8 +73,11 @@ func NewMemory(twins ...telematics.Twin) *Memory {
 			made:       map[callerKey]telematics.CommandID{},
 			unrecorded: map[unitCommand]delivery.Unrecorded{},
 		},
-		Pending:   &PendingTable{t, map[unitCommand]delivery.Pending{}, map[string][]chan telematics.CommandID{}},
-		Units:     &Units{tables: t, unknown: map[telematics.Unit]telematics.UnknownUnit{}, health: map[telematics.Unit]telematics.UnitHealth{}},
+		Pending: &PendingTable{t, map[unitCommand]delivery.Pending{}, map[string][]chan telematics.CommandID{}},
+		Units: &Units{
+			tables: t, unknown: map[telematics.Unit]telematics.UnknownUnit{},
+			health: map[telematics.Unit]telematics.UnitHealth{},
+		},
 		Events:    NewEvents(),
 		announced: map[telematics.VehicleID]telematics.PresenceStatus{},
 	}

@@ -45,7 +45,8 @@ func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Cl
 		return delivery.Claim{}, fmt.Errorf("claim: command %s exists already", c.ID)
 	}
 	for _, other := range m.commands {
-		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() || c.Lane == telematics.UnitLane && other.Unit == c.Unit && awaitsAnswer(&other, time.Now().Add(m.ahead)) {
+		if other.Vehicle == c.Vehicle && other.Lane == c.Lane && other.State.IsOpen() ||
+			c.Lane == telematics.UnitLane && other.Unit == c.Unit && awaitsAnswer(&other, time.Now().Add(m.ahead)) {
 			return delivery.Claim{Occupant: &other}, nil
 		}
 	}

@@ -55,7 +55,10 @@ func TestMemory_KeepsTheContractOfVehicles(t *testing.T) {
 	VehiclesContract(t, func(*testing.T) VehicleRecord {
 		m := NewMemory()
 		add := vehicles(m)
-		return VehicleRecord{Vehicles: m, Commands: m.Commands, Record: m.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleet(m)}
+		return VehicleRecord{
+			Vehicles: m, Commands: m.Commands, Record: m.Record,
+			Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleet(m),
+		}
 	})
 }
 

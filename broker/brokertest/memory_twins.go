@@ -117,7 +117,9 @@ func (m *Memory) announce(id telematics.VehicleID) []telematics.Change {
 		return nil
 	}
 	m.announced[id] = is
-	return []telematics.Change{{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, Presence: is, LastSeen: twin.Contact.LastSeen}}
+	return []telematics.Change{
+		{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, Presence: is, LastSeen: twin.Contact.LastSeen},
+	}
 }
 
 // Aged implements ingest.Contacts.

@@ -59,7 +59,8 @@ func progressMovesNothingBack(t *testing.T, r CommandRecord) {
 			t.Errorf("Updates = %+v, %v; want state %s", updates, err, state)
 			continue
 		}
-		if got := updates[0]; got.SentAt.IsZero() || got.Attempts != 1 || !was.ReceivedAt.IsZero() && !got.ReceivedAt.Equal(was.ReceivedAt) {
+		if got := updates[0]; got.SentAt.IsZero() || got.Attempts != 1 ||
+			!was.ReceivedAt.IsZero() && !got.ReceivedAt.Equal(was.ReceivedAt) {
 			t.Errorf("%s: sent at %v, %d attempts, received at %v", state, got.SentAt, got.Attempts, got.ReceivedAt)
 		}
 		if entries := len(r.Entries(c.ID)); !state.IsOpen() && entries != 1 || state.IsOpen() && entries != 0 {
@@ -89,9 +90,13 @@ func settlementStoresProgress(t *testing.T, r CommandRecord) {
 			}
 			got := r.settle(t, s)
 			if !got.SentAt.Equal(want.SentAt) || got.Attempts != want.Attempts || !got.ReceivedAt.Equal(want.ReceivedAt) {
-				t.Errorf("known %v: sent at %v, %d attempts, received at %v; want %+v", known, got.SentAt, got.Attempts, got.ReceivedAt, want)
+				t.Errorf(
+					"known %v: sent at %v, %d attempts, received at %v; want %+v", known, got.SentAt, got.Attempts,
+					got.ReceivedAt, want,
+				)
 			}
-			if c.ID == fresh.ID && !slices.EqualFunc(got.Retransmitted, s.Retransmitted, time.Time.Equal) || len(got.Retransmitted) != len(again) {
+			if c.ID == fresh.ID && !slices.EqualFunc(got.Retransmitted, s.Retransmitted, time.Time.Equal) ||
+				len(got.Retransmitted) != len(again) {
 				t.Errorf("known %v: retransmitted at %v, want %v", known, got.Retransmitted, s.Retransmitted)
 			}
 		}
@@ -231,7 +236,8 @@ func lateAnswerSettles(t *testing.T, r CommandRecord) {
 		answer := settlement(lost, telematics.Succeeded)
 		answer.Unit, answer.At = lost.Unit, instant.Add(time.Minute)
 		found := r.settle(t, answer)
-		if !found.Late || found.Overruled != (first == telematics.Rejected) || found.State != telematics.Succeeded || !found.Completed.Equal(answer.At) {
+		if !found.Late || found.Overruled != (first == telematics.Rejected) || found.State != telematics.Succeeded ||
+			!found.Completed.Equal(answer.At) {
 			t.Errorf("after a late answer: %+v", found)
 		}
 		wantEntries(t, r, lost.ID, lost.Activity(), found.Activity())

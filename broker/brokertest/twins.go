@@ -182,7 +182,10 @@ func presenceOfThePastIsIgnored(t *testing.T, r TwinRecord) {
 	id, unit := r.Vehicle()
 	at := instant.Truncate(time.Millisecond)
 	presence := func(status telematics.PresenceStatus, session string, seconds int, keys ...string) delivery.Observation {
-		o := delivery.Observation{Unit: unit, At: at.Add(time.Duration(seconds) * time.Second), Presence: &telematics.Presence{Status: status, Session: session, Keys: keys}}
+		o := delivery.Observation{
+			Unit: unit, At: at.Add(time.Duration(seconds) * time.Second),
+			Presence: &telematics.Presence{Status: status, Session: session, Keys: keys},
+		}
 		if status != telematics.Offline {
 			o.Presence.At = o.At
 		}
@@ -307,7 +310,8 @@ func unitManyTimes(t *testing.T, r TwinRecord) {
 	var seen []delivery.Observation
 	for i := range 10 {
 		seen = append(seen, delivery.Observation{
-			Unit: unit, At: instant.Add(time.Duration(i) * time.Second), Report: speedReport(at.Add(time.Duration(i)*time.Second), float64(i)),
+			Unit: unit, At: instant.Add(time.Duration(i) * time.Second),
+			Report: speedReport(at.Add(time.Duration(i)*time.Second), float64(i)),
 		})
 	}
 	observe(t, r.Here, seen...)

@@ -49,7 +49,12 @@ func drawReport(t *rapid.T) telematics.Report {
 	pick := func(values ...string) string { return rapid.SampledFrom(values).Draw(t, "value") }
 	message := fmt.Sprintf(`{"at":%q,"telemetry":{"speed_kmh":%s,"charging_status":%s},"diagnostics":{"dtcs":%s},"oem_data":%s}`,
 		pick("2026-01-02T10:00:00.250Z", "2026-01-02T10:00:01Z", "2026-01-02T10:00:01.001Z", "2031-01-01T00:00:00Z"),
-		pick(`0`, `50.5`, `null`), pick(`"fault"`, `"plugged_in"`, `null`), pick(`[]`, `["P0420"]`, `["12-34"]`), pick(`{}`, `{"a":[1,null]}`, `null`))
+		pick(
+			`0`, `50.5`, `null`,
+		),
+		pick(`"fault"`, `"plugged_in"`, `null`), pick(`[]`, `["P0420"]`, `["12-34"]`),
+		pick(`{}`, `{"a":[1,null]}`, `null`),
+	)
 	report, _, err := v1.DecodeReport([]byte(message), instant.Add(time.Second))
 	if err != nil {
 		t.Fatalf("%s: %v", message, err)

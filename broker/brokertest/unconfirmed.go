@@ -89,7 +89,9 @@ func unconfirmedIsConcludedOnce(t *testing.T, r CommandRecord) {
 			t.Errorf("unconfirmed: %v, want %s", found, c.ID)
 		}
 		got := r.conclude(t, c.ID, state)
-		if got == nil || got.State != state || got.Late != (state == telematics.Succeeded) || got.BestEffort.Contradicted != (state == telematics.Unknown) || !got.SentAt.Equal(was.SentAt) {
+		if got == nil || got.State != state || got.Late != (state == telematics.Succeeded) ||
+			got.BestEffort.Contradicted != (state == telematics.Unknown) ||
+			!got.SentAt.Equal(was.SentAt) {
 			t.Errorf("concluded as %s: %+v", state, got)
 		}
 		if found := r.unconfirmed(t, at.Add(-time.Second)); len(found) > 0 || r.conclude(t, c.ID, state) != nil {

@@ -105,7 +105,12 @@ func staleClaimIsAcceptedAgain(t *testing.T, r CommandRecord) {
 }
 
 func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
-	changes := append([]RecordChange{{"removed", nil}, {"without a unit", func(t *telematics.Twin) { t.Unit, t.Protocol, t.Contact = "", "", telematics.Contact{} }}}, Decisive...)
+	changes := append(
+		[]RecordChange{
+			{"removed", nil},
+			{"without a unit", func(t *telematics.Twin) { t.Unit, t.Protocol, t.Contact = "", "", telematics.Contact{} }},
+		},
+		Decisive...)
 	for _, change := range changes {
 		t.Run(change.Name, func(t *testing.T) {
 			twin := r.onlineVehicle(t)

@@ -94,13 +94,18 @@ type Ingest struct {
 
 // New assembles an Ingest and registers its metrics. It does no I/O before Run.
 func New(c Config) *Ingest {
-	in := &Ingest{Config: c, metrics: newMetrics(c.Metrics, c.Dropped), noisy: noisy{units: map[telematics.Unit]map[Kind]int{}}, reports: newReports(c.QueueSize)}
+	in := &Ingest{
+		Config: c, metrics: newMetrics(c.Metrics, c.Dropped), noisy: noisy{units: map[telematics.Unit]map[Kind]int{}},
+		reports: newReports(c.QueueSize),
+	}
 	in.allowances.reports, in.allowances.presence = NewLimiter(reportAllowance), NewLimiter(presenceAllowance)
 	in.latest = newLatestPresence()
 	in.contact = &queue{Ingest: in, waiting: make(chan observed, c.QueueSize)}
 	RegisterQueue(c.Metrics, Report, in.reports.waiting)
 	RegisterQueue(c.Metrics, Presence, func() int { return len(in.contact.waiting) })
-	in.unknownUnits = &unknownUnits{overflow: in.metrics.dropped(unknownUnitKind, queueFull), heard: map[telematics.Unit]telematics.UnknownUnit{}}
+	in.unknownUnits = &unknownUnits{
+		overflow: in.metrics.dropped(unknownUnitKind, queueFull), heard: map[telematics.Unit]telematics.UnknownUnit{},
+	}
 	in.health = newHealth(c.Health != nil, in.metrics.dropped(unitHealthKind, queueFull))
 	return in
 }

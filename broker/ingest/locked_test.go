@@ -45,8 +45,12 @@ func (l *lockedTwins) storedAt(unit telematics.Unit) time.Time {
 
 func newLockedIngest(twins Twins) *Ingest {
 	return New(Config{
-		Twins: twins, Changed: func([]telematics.Change) {}, Now: time.Now, QueueSize: 100, StepTimeout: 3 * time.Second, Metrics: prometheus.NewRegistry(),
-		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropped"}, []string{"kind", "reason"}), Logger: slog.New(slog.DiscardHandler),
+		Twins: twins, Changed: func([]telematics.Change) {}, Now: time.Now, QueueSize: 100,
+		StepTimeout: 3 * time.Second, Metrics: prometheus.NewRegistry(),
+		Dropped: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "dropped"}, []string{"kind", "reason"},
+		),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

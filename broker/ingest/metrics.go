@@ -53,12 +53,17 @@ func newMetrics(registerer prometheus.Registerer, dropped *prometheus.CounterVec
 	byReason := func(name, help string) *prometheus.CounterVec {
 		return create.NewCounterVec(prometheus.CounterOpts{Name: "motorpool_" + name, Help: help}, []string{"reason"})
 	}
-	ignored := byReason("presence_ignored_total", "Presence messages that were ignored. former_session: the last will of an older connection; outdated: older than what is recorded.")
+	ignored := byReason(
+		"presence_ignored_total",
+		"Presence messages that were ignored. former_session: the last will of an older connection; outdated: older than what is recorded.",
+	)
 	m := &metrics{
-		all:                dropped,
-		reports:            counter("reports_total", "Messages read from the topics of telemetry."),
-		reportsMerged:      counter("reports_merged_total", "Reports merged into the reported state of their vehicles."),
-		fieldsDropped:      byReason("report_fields_dropped_total", "Parts of sound reports that were dropped. out_of_range: a value that cannot be true; wrong_time: the report counts with the time of its arrival; other: such as half a position."),
+		all: dropped, reports: counter("reports_total", "Messages read from the topics of telemetry."),
+		reportsMerged: counter("reports_merged_total", "Reports merged into the reported state of their vehicles."),
+		fieldsDropped: byReason(
+			"report_fields_dropped_total",
+			"Parts of sound reports that were dropped. out_of_range: a value that cannot be true; wrong_time: the report counts with the time of its arrival; other: such as half a position.",
+		),
 		presence:           counter("presence_messages_total", "Messages read from the topics of presence."),
 		presenceFormer:     ignored.WithLabelValues("former_session"),
 		presenceOutdated:   ignored.WithLabelValues("outdated"),
@@ -90,7 +95,8 @@ func newMetrics(registerer prometheus.Registerer, dropped *prometheus.CounterVec
 // RegisterQueue registers how many messages of a kind wait to be handled.
 func RegisterQueue(registerer prometheus.Registerer, kind Kind, length func() int) {
 	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "motorpool_queue_messages", Help: "Messages and events that wait to be handled.", ConstLabels: prometheus.Labels{"kind": string(kind)},
+		Name: "motorpool_queue_messages", Help: "Messages and events that wait to be handled.",
+		ConstLabels: prometheus.Labels{"kind": string(kind)},
 	}, func() float64 { return float64(length()) })
 }
 

@@ -35,7 +35,9 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		return true
 	}
 	presence.After = in.latest.of(m.Unit)
-	o := observed{Observation: delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained}}
+	o := observed{
+		Observation: delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained},
+	}
 	if !m.Retained { // the MQTT broker sends a retained one once for each subscription
 		var ok bool
 		if o.from, ok = in.allowances.presence.Admit(m.Unit, 0, now); !ok {

@@ -37,7 +37,9 @@ type reportQueue struct {
 func newReports(size int) *reports {
 	r := &reports{queues: make([]*reportQueue, 2*runtime.GOMAXPROCS(0)), seed: maphash.MakeSeed()}
 	for i := range r.queues {
-		r.queues[i] = &reportQueue{waiting: make(chan *received, size), maxBytes: max(telematics.MaxMessage, maxQueued/int64(len(r.queues)))}
+		r.queues[i] = &reportQueue{
+			waiting: make(chan *received, size), maxBytes: max(telematics.MaxMessage, maxQueued/int64(len(r.queues))),
+		}
 	}
 	return r
 }
@@ -116,7 +118,10 @@ func (in *Ingest) storeReports(batch []*received) {
 		ok := false
 		if err := in.Guard.Do("decode report", func() { report, ok = in.decodeReport(m) }); err == nil && ok {
 			in.Repeated(m.Unit, report.Answers, m.at)
-			observations = append(observations, delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: m.at, Report: &report})
+			observations = append(
+				observations,
+				delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: m.at, Report: &report},
+			)
 		}
 	}
 	merged, _, err := in.observe(observations) // reports alone lock no unit
@@ -143,7 +148,10 @@ func (in *Ingest) decodeReport(m *received) (telematics.Report, bool) {
 	report.Bound(m.at)
 	if len(dropped) > 0 {
 		in.DropFields(m.Unit, dropped)
-		in.Logger.Debug("parts of a report dropped", "unit", m.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason, "count", len(dropped))
+		in.Logger.Debug(
+			"parts of a report dropped", "unit", m.Unit, "field", dropped[0].Field, "reason", dropped[0].Reason,
+			"count", len(dropped),
+		)
 	}
 	return report, true
 }

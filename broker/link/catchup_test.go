@@ -59,7 +59,10 @@ func TestCatchUp_ReadsRetainedPresenceOnceForAllInstances(t *testing.T) {
 		// may have received the first one live, too.
 		before := first.presence.Load()
 		publish()
-		brokertest.Eventually(t, 10*time.Second, "both instances get live presence", func() bool { return first.presence.Load() == before+1 && second.presence.Load() == 1 })
+		brokertest.Eventually(
+			t, 10*time.Second, "both instances get live presence",
+			func() bool { return first.presence.Load() == before+1 && second.presence.Load() == 1 },
+		)
 
 		stopFirst()
 		stopSecond()

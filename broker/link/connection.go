@@ -129,7 +129,9 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 		}
 	}
 	proof := newProof(l)
-	client := mqtt.NewClient(l.options(node, "motorpool-"+installation, lost).SetDefaultPublishHandler(l.receive(ln, node, heard, probed, proof)))
+	client := mqtt.NewClient(
+		l.options(node, "motorpool-"+installation, lost).SetDefaultPublishHandler(l.receive(ln, node, heard, probed, proof)),
+	)
 	defer client.Disconnect(0)
 	if err := l.await(ctx, client.Connect()); err != nil {
 		return fmt.Errorf("connect: %w%s", err, hint(err))
@@ -208,7 +210,10 @@ func (l *Link) receive(ln *connection, node string, take func(telematics.Message
 			l.config.Logger.Debug("message on an unexpected topic", "connection", ln.name, "topic", m.Topic())
 			return
 		}
-		message := telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained(), Redelivered: m.Duplicate()}
+		message := telematics.Message{
+			Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: m.Retained(),
+			Redelivered: m.Duplicate(),
+		}
 		if name, ok := v1.ProbeName(message); ok {
 			probed(name)
 		} else {

@@ -140,7 +140,8 @@ func clearRetained(ctx context.Context, client mqtt.Client, unit telematics.Unit
 // eachRetained calls a function with each retained message of a unit, in any dialect, that matches
 // the filters. It returns when the MQTT broker has delivered none for retainedWithin.
 func eachRetained(
-	ctx context.Context, client mqtt.Client, unit telematics.Unit, filters func(telematics.Retaining, telematics.Unit) []string, call func(retainedMessage) error,
+	ctx context.Context, client mqtt.Client, unit telematics.Unit,
+	filters func(telematics.Retaining, telematics.Unit) []string, call func(retainedMessage) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends handlers that still wait for room

@@ -31,7 +31,9 @@ func retainedAt(t *testing.T, url string) map[string]string {
 	linktest.Await(t, "connect", client.Connect())
 	defer client.Disconnect(0)
 	linktest.Await(t, "subscribe", client.SubscribeMultiple(map[string]byte{
-		"ovms/+/+/metric/#": 1, "ovms/+/+/notify/alert/#": 1, "ovms/+/+/event/vehicle/alert/#": 1, "ovms/+/+/client/motorpool/response/+": 1, "motorpool/v1/+/presence": 1,
+		"ovms/+/+/metric/#": 1, "ovms/+/+/notify/alert/#": 1,
+		"ovms/+/+/event/vehicle/alert/#": 1, "ovms/+/+/client/motorpool/response/+": 1,
+		"motorpool/v1/+/presence": 1,
 	}, nil))
 	time.Sleep(100 * time.Millisecond) // retained messages follow the SUBACK
 	mu.Lock()

@@ -151,7 +151,11 @@ func TestHAProxy_RoutesEachUnitToOneShardAndToAnotherWhileThatIsDown(t *testing.
 		t.Helper()
 		want++
 		for _, u := range units {
-			b.must(b.service.Publish(telematics.Transmission{Unit: u.unit, Topic: v1.CommandChannel.Topic(u.unit), Payload: []byte("lock"), QoS: 1}))
+			b.must(
+				b.service.Publish(
+					telematics.Transmission{Unit: u.unit, Topic: v1.CommandChannel.Topic(u.unit), Payload: []byte("lock"), QoS: 1},
+				),
+			)
 		}
 		for _, u := range units {
 			brokertest.Eventually(t, 10*time.Second, "the command of "+string(u.unit), func() bool { return u.commands.Load() == want })

@@ -114,14 +114,25 @@ func New(c Config) *Link {
 	first := mathrand.IntN(max(len(c.Nodes), 1)) // so that not all instances use the same node
 	nodes := slices.Concat(c.Nodes[first:], c.Nodes[:first])
 	for _, node := range nodes {
-		l.air = append(l.air, &connection{name: answersName, nodes: []string{node}, filters: func(f telematics.Filters) []string { return nonEmpty(f.Answers) }, qos: 1,
-			to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) }})
-		l.reports = append(l.reports, &connection{name: "telemetry", nodes: []string{node}, filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
-			to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }})
+		l.air = append(
+			l.air,
+			&connection{
+				name: answersName, nodes: []string{node},
+				filters: func(f telematics.Filters) []string { return nonEmpty(f.Answers) }, qos: 1,
+				to: func(r Receiver) func(telematics.Message) bool { return always(r.Answer) },
+			},
+		)
+		l.reports = append(
+			l.reports,
+			&connection{name: "telemetry", nodes: []string{node}, filters: func(f telematics.Filters) []string { return f.Reports }, qos: 1,
+				to: func(r Receiver) func(telematics.Message) bool { return always(r.Report) }},
+		)
 	}
 	// Every instance receives all presence messages. Retained ones are read separately.
-	l.presence = &connection{name: "presence", nodes: nodes, filters: func(f telematics.Filters) []string { return nonEmpty(f.Presence) }, own: true, qos: 0,
-		to: func(r Receiver) func(telematics.Message) bool { return r.Presence }}
+	l.presence = &connection{
+		name: "presence", nodes: nodes, filters: func(f telematics.Filters) []string { return nonEmpty(f.Presence) },
+		own: true, qos: 0, to: func(r Receiver) func(telematics.Message) bool { return r.Presence },
+	}
 	return l
 }
 
@@ -134,7 +145,10 @@ func (l *Link) Run(ctx context.Context, to Receiver) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, ln := range slices.Concat(l.air, l.reports, []*connection{l.presence}) {
 		group.Go(func() error {
-			return l.config.Guard.Keep(ctx, "maintain mqtt connection", func(ctx context.Context) error { return l.maintain(ctx, ln, ln.to(to)) })
+			return l.config.Guard.Keep(
+				ctx, "maintain mqtt connection",
+				func(ctx context.Context) error { return l.maintain(ctx, ln, ln.to(to)) },
+			)
 		})
 	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {

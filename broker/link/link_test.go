@@ -176,7 +176,8 @@ func TestLink_MessageOfASharedTopicIsDeliveredAsAnswerAndReport(t *testing.T) {
 		})
 		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
 		brokertest.Eventually(t, 5*time.Second, "a later answer", func() bool { return one.answers.Load()+two.answers.Load() > n })
-		if answers, reports := one.answers.Load()+two.answers.Load(), one.reports.Load()+two.reports.Load(); answers != n+1 || reports != n {
+		if answers, reports := one.answers.Load()+two.answers.Load(), one.reports.Load()+two.reports.Load(); answers != n+1 ||
+			reports != n {
 			t.Errorf("%d answers and %d reports, want %d and %d", answers, reports, n+1, n)
 		}
 	})
@@ -211,7 +212,8 @@ func TestLink_DeniedSubscriptionIsNotReady(t *testing.T) {
 	link := startLink(t, server.ServiceURL(), &to)
 	brokertest.Eventually(t, 10*time.Second, "telemetry and presence up", func() bool {
 		err := link.AllReady()
-		return err != nil && strings.Contains(err.Error(), "answers") && !strings.Contains(err.Error(), "telemetry") && !strings.Contains(err.Error(), "presence")
+		return err != nil && strings.Contains(err.Error(), "answers") && !strings.Contains(err.Error(), "telemetry") &&
+			!strings.Contains(err.Error(), "presence")
 	})
 	for range 20 {
 		if link.Ready() == nil {

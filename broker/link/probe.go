@@ -15,12 +15,16 @@ import (
 )
 
 // errNothingShared means that the MQTT broker treats a shared subscription as an ordinary one.
-var errNothingShared = errors.New("the MQTT broker granted a shared subscription ($share) and delivers nothing through it, so no answer would be " +
-	"received: use an MQTT broker that has shared subscriptions for MQTT 3.1.1 clients, and let the service read and write motorpool/v1/+/presence " +
-	"(see mosquitto/README.md)")
+var errNothingShared = errors.New(
+	"the MQTT broker granted a shared subscription ($share) and delivers nothing through it, so no answer would be " +
+		"received: use an MQTT broker that has shared subscriptions for MQTT 3.1.1 clients, and let the service read and write motorpool/v1/+/presence " +
+		"(see mosquitto/README.md)",
+)
 
 // errSilent means that a connection is up and delivers nothing any more.
-var errSilent = errors.New("lost: no message comes through the subscriptions any more, not even our own, though the MQTT broker answers pings")
+var errSilent = errors.New(
+	"lost: no message comes through the subscriptions any more, not even our own, though the MQTT broker answers pings",
+)
 
 // proof proves that a connection's subscriptions deliver messages. A granted subscription proves
 // nothing: MQTT brokers without shared ones treat its filter as a topic without a publisher.

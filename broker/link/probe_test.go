@@ -43,7 +43,8 @@ func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
 	cause := func(line string) int {
 		n := 0
 		for entry := range strings.Lines(log.String()) {
-			if strings.Contains(entry, "connection="+line) && strings.Contains(entry, "delivers nothing through it") && strings.Contains(entry, "mosquitto/README.md") {
+			if strings.Contains(entry, "connection="+line) && strings.Contains(entry, "delivers nothing through it") &&
+				strings.Contains(entry, "mosquitto/README.md") {
 				n++
 			}
 		}
@@ -58,7 +59,8 @@ func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
 	if err := link.Publish(command([]byte("lock"))); err == nil {
 		t.Error("published a command, although its answer would not be received")
 	}
-	if err := link.AllReady(); err == nil || !strings.Contains(err.Error(), "(answers): the MQTT broker granted a shared subscription") || !strings.Contains(err.Error(), "(presence)") {
+	if err := link.AllReady(); err == nil || !strings.Contains(err.Error(), "(answers): the MQTT broker granted a shared subscription") ||
+		!strings.Contains(err.Error(), "(presence)") {
 		t.Errorf("AllReady: %v; want the cause for answers, telemetry and presence", err)
 	}
 	deaf.Store(false)

@@ -143,7 +143,10 @@ func TestShards_RetainedPresenceSetsTheRoutes(t *testing.T) {
 	}
 	var to receiver
 	u.shards = startShards(t, &to, []string{servers[0].ServiceURL()}, []string{servers[1].ServiceURL()})
-	brokertest.Eventually(t, 10*time.Second, "the presence of both shards", func() bool { return to.retained.Load() == 2 && u.shards.Links()[1].Ready() == nil })
+	brokertest.Eventually(
+		t, 10*time.Second, "the presence of both shards",
+		func() bool { return to.retained.Load() == 2 && u.shards.Links()[1].Ready() == nil },
+	)
 	u.publish(false, 1)
 }
 
@@ -206,7 +209,10 @@ func TestLink_RetransmitsThroughAllNodes(t *testing.T) {
 	if err := u.shards.Publish(c); err != nil {
 		t.Fatal(err)
 	}
-	brokertest.Eventually(t, 5*time.Second, "one node has the command", func() bool { return u.commands[0].Load()+u.commands[1].Load() == 1 })
+	brokertest.Eventually(
+		t, 5*time.Second, "one node has the command",
+		func() bool { return u.commands[0].Load()+u.commands[1].Load() == 1 },
+	)
 	c.Repeated = true
 	if err := u.shards.Publish(c); err != nil {
 		t.Fatal(err)

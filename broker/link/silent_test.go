@@ -103,7 +103,10 @@ func TestLink_UntilItIsAdmittedItOnlyHearsClaims(t *testing.T) {
 			linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
 			linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
 		}
-		brokertest.Eventually(t, 5*time.Second, "all answers", func() bool { return first.answers.Load() == n && first.presence.Load() >= n })
+		brokertest.Eventually(
+			t, 5*time.Second, "all answers",
+			func() bool { return first.answers.Load() == n && first.presence.Load() >= n },
+		)
 		if second.answers.Load()+second.presence.Load()+second.reports.Load() > 0 {
 			t.Error("the other one received messages of units")
 		}

@@ -20,7 +20,8 @@ func TestLink_PassesOnWhatTheMQTTBrokerHolds(t *testing.T) {
 	held := map[string]float64{}
 	l := link.New(link.Config{
 		Nodes: []string{server.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
-		Group: func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Group:  func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Holds: func(node, topic string, value float64) {
 			mu.Lock()
 			defer mu.Unlock()

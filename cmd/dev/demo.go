@@ -81,7 +81,10 @@ func (d *demo) create(ctx context.Context) ([]variable, error) {
 		id, err := d.findOrCreate(ctx, b)
 		var refusal *telematics.Error
 		if errors.As(err, &refusal) {
-			d.log.Warn("demo booking skipped; start with an empty data folder to create it", "variable", b.variable, "vehicle", b.vehicle, "err", err)
+			d.log.Warn(
+				"demo booking skipped; start with an empty data folder to create it", "variable", b.variable,
+				"vehicle", b.vehicle, "err", err,
+			)
 			continue
 		}
 		if err != nil {
@@ -192,7 +195,8 @@ func onTime(there rental.BookingDetails) (rental.Change, error) {
 func (d *demo) redate(ctx context.Context, b demoBooking, there rental.BookingDetails) error {
 	now := time.Now().UTC()
 	fits := map[rental.BookingState]bool{
-		rental.Active:    !there.Start.After(now) && there.End.After(now.Add(time.Hour)) && there.Start.Equal(there.Start.Truncate(time.Hour)),
+		rental.Active: !there.Start.After(now) && there.End.After(now.Add(time.Hour)) &&
+			there.Start.Equal(there.Start.Truncate(time.Hour)),
 		rental.Upcoming:  there.Start.After(now.Add(2 * time.Hour)),
 		rental.Completed: there.End.Before(now),
 	}
@@ -224,7 +228,10 @@ func (e *environment) createDemo(ctx context.Context, here *endpoints, db *pg.DB
 		variable{"SANDBOX_URL", processorURL})
 	processor := stripe.New(stripe.Config{Key: e.PaymentsKey, BaseURL: processorURL, Logger: e.log})
 	defer processor.Close()
-	d := &demo{bookings: rentals.Bookings{DB: db}, log: e.log, wallet: wallet.New(wallet.Config{Cards: rentals.Cards{DB: db}, Processor: processor, Log: e.log})}
+	d := &demo{
+		bookings: rentals.Bookings{DB: db}, log: e.log,
+		wallet: wallet.New(wallet.Config{Cards: rentals.Cards{DB: db}, Processor: processor, Log: e.log}),
+	}
 	ids, err := d.create(ctx)
 	if err != nil {
 		return err

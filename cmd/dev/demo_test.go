@@ -105,16 +105,20 @@ func (l *live) whole(variables ...string) {
 		switch name {
 		case "BOOKING_ACTIVE", "BOOKING_OTHER":
 			hours := b.Start.Equal(b.Start.Truncate(time.Hour)) && b.End.Equal(b.End.Truncate(time.Hour))
-			if b.Status != "active" || b.Payment.Status != "paid" || !hours || b.Start.After(now) || !b.End.After(now.Add(time.Hour)) || !b.CanExtend {
+			if b.Status != "active" || b.Payment.Status != "paid" || !hours || b.Start.After(now) || !b.End.After(now.Add(time.Hour)) ||
+				!b.CanExtend {
 				l.Errorf("%s is %+v, want it active, paid and extendable", name, b)
 			}
 			l.free(b)
 		case "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY":
-			if b.Status != "upcoming" || b.Payment.Status != "pending" || !b.CanCancel || !b.Start.After(now.Add(2*time.Hour)) || b.ActualStart != nil {
+			if b.Status != "upcoming" || b.Payment.Status != "pending" || !b.CanCancel || !b.Start.After(now.Add(2*time.Hour)) ||
+				b.ActualStart != nil {
 				l.Errorf("%s is %+v, want it upcoming and cancellable", name, b)
 			}
 		case "BOOKING_COMPLETED":
-			if b.Status != "completed" || b.Payment.Status != "paid" || b.End.After(now) || b.ActualStart == nil || b.ActualEnd == nil || !b.ActualEnd.After(*b.ActualStart) || b.Created.After(b.Start) {
+			if b.Status != "completed" || b.Payment.Status != "paid" || b.End.After(now) || b.ActualStart == nil || b.ActualEnd == nil ||
+				!b.ActualEnd.After(*b.ActualStart) ||
+				b.Created.After(b.Start) {
 				l.Errorf("%s is %+v, want it completed and paid", name, b)
 			}
 		}
@@ -156,10 +160,15 @@ func TestDemo_BookingsAreRestoredAfterAnyChange(t *testing.T) {
 	// A developer ends one booking, and leaves a card that is to be declined as the default;
 	// cancels another and takes its vehicle; then the world is not used for days.
 	first.must(http.MethodPost, "/api/v1/admin/bookings/"+first.env["BOOKING_OTHER"]+"/end", "ADMIN_TOKEN", "")
-	first.must(http.MethodPost, "/api/v1/client/payment-methods", "OTHER_CLIENT_TOKEN", `{"payment_method_id":"pm_card_chargeCustomerFail","set_default":true}`)
+	first.must(
+		http.MethodPost, "/api/v1/client/payment-methods", "OTHER_CLIENT_TOKEN",
+		`{"payment_method_id":"pm_card_chargeCustomerFail","set_default":true}`,
+	)
 	first.must(http.MethodPost, "/api/v1/client/bookings/"+first.env["BOOKING_UPCOMING"]+"/cancel", "CLIENT_TOKEN", "")
-	first.record(`update bookings set start_at = start_at - interval '72 hours', end_at = end_at - interval '72 hours', started_at = started_at - interval '72 hours',
-		created_at = created_at - interval '72 hours' where state in ('active', 'upcoming')`)
+	first.record(
+		`update bookings set start_at = start_at - interval '72 hours', end_at = end_at - interval '72 hours', started_at = started_at - interval '72 hours',
+		created_at = created_at - interval '72 hours' where state in ('active', 'upcoming')`,
+	)
 	start := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
 	taken, err := json.Marshal(map[string]any{
 		"agency_id": 1, "client": "client-2", "vehicle_id": 2, "pickup_station_id": 1, "dropoff_station_id": 1,

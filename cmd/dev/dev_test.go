@@ -73,7 +73,10 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 		t.Fatal(err)
 	}
 	l := &live{T: t, dir: dir, out: &bytes.Buffer{}}
-	e := &environment{flags: f, fleet: fleet, out: l.out, log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	e := &environment{
+		flags: f, fleet: fleet, out: l.out,
+		log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- e.run(ctx) }()
@@ -178,11 +181,20 @@ var (
 	done         = lesson{status: 200, noMoreThan: 20 * time.Second}
 	slowly       = lesson{status: 200, atLeast: 6 * time.Second, noMoreThan: 30 * time.Second}
 	noisily      = lesson{status: 200, noMoreThan: 30 * time.Second}
-	notSupported = lesson{status: 409, code: "command_not_supported", outcome: "not_executed", retryAfter: "3600", noMoreThan: 9 * time.Second}
-	away         = lesson{status: 503, code: "vehicle_offline", outcome: "not_executed", retryAfter: "30", noMoreThan: 9 * time.Second}
-	driving      = lesson{status: 409, code: "vehicle_state_conflict", outcome: "not_executed", retryAfter: "30", noMoreThan: 9 * time.Second}
-	unanswered   = lesson{status: 504, code: "command_timeout", outcome: "unknown", retryAfter: "10", atLeast: 10 * time.Second, noMoreThan: 40 * time.Second}
-	broken       = lesson{status: 502, code: "command_failed", outcome: "failed", retryAfter: "10", noMoreThan: 20 * time.Second}
+	notSupported = lesson{
+		status: 409, code: "command_not_supported", outcome: "not_executed", retryAfter: "3600",
+		noMoreThan: 9 * time.Second,
+	}
+	away    = lesson{status: 503, code: "vehicle_offline", outcome: "not_executed", retryAfter: "30", noMoreThan: 9 * time.Second}
+	driving = lesson{
+		status: 409, code: "vehicle_state_conflict", outcome: "not_executed", retryAfter: "30",
+		noMoreThan: 9 * time.Second,
+	}
+	unanswered = lesson{
+		status: 504, code: "command_timeout", outcome: "unknown", retryAfter: "10", atLeast: 10 * time.Second,
+		noMoreThan: 40 * time.Second,
+	}
+	broken = lesson{status: 502, code: "command_failed", outcome: "failed", retryAfter: "10", noMoreThan: 20 * time.Second}
 )
 
 // usually lists what each car shows; lessonOf has the exceptions.
@@ -217,9 +229,13 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 		if err := json.Unmarshal(r.Data, &status); err != nil || status.Telemetry.Mileage == nil {
 			t.Errorf("vehicle %d has no state when the world is ready: %s %v", v, r.Data, err)
 		}
-		atStation := map[telematics.VehicleID]string{1: "Arnulfstraße 1, 80335 München", 2: "Leopoldstraße 82, 80802 München", 4: "Orleansplatz 11, 81667 München"}
+		atStation := map[telematics.VehicleID]string{
+			1: "Arnulfstraße 1, 80335 München", 2: "Leopoldstraße 82, 80802 München",
+			4: "Orleansplatz 11, 81667 München",
+		}
 		switch want, near := atStation[v]; {
-		case near && (status.Location.Address == nil || *status.Location.Address != want), !near && v != 6 && status.Location.Address != nil:
+		case near && (status.Location.Address == nil || *status.Location.Address != want),
+			!near && v != 6 && status.Location.Address != nil:
 			t.Errorf("vehicle %d has a wrong address: %s", v, r.Data)
 		}
 	}
@@ -247,10 +263,17 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 	for v := telematics.VehicleID(1); v <= 10; v++ {
 		for _, a := range telematics.ControlActions {
 			got, want := cells[v][a], lessonOf(v, a)
-			t.Logf("| %d | %s | %d | %s | %s | %s | %d ms |", v, a, got.status, got.Error.Code, got.Error.Outcome, got.retryAfter, got.took.Milliseconds())
+			t.Logf(
+				"| %d | %s | %d | %s | %s | %s | %d ms |", v, a, got.status, got.Error.Code, got.Error.Outcome,
+				got.retryAfter, got.took.Milliseconds(),
+			)
 			if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome || got.retryAfter != want.retryAfter ||
-				got.took < want.atLeast || got.took > want.noMoreThan {
-				t.Errorf("vehicle %d, %s: %d %+v, Retry-After %q after %v; want %+v", v, a, got.status, got.Error, got.retryAfter, got.took, want)
+				got.took < want.atLeast ||
+				got.took > want.noMoreThan {
+				t.Errorf(
+					"vehicle %d, %s: %d %+v, Retry-After %q after %v; want %+v", v, a, got.status, got.Error,
+					got.retryAfter, got.took, want,
+				)
 			}
 		}
 	}

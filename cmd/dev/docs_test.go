@@ -40,7 +40,10 @@ func TestDocs_SignOnlyRequestsOfClients(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%q: %v", client, err)
 	}
-	signed := rental.SignedRequest{Method: "POST", Path: "/api/v1/client/bookings", Query: "limit=2&cursor=a%20b", Body: []byte(`{"end_date":"ü"}`), Token: "a.b.c"}
+	signed := rental.SignedRequest{
+		Method: "POST", Path: "/api/v1/client/bookings", Query: "limit=2&cursor=a%20b",
+		Body: []byte(`{"end_date":"ü"}`), Token: "a.b.c",
+	}
 	if signature.Key != key.ID || !signature.Fresh(time.Now()) || !signature.Verify(key.Secret, signed) {
 		t.Errorf("the signature does not match the request: %s", client)
 	}

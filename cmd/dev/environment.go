@@ -213,17 +213,18 @@ const demoRetention = 7
 
 func (e *environment) config(s servers) app.Config {
 	return app.Config{
-		HTTP: defaultHTTP, Internal: defaultInternal, // opened already
-		DatabaseURL: app.Secret(s.databaseURL), DatabaseConns: 20,
-		RedisURL: app.Secret(s.redis.URL()),
-		MQTTURL:  []string{s.mqtt.ServiceURL()}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: app.Secret(e.ServicePassword),
-		SigningKeys: e.Path(world.SigningFile), TokenKeys: e.Path(world.TokenKeysFile),
-		TokenIssuer: world.TokenIssuer, TokenAudience: world.TokenAudience,
-		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(), StripeWebhookSecret: app.Secret(e.WebhookSecret),
-		AgencySecretsKey: app.Secret(e.AgencySecrets), ClientRate: e.ClientRate, CardRate: e.CardRate,
-		VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate, AdminRate: e.AdminRate,
-		AdminStreams: e.Streams, MapStyle: e.MapStyle, StateInterval: 2 * time.Second, TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact,
-		Docs: true, Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
+		HTTP:        defaultHTTP,
+		Internal:    defaultInternal, // opened already
+		DatabaseURL: app.Secret(s.databaseURL), DatabaseConns: 20, RedisURL: app.Secret(s.redis.URL()),
+		MQTTURL: []string{s.mqtt.ServiceURL()}, MQTTUsername: mosquitto.ServiceUser,
+		MQTTPassword: app.Secret(e.ServicePassword), SigningKeys: e.Path(world.SigningFile),
+		TokenKeys: e.Path(world.TokenKeysFile), TokenIssuer: world.TokenIssuer, TokenAudience: world.TokenAudience,
+		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(),
+		StripeWebhookSecret: app.Secret(e.WebhookSecret), AgencySecretsKey: app.Secret(e.AgencySecrets),
+		ClientRate: e.ClientRate, CardRate: e.CardRate, VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate,
+		AdminRate: e.AdminRate, AdminStreams: e.Streams, MapStyle: e.MapStyle, StateInterval: 2 * time.Second,
+		TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact, Docs: true,
+		Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
 		AllowUnsafePostgres: true, // the Postgres in the folder runs without fsync
 	}
 }

@@ -36,7 +36,9 @@ func demoFleet(without []telematics.VehicleID) (fleet, error) {
 	}
 	for _, id := range without {
 		if !slices.ContainsFunc(record.Vehicles, func(v telematics.Vehicle) bool { return v.ID == id }) {
-			return fleet{}, fmt.Errorf("--without %d: the demo fleet has the vehicles 1 to %d", id, record.Vehicles[len(record.Vehicles)-1].ID)
+			return fleet{}, fmt.Errorf(
+				"--without %d: the demo fleet has the vehicles 1 to %d", id, record.Vehicles[len(record.Vehicles)-1].ID,
+			)
 		}
 	}
 	return fleet{record: record, without: without}, nil

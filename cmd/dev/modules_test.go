@@ -18,9 +18,10 @@ func TestDemo_CarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
 		}
 	}
 	reported := []string{
-		"location.latitude", "location.longitude", "location.heading", "location.timestamp", "telemetry.speed_kmh", "telemetry.mileage_km",
-		"telemetry.ignition", "telemetry.gear", "telemetry.parking_brake", "telemetry.battery_level_percent", "telemetry.remaining_range_km",
-		"telemetry.charging_status", "telemetry.onboard_voltage_v", "telemetry.doors.front_left", "telemetry.doors.trunk",
+		"location.latitude", "location.longitude", "location.heading", "location.timestamp", "telemetry.speed_kmh",
+		"telemetry.mileage_km", "telemetry.ignition", "telemetry.gear", "telemetry.parking_brake",
+		"telemetry.battery_level_percent", "telemetry.remaining_range_km", "telemetry.charging_status",
+		"telemetry.onboard_voltage_v", "telemetry.doors.front_left", "telemetry.doors.trunk",
 		"diagnostics.service_due_in_km",
 	}
 	eventually("the car reports", func(s map[string]any) bool {
@@ -32,7 +33,10 @@ func TestDemo_CarWithAnOVMSModuleReportsAndLocks(t *testing.T) {
 		return s["telemetry.is_locked"] == false
 	})
 	first := l.status(11)["location.timestamp"]
-	eventually("the car reports again, and has therefore subscribed", func(s map[string]any) bool { return s["location.timestamp"] != first })
+	eventually(
+		"the car reports again, and has therefore subscribed",
+		func(s map[string]any) bool { return s["location.timestamp"] != first },
+	)
 	if r := l.call(http.MethodPost, "vehicles/11/control/lock", "ADMIN_TOKEN"); r.status != http.StatusOK {
 		t.Errorf("lock: %d %+v after %v", r.status, r.Error, r.took)
 	}

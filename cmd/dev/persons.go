@@ -26,10 +26,23 @@ type person struct {
 var everything = []string{auth.ScopeAllAgencies, auth.ScopeHalt, auth.ScopeAgencyKeys}
 
 var persons = []person{
-	{"ADMIN_TOKEN", auth.Administrator, telematics.Actor{Subject: "admin", Role: telematics.Admin}, everything, "CONSOLE_URL", operators.Admin},
-	{"AGENCY_ADMIN_TOKEN", auth.Administrator, telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, nil, "CONSOLE_URL_AGENCY", operators.Admin},
-	{"OPERATOR_TOKEN", auth.Operator, telematics.Actor{Subject: "operator", Role: telematics.Admin}, []string{auth.ScopeAllAgencies}, "CONSOLE_URL_OPERATOR", operators.Moves},
-	{"VIEWER_TOKEN", auth.Viewer, telematics.Actor{Subject: "viewer", Role: telematics.Admin}, []string{auth.ScopeAllAgencies}, "CONSOLE_URL_VIEWER", operators.Viewer},
+	{
+		"ADMIN_TOKEN", auth.Administrator, telematics.Actor{Subject: "admin", Role: telematics.Admin}, everything,
+		"CONSOLE_URL", operators.Admin,
+	},
+	{
+		"AGENCY_ADMIN_TOKEN", auth.Administrator,
+		telematics.Actor{Subject: "agency-1-admin", Role: telematics.Admin, Agency: 1}, nil, "CONSOLE_URL_AGENCY",
+		operators.Admin,
+	},
+	{
+		"OPERATOR_TOKEN", auth.Operator, telematics.Actor{Subject: "operator", Role: telematics.Admin},
+		[]string{auth.ScopeAllAgencies}, "CONSOLE_URL_OPERATOR", operators.Moves,
+	},
+	{
+		"VIEWER_TOKEN", auth.Viewer, telematics.Actor{Subject: "viewer", Role: telematics.Admin},
+		[]string{auth.ScopeAllAgencies}, "CONSOLE_URL_VIEWER", operators.Viewer,
+	},
 	{"CLIENT_TOKEN", 0, firstClient, nil, "", ""},
 	{"OTHER_CLIENT_TOKEN", 0, otherClient, nil, "", ""},
 	{"OTHER_AGENCY_CLIENT_TOKEN", 0, agency2sOwn, nil, "", ""},

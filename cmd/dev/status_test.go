@@ -191,10 +191,17 @@ func (l *live) teachesRefreshes() {
 	for range refreshLessons {
 		t := <-results
 		got, want := t.r, refreshLessons[t.id]
-		l.Logf("| %d | refresh | %d | %s | %s | %s | %q | %d ms |", t.id, got.status, got.Error.Code, got.Error.Outcome, got.retryAfter, got.Meta.Source, got.took.Milliseconds())
+		l.Logf(
+			"| %d | refresh | %d | %s | %s | %s | %q | %d ms |", t.id, got.status, got.Error.Code, got.Error.Outcome,
+			got.retryAfter, got.Meta.Source, got.took.Milliseconds(),
+		)
 		if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome || got.retryAfter != want.retryAfter ||
-			got.took < want.atLeast || got.took > want.noMoreThan || got.status == http.StatusOK && got.Meta.Source != "live" {
-			l.Errorf("vehicle %d: %d %+v, source %q, Retry-After %q after %v; want %+v", t.id, got.status, got.Error, got.Meta.Source, got.retryAfter, got.took, want)
+			got.took < want.atLeast || got.took > want.noMoreThan ||
+			got.status == http.StatusOK && got.Meta.Source != "live" {
+			l.Errorf(
+				"vehicle %d: %d %+v, source %q, Retry-After %q after %v; want %+v", t.id, got.status, got.Error,
+				got.Meta.Source, got.retryAfter, got.took, want,
+			)
 		}
 	}
 }

@@ -52,9 +52,12 @@ func TestDemo_VanWithATeltonikaUnitReportsAndLocks(t *testing.T) {
 	}
 	s := eventually("the van reports", func(s vanStatus) bool { return s.Telemetry.Locked != nil })
 	switch at := s.Telemetry; {
-	case *at.Locked, at.Speed == nil, at.Mileage == nil, at.Ignition == nil || *at.Ignition != "off", at.Fuel == nil, at.Voltage == nil || *at.Voltage < 10,
-		at.Doors["trunk"] == nil || *at.Doors["trunk"] != "closed", s.Location.Latitude == nil || s.Location.Heading == nil,
-		time.Since(s.Location.Timestamp) > time.Minute, s.Diagnostics.DTCs == nil, s.OEM["gsm_signal"] != 4.0:
+	case *at.Locked,
+		at.Speed == nil, at.Mileage == nil, at.Ignition == nil || *at.Ignition != "off", at.Fuel == nil,
+		at.Voltage == nil || *at.Voltage < 10, at.Doors["trunk"] == nil || *at.Doors["trunk"] != "closed",
+		s.Location.Latitude == nil || s.Location.Heading == nil, time.Since(s.Location.Timestamp) > time.Minute,
+		s.Diagnostics.DTCs == nil,
+		s.OEM["gsm_signal"] != 4.0:
 		t.Errorf("the status is %+v", s)
 	}
 	answered := make(chan reply, 1)

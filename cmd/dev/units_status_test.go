@@ -142,7 +142,8 @@ func isTrue(field string, got, want any, late time.Duration) bool {
 		return ok && math.Abs(n-want) <= tolerance(field)
 	case []string:
 		list, ok := got.([]any)
-		return ok && len(list) == len(want) && !slices.ContainsFunc(want, func(code string) bool { return !slices.Contains(list, any(code)) })
+		return ok && len(list) == len(want) &&
+			!slices.ContainsFunc(want, func(code string) bool { return !slices.Contains(list, any(code)) })
 	case fresh:
 		text, _ := got.(string)
 		at, err := time.Parse("2006-01-02T15:04:05.000Z", text)
@@ -162,7 +163,10 @@ const (
 )
 
 // within waits until the status of a vehicle is as documented, each field within its time.
-func (l *live) within(what string, id telematics.VehicleID, doc map[string]*given, body func() simulator.Body, late func(given) time.Duration) {
+func (l *live) within(
+	what string, id telematics.VehicleID, doc map[string]*given, body func() simulator.Body,
+	late func(given) time.Duration,
+) {
 	l.Helper()
 	began := time.Now()
 	wrong := map[string]any{}
@@ -290,7 +294,10 @@ func (u boughtUnit) locksLate(l *live) {
 				}
 			}
 		case <-deadline:
-			l.Fatalf("vehicle %d: no event of the late lock within 30 s; the vehicle is locked: %t, reported: %v", u.id, u.body().Locked, l.status(u.id)["telemetry.is_locked"])
+			l.Fatalf(
+				"vehicle %d: no event of the late lock within 30 s; the vehicle is locked: %t, reported: %v", u.id,
+				u.body().Locked, l.status(u.id)["telemetry.is_locked"],
+			)
 		}
 	}
 }
@@ -303,7 +310,10 @@ type commandEvent struct {
 // commandEvents follows the command events of a vehicle.
 func (l *live) commandEvents(id telematics.VehicleID) <-chan commandEvent {
 	l.Helper()
-	request, err := http.NewRequestWithContext(l.Context(), http.MethodGet, fmt.Sprintf("%s/api/v1/admin/events?event=command&vehicle_id=%d", l.env["BASE_URL"], id), nil)
+	request, err := http.NewRequestWithContext(
+		l.Context(), http.MethodGet,
+		fmt.Sprintf("%s/api/v1/admin/events?event=command&vehicle_id=%d", l.env["BASE_URL"], id), nil,
+	)
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -37,7 +37,9 @@ type sealing struct {
 
 func (s sealing) sealer() (*agencykeys.Sealer, error) {
 	if s.AgencySecretsKey == "" {
-		return nil, badUsage("--agency-secrets-key: want the key that secrets are sealed with, as the service has it (make one: openssl rand -hex 32)")
+		return nil, badUsage(
+			"--agency-secrets-key: want the key that secrets are sealed with, as the service has it (make one: openssl rand -hex 32)",
+		)
 	}
 	sealer, err := agencykeys.NewSealer(string(s.AgencySecretsKey))
 	if err != nil {
@@ -92,7 +94,10 @@ func (k keyCommand) holds(ctx context.Context) error {
 	case <-time.After(agencykeys.Within):
 		return nil
 	case <-ctx.Done():
-		return failure{exitUnknown, fmt.Errorf("the change is stored, and every instance applies it within %s", telematics.Words(agencykeys.Within))}
+		return failure{
+			exitUnknown,
+			fmt.Errorf("the change is stored, and every instance applies it within %s", telematics.Words(agencykeys.Within)),
+		}
 	}
 }
 
@@ -118,7 +123,10 @@ func newKeyJSON(k rental.AgencyKey, now time.Time) keyJSON {
 }
 
 func (k keyJSON) key() rental.AgencyKey {
-	key := rental.AgencyKey{ID: k.ID, Agency: telematics.AgencyID(k.AgencyID), AgencyCode: k.AgencyCode, State: k.State, Created: k.CreatedAt}
+	key := rental.AgencyKey{
+		ID: k.ID, Agency: telematics.AgencyID(k.AgencyID), AgencyCode: k.AgencyCode, State: k.State,
+		Created: k.CreatedAt,
+	}
 	key.Secret, _ = hex.DecodeString(k.Secret)
 	if k.RetiresAt != nil {
 		key.Retires = *k.RetiresAt
@@ -144,9 +152,12 @@ func (a addAgencyKey) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	key, err := a.change(ctx, fmt.Sprintf("agencies/%d/keys", a.Agency), nil, sealer, func(keys *agencykeys.Keys) (rental.AgencyKey, error) {
-		return a.write(ctx, keys)
-	})
+	key, err := a.change(
+		ctx, fmt.Sprintf("agencies/%d/keys", a.Agency), nil, sealer,
+		func(keys *agencykeys.Keys) (rental.AgencyKey, error) {
+			return a.write(ctx, keys)
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -165,8 +176,11 @@ func (a addAgencyKey) write(ctx context.Context, keys *agencykeys.Keys) (rental.
 	if opened, all, err := keys.Opened(ctx); err != nil {
 		return rental.AgencyKey{}, err
 	} else if all > 0 && opened == 0 {
-		return rental.AgencyKey{}, refused("--agency-secrets-key opens none of the %d keys on record, so the service has another one; nothing was made. "+
-			"Give the key that the service has; where that is lost, revoke those keys first, then give the service this one", all)
+		return rental.AgencyKey{}, refused(
+			"--agency-secrets-key opens none of the %d keys on record, so the service has another one; nothing was made. "+
+				"Give the key that the service has; where that is lost, revoke those keys first, then give the service this one",
+			all,
+		)
 	}
 	key, exists, err := keys.Add(ctx, telematics.AgencyID(a.Agency), a.author())
 	if err == nil && !exists {
@@ -196,7 +210,14 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 	if err := errors.Join(l.check(), err); err != nil {
 		return err
 	}
-	columns := []column{{"ID", "id"}, {"AGENCY", "agency_id"}, {"CODE", "agency_code"}, {"STATE", "state"}, {"UNTIL", "retires_at"}, {"CREATED", "created_at"}}
+	columns := []column{
+		{"ID", "id"},
+		{"AGENCY", "agency_id"},
+		{"CODE", "agency_code"},
+		{"STATE", "state"},
+		{"UNTIL", "retires_at"},
+		{"CREATED", "created_at"},
+	}
 	if !l.Direct {
 		return suggestDirect(l.list(ctx, path, columns))
 	}
@@ -277,7 +298,9 @@ func untilWhen(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no duration such as 720h, no date such as 2027-01-31, and no time such as 2027-01-31T12:00:00Z", text)
+	return time.Time{}, fmt.Errorf(
+		"%q is no duration such as 720h, no date such as 2027-01-31, and no time such as 2027-01-31T12:00:00Z", text,
+	)
 }
 
 type revokeAgencyKey struct {

@@ -194,12 +194,18 @@ func TestAgencyKey_UsesTheService(t *testing.T) {
 		t.Errorf("revoke: %q %v", printed, err)
 	}
 	const keys = "/api/v1/admin/agencies/2/keys"
-	want := []string{"POST " + keys, "GET " + keys, "POST " + keys + `/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`, "POST " + keys + "/ak_1/revoke"}
+	want := []string{
+		"POST " + keys, "GET " + keys, "POST " + keys + `/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`,
+		"POST " + keys + "/ak_1/revoke",
+	}
 	if !slices.Equal(asked, want) {
 		t.Errorf("requests %q, want %q", asked, want)
 	}
 	for _, args := range [][]string{{"list"}, {"revoke", "ak_1"}, {"retire", "ak_1", "24h"}} {
-		if _, err := output(t, append([]string{"agency", "key"}, args...)...); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--agency") {
+		if _, err := output(
+			t,
+			append([]string{"agency", "key"}, args...)...); exitCode(err) != exitUsage ||
+			!strings.Contains(err.Error(), "--agency") {
 			t.Errorf("%v without an agency: exit code %d, %v", args, exitCode(err), err)
 		}
 	}

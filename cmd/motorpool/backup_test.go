@@ -38,7 +38,10 @@ func TestBackup_RestoredToAMomentTheAuditLogIsWholeAndNumbersJump(t *testing.T) 
 		t.Helper()
 		entries := make([]telematics.Activity, n)
 		for i := range entries {
-			entries[i] = telematics.Activity{At: time.Now(), Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin}, Action: telematics.StatusRead}
+			entries[i] = telematics.Activity{
+				At: time.Now(), Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin},
+				Action: telematics.StatusRead,
+			}
 		}
 		must(auditlog.Insert(t.Context(), db.Pool, entries...))
 	}

@@ -87,7 +87,13 @@ func (b bulk) finish(e envelope, state bulkState) error {
 	s := state.Summary
 	switch {
 	case s.Unknown > 0, s.Open > 0 && !b.Async:
-		return failure{exitUnknown, fmt.Errorf("%d of %d vehicles may have executed the command; check: motorpool bulk-status %s", s.Unknown+s.Open, s.Total, state.ID)}
+		return failure{
+			exitUnknown,
+			fmt.Errorf(
+				"%d of %d vehicles may have executed the command; check: motorpool bulk-status %s", s.Unknown+s.Open,
+				s.Total, state.ID,
+			),
+		}
 	case s.Failed > 0:
 		return failure{exitFailed, fmt.Errorf("the command failed at %d of %d vehicles", s.Failed, s.Total)}
 	case s.NotExecuted > 0:
@@ -114,7 +120,16 @@ func (r remote) showBulk(e envelope) error {
 		return err
 	}
 	e.Data = data.Items
-	return r.show(e, []column{{"VEHICLE", "vehicle_id"}, {"STATE", "command.state"}, {"COMMAND", "command.id"}, {"CODE", "error.code"}, {"MESSAGE", "message"}})
+	return r.show(
+		e,
+		[]column{
+			{"VEHICLE", "vehicle_id"},
+			{"STATE", "command.state"},
+			{"COMMAND", "command.id"},
+			{"CODE", "error.code"},
+			{"MESSAGE", "message"},
+		},
+	)
 }
 
 // bulkStatus shows the state of a command to many vehicles.

@@ -160,7 +160,8 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 	} {
 		asked = nil
 		_, err := output(t, "lock", plate)
-		if exitCode(err) != want.code || !strings.Contains(err.Error(), want.says) || slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, "POST") }) {
+		if exitCode(err) != want.code || !strings.Contains(err.Error(), want.says) ||
+			slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, "POST") }) {
 			t.Errorf("plate %q: exit code %d, %v after the requests %q", plate, exitCode(err), err, asked)
 		}
 	}
@@ -168,17 +169,27 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 
 func TestOutput_TableOrJSON(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
-		"status":"available","connectivity":{"status":"online","last_seen":null},"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`))
+	t.Setenv(
+		"MOTORPOOL_URL",
+		respondingWith(t, 200, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
+		"status":"available","connectivity":{"status":"online","last_seen":null},"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`),
+	)
 	printed, said, err := runTool(t, "vehicles", "--output", "table")
-	if err != nil || !inOrder(printed, "ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true") || !strings.Contains(said, "--cursor abc") {
+	if err != nil || !inOrder(printed, "ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true") ||
+		!strings.Contains(said, "--cursor abc") {
 		t.Errorf("table %q, then %q, %v", printed, said, err)
 	}
 	// The output is not a terminal.
 	if printed, err := output(t, "vehicles"); err != nil || !strings.HasPrefix(printed, "[\n") {
 		t.Errorf("printed %q, %v; want JSON", printed, err)
 	}
-	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`))
+	t.Setenv(
+		"MOTORPOOL_URL",
+		respondingWith(
+			t, 200,
+			`{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`,
+		),
+	)
 	if printed, err := output(t, "status", "42", "--output", "table"); err != nil ||
 		printed != "diagnostics.dtcs       P0300, P0171\ntelemetry.doors.trunk  closed\ntelemetry.mileage_km   1234567.5\nvehicle_id             42\n" {
 		t.Errorf("printed %q, %v; want the fields in order", printed, err)
@@ -243,7 +254,10 @@ func TestBulk_ExitsByTheWorstOutcome(t *testing.T) {
 
 // Dangerous settings must be given on the command line, not in a variable that an operator forgot.
 func TestFlags_DangerousOnesAreNotReadFromTheEnvironment(t *testing.T) {
-	dangerous := []string{"force", "direct", "why", "by", "agency", "scope", "async", "idempotency-key", "refresh", "vehicle", "signal", "duration-ms"}
+	dangerous := []string{
+		"force", "direct", "why", "by", "agency", "scope", "async", "idempotency-key", "refresh", "vehicle", "signal",
+		"duration-ms",
+	}
 	found := map[string]bool{}
 	var walk func(reflect.Type)
 	walk = func(of reflect.Type) {

@@ -23,7 +23,8 @@ func TestEvents_OnePerLine(t *testing.T) {
 		at := position{wait: reconnectAfter}
 		e := events{remote: remote{presentation: presentation{Output: output}}}
 		err := at.read(strings.NewReader(eventStream), func(l eventLine) error { return e.printLine(&out, l) })
-		if out.String() != want || at.last != "3-0" || at.wait != 50*time.Millisecond || err == nil || !strings.Contains(err.Error(), "stopping") {
+		if out.String() != want || at.last != "3-0" || at.wait != 50*time.Millisecond || err == nil ||
+			!strings.Contains(err.Error(), "stopping") {
 			t.Errorf("%s: printed %q, position %+v, %v", output, out.String(), at, err)
 		}
 	}
@@ -80,7 +81,8 @@ func TestEvents_ResumeAfterTheLastEvent(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch calls.Add(1) {
 		case 1:
-			if r.URL.RawQuery != "event=command&vehicle_id=42" || r.Header.Get("Authorization") != "Bearer secret" || r.Header.Get("Last-Event-ID") != "" {
+			if r.URL.RawQuery != "event=command&vehicle_id=42" || r.Header.Get("Authorization") != "Bearer secret" ||
+				r.Header.Get("Last-Event-ID") != "" {
 				t.Errorf("request %s with the header %v", r.URL, r.Header)
 			}
 			fmt.Fprint(w, "retry: 1\nid: 7-0\n\n")

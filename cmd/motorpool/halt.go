@@ -262,7 +262,10 @@ func (h halt) throughDatabase(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return failure{exitUnknown, fmt.Errorf("not every instance has read the halt of %s yet; it stays in force until: motorpool resume%s", h.scope(), h.flag())}
+		return failure{
+			exitUnknown,
+			fmt.Errorf("not every instance has read the halt of %s yet; it stays in force until: motorpool resume%s", h.scope(), h.flag()),
+		}
 	}
 }
 
@@ -388,7 +391,17 @@ func (h halts) Run(ctx context.Context) error {
 	if len(shown) > 0 {
 		message = "halts in force; an agency of - is all agencies:"
 	}
-	return h.show(envelope{Message: message, Data: data}, []column{{"AGENCY", "agency_id"}, {"SINCE", "since"}, {"BY", "by"}, {"VEHICLES", "effect.vehicles"}, {"IN FLIGHT", "effect.in_flight"}, {"REASON", "reason"}})
+	return h.show(
+		envelope{Message: message, Data: data},
+		[]column{
+			{"AGENCY", "agency_id"},
+			{"SINCE", "since"},
+			{"BY", "by"},
+			{"VEHICLES", "effect.vehicles"},
+			{"IN FLIGHT", "effect.in_flight"},
+			{"REASON", "reason"},
+		},
+	)
 }
 
 // readHalts is listHalts from the database.

@@ -132,8 +132,12 @@ func TestHalt_UsesTheService(t *testing.T) {
 		t.Errorf("resume of an agency: %q, %v", printed, err)
 	}
 	want := []asked{
-		{"PUT", "/api/v1/admin/halts", `{"agency_id":null,"reason":"recall"}`}, {"PUT", "/api/v1/admin/halts", `{"agency_id":2,"reason":"recall"}`},
-		{"DELETE", "/api/v1/admin/halts?agency_id=2&reason=car+is+back", ""}, {"GET", "/api/v1/admin/halts", ""},
+		{
+			"PUT", "/api/v1/admin/halts", `{"agency_id":null,"reason":"recall"}`,
+		},
+		{"PUT", "/api/v1/admin/halts", `{"agency_id":2,"reason":"recall"}`},
+		{"DELETE", "/api/v1/admin/halts?agency_id=2&reason=car+is+back", ""},
+		{"GET", "/api/v1/admin/halts", ""},
 	}
 	if !slices.Equal(*log, want) {
 		t.Errorf("requests %q, want %q", *log, want)
@@ -192,11 +196,18 @@ func TestResume_RetryAfterALostResponseSucceeds(t *testing.T) {
 
 func TestHalts_AreListed(t *testing.T) {
 	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		_, _ = io.WriteString(w, `{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z","effect":{"vehicles":120,"withheld":0,"in_flight":3}}]}`)
+		_, _ = io.WriteString(
+			w,
+			`{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z","effect":{"vehicles":120,"withheld":0,"in_flight":3}}]}`,
+		)
 		return true
 	})
 	printed, err := output(t, "halts", "--output", "table", "--url", url, "--token", "x")
-	if err != nil || !inOrder(printed, "AGENCY", "SINCE", "BY", "VEHICLES", "IN FLIGHT", "REASON", "-", "2026-01-02T10:00:00Z", "eva", "120", "3", "recall") {
+	if err != nil ||
+		!inOrder(
+			printed, "AGENCY", "SINCE", "BY", "VEHICLES", "IN FLIGHT", "REASON", "-", "2026-01-02T10:00:00Z", "eva",
+			"120", "3", "recall",
+		) {
 		t.Errorf("printed %q, %v", printed, err)
 	}
 }

@@ -144,7 +144,10 @@ func fishCompletion(nodes []node) string {
 			fmt.Fprintf(&script, "complete -c motorpool -n '%s' -f -a %s -d %s\n", condition, w.name, fishText(w.help))
 		}
 		for _, w := range n.flags {
-			fmt.Fprintf(&script, "complete -c motorpool -n '%s' -l %s -d %s\n", condition, strings.TrimPrefix(w.name, "--"), fishText(w.help))
+			fmt.Fprintf(
+				&script, "complete -c motorpool -n '%s' -l %s -d %s\n", condition, strings.TrimPrefix(w.name, "--"),
+				fishText(w.help),
+			)
 		}
 	}
 	return script.String()

@@ -93,7 +93,10 @@ func (l listKeys) Run(ctx context.Context) error {
 	}
 	fmt.Fprintln(table)
 	for i, k := range chain {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s", k.ID, chain.State(i), date(k.Created), date(k.Activated), date(k.Deactivated), age(k.Created, now))
+		fmt.Fprintf(
+			table, "%s\t%s\t%s\t%s\t%s\t%s", k.ID, chain.State(i), date(k.Created), date(k.Activated),
+			date(k.Deactivated), age(k.Created, now),
+		)
 		if counted {
 			holders, err := l.holders(ctx, k.ID)
 			if err != nil { // the keys of the file are listed nevertheless
@@ -206,8 +209,13 @@ func (a activateKey) checkUnits(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("count the units that have %s: %w\nnothing was changed; without counting: --force", a.ID, err)
 	case holders.Missing > 0 && !a.Force:
-		return failure{exitRefused, fmt.Errorf("%d of the %d units that say which keys they have do not have %s, and would reject every command; the first: %s\nnothing was changed; provision them, or --force",
-			holders.Missing, said, a.ID, strings.Join(holders.MissingUnits, ", "))}
+		return failure{
+			exitRefused,
+			fmt.Errorf(
+				"%d of the %d units that say which keys they have do not have %s, and would reject every command; the first: %s\nnothing was changed; provision them, or --force",
+				holders.Missing, said, a.ID, strings.Join(holders.MissingUnits, ", "),
+			),
+		}
 	}
 	if holders.Missing > 0 {
 		hint("WARNING: %d of the %d units that say which keys they have do not have %s.", holders.Missing, said, a.ID)

@@ -129,7 +129,10 @@ func TestKeysRetire_RefusesTheActiveKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{old}, {"--force", old}} {
-		if _, _, err := runTool(t, append([]string{"keys", "retire"}, args...)...); err == nil || !strings.Contains(err.Error(), "activate another one first") {
+		if _, _, err := runTool(
+			t,
+			append([]string{"keys", "retire"}, args...)...); err == nil ||
+			!strings.Contains(err.Error(), "activate another one first") {
 			t.Errorf("retire %v of the active key: %v", args, err)
 		}
 	}
@@ -150,7 +153,10 @@ func TestKeysRetire_RefusesTheActiveKey(t *testing.T) {
 func TestKeys_FileThatIsMissingOrReadableByAllOrAPlainJWKS(t *testing.T) {
 	t.Setenv("MOTORPOOL_SIGNING_KEYS", filepath.Join(t.TempDir(), "none.jwks"))
 	for _, verb := range [][]string{{"list"}, {"add"}, {"export"}, {"activate", "x"}, {"retire", "x"}} {
-		if _, _, err := runTool(t, append([]string{"keys"}, verb...)...); err == nil || !strings.Contains(err.Error(), "motorpool keys new >") {
+		if _, _, err := runTool(
+			t,
+			append([]string{"keys"}, verb...)...); err == nil ||
+			!strings.Contains(err.Error(), "motorpool keys new >") {
 			t.Errorf("%v without a file: %v", verb, err)
 		}
 	}
@@ -226,7 +232,8 @@ func TestKeysActivate_RefusedWhileUnitsMissTheKey(t *testing.T) {
 		t.Errorf("list: %s %v", list, err)
 	}
 	_, _, err = runTool(t, "keys", "activate", added)
-	if exitCode(err) != exitRefused || !inOrder(err.Error(), "3 of the 120 units", added, "unit-7, unit-8, unit-9", "nothing was changed", "--force") {
+	if exitCode(err) != exitRefused ||
+		!inOrder(err.Error(), "3 of the 120 units", added, "unit-7, unit-8, unit-9", "nothing was changed", "--force") {
 		t.Errorf("activate: %v", err)
 	}
 	if chainOf(t, file).Active().ID != old {
@@ -255,7 +262,8 @@ func TestKeysActivate_RefusedIfUnitsCannotBeCounted(t *testing.T) {
 		t.Errorf("list: %s %s %v", list, said, err)
 	}
 	_, _, err = runTool(t, "keys", "activate", added)
-	if exitCode(err) != exitUnavailable || !inOrder(err.Error(), "not now", "nothing was changed", "--force") || chainOf(t, file).Active().ID != old {
+	if exitCode(err) != exitUnavailable || !inOrder(err.Error(), "not now", "nothing was changed", "--force") ||
+		chainOf(t, file).Active().ID != old {
 		t.Errorf("activate: %v", err)
 	}
 	if _, said, err := runTool(t, "keys", "activate", "--force", added); err != nil || !strings.Contains(said, "not counted") || chainOf(t, file).Active().ID != added {

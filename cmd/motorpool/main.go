@@ -86,7 +86,9 @@ func run(ctx context.Context, args []string) error {
 	var reader settings.Reader
 	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL"),
 		kong.Name("motorpool"),
-		kong.Description("The control plane of a shared vehicle fleet. Most flags can be set by the environment, as their help says: --mqtt-url is MOTORPOOL_MQTT_URL."),
+		kong.Description(
+			"The control plane of a shared vehicle fleet. Most flags can be set by the environment, as their help says: --mqtt-url is MOTORPOOL_MQTT_URL.",
+		),
 		kong.ExplicitGroups([]kong.Group{{Key: "operator", Title: "Operate a vehicle, through a running service:"}}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&reader),

@@ -60,7 +60,13 @@ func output(t *testing.T, args ...string) (string, error) {
 
 func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	t.Setenv("MOTORPOOL_DATABASE_CONNS", "many")
-	err := run(context.Background(), []string{"serve", "--http", "nowhere", "--budget", "soon", "--redis-url", "ftp://x", "--log-level", "loud", "--signing-keys", "/does/not/exist"})
+	err := run(
+		context.Background(),
+		[]string{
+			"serve", "--http", "nowhere", "--budget", "soon", "--redis-url", "ftp://x", "--log-level", "loud",
+			"--signing-keys", "/does/not/exist",
+		},
+	)
 	if err == nil {
 		t.Fatal("the service started with invalid settings")
 	}

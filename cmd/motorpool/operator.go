@@ -90,7 +90,9 @@ func printLink(name, link string) {
 	fmt.Fprintf(stderr, "Give %s this link: it sets a password once, until %s. Another link: motorpool operator password %s\n",
 		name, time.Now().Add(operators.LinkFor).Format("2006-01-02 15:04"), name)
 	if address, err := url.Parse(link); err == nil && isLoopback(address.Hostname()) {
-		hint("The link opens on this machine only. Give --console-url, or MOTORPOOL_CONSOLE_URL, the address at which browsers reach the service.")
+		hint(
+			"The link opens on this machine only. Give --console-url, or MOTORPOOL_CONSOLE_URL, the address at which browsers reach the service.",
+		)
 	}
 }
 
@@ -191,7 +193,15 @@ func (l listOperators) Run(ctx context.Context) error {
 		return err
 	}
 	return l.print(text, []column{
-		{"NAME", "name"}, {"ROLE", "role"}, {"AGENCY", "agency_id"}, {"SCOPES", "scopes"}, {"STATE", "state"}, {"LINK UNTIL", "link_until"}, {"CREATED", "created_at"},
+		{
+			"NAME", "name",
+		},
+		{"ROLE", "role"},
+		{"AGENCY", "agency_id"},
+		{"SCOPES", "scopes"},
+		{"STATE", "state"},
+		{"LINK UNTIL", "link_until"},
+		{"CREATED", "created_at"},
 	})
 }
 

@@ -96,7 +96,10 @@ func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 		"add eve --role viewer --agency 1 --password-stdin": operators.TooShort,
 	} {
 		typed(t, "short\n")
-		if _, _, err := runTool(t, append([]string{"operator"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := runTool(
+			t,
+			append([]string{"operator"}, strings.Fields(args)...)...); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}

@@ -19,7 +19,9 @@ type passwd struct {
 func (p passwd) Run() error {
 	forUnits := p.Units != "" || p.UnitSecret != "" || p.Format != "mosquitto"
 	if p.ServicePassword != "" && forUnits {
-		return badUsage("want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or MOTORPOOL_UNIT_SECRET set?)")
+		return badUsage(
+			"want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or MOTORPOOL_UNIT_SECRET set?)",
+		)
 	}
 	if p.ServicePassword != "" {
 		return show(mosquitto.PasswordLine(mosquitto.ServiceUser, string(p.ServicePassword)))

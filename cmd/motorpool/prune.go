@@ -23,7 +23,10 @@ func (p prune) Run(ctx context.Context) error {
 		return badUsage("--keep-activity: want 0 or more months")
 	}
 	if p.KeepCommands != 0 && p.KeepCommands < commands.MinMonths {
-		return badUsage("--keep-commands: want 0 or at least %d: for that time an answer may still settle a command whose result is unknown", commands.MinMonths)
+		return badUsage(
+			"--keep-commands: want 0 or at least %d: for that time an answer may still settle a command whose result is unknown",
+			commands.MinMonths,
+		)
 	}
 	postgres, err := p.open()
 	if err != nil {
@@ -63,7 +66,10 @@ func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
 	before := pruned.Before.Format("2006-01-02")
 	switch {
 	case !p.DryRun:
-		fmt.Fprintf(stdout, "removed %d orders to many vehicles and %d answers to commands that were not on record\n", pruned.Bulks, pruned.Unrecorded)
+		fmt.Fprintf(
+			stdout, "removed %d orders to many vehicles and %d answers to commands that were not on record\n",
+			pruned.Bulks, pruned.Unrecorded,
+		)
 		fmt.Fprintf(stdout, "no command is on record from before %s\n", before)
 	case len(pruned.Months) == 0:
 		fmt.Fprintf(stdout, "no month to remove: no command is older than %s\n", before)

@@ -72,7 +72,9 @@ func TestPrune_AYear(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := prune("--keep-commands", "4")
-	if strings.Count(got, "removed settled_commands_") != 10 || !strings.Contains(got, "removed 10 orders") || !strings.Contains(got, since.Format(time.DateOnly)) || left() != 400 {
+	if strings.Count(got, "removed settled_commands_") != 10 || !strings.Contains(got, "removed 10 orders") ||
+		!strings.Contains(got, since.Format(time.DateOnly)) ||
+		left() != 400 {
 		t.Errorf("prune: %s%d commands are left", got, left())
 	}
 	if got := prune("--keep-commands", "4"); strings.Contains(got, "settled_commands_") {

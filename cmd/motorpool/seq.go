@@ -36,7 +36,10 @@ func (a advanceSeq) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "the numbers of commands jumped from %d to %d; the next command of every vehicle has a greater one\n", before, after)
+	fmt.Fprintf(
+		stdout, "the numbers of commands jumped from %d to %d; the next command of every vehicle has a greater one\n",
+		before, after,
+	)
 	return nil
 }
 
@@ -46,7 +49,11 @@ func printNumbering(n commands.Numbering) {
 	case n.RaisedAt.IsZero():
 		fmt.Fprintln(stdout, "it never jumped: the next command makes it jump")
 	case !n.Current:
-		fmt.Fprintf(stdout, "it jumped last at %s, and Postgres was started or promoted since: the next command makes it jump\n", n.RaisedAt.Format(time.RFC3339))
+		fmt.Fprintf(
+			stdout,
+			"it jumped last at %s, and Postgres was started or promoted since: the next command makes it jump\n",
+			n.RaisedAt.Format(time.RFC3339),
+		)
 	default:
 		fmt.Fprintf(stdout, "it jumped last at %s, after the start or the promotion of this Postgres\n", n.RaisedAt.Format(time.RFC3339))
 	}

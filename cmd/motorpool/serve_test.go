@@ -33,9 +33,12 @@ func TestServe_LogsItsStartAndItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := exec.CommandContext(t.Context(), self, "serve", "--http", "127.0.0.1:0", "--internal", "127.0.0.1:0", "--health", "127.0.0.1:0", "--drain", "10ms", "--log-format", "text",
-		"--database-url", "postgres://motorpool@127.0.0.1:1/motorpool?sslmode=disable", "--redis-url", "redis://127.0.0.1:1/0", "--mqtt-url", "tcp://127.0.0.1:1",
-		"--signing-keys", file, "--token-keys", filepath.Join(dir, "tokens.jwks"))
+	service := exec.CommandContext(
+		t.Context(), self, "serve", "--http", "127.0.0.1:0", "--internal", "127.0.0.1:0", "--health", "127.0.0.1:0",
+		"--drain", "10ms", "--log-format", "text", "--database-url",
+		"postgres://motorpool@127.0.0.1:1/motorpool?sslmode=disable", "--redis-url", "redis://127.0.0.1:1/0",
+		"--mqtt-url", "tcp://127.0.0.1:1", "--signing-keys", file, "--token-keys", filepath.Join(dir, "tokens.jwks"),
+	)
 	service.Dir = dir
 	stderr, err := service.StderrPipe()
 	if err != nil {

@@ -98,7 +98,10 @@ func TestTerminal_AllOutputGoesThroughIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(printsItself.FindAll(text, -1)); n > may[file] && !strings.HasSuffix(file, "_test.go") {
-			t.Errorf("%s prints %d times to os.Stdout, os.Stderr or with fmt.Print, want %d: print to stdout or stderr of table.go", file, n, may[file])
+			t.Errorf(
+				"%s prints %d times to os.Stdout, os.Stderr or with fmt.Print, want %d: print to stdout or stderr of table.go",
+				file, n, may[file],
+			)
 		}
 	}
 }

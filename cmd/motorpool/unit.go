@@ -92,7 +92,10 @@ func (a unitAccess) parse(file []byte) (mosquitto.Passwords, error) {
 
 func (a unitAccess) explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--units-passwd: %w (make an empty one that Mosquitto may read: install -m 600 -o mosquitto /dev/null %s)", err, a.UnitsPasswd)
+		return fmt.Errorf(
+			"--units-passwd: %w (make an empty one that Mosquitto may read: install -m 600 -o mosquitto /dev/null %s)",
+			err, a.UnitsPasswd,
+		)
 	}
 	return err
 }

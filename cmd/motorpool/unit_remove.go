@@ -39,10 +39,16 @@ func (s serviceAccount) displace(ctx context.Context, units []string) error {
 		for _, name := range units {
 			left, err := link.Displace(ctx, config, telematics.Unit(name))
 			if err != nil {
-				return fmt.Errorf("%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks, and retained messages may be left: repeat the command", err, name)
+				return fmt.Errorf(
+					"%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks, and retained messages may be left: repeat the command",
+					err, name,
+				)
 			}
 			if len(left) > 0 {
-				hint("%d retained messages of %s stay at the MQTT broker, where the service may not write, and say nothing to it: %s", len(left), name, strings.Join(left[:min(len(left), 5)], ", "))
+				hint(
+					"%d retained messages of %s stay at the MQTT broker, where the service may not write, and say nothing to it: %s",
+					len(left), name, strings.Join(left[:min(len(left), 5)], ", "),
+				)
 			}
 		}
 	}
@@ -107,7 +113,10 @@ func (u removeUnit) forget(ctx context.Context) error {
 	if len(u.MQTTURL) == 0 {
 		if err := each(u.Units, func(name string) error {
 			if !passwords.Has(name) {
-				return fmt.Errorf("unit %s has nothing to take away; nothing was changed (motorpool unit list); one with a certificate: give --mqtt-url", name)
+				return fmt.Errorf(
+					"unit %s has nothing to take away; nothing was changed (motorpool unit list); one with a certificate: give --mqtt-url",
+					name,
+				)
 			}
 			return nil
 		}); err != nil {

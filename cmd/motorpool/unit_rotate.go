@@ -44,7 +44,10 @@ func (u rotateUnit) Run(ctx context.Context) error {
 	case !u.Stopped:
 		return refused(ovmsRefusal, strings.Join(u.Units, " "))
 	case len(online) > 0:
-		return refused("still connected, so not stopped: %s; nothing was changed (in the module's shell: server v3 stop)", strings.Join(online, ", "))
+		return refused(
+			"still connected, so not stopped: %s; nothing was changed (in the module's shell: server v3 stop)",
+			strings.Join(online, ", "),
+		)
 	}
 	if err := u.replace(ctx); err != nil {
 		return err

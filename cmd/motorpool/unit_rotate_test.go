@@ -45,7 +45,8 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	pin := regexp.MustCompile(`\n  config set password pin ([1-9][0-9]{5})\n`).FindStringSubmatch(added)
-	if pin == nil || !strings.Contains(added, `"installation": {"pin":"`+pin[1]+`","type":"NL"}`) || !strings.Contains(added, "\n  config set auto vehicle.type NL\n") {
+	if pin == nil || !strings.Contains(added, `"installation": {"pin":"`+pin[1]+`","type":"NL"}`) ||
+		!strings.Contains(added, "\n  config set auto vehicle.type NL\n") {
 		t.Errorf("the PIN of the module and of its record is missing in\n%s", added)
 	}
 	// Mosquitto has read the password.

@@ -63,7 +63,11 @@ func passwordOf(t *testing.T, printed, unit string) string {
 // connect connects a unit until the test ends.
 func connect(t *testing.T, broker *devstack.Mosquitto, unit, password string) (simulator.Connection, error) {
 	t.Helper()
-	c, err := simulator.MQTT{Broker: broker.UnitsURL()}.Dial(t.Context(), simulator.Login{Unit: telematics.Unit(unit), Password: password}, func(simulator.Message) {})
+	c, err := simulator.MQTT{
+		Broker: broker.UnitsURL(),
+	}.Dial(
+		t.Context(), simulator.Login{Unit: telematics.Unit(unit), Password: password}, func(simulator.Message) {},
+	)
 	if err == nil {
 		t.Cleanup(c.Cut)
 	}
@@ -149,7 +153,10 @@ func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
 	for n := range operators {
 		group.Go(func() {
 			for i := range each {
-				u := addUnit{unitAccess{UnitsPasswd: file}, credentials{filepath.Join(t.TempDir(), "password")}, device{}, serials{[]string{fmt.Sprintf("unit-%d-%d", n, i)}}}
+				u := addUnit{
+					unitAccess{UnitsPasswd: file}, credentials{filepath.Join(t.TempDir(), "password")}, device{},
+					serials{[]string{fmt.Sprintf("unit-%d-%d", n, i)}},
+				}
 				if err := u.Run(context.Background()); err != nil {
 					t.Error(err)
 				}
@@ -216,7 +223,10 @@ func TestUnit_RefusedCommandChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"add", "new"}, {"list"}} {
-		if _, _, err := runTool(t, append([]string{"unit"}, args...)...); err == nil || !strings.Contains(err.Error(), "line 2") || strings.Contains(err.Error(), "text\"") {
+		if _, _, err := runTool(
+			t,
+			append([]string{"unit"}, args...)...); err == nil || !strings.Contains(err.Error(), "line 2") ||
+			strings.Contains(err.Error(), "text\"") {
 			t.Errorf("%v of a file with a bad line: %v", args, err)
 		}
 	}

@@ -155,7 +155,10 @@ func (p *provisioned) operate(ctx context.Context) error {
 // flood makes one unit send as fast as it can. Commands to other units are as fast as before.
 func (p *provisioned) flood(ctx context.Context) error {
 	added, _ := p.tool("unit", "add", string(unitOf(operated)))
-	flooding, err := p.byPassword().Dial(ctx, simulator.Login{Unit: unitOf(operated), Password: passwordOf(p.t, added, string(unitOf(operated)))}, func(simulator.Message) {})
+	flooding, err := p.byPassword().Dial(
+		ctx, simulator.Login{Unit: unitOf(operated), Password: passwordOf(p.t, added, string(unitOf(operated)))},
+		func(simulator.Message) {},
+	)
 	if err != nil {
 		return err
 	}
@@ -164,7 +167,8 @@ func (p *provisioned) flood(ctx context.Context) error {
 	go func() {
 		n := 0
 		for ; flood.Err() == nil; n++ {
-			if flooding.Publish(v1.TelemetryChannel, []byte(`{"v":1}`), false) != nil || flooding.Publish(v1.AckChannel, []byte(`{"v":1}`), false) != nil {
+			if flooding.Publish(v1.TelemetryChannel, []byte(`{"v":1}`), false) != nil ||
+				flooding.Publish(v1.AckChannel, []byte(`{"v":1}`), false) != nil {
 				break
 			}
 		}
@@ -300,7 +304,9 @@ func (p *provisioned) commandOthers(ctx context.Context) <-chan map[string]int {
 // call sends one command, and returns the status and code of the response. Headers are alternating
 // names and values.
 func (p *provisioned) call(ctx context.Context, vehicle int, action telematics.Action, headers ...string) string {
-	request, err := world.Post(ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", p.Running[0].Public, vehicle, action), p.token, nil)
+	request, err := world.Post(
+		ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", p.Running[0].Public, vehicle, action), p.token, nil,
+	)
 	if err != nil {
 		return err.Error()
 	}

@@ -18,12 +18,23 @@ import (
 
 // required are arguments that commands need, by the beginning of their names.
 var required = map[string][]string{
-	"agency key add": {"1"}, "agency key retire": {"--agency", "1", "ak_1", "720h"}, "agency key revoke": {"--agency", "1", "ak_1"},
-	"attention": {"42"}, "bulk": {"lock", "42"}, "bulk-status": {"x"}, "command": {"x"}, "halt": {"--why", "x"}, "import": {"/dev/null"},
-	"keys activate": {"k"}, "keys remove": {"k"}, "keys public": {"/dev/null"}, "lock": {"42"}, "unlock": {"42"}, "enable-driving": {"42"}, "disable-driving": {"42"},
-	"unlock-and-enable-driving": {"42"}, "lock-and-disable-driving": {"42"}, "open-top-case": {"42"}, "sign": {"get", "/"}, "status": {"--refresh", "42"},
-	"completion": {"bash"}, "unit add": {"u1"}, "unit rotate": {"u1"}, "unit remove": {"u1"},
-	"operator add": {"anna", "--role", "viewer"}, "operator password": {"anna"}, "operator remove": {"anna"},
+	"agency key add": {"1"}, "agency key retire": {"--agency", "1", "ak_1", "720h"},
+	"agency key revoke": {"--agency", "1", "ak_1"}, "attention": {"42"}, "bulk": {"lock", "42"},
+	"bulk-status": {"x"}, "command": {"x"}, "halt": {"--why", "x"},
+	"import": {"/dev/null"},
+	"keys activate": {
+		"k",
+	},
+	"keys remove": {"k"}, "keys public": {"/dev/null"}, "lock": {"42"}, "unlock": {"42"},
+	"enable-driving": {"42"}, "disable-driving": {"42"},
+	"unlock-and-enable-driving": {
+		"42",
+	},
+	"lock-and-disable-driving": {"42"}, "open-top-case": {"42"}, "sign": {"get", "/"},
+	"status": {"--refresh", "42"}, "completion": {"bash"},
+	"unit add": {"u1"}, "unit rotate": {"u1"}, "unit remove": {"u1"},
+	"operator add": {"anna", "--role", "viewer"}, "operator password": {"anna"},
+	"operator remove": {"anna"},
 }
 
 func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
@@ -63,7 +74,8 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 				args := append(strings.Fields(command), required[command]...)
 				args = append(args, fmt.Sprintf("--%s=%s", flag.Name, value))
 				_, err := output(t, args...)
-				named := err != nil && (strings.Contains(err.Error(), "--"+flag.Name) || kind.Kind() == reflect.Int && strings.Contains(err.Error(), "No."))
+				named := err != nil &&
+					(strings.Contains(err.Error(), "--"+flag.Name) || kind.Kind() == reflect.Int && strings.Contains(err.Error(), "No."))
 				if exitCode(err) != exitUsage || !named {
 					t.Errorf("%v: exit code %d, want %d and the flag: %v", args, exitCode(err), exitUsage, err)
 				}
@@ -81,7 +93,8 @@ func TestVariables_UnknownOnesAreNamedWithOtherProblems(t *testing.T) {
 	t.Setenv("MOTORPOOL_SIGNING_KEY", "elsewhere.jwks")
 	for _, args := range [][]string{{"serve"}, {"lock"}, {"vehicles", "--limit", "many"}} {
 		_, said, err := runTool(t, args...)
-		if want := "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"; exitCode(err) != exitUsage || !strings.Contains(said, want) {
+		if want := "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"; exitCode(err) != exitUsage ||
+			!strings.Contains(said, want) {
 			t.Errorf("%v: printed %q, %v; want %q", args, said, err, want)
 		}
 	}
@@ -128,7 +141,10 @@ func TestDatabase_ErrorsNameItsSetting(t *testing.T) {
 func TestVariables_UnknownOnesAreNamed(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKNE", "secret")
 	t.Setenv("MOTORPOOL_AGENCY", "1") // a flag that no variable sets
-	_, said, err := runTool(t, "vehicles", "--token", "secret", "--url", respondingWith(t, 200, `{"success":true,"message":"0 vehicles.","data":[]}`))
+	_, said, err := runTool(
+		t, "vehicles", "--token", "secret", "--url",
+		respondingWith(t, 200, `{"success":true,"message":"0 vehicles.","data":[]}`),
+	)
 	for _, want := range []string{"MOTORPOOL_TOKNE is not a setting: did you mean MOTORPOOL_TOKEN?\n", "MOTORPOOL_AGENCY is not a setting\n"} {
 		if err != nil || !strings.Contains(said, want) {
 			t.Errorf("printed %q, %v; want %q", said, err, want)

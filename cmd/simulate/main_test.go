@@ -93,7 +93,10 @@ func TestCars_NumberedOnesHaveDerivedPasswordsAndMemories(t *testing.T) {
 }
 
 func TestCars_UnitsFileAndDemoProfiles(t *testing.T) {
-	units := write(t, "units.json", `{"10":{"unit":"u10","password":"p"},"8":{"unit":"u8","password":"q"},"11":{"unit":"u11","password":"r"}}`)
+	units := write(
+		t, "units.json",
+		`{"10":{"unit":"u10","password":"p"},"8":{"unit":"u8","password":"q"},"11":{"unit":"u11","password":"r"}}`,
+	)
 	o, err := parse(t, "--keys=k", "--units="+units, "--demo", "--silent=1")
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +105,8 @@ func TestCars_UnitsFileAndDemoProfiles(t *testing.T) {
 	if err != nil || len(cars) != 3 {
 		t.Fatalf("%d cars: %v", len(cars), err)
 	}
-	if cars[0].Unit != "u8" || cars[0].Password != "q" || cars[0].Profile.Name != "answers too late" || cars[1].Profile.Name != "tries, and fails" {
+	if cars[0].Unit != "u8" || cars[0].Password != "q" || cars[0].Profile.Name != "answers too late" ||
+		cars[1].Profile.Name != "tries, and fails" {
 		t.Errorf("cars %+v, want the demo profiles of the units", cars)
 	}
 	if cars[1].Profile.Faults.Silent || !cars[2].Profile.Faults.Silent {
@@ -208,7 +212,10 @@ func TestRun_FleetExecutesRecordsAndStops(t *testing.T) {
 		}
 	}
 	record := filepath.Join(t.TempDir(), "flight.jsonl")
-	o, err := parse(t, "--broker=tcp://"+listener.Address(), "--keys="+write(t, "k.jwks", text), "--cars=2", "--secret=s", "--record="+record)
+	o, err := parse(
+		t, "--broker=tcp://"+listener.Address(), "--keys="+write(t, "k.jwks", text), "--cars=2", "--secret=s",
+		"--record="+record,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ func FuzzBearer(f *testing.F) {
 			}
 			return
 		}
-		if len(token) > maxToken || strings.Count(token, ".") != 2 || strings.ContainsFunc(token, notInJWT) || !strings.Contains(header, token) {
+		if len(token) > maxToken || strings.Count(token, ".") != 2 || strings.ContainsFunc(token, notInJWT) ||
+			!strings.Contains(header, token) {
 			t.Errorf("header %q: read as the token %q", header, token)
 		}
 	})

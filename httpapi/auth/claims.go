@@ -141,7 +141,10 @@ func (c Claims) role(token jwt.Token) (telematics.Role, Level, *telematics.Error
 	client := slices.Contains(roles, c.Client)
 	switch {
 	case admin != "" && client:
-		return "", 0, badToken(fmt.Sprintf("The access token's %s names both %s and %s; it must name one of them.", c.Role, admin, c.Client), nil)
+		return "", 0, badToken(
+			fmt.Sprintf("The access token's %s names both %s and %s; it must name one of them.", c.Role, admin, c.Client),
+			nil,
+		)
 	case admin != "":
 		return telematics.Admin, level, nil
 	case client:

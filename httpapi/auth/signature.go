@@ -77,7 +77,10 @@ func (s *Signatures) Check(r *http.Request, body []byte, agency telematics.Agenc
 		return Signed{}, s.stale(signature)
 	}
 	if key.Agency != agency {
-		return Signed{}, &telematics.Error{Code: AgencyMismatch, Message: "The access token and the key that signed the request belong to different agencies."}
+		return Signed{}, &telematics.Error{
+			Code:    AgencyMismatch,
+			Message: "The access token and the key that signed the request belong to different agencies.",
+		}
 	}
 	return Signed{AgencyCode: key.AgencyCode, signature: signature}, nil
 }
@@ -101,7 +104,9 @@ func readSignature(h http.Header) (rental.Signature, error) {
 		return rental.Signature{}, badSignature("there is more than one header")
 	}
 	if len(h.Values("Content-Encoding")) > 0 {
-		return rental.Signature{}, badSignature("the request has a Content-Encoding; send the body as it was signed, without Content-Encoding")
+		return rental.Signature{}, badSignature(
+			"the request has a Content-Encoding; send the body as it was signed, without Content-Encoding",
+		)
 	}
 	signature, err := rental.ParseSignature(headers[0])
 	if err != nil {
@@ -149,7 +154,10 @@ func (s *Signatures) Use(ctx context.Context, signed Signed, actor telematics.Ac
 	case used == rental.TooManyUses:
 		return ErrTooManyUses
 	}
-	return &telematics.Error{Code: SignatureReplayed, Message: "The agency signature was used before: sign each attempt again, with a new nonce."}
+	return &telematics.Error{
+		Code:    SignatureReplayed,
+		Message: "The agency signature was used before: sign each attempt again, with a new nonce.",
+	}
 }
 
 func (s *Signatures) stale(signature rental.Signature) *telematics.Error {

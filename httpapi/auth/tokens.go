@@ -160,7 +160,10 @@ func (t *Tokens) checkType(header jws.Headers) error {
 	if !has {
 		return badToken("The access token has no typ; it must be one of "+strings.Join(t.Types, ", ")+".", nil)
 	}
-	return badToken(fmt.Sprintf("The token is of type %.64q, not an access token; typ must be one of %s.", named, strings.Join(t.Types, ", ")), nil)
+	return badToken(
+		fmt.Sprintf("The token is of type %.64q, not an access token; typ must be one of %s.", named, strings.Join(t.Types, ", ")),
+		nil,
+	)
 }
 
 func describeRefusal(err error) string {
@@ -199,8 +202,11 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 		return id, badToken(fmt.Sprintf("The access token of a client must have %s.", t.Claims.Agency), nil)
 	// A misspelt claim for the agency must not give access to all agencies.
 	case role == telematics.Admin && agency == 0 && !granted.Has(ScopeAllAgencies):
-		return id, badToken(fmt.Sprintf("The access token of an administrator must have %s, the id of its agency; or, to see all agencies, %s in %s.",
-			t.Claims.Agency, ScopeAllAgencies, t.Claims.Scope), nil)
+		return id, badToken(
+			fmt.Sprintf("The access token of an administrator must have %s, the id of its agency; or, to see all agencies, %s in %s.",
+				t.Claims.Agency, ScopeAllAgencies, t.Claims.Scope),
+			nil,
+		)
 	}
 	id.Actor, id.Level, id.Scopes = telematics.Actor{Subject: subject, Role: role, Agency: agency}, level, granted
 	return id, nil

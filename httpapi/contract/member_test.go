@@ -16,13 +16,15 @@ func TestDocument_ObjectsOfRequestBodiesAreClosed(t *testing.T) {
 	bodies := 0
 	var closed func(name string, s *openapi3.Schema)
 	closed = func(name string, s *openapi3.Schema) {
-		if values := s.AdditionalProperties.Schema; values != nil && values.Value.Type.Is(openapi3.TypeString) && strings.HasSuffix(name, ".installation") {
+		if values := s.AdditionalProperties.Schema; values != nil && values.Value.Type.Is(openapi3.TypeString) &&
+			strings.HasSuffix(name, ".installation") {
 			return // its unit's protocol checks the names
 		}
 		if s.Type.Is(openapi3.TypeObject) && (s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has) {
 			t.Errorf("%s accepts unknown members", name)
 		}
-		if len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) > 0 || s.Items != nil && !s.Items.Value.Type.Is(openapi3.TypeInteger) && !s.Items.Value.Type.Is(openapi3.TypeString) {
+		if len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) > 0 ||
+			s.Items != nil && !s.Items.Value.Type.Is(openapi3.TypeInteger) && !s.Items.Value.Type.Is(openapi3.TypeString) {
 			t.Errorf("%s has a schema whose members are not checked", name)
 		}
 		for member, ref := range s.Properties {

@@ -62,7 +62,10 @@ func (r Request) readValues(wrong *FieldErrors) (map[string]any, bool, error) {
 		return values, true, nil
 	}
 	if !isJSON(r.Header) {
-		return nil, false, &telematics.Error{Code: UnsupportedMediaType, Message: "Unsupported media type: send application/json without Content-Encoding."}
+		return nil, false, &telematics.Error{
+			Code:    UnsupportedMediaType,
+			Message: "Unsupported media type: send application/json without Content-Encoding.",
+		}
 	}
 	var body any
 	decoder := json.NewDecoder(bytes.NewReader(r.Content))
@@ -140,7 +143,8 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 			wrong.Add(parameter.Name, rule(parameter.Schema.Value))
 			continue
 		}
-		if o.document.anyInteger[parameter] && isInteger(r.Param(parameter.Name)) || o.document.isAnyText(parameter, r.Header) || !parameter.Required && absent(parameter, input) {
+		if o.document.anyInteger[parameter] && isInteger(r.Param(parameter.Name)) || o.document.isAnyText(parameter, r.Header) ||
+			!parameter.Required && absent(parameter, input) {
 			continue // the library has the same result, but is slower
 		}
 		if parameter.In == openapi3.ParameterInPath {

@@ -34,7 +34,10 @@ func TestCheck_IntegersOfPathsLikeTheLibrary(t *testing.T) {
 				}
 				for _, text := range strings.Fields("0 1 -5 +5 007 9223372036854775807 -9223372036854775808 9223372036854775808 1.0 1e3 0x1 1_0 one ١") {
 					err := openapi3filter.ValidateParameter(t.Context(), &openapi3filter.RequestValidationInput{
-						Request: httptest.NewRequest(http.MethodGet, "/", nil), PathParams: map[string]string{parameter.Name: text}, Options: everyRule,
+						Request: httptest.NewRequest(
+							http.MethodGet, "/", nil,
+						),
+						PathParams: map[string]string{parameter.Name: text}, Options: everyRule,
 					}, parameter)
 					if (err == nil) != isInteger(text) {
 						t.Errorf("%s %s: %s=%s: the library disagrees: %v", method, path, parameter.Name, text, err)

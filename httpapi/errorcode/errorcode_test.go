@@ -85,10 +85,16 @@ func TestPage_HasEachCodeAndNoOther(t *testing.T) {
 
 // forStaff matches what a driver cannot act on: names of servers, of settings and of parts of the
 // installation.
-var forStaff = regexp.MustCompile(`(?i)\bunits?\b|fleet file|best_effort|\bsett?(ing)?\b|operator|redis|postgres|mqtt|protocol|expiry|signature|readyz|--\w|\b[a-z]+_[a-z_]+\b|\.md\b`)
+var forStaff = regexp.MustCompile(
+	`(?i)\bunits?\b|fleet file|best_effort|\bsett?(ing)?\b|operator|redis|postgres|mqtt|protocol|expiry|signature|readyz|--\w|\b[a-z]+_[a-z_]+\b|\.md\b`,
+)
 
 func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
-	open, earlier := &telematics.Command{Action: telematics.Unlock, State: telematics.Sent}, &telematics.Command{Action: telematics.Unlock, State: telematics.Unknown, BestEffort: telematics.BestEffort{AnswerBy: time.Now()}}
+	open, earlier := &telematics.Command{
+		Action: telematics.Unlock, State: telematics.Sent,
+	}, &telematics.Command{
+		Action: telematics.Unlock, State: telematics.Unknown, BestEffort: telematics.BestEffort{AnswerBy: time.Now()},
+	}
 	ended := func(s telematics.State, reason, detail string) *telematics.Error {
 		return (&telematics.Command{Action: telematics.Unlock, State: s, Reason: reason, Detail: detail}).Err()
 	}
@@ -113,8 +119,11 @@ func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
 	}
 	for _, code := range codesIn(t, "../../telematics/errors.go") {
 		// The others are for administrators, and for programmers of apps.
-		if _, answered := kinds[code]; answered && !tried[code] && code != telematics.CommandNotFound && code != telematics.BulkNotFound && code != telematics.StationNotFound && code != telematics.IDTaken &&
-			code != telematics.IdempotencyInProgress && code != telematics.IdempotencyMismatch {
+		if _, answered := kinds[code]; answered && !tried[code] && code != telematics.CommandNotFound && code != telematics.BulkNotFound &&
+			code != telematics.StationNotFound &&
+			code != telematics.IDTaken &&
+			code != telematics.IdempotencyInProgress &&
+			code != telematics.IdempotencyMismatch {
 			t.Errorf("the message of %s for a driver was not looked at", code)
 		}
 	}

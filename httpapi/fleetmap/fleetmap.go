@@ -19,7 +19,10 @@ import (
 )
 
 // columns are the values of a row, in their order.
-var columns = []string{"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent", "last_seen", "locked_at", "energy_at"}
+var columns = []string{
+	"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent",
+	"last_seen", "locked_at", "energy_at",
+}
 
 // header precedes the rows. A status or connectivity in a row is an index into its list here.
 type header struct {

@@ -44,7 +44,10 @@ func TestReadiness_NamesTheFailedCheck(t *testing.T) {
 	}
 	err = errors.New("not connected")
 	status, body := ask(t, h, "/readyz")
-	if want := map[string]any{"postgres": "ok", "mqtt": "not connected"}; status != 503 || body["status"] != "not_ready" || !reflect.DeepEqual(body["checks"], want) {
+	if want := map[string]any{
+		"postgres": "ok", "mqtt": "not connected",
+	}; status != 503 || body["status"] != "not_ready" ||
+		!reflect.DeepEqual(body["checks"], want) {
 		t.Errorf("not ready: status %d, body %v", status, body)
 	}
 	if status, body := ask(t, h, "/healthz"); status != 200 || body["status"] != "ok" {
@@ -59,7 +62,10 @@ func TestReadiness_FailedOptionalCheckIsOnlyShown(t *testing.T) {
 	)
 	for h, text := range map[http.Handler]string{r.Internal(): "not connected", r.Public(): "failed"} {
 		status, body := ask(t, h, "/readyz")
-		if want := map[string]any{"mqtt": "ok", "mqtt_shard_1": text}; status != 200 || body["status"] != "ready" || !reflect.DeepEqual(body["checks"], want) {
+		if want := map[string]any{
+			"mqtt": "ok", "mqtt_shard_1": text,
+		}; status != 200 || body["status"] != "ready" ||
+			!reflect.DeepEqual(body["checks"], want) {
 			t.Errorf("status %d, body %v; want ready with the checks %v", status, body, want)
 		}
 	}
@@ -89,7 +95,8 @@ func TestReadiness_CheckThatNeverEndsDelaysNoAnswer(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			status, body := ask(t, r.Internal(), "/readyz")
-			if checks := body["checks"].(map[string]any); status != 503 || checks["redis"] != "ok" || !strings.Contains(checks["postgres"].(string), "not ended within 2 s") {
+			if checks := body["checks"].(map[string]any); status != 503 || checks["redis"] != "ok" ||
+				!strings.Contains(checks["postgres"].(string), "not ended within 2 s") {
 				t.Errorf("status %d, body %v; want 503 because of postgres alone", status, body)
 			}
 			if took := time.Since(began); took > 3*time.Second {
@@ -174,7 +181,8 @@ func TestReadiness_IsAMetricByCheck(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(r)
 	values, err := metrics.Gather(registry)
-	if want := (metrics.Values{`motorpool_ready{check="postgres"}`: 1, `motorpool_ready{check="mqtt"}`: 0}); err != nil || !maps.Equal(values, want) {
+	if want := (metrics.Values{`motorpool_ready{check="postgres"}`: 1, `motorpool_ready{check="mqtt"}`: 0}); err != nil ||
+		!maps.Equal(values, want) {
 		t.Errorf("metrics %v, %v; want %v", values, err, want)
 	}
 }
@@ -191,7 +199,10 @@ func TestReadiness_PanicFailsOneCheckAndTheNextRunTriesAgain(t *testing.T) {
 				return nil
 			}}).Internal()
 		status, body := ask(t, h, "/readyz")
-		if want := map[string]any{"redis": "ok", "postgres": "check postgres: panic: of the test"}; status != 503 || !reflect.DeepEqual(body["checks"], want) {
+		if want := map[string]any{
+			"redis": "ok", "postgres": "check postgres: panic: of the test",
+		}; status != 503 ||
+			!reflect.DeepEqual(body["checks"], want) {
 			t.Errorf("status %d, body %v; want 503 with the checks %v", status, body, want)
 		}
 		time.Sleep(time.Second)

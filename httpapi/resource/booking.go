@@ -75,11 +75,14 @@ type Fee struct {
 func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 	payment := d.Payment()
 	return Booking{
-		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: Timestamp(d.Start), EndDate: Timestamp(d.End),
-		ActualStart: TimestampOrNull(d.ActualStart), ActualEnd: TimestampOrNull(d.ActualEnd),
-		Vehicle: BookingVehicle{int64(d.Vehicle.ID), newDescription(d.Vehicle)}, Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff),
-		Pricing: newPricing(d.Price), Payment: newBookingPayment(payment, d.Price.Currency), Fees: newFees(d.Charges),
-		CanCancel: d.CanCancel(now), CanExtend: d.CanExtend(now), CreatedAt: Timestamp(d.Created),
+		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: Timestamp(d.Start),
+		EndDate: Timestamp(d.End), ActualStart: TimestampOrNull(d.ActualStart), ActualEnd: TimestampOrNull(d.ActualEnd),
+		Vehicle: BookingVehicle{
+			int64(d.Vehicle.ID), newDescription(d.Vehicle),
+		},
+		Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff), Pricing: newPricing(d.Price),
+		Payment: newBookingPayment(payment, d.Price.Currency), Fees: newFees(d.Charges), CanCancel: d.CanCancel(now),
+		CanExtend: d.CanExtend(now), CreatedAt: Timestamp(d.Created),
 	}
 }
 

@@ -33,10 +33,11 @@ type Charge struct {
 // NewCharge returns a charge of a booking.
 func NewCharge(c rental.Charge) Charge {
 	body := Charge{
-		ID: c.ID.String(), PaymentID: c.PaymentID().String(), Kind: c.Kind, Number: c.Number, State: c.State, Amount: Money(c.Currency, c.Amount),
-		Settled: Money(c.Currency, c.Settled), Currency: c.Currency, Goal: OrNull(c.Goal), Fee: OrNull(c.Fee), Reason: OrNull(c.Reason),
-		DeclineCode: OrNull(c.DeclineCode), Attempts: c.Attempts, NextAttempt: TimestampOrNull(c.NextAttempt),
-		PaidAt: TimestampOrNull(c.PaidAt), CreatedAt: Timestamp(c.Created), RequestedBy: OrNull(c.By),
+		ID: c.ID.String(), PaymentID: c.PaymentID().String(), Kind: c.Kind, Number: c.Number, State: c.State,
+		Amount: Money(c.Currency, c.Amount), Settled: Money(c.Currency, c.Settled), Currency: c.Currency,
+		Goal: OrNull(c.Goal), Fee: OrNull(c.Fee), Reason: OrNull(c.Reason), DeclineCode: OrNull(c.DeclineCode),
+		Attempts: c.Attempts, NextAttempt: TimestampOrNull(c.NextAttempt), PaidAt: TimestampOrNull(c.PaidAt),
+		CreatedAt: Timestamp(c.Created), RequestedBy: OrNull(c.By),
 	}
 	if c.LastFour != "" {
 		label := rental.Card{Brand: c.Brand, LastFour: c.LastFour}.Label()

@@ -98,12 +98,17 @@ var errSessionEnded = errors.New("the issuer renews the tokens no more")
 
 // errRefused is the issuer's refusal of a request for a reason that no person who signs in can
 // change.
-var errRefused = errors.New("the issuer refuses the service's request; compare the client id, the client secret and the scopes with its registration there")
+var errRefused = errors.New(
+	"the issuer refuses the service's request; compare the client id, the client secret and the scopes with its registration there",
+)
 
 // finalCodes are the errors with which an issuer ends a session: the refresh token is not valid any
 // more (RFC 6749, 5.2), the person is refused (4.1.2.1), or must sign in again (OpenID Connect
 // Core, 3.1.2.6).
-var finalCodes = []string{"invalid_grant", "access_denied", "interaction_required", "login_required", "account_selection_required", "consent_required"}
+var finalCodes = []string{
+	"invalid_grant", "access_denied", "interaction_required", "login_required", "account_selection_required",
+	"consent_required",
+}
 
 // errBusy is answered as any server that is unavailable.
 var errBusy = unavailableError("too many people sign in at the same time")
@@ -205,7 +210,9 @@ func (i *issuer) page(ctx context.Context, a attempt) (string, error) {
 
 // exchange returns the tokens for the code of an attempt's callback, which came from an address. It
 // calls the issuer only if use, which is called in one of the places, returns no error.
-func (i *issuer) exchange(ctx context.Context, address string, a attempt, callback url.Values, use func(context.Context) error) (s session, err error) {
+func (i *issuer) exchange(
+	ctx context.Context, address string, a attempt, callback url.Values, use func(context.Context) error,
+) (s session, err error) {
 	err = i.ask(ctx, &i.signIns, address, func(ctx context.Context, found *provider) error {
 		if err := use(ctx); err != nil {
 			return err

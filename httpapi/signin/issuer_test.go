@@ -77,8 +77,11 @@ func startIssuer(t *testing.T) *fakeIssuer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		i.answer(w, 200, map[string]any{
-			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
-			"authorization_response_iss_parameter_supported": i.namesIss, "end_session_endpoint": i.URL + "/out?x=1", "id_token_signing_alg_values_supported": []string{"ES256"},
+			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize",
+			"token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
+			"authorization_response_iss_parameter_supported": i.namesIss,
+			"end_session_endpoint":                           i.URL + "/out?x=1",
+			"id_token_signing_alg_values_supported":          []string{"ES256"},
 		})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { i.answer(w, 200, i.publicKeys()) })
@@ -157,7 +160,8 @@ func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 		asked, known := i.codes[r.PostFormValue("code")]
 		delete(i.codes, r.PostFormValue("code"))
 		challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-		good = good && known && asked.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(challenge[:]) && asked.Get("redirect_uri") == r.PostFormValue("redirect_uri")
+		good = good && known && asked.Get("code_challenge") == base64.RawURLEncoding.EncodeToString(challenge[:]) &&
+			asked.Get("redirect_uri") == r.PostFormValue("redirect_uri")
 		nonce = asked.Get("nonce")
 	case "refresh_token":
 		i.renewals++
@@ -172,7 +176,10 @@ func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	refresh := rand.Text()
 	i.refresh[refresh] = true
-	own := map[string]any{"iss": i.URL, "aud": clientID, "sub": "zoe", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "nonce": nonce}
+	own := map[string]any{
+		"iss": i.URL, "aud": clientID, "sub": "zoe", "exp": time.Now().Add(time.Hour).Unix(),
+		"iat": time.Now().Unix(), "nonce": nonce,
+	}
 	access := map[string]any{"iss": i.URL, "aud": audience, "sub": "zoe", "exp": time.Now().Add(time.Hour).Unix(), "jti": rand.Text()}
 	maps.Copy(access, i.claims)
 	maps.Copy(own, i.own)

@@ -151,7 +151,9 @@ func (s *SignIn) linkOwner(ctx context.Context, address, code string) (operators
 
 // SetPassword sets the password of the operator who has a link, and begins a session. by is the
 // request; its actor becomes the operator.
-func (s *SignIn) SetPassword(r *http.Request, address, code, password, repeated string, by telematics.Author) (id auth.Identity, cookies []*http.Cookie, err error) {
+func (s *SignIn) SetPassword(
+	r *http.Request, address, code, password, repeated string, by telematics.Author,
+) (id auth.Identity, cookies []*http.Cookie, err error) {
 	defer func() { s.counted.count(err) }()
 	if err := s.checkOrigin(r); err != nil {
 		return id, nil, err
@@ -220,7 +222,9 @@ func (s *SignIn) ofOperator(ctx context.Context, open session) (auth.Identity, e
 	return identityOf(operator, open.End)
 }
 
-var levels = map[operators.Role]auth.Level{operators.Viewer: auth.Viewer, operators.Moves: auth.Operator, operators.Admin: auth.Administrator}
+var levels = map[operators.Role]auth.Level{
+	operators.Viewer: auth.Viewer, operators.Moves: auth.Operator, operators.Admin: auth.Administrator,
+}
 
 // identityOf returns an operator as its access token would.
 func identityOf(o operators.Operator, until time.Time) (auth.Identity, error) {

@@ -142,7 +142,12 @@ func newOffice(t *testing.T) *office {
 		t: t, people: &people{all: map[string]operators.Operator{}, link: map[string]string{}},
 		counted: &tally{taken: map[string]int{}}, store: &memory{values: map[string][]byte{}},
 	}
-	o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Scopes: []string{"all_agencies", "halt"}, Password: goodHash(), Epoch: 1})
+	o.people.set(
+		operators.Operator{
+			ID: 1, Name: "anna", Role: operators.Admin, Scopes: []string{"all_agencies", "halt"}, Password: goodHash(),
+			Epoch: 1,
+		},
+	)
 	o.people.set(operators.Operator{ID: 2, Name: "ben", Role: operators.Viewer, Agency: 7, Epoch: 1})
 	address, _ := url.Parse(public)
 	o.config = signin.Config{
@@ -197,7 +202,8 @@ func TestEnter_GivesASessionWithTheRightsOnRecord(t *testing.T) {
 	rights := func(level auth.Level, agency telematics.AgencyID, scope string, has bool) {
 		t.Helper()
 		id, ok, err := o.s2.Identify(request(http.MethodGet, cookie))
-		if err != nil || !ok || id.Level != level || id.Actor.Agency != agency || id.Actor.Role != telematics.Admin || id.Scopes.Has(scope) != has {
+		if err != nil || !ok || id.Level != level || id.Actor.Agency != agency || id.Actor.Role != telematics.Admin ||
+			id.Scopes.Has(scope) != has {
 			t.Errorf("identity %+v, %v, %v", id, ok, err)
 		}
 	}

@@ -72,8 +72,13 @@ func New(config Config) (*SignIn, error) {
 	// hosts of the domain from setting them.
 	name := "__Host-motorpool" + strings.ReplaceAll(strings.TrimRight(config.URL.Path, "/"), "/", "-")
 	s := &SignIn{
-		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in", known: name + "-browser",
-		newBrowsers: make(hashing, hashPlaces), knownBrowsers: make(hashing, hashPlaces), counted: newAttempts(config.Metrics), verify: operators.VerifyPassword,
+		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in",
+		known: name + "-browser",
+		newBrowsers: make(
+			hashing, hashPlaces,
+		),
+		knownBrowsers: make(hashing, hashPlaces), counted: newAttempts(config.Metrics),
+		verify: operators.VerifyPassword,
 	}
 	// A proxy may change the Host that it is compared with.
 	if err := s.crossSite.AddTrustedOrigin(config.URL.Scheme + "://" + config.URL.Host); err != nil {
@@ -230,7 +235,9 @@ func (s *SignIn) Finish(r *http.Request, address string) (auth.Identity, []*http
 		if errors.As(err, &unavailable) {
 			return auth.Identity{}, nil, err
 		}
-		return auth.Identity{}, nil, refuse("The issuer's answer is not good. Sign in again; if that does not help, the service's log says why.", err)
+		return auth.Identity{}, nil, refuse(
+			"The issuer's answer is not good. Sign in again; if that does not help, the service's log says why.", err,
+		)
 	}
 	return s.admit(r.Context(), tokens)
 }
@@ -250,8 +257,13 @@ func (s *SignIn) admit(ctx context.Context, tokens session) (auth.Identity, []*h
 		return id, nil, err
 	}
 	if id.Actor.Role != telematics.Admin {
-		return id, nil, &telematics.Error{Code: auth.Forbidden,
-			Message: fmt.Sprintf("You are signed in at the issuer as %s, whose access token has no role that may use the console.", id.Actor.Subject)}
+		return id, nil, &telematics.Error{
+			Code: auth.Forbidden,
+			Message: fmt.Sprintf(
+				"You are signed in at the issuer as %s, whose access token has no role that may use the console.",
+				id.Actor.Subject,
+			),
+		}
 	}
 	if tokens.Until.IsZero() {
 		tokens.Until = id.Until
@@ -260,7 +272,9 @@ func (s *SignIn) admit(ctx context.Context, tokens session) (auth.Identity, []*h
 	if err != nil {
 		return id, nil, err
 	}
-	return id, []*http.Cookie{s.newCookie(s.cookie, by.String(), http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode)}, nil
+	return id, []*http.Cookie{
+		s.newCookie(s.cookie, by.String(), http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode),
+	}, nil
 }
 
 // End ends the session of a request, and returns whose it was, or the zero value; the issuer's page

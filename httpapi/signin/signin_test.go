@@ -170,7 +170,10 @@ func (w *world) instance() *signin.SignIn {
 	s, err := signin.New(signin.Config{
 		Store: w.store, URL: address, Now: now, Log: slog.New(slog.DiscardHandler),
 		Tokens: auth.NewTokens(auth.TokensConfig{Issuer: w.issuer.URL, Audience: audience, Keys: keys, Now: now, Leeway: time.Nanosecond}),
-		Issuer: signin.IssuerConfig{URL: w.issuer.URL, ClientID: clientID, ClientSecret: clientSecret, Scopes: []string{"offline_access"}, Audience: audience},
+		Issuer: signin.IssuerConfig{
+			URL: w.issuer.URL, ClientID: clientID, ClientSecret: clientSecret, Scopes: []string{"offline_access"},
+			Audience: audience,
+		},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -263,7 +266,8 @@ func TestSignIn_BrowserGetsOnlyACookie(t *testing.T) {
 		t.Fatalf("header %q, want a JWT", header)
 	}
 	// The store has no text from which a session or token can be used.
-	if kept := w.store.String(); strings.Contains(kept, token) || strings.Contains(kept, "zoe") || strings.Contains(kept, cookie.Value) || strings.Contains(kept, "eyJ") {
+	if kept := w.store.String(); strings.Contains(kept, token) || strings.Contains(kept, "zoe") || strings.Contains(kept, cookie.Value) ||
+		strings.Contains(kept, "eyJ") {
 		t.Errorf("the store has a secret or a name: %q", kept)
 	}
 	for name, r := range map[string]*http.Request{"none": request(http.MethodGet), "another": request(http.MethodGet, &http.Cookie{Name: "x", Value: cookie.Value})} {
@@ -487,7 +491,9 @@ func TestEnd_EndsTheSessionAtEveryInstance(t *testing.T) {
 		t.Errorf("End = %+v, cookies %v, %v", of, cookies, err)
 	}
 	out, err := url.Parse(page)
-	if err != nil || !strings.HasPrefix(page, w.issuer.URL+"/out?") || out.Query().Get("x") != "1" || out.Query().Get("id_token_hint") == "" || out.Query().Get("post_logout_redirect_uri") != public+"/console/" {
+	if err != nil || !strings.HasPrefix(page, w.issuer.URL+"/out?") || out.Query().Get("x") != "1" ||
+		out.Query().Get("id_token_hint") == "" ||
+		out.Query().Get("post_logout_redirect_uri") != public+"/console/" {
 		t.Errorf("sign-out page of the issuer %q, %v", page, err)
 	}
 	_, err = other.Authorization(request(http.MethodGet, cookie))
@@ -500,7 +506,12 @@ func TestEnd_EndsTheSessionAtEveryInstance(t *testing.T) {
 func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
-	token := w.issuer.sign(map[string]any{"iss": w.issuer.URL, "aud": audience, "sub": "dev", "role": "admin", "agency_id": 7, "exp": time.Now().Add(time.Hour).Unix()})
+	token := w.issuer.sign(
+		map[string]any{
+			"iss": w.issuer.URL, "aud": audience, "sub": "dev", "role": "admin", "agency_id": 7,
+			"exp": time.Now().Add(time.Hour).Unix(),
+		},
+	)
 	code, err := s.Offer(t.Context(), token, time.Minute)
 	if err != nil {
 		t.Fatal(err)

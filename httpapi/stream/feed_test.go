@@ -31,7 +31,8 @@ func TestFeed_PanicOfTheLogEndsNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &panicking{}
 		feed := stream.New(stream.Config{
-			Log: log, Body: func(telematics.Event) any { return nil }, Guard: guard.New(slog.New(slog.DiscardHandler), nil), Logger: slog.New(slog.DiscardHandler),
+			Log: log, Body: func(telematics.Event) any { return nil },
+			Guard: guard.New(slog.New(slog.DiscardHandler), nil), Logger: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

@@ -96,9 +96,15 @@ func (c *certificate) report(err error) {
 type certificates []*certificate
 
 var (
-	certificateLabels  = []string{"setting", "file"}
-	certificateExpiry  = prometheus.NewDesc("motorpool_certificate_expiry_timestamp_seconds", "When the certificate in use expires, in seconds since 1970.", certificateLabels, nil)
-	certificateFailing = prometheus.NewDesc("motorpool_certificate_reload_failing", "1 while the files of the certificate cannot be used; else 0.", certificateLabels, nil)
+	certificateLabels = []string{"setting", "file"}
+	certificateExpiry = prometheus.NewDesc(
+		"motorpool_certificate_expiry_timestamp_seconds", "When the certificate in use expires, in seconds since 1970.",
+		certificateLabels, nil,
+	)
+	certificateFailing = prometheus.NewDesc(
+		"motorpool_certificate_reload_failing", "1 while the files of the certificate cannot be used; else 0.",
+		certificateLabels, nil,
+	)
 )
 
 // Describe implements prometheus.Collector.

@@ -256,7 +256,10 @@ func checkKeySource(flag, value string) error {
 		return fmt.Errorf("--%s: want https://host/…, or a file", flag)
 	}
 	if u.Scheme != "https" && !isLocal(u) {
-		return fmt.Errorf("--%s: http:// only from this machine: an attacker on the network could replace what it says; want https://", flag)
+		return fmt.Errorf(
+			"--%s: http:// only from this machine: an attacker on the network could replace what it says; want https://",
+			flag,
+		)
 	}
 	return nil
 }

@@ -151,7 +151,10 @@ func (w *databaseWatch) checkSafety(ctx context.Context) error {
 			"asynchronous", standbys.Asynchronous, "synchronous_commits", standbys.Synchronous)
 	}
 	if standbys.Hidden > 0 && standbys != w.standbys {
-		w.log.Warn("postgres has standbys, but the database role may not see whether they are asynchronous: grant it pg_read_all_stats", "standbys", standbys.Hidden)
+		w.log.Warn(
+			"postgres has standbys, but the database role may not see whether they are asynchronous: grant it pg_read_all_stats",
+			"standbys", standbys.Hidden,
+		)
 	}
 	w.standbys = standbys
 	return nil

@@ -50,13 +50,20 @@ func (r keyRegistry) Add(ctx context.Context, agency telematics.AgencyID, by tel
 }
 
 // Retire sets the time at which a key ends, and returns once every instance applies it.
-func (r keyRegistry) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
+func (r keyRegistry) Retire(
+	ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author,
+) (rental.AgencyKey, bool, error) {
 	return finish(ctx, agencykeys.Within, func(ctx context.Context) (rental.AgencyKey, bool, error) {
 		return r.Keys.Retire(ctx, agency, id, until, by)
 	})
 }
 
 // Revoke ends a key, and returns once every instance applies it.
-func (r keyRegistry) Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error) {
-	return finish(ctx, agencykeys.Within, func(ctx context.Context) (rental.AgencyKey, bool, error) { return r.Keys.Revoke(ctx, agency, id, by) })
+func (r keyRegistry) Revoke(
+	ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author,
+) (rental.AgencyKey, bool, error) {
+	return finish(
+		ctx, agencykeys.Within,
+		func(ctx context.Context) (rental.AgencyKey, bool, error) { return r.Keys.Revoke(ctx, agency, id, by) },
+	)
 }

@@ -39,7 +39,10 @@ type presence struct {
 	keyWrong  error
 }
 
-func newPresence(postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, signing *signingKeys, instance string, panics *guard.Guard, log *slog.Logger) *presence {
+func newPresence(
+	postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, signing *signingKeys, instance string,
+	panics *guard.Guard, log *slog.Logger,
+) *presence {
 	p := &presence{postgres: postgres, cars: cars, signing: signing, instance: instance, beats: map[string]beats{}}
 	places := map[string]installation.Place{"redis": redis.NewPlace(cache)}
 	for i, l := range mqtt.Links() {
@@ -142,13 +145,18 @@ func (p *presence) keyReady(ctx context.Context) error {
 	}
 	p.keyLooked, p.keyWrong = time.Now(), nil
 	if theirs.Holding > mine.Holding {
-		p.keyWrong = fmt.Errorf("this instance signs with the key %s, which %d units hold; another signs with %s, which %d units hold: give all instances the same --signing-keys",
-			own, mine.Holding, other, theirs.Holding)
+		p.keyWrong = fmt.Errorf(
+			"this instance signs with the key %s, which %d units hold; another signs with %s, which %d units hold: give all instances the same --signing-keys",
+			own, mine.Holding, other, theirs.Holding,
+		)
 	}
 	return p.keyWrong
 }
 
-var otherInstallation = prometheus.NewDesc("motorpool_other_installation", "1 where another installation claims the server, or is refused there, else 0.", []string{"place"}, nil)
+var otherInstallation = prometheus.NewDesc(
+	"motorpool_other_installation", "1 where another installation claims the server, or is refused there, else 0.",
+	[]string{"place"}, nil,
+)
 
 // Describe implements prometheus.Collector.
 func (p *presence) Describe(to chan<- *prometheus.Desc) { to <- otherInstallation }

@@ -27,7 +27,8 @@ func (c Config) newRegistry(signing *signingKeys, inUse certificates) *prometheu
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing, inUse)
 	if c.LogDropped != nil {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "motorpool_log_lines_dropped_total", Help: "Lines of the log that were dropped: they were not read, or could not be written.",
+			Name: "motorpool_log_lines_dropped_total",
+			Help: "Lines of the log that were dropped: they were not read, or could not be written.",
 		}, c.LogDropped))
 	}
 	return registry
@@ -36,7 +37,8 @@ func (c Config) newRegistry(signing *signingKeys, inUse certificates) *prometheu
 // registerInstance registers a metric whose labels name this instance.
 func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "motorpool_instance_info", Help: "Always 1; the labels name the instance, as the log and the database do, and the version of the program.",
+		Name:        "motorpool_instance_info",
+		Help:        "Always 1; the labels name the instance, as the log and the database do, and the version of the program.",
 		ConstLabels: prometheus.Labels{"id": id, "version": cmp.Or(c.Version, "dev")},
 	}, func() float64 { return 1 }))
 }
@@ -82,19 +84,33 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 	}
 	g := databaseGauges{
 		contactsCorrected: promauto.With(registry).NewCounter(prometheus.CounterOpts{
-			Name: "motorpool_contacts_corrected_total", Help: "Contacts of units that this instance has corrected, since they were dated farther ahead than they can be.",
+			Name: "motorpool_contacts_corrected_total",
+			Help: "Contacts of units that this instance has corrected, since they were dated farther ahead than they can be.",
 		}),
 		clockLeaps: promauto.With(registry).NewCounter(prometheus.CounterOpts{
-			Name: "motorpool_postgres_clock_leaps_total", Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, or a minute back between two looks, 30 s apart.",
+			Name: "motorpool_postgres_clock_leaps_total",
+			Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, or a minute back between two looks, 30 s apart.",
 		}),
 		partitionsAhead: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 			Name: "motorpool_partitions_ahead_seconds", Help: "For how long the partitions of a table by time last from now.",
 		}, []string{"table"}),
-		asynchronous:       gauge("motorpool_postgres_asynchronous_standbys", "Standbys of Postgres that may lack what was committed."),
-		stuckCharges:       gauge("motorpool_charges_stuck", "Charges whose result is still unknown after several looks at the payment processor."),
-		chargesForOperator: gauge("motorpool_charges_for_operator", "Charges of the last 30 days that were not made for a reason which only an operator can change, and that no later fee replaces."),
-		unrecorded:         gauge("motorpool_payments_unrecorded", "Payments of this installation at the payment processor that no charge has: a commit was lost."),
-		agencyKeysExpiry:   gauge("motorpool_agency_keys_expiry_timestamp_seconds", "Time at which the next agency is left without a valid key; +Inf: none will be."),
+		asynchronous: gauge("motorpool_postgres_asynchronous_standbys", "Standbys of Postgres that may lack what was committed."),
+		stuckCharges: gauge(
+			"motorpool_charges_stuck",
+			"Charges whose result is still unknown after several looks at the payment processor.",
+		),
+		chargesForOperator: gauge(
+			"motorpool_charges_for_operator",
+			"Charges of the last 30 days that were not made for a reason which only an operator can change, and that no later fee replaces.",
+		),
+		unrecorded: gauge(
+			"motorpool_payments_unrecorded",
+			"Payments of this installation at the payment processor that no charge has: a commit was lost.",
+		),
+		agencyKeysExpiry: gauge(
+			"motorpool_agency_keys_expiry_timestamp_seconds",
+			"Time at which the next agency is left without a valid key; +Inf: none will be.",
+		),
 	}
 	g.setExpiry(time.Time{})
 	return g
@@ -111,7 +127,9 @@ func (g databaseGauges) setExpiry(t time.Time) {
 
 // internalHandler serves the internal listener: readiness with the reasons, metrics, the units'
 // keys.
-func (c Config) internalHandler(ready *health.Readiness, registry *prometheus.Registry, signing *signingKeys, log *slog.Logger) http.Handler {
+func (c Config) internalHandler(
+	ready *health.Readiness, registry *prometheus.Registry, signing *signingKeys, log *slog.Logger,
+) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", ready.Internal())
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

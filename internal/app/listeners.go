@@ -154,7 +154,10 @@ func connectionsWithin(setting, files, reserve int) (int, error) {
 	case room < 1:
 		return 0, fmt.Errorf("the limit of open files is %d, and the service needs %d for itself: raise it (ulimit -n)", files, reserve)
 	case setting > room:
-		return 0, fmt.Errorf("--max-connections: %d and %d that the service needs for itself are more than the limit of open files, %d (ulimit -n)", setting, reserve, files)
+		return 0, fmt.Errorf(
+			"--max-connections: %d and %d that the service needs for itself are more than the limit of open files, %d (ulimit -n)",
+			setting, reserve, files,
+		)
 	case setting == 0:
 		return room, nil
 	}

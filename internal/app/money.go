@@ -35,7 +35,10 @@ type money struct {
 	panics     *guard.Guard
 }
 
-func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error), registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*money, error) {
+func (c Config) newMoney(
+	db *pg.DB, tryLease func(context.Context) (bool, error), registry prometheus.Registerer, panics *guard.Guard,
+	log *slog.Logger,
+) (*money, error) {
 	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
 	processor, err := c.processor(log)
 	if err != nil {
@@ -44,7 +47,10 @@ func (c Config) newMoney(db *pg.DB, tryLease func(context.Context) (bool, error)
 	m := &money{Processor: processor, isSetUp: c.StripeKey != "", notices: notices, panics: panics}
 	m.wallet = wallet.New(wallet.Config{Cards: cards, Processor: processor, Log: log})
 	m.collector = charging.NewCollector(charging.Config{
-		Ledger: rentals.Charges{DB: db}, Notices: notices, Cards: cards, Processor: processor, Logger: log, Metrics: registry, Guard: panics,
+		Ledger: rentals.Charges{
+			DB: db,
+		},
+		Notices: notices, Cards: cards, Processor: processor, Logger: log, Metrics: registry, Guard: panics,
 	})
 	m.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
 		Processor: processor, Payments: rentals.Payments{DB: db}, TryLease: tryLease, After: c.CompareAfter, Logger: log, Guard: panics,
@@ -92,7 +98,9 @@ func (c Config) checkStripe() error {
 	case key == "":
 		return nil
 	case strings.HasPrefix(key, "pk_"):
-		return errors.New("--stripe-key: this is a publishable key, which is for apps; want the secret one (sk_…), or a restricted one (rk_…)")
+		return errors.New(
+			"--stripe-key: this is a publishable key, which is for apps; want the secret one (sk_…), or a restricted one (rk_…)",
+		)
 	case !strings.HasPrefix(key, "sk_") && !strings.HasPrefix(key, "rk_") || !isWord(key):
 		return errors.New("--stripe-key: want a secret key (sk_…), or a restricted one (rk_…)")
 	case secret != "" && (!strings.HasPrefix(secret, "whsec_") || !isWord(secret)):
@@ -111,7 +119,8 @@ func isWord(s string) bool {
 // not Stripe.
 func stripeURL(value string, live bool) error {
 	u, err := url.Parse(value)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" || u.Scheme != "https" && u.Scheme != "http" {
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" ||
+		u.Scheme != "https" && u.Scheme != "http" {
 		return errors.New("--stripe-url: want https://host")
 	}
 	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()

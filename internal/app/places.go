@@ -53,7 +53,9 @@ type addresses struct {
 	postgres *pg.DB
 }
 
-func (c Config) newAddresses(db *pg.DB, limiter places.Limiter, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger) (*addresses, error) {
+func (c Config) newAddresses(
+	db *pg.DB, limiter places.Limiter, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger,
+) (*addresses, error) {
 	a := &addresses{postgres: db, panics: panics}
 	config := places.Config{Stations: vehicles.New(db), Limiter: limiter, Log: log, Metrics: registry}
 	if c.GeocoderURL != "" {

@@ -54,7 +54,8 @@ func TestCheck_InvalidPaymentProcessorIsNamedWithoutItsSecrets(t *testing.T) {
 		config.StripeKey, config.StripeURL, config.StripeWebhookSecret = Secret(c.key), c.url, Secret(c.secret)
 		_, made := config.processor(slog.New(slog.DiscardHandler))
 		for _, err := range []error{config.Check(), made} {
-			if err == nil || !strings.Contains(err.Error(), c.flag+":") || strings.Contains(err.Error(), "hush") || strings.Count(err.Error(), "\n") > 0 {
+			if err == nil || !strings.Contains(err.Error(), c.flag+":") || strings.Contains(err.Error(), "hush") ||
+				strings.Count(err.Error(), "\n") > 0 {
 				t.Errorf("%s: error %v, want one about %s", name, err, c.flag)
 			}
 		}

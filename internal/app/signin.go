@@ -20,7 +20,10 @@ import (
 )
 
 // signIn returns nil where browsers cannot sign in.
-func (c Config) signIn(cache *redis.DB, limits *redis.Limits, postgres *pg.DB, tokens *auth.Tokens, now func() time.Time, registry prometheus.Registerer, log *slog.Logger) (*signin.SignIn, error) {
+func (c Config) signIn(
+	cache *redis.DB, limits *redis.Limits, postgres *pg.DB, tokens *auth.Tokens, now func() time.Time,
+	registry prometheus.Registerer, log *slog.Logger,
+) (*signin.SignIn, error) {
 	if c.ConsoleURL == "" {
 		return nil, nil
 	}
@@ -32,7 +35,8 @@ func (c Config) signIn(cache *redis.DB, limits *redis.Limits, postgres *pg.DB, t
 		Store: redis.NewSessions(cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: log, Now: now, Metrics: registry,
 		Operators: operators.Store{DB: postgres}, Limiter: limits,
 		Issuer: signin.IssuerConfig{
-			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret), Scopes: list(c.OIDCScopes), Audience: c.OIDCAudience,
+			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret),
+			Scopes: list(c.OIDCScopes), Audience: c.OIDCAudience,
 		},
 	})
 }
@@ -61,14 +65,20 @@ func (c Config) checkMapStyle() error {
 func (c Config) checkSignIn() error {
 	if c.ConsoleURL == "" {
 		if c.OIDCIssuer != "" {
-			return errors.New("--console-url: needed with --oidc-issuer: where browsers reach the service, such as https://fleet.example.com")
+			return errors.New(
+				"--console-url: needed with --oidc-issuer: where browsers reach the service, such as https://fleet.example.com",
+			)
 		}
 		return nil
 	}
 	var problems []error
 	u, err := url.Parse(c.ConsoleURL)
-	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !isLocal(u)) {
-		problems = append(problems, errors.New("--console-url: want https://host[/path], as browsers reach the service; http:// only on this machine"))
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil ||
+		u.Scheme != "https" && (u.Scheme != "http" || !isLocal(u)) {
+		problems = append(
+			problems,
+			errors.New("--console-url: want https://host[/path], as browsers reach the service; http:// only on this machine"),
+		)
 	}
 	if c.OIDCIssuer != "" {
 		problems = append(problems, checkKeySource("oidc-issuer", c.OIDCIssuer), notEmpty("oidc-client-id", c.OIDCClientID))

@@ -44,7 +44,10 @@ func (c Config) signingKeys(log *slog.Logger) (*signingKeys, error) {
 		return nil, fmt.Errorf("--signing-keys: %s: %w", c.SigningKeys, err)
 	}
 	if info, err := os.Stat(c.SigningKeys); err == nil && info.Mode().Perm()&forOthers != 0 {
-		log.Warn("every account of this machine may read or change the private signing keys", "file", c.SigningKeys, "mode", info.Mode().Perm(), "fix", "chmod o= "+c.SigningKeys)
+		log.Warn(
+			"every account of this machine may read or change the private signing keys", "file", c.SigningKeys,
+			"mode", info.Mode().Perm(), "fix", "chmod o= "+c.SigningKeys,
+		)
 	}
 	k.current.Store(&chain)
 	return k, nil
@@ -81,9 +84,16 @@ func (k *signingKeys) replaced(key string) bool {
 	return slices.ContainsFunc(*k.current.Load(), func(f signing.FleetKey) bool { return f.ID == key && !f.Deactivated.IsZero() })
 }
 
-var signingKeyInfo = prometheus.NewDesc("motorpool_signing_key_info", "Always 1; the label is the id of the key with which this instance signs commands.", []string{"key"}, nil)
+var signingKeyInfo = prometheus.NewDesc(
+	"motorpool_signing_key_info", "Always 1; the label is the id of the key with which this instance signs commands.",
+	[]string{"key"}, nil,
+)
 
-var signingKeyActivated = prometheus.NewDesc("motorpool_signing_key_activated_timestamp_seconds", "Time at which the key with which this instance signs commands was activated. Absent where its file does not say.", nil, nil)
+var signingKeyActivated = prometheus.NewDesc(
+	"motorpool_signing_key_activated_timestamp_seconds",
+	"Time at which the key with which this instance signs commands was activated. Absent where its file does not say.",
+	nil, nil,
+)
 
 // Describe implements prometheus.Collector.
 func (k *signingKeys) Describe(to chan<- *prometheus.Desc) {

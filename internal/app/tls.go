@@ -46,7 +46,10 @@ func (s *secured) client(server, address, plain, scheme, caFile, certFile, keyFi
 		return nil, nil
 	}
 	if strings.HasPrefix(address, plain+"://") {
-		return nil, fmt.Errorf("--%s-ca: neither it nor --%s-cert and --%s-key is of use without --%s-url %s://…, and without that nothing is encrypted", server, server, server, server, scheme)
+		return nil, fmt.Errorf(
+			"--%s-ca: neither it nor --%s-cert and --%s-key is of use without --%s-url %s://…, and without that nothing is encrypted",
+			server, server, server, server, scheme,
+		)
 	}
 	roots, errRoots := keyfile.Authorities(caFile)
 	if errRoots != nil {

@@ -68,8 +68,12 @@ func (c Config) checkOrigins() error {
 	var problems []error
 	for _, origin := range list(c.CORSOrigins) {
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme == "" || u.Host == "" || strings.Contains(origin, "*") || strings.ToLower(u.Scheme+"://"+u.Host) != origin {
-			problems = append(problems, fmt.Errorf("--cors-origins: %q is not an origin such as https://console.example.com: no *, no path, in lower case", origin))
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.Contains(origin, "*") ||
+			strings.ToLower(u.Scheme+"://"+u.Host) != origin {
+			problems = append(
+				problems,
+				fmt.Errorf("--cors-origins: %q is not an origin such as https://console.example.com: no *, no path, in lower case", origin),
+			)
 		}
 	}
 	return errors.Join(problems...)

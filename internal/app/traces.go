@@ -29,7 +29,9 @@ func (c Config) checkOTLP() error {
 		return err
 	}
 	if u, err := url.Parse(c.OTLPURL); err != nil || u.User != nil || u.RawQuery != "" {
-		return errors.New("--otlp-url: want no password and no query in it; set OTEL_EXPORTER_OTLP_HEADERS, such as Authorization=Bearer%20…")
+		return errors.New(
+			"--otlp-url: want no password and no query in it; set OTEL_EXPORTER_OTLP_HEADERS, such as Authorization=Bearer%20…",
+		)
 	}
 	return nil
 }

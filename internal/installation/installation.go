@@ -71,7 +71,10 @@ func New(c Config) *Keeper {
 	for name, p := range c.Places {
 		p.Admit(errUndecided)
 		k.others[name] = false
-		k.places = append(k.places, &place{Place: p, name: name, log: c.Logger, instance: short(c.Instance, 12), tenure: none, kin: map[string]int64{}})
+		k.places = append(
+			k.places,
+			&place{Place: p, name: name, log: c.Logger, instance: short(c.Instance, 12), tenure: none, kin: map[string]int64{}},
+		)
 	}
 	return k
 }
@@ -180,7 +183,10 @@ func (k *Keeper) Writes() error {
 	case time.Since(k.written) < writtenWithin:
 		return nil
 	case !k.trying.IsZero() && time.Since(k.trying) > hangs:
-		return fmt.Errorf("a write to postgres has been waiting for %v: a lock, or a synchronous standby that does not answer", telematics.Words(time.Since(k.trying)))
+		return fmt.Errorf(
+			"a write to postgres has been waiting for %v: a lock, or a synchronous standby that does not answer",
+			telematics.Words(time.Since(k.trying)),
+		)
 	case k.failure != nil:
 		return k.failure
 	}

@@ -341,7 +341,10 @@ func TestKeeper_FrozenPlacesDelayNoBeatForLong(t *testing.T) {
 				beats++
 				return Beats{"aaaaaaaaaaaa": beats}, nil
 			},
-			Places: map[string]Place{"mqtt": at.join(), "redis": frozen{at.join()}, "mqtt_shard_2": frozen{at.join()}}, Logger: slog.New(slog.DiscardHandler),
+			Places: map[string]Place{
+				"mqtt": at.join(), "redis": frozen{at.join()}, "mqtt_shard_2": frozen{at.join()},
+			},
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

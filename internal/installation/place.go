@@ -140,7 +140,10 @@ func (p *place) take(now time.Time) {
 
 func (p *place) refuse() {
 	p.holds, p.tenure = false, none
-	p.refused = fmt.Errorf("another installation uses it (%s): stop that one, or give this one other servers; see docs/install.md#two-installations", p.describe(p.rival))
+	p.refused = fmt.Errorf(
+		"another installation uses it (%s): stop that one, or give this one other servers; see docs/install.md#two-installations",
+		p.describe(p.rival),
+	)
 	p.log.Error("another installation is in the way", "place", p.name, "err", p.refused)
 	p.Admit(p.refused)
 }

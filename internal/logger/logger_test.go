@@ -17,7 +17,8 @@ func TestNew_TextHasTheTimeIfNotATerminal(t *testing.T) {
 	log := New(&to, "warn", "text")
 	log.Info("below the level")
 	log.Warn("written", "vehicle", 7)
-	if got := to.String(); !strings.HasPrefix(got, "time=") || !strings.HasSuffix(got, "level=WARN msg=written vehicle=7\n") || strings.Count(got, "\n") != 1 {
+	if got := to.String(); !strings.HasPrefix(got, "time=") || !strings.HasSuffix(got, "level=WARN msg=written vehicle=7\n") ||
+		strings.Count(got, "\n") != 1 {
 		t.Errorf("the log has %q, want one warning with the time", got)
 	}
 }
@@ -41,7 +42,8 @@ func TestNew_JSONByDefaultIfNotATerminal(t *testing.T) {
 	log.InfoContext(ctx, "with the request of its context")
 	log.With("vehicle", 7).InfoContext(ctx, "with another", tracing.RequestKey, "r-2")
 	log.Info("without one")
-	if got := to.String(); strings.Count(got, `"request_id":"r-1"`) != 1 || strings.Count(got, `"request_id":"r-2"`) != 1 || strings.Count(got, "request_id") != 2 {
+	if got := to.String(); strings.Count(got, `"request_id":"r-1"`) != 1 || strings.Count(got, `"request_id":"r-2"`) != 1 ||
+		strings.Count(got, "request_id") != 2 {
 		t.Errorf("the log has %s", got)
 	}
 }

@@ -32,7 +32,8 @@ func TestCall_RecordsTheAnswer(t *testing.T) {
 		w.Header().Set("Idempotency-Replayed", "true")
 		fmt.Fprintf(w, `{"data":{"id":%q,"outcome":"executed"}}`, someCommand)
 	})[0]
-	if c.Status != 200 || c.Outcome != telematics.Executed || c.Command.String() != someCommand || !c.Replayed || c.Vehicle != 4 || c.Key != "k" {
+	if c.Status != 200 || c.Outcome != telematics.Executed || c.Command.String() != someCommand || !c.Replayed || c.Vehicle != 4 ||
+		c.Key != "k" {
 		t.Errorf("call %+v, want an executed, replayed command", c)
 	}
 	c = answered(t, order{car: 4, action: telematics.Lock}, func(w http.ResponseWriter, _ *http.Request) {

@@ -38,7 +38,13 @@ func TestWriteEach_WorstRoundIsTheExitCode(t *testing.T) {
 		}
 		return s
 	}
-	good, bad, broken := each{"good", round(0), 0, time.Second}, each{"bad", round(2), violated, time.Second}, each{"broken", nil, worthless, time.Second}
+	good, bad, broken := each{
+		"good", round(0), 0, time.Second,
+	}, each{
+		"bad", round(2), violated, time.Second,
+	}, each{
+		"broken", nil, worthless, time.Second,
+	}
 	for _, test := range []struct {
 		rounds []each
 		code   int

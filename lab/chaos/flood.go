@@ -73,8 +73,10 @@ func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 
 // floodClient connects with the login of the unit that floods.
 func (r *round) floodClient() (paho.Client, error) {
-	client := paho.NewClient(paho.NewClientOptions().AddBroker(r.Mosquitto.UnitsURL()).SetClientID(string(floodUnit)).SetUsername(string(floodUnit)).
-		SetPassword(r.UnitPassword(floodUnit)).SetCleanSession(true).SetAutoReconnect(false))
+	client := paho.NewClient(
+		paho.NewClientOptions().AddBroker(r.Mosquitto.UnitsURL()).SetClientID(string(floodUnit)).SetUsername(string(floodUnit)).
+			SetPassword(r.UnitPassword(floodUnit)).SetCleanSession(true).SetAutoReconnect(false),
+	)
 	if token := client.Connect(); !token.WaitTimeout(mqttTimeout) || token.Error() != nil {
 		return nil, fmt.Errorf("flood: connect: %w", token.Error())
 	}
@@ -131,7 +133,9 @@ func floodMessage(channel v1.Channel) []byte {
 	case v1.PresenceChannel:
 		return v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: uuid.NewString(), At: now})
 	default:
-		return v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(now.UnixMilli() % 100)}})
+		return v1.EncodeReport(
+			telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(now.UnixMilli() % 100)}},
+		)
 	}
 }
 

@@ -74,7 +74,10 @@ func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 		{"mosquitto frozen", fault.Mosquitto},
 		{"postgres frozen", fault.Postgres},
 	} {
-		injections = append(injections, injection{Fault: fault.Fault{Kind: kindOf(struck.kind), Target: struck.target}, From: at(10 * i), To: at(10*i + 5)})
+		injections = append(
+			injections,
+			injection{Fault: fault.Fault{Kind: kindOf(struck.kind), Target: struck.target}, From: at(10 * i), To: at(10*i + 5)},
+		)
 	}
 	r.uptime.stall(at(100), at(102))
 

@@ -25,7 +25,8 @@ func signed(t *testing.T, key signing.Key) []byte {
 	t.Helper()
 	now := time.Now()
 	message, err := key.Sign(telematics.Claims{
-		Command: uuid.New(), Unit: "car-1", Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 1, IssuedAt: now, Expires: now.Add(time.Second),
+		Command: uuid.New(), Unit: "car-1", Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 1, IssuedAt: now,
+		Expires: now.Add(time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)

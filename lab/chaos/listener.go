@@ -144,14 +144,17 @@ func (l *listener) read(m paho.Message) (audit.Message, bool) {
 	switch {
 	case levels[0] == string(ovms.Protocol) && len(levels) == 7:
 		id, err := uuid.Parse(levels[6])
-		return audit.Message{Unit: telematics.Unit(levels[1]), Command: id, Retained: m.Retained(), Payload: string(m.Payload())}, err == nil
+		return audit.Message{
+			Unit: telematics.Unit(levels[1]), Command: id, Retained: m.Retained(), Payload: string(m.Payload()),
+		}, err == nil
 	case levels[0] == string(teltonika.Protocol) && len(levels) == 3:
 		return audit.Message{Unit: telematics.Unit(levels[1]), Retained: m.Retained(), Payload: string(m.Payload())}, true
 	}
 	unit, _, err := v1.ParseTopic(m.Topic())
 	claims, failure := l.keys.verify(m.Payload())
 	return audit.Message{
-		Unit: unit, Command: claims.Command, Issued: claims.IssuedAt, Expires: claims.Expires, Signed: failure == nil, Retained: m.Retained(), Key: keyOf(m.Payload()),
+		Unit: unit, Command: claims.Command, Issued: claims.IssuedAt, Expires: claims.Expires, Signed: failure == nil,
+		Retained: m.Retained(), Key: keyOf(m.Payload()),
 	}, err == nil
 }
 

@@ -137,15 +137,22 @@ func (f *flags) complete() error {
 		f.Bookings = cmp.Or(f.Bookings, lostBookings)
 		return nil
 	case f.Fault != "" && f.Fault != postgresAsync && f.Fault != everyFault && fault.Find(f.Fault) == nil:
-		return fmt.Errorf("--fault: no fault is called %q; there are %s; %s is each that is in no other round", f.Fault, strings.Join(append(fault.Names(), postgresAsync, commitsLost), ", "), everyFault)
+		return fmt.Errorf(
+			"--fault: no fault is called %q; there are %s; %s is each that is in no other round", f.Fault,
+			strings.Join(append(fault.Names(), postgresAsync, commitsLost), ", "), everyFault,
+		)
 	case f.Fault != "" && (f.Print || f.Bookings != 0):
 		return errors.New("--fault: another round than that of all faults; leave --bookings and --print out")
 	case f.Rollout && (f.Fault != "" || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New("--rollout: another round than that of commands; leave --commands, --bookings, --fault, --duration and --print out")
+		return errors.New(
+			"--rollout: another round than that of commands; leave --commands, --bookings, --fault, --duration and --print out",
+		)
 	case f.Shards && (f.Fault != "" || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
 		return errors.New("--shards: another round than that of commands; leave --bookings, --fault, --rollout, --duration and --print out")
 	case f.Maintenance && (f.Fault != "" || f.Rollout || f.Shards || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New("--maintenance: another round than that of commands; leave --commands, --bookings, --fault, --rollout, --shards, --duration and --print out")
+		return errors.New(
+			"--maintenance: another round than that of commands; leave --commands, --bookings, --fault, --rollout, --shards, --duration and --print out",
+		)
 	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
 		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
 	case f.Day && (f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0):

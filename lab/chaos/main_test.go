@@ -173,7 +173,9 @@ func TestAddLeaks_ViolationDoesNotShowTheSecret(t *testing.T) {
 	addLeaks(s.Outcome(), found)
 	var text strings.Builder
 	s.Outcome().Write(&text, "")
-	if !strings.Contains(text.String(), "instance-0.log:2 has the password of postgres") || !strings.HasSuffix(text.String(), "violations: 1\n") || strings.Contains(text.String(), "hush") {
+	if !strings.Contains(text.String(), "instance-0.log:2 has the password of postgres") ||
+		!strings.HasSuffix(text.String(), "violations: 1\n") ||
+		strings.Contains(text.String(), "hush") {
 		t.Errorf("the summary is %s", &text)
 	}
 }

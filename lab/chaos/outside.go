@@ -230,7 +230,10 @@ func (r *round) evict(ctx context.Context, f fault.Fault) error {
 				r.evicted.Add(int64(evicted))
 				r.Log.Info("redis evicted", "policy", policy, "keys_and_refused_writes", evicted)
 				before = after
-				return errors.Join(r.redis.ConfigSet(ctx, "maxmemory", "0").Err(), r.redis.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err())
+				return errors.Join(
+					r.redis.ConfigSet(ctx, "maxmemory", "0").Err(),
+					r.redis.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err(),
+				)
 			}); err != nil {
 			return err
 		}
@@ -353,7 +356,9 @@ func (l *lockLog) list() []audit.Lock {
 // copyInstallation is an operator who restores the database for tests, and starts a service on the
 // copy, at the same MQTT broker. That it refuses to start, or is not ready, is right.
 func (r *round) copyInstallation(ctx context.Context, f fault.Fault) error {
-	database, err := r.Postgres.StartStandby(ctx, devstack.StandbyConfig{Dir: r.Path("copied-postgres"), Logger: r.LogFile("copied postgres")})
+	database, err := r.Postgres.StartStandby(
+		ctx, devstack.StandbyConfig{Dir: r.Path("copied-postgres"), Logger: r.LogFile("copied postgres")},
+	)
 	if err != nil {
 		return err
 	}

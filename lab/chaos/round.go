@@ -206,7 +206,10 @@ func (r *round) startInstances(ctx context.Context) error {
 		}
 		n, err := r.StartInstance(ctx, world.InstanceConfig{
 			Name: fault.Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
-			Settings: []string{"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i), "MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i)},
+			Settings: []string{
+				"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i),
+				"MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i),
+			},
 		})
 		if err != nil {
 			return err

@@ -216,7 +216,10 @@ func (s singleSummary) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	e, executed := s.Evidence, s.executed()
 	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
-	fmt.Fprintf(t, "fault\t%s of %s, for %v\n", s.Struck.Kind.Name, s.Struck.Target, s.Struck.To.Sub(s.Struck.From).Round(100*time.Millisecond))
+	fmt.Fprintf(
+		t, "fault\t%s of %s, for %v\n", s.Struck.Kind.Name, s.Struck.Target,
+		s.Struck.To.Sub(s.Struck.From).Round(100*time.Millisecond),
+	)
 	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.To.Sub(s.Load.From).Round(time.Second), s.Instances, s.Vehicles)
 	fmt.Fprintf(t, "commands\t%d on record (%d requested), of %d calls\n", len(e.Commands), s.Commands, len(e.Calls))
 	fmt.Fprintf(t, "executed\t%d of them during the load\n", len(executed))
@@ -244,7 +247,10 @@ func (s singleSummary) Worthless() string {
 	case s.Evidence.Backends.Most == 0:
 		return "no connection of the service to the primary was seen"
 	case s.Evidence.Months != nil && (s.Evidence.Months.Entries == 0 || s.Evidence.Months.Samples == 0):
-		return fmt.Sprintf("of the new month there are %d audit log entries and %d samples", s.Evidence.Months.Entries, s.Evidence.Months.Samples)
+		return fmt.Sprintf(
+			"of the new month there are %d audit log entries and %d samples", s.Evidence.Months.Entries,
+			s.Evidence.Months.Samples,
+		)
 	case s.Struck.Kind.Name == fault.RedisEvicting && s.Evicted == 0:
 		return "redis evicted nothing"
 	}

@@ -36,13 +36,19 @@ func (s summary) Write(out io.Writer) {
 	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
 	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.Round(time.Second), s.Instances, s.Vehicles)
 	if s.UnitSpeed > 0 {
-		fmt.Fprintf(t, "day\t%v of OVMS and Teltonika units, %.0f times as fast\n", time.Duration(s.Load.Seconds()*s.UnitSpeed)*time.Second, s.UnitSpeed)
+		fmt.Fprintf(
+			t, "day\t%v of OVMS and Teltonika units, %.0f times as fast\n",
+			time.Duration(s.Load.Seconds()*s.UnitSpeed)*time.Second, s.UnitSpeed,
+		)
 	}
 	fmt.Fprintf(t, "commands\t%d on record (%d requested)\n", len(e.Commands), s.Wanted)
 	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
 	fmt.Fprintf(t, "audit log\t%d entries, %d of them sampled while they were new\n", len(e.AuditLog), len(e.Sampled))
 	d := deliveriesOf(e.Of(telematics.DefaultProtocol).Flights)
-	fmt.Fprintf(t, "published\t%d messages; cars of protocol v1 received %d, %d of them repetitions\n", len(e.Published), d.received, d.received-d.distinct)
+	fmt.Fprintf(
+		t, "published\t%d messages; cars of protocol v1 received %d, %d of them repetitions\n", len(e.Published),
+		d.received, d.received-d.distinct,
+	)
 	fmt.Fprintf(t, "signing keys\t%d signed them\n", s.keys())
 	fmt.Fprintf(t, "halts\t%d; the last message came %v after one was stored\n", len(e.Halts), s.lastInHalt().Round(time.Millisecond))
 	fmt.Fprintf(t, "in these cars\t%d commands started, %d of them interrupted by a restart\n", d.started, d.interrupted)
@@ -52,8 +58,10 @@ func (s summary) Write(out io.Writer) {
 		p50, p99, n := s.latencyWithin(func(from, to time.Time) bool { return from.After(f.From) && to.Before(f.To) })
 		fmt.Fprintf(t, "executed while one unit floods\t%d calls: p50 %v, p99 %v; %d of its answers dropped\n", n, p50, p99, f.Limited)
 	}
-	fmt.Fprintf(t, "flood of one client\t%d requests in %v, %d over its limit; %d signatures stored\n",
-		e.ClientFlood.Requests, e.ClientFlood.To.Sub(e.ClientFlood.From).Round(100*time.Millisecond), e.ClientFlood.Limited, e.ClientFlood.Kept)
+	fmt.Fprintf(
+		t, "flood of one client\t%d requests in %v, %d over its limit; %d signatures stored\n", e.ClientFlood.Requests,
+		e.ClientFlood.To.Sub(e.ClientFlood.From).Round(100*time.Millisecond), e.ClientFlood.Limited, e.ClientFlood.Kept,
+	)
 	fmt.Fprintf(t, "service up\t%v in %d intervals\n", s.up().Round(time.Second), len(e.Up))
 
 	fmt.Fprintf(t, "\nfault\ttimes\ttotal time\n")
@@ -150,7 +158,11 @@ func deliveriesOf(flights []simulator.Event) deliveries {
 func (s summary) latency() (p50, p99 time.Duration, n int) {
 	isUndisturbed := withoutFaults(s.Injections)
 	return s.latencyWithin(func(from, to time.Time) bool {
-		return isUndisturbed(from, to) && from.Before(s.Evidence.ClientFlood.From) && !slices.ContainsFunc(s.Evidence.Floods, func(f audit.Flood) bool { return to.After(f.From) && from.Before(f.To.Add(aftermath)) })
+		return isUndisturbed(from, to) && from.Before(s.Evidence.ClientFlood.From) &&
+			!slices.ContainsFunc(
+				s.Evidence.Floods,
+				func(f audit.Flood) bool { return to.After(f.From) && from.Before(f.To.Add(aftermath)) },
+			)
 	})
 }
 

@@ -18,28 +18,47 @@ func goodRound() summary {
 	s := summary{Plan: fault.Plan{Seed: 7, Duration: time.Minute, Instances: 3, Vehicles: 300}, Wanted: 2}
 	begin := time.Unix(1767348000, 0)
 	for i := range fault.Kinds {
-		s.Injections = append(s.Injections, injection{Fault: fault.Fault{Kind: &fault.Kinds[i]}, From: begin, To: begin.Add(2 * time.Second)})
+		s.Injections = append(
+			s.Injections,
+			injection{Fault: fault.Fault{Kind: &fault.Kinds[i]}, From: begin, To: begin.Add(2 * time.Second)},
+		)
 	}
-	s.Evidence.Flights = []simulator.Event{{Kind: simulator.CommandReceived}, {Kind: simulator.CommandReceived}, {Kind: simulator.CommandStarted}}
+	s.Evidence.Flights = []simulator.Event{
+		{Kind: simulator.CommandReceived},
+		{Kind: simulator.CommandReceived},
+		{Kind: simulator.CommandStarted},
+	}
 	s.Evidence.Commands = []audit.Row{{State: telematics.Succeeded}, {State: telematics.Succeeded, Late: true}}
 	s.Evidence.Published = []audit.Message{
-		{At: begin.Add(time.Second), Unit: "car-1", Key: "one", Signed: true}, {At: begin.Add(2 * time.Second), Unit: "car-2", Key: "two", Signed: true},
+		{
+			At: begin.Add(time.Second), Unit: "car-1", Key: "one", Signed: true,
+		},
+		{At: begin.Add(2 * time.Second), Unit: "car-2", Key: "two", Signed: true},
 		{Key: "forged"},
 	}
 	s.Evidence.Agencies = map[telematics.Unit]telematics.AgencyID{"car-1": 1, "car-2": 2}
 	s.Evidence.Halts = []audit.Halt{{Agency: 1, Written: begin.Add(800 * time.Millisecond), Lifting: begin.Add(5 * time.Second)}}
 	s.Evidence.Calls = []audit.Call{
-		{Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second), End: begin.Add(10*time.Second + 300*time.Millisecond)},
+		{
+			Status: 200, Outcome: telematics.Executed, Start: begin.Add(10 * time.Second),
+			End: begin.Add(10*time.Second + 300*time.Millisecond),
+		},
 		// This call was disturbed by a fault.
 		{Status: 200, Outcome: telematics.Executed, Start: begin, End: begin.Add(9 * time.Second)},
 		{Status: 503, Code: telematics.TelematicsUnavailable},
 		{},
 	}
-	s.Evidence.ClientFlood = audit.ClientFlood{Interval: audit.Interval{From: begin.Add(time.Hour), To: begin.Add(time.Hour + time.Second)}, Requests: clientFloodRequests}
+	s.Evidence.ClientFlood = audit.ClientFlood{
+		Interval: audit.Interval{From: begin.Add(time.Hour), To: begin.Add(time.Hour + time.Second)},
+		Requests: clientFloodRequests,
+	}
 	s.Evicted = 5
-	s.Others = []audit.Tally{{
-		Protocol: "ovms", Vehicles: 30, Ordered: 5, States: map[telematics.State]int{telematics.Unknown: 3}, Confirmed: 2, Started: 4, Twice: 1, Latest: 919 * time.Millisecond, Denied: 6,
-	}}
+	s.Others = []audit.Tally{
+		{
+			Protocol: "ovms", Vehicles: 30, Ordered: 5, States: map[telematics.State]int{telematics.Unknown: 3},
+			Confirmed: 2, Started: 4, Twice: 1, Latest: 919 * time.Millisecond, Denied: 6,
+		},
+	}
 	return s
 }
 

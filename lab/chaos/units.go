@@ -128,8 +128,9 @@ type tracker struct {
 func (u tracker) SetFaults(f simulator.Faults) {
 	u.Do(u.ctx, func(_ *simulator.Body, faults *trackers.Faults) {
 		*faults = trackers.Faults{
-			Stuck: f.Fail != simulator.Rule{}, Silent: f.Silent, Offline: f.Offline, Delay: f.Delay / 2, Late: f.Delay / 2, Reorder: reordered(f),
-			Drop: max(f.Drop.Chance, f.Damage.Chance), DropAnswer: f.DropAnswer.Chance, Duplicate: f.Duplicate.Chance,
+			Stuck: f.Fail != simulator.Rule{}, Silent: f.Silent, Offline: f.Offline, Delay: f.Delay / 2,
+			Late: f.Delay / 2, Reorder: reordered(f), Drop: max(f.Drop.Chance, f.Damage.Chance),
+			DropAnswer: f.DropAnswer.Chance, Duplicate: f.Duplicate.Chance,
 		}
 	})
 }

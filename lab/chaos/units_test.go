@@ -11,7 +11,8 @@ import (
 
 func TestMakeup_HasEachKindInTheSharesOfTheFlags(t *testing.T) {
 	m := flags{Vehicles: 300, OVMS: 10, Teltonika: 10}.makeup()
-	if m != mixed || m.protocol(240) != telematics.DefaultProtocol || m.protocol(241) != ovms.Protocol || m.protocol(271) != teltonika.Protocol {
+	if m != mixed || m.protocol(240) != telematics.DefaultProtocol || m.protocol(241) != ovms.Protocol ||
+		m.protocol(271) != teltonika.Protocol {
 		t.Errorf("makeup %+v", m)
 	}
 	if f := (flags{Vehicles: 60, OVMS: 10, Teltonika: 10, Instances: 3, Callers: 1, Duration: minDuration}); f.complete() == nil {

@@ -179,7 +179,9 @@ type reader struct {
 const readEvery = 250 * time.Millisecond
 
 // readTurns are the resources, by their names in the interface; each status is of a few vehicles.
-var readTurns = []func(*reader, context.Context, int, *rand.Rand){(*reader).readList, (*reader).readMap, (*reader).readUnits, (*reader).readStatuses}
+var readTurns = []func(*reader, context.Context, int, *rand.Rand){
+	(*reader).readList, (*reader).readMap, (*reader).readUnits, (*reader).readStatuses,
+}
 
 // run reads at any instance until the context ends.
 func (r *reader) run(ctx context.Context) {
@@ -262,7 +264,10 @@ func (r *reader) readList(ctx context.Context, instance int, _ *rand.Rand) {
 	}
 	pages(ctx, r, instance, "vehicles", func(start time.Time, rows []row) {
 		for _, v := range rows {
-			r.add("the list", start, audit.Shown{Vehicle: v.ID, LastSeen: v.Connectivity.LastSeen, LocatedAt: v.Location.Timestamp, Stored: v.Stored})
+			r.add(
+				"the list", start,
+				audit.Shown{Vehicle: v.ID, LastSeen: v.Connectivity.LastSeen, LocatedAt: v.Location.Timestamp, Stored: v.Stored},
+			)
 		}
 	})
 }
@@ -274,7 +279,10 @@ func (r *reader) readUnits(ctx context.Context, instance int, _ *rand.Rand) {
 	}
 	pages(ctx, r, instance, "units", func(start time.Time, rows []row) {
 		for _, u := range rows {
-			r.add("the list of units", start, audit.Shown{Vehicle: u.Vehicle, LastSeen: u.Connectivity.LastSeen, NoPosition: true, Stored: true})
+			r.add(
+				"the list of units", start,
+				audit.Shown{Vehicle: u.Vehicle, LastSeen: u.Connectivity.LastSeen, NoPosition: true, Stored: true},
+			)
 		}
 	})
 }

@@ -166,8 +166,11 @@ const hatched = ` svg rect[fill^="url(#"]`
 // api calls the API with the session of the page, and returns the status and the code of the error.
 func api(p *consoletest.Page, method, path, body string) string {
 	p.Helper()
-	return consoletest.Value[string](p, fmt.Sprintf(`fetch('../api/v1/admin/%s', { method: '%s', headers: { 'Content-Type': 'application/json' }, body: '%s' })
-		.then(async (r) => r.status + ' ' + ((await r.json()).error?.code ?? ''))`, path, method, body))
+	return consoletest.Value[string](
+		p,
+		fmt.Sprintf(`fetch('../api/v1/admin/%s', { method: '%s', headers: { 'Content-Type': 'application/json' }, body: '%s' })
+		.then(async (r) => r.status + ' ' + ((await r.json()).error?.code ?? ''))`, path, method, body),
+	)
 }
 
 func (d *desk) knowsItsRoles(t *testing.T) {
@@ -419,7 +422,10 @@ var pages = []struct {
 	{"activity", "#/activity", `td`, nil},
 	{"bookings", "#/bookings", `tr[data-booking]`, nil},
 	{"booking", "#/bookings/{booking}", `tr[data-charge]`, nil},
-	{"booking, refund", "#/bookings/{booking}", `tr[data-charge]`, func(p *consoletest.Page) { p.Click(`[data-action="refund"]`); p.See("dialog[open]") }},
+	{
+		"booking, refund", "#/bookings/{booking}", `tr[data-charge]`,
+		func(p *consoletest.Page) { p.Click(`[data-action="refund"]`); p.See("dialog[open]") },
+	},
 	{"charges", "#/charges", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
 	{"units", "#/units", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
 	{"units, all", "#/units?view=all", `td`, nil},
@@ -447,8 +453,13 @@ func (d *desk) showsEveryPage(t *testing.T) {
 	p.Open("#/")
 	p.See(`tr[data-vehicle="12"]`)
 	there := strings.NewReplacer(
-		"{command}", consoletest.Value[string](p, `fetch('../api/v1/admin/vehicles/2/control/lock', { method: 'POST' }).then((r) => r.json()).then((r) => r.data.id)`),
-		"{bulk}", consoletest.Value[string](p, `fetch('../api/v1/admin/commands', { method: 'POST', headers: { 'Content-Type': 'application/json' },
+		"{command}",
+		consoletest.Value[string](
+			p,
+			`fetch('../api/v1/admin/vehicles/2/control/lock', { method: 'POST' }).then((r) => r.json()).then((r) => r.data.id)`,
+		),
+		"{bulk}",
+		consoletest.Value[string](p, `fetch('../api/v1/admin/commands', { method: 'POST', headers: { 'Content-Type': 'application/json' },
 			body: '{"action":"attention","parameters":{"signal":"lights"},"vehicle_ids":[2,5,12]}' }).then((r) => r.json()).then((r) => r.data.id)`),
 		"{booking}", d.env["BOOKING_ACTIVE"],
 	)

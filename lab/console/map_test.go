@@ -35,8 +35,12 @@ func mapServer(t *testing.T) (style string, broken *atomic.Bool) {
 		case r.URL.Path == "/munich.pmtiles":
 			http.ServeFile(w, r, "testdata/munich.pmtiles")
 		case r.URL.Path == "/style.json":
-			fmt.Fprintf(w, `{"version":8,"sources":{"streets":{"type":"vector","url":"pmtiles://%s/munich.pmtiles","attribution":"© OpenStreetMap"}},
-				"layers":[{"id":"water","type":"fill","source":"streets","source-layer":"water","paint":{"fill-color":"#0066cc"}}]}`, server.URL)
+			fmt.Fprintf(
+				w,
+				`{"version":8,"sources":{"streets":{"type":"vector","url":"pmtiles://%s/munich.pmtiles","attribution":"© OpenStreetMap"}},
+				"layers":[{"id":"water","type":"fill","source":"streets","source-layer":"water","paint":{"fill-color":"#0066cc"}}]}`,
+				server.URL,
+			)
 		}
 	}))
 	t.Cleanup(server.Close)

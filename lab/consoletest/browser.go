@@ -94,7 +94,10 @@ func (p *Page) Session() []*http.Cookie {
 	p.Helper()
 	var session []*http.Cookie
 	for _, cookie := range call(p, network.GetCookies, network.GetCookiesParams{URLs: []string{p.base}}).Cookies {
-		session = append(session, &http.Cookie{Name: cookie.Name, Value: cookie.Value, Path: cookie.Path, Secure: cookie.Secure, HttpOnly: cookie.HTTPOnly})
+		session = append(
+			session,
+			&http.Cookie{Name: cookie.Name, Value: cookie.Value, Path: cookie.Path, Secure: cookie.Secure, HttpOnly: cookie.HTTPOnly},
+		)
 	}
 	return session
 }
@@ -102,7 +105,10 @@ func (p *Page) Session() []*http.Cookie {
 // SignIn returns the cookies of the session that a link begins, which is good once.
 func SignIn(t *testing.T, link string) []*http.Cookie {
 	t.Helper()
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Timeout: time.Minute}
+	client := http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       time.Minute,
+	}
 	response, err := client.Get(link)
 	if err != nil {
 		t.Fatal(err)

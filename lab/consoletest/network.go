@@ -26,7 +26,10 @@ func (p *Page) Answer(method, path string, status int64, body string) {
 	p.answers = append(p.answers, answer{method, path, status, body})
 	p.mu.Unlock()
 	call(p, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{
-		{URLPattern: p.base + "/api/*", RequestStage: fetch.RequestStageRequest}, {URLPattern: p.base + "/api/*", RequestStage: fetch.RequestStageResponse},
+		{
+			URLPattern: p.base + "/api/*", RequestStage: fetch.RequestStageRequest,
+		},
+		{URLPattern: p.base + "/api/*", RequestStage: fetch.RequestStageResponse},
 	}})
 }
 
@@ -63,7 +66,10 @@ func (p *Page) intercept(event any) {
 			case n < 0:
 				_, err = cdp.Call(ctx, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: paused.RequestID})
 			case a.status == 0:
-				_, err = cdp.Call(ctx, t, fetch.FailRequest, fetch.FailRequestParams{RequestID: paused.RequestID, ErrorReason: network.ErrorReasonConnectionReset})
+				_, err = cdp.Call(
+					ctx, t, fetch.FailRequest,
+					fetch.FailRequestParams{RequestID: paused.RequestID, ErrorReason: network.ErrorReasonConnectionReset},
+				)
 			default:
 				_, err = cdp.Call(ctx, t, fetch.FulfillRequest, fetch.FulfillRequestParams{
 					RequestID: paused.RequestID, ResponseCode: a.status, Body: []byte(a.body),
@@ -74,7 +80,8 @@ func (p *Page) intercept(event any) {
 		}))
 		// The page may have gone on without the answer, or the service answers again.
 		over := func(part string) bool { return strings.Contains(err.Error(), part) }
-		if err != nil && p.ctx.Err() == nil && !slices.ContainsFunc([]string{"Invalid InterceptionId", "Fetch domain is not enabled"}, over) {
+		if err != nil && p.ctx.Err() == nil &&
+			!slices.ContainsFunc([]string{"Invalid InterceptionId", "Fetch domain is not enabled"}, over) {
 			p.note("answer " + paused.Request.URL + ": " + err.Error())
 		}
 	}()

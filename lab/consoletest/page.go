@@ -137,7 +137,12 @@ func (p *Page) Fill(selector, text string) {
 func (p *Page) Select(selector, value string) {
 	p.Helper()
 	p.See(selector)
-	p.Do(fmt.Sprintf(`{ const s = document.querySelector(%s); s.value = %s; s.dispatchEvent(new Event('change', { bubbles: true })); }`, quote(selector), quote(value)))
+	p.Do(
+		fmt.Sprintf(
+			`{ const s = document.querySelector(%s); s.value = %s; s.dispatchEvent(new Event('change', { bubbles: true })); }`,
+			quote(selector), quote(value),
+		),
+	)
 }
 
 // Until waits until a JavaScript expression is true.
@@ -176,24 +181,39 @@ func (p *Page) Before(script string) {
 // Resize gives the window another size.
 func (p *Page) Resize(width, height int64) {
 	p.Helper()
-	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+	call(
+		p, emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1},
+	)
 }
 
 // Dark switches the system's colours.
 func (p *Page) Dark(dark bool) {
 	p.Helper()
 	scheme := map[bool]string{true: "dark", false: "light"}[dark]
-	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	call(
+		p, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}},
+	)
 }
 
 func (p *Page) find(selector string, text []string, toClick bool) (found, error) {
-	return evaluate[found](p, fmt.Sprintf("(%s)(%s, %s, %v)", strings.TrimSuffix(strings.TrimSpace(locate), ";"), quote(selector), quote(strings.Join(text, " ")), toClick))
+	return evaluate[found](
+		p,
+		fmt.Sprintf(
+			"(%s)(%s, %s, %v)", strings.TrimSuffix(strings.TrimSpace(locate), ";"), quote(selector),
+			quote(strings.Join(text, " ")), toClick,
+		),
+	)
 }
 
 func evaluate[V any](p *Page, expression string) (V, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, callFor)
 	defer cancel()
-	return chromedp.Run(ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise, func(e *runtime.EvaluateParams) { e.UserGesture = new(true) }))
+	return chromedp.Run(
+		ctx,
+		chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise, func(e *runtime.EvaluateParams) { e.UserGesture = new(true) }),
+	)
 }
 
 // wait calls look until it returns no reason any more, at most for waitFor.

@@ -38,7 +38,8 @@ func (p *Page) watch() {
 			}
 		case *network.EventRequestWillBeSent:
 			address := event.Request.URL
-			if !strings.HasPrefix(address, p.base+"/") && !strings.HasPrefix(address, "blob:"+p.base+"/") && !strings.HasPrefix(address, "data:") {
+			if !strings.HasPrefix(address, p.base+"/") && !strings.HasPrefix(address, "blob:"+p.base+"/") &&
+				!strings.HasPrefix(address, "data:") {
 				p.note("the page requests " + address)
 			}
 		default:

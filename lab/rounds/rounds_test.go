@@ -102,10 +102,13 @@ func needServers(t *testing.T, servers ...string) {
 func inWorld[R any](t *testing.T, round func(context.Context, *world.World) (R, error)) (result R, logs []string) {
 	t.Helper()
 	dir := t.TempDir()
-	err := world.Run(t.Context(), dir, binary, slog.New(slog.NewTextHandler(t.Output(), nil)), func(ctx context.Context, w *world.World) (err error) {
-		result, err = round(ctx, w)
-		return err
-	})
+	err := world.Run(
+		t.Context(), dir, binary, slog.New(slog.NewTextHandler(t.Output(), nil)),
+		func(ctx context.Context, w *world.World) (err error) {
+			result, err = round(ctx, w)
+			return err
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

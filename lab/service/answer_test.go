@@ -75,7 +75,8 @@ func (a answer) checkEnvelope(ofClient bool) {
 	id, _ := a.body["request_id"].(string)
 	at, _ := a.body["timestamp"].(string)
 	_, notUUID := uuid.Parse(id)
-	if a.body["success"] != success || message == "" || notUUID != nil || a.header.Get("X-Request-ID") != id || !envelopeTime.MatchString(at) ||
+	if a.body["success"] != success || message == "" || notUUID != nil || a.header.Get("X-Request-ID") != id ||
+		!envelopeTime.MatchString(at) ||
 		!strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
 		a.Errorf("%s: status %d with a wrong body or header %v: %s", a.asked, a.status, a.header, a.text)
 	}

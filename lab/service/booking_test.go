@@ -72,7 +72,9 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 		c.awaitPayment(here, booking, "paid")
 		for n, action := range []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock} {
 			a := c.post(both[n%2], ownOf(booking)+"/control/"+string(action), "").wants(200, "").has(
-				"data.action", fmt.Sprintf("%q", action), "data.state", `"succeeded"`, "data.outcome", `"executed"`, "data.requested_by", fmt.Sprintf("%q", c.actor.Subject))
+				"data.action", fmt.Sprintf("%q", action), "data.state", `"succeeded"`, "data.outcome", `"executed"`,
+				"data.requested_by", fmt.Sprintf("%q", c.actor.Subject),
+			)
 			if locked := car.Body().Locked; locked != (action == telematics.Lock) {
 				r.Errorf("after %s the car is locked: %v, want the opposite; %s", action, locked, a.text)
 			}
@@ -99,7 +101,10 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 		here.asAdmin(http.MethodPost, adminOf(booking)+"/end", "").wants(200, "")
 		seen(booking, "completed", "available")
 		c.post(there, ownOf(booking)+"/control/lock", "").wants(409, "booking_not_active")
-		r.eventually(10*time.Second, "the deposit is released", func() bool { return there.charge(booking, "deposit")["state"] == "released" })
+		r.eventually(
+			10*time.Second, "the deposit is released",
+			func() bool { return there.charge(booking, "deposit")["state"] == "released" },
+		)
 
 		given := c.book(there, 1, fromNow(time.Hour), "")
 		seen(given, "upcoming", "booked")
@@ -128,13 +133,16 @@ func (r *rentals) hasAllEntries(i *instance, booking int64) {
 		asked = append(asked, line)
 	}
 	want := []string{
-		"admin booking.create", "client command.unlock booking_not_active", "admin booking.start", "client command.unlock", "client command.lock", "client command.unlock",
-		"client command.lock booking_not_found", "client booking.extend", "client booking.extend", "admin booking.end", "client command.lock booking_not_active",
+		"admin booking.create", "client command.unlock booking_not_active", "admin booking.start",
+		"client command.unlock", "client command.lock", "client command.unlock",
+		"client command.lock booking_not_found", "client booking.extend", "client booking.extend", "admin booking.end",
+		"client command.lock booking_not_active",
 	}
 	if !slices.Equal(asked, want) {
 		r.Errorf("the audit log has\n%s\nwant\n%s", strings.Join(asked, "\n"), strings.Join(want, "\n"))
 	}
-	if alone["system charge.start"] != 1 || alone["system charge.deposit"] != 2 || alone["system charge.extension"] != 1 || len(alone) != 3 {
+	if alone["system charge.start"] != 1 || alone["system charge.deposit"] != 2 || alone["system charge.extension"] != 1 ||
+		len(alone) != 3 {
 		r.Errorf("the audit log has the charges %v", alone)
 	}
 	r.Logf("the audit log of booking %d:\n%s", booking, strings.Join(story, "\n"))
@@ -151,7 +159,11 @@ func TestBooking_AnotherInstanceChargesForAKilledOne(t *testing.T) {
 		when := fromNow(time.Minute)
 		booking := c.book(victim, 1, when, "")
 		// The processor executes payments, and its responses are lost.
-		r.must(r.processor.Break(sandbox.Fault{Kind: sandbox.HangAfter, Method: http.MethodPost, Path: "/v1/payment_intents/*/confirm", Times: -1}))
+		r.must(
+			r.processor.Break(
+				sandbox.Fault{Kind: sandbox.HangAfter, Method: http.MethodPost, Path: "/v1/payment_intents/*/confirm", Times: -1},
+			),
+		)
 		victim.start(booking)
 		r.eventually(10*time.Second, "the money has moved", func() bool {
 			m := r.movements(booking)

@@ -92,7 +92,10 @@ func (s *stack) serveChild(config app.Config, child *exec.Cmd) *instance {
 	s.Cleanup(kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	s.must(err)
-	i := &instance{stack: s, budget: config.Budget, admin: s.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}), stop: kill}
+	i := &instance{
+		stack: s, budget: config.Budget, admin: s.token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin}),
+		stop: kill,
+	}
 	_, err = fmt.Sscan(line, &i.base, &i.internal)
 	s.must(err)
 	i.base, i.internal = "http://"+i.base, "http://"+i.internal

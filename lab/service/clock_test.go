@@ -61,7 +61,10 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 			}
 		}
 		if now := wrong.metric("motorpool_answers_total"); now != taken || wrong.metric("motorpool_publications_total") != sent {
-			t.Errorf("%s: the wrong instance took %d answers and published %d messages", ahead, now-taken, wrong.metric("motorpool_publications_total")-sent)
+			t.Errorf(
+				"%s: the wrong instance took %d answers and published %d messages", ahead, now-taken,
+				wrong.metric("motorpool_publications_total")-sent,
+			)
 		}
 		_, err = db.Exec(`update clock set ahead = '0'`)
 		s.must(err)

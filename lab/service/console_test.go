@@ -47,7 +47,10 @@ func TestConsole_ShowsNothingStaleAsFresh(t *testing.T) {
 		return simulator.Profile{Actions: simulator.AllActions, Latency: simulator.Between(4*time.Second, 5*time.Second)}
 	})
 	p := browser.Page(t, i.base, s.signIn(i)...)
-	p.Expect("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "status of 503", "status of 401")
+	p.Expect(
+		"ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
+		"status of 503", "status of 401",
+	)
 	p.Open("#/vehicles/1")
 	p.See("header", "Live")
 

@@ -23,7 +23,8 @@ func TestDamagedCommand_IsUnknownAndKeepsItsKey(t *testing.T) {
 		instances := []*instance{s.serve(), s.serve()}
 		s.drive(&recorder, damaging)
 		first := instances[0].control(1, telematics.Lock, "Idempotency-Key", "k")
-		if first.status != http.StatusBadGateway || first.Error.Code != "command_rejected" || first.Error.Reason != "bad_signature" || first.Error.Outcome != "unknown" {
+		if first.status != http.StatusBadGateway || first.Error.Code != "command_rejected" || first.Error.Reason != "bad_signature" ||
+			first.Error.Outcome != "unknown" {
 			s.Errorf("with a damaged first copy: %d %+v", first.status, first.Error)
 		}
 		var c command

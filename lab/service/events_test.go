@@ -140,7 +140,10 @@ func TestEvents_OfOneInstanceAreStreamedByTheOther(t *testing.T) {
 				s.Errorf("the streamed states are %v, want accepted first and sent", states)
 			}
 		}
-		s.eventually(10*time.Second, "the agency gets its events", func() bool { return own.has(func(e streamed) bool { return e.Vehicle == 1 }) })
+		s.eventually(
+			10*time.Second, "the agency gets its events",
+			func() bool { return own.has(func(e streamed) bool { return e.Vehicle == 1 }) },
+		)
 		if own.has(func(e streamed) bool { return e.Vehicle == 2 }) {
 			s.Error("an agency received an event of another's vehicle")
 		}
@@ -159,7 +162,10 @@ func TestEvents_ReaderContinuesAtAnotherInstance(t *testing.T) {
 		}
 		c := commandOf(s.T, there.control(1, telematics.Lock))
 		again := there.follow(there.admin, f.lastID())
-		s.eventually(10*time.Second, "the missed events are streamed", func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") })
+		s.eventually(
+			10*time.Second, "the missed events are streamed",
+			func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") },
+		)
 		if states := again.statesOf(c.ID); states[0] != "accepted" {
 			s.Errorf("the streamed states are %v, want accepted first", states)
 		}
@@ -189,5 +195,8 @@ func TestEvents_EmptiedRedisResetsTheReaders(t *testing.T) {
 	})
 	s.eventually(10*time.Second, "the stream continues", func() bool { return slices.Contains(f.statesOf(c.ID), "succeeded") })
 	again := i.follow(i.admin, old+"0")
-	s.eventually(10*time.Second, "an old position leads to a reset", func() bool { return again.has(func(e streamed) bool { return e.Event == "reset" }) })
+	s.eventually(
+		10*time.Second, "an old position leads to a reset",
+		func() bool { return again.has(func(e streamed) bool { return e.Event == "reset" }) },
+	)
 }

@@ -57,7 +57,9 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 	}
 	const added = `{"id": 3, "agency_id": 1, "powertrain": "electric", "plate_number": "M-OT 3", "capabilities": ["lock"], "hourly_rate": 15.5}`
 	if got, want := here.edit(http.MethodPost, "vehicles", added, http.StatusCreated),
-		[]string{"vehicle 3: new: agency 1, plate number M-OT 3, status available, powertrain electric, capabilities lock, hourly rate 15.50 EUR, deposit 0.00 EUR"}; !slices.Equal(got, want) {
+		[]string{
+			"vehicle 3: new: agency 1, plate number M-OT 3, status available, powertrain electric, capabilities lock, hourly rate 15.50 EUR, deposit 0.00 EUR",
+		}; !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
 	}
 	here.edit(http.MethodPost, "vehicles", added, http.StatusConflict)
@@ -90,7 +92,12 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 	for _, e := range entries {
 		outcomes = append(outcomes, fmt.Sprint(e.Outcome, " ", e.Parameters["changes"]))
 	}
-	if want := []string{"not_executed <nil>", "executed [vehicle 3: unit none → car-2 vehicle 3: protocol none → v1]", "not_executed <nil>"}; !slices.Equal(outcomes, want) {
+	if want := []string{
+		"not_executed <nil>", "executed [vehicle 3: unit none → car-2 vehicle 3: protocol none → v1]",
+		"not_executed <nil>",
+	}; !slices.Equal(
+		outcomes, want,
+	) {
 		t.Errorf("audit log entries %q, want %q", outcomes, want)
 	}
 }

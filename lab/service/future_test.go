@@ -44,7 +44,10 @@ func TestControl_ReportOfTheFutureDecidesNothing(t *testing.T) {
 				r = i.control(c.vehicle, c.action)
 			}
 			if r.status != c.status {
-				s.Errorf("vehicle %d, %v: %s answers %d %s, want %d", c.vehicle, speeds[telematics.VehicleID(c.vehicle)], c.action, r.status, r.Error.Code, c.status)
+				s.Errorf(
+					"vehicle %d, %v: %s answers %d %s, want %d", c.vehicle, speeds[telematics.VehicleID(c.vehicle)],
+					c.action, r.status, r.Error.Code, c.status,
+				)
 			}
 		}
 	})

@@ -153,7 +153,10 @@ func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 				s.Errorf("the copy's metric of %s does not tell of the other installation", place)
 			}
 		}
-		s.eventually(10*time.Second, "the first installation's metric tells of the copy", func() bool { return first.metric(`motorpool_other_installation{place="mqtt"}`) == 1 })
+		s.eventually(
+			10*time.Second, "the first installation's metric tells of the copy",
+			func() bool { return first.metric(`motorpool_other_installation{place="mqtt"}`) == 1 },
+		)
 		// An instance more of the first one is at home.
 		third := s.serve(unhurried)
 		third.says(http.StatusOK, "ready")

@@ -48,7 +48,10 @@ func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T
 	if r := instances[1].askWith(instances[1].admin, http.MethodDelete, haltsPath, ""); r.status != 200 {
 		t.Errorf("DELETE: %d %s", r.status, r.text)
 	}
-	s.eventually(20*time.Second, "commands are executed again", func() bool { return instances[0].control(1, telematics.Lock).status == 200 })
+	s.eventually(
+		20*time.Second, "commands are executed again",
+		func() bool { return instances[0].control(1, telematics.Lock).status == 200 },
+	)
 }
 
 func TestAgencyKey_CreatedThroughTheServiceIsValidAtEveryInstance(t *testing.T) {

@@ -22,32 +22,86 @@ type shown struct {
 
 // bookingFields are the fields of section 2.3.
 var bookingFields = []shown{
-	{"id", "integer", false}, {"reference", "string", false}, {"status", "string", false},
-	{"start_date", "datetime", false}, {"end_date", "datetime", false}, {"actual_start", "datetime", true}, {"actual_end", "datetime", true},
-	{"vehicle.id", "integer", false}, {"vehicle.plate_number", "string", false}, {"vehicle.brand", "string", false}, {"vehicle.model", "string", false},
-	{"vehicle.year", "integer", false}, {"vehicle.color", "string", false}, {"vehicle.category", "string", false}, {"vehicle.image", "URL", false},
+	{"id", "integer", false},
+	{"reference", "string", false},
+	{"status", "string", false},
+	{
+		"start_date", "datetime", false,
+	},
+	{"end_date", "datetime", false},
+	{"actual_start", "datetime", true},
+	{"actual_end", "datetime", true},
+	{
+		"vehicle.id", "integer", false,
+	},
+	{"vehicle.plate_number", "string", false},
+	{"vehicle.brand", "string", false},
+	{"vehicle.model", "string", false},
+	{
+		"vehicle.year", "integer", false,
+	},
+	{"vehicle.color", "string", false},
+	{"vehicle.category", "string", false},
+	{"vehicle.image", "URL", false},
 	{"vehicle.features", "strings", false},
-	{"pickup_station.id", "integer", false}, {"pickup_station.name", "string", false}, {"pickup_station.address", "string", false},
-	{"pickup_station.latitude", "number", false}, {"pickup_station.longitude", "number", false},
-	{"dropoff_station.id", "integer", false}, {"dropoff_station.name", "string", false}, {"dropoff_station.address", "string", false},
-	{"dropoff_station.latitude", "number", false}, {"dropoff_station.longitude", "number", false},
-	{"pricing.duration_hours", "number", false}, {"pricing.hourly_rate", "number", false}, {"pricing.subtotal", "number", false},
-	{"pricing.tax", "number", false}, {"pricing.deposit", "number", false}, {"pricing.total", "number", false}, {"pricing.currency", "string", false},
-	{"payment.method", "string", false}, {"payment.status", "string", false}, {"payment.paid_at", "datetime", true},
+	{"pickup_station.id", "integer", false},
+	{"pickup_station.name", "string", false},
+	{"pickup_station.address", "string", false},
+	{"pickup_station.latitude", "number", false},
+	{"pickup_station.longitude", "number", false},
+	{"dropoff_station.id", "integer", false},
+	{"dropoff_station.name", "string", false},
+	{"dropoff_station.address", "string", false},
+	{"dropoff_station.latitude", "number", false},
+	{"dropoff_station.longitude", "number", false},
+	{"pricing.duration_hours", "number", false},
+	{"pricing.hourly_rate", "number", false},
+	{"pricing.subtotal", "number", false},
+	{
+		"pricing.tax", "number", false,
+	},
+	{"pricing.deposit", "number", false},
+	{"pricing.total", "number", false},
+	{"pricing.currency", "string", false},
+	{"payment.method", "string", false},
+	{"payment.status", "string", false},
+	{"payment.paid_at", "datetime", true},
 	// These fields were added so that clients see what they pay. The booking has no fee.
-	{"pricing.rental_total", "number", false}, {"payment.charged", "number", false}, {"payment.refunded", "number", false}, {"payment.held", "number", false}, {"fees", "strings", false},
-	{"can_cancel", "boolean", false}, {"can_extend", "boolean", false}, {"created_at", "datetime", false},
+	{
+		"pricing.rental_total", "number", false,
+	},
+	{"payment.charged", "number", false},
+	{"payment.refunded", "number", false},
+	{"payment.held", "number", false},
+	{"fees", "strings", false},
+	{"can_cancel", "boolean", false},
+	{"can_extend", "boolean", false},
+	{"created_at", "datetime", false},
 }
 
 // methodFields are the fields of section 2.4; chosenFields are those of the response that sets a
 // default.
 var (
 	methodFields = []shown{
-		{"id", "integer", false}, {"type", "string", false}, {"brand", "string", false}, {"last_four", "string", false},
-		{"exp_month", "integer", false}, {"exp_year", "integer", false}, {"is_default", "boolean", false}, {"created_at", "datetime", false},
+		{"id", "integer", false},
+		{"type", "string", false},
+		{"brand", "string", false},
+		{"last_four", "string", false},
+		{
+			"exp_month", "integer", false,
+		},
+		{"exp_year", "integer", false},
+		{"is_default", "boolean", false},
+		{"created_at", "datetime", false},
 	}
 	chosenFields = []shown{
-		{"id", "integer", false}, {"type", "string", false}, {"brand", "string", false}, {"last_four", "string", false}, {"is_default", "boolean", false},
+		{
+			"id", "integer", false,
+		},
+		{"type", "string", false},
+		{"brand", "string", false},
+		{"last_four", "string", false},
+		{"is_default", "boolean", false},
 	}
 	metaFields = []shown{{"agency_id", "integer", false}, {"agency_code", "string", false}}
 )
@@ -126,8 +180,9 @@ func TestInterface_ResponsesToClients(t *testing.T) {
 		c := r.newCustomer()
 
 		added := c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_visa"}`).wants(201, "").has(
-			"data.type", `"card"`, "data.brand", `"visa"`, "data.last_four", `"4242"`, "data.exp_month", "12", "data.exp_year", "2034", "data.is_default", "true",
-			"meta", `{"agency_code":"ONE","agency_id":1}`)
+			"data.type", `"card"`, "data.brand", `"visa"`, "data.last_four", `"4242"`, "data.exp_month", "12",
+			"data.exp_year", "2034", "data.is_default", "true", "meta", `{"agency_code":"ONE","agency_id":1}`,
+		)
 		added.shows("data", methodFields)
 		added.shows("meta", metaFields)
 		amex := c.add(i, "pm_card_amex", true)
@@ -145,13 +200,17 @@ func TestInterface_ResponsesToClients(t *testing.T) {
 		soon := fromNow(time.Minute)
 		booking := c.book(i, 1, soon, "")
 		before := c.get(i, ownOf(booking)).wants(200, "").has(
-			"data.status", `"upcoming"`, "data.actual_start", "null", "data.actual_end", "null", "data.payment.status", `"pending"`, "data.payment.paid_at", "null",
-			"data.can_cancel", "true", "data.can_extend", "true", "data.pricing.duration_hours", "8", "data.pricing.hourly_rate", "15.00",
-			"data.pricing.subtotal", "120.00", "data.pricing.tax", "12.00", "data.pricing.deposit", "200.00", "data.pricing.total", "332.00",
-			"data.pricing.currency", `"EUR"`, "data.vehicle.features", `["bluetooth","isofix"]`, "data.vehicle.plate_number", `"M-OT 1"`,
-			"data.pickup_station.name", `"Hauptbahnhof"`, "data.dropoff_station.name", `"Ostbahnhof"`, "data.pickup_station.latitude", "48.1402",
-			"data.start_date", fmt.Sprintf("%q", soon.from.Format("2006-01-02T15:04:05.000Z")), "data.end_date", fmt.Sprintf("%q", soon.to.Format("2006-01-02T15:04:05.000Z")),
-			"meta", `{"agency_code":"ONE","agency_id":1}`)
+			"data.status", `"upcoming"`, "data.actual_start", "null", "data.actual_end", "null", "data.payment.status",
+			`"pending"`, "data.payment.paid_at", "null", "data.can_cancel", "true", "data.can_extend", "true",
+			"data.pricing.duration_hours", "8", "data.pricing.hourly_rate", "15.00", "data.pricing.subtotal", "120.00",
+			"data.pricing.tax", "12.00", "data.pricing.deposit", "200.00", "data.pricing.total", "332.00",
+			"data.pricing.currency", `"EUR"`, "data.vehicle.features", `["bluetooth","isofix"]`,
+			"data.vehicle.plate_number", `"M-OT 1"`, "data.pickup_station.name", `"Hauptbahnhof"`,
+			"data.dropoff_station.name", `"Ostbahnhof"`, "data.pickup_station.latitude", "48.1402", "data.start_date",
+			fmt.Sprintf("%q", soon.from.Format("2006-01-02T15:04:05.000Z")), "data.end_date",
+			fmt.Sprintf("%q", soon.to.Format("2006-01-02T15:04:05.000Z")), "meta",
+			`{"agency_code":"ONE","agency_id":1}`,
+		)
 		before.shows("data", bookingFields)
 		if year := time.Now().UTC().Year(); before.word("data.reference") != fmt.Sprintf("BK-%d-00001", year) {
 			r.Errorf("the first booking has the reference %s", before.word("data.reference"))

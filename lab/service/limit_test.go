@@ -35,8 +35,10 @@ func TestLimit_EleventhCommandOfAMinuteIsRefusedByEveryInstance(t *testing.T) {
 		for _, i := range instances {
 			r := i.control(1, telematics.Unlock)
 			h := r.header
-			if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.retryAfter != h.Get("RateLimit-Reset") ||
-				h.Get("RateLimit-Limit") != "10" || h.Get("RateLimit-Remaining") != "0" {
+			if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" ||
+				r.retryAfter != h.Get("RateLimit-Reset") ||
+				h.Get("RateLimit-Limit") != "10" ||
+				h.Get("RateLimit-Remaining") != "0" {
 				s.Errorf("over the limit: %d %+v, headers %v", r.status, r.Error, h)
 			}
 		}

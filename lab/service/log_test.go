@@ -82,7 +82,10 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	// Refused tokens and signatures.
 	forged := s.tokens
 	forged.ID = "another"
-	mint := app.Grant{Issuer: "test", Audience: "elsewhere", Actor: telematics.Actor{Subject: "eve", Role: telematics.Admin}, Lifetime: time.Hour}
+	mint := app.Grant{
+		Issuer: "test", Audience: "elsewhere", Actor: telematics.Actor{Subject: "eve", Role: telematics.Admin},
+		Lifetime: time.Hour,
+	}
 	elsewhere, err := mint.Mint(s.tokens)
 	s.must(err)
 	unknownKey, err := mint.Mint(forged)

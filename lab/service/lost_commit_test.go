@@ -71,12 +71,18 @@ func TestLostCommit_RepeatedRequestsChargeEachClientOnce(t *testing.T) {
 					at("after the booking was made")
 					keyed(adminOf(booking)+"/start", "start", "").wants(200, "")
 					c.awaitPayment(i, booking, "paid")
-					r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
+					r.eventually(
+						10*time.Second, "the deposit is held",
+						func() bool { return i.charge(booking, "deposit")["state"] == "authorized" },
+					)
 					at("after the start")
 					keyed(adminOf(booking)+"/fees", "fee", `{"kind":"cleaning","amount":30.00,"reason":"sand"}`).wants(200, "")
 					r.eventually(10*time.Second, "the fee is paid", func() bool { return i.charge(booking, "fee")["state"] == "paid" })
 					keyed(adminOf(booking)+"/refund", "refund", `{"amount":10.00,"reason":"no sand"}`).wants(200, "")
-					r.eventually(10*time.Second, "the refund is paid", func() bool { return i.charge(booking, "refund")["state"] == "paid" })
+					r.eventually(
+						10*time.Second, "the refund is paid",
+						func() bool { return i.charge(booking, "refund")["state"] == "paid" },
+					)
 					return booking
 				}
 				requests()

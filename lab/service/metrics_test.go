@@ -67,7 +67,10 @@ func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 		if len(family.GetHelp()) < 20 || !strings.HasSuffix(family.GetHelp(), ".") {
 			t.Errorf("%s: help %q", name, family.GetHelp())
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(family.GetType().String()), labelNames(family), family.GetHelp())
+		fmt.Fprintf(
+			&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(family.GetType().String()), labelNames(family),
+			family.GetHelp(),
+		)
 	}
 	page, err := os.ReadFile(metricsDocument)
 	if err != nil {

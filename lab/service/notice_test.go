@@ -153,12 +153,16 @@ func TestNotice_DroppedCardIsRemovedFromTheWallet(t *testing.T) {
 		for _, at := range instances {
 			r.eventually(10*time.Second, "the newest remaining card is the default", func() bool {
 				list := c.get(at, "/payment-methods").wants(200, "")
-				return len(list.list("data")) == 2 && list.number("data.0.id") == jcb && list.at("data.0.is_default") == true && list.at("data.1.is_default") == false
+				return len(list.list("data")) == 2 && list.number("data.0.id") == jcb && list.at("data.0.is_default") == true &&
+					list.at("data.1.is_default") == false
 			})
 		}
 		drop(jcb)
 		drop(amex)
-		r.eventually(10*time.Second, "no card is left", func() bool { return len(c.get(i, "/payment-methods").wants(200, "").list("data")) == 0 })
+		r.eventually(
+			10*time.Second, "no card is left",
+			func() bool { return len(c.get(i, "/payment-methods").wants(200, "").list("data")) == 0 },
+		)
 		if n := r.rows(`select count(*) from activity where action = 'payment_method.dropped' and actor_role = 'system'`); n != 3 {
 			r.Errorf("%d audit entries of dropped cards, want 3", n)
 		}

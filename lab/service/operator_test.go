@@ -20,7 +20,14 @@ func TestOperators_HoldAtEveryInstance(t *testing.T) {
 		const password = "correct horse battery"
 		store, by := accounts.Store{DB: storetest.Open(s.T, s.database)}, telematics.OperatorAt("test")
 		instances := []*instance{s.serve(withConsole), s.serve(withConsole)}
-		_, err := store.Add(s.Context(), operators.Operator{Name: "anna", Role: operators.Viewer, Scopes: []string{"all_agencies"}, Password: operators.HashPassword(password)}, nil, by)
+		_, err := store.Add(
+			s.Context(),
+			operators.Operator{
+				Name: "anna", Role: operators.Viewer, Scopes: []string{"all_agencies"},
+				Password: operators.HashPassword(password),
+			},
+			nil, by,
+		)
 		s.must(err)
 		jar, err := cookiejar.New(nil)
 		s.must(err)

@@ -93,7 +93,9 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 			}
 		}
 		s.must(json.Unmarshal(r.Data, &bulk))
-		if bulk.Summary.Total != fleet+1 || bulk.Summary.NotExecuted != 1 || bulk.Items[0].Error == nil || bulk.Items[0].Error.Code != "vehicle_not_found" || bulk.Items[1].Command == nil {
+		if bulk.Summary.Total != fleet+1 || bulk.Summary.NotExecuted != 1 || bulk.Items[0].Error == nil ||
+			bulk.Items[0].Error.Code != "vehicle_not_found" ||
+			bulk.Items[1].Command == nil {
 			s.Errorf("the summary is %+v, want one vehicle not found", bulk.Summary)
 		}
 		s.eventually(15*time.Second, "all vehicles have executed it", func() bool {
@@ -110,12 +112,17 @@ func TestHalt_AppliesAtEveryInstance(t *testing.T) {
 		postgres, err := pg.New(pg.Config{URL: s.database})
 		s.must(err)
 		defer postgres.Close()
-		_, _, err = commands.HaltStore{DB: postgres}.Halt(s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"))
+		_, _, err = commands.HaltStore{
+			DB: postgres,
+		}.Halt(
+			s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"),
+		)
 		s.must(err)
 		time.Sleep(broker.HaltWithin) // the documented limit
 		for _, i := range instances {
 			r := i.control(1, telematics.Lock)
-			if r.status != 503 || r.Error.Code != "commands_halted" || r.retryAfter != "60" || !strings.Contains(r.Message, "recall of the locks") {
+			if r.status != 503 || r.Error.Code != "commands_halted" || r.retryAfter != "60" ||
+				!strings.Contains(r.Message, "recall of the locks") {
 				s.Errorf("agency 1: %d %+v %s, want commands_halted", r.status, r.Error, r.Message)
 			}
 			if r := i.control(2, telematics.Lock); r.status != 200 {

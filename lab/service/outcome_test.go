@@ -132,7 +132,9 @@ func TestOutcome_GarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
 		n := int64(len(garbage))
 		s.eventually(5*time.Second, "all messages are counted", func() bool {
 			// An object without a known field is an empty report.
-			return i.metric(`motorpool_dropped_total{kind="answer", reason="malformed"}`) == n && i.metric(`motorpool_dropped_total{kind="presence", reason="malformed"}`) == n && i.metric(`motorpool_dropped_total{kind="report", reason="malformed"}`) == n-2
+			return i.metric(`motorpool_dropped_total{kind="answer", reason="malformed"}`) == n &&
+				i.metric(`motorpool_dropped_total{kind="presence", reason="malformed"}`) == n &&
+				i.metric(`motorpool_dropped_total{kind="report", reason="malformed"}`) == n-2
 		})
 		s.drive(nil, healthy)
 		if r := i.control(1, telematics.Lock); r.status != 200 {

@@ -32,7 +32,9 @@ func plugIn(t *testing.T, change func(*firmware.Config)) ovmsWorld {
 	t.Helper()
 	s := newStack(t, 1, newDatabase(t))
 	v := &s.fleet.Vehicles[0]
-	v.Protocol, v.Installation, v.Powertrain = ovms.Protocol, telematics.Installation{ovms.TypeKey: "NL", ovms.PINKey: "4711"}, telematics.Electric
+	v.Protocol, v.Installation, v.Powertrain = ovms.Protocol, telematics.Installation{
+		ovms.TypeKey: "NL", ovms.PINKey: "4711",
+	}, telematics.Electric
 	s.fleet.Agencies[0].BestEffortUnlock, s.fleet.Agencies[1].BestEffortUnlock = true, true
 	v.Actions = []telematics.Action{telematics.Lock, telematics.Unlock}
 	s.record()
@@ -41,8 +43,9 @@ func plugIn(t *testing.T, change func(*firmware.Config)) ovmsWorld {
 	s.must(err)
 	s.Cleanup(recorder.Close)
 	config := firmware.Config{
-		Broker: recorder.URL(), User: string(v.Unit), Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), VehicleID: string(v.Unit),
-		Include: ovms.Metrics(), Keepalive: time.Minute, Doors: 300 * time.Millisecond, Second: 50 * time.Millisecond,
+		Broker: recorder.URL(), User: string(v.Unit), Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)),
+		VehicleID: string(v.Unit), Include: ovms.Metrics(), Keepalive: time.Minute, Doors: 300 * time.Millisecond,
+		Second: 50 * time.Millisecond,
 	}
 	if change != nil {
 		change(&config)
@@ -121,7 +124,10 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	t.Parallel()
 	w := plugIn(t, nil)
 	w.becomes("online")
-	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	w.eventually(
+		20*time.Second, "the module has subscribed",
+		func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 },
+	)
 	w.eventually(20*time.Second, "all metrics are stored", func() bool {
 		s := w.status()
 		return s.Telemetry.Locked != nil && s.OEM != nil && s.Telemetry.Mileage > 0
@@ -134,7 +140,10 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	said := &want.Telemetry
 	said.Mileage, said.Ignition, said.Gear, said.Brake, said.Battery, said.Range = 1234570, "off", "R", "engaged", 71.5, 180.25
 	said.Charging, said.Voltage, said.Locked = "charging", 12.6, new(bool)
-	said.Doors = map[string]string{"front_left": "open", "front_right": "closed", "rear_left": "closed", "rear_right": "closed", "trunk": "closed"}
+	said.Doors = map[string]string{
+		"front_left": "open", "front_right": "closed", "rear_left": "closed", "rear_right": "closed",
+		"trunk": "closed",
+	}
 	want.Diagnostics.Service = 12000
 	if got := w.status(); !reflect.DeepEqual(got, want) {
 		t.Errorf("the status is\n%+v, want\n%+v", got, want)
@@ -143,7 +152,10 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	for _, a := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := w.control(1, a)
 		if r.status != http.StatusOK || r.took < w.doors || *w.status().Telemetry.Locked != (a == telematics.Lock) {
-			t.Errorf("%s: %d %+v after %v, locked %v: want 200 when the vehicle reports it", a, r.status, r.Error, r.took, *w.status().Telemetry.Locked)
+			t.Errorf(
+				"%s: %d %+v after %v, locked %v: want 200 when the vehicle reports it", a, r.status, r.Error, r.took,
+				*w.status().Telemetry.Locked,
+			)
 		}
 	}
 	if got := w.heard(); !slices.Equal(got, []string{"lock 4711", "unlock 4711"}) {
@@ -169,7 +181,8 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	}
 	w.eventually(20*time.Second, "an alarm of each kind", func() bool { return len(alarms()) >= 4 })
 	if got, want := alarms(), []string{
-		"alarm.sounding: Vehicle alarm is sounding", "batt.12v.alert: 12V Battery critical: 11.1V (ref=12.6V)", "flatbed.moved: Vehicle is being transported", "vehicle.alert.tpms: ",
+		"alarm.sounding: Vehicle alarm is sounding", "batt.12v.alert: 12V Battery critical: 11.1V (ref=12.6V)",
+		"flatbed.moved: Vehicle is being transported", "vehicle.alert.tpms: ",
 	}; !slices.Equal(got, want) {
 		t.Errorf("alarms %q\nwant %q", got, want)
 	}
@@ -201,14 +214,18 @@ func TestOVMS_LockOfALockedCarIsConfirmed(t *testing.T) {
 	t.Parallel()
 	w := plugIn(t, nil)
 	w.becomes("online")
-	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
+	w.eventually(
+		20*time.Second, "the module has subscribed",
+		func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 },
+	)
 	for range 2 {
 		if r := w.control(1, telematics.Lock); r.status != http.StatusOK {
 			t.Errorf("lock: %d %+v after %v, want 200", r.status, r.Error, r.took)
 		}
 	}
 	got := slices.Compact(w.heard())
-	if !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked"}) && !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked", "lock 4711", "metrics list -s v.e.locked"}) {
+	if !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked"}) &&
+		!slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked", "lock 4711", "metrics list -s v.e.locked"}) {
 		t.Errorf("the shell received %q", got)
 	}
 }

@@ -33,7 +33,10 @@ func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
 		c.awaitPayment(i, booking, "failed").has("data.payment.method", `"Visa •••• 0341"`, "data.payment.paid_at", "null", "data.can_extend", "false")
 		c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, time.Now().Add(20*time.Hour).UTC().Format(time.RFC3339))).wants(409, "booking_not_extendable")
 		for _, kind := range []string{"start", "deposit"} {
-			r.eventually(10*time.Second, kind+" is declined", func() bool { return instances[1].charge(booking, kind)["state"] == "declined" })
+			r.eventually(
+				10*time.Second, kind+" is declined",
+				func() bool { return instances[1].charge(booking, kind)["state"] == "declined" },
+			)
 			charge := instances[1].charge(booking, kind)
 			next, _ := charge["next_attempt_at"].(string)
 			at, err := time.Parse(time.RFC3339, next)
@@ -47,7 +50,8 @@ func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
 		}
 		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
 		start, deposit := r.movements(booking)["start 1"], r.movements(booking)["deposit 1"]
-		if start.Captured != 13200 || start.Attempts != 2 || start.Approved != 1 || deposit.Held != 20000 || deposit.Captured != 0 || len(r.processor.Ledger()) != 2 {
+		if start.Captured != 13200 || start.Attempts != 2 || start.Approved != 1 || deposit.Held != 20000 || deposit.Captured != 0 ||
+			len(r.processor.Ledger()) != 2 {
 			r.Errorf("the processor's ledger is %+v", r.processor.Ledger())
 		}
 		c.get(i, "/payment-methods").has("data.0.id", fmt.Sprint(good), "data.0.is_default", "true", "data.1.is_default", "false")
@@ -71,7 +75,9 @@ func (r *rentals) confirm(secret string) {
 		r.Fatalf("not a secret of a payment: %q", secret)
 	}
 	form := url.Values{"client_secret": {secret}}
-	request, err := http.NewRequest(http.MethodPost, r.processor.URL()+"/v1/payment_intents/"+intent+"/confirm", strings.NewReader(form.Encode()))
+	request, err := http.NewRequest(
+		http.MethodPost, r.processor.URL()+"/v1/payment_intents/"+intent+"/confirm", strings.NewReader(form.Encode()),
+	)
 	r.must(err)
 	request.Header.Set("Authorization", "Bearer pk_test_app")
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -134,7 +140,10 @@ func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
 			}
 		}
 		capture := func() answer {
-			return i.asAdmin(http.MethodPost, adminOf(damaged)+"/deposit/capture", `{"amount":35.50,"reason":"A scratch"}`, "Idempotency-Key", "scratch")
+			return i.asAdmin(
+				http.MethodPost, adminOf(damaged)+"/deposit/capture", `{"amount":35.50,"reason":"A scratch"}`,
+				"Idempotency-Key", "scratch",
+			)
 		}
 		capture().wants(200, "")
 		c.awaitPayment(i, damaged, "paid")

@@ -72,7 +72,9 @@ func (i *instance) address(vehicle string) string {
 func TestPlaces_AddressOfTheStationOrOfTheGeocoder(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 5)
-	s.fleet.Stations = []telematics.Station{{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstraße 1, München", Latitude: 48.1413, Longitude: 11.5578}}
+	s.fleet.Stations = []telematics.Station{
+		{ID: 1, AgencyID: 1, Name: "Hauptbahnhof", Address: "Arnulfstraße 1, München", Latitude: 48.1413, Longitude: 11.5578},
+	}
 	s.record()
 	s.drive(nil, func(id telematics.VehicleID) simulator.Profile {
 		at := map[telematics.VehicleID]simulator.Point{

@@ -29,10 +29,14 @@ func TestTwoPrimaries_TheFormerOneIsNotWrittenTo(t *testing.T) {
 	s.must(promoted.Promote(t.Context()))
 
 	both := s.serve(func(c *app.Config) { c.DatabaseURL = app.Secret(s.postgres.URLWith(promoted)) })
-	s.eventually(10*time.Second, "the former primary is counted", func() bool { return both.metric("motorpool_postgres_former_primaries") == 1 })
+	s.eventually(
+		10*time.Second, "the former primary is counted",
+		func() bool { return both.metric("motorpool_postgres_former_primaries") == 1 },
+	)
 	s.eventually(10*time.Second, "the instance at the former primary is not ready, and says why", func() bool {
 		status, why := former.readiness()
-		return status == http.StatusServiceUnavailable && strings.Contains(why, "not the primary of this installation any more: it has timeline 1")
+		return status == http.StatusServiceUnavailable &&
+			strings.Contains(why, "not the primary of this installation any more: it has timeline 1")
 	})
 	if r := former.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable {
 		t.Errorf("a command to the former primary: %d %+v, want 503", r.status, r.Error)

@@ -51,7 +51,8 @@ func TestRefresh_ReturnsWhatTheUnitReports(t *testing.T) {
 		for _, instance := range []*instance{i, other, i} {
 			r := instance.get(refresh1, nil)
 			meta := i.meta(r)
-			if r.status != 200 || meta.Source != "live" || !meta.Sections["telemetry"].After(before.Sections["telemetry"]) || !meta.Sections["location"].After(before.Sections["location"]) {
+			if r.status != 200 || meta.Source != "live" || !meta.Sections["telemetry"].After(before.Sections["telemetry"]) ||
+				!meta.Sections["location"].After(before.Sections["location"]) {
 				s.Fatalf("refresh: %d %+v: meta %+v, before %+v", r.status, r.Error, meta, before)
 			}
 			cached := i.meta(other.get("/api/v1/admin/vehicles/1/status", nil))
@@ -82,7 +83,9 @@ func TestRefresh_OneAtATime(t *testing.T) {
 			return len(open) == 1
 		})
 		second := other.get(refresh1, nil)
-		if second.status != 409 || second.Error.Code != "command_in_progress" || second.Error.Outcome != "not_executed" || second.Error.CommandID != open[0].ID || second.retryAfter == "" {
+		if second.status != 409 || second.Error.Code != "command_in_progress" || second.Error.Outcome != "not_executed" ||
+			second.Error.CommandID != open[0].ID ||
+			second.retryAfter == "" {
 			s.Errorf("a second refresh: %d %+v, Retry-After %q", second.status, second.Error, second.retryAfter)
 		}
 		if r := other.control(1, telematics.Lock, "Prefer", "respond-async"); r.status != 202 {
@@ -105,7 +108,9 @@ func TestRefresh_SilentUnitTimesOutAndKeepsTheLastState(t *testing.T) {
 			return p
 		})
 		r := i.do(http.MethodGet, refresh1, "Prefer", "wait=1")
-		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.Error.CommandID == "" || r.retryAfter != "10" || r.took > 9*time.Second {
+		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.Error.CommandID == "" ||
+			r.retryAfter != "10" ||
+			r.took > 9*time.Second {
 			s.Errorf("refresh: %d %+v after %v, Retry-After %q", r.status, r.Error, r.took, r.retryAfter)
 		}
 		if meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil)); meta.Source != "cache" || !meta.Sections["telemetry"].Equal(before.Sections["telemetry"]) {
@@ -190,7 +195,8 @@ func (i *instance) refreshesAreLimited(other *instance, vehicle, second int) boo
 	if uncounted(r) || time.Since(began) > 30*time.Second {
 		return false
 	}
-	if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" || r.header.Get("RateLimit-Limit") != "2" {
+	if r.status != 429 || r.Error.Code != "rate_limited" || r.Error.Outcome != "not_executed" || r.retryAfter == "" ||
+		r.header.Get("RateLimit-Limit") != "2" {
 		i.Errorf("the third refresh: %d %+v, headers %v", r.status, r.Error, r.header)
 	}
 	if r := other.get(refresh(second), nil); r.status != 200 && !r.starved() {

@@ -39,7 +39,10 @@ func (f refusal) check(t *testing.T) string {
 	if retryable != f.retryable || after != f.after && (f.after != "*" || after == "") {
 		t.Errorf("%s: retryable %v with retry_after %q, want %v with %q", f.name, retryable, after, f.retryable, f.after)
 	}
-	return fmt.Sprintf("\n  %-44s %d %-30s %-5v %-4s %s", f.name, f.answer.status, f.answer.code(), retryable, after, f.answer.word("message"))
+	return fmt.Sprintf(
+		"\n  %-44s %d %-30s %-5v %-4s %s", f.name, f.answer.status, f.answer.code(), retryable, after,
+		f.answer.word("message"),
+	)
 }
 
 func checkAll(t *testing.T, rows []refusal) {
@@ -90,17 +93,30 @@ func TestRefusals_OfClientsMatchTheTable(t *testing.T) {
 			{"no token", c.get(i, "/bookings", withoutToken), 401, "unauthenticated", false, ""},
 			{"an expired token", c.get(i, "/bookings", expired), 401, "unauthenticated", false, ""},
 			{"an administrator's token", c.get(i, "/bookings", asAdmin), 403, "forbidden", false, ""},
-			{"a client at a path for administrators", i.askWith(c.token, http.MethodGet, "/api/v1/admin/bookings", ""), 403, "forbidden", false, ""},
+			{
+				"a client at a path for administrators",
+				i.askWith(c.token, http.MethodGet, "/api/v1/admin/bookings", ""), 403, "forbidden", false, "",
+			},
 			{"an unknown path", c.get(i, "/wallets"), 404, "not_found", false, ""},
 			{"a wrong method", c.at(i, http.MethodPut, methods, ""), 405, "method_not_allowed", false, ""},
 			{"an unknown booking", c.get(i, "/bookings/4711"), 404, "booking_not_found", false, ""},
 			{"an unknown card is removed", c.remove(i, "/payment-methods/4711"), 404, "payment_method_not_found", false, ""},
-			{"an unknown card becomes the default", c.post(i, "/payment-methods/4711/default", ""), 404, "payment_method_not_found", false, ""},
+			{
+				"an unknown card becomes the default", c.post(i, "/payment-methods/4711/default", ""), 404,
+				"payment_method_not_found", false, "",
+			},
 			{"the default is removed", c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)), 400, "default_payment_method", false, ""},
 			{"the bank refuses the card", add(`{"payment_method_id":"pm_card_visa_chargeDeclined"}`), 422, "card_declined", false, ""},
 			{"the processor does not know the card", add(`{"payment_method_id":"pm_4711"}`), 422, "payment_method_invalid", false, ""},
-			{"another request with the same key", add(`{"payment_method_id":"pm_card_visa"}`, keyed), 422, "idempotency_mismatch", false, ""},
-			{"a key with a space", add(`{"payment_method_id":"pm_card_visa"}`, withHeader("Idempotency-Key", "a key")), 422, "validation_failed", false, ""},
+			{
+				"another request with the same key", add(`{"payment_method_id":"pm_card_visa"}`, keyed), 422,
+				"idempotency_mismatch", false, "",
+			},
+			{
+				"a key with a space",
+				add(`{"payment_method_id":"pm_card_visa"}`, withHeader("Idempotency-Key", "a key")), 422,
+				"validation_failed", false, "",
+			},
 		}
 		rows = append(rows, r.refusedBookings(i, c)...)
 		rows = append(rows, r.refusedElsewhere(i, c)...)
@@ -148,11 +164,21 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 		{"another client's booking is extended", other.post(i, ownOf(active)+"/extend", later), 404, "booking_not_found", false, ""},
 		{"another client's vehicle is unlocked", other.post(i, ownOf(active)+"/control/unlock", ""), 404, "booking_not_found", false, ""},
 		{"another client's payment", other.get(i, ownOf(active)+"/payment-action"), 404, "booking_not_found", false, ""},
-		{"another client's card is removed", other.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 404, "payment_method_not_found", false, ""},
-		{"another client's card becomes the default", other.post(i, fmt.Sprintf("/payment-methods/%d/default", card), ""), 404, "payment_method_not_found", false, ""},
+		{
+			"another client's card is removed", other.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 404,
+			"payment_method_not_found", false, "",
+		},
+		{
+			"another client's card becomes the default",
+			other.post(i, fmt.Sprintf("/payment-methods/%d/default", card), ""), 404, "payment_method_not_found", false,
+			"",
+		},
 		{"the vehicle is booked for that time", open(other, now, ""), 409, "vehicle_not_available", false, ""},
 		{"no card", open(poor, fromNow(50*time.Hour), ""), 422, "payment_method_required", false, ""},
-		{"another client's card", open(other, fromNow(50*time.Hour), fmt.Sprintf(`,"payment_method_id":%d`, card)), 422, "payment_method_invalid", false, ""},
+		{
+			"another client's card", open(other, fromNow(50*time.Hour), fmt.Sprintf(`,"payment_method_id":%d`, card)),
+			422, "payment_method_invalid", false, "",
+		},
 		{"in the past", open(other, fromNow(-time.Hour), ""), 422, "validation_failed", false, ""},
 		{"an active booking is cancelled", c.post(i, ownOf(active)+"/cancel", ""), 409, "booking_not_cancellable", false, ""},
 		{"into the next booking", c.post(i, ownOf(active)+"/extend", later), 409, "vehicle_not_available", false, ""},
@@ -164,14 +190,39 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 		{"two active bookings", admin("POST", upcoming, "/start", ""), 409, "vehicle_not_available", false, ""},
 		{"an upcoming booking is ended", admin("POST", upcoming, "/end", ""), 409, "booking_not_active", false, ""},
 		{"the vehicle of an upcoming booking", c.post(i, ownOf(upcoming)+"/control/lock", ""), 409, "booking_not_active", false, "30"},
-		{"the card of an active booking is removed", c.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 400, "payment_method_in_use", false, ""},
-		{"a fee without a key", admin("POST", active, "/fees", `{"kind":"cleaning","amount":5,"reason":"Dog hair"}`), 400, "idempotency_key_required", false, ""},
+		{
+			"the card of an active booking is removed", c.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 400,
+			"payment_method_in_use", false, "",
+		},
+		{
+			"a fee without a key", admin("POST", active, "/fees", `{"kind":"cleaning","amount":5,"reason":"Dog hair"}`),
+			400, "idempotency_key_required", false, "",
+		},
 		{"a refund without a key", admin("POST", active, "/refund", `{"reason":"Cold"}`), 400, "idempotency_key_required", false, ""},
-		{"a capture without a key", admin("POST", active, "/deposit/capture", `{"amount":5,"reason":"Scratch"}`), 400, "idempotency_key_required", false, ""},
-		{"a fee of half a cent", admin("POST", active, "/fees", `{"kind":"cleaning","amount":0.005,"reason":"x"}`, "Idempotency-Key", "f1"), 422, "validation_failed", false, ""},
-		{"more than was paid", admin("POST", active, "/refund", `{"amount":132.01,"reason":"x"}`, "Idempotency-Key", "r1"), 422, "refund_exceeds_paid", false, ""},
-		{"more than is held", admin("POST", active, "/deposit/capture", `{"amount":200.01,"reason":"x"}`, "Idempotency-Key", "c1"), 409, "booking_state_conflict", false, ""},
-		{"a fee of an upcoming booking", admin("POST", upcoming, "/fees", `{"kind":"cleaning","amount":5,"reason":"x"}`, "Idempotency-Key", "f2"), 409, "booking_state_conflict", false, ""},
+		{
+			"a capture without a key", admin("POST", active, "/deposit/capture", `{"amount":5,"reason":"Scratch"}`),
+			400, "idempotency_key_required", false, "",
+		},
+		{
+			"a fee of half a cent",
+			admin("POST", active, "/fees", `{"kind":"cleaning","amount":0.005,"reason":"x"}`, "Idempotency-Key", "f1"),
+			422, "validation_failed", false, "",
+		},
+		{
+			"more than was paid",
+			admin("POST", active, "/refund", `{"amount":132.01,"reason":"x"}`, "Idempotency-Key", "r1"), 422,
+			"refund_exceeds_paid", false, "",
+		},
+		{
+			"more than is held",
+			admin("POST", active, "/deposit/capture", `{"amount":200.01,"reason":"x"}`, "Idempotency-Key", "c1"), 409,
+			"booking_state_conflict", false, "",
+		},
+		{
+			"a fee of an upcoming booking",
+			admin("POST", upcoming, "/fees", `{"kind":"cleaning","amount":5,"reason":"x"}`, "Idempotency-Key", "f2"),
+			409, "booking_state_conflict", false, "",
+		},
 	}
 	begun.has("data.status", `"active"`)
 	ended := admin("POST", active, "/end", "").wants(200, "")
@@ -179,7 +230,10 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 	c.post(i, ownOf(upcoming)+"/cancel", "").wants(200, "")
 	return append(refused,
 		refusal{"a completed booking is extended", c.post(i, ownOf(active)+"/extend", later), 409, "booking_not_extendable", false, ""},
-		refusal{"the vehicle of a completed booking", c.post(i, ownOf(active)+"/control/unlock", ""), 409, "booking_not_active", false, "3600"},
+		refusal{
+			"the vehicle of a completed booking", c.post(i, ownOf(active)+"/control/unlock", ""), 409,
+			"booking_not_active", false, "3600",
+		},
 		refusal{"cancelled twice", c.post(i, ownOf(upcoming)+"/cancel", ""), 409, "booking_not_cancellable", false, ""},
 	)
 }
@@ -195,7 +249,8 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 	hasty, careful := r.newCustomer(), r.newCustomer()
 	for left := range 3 {
 		first := hasty.get(limited, "/bookings").wants(200, "")
-		if h := first.header; h.Get("RateLimit-Limit") != "3" || h.Get("RateLimit-Remaining") != fmt.Sprint(2-left) || h.Get("RateLimit-Reset") == "" {
+		if h := first.header; h.Get("RateLimit-Limit") != "3" || h.Get("RateLimit-Remaining") != fmt.Sprint(2-left) ||
+			h.Get("RateLimit-Reset") == "" {
 			r.Errorf("request %d: limit headers %v", left+1, h)
 		}
 	}
@@ -210,7 +265,11 @@ func (r *rentals) refusedElsewhere(i *instance, c customer) []refusal {
 		}
 	}
 
-	r.must(r.processor.Break(sandbox.Fault{Kind: sandbox.Slow, Method: http.MethodPost, Path: "/v1/payment_methods/*/attach", For: 300 * time.Millisecond}))
+	r.must(
+		r.processor.Break(
+			sandbox.Fault{Kind: sandbox.Slow, Method: http.MethodPost, Path: "/v1/payment_methods/*/attach", For: 300 * time.Millisecond},
+		),
+	)
 	r.must(r.processor.Kill())
 	away := c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_discover"}`)
 	r.must(r.processor.Restart())
@@ -285,7 +344,11 @@ func TestRefusals_CommandsOfClientsMatchThoseOfAdministrators(t *testing.T) {
 		postgres, err := pg.New(pg.Config{URL: r.database})
 		r.must(err)
 		defer postgres.Close()
-		_, _, err = commands.HaltStore{DB: postgres}.Halt(r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"))
+		_, _, err = commands.HaltStore{
+			DB: postgres,
+		}.Halt(
+			r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"),
+		)
 		r.must(err)
 		var halted answer
 		r.eventually(broker.HaltWithin+time.Second, "commands are halted", func() bool {

@@ -247,8 +247,11 @@ func (c customer) draft(vehicle int, when hours, more string) string {
 	if c.actor.Agency != 1 {
 		pickup, dropoff = 3, 3
 	}
-	return fmt.Sprintf(`{"agency_id":%d,"client":%q,"vehicle_id":%d,"start_date":%q,"end_date":%q,"pickup_station_id":%d,"dropoff_station_id":%d%s}`,
-		c.actor.Agency, c.actor.Subject, vehicle, when.from.Format(time.RFC3339Nano), when.to.Format(time.RFC3339Nano), pickup, dropoff, more)
+	return fmt.Sprintf(
+		`{"agency_id":%d,"client":%q,"vehicle_id":%d,"start_date":%q,"end_date":%q,"pickup_station_id":%d,"dropoff_station_id":%d%s}`,
+		c.actor.Agency, c.actor.Subject, vehicle, when.from.Format(time.RFC3339Nano), when.to.Format(time.RFC3339Nano),
+		pickup, dropoff, more,
+	)
 }
 
 // book creates a booking of the client, and returns its id.
@@ -296,7 +299,10 @@ func (i *instance) charge(booking int64, kind string) map[string]any {
 // 1, fee 2 ….
 func (r *rentals) movements(booking int64) map[string]sandbox.Movement {
 	r.Helper()
-	rows, err := r.db.QueryContext(r.Context(), `select coalesce(payment_key, id), kind || ' ' || number from charges where booking_id = $1`, booking)
+	rows, err := r.db.QueryContext(
+		r.Context(), `select coalesce(payment_key, id), kind || ' ' || number from charges where booking_id = $1`,
+		booking,
+	)
 	r.must(err)
 	defer rows.Close()
 	names := map[string]string{}

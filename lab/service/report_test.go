@@ -69,7 +69,10 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 				future = time.Now()
 			}
 			s.whisper("car-1", v1.TelemetryChannel, []byte(step.report))
-			s.eventually(10*time.Second, step.name+" is counted", func() bool { return i.metrics()["motorpool_reports_total"] == before["motorpool_reports_total"]+1 })
+			s.eventually(
+				10*time.Second, step.name+" is counted",
+				func() bool { return i.metrics()["motorpool_reports_total"] == before["motorpool_reports_total"]+1 },
+			)
 			var got string
 			var status statusView
 			for deadline := time.Now().Add(slower * 5 * time.Second); got != step.want && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -99,7 +102,9 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 // row returns the known values as text.
 func (v statusView) row() string {
 	t := v.Telemetry
-	return fmt.Sprint([]any{valueOf(t.SpeedKmh), valueOf(t.MileageKm), valueOf(t.Ignition), valueOf(t.Gear), valueOf(t.IsLocked), v.Diagnostics.DTCs})
+	return fmt.Sprint(
+		[]any{valueOf(t.SpeedKmh), valueOf(t.MileageKm), valueOf(t.Ignition), valueOf(t.Gear), valueOf(t.IsLocked), v.Diagnostics.DTCs},
+	)
 }
 
 func valueOf[T any](p *T) any {
@@ -116,17 +121,24 @@ func TestPresence_DroppedMessagesAreCountedByReason(t *testing.T) {
 		say := func(text string) { s.whisper("car-1", v1.PresenceChannel, []byte(text)) }
 		now := time.Now().UTC()
 		say(`{"status":"online","session":"b","at":"` + now.Format(time.RFC3339Nano) + `"}`)
-		s.eventually(10*time.Second, "the first presence is counted", func() bool { return i.metric("motorpool_presence_messages_total") == 1 })
+		s.eventually(
+			10*time.Second, "the first presence is counted",
+			func() bool { return i.metric("motorpool_presence_messages_total") == 1 },
+		)
 		// Another instance, which has not received that, judges what comes by its time.
 		i.stop()
 		i = s.serve()
 		say(`{"status":"offline","session":"a"}`)
 		say(`{"status":"standby","session":"a","at":"` + now.Add(-time.Minute).Format(time.RFC3339Nano) + `"}`)
 		s.eventually(10*time.Second, "a last will of an old session and an outdated presence", func() bool {
-			return i.metric(`motorpool_presence_ignored_total{reason="former_session"}`) == 1 && i.metric(`motorpool_presence_ignored_total{reason="outdated"}`) == 1
+			return i.metric(`motorpool_presence_ignored_total{reason="former_session"}`) == 1 &&
+				i.metric(`motorpool_presence_ignored_total{reason="outdated"}`) == 1
 		})
 		say(`{"status":"online","session":"b","x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`)
-		s.eventually(10*time.Second, "a presence that is too large", func() bool { return i.metric(`motorpool_dropped_total{kind="presence", reason="too_large"}`) == 1 })
+		s.eventually(
+			10*time.Second, "a presence that is too large",
+			func() bool { return i.metric(`motorpool_dropped_total{kind="presence", reason="too_large"}`) == 1 },
+		)
 		var vehicles []struct{ Connectivity struct{ Status string } }
 		if i.get("/api/v1/admin/vehicles?connectivity=online", &vehicles); len(vehicles) != 1 {
 			s.Errorf("the online vehicles are %+v, want one", vehicles)

@@ -183,7 +183,10 @@ func TestKeys_RotationUnderLoadRefusesNoCommand(t *testing.T) {
 	const vehicles, slowOne = 12, 13
 	overBothStacks(t, slowOne, func(s *stack) {
 		air := &tap{
-			Radio: simulator.MQTT{Broker: s.units}, held: s.fleet.Vehicles[slowOne-1].Unit, released: make(chan struct{}), copies: map[string][]string{},
+			Radio: simulator.MQTT{
+				Broker: s.units,
+			},
+			held: s.fleet.Vehicles[slowOne-1].Unit, released: make(chan struct{}), copies: map[string][]string{},
 		}
 		release := sync.OnceFunc(func() { close(air.released) })
 		s.Cleanup(release)
@@ -214,7 +217,10 @@ func TestKeys_RotationUnderLoadRefusesNoCommand(t *testing.T) {
 		everyInstance("the new key signs", func(i *instance) bool { return i.signingKey() == next })
 		id := one.latestSent(slowOne)
 		before := len(air.signers(id))
-		s.eventually(10*time.Second, "the slow vehicle's command is published again after the switch", func() bool { return len(air.signers(id)) > before })
+		s.eventually(
+			10*time.Second, "the slow vehicle's command is published again after the switch",
+			func() bool { return len(air.signers(id)) > before },
+		)
 		release()
 		load.more(15)
 
@@ -249,7 +255,10 @@ func TestKeys_RotationUnderLoadRefusesNoCommand(t *testing.T) {
 		if after := len(air.signers(c.ID)); after <= before {
 			s.Errorf("the command in flight was sent %d times before the switch, %d in total, want some after", before, after)
 		}
-		s.Logf("executed: %d signed by the first key, %d by the second, refused: %d, repeated on a starved machine: %d", executed[old], executed[next], executed[""], load.starved.Load())
+		s.Logf(
+			"executed: %d signed by the first key, %d by the second, refused: %d, repeated on a starved machine: %d",
+			executed[old], executed[next], executed[""], load.starved.Load(),
+		)
 	})
 }
 

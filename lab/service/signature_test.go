@@ -34,13 +34,21 @@ func TestSignature_ASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 			{"none", get(header("-")), 401, "agency_signature_missing", false, ""},
 			{"another secret", get(func(s *signedRequest) { s.key.Secret = make([]byte, rental.SecretSize) }), 401, invalid, false, ""},
 			{"an unknown key", get(func(s *signedRequest) { s.key.ID = "ak_4711" }), 401, invalid, false, ""},
-			{"the body was changed", post(func(s *signedRequest) { s.signed.Body = []byte(`{"payment_method_id":"pm_card_visa"}`) }), 401, invalid, false, ""},
+			{
+				"the body was changed",
+				post(func(s *signedRequest) { s.signed.Body = []byte(`{"payment_method_id":"pm_card_visa"}`) }), 401,
+				invalid, false, "",
+			},
 			{"a body was added", post(func(s *signedRequest) { s.signed.Body = nil }), 401, invalid, false, ""},
 			{"the query was changed", get(func(s *signedRequest) { s.signed.Query = "status=active&limit=21" }), 401, invalid, false, ""},
 			{"the query was sorted", get(func(s *signedRequest) { s.signed.Query = "limit=20&status=active" }), 401, invalid, false, ""},
 			{"the method was changed", get(func(s *signedRequest) { s.signed.Method = http.MethodPost }), 401, invalid, false, ""},
 			{"the path was changed", get(func(s *signedRequest) { s.signed.Path = methods }), 401, invalid, false, ""},
-			{"another client's token", get(func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+other.token) }), 401, invalid, false, ""},
+			{
+				"another client's token",
+				get(func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+other.token) }), 401, invalid,
+				false, "",
+			},
 			{"301 s old", get(aged(-302 * time.Second)), 401, stale, false, ""},
 			{"in the future", get(aged(302 * time.Second)), 401, stale, false, ""},
 			{"a header of 10 kB", get(header("k=" + long)), 401, invalid, false, ""},
@@ -54,7 +62,13 @@ func TestSignature_ASignatureIsGoodForOneRequestOfItsAgency(t *testing.T) {
 		c.at(i, http.MethodPost, nobodys, "", func(s *signedRequest) { once = *s }).wants(404, "payment_method_not_found")
 		same := func(s *signedRequest) { s.at, s.nonce = once.at, once.nonce }
 		for n, at := range instances {
-			rows = append(rows, refusal{fmt.Sprintf("repeated at instance %d", n+1), c.at(at, http.MethodPost, nobodys, "", same), 401, "agency_signature_replayed", false, ""})
+			rows = append(
+				rows,
+				refusal{
+					fmt.Sprintf("repeated at instance %d", n+1), c.at(at, http.MethodPost, nobodys, "", same), 401,
+					"agency_signature_replayed", false, "",
+				},
+			)
 		}
 		get(func(s *signedRequest) { once = *s }).wants(200, "")
 		get(same).wants(200, "") // a repeated read is allowed
@@ -127,9 +141,15 @@ func TestClients_WithoutRedisOnlyCommandsAreUnavailable(t *testing.T) {
 	checkAll(t, []refusal{
 		{"a booking without Postgres", c.get(i, ownOf(booking)), 503, "service_unavailable", true, "10"},
 		{"cards without Postgres", c.get(i, "/payment-methods"), 503, "service_unavailable", true, "10"},
-		{"a card without Postgres", c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_jcb"}`), 503, "service_unavailable", true, "10"},
-		{"a fee without Postgres", i.asAdmin(http.MethodPost, adminOf(booking)+"/fees", `{"kind":"cleaning","amount":5,"reason":"x"}`, "Idempotency-Key", "f"),
-			503, "service_unavailable", true, "10"},
+		{
+			"a card without Postgres", c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_jcb"}`), 503,
+			"service_unavailable", true, "10",
+		},
+		{
+			"a fee without Postgres",
+			i.asAdmin(http.MethodPost, adminOf(booking)+"/fees", `{"kind":"cleaning","amount":5,"reason":"x"}`, "Idempotency-Key", "f"),
+			503, "service_unavailable", true, "10",
+		},
 		{"a notice without Postgres", r.notify(i, "payment_intent.succeeded", "pi_1", nil), 503, "service_unavailable", true, "10"},
 	})
 	s.must(s.postgres.Restart())

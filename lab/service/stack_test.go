@@ -88,7 +88,10 @@ func newDatabase(t *testing.T) string {
 func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
 	var logged logBuffer
-	s := &stack{T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s := &stack{
+		T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database,
+		log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo})),
+	}
 	s.lines = logger.NewWriter(io.Discard)
 	t.Cleanup(s.lines.Close)
 	t.Cleanup(func() { // runs last, when everything has stopped
@@ -236,9 +239,11 @@ func (s *stack) serve(change ...func(*app.Config)) *instance {
 func (s *stack) config() app.Config {
 	return app.Config{
 		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 20,
-		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser, MQTTPassword: servicePassword,
-		SigningKeys: filepath.Join(s.dir, "signing.jwks"), TokenKeys: filepath.Join(s.dir, "tokens.jwks"),
-		TokenIssuer: "test", TokenAudience: "test", Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text", LogDropped: s.lines.Dropped, StateInterval: 2 * time.Second,
+		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser,
+		MQTTPassword: servicePassword, SigningKeys: filepath.Join(s.dir, "signing.jwks"),
+		TokenKeys: filepath.Join(s.dir, "tokens.jwks"), TokenIssuer: "test", TokenAudience: "test",
+		Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text",
+		LogDropped: s.lines.Dropped, StateInterval: 2 * time.Second,
 	}
 }
 
@@ -295,7 +300,9 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 			Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID), Radio: s.radio,
 		})
 	}
-	fleet := simulator.NewFleet(simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder, Interval: s.interval}, cars...)
+	fleet := simulator.NewFleet(
+		simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder, Interval: s.interval},
+		cars...)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

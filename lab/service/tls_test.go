@@ -182,7 +182,10 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	for _, server := range []interface{ Restart() error }{s.postgres, s.redis, s.mosquitto} {
 		s.must(server.Restart())
 	}
-	s.eventually(20*time.Second, "commands are executed again", func() bool { return i.control(1, telematics.Lock).status == http.StatusOK })
+	s.eventually(
+		20*time.Second, "commands are executed again",
+		func() bool { return i.control(1, telematics.Lock).status == http.StatusOK },
+	)
 }
 
 func TestTLS_ReadinessNamesAServerWithACertificateProblem(t *testing.T) {
@@ -213,7 +216,8 @@ func TestTLS_ReadinessNamesAServerWithACertificateProblem(t *testing.T) {
 			of.eventually(20*time.Second, name, func() bool {
 				var status int
 				status, said = i.readiness()
-				return status == http.StatusServiceUnavailable && !slices.ContainsFunc(c.want, func(want string) bool { return !strings.Contains(said, want) })
+				return status == http.StatusServiceUnavailable &&
+					!slices.ContainsFunc(c.want, func(want string) bool { return !strings.Contains(said, want) })
 			})
 		})
 	}

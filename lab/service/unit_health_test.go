@@ -33,9 +33,15 @@ func TestUnits_ProblemsAreListed(t *testing.T) {
 		i, other := s.serve(), s.serve()
 		say := func(channel v1.Channel, payload string) { s.whisper("car-2", channel, []byte(payload)) }
 		say(v1.TelemetryChannel, `{`)
-		say(v1.TelemetryChannel, `{"at":"`+telematics.FormatTime(time.Now().Add(2*time.Minute))+`","connectivity":{"rsrp_dbm":-120},"telemetry":{"gear":"Z"}}`)
+		say(
+			v1.TelemetryChannel,
+			`{"at":"`+telematics.FormatTime(time.Now().Add(2*time.Minute))+`","connectivity":{"rsrp_dbm":-120},"telemetry":{"gear":"Z"}}`,
+		)
 		for n := range 3 {
-			say(v1.PresenceChannel, fmt.Sprintf(`{"status":"online","session":"s-%d","at":"%s","keys":["another"]}`, n, telematics.FormatTime(time.Now())))
+			say(
+				v1.PresenceChannel,
+				fmt.Sprintf(`{"status":"online","session":"s-%d","at":"%s","keys":["another"]}`, n, telematics.FormatTime(time.Now())),
+			)
 		}
 		var list []unitView
 		want := []string{"key", "clock", "rejects", "signal"}

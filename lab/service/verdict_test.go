@@ -106,7 +106,10 @@ func TestInstances_ShareFiveHundredCommands(t *testing.T) {
 		}
 		for n, i := range instances {
 			sent, taken := i.metric("motorpool_commands_published_total"), i.metric("motorpool_answers_total")
-			s.Logf("instance %d: %d commands sent, %d answers consumed, %d of them settled a command", n+1, sent, taken, i.metric("motorpool_answers_settled_total"))
+			s.Logf(
+				"instance %d: %d commands sent, %d answers consumed, %d of them settled a command", n+1, sent, taken,
+				i.metric("motorpool_answers_settled_total"),
+			)
 			if sent == 0 || taken == 0 {
 				s.Errorf("instance %d sent %d commands and consumed %d answers; both must share", n+1, sent, taken)
 			}

@@ -29,7 +29,8 @@ func (s *stack) drivesModules(ids ...telematics.VehicleID) map[telematics.Vehicl
 		body := simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755})
 		body.Ignition, body.Charging = false, "disconnected"
 		m := ovms.New(ovms.Config{
-			Unit: unit, Password: mosquitto.UnitPassword(unitSecret, string(unit)), Broker: s.units, Body: body, Speed: hurried, StableWait: time.Second,
+			Unit: unit, Password: mosquitto.UnitPassword(unitSecret, string(unit)), Broker: s.units, Body: body,
+			Speed: hurried, StableWait: time.Second,
 		})
 		modules[id] = m
 		running.Go(func() { _ = m.Run(ctx) })

@@ -180,6 +180,9 @@ func (a *account) finish(took time.Duration, notRun string) {
 			fmt.Fprintf(a.to, "  %s\n", t)
 		}
 	}
-	fmt.Fprintf(a.to, "\n%d tests passed, %d failed, %d skipped; took %v\n\n", a.counts["pass"], a.counts["fail"], a.counts["skip"], took.Round(time.Second))
+	fmt.Fprintf(
+		a.to, "\n%d tests passed, %d failed, %d skipped; took %v\n\n", a.counts["pass"], a.counts["fail"],
+		a.counts["skip"], took.Round(time.Second),
+	)
 	fmt.Fprint(a.to, strings.Join(a.lines, ""))
 }

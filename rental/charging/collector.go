@@ -132,7 +132,9 @@ func (c *Collector) loop(what string, hint chan struct{}) workLoop {
 
 // serve takes as many due jobs as there are free workers, until ctx ends, then waits for its
 // workers. They use the context working.
-func serve[T any](ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T)) error {
+func serve[T any](
+	ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T),
+) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	free := make(chan struct{}, l.workers)

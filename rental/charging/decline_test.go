@@ -28,7 +28,9 @@ func TestCharge_IsPaidWhenDue(t *testing.T) {
 					t.Errorf("the charge is %+v, want one attempt with the default card", is)
 				}
 				lines := w.ledger.Entries()
-				if len(lines) != 1 || lines[0].Outcome != "executed" || lines[0].Details["amount"] != "132.00" || lines[0].Details["currency"] != "EUR" || lines[0].Booking != 1 {
+				if len(lines) != 1 || lines[0].Outcome != "executed" || lines[0].Details["amount"] != "132.00" ||
+					lines[0].Details["currency"] != "EUR" ||
+					lines[0].Booking != 1 {
 					t.Errorf("audit entries %+v, want one of 132.00 EUR", lines)
 				}
 				if n := metric(t, c, `charges_total{kind="`+string(kind)+`", state="paid"}`); n != 1 || metric(t, c, "charge_attempts_total") < 1 {

@@ -73,7 +73,9 @@ func (w *worker) release(ctx context.Context) (rental.Result, error) {
 
 // callOnce captures or cancels a payment, which is possible only once. Each attempt has a new
 // idempotency key: the payment's state was queried before.
-func (w *worker) callOnce(ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error)) (rental.Result, error) {
+func (w *worker) callOnce(
+	ctx context.Context, doing string, do func(context.Context, string) (rental.Intent, error),
+) (rental.Result, error) {
 	if w.acted {
 		return w.retryLater(), nil
 	}

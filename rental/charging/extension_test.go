@@ -12,7 +12,8 @@ import (
 // extend adds the charge of an extension by four hours.
 func (w *world) extend(client rental.ClientID) rental.Charge {
 	return w.ledger.Add(client, rental.Charge{
-		Booking: 1, Kind: rental.ExtensionCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: amount, Added: 4 * time.Hour, NextAttempt: time.Now(),
+		Booking: 1, Kind: rental.ExtensionCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: amount,
+		Added: 4 * time.Hour, NextAttempt: time.Now(),
 	})
 }
 

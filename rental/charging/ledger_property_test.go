@@ -34,8 +34,14 @@ type event struct {
 var (
 	conducts   = []sandbox.Behaviour{pays, broke, stolen, asksFor, gone}
 	kinds      = []rental.ChargeKind{rental.StartCharge, rental.FeeCharge, rental.ExtensionCharge, rental.DepositCharge}
-	eventKinds = []string{"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash", "notice", "hold lapses", "nudge", "snapshot", "set back"}
-	waits      = []time.Duration{0, time.Millisecond, 5 * time.Second, 20 * time.Second, time.Minute, 90 * time.Second, time.Hour, 25 * time.Hour}
+	eventKinds = []string{
+		"default", "default", "card changes", "owner confirms", "release", "capture", "refund", "crash", "crash",
+		"notice", "hold lapses", "nudge", "snapshot", "set back",
+	}
+	waits = []time.Duration{
+		0, time.Millisecond, 5 * time.Second, 20 * time.Second, time.Minute, 90 * time.Second, time.Hour,
+		25 * time.Hour,
+	}
 )
 
 func drawStory(t *rapid.T) storyline {
@@ -246,7 +252,8 @@ func (s *playback) checkEnd() {
 		is, e := s.is(c), s.bank.Of(c.ID)
 		good := is.State == rental.Paid && is.Settled == c.Amount && e.Taken+e.Returned == c.Amount
 		if c.Kind == rental.DepositCharge {
-			good = is.State.IsFinal() && is.State != rental.Paid && e.Held == 0 && e.Taken == is.Settled && is.Settled == is.CaptureAmount*isCaptured(is)
+			good = is.State.IsFinal() && is.State != rental.Paid && e.Held == 0 && e.Taken == is.Settled &&
+				is.Settled == is.CaptureAmount*isCaptured(is)
 		}
 		if !good {
 			s.fail("the %s charge ends as %+v, the bank has %+v; calls of the bank %v", c.Kind, is, e, s.bank.Calls())

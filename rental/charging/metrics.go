@@ -28,27 +28,51 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		return create.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		charges:   vector("motorpool_charges_total", "Results of charges that this instance has recorded.", "kind", "state"),
-		attempts:  create.NewCounter(prometheus.CounterOpts{Name: "motorpool_charge_attempts_total", Help: "Due charges that this instance has claimed."}),
-		recovered: create.NewCounter(prometheus.CounterOpts{Name: "motorpool_payments_recovered_total", Help: "Payments and refunds that were not on record, and were found at the payment processor before they were made again."}),
-		notices:   create.NewCounter(prometheus.CounterOpts{Name: "motorpool_payment_notices_total", Help: "Notices of the payment processor that this instance has claimed."}),
+		charges: vector("motorpool_charges_total", "Results of charges that this instance has recorded.", "kind", "state"),
+		attempts: create.NewCounter(
+			prometheus.CounterOpts{Name: "motorpool_charge_attempts_total", Help: "Due charges that this instance has claimed."},
+		),
+		recovered: create.NewCounter(
+			prometheus.CounterOpts{
+				Name: "motorpool_payments_recovered_total",
+				Help: "Payments and refunds that were not on record, and were found at the payment processor before they were made again.",
+			},
+		),
+		notices: create.NewCounter(
+			prometheus.CounterOpts{
+				Name: "motorpool_payment_notices_total",
+				Help: "Notices of the payment processor that this instance has claimed.",
+			},
+		),
 	}
 	for kind, states := range chargeResults {
 		for _, state := range states {
 			m.charges.WithLabelValues(string(kind), string(state))
 		}
 	}
-	withoutResult := vector("motorpool_charge_attempts_without_result_total", "Claimed charges of which nothing new was recorded. claimed_elsewhere: another instance has them, or they have changed; not_stored: Postgres was unavailable; no_change: the next attempt follows.", "reason")
+	withoutResult := vector(
+		"motorpool_charge_attempts_without_result_total",
+		"Claimed charges of which nothing new was recorded. claimed_elsewhere: another instance has them, or they have changed; not_stored: Postgres was unavailable; no_change: the next attempt follows.",
+		"reason",
+	)
 	m.withoutResult.claimedElsewhere = withoutResult.WithLabelValues("claimed_elsewhere")
 	m.withoutResult.notStored = withoutResult.WithLabelValues("not_stored")
 	m.withoutResult.noChange = withoutResult.WithLabelValues("no_change")
 
-	failures := vector("motorpool_payment_processor_failures_total", "Calls of the payment processor that failed. outcome_unknown: the call may have been executed; busy: the processor did not accept it; refused: wrong credentials, or a request that is not valid.", "reason")
+	failures := vector(
+		"motorpool_payment_processor_failures_total",
+		"Calls of the payment processor that failed. outcome_unknown: the call may have been executed; busy: the processor did not accept it; refused: wrong credentials, or a request that is not valid.",
+		"reason",
+	)
 	m.failures.outcomeUnknown = failures.WithLabelValues("outcome_unknown")
 	m.failures.busy = failures.WithLabelValues("busy")
 	m.failures.refused = failures.WithLabelValues("refused")
 
-	handled := vector("motorpool_payment_notices_handled_total", "What notices of the payment processor led to. charge_final: nothing changes the charge any more; unknown_object: nothing on record; failed: the notice comes again.", "result")
+	handled := vector(
+		"motorpool_payment_notices_handled_total",
+		"What notices of the payment processor led to. charge_final: nothing changes the charge any more; unknown_object: nothing on record; failed: the notice comes again.",
+		"result",
+	)
 	m.handled.chargeChecked = handled.WithLabelValues("charge_checked")
 	m.handled.chargeFinal = handled.WithLabelValues("charge_final")
 	m.handled.cardChecked = handled.WithLabelValues("card_checked")
@@ -59,11 +83,17 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 
 // chargeResults are the states that a charge of each kind may be settled with.
 var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
-	rental.StartCharge:     {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
-	rental.ExtensionCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Released, rental.Waived},
-	rental.FeeCharge:       {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
-	rental.DepositCharge:   {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released, rental.Waived},
-	rental.RefundCharge:    {rental.Unknown, rental.Failed, rental.Paid},
+	rental.StartCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
+	rental.ExtensionCharge: {
+		rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Released,
+		rental.Waived,
+	},
+	rental.FeeCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
+	rental.DepositCharge: {
+		rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured,
+		rental.Released, rental.Waived,
+	},
+	rental.RefundCharge: {rental.Unknown, rental.Failed, rental.Paid},
 }
 
 // settled counts a recorded result of a charge.

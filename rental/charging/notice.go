@@ -15,7 +15,10 @@ func (c *Collector) handle(ctx context.Context, n rental.Notice) {
 	var again time.Time
 	if err := c.follow(ctx, n); err != nil {
 		c.metrics.handled.failed.Inc()
-		c.Logger.Warn("notice of the payment processor not handled, retrying", "notice", n.ID, "type", n.Type, "object", n.Object, "err", err)
+		c.Logger.Warn(
+			"notice of the payment processor not handled, retrying", "notice", n.ID, "type", n.Type, "object", n.Object,
+			"err", err,
+		)
 		again = c.Now().Add(backoffAfter(n.Attempts))
 	}
 	if err := c.Notices.Handled(ctx, n.ID, again); err != nil {

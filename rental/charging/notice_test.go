@@ -88,7 +88,10 @@ func TestNotice_OfAnUnknownOrSettledObjectIsHandled(t *testing.T) {
 		w.notify("3", rental.AboutIntent, before.Intent)
 		w.after(time.Minute)
 		if w.notices.Open() != 0 || metric(t, c, unknownNotices) < 2 || metric(t, c, finalNotices) < 1 {
-			t.Errorf("%d notices open, %d of unknown objects, %d of final charges; want 0, at least 2 and 1", w.notices.Open(), metric(t, c, unknownNotices), metric(t, c, finalNotices))
+			t.Errorf(
+				"%d notices open, %d of unknown objects, %d of final charges; want 0, at least 2 and 1",
+				w.notices.Open(), metric(t, c, unknownNotices), metric(t, c, finalNotices),
+			)
 		}
 		if after := w.is(charge); after != before {
 			t.Errorf("the charge became %+v, want it unchanged", after)

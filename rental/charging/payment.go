@@ -150,8 +150,12 @@ func (w *worker) intentOf(ctx context.Context) (in rental.Intent, found bool, er
 		return rental.Intent{}, false, w.failure("search", err)
 	}
 	if found && (in.Requested != w.job.Amount || in.Currency != w.job.Currency) {
-		w.log.Error("payment found at the processor has another amount than its charge: not taken as its payment", "intent", in.ID, "status", string(in.Status),
-			"amount", int64(in.Requested), "currency", string(in.Currency), "charge_amount", int64(w.job.Amount), "charge_currency", string(w.job.Currency))
+		w.log.Error(
+			"payment found at the processor has another amount than its charge: not taken as its payment",
+			"intent", in.ID, "status", string(in.Status), "amount", int64(in.Requested),
+			"currency", string(in.Currency), "charge_amount", int64(w.job.Amount),
+			"charge_currency", string(w.job.Currency),
+		)
 		return rental.Intent{}, false, nil
 	}
 	return in, found, nil
@@ -161,7 +165,10 @@ func (w *worker) intentOf(ctx context.Context) (in rental.Intent, found bool, er
 // commit was lost.
 func (w *worker) recover(ctx context.Context, in rental.Intent) (rental.Result, error) {
 	w.metrics.recovered.Inc()
-	w.log.Warn("payment found at the processor that was not on record", "intent", in.ID, "status", string(in.Status), "amount", int64(in.Amount))
+	w.log.Warn(
+		"payment found at the processor that was not on record", "intent", in.ID, "status", string(in.Status),
+		"amount", int64(in.Amount),
+	)
 	w.job.Intent = in.ID
 	r, err := w.continueFrom(ctx, in)
 	r.Intent = in.ID
@@ -185,9 +192,13 @@ func (w *worker) refused() rental.Result {
 
 func (w *worker) request() rental.IntentRequest {
 	return rental.IntentRequest{
-		Payment: w.job.PaymentID(), Customer: w.job.Customer, Amount: w.job.Amount, Currency: w.job.Currency, Hold: w.job.Kind == rental.DepositCharge,
+		Payment: w.job.PaymentID(), Customer: w.job.Customer, Amount: w.job.Amount, Currency: w.job.Currency,
+		Hold:        w.job.Kind == rental.DepositCharge,
 		Description: w.job.Reference + " " + string(w.job.Kind),
-		Metadata:    map[string]string{rental.MetaInstallation: w.job.Installation, rental.MetaBooking: w.job.Reference, rental.MetaKind: string(w.job.Kind)},
+		Metadata: map[string]string{
+			rental.MetaInstallation: w.job.Installation, rental.MetaBooking: w.job.Reference,
+			rental.MetaKind: string(w.job.Kind),
+		},
 	}
 }
 

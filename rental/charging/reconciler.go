@@ -134,8 +134,12 @@ func (r *Reconciler) compare(ctx context.Context, back time.Duration) (compared 
 		return false, 0, err
 	}
 	for _, p := range added {
-		r.Logger.Error("payment at the processor has no charge on record: a commit was lost", "intent", p.ID, "status", string(p.Status), "amount", int64(p.Remains()),
-			"currency", string(p.Currency), "customer", p.Customer, "booking", p.Metadata[rental.MetaBooking], "kind", p.Metadata[rental.MetaKind], "payment", p.Payment)
+		r.Logger.Error(
+			"payment at the processor has no charge on record: a commit was lost", "intent", p.ID,
+			"status", string(p.Status), "amount", int64(p.Remains()), "currency", string(p.Currency),
+			"customer", p.Customer, "booking", p.Metadata[rental.MetaBooking], "kind", p.Metadata[rental.MetaKind],
+			"payment", p.Payment,
+		)
 	}
 	r.Logger.Info("payments compared with the processor's", "since", since.UTC(), "unrecorded", len(found))
 	if len(found) > 0 {
@@ -206,8 +210,12 @@ func (r *Reconciler) compareRefunds(ctx context.Context, installation string, pa
 		}
 		p := of[payment]
 		r.logged[payment] = refunded[payment]
-		r.Logger.Error("payment has more refunded at the processor than on record: a commit was lost, or it was refunded there", "intent", p.ID, "currency", string(p.Currency),
-			"refunded", int64(refunded[payment]), "recorded", int64(recorded), "booking", p.Metadata[rental.MetaBooking], "kind", p.Metadata[rental.MetaKind], "payment", payment)
+		r.Logger.Error(
+			"payment has more refunded at the processor than on record: a commit was lost, or it was refunded there",
+			"intent", p.ID, "currency", string(p.Currency), "refunded", int64(refunded[payment]),
+			"recorded", int64(recorded), "booking", p.Metadata[rental.MetaBooking], "kind", p.Metadata[rental.MetaKind],
+			"payment", payment,
+		)
 	}
 	return err
 }

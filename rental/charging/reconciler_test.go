@@ -48,11 +48,15 @@ func (p *paymentRecord) RefundedLess(_ context.Context, refunded map[uuid.UUID]r
 	return less, nil
 }
 
-func (p *paymentRecord) ListUnrecorded(_ context.Context, since time.Time, found []rental.ListedIntent) (added []rental.ListedIntent, err error) {
+func (p *paymentRecord) ListUnrecorded(
+	_ context.Context, since time.Time, found []rental.ListedIntent,
+) (added []rental.ListedIntent, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.listed
-	p.listed = append(slices.DeleteFunc(slices.Clone(before), func(i rental.ListedIntent) bool { return !i.Created.Before(since) }), found...)
+	p.listed = append(
+		slices.DeleteFunc(slices.Clone(before), func(i rental.ListedIntent) bool { return !i.Created.Before(since) }),
+		found...)
 	return slices.DeleteFunc(slices.Clone(found), func(i rental.ListedIntent) bool {
 		return slices.ContainsFunc(before, func(b rental.ListedIntent) bool { return b.ID == i.ID })
 	}), nil
@@ -103,7 +107,10 @@ func withLostPayments(t *testing.T, test func(*lostPayments)) {
 // pays takes a payment of an installation, and returns its identity and its id.
 func (l *lostPayments) pays(installation string, hold bool) (uuid.UUID, string) {
 	l.Helper()
-	r := rental.IntentRequest{Payment: uuid.New(), Customer: "cus_1", Amount: amount, Currency: "EUR", Hold: hold, Metadata: map[string]string{rental.MetaInstallation: installation}}
+	r := rental.IntentRequest{
+		Payment: uuid.New(), Customer: "cus_1", Amount: amount, Currency: "EUR", Hold: hold,
+		Metadata: map[string]string{rental.MetaInstallation: installation},
+	}
 	made, err := l.bank.CreateIntent(l.Context(), r.Payment.String(), r)
 	if err == nil {
 		_, err = l.bank.Confirm(l.Context(), "confirm "+r.Payment.String(), made.ID, "pm_1")
@@ -147,7 +154,10 @@ func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 		}
 		l.pays("another", false)
 		_, held := l.pays("ours", true)
-		r := rental.IntentRequest{Payment: uuid.New(), Customer: "cus_1", Amount: amount, Currency: "EUR", Metadata: map[string]string{rental.MetaInstallation: "ours"}}
+		r := rental.IntentRequest{
+			Payment: uuid.New(), Customer: "cus_1", Amount: amount, Currency: "EUR",
+			Metadata: map[string]string{rental.MetaInstallation: "ours"},
+		}
 		// One that has moved no money.
 		if _, err := l.bank.CreateIntent(l.Context(), "prepared", r); err != nil {
 			t.Fatal(err)
@@ -199,7 +209,8 @@ func TestReconciler_LogsRefundsThatAreNotOnRecord(t *testing.T) {
 		l.record.mu.Unlock()
 		l.after(time.Hour)
 		const message = "more refunded at the processor than on record"
-		if text := l.log.String(); strings.Count(text, message) != 1 || !strings.Contains(text, "intent="+lostID+" currency=EUR refunded=2000 recorded=500") {
+		if text := l.log.String(); strings.Count(text, message) != 1 ||
+			!strings.Contains(text, "intent="+lostID+" currency=EUR refunded=2000 recorded=500") {
 			t.Errorf("the log has not what was refunded of %s: %s", lostID, text)
 		}
 		refund(lostID, 100)

@@ -85,7 +85,10 @@ func TestFailures_OnlyWhatTheClientCanMendLocksTheVehicle(t *testing.T) {
 					is := w.is(charge)
 					locked := active(is).Control(time.Now(), telematics.Unlock) != nil
 					if locked != (remedy == rental.ByClient) {
-						t.Errorf("%s fails with %s, which the %s mends: the %s charge is %s (%s), unlock is refused: %v", step, kind, remedy, charged, is.State, is.DeclineCode, locked)
+						t.Errorf(
+							"%s fails with %s, which the %s mends: the %s charge is %s (%s), unlock is refused: %v",
+							step, kind, remedy, charged, is.State, is.DeclineCode, locked,
+						)
 					}
 				})
 			}

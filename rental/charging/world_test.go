@@ -54,7 +54,10 @@ func inWorld(t *testing.T, test func(*testing.T, *world)) {
 var quiet = slog.New(slog.DiscardHandler)
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, bank: rentaltest.NewBank(t), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{}, cards: &register{}, every: time.Second, panics: prometheus.NewRegistry()}
+	w := &world{
+		t: t, bank: rentaltest.NewBank(t), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{},
+		cards: &register{}, every: time.Second, panics: prometheus.NewRegistry(),
+	}
 	w.guard = guard.New(quiet, w.panics)
 	w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
 	return w
@@ -77,7 +80,10 @@ func metric(t testing.TB, c *charging.Collector, sample string) int64 {
 
 // collect runs a collector. The change may replace its ports.
 func (w *world) collect(change func(*charging.Config)) *charging.Collector {
-	config := charging.Config{Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet, Guard: w.guard}
+	config := charging.Config{
+		Ledger: w.ledger, Notices: w.notices, Cards: w.cards, Processor: w.bank, Every: w.every, Logger: quiet,
+		Guard: w.guard,
+	}
 	if change != nil {
 		change(&config)
 	}
@@ -148,7 +154,13 @@ func (w *world) add(client rental.ClientID, k rental.ChargeKind) rental.Charge {
 
 // refundOf adds a refund of a charge.
 func (w *world) refundOf(client rental.ClientID, paid rental.Charge, m rental.Minor) rental.Charge {
-	return w.ledger.Add(client, rental.Charge{Booking: 1, Kind: rental.RefundCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: m, Refunds: paid.ID, NextAttempt: time.Now()})
+	return w.ledger.Add(
+		client,
+		rental.Charge{
+			Booking: 1, Kind: rental.RefundCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: m,
+			Refunds: paid.ID, NextAttempt: time.Now(),
+		},
+	)
 }
 
 func (w *world) is(c rental.Charge) rental.Charge { return w.ledger.Charge(c.ID) }

@@ -43,14 +43,19 @@ func (c Call) String() string { return c.Method + " " + c.About }
 type Fault = sandbox.Fault
 
 // FaultKinds lists the kinds of faults that a caller can tell apart.
-var FaultKinds = []sandbox.FaultKind{sandbox.HangBefore, sandbox.HangAfter, sandbox.Late, sandbox.FailBefore, sandbox.FailAfter, sandbox.TooMany, sandbox.BadKey}
+var FaultKinds = []sandbox.FaultKind{
+	sandbox.HangBefore, sandbox.HangAfter, sandbox.Late, sandbox.FailBefore, sandbox.FailAfter, sandbox.TooMany,
+	sandbox.BadKey,
+}
 
 // NewBank returns a bank without faults that sends no notices. It ends with the test. Its refunds
 // that are pending stay so until SettleRefund.
 func NewBank(t testing.TB) *Bank {
 	const never = 1 << 62
 	b := &Bank{}
-	b.Server = sandbox.New(sandbox.Config{RefundDelay: never, WebhookURL: "http://motorpool.test", Events: subscribed, Poster: roundTripper(b.notify)})
+	b.Server = sandbox.New(
+		sandbox.Config{RefundDelay: never, WebhookURL: "http://motorpool.test", Events: subscribed, Poster: roundTripper(b.notify)},
+	)
 	b.account = b.through(b.RoundTrip)
 	b.BreakBy(b.decide)
 	t.Cleanup(func() { _ = b.Close() })
@@ -235,7 +240,8 @@ func (b *Bank) Asked(method string) (about []string) {
 // Issue creates a card that is bound to a customer, or to none yet.
 func (b *Bank) Issue(c rental.Card, customer string, behaviour sandbox.Behaviour) rental.Card {
 	b.Server.Issue(sandbox.Card{
-		ID: c.Token, Customer: customer, Brand: c.Brand, Last4: c.LastFour, Fingerprint: c.Fingerprint, ExpMonth: c.ExpMonth, ExpYear: c.ExpYear, Behaviour: behaviour,
+		ID: c.Token, Customer: customer, Brand: c.Brand, Last4: c.LastFour, Fingerprint: c.Fingerprint,
+		ExpMonth: c.ExpMonth, ExpYear: c.ExpYear, Behaviour: behaviour,
 	})
 	return c
 }

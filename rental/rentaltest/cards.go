@@ -168,7 +168,8 @@ func (m *Cards) put(a rental.Addition) (rental.Added, error) {
 		if method.Client != a.Client && method.Token == a.Card.Token {
 			return rental.Added{}, rental.InvalidMethod("it belongs to another customer", nil)
 		}
-		if method.Client != a.Client || method.Token != a.Card.Token && (a.Card.Fingerprint == "" || method.Fingerprint != a.Card.Fingerprint) {
+		if method.Client != a.Client ||
+			method.Token != a.Card.Token && (a.Card.Fingerprint == "" || method.Fingerprint != a.Card.Fingerprint) {
 			continue
 		}
 		added := rental.Added{Existed: true}
@@ -247,7 +248,9 @@ func (m *Cards) KeepDecline(_ context.Context, key telematics.IdempotencyKey, de
 }
 
 // RemoveMethod removes a payment method.
-func (m *Cards) RemoveMethod(_ context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity) (rental.Method, error) {
+func (m *Cards) RemoveMethod(
+	_ context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity,
+) (rental.Method, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {

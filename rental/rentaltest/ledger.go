@@ -141,7 +141,8 @@ func (l *Ledger) Snapshot() (setBack func()) {
 			was, there := then[id]
 			if !there {
 				was = entry{client: e.client, named: e.named, Charge: rental.Charge{
-					ID: e.ID, Booking: e.Booking, Kind: e.Kind, Number: e.Number, State: rental.Pending, Currency: e.Currency, Amount: e.Amount, Created: e.Created,
+					ID: e.ID, Booking: e.Booking, Kind: e.Kind, Number: e.Number, State: rental.Pending,
+					Currency: e.Currency, Amount: e.Amount, Created: e.Created,
 				}}
 			}
 			was.barred = slices.Clone(was.barred)
@@ -205,7 +206,8 @@ func (l *Ledger) job(e *entry) rental.Job {
 	p := l.purse(e.client)
 	j := rental.Job{
 		Charge: e.Charge, Lease: e.lease, Tries: e.tries, Client: e.client, Customer: CustomerOf(e.client),
-		Default: p.standby, QueryOnly: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt), Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
+		Default: p.standby, QueryOnly: e.NextAttempt.IsZero() || e.NextAttempt.After(e.takenAt),
+		Reference: fmt.Sprintf("BK-2026-%05d", e.Booking),
 	}
 	if of := l.charges[e.Refunds]; of != nil {
 		j.Payment = of.Intent

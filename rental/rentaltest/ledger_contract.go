@@ -140,7 +140,9 @@ func mustNot(t *testing.T, do writing, j rental.Job, r rental.Result) {
 func takenOnce(t *testing.T, r ChargeRecord) {
 	_, card, c := r.withCard(rental.StartCharge)
 	job := mustTake(t, r.Here, c.ID)
-	if job.Lease == uuid.Nil || job.QueryOnly || job.Card == nil || job.Card.Token != card.Token || job.Amount != c.Amount || job.Customer == "" || job.Reference == "" {
+	if job.Lease == uuid.Nil || job.QueryOnly || job.Card == nil || job.Card.Token != card.Token || job.Amount != c.Amount ||
+		job.Customer == "" ||
+		job.Reference == "" {
 		t.Errorf("job %+v", job)
 	}
 	mustNotBeDue(t, r.There, c.ID)
@@ -195,7 +197,8 @@ func writingKeeps(t *testing.T, r ChargeRecord) {
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
 	mustNotBeDue(t, r.There, c.ID)
 	is := r.Charge(c.ID)
-	if is.State != rental.Unknown || is.Intent != intent || is.Attempts != 1 || is.Method != card.ID || is.Brand != card.Brand || is.LastFour != card.LastFour {
+	if is.State != rental.Unknown || is.Intent != intent || is.Attempts != 1 || is.Method != card.ID || is.Brand != card.Brand ||
+		is.LastFour != card.LastFour {
 		t.Errorf("the charge is %+v", is)
 	}
 	if is.NextAttempt.After(time.Now()) || is.NextAttempt.IsZero() {
@@ -207,17 +210,22 @@ func writingKeeps(t *testing.T, r ChargeRecord) {
 func settlingGivesBack(t *testing.T, r ChargeRecord) {
 	_, card, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+	must(
+		t, write(t, r.Here), job,
+		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+	)
 	paid := time.Now().UTC().Truncate(time.Millisecond)
 	line := telematics.Activity{At: paid, Actor: rental.System(), Agency: job.Agency, Vehicle: job.Vehicle, Booking: int64(job.Booking),
 		Action: rental.ChargeActivity(rental.FeeCharge), Outcome: telematics.Executed, Details: map[string]any{"amount": "132.00"}}
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Paid, Settled: c.Amount, AttemptID: "ch_1", PaidAt: paid, Activity: &line})
 	is := r.Charge(c.ID)
-	if is.State != rental.Paid || is.Settled != c.Amount || !is.PaidAt.Equal(paid) || is.AttemptID != "ch_1" || is.Method != card.ID || !is.NextAttempt.IsZero() {
+	if is.State != rental.Paid || is.Settled != c.Amount || !is.PaidAt.Equal(paid) || is.AttemptID != "ch_1" || is.Method != card.ID ||
+		!is.NextAttempt.IsZero() {
 		t.Errorf("the charge is %+v", is)
 	}
 	lines := r.Lines(c.Booking, rental.FeeCharge)
-	if len(lines) != 1 || lines[0].Outcome != telematics.Executed || lines[0].Actor != rental.System() || lines[0].Details["amount"] != "132.00" {
+	if len(lines) != 1 || lines[0].Outcome != telematics.Executed || lines[0].Actor != rental.System() ||
+		lines[0].Details["amount"] != "132.00" {
 		t.Errorf("lines %+v", lines)
 	}
 	mustNot(t, settle(t, r.Here), job, rental.Result{State: rental.Paid})
@@ -242,7 +250,10 @@ func forbiddenState(t *testing.T, r ChargeRecord) {
 func finalCharge(t *testing.T, r ChargeRecord) {
 	_, _, c := r.withCard(rental.FeeCharge)
 	intent := "pi_" + uuid.NewString()
-	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), rental.Result{State: rental.Paid, Intent: intent, Settled: c.Amount, NextAttempt: time.Now()})
+	must(
+		t, settle(t, r.Here), mustTake(t, r.Here, c.ID),
+		rental.Result{State: rental.Paid, Intent: intent, Settled: c.Amount, NextAttempt: time.Now()},
+	)
 	if state, woken, err := r.There.WakeCharge(t.Context(), intent); state != rental.Paid || woken || err != nil {
 		t.Errorf("WakeCharge = %q, %v, %v", state, woken, err)
 	}
@@ -255,7 +266,10 @@ func lookedAt(t *testing.T, r ChargeRecord) {
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond)
 	job := mustTake(t, r.Here, c.ID)
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, DeclineCode: "insufficient_funds", NextAttempt: tomorrow})
+	must(
+		t, settle(t, r.Here), job,
+		rental.Result{State: rental.Declined, Declined: true, DeclineCode: "insufficient_funds", NextAttempt: tomorrow},
+	)
 	mustNotBeDue(t, r.Here, c.ID)
 	if state, woken, err := r.There.WakeCharge(t.Context(), intent); state != rental.Declined || !woken || err != nil {
 		t.Fatalf("WakeCharge = %q, %v, %v", state, woken, err)
@@ -265,7 +279,10 @@ func lookedAt(t *testing.T, r ChargeRecord) {
 		t.Errorf("job %+v", job)
 	}
 	soon := time.Now().Add(-time.Second)
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: tomorrow, QueryAt: soon, NoChange: true})
+	must(
+		t, settle(t, r.Here), job,
+		rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds", NextAttempt: tomorrow, QueryAt: soon, NoChange: true},
+	)
 	job = mustTake(t, r.Here, c.ID)
 	if !job.QueryOnly || job.Tries != 1 {
 		t.Errorf("looked at again: %+v", job)

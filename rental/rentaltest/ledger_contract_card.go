@@ -16,14 +16,20 @@ func whichCard(t *testing.T, r ChargeRecord) {
 	if job.Card != nil {
 		t.Fatalf("a client without a card pays with %+v", job.Card)
 	}
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, DeclineCode: "no_card", NextAttempt: time.Now().Add(-time.Second)})
+	must(
+		t, settle(t, r.Here), job,
+		rental.Result{State: rental.Declined, DeclineCode: "no_card", NextAttempt: time.Now().Add(-time.Second)},
+	)
 	first := r.GiveCard(client, NewCard())
 	second := r.GiveCard(client, NewCard())
 	job = mustTake(t, r.Here, c.ID)
 	if job.Card == nil || job.Card.ID != first.ID || !job.Card.Default {
 		t.Fatalf("the default is %d, not %+v", first.ID, job.Card)
 	}
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+	must(
+		t, write(t, r.Here), job,
+		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+	)
 	r.SetDefault(client, second)
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Unknown, NextAttempt: time.Now().Add(-time.Second)})
 	if job = mustTake(t, r.Here, c.ID); job.Card == nil || job.Card.ID != first.ID {
@@ -34,7 +40,10 @@ func whichCard(t *testing.T, r ChargeRecord) {
 func barredCard(t *testing.T, r ChargeRecord) {
 	client, card, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+	must(
+		t, write(t, r.Here), job,
+		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+	)
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, DeclineCode: "stolen_card"})
 	mustNotBeDue(t, r.Here, c.ID)
 	other := r.GiveCard(client, NewCard())
@@ -44,7 +53,13 @@ func barredCard(t *testing.T, r ChargeRecord) {
 		t.Fatalf("job %+v, want it with card %d", job, other.ID)
 	}
 	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, RefusedCard: other.Token, DeclineCode: "card_gone", NextAttempt: time.Now().Add(-time.Second)})
+	must(
+		t, settle(t, r.Here), job,
+		rental.Result{
+			State: rental.Declined, RefusedCard: other.Token, DeclineCode: "card_gone",
+			NextAttempt: time.Now().Add(-time.Second),
+		},
+	)
 	r.SetDefault(client, card)
 	if job, ok := take(t, r.Here, c.ID, longLease); ok && job.Card != nil {
 		t.Errorf("a card that must not be tried again is given out: %+v", job.Card)
@@ -55,9 +70,15 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 	for _, asked := range []bool{false, true} {
 		client, _, c := r.withCard(rental.FeeCharge)
 		job := mustTake(t, r.Here, c.ID)
-		must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+		must(
+			t, write(t, r.Here), job,
+			rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+		)
 		if !asked { // it waits for tomorrow when the worker takes it
-			must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(-time.Second)})
+			must(
+				t, settle(t, r.Here), job,
+				rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(-time.Second)},
+			)
 			job = mustTake(t, r.Here, c.ID)
 		}
 		other := r.GiveCard(client, NewCard())
@@ -65,7 +86,10 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 		if !asked {
 			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
 		} else {
-			must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, NextAttempt: time.Now().Add(time.Hour)})
+			must(
+				t, settle(t, r.Here), job,
+				rental.Result{State: rental.Failed, Declined: true, Hard: true, NextAttempt: time.Now().Add(time.Hour)},
+			)
 		}
 		again := mustTake(t, r.There, c.ID)
 		if again.QueryOnly || again.Declines != 0 || again.Card == nil || again.Card.ID != other.ID {
@@ -88,7 +112,10 @@ func hopeless(t *testing.T, r ChargeRecord) {
 func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTakeFor(t, r.Here, c.ID, shortLease)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+	must(
+		t, write(t, r.Here), job,
+		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+	)
 	other := r.GiveCard(client, NewCard())
 	r.SetDefault(client, other)
 	again := takeInTime(t, r.There, c.ID)
@@ -106,7 +133,10 @@ func newDefaultAtLast(t *testing.T, r ChargeRecord) {
 	job := mustTake(t, r.Here, c.ID)
 	other := r.GiveCard(client, NewCard())
 	r.SetDefault(client, other)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+	must(
+		t, write(t, r.Here), job,
+		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+	)
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
 	if job := mustTake(t, r.There, c.ID); job.QueryOnly || job.Declines != 0 || job.Card == nil || job.Card.ID != other.ID {
 		t.Errorf("job %+v, want it with card %d", job, other.ID)
@@ -118,11 +148,17 @@ func anotherGoal(t *testing.T, r ChargeRecord) {
 		_, _, c := r.withCard(rental.DepositCharge)
 		job := mustTake(t, r.Here, c.ID)
 		if asked {
-			must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+			must(
+				t, write(t, r.Here), job,
+				rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+			)
 		}
 		r.Amend(c, rental.Release, 0)
 		if !asked {
-			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card})
+			mustNot(
+				t, write(t, r.Here), job,
+				rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
+			)
 		} else {
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Authorized, Settled: c.Amount})
 		}

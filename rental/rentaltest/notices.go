@@ -98,7 +98,10 @@ func NoticesContract(t *testing.T, open func(*testing.T) NoticeRecord) {
 
 func newNotice(t *testing.T, l rental.Notices) rental.Notice {
 	t.Helper()
-	n := rental.Notice{ID: "evt_" + uuid.NewString(), Type: "payment_intent.succeeded", Object: "pi_1", Kind: rental.AboutIntent, Live: true}
+	n := rental.Notice{
+		ID: "evt_" + uuid.NewString(), Type: "payment_intent.succeeded", Object: "pi_1", Kind: rental.AboutIntent,
+		Live: true,
+	}
 	if err := l.Keep(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,10 @@ func TestAmounts_InTheUnitsOfTheCurrency(t *testing.T) {
 				t.Errorf("%d %s: Stripe has %+v", c.amount, c.currency, m)
 			}
 		}
-		back, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: c.charged, Currency: c.currency})
+		back, err := w.Refund(
+			t.Context(), uuid.NewString(),
+			rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: c.charged, Currency: c.currency},
+		)
 		if err != nil || back.Amount != c.charged {
 			t.Errorf("refund of %d %s: %+v, %v", c.amount, c.currency, back, err)
 		}
@@ -113,7 +116,10 @@ func TestAmounts_PartialRefundsDoNotExceedThePayment(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, part := range c.parts {
-			back, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: part, Currency: c.currency})
+			back, err := w.Refund(
+				t.Context(), uuid.NewString(),
+				rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: part, Currency: c.currency},
+			)
 			if err != nil || back.Amount != c.there[i] {
 				t.Errorf("refund of %d %s of %d: %+v, %v; want %d", part, c.currency, c.paid, back, err, c.there[i])
 			}

@@ -42,7 +42,8 @@ func TestDecline_PaymentCanBeRetried(t *testing.T) {
 	if f.Decline.Code != "generic_decline" || f.Decline.Hard || f.Decline.Action {
 		t.Errorf("decline %+v, want a soft generic_decline", f.Decline)
 	}
-	if f.Intent == nil || f.Intent.ID != prepared.ID || f.Intent.Status != rental.IntentPrepared || f.Intent.Attempt == "" || f.Intent.Decline == nil {
+	if f.Intent == nil || f.Intent.ID != prepared.ID || f.Intent.Status != rental.IntentPrepared || f.Intent.Attempt == "" ||
+		f.Intent.Decline == nil {
 		t.Fatalf("intent %+v, want it prepared, with the attempt and its decline", f.Intent)
 	}
 	looked, err := w.Intent(t.Context(), prepared.ID)
@@ -85,7 +86,8 @@ func TestDecline_HardByItsCodeOrTheIssuersAdvice(t *testing.T) {
 		_, err := w.Confirm(t.Context(), uuid.NewString(), prepared.ID, card.Token)
 		f := w.failure(err, rental.CardRefused)
 		looked, lookErr := w.Intent(t.Context(), prepared.ID)
-		if lookErr != nil || f.Decline.Hard != hard || looked.Decline.Hard != hard || looked.Decline.Code != behaviour.Decline || *f.Intent.Decline != *f.Decline {
+		if lookErr != nil || f.Decline.Hard != hard || looked.Decline.Hard != hard || looked.Decline.Code != behaviour.Decline ||
+			*f.Intent.Decline != *f.Decline {
 			t.Errorf("behaviour %+v: decline %+v, queried as %+v, %v", behaviour, f.Decline, looked.Decline, lookErr)
 		}
 	}

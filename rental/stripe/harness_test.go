@@ -67,7 +67,10 @@ func (w *world) card(token string) rental.Card {
 
 func (w *world) request(amount rental.Minor, c rental.Currency) rental.IntentRequest {
 	w.Helper()
-	return rental.IntentRequest{Payment: uuid.New(), Customer: w.customerOf(), Amount: amount, Currency: c, Description: "BK-2026-00001", Metadata: map[string]string{"booking": "BK-2026-00001"}}
+	return rental.IntentRequest{
+		Payment: uuid.New(), Customer: w.customerOf(), Amount: amount, Currency: c, Description: "BK-2026-00001",
+		Metadata: map[string]string{"booking": "BK-2026-00001"},
+	}
 }
 
 func (w *world) prepare(r rental.IntentRequest) rental.Intent {
@@ -129,7 +132,9 @@ const confirms = "/v1/payment_intents/*/confirm"
 func (w *world) byOwner(i rental.Intent) {
 	w.Helper()
 	form := "client_secret=" + i.Secret
-	request, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.there.URL()+"/v1/payment_intents/"+i.ID+"/confirm", strings.NewReader(form))
+	request, err := http.NewRequestWithContext(
+		w.Context(), http.MethodPost, w.there.URL()+"/v1/payment_intents/"+i.ID+"/confirm", strings.NewReader(form),
+	)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -72,7 +72,8 @@ func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (ren
 }
 
 func isAboutCard(e *api.Error) bool {
-	return e != nil && (e.Param == "payment_method" || e.Code == api.ErrorCodePaymentMethodUnactivated || e.Code == api.ErrorCodePaymentMethodUnexpectedState)
+	return e != nil &&
+		(e.Param == "payment_method" || e.Code == api.ErrorCodePaymentMethodUnactivated || e.Code == api.ErrorCodePaymentMethodUnexpectedState)
 }
 
 // Intent returns a payment as it is now.
@@ -178,7 +179,9 @@ func (p *Processor) Cancel(ctx context.Context, key, intent string) (rental.Inte
 	}, intent)
 }
 
-func (p *Processor) intent(ctx context.Context, reads bool, do func(context.Context) (*api.PaymentIntent, error), ids ...string) (rental.Intent, error) {
+func (p *Processor) intent(
+	ctx context.Context, reads bool, do func(context.Context) (*api.PaymentIntent, error), ids ...string,
+) (rental.Intent, error) {
 	made, err := call(ctx, p, reads, do, ids...)
 	if err != nil {
 		return rental.Intent{}, err
@@ -215,7 +218,8 @@ func intentOf(pi *api.PaymentIntent, advice string) rental.Intent {
 	if pi.LatestCharge != nil {
 		i.Attempt = pi.LatestCharge.ID
 	}
-	if e := pi.LastPaymentError; e != nil && (status == rental.IntentPrepared || status == rental.IntentAction || status == rental.IntentCanceled) {
+	if e := pi.LastPaymentError; e != nil &&
+		(status == rental.IntentPrepared || status == rental.IntentAction || status == rental.IntentCanceled) {
 		i.Decline = declineOf(e, advice)
 		if i.Attempt == "" {
 			i.Attempt = e.ChargeID

@@ -140,7 +140,8 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 			for _, words := range []string{"", "BK-2026-00001"} {
 				for _, metadata := range []map[string]string{nil, {"booking": "BK-2026-00001", "kind": "start"}} {
 					intent, err = u.as("CreateIntent").CreateIntent(ctx, key(), rental.IntentRequest{
-						Payment: uuid.New(), Customer: customer, Amount: 20_000, Currency: currency, Hold: hold, Description: words, Metadata: metadata,
+						Payment: uuid.New(), Customer: customer, Amount: 20_000, Currency: currency, Hold: hold,
+						Description: words, Metadata: metadata,
 					})
 					check("intent", err)
 				}
@@ -182,7 +183,9 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 	}
 
 	// An unknown parameter shows that stripe-mock does check the requests.
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/payment_intents", strings.NewReader("amount=12&currency=eur&colour=red"))
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodPost, url+"/v1/payment_intents", strings.NewReader("amount=12&currency=eur&colour=red"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

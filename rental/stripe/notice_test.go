@@ -28,7 +28,12 @@ func reader(t *testing.T, secret string) *stripe.Processor {
 func signed(signatures ...string) http.Header { return http.Header{"Stripe-Signature": signatures} }
 
 func event(kind, object string) []byte {
-	return []byte(fmt.Sprintf(`{"id":"evt_1","object":"event","type":%q,"api_version":"2019-02-19","livemode":true,"data":{"object":%s}}`, kind, object))
+	return []byte(
+		fmt.Sprintf(
+			`{"id":"evt_1","object":"event","type":%q,"api_version":"2019-02-19","livemode":true,"data":{"object":%s}}`,
+			kind, object,
+		),
+	)
 }
 
 func TestRead_NamesTheChangedObject(t *testing.T) {

@@ -89,7 +89,8 @@ func TestPayment_IsPreparedThenConfirmed(t *testing.T) {
 	w := newWorld(t)
 	card, r := w.card("pm_card_visa"), w.request(13_200, "EUR")
 	prepared := w.prepare(r)
-	if prepared.Status != rental.IntentPrepared || prepared.Amount != 0 || prepared.Attempt != "" || prepared.Secret == "" || prepared.Decline != nil {
+	if prepared.Status != rental.IntentPrepared || prepared.Amount != 0 || prepared.Attempt != "" || prepared.Secret == "" ||
+		prepared.Decline != nil {
 		t.Errorf("intent %v, want it prepared, with a secret and no attempt", prepared)
 	}
 	if again := w.prepare(r); again.ID != prepared.ID {
@@ -150,7 +151,10 @@ func TestRefundOf_FindsTheRefundOfACharge(t *testing.T) {
 	var last rental.ChargeID
 	for n := range 130 { // more than a page
 		last = uuid.New()
-		made, err := w.Refund(t.Context(), fmt.Sprint("refund-", n), rental.RefundRequest{Refund: last, Intent: paid.ID, Amount: 100, Currency: "EUR"})
+		made, err := w.Refund(
+			t.Context(), fmt.Sprint("refund-", n),
+			rental.RefundRequest{Refund: last, Intent: paid.ID, Amount: 100, Currency: "EUR"},
+		)
 		if err != nil || made.Status != rental.RefundSucceeded || made.Amount != 100 {
 			t.Fatalf("refund %+v, %v; want 100 refunded", made, err)
 		}
@@ -210,7 +214,10 @@ func TestRefund_MaySucceedOrFailLater(t *testing.T) {
 		if made.Status != rental.RefundFailed {
 			continue
 		}
-		again, err := w.Refund(t.Context(), "refund-2", rental.RefundRequest{Refund: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
+		again, err := w.Refund(
+			t.Context(), "refund-2",
+			rental.RefundRequest{Refund: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

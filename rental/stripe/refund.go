@@ -30,7 +30,9 @@ func (p *Processor) RefundByID(ctx context.Context, id string) (rental.Refund, e
 	}, id)
 }
 
-func (p *Processor) refund(ctx context.Context, reads bool, do func(context.Context) (*api.Refund, error), id string) (rental.Refund, error) {
+func (p *Processor) refund(
+	ctx context.Context, reads bool, do func(context.Context) (*api.Refund, error), id string,
+) (rental.Refund, error) {
 	made, err := call(ctx, p, reads, do, id)
 	if err != nil {
 		return rental.Refund{}, err

@@ -95,7 +95,8 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	methods, err := p.List(t.Context(), owner)
-	if err != nil || len(methods) != 1 || !strings.Contains(p.log.String(), "card not detached") || strings.Contains(p.log.String(), m.Token) {
+	if err != nil || len(methods) != 1 || !strings.Contains(p.log.String(), "card not detached") ||
+		strings.Contains(p.log.String(), m.Token) {
 		t.Errorf("methods %v, %v; log %s; want one method and an entry without the token", methods, err, p.log.String())
 	}
 	wantCode(t, p.Remove(t.Context(), rental.MethodRequest{Method: methods[0].ID, Actor: owner}), rental.DefaultMethod)

@@ -44,7 +44,10 @@ func newPurse(t *testing.T) *purse {
 
 // try adds a card that the processor issued.
 func (p *purse) try(card rental.Card, change ...func(*rental.NewCard)) (rental.Added, error) {
-	n := rental.NewCard{Token: card.Token, Actor: owner, Activity: telematics.Activity{At: p.Now().Add(-time.Second), Action: rental.MethodAdd, Actor: owner, Agency: 1}}
+	n := rental.NewCard{
+		Token: card.Token, Actor: owner,
+		Activity: telematics.Activity{At: p.Now().Add(-time.Second), Action: rental.MethodAdd, Actor: owner, Agency: 1},
+	}
 	for _, c := range change {
 		c(&n)
 	}

@@ -92,9 +92,15 @@ func (a *Authority) Login(name string) (tls.Certificate, error) {
 
 // WriteRevocations writes the list of revoked certificates, valid for one hour, into a file.
 func (a *Authority) WriteRevocations(file string, revoked ...tls.Certificate) error {
-	list := &x509.RevocationList{Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
+	list := &x509.RevocationList{
+		Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-time.Minute),
+		NextUpdate: time.Now().Add(time.Hour),
+	}
 	for _, c := range revoked {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: time.Now()})
+		list.RevokedCertificateEntries = append(
+			list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: time.Now()},
+		)
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, list, a.certificate, a.key)
 	if err != nil {

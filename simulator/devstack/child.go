@@ -308,7 +308,8 @@ type Program struct{ *child }
 // StartProgram starts a program, and returns when it serves, or after 30 s with an error.
 func StartProgram(ctx context.Context, cfg ProgramConfig) (*Program, error) {
 	c, err := startChild(ctx, childConfig{
-		name: cfg.Name, command: func() (*exec.Cmd, error) { return cfg.Command(), nil }, serving: cfg.Serving, within: 30 * time.Second, log: cfg.Logger,
+		name: cfg.Name, command: func() (*exec.Cmd, error) { return cfg.Command(), nil }, serving: cfg.Serving,
+		within: 30 * time.Second, log: cfg.Logger,
 	})
 	return &Program{c}, err
 }

@@ -140,7 +140,10 @@ func (c MQTTBalancerConfig) WriteFiles(port int) (string, error) {
 			{"bind :8883 ", fmt.Sprintf("bind 127.0.0.1:%d ", port)},
 			{"/etc/haproxy/tls/mqtt.pem", public},
 			{"/etc/haproxy/tls/mosquitto-ca.crt", c.CAFile},
-			{"  server shard-1 10.0.0.21:8883 id 1\n  server shard-2 10.0.0.22:8883 id 2\n  server shard-3 10.0.0.23:8883 id 3\n", servers.String()},
+			{
+				"  server shard-1 10.0.0.21:8883 id 1\n  server shard-2 10.0.0.22:8883 id 2\n  server shard-3 10.0.0.23:8883 id 3\n",
+				servers.String(),
+			},
 		})
 	})
 }

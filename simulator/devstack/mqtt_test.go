@@ -157,7 +157,9 @@ func TestMQTT_UnitPasswordIsReadAtEveryConnect(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = m.Close() })
 	connects := func(with string) bool {
-		client := paho.NewClient(paho.NewClientOptions().AddBroker(m.UnitsURL()).SetUsername("car").SetPassword(with).SetAutoReconnect(false))
+		client := paho.NewClient(
+			paho.NewClientOptions().AddBroker(m.UnitsURL()).SetUsername("car").SetPassword(with).SetAutoReconnect(false),
+		)
 		token := client.Connect()
 		defer client.Disconnect(0)
 		return token.WaitTimeout(patience) && token.Error() == nil

@@ -65,8 +65,11 @@ func findPostgres(major int) (programs, error) {
 	if major != anyMajor {
 		wanted = fmt.Sprintf("%d, which made the data (remove them to start afresh),", major)
 	}
-	return programs{}, fmt.Errorf("PostgreSQL %s is not installed: install it (Debian: sudo apt-get install postgresql; macOS: brew install postgresql), "+
-		"or name a server with DATABASE_URL", wanted)
+	return programs{}, fmt.Errorf(
+		"PostgreSQL %s is not installed: install it (Debian: sudo apt-get install postgresql; macOS: brew install postgresql), "+
+			"or name a server with DATABASE_URL",
+		wanted,
+	)
 }
 
 // programFolders lists where PostgreSQL may lie, the best first.

@@ -118,8 +118,10 @@ func (p *Postgres) copyTo(ctx context.Context, c *cluster) error {
 // standbySettings say where the primary is.
 func (p *Postgres) standbySettings(primary string) string {
 	host, port, _ := strings.Cut(cmp.Or(primary, fmt.Sprintf("127.0.0.1:%d", p.port)), ":")
-	return fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s application_name=%s connect_timeout=2'\nwal_retrieve_retry_interval = '200ms'\n",
-		host, port, postgresUser, p.cluster.password, standbyApplication)
+	return fmt.Sprintf(
+		"primary_conninfo = 'host=%s port=%s user=%s password=%s application_name=%s connect_timeout=2'\nwal_retrieve_retry_interval = '200ms'\n",
+		host, port, postgresUser, p.cluster.password, standbyApplication,
+	)
 }
 
 // configure sets how a copy recovers: as the signal file says, with settings.

@@ -19,7 +19,10 @@ type Prometheus struct {
 // data. It needs prometheus to be installed; Available says how.
 func StartPrometheus(dir, file string) (*Prometheus, error) {
 	c, port, err := startMonitor(PrometheusServer, func(addr string) []string {
-		return []string{"--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "prometheus"), "--web.listen-address", addr, "--log.level", "warn"}
+		return []string{
+			"--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "prometheus"), "--web.listen-address",
+			addr, "--log.level", "warn",
+		}
 	})
 	return &Prometheus{c, port}, err
 }

@@ -90,8 +90,11 @@ func redisListener(port int, secured *ServerTLS) []string {
 	if secured == nil {
 		return append(listener, "--port", strconv.Itoa(port))
 	}
-	return append(listener, "--port", "0", "--tls-port", strconv.Itoa(port), "--tls-cert-file", secured.CertFile, "--tls-key-file", secured.KeyFile,
-		"--tls-ca-cert-file", secured.CAFile, "--tls-auth-clients", "yes", "--tls-replication", "yes", "--tls-cluster", "yes")
+	return append(
+		listener, "--port", "0", "--tls-port", strconv.Itoa(port), "--tls-cert-file", secured.CertFile,
+		"--tls-key-file", secured.KeyFile, "--tls-ca-cert-file", secured.CAFile, "--tls-auth-clients", "yes",
+		"--tls-replication", "yes", "--tls-cluster", "yes",
+	)
 }
 
 // cli gives one server a command.

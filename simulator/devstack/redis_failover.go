@@ -51,8 +51,11 @@ func startRedisCluster(dir string, masters int, secured *ServerTLS) (*RedisClust
 		var node *Redis
 		if err == nil {
 			node, err = onFreePorts(2, func(ports []int) (*Redis, error) {
-				return startRedisOn(program, folder, ports[0], secured, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(ports[1]),
-					"--cluster-node-timeout", strconv.FormatInt(clusterTimeout.Milliseconds(), 10), "--cluster-require-full-coverage", "no")
+				return startRedisOn(
+					program, folder, ports[0], secured, "--cluster-enabled", "yes", "--cluster-port",
+					strconv.Itoa(ports[1]), "--cluster-node-timeout",
+					strconv.FormatInt(clusterTimeout.Milliseconds(), 10), "--cluster-require-full-coverage", "no",
+				)
 			})
 		}
 		if err != nil {

@@ -41,8 +41,9 @@ func (m *Module) signal(event string) { m.publish("event/"+slashes(event), 0, fa
 // alertEvents follow an alert (vehicle.cpp: MetricModified, VehicleTicker1; ovms_location.cpp).
 var alertEvents = map[string]string{
 	"alarm.sounding": "vehicle.alarm.on", "alarm.stopped": "vehicle.alarm.off",
-	"batt.12v.alert": "vehicle.alert.12v.on", "batt.12v.recovered": "vehicle.alert.12v.off", "batt.12v.shutdown": "vehicle.alert.12v.shutdown",
-	"flatbed.moved": "location.alert.flatbed.moved", "valet.bounds": "location.alert.valet.bounds",
+	"batt.12v.alert": "vehicle.alert.12v.on", "batt.12v.recovered": "vehicle.alert.12v.off",
+	"batt.12v.shutdown": "vehicle.alert.12v.shutdown", "flatbed.moved": "location.alert.flatbed.moved",
+	"valet.bounds": "location.alert.valet.bounds",
 }
 
 // Alert lets the module raise an alert, and the event of it (TransmitNotificationAlert).

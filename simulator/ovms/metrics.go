@@ -76,7 +76,10 @@ func (m *Module) metrics() map[string]string {
 
 // fromBus reports whether the module hears a metric from its car, and has not its own sensor.
 func fromBus(name string) bool {
-	if slices.Contains([]string{"v.p.latitude", "v.p.longitude", "v.p.gpstime", "v.p.gpslock", "v.p.direction", "v.b.12v.voltage", "v.e.locked", "v.type"}, name) {
+	if slices.Contains(
+		[]string{"v.p.latitude", "v.p.longitude", "v.p.gpstime", "v.p.gpslock", "v.p.direction", "v.b.12v.voltage", "v.e.locked", "v.type"},
+		name,
+	) {
 		return false
 	}
 	return strings.HasPrefix(name, "v.")

@@ -144,8 +144,8 @@ func New(c Config) *Module {
 	}
 	return &Module{
 		config: c, asks: make(chan func()), inbox: make(chan message, inboxSize), events: make(chan func(), inboxSize),
-		body: c.Body, faults: c.Faults, cut: func() {}, sent: map[string]string{}, told: map[string]string{}, clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT",
-		rng: simulator.Random(c.Seed, c.Unit),
+		body: c.Body, faults: c.Faults, cut: func() {}, sent: map[string]string{}, told: map[string]string{},
+		clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT", rng: simulator.Random(c.Seed, c.Unit),
 	}
 }
 

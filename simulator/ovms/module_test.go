@@ -45,7 +45,9 @@ type world struct {
 func begin(t *testing.T, config Config) world {
 	t.Helper()
 	devstack.NeedServer(t, devstack.MosquittoServer)
-	broker, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{"OV-1": "password"}, ServicePassword: "secret"})
+	broker, err := devstack.StartMosquitto(
+		devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{"OV-1": "password"}, ServicePassword: "secret"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +335,10 @@ func TestModule_RunsADay(t *testing.T) {
 	w.await(onceItListens+1, "metric/v/e/on", "no")
 	after := w.module.Body(t.Context())
 	if after.EnergyPercent >= before.EnergyPercent || after.MileageKm <= before.MileageKm || !after.Locked {
-		t.Errorf("after the drive %.1f %% and %.1f km, locked %t; at its beginning %.1f %% and %.1f km", after.EnergyPercent, after.MileageKm, after.Locked, before.EnergyPercent, before.MileageKm)
+		t.Errorf(
+			"after the drive %.1f %% and %.1f km, locked %t; at its beginning %.1f %% and %.1f km", after.EnergyPercent,
+			after.MileageKm, after.Locked, before.EnergyPercent, before.MileageKm,
+		)
 	}
 	var turns []string
 	for _, e := range w.recorder.Events() {
@@ -372,7 +377,10 @@ func TestModule_FaultsOfTheRadio(t *testing.T) {
 	w.await(1, answers, "Vehicle unlocked")
 	time.Sleep(500 * time.Millisecond) // until a delayed command would have been executed
 	if len(w.recorder.Of(lost)) > 0 || len(w.recorder.Of(forgotten)) != 1 {
-		t.Errorf("events of the lost command: %v; of the one before the restart: %v", kinds(w.recorder.Of(lost)), kinds(w.recorder.Of(forgotten)))
+		t.Errorf(
+			"events of the lost command: %v; of the one before the restart: %v", kinds(w.recorder.Of(lost)),
+			kinds(w.recorder.Of(forgotten)),
+		)
 	}
 	set(Faults{Offline: true})
 	w.await(2, "metric/s/v3/connected", "no")

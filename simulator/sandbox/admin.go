@@ -82,5 +82,8 @@ func done(w http.ResponseWriter, err error) {
 
 // serveStart says what there is.
 func serveStart(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, "A payment processor's sandbox. All payments: /sandbox/ledger. The API that Motorpool uses: /v1/. More: docs/payments.md.\n")
+	_, _ = io.WriteString(
+		w,
+		"A payment processor's sandbox. All payments: /sandbox/ledger. The API that Motorpool uses: /v1/. More: docs/payments.md.\n",
+	)
 }

@@ -121,10 +121,13 @@ func TestPayment_FollowsItsLifecycle(t *testing.T) {
 		{Status: "canceled"},
 	}
 	for i, m := range b.Ledger() {
-		if m.Charge != "c-1" || m.Customer != customer || m.Currency != "EUR" || m.Amount != 1000 || m.Held != 0 || i == 1 && (len(m.Refunds) != 2 || m.Refunds[0].Charge != "c-2") {
+		if m.Charge != "c-1" || m.Customer != customer || m.Currency != "EUR" || m.Amount != 1000 || m.Held != 0 ||
+			i == 1 && (len(m.Refunds) != 2 || m.Refunds[0].Charge != "c-2") {
 			t.Errorf("payment %+v has wrong details", m)
 		}
-		if m.Status != want[i].Status || m.Captured != want[i].Captured || m.Refunded != want[i].Refunded || m.Attempts != want[i].Attempts || m.Approved != want[i].Approved {
+		if m.Status != want[i].Status || m.Captured != want[i].Captured || m.Refunded != want[i].Refunded ||
+			m.Attempts != want[i].Attempts ||
+			m.Approved != want[i].Approved {
 			t.Errorf("payment %+v, want %+v", m, want[i])
 		}
 	}
@@ -209,7 +212,8 @@ func TestKey_SameKeyIsTheSameRequest(t *testing.T) {
 	b := newBench(t)
 	first := b.do(http.MethodPost, "/v1/customers", []string{"description", "a"}, withKey("k"))
 	again := b.do(http.MethodPost, "/v1/customers", []string{"description", "a"}, withKey("k"))
-	if again.text("id") != first.text("id") || again.header.Get("Idempotent-Replayed") != "true" || first.header.Get("Idempotent-Replayed") != "" {
+	if again.text("id") != first.text("id") || again.header.Get("Idempotent-Replayed") != "true" ||
+		first.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("first %v, repeated %v; want the same, marked as replayed", first.body, again.body)
 	}
 	b.do(http.MethodPost, "/v1/customers", []string{"description", "b"}, withKey("k")).wants(400, "idempotency_error", "")

@@ -75,7 +75,10 @@ func (c card) fingerprint() string {
 // declined returns the failure of a declined card. Some reasons are separate codes, the others
 // decline codes.
 func declined(code, advice string) *failure {
-	f := &failure{Status: http.StatusPaymentRequired, Type: cardError, Code: "card_declined", DeclineCode: code, AdviceCode: advice, Message: "Your card was declined."}
+	f := &failure{
+		Status: http.StatusPaymentRequired, Type: cardError, Code: "card_declined", DeclineCode: code,
+		AdviceCode: advice, Message: "Your card was declined.",
+	}
 	switch code {
 	case "insufficient_funds":
 		f.Message = "Your card has insufficient funds."

@@ -39,7 +39,8 @@ func confirm(l *ledger, r *request) (view, *failure) {
 func (s *Server) OwnerConfirms(intent string) error {
 	return s.change(func(l *ledger) error {
 		i := l.Intents[intent]
-		if i == nil || i.Status != requiresAction && (i.Status != requiresMethod || i.LastError == nil || i.LastError.Code != authentication) {
+		if i == nil ||
+			i.Status != requiresAction && (i.Status != requiresMethod || i.LastError == nil || i.LastError.Code != authentication) {
 			return errors.New("no payment of the sandbox waits for its owner under this id")
 		}
 		m, f := l.cardFor(i, "")
@@ -69,7 +70,11 @@ func (l *ledger) cardFor(i *intent, token string) (*method, *failure) {
 	case m == nil, m.Gone:
 		return nil, missingAt("payment_method", "PaymentMethod", token)
 	case i.Customer != "" && m.Customer != i.Customer, m.Customer == "" && m.Used:
-		return nil, refused(resourceMissing, "payment_method", "The customer does not have a payment method with the ID %s. The payment method must be attached to the customer.", token)
+		return nil, refused(
+			resourceMissing, "payment_method",
+			"The customer does not have a payment method with the ID %s. The payment method must be attached to the customer.",
+			token,
+		)
 	}
 	return m, nil
 }

@@ -78,7 +78,10 @@ func broken() *failure {
 }
 
 func tooMany() *failure {
-	return &failure{Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit", Message: "Too many requests (ordered).", fleeting: true}
+	return &failure{
+		Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit",
+		Message: "Too many requests (ordered).", fleeting: true,
+	}
 }
 
 func lockTimeout() *failure {

@@ -147,6 +147,11 @@ func (b *bench) attach(customer, token string) string {
 // intent creates a payment of 10 €.
 func (b *bench) intent(customer string, more ...string) string {
 	b.Helper()
-	parameters := append([]string{"amount", "1000", "currency", "eur", "customer", customer, "payment_method_types[0]", "card", "metadata[charge_id]", "c-1"}, more...)
+	parameters := append(
+		[]string{
+			"amount", "1000", "currency", "eur", "customer", customer, "payment_method_types[0]", "card",
+			"metadata[charge_id]", "c-1",
+		},
+		more...)
 	return b.post("/v1/payment_intents", parameters...).wants(200, "", "").text("id")
 }

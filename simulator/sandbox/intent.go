@@ -97,8 +97,9 @@ func checkAmount(p *params, amount int64, currency string) {
 // (https://docs.stripe.com/currencies#minimum-and-maximum-charge-amounts, read 2026-11-26). Stripe
 // converts amounts in other currencies to that of the account's settlement; here any will do.
 var smallest = map[string]int64{
-	"aed": 200, "aud": 50, "bgn": 100, "brl": 50, "cad": 50, "chf": 50, "czk": 15_00, "dkk": 250, "eur": 50, "gbp": 30, "hkd": 400, "huf": 175_00,
-	"inr": 50, "jpy": 50, "mxn": 10_00, "myr": 200, "nok": 300, "nzd": 50, "pln": 200, "ron": 200, "sek": 300, "sgd": 50, "thb": 10_00, "usd": 50,
+	"aed": 200, "aud": 50, "bgn": 100, "brl": 50, "cad": 50, "chf": 50, "czk": 15_00, "dkk": 250, "eur": 50, "gbp": 30,
+	"hkd": 400, "huf": 175_00, "inr": 50, "jpy": 50, "mxn": 10_00, "myr": 200, "nok": 300, "nzd": 50, "pln": 200,
+	"ron": 200, "sek": 300, "sgd": 50, "thb": 10_00, "usd": 50,
 }
 
 func createIntent(l *ledger, r *request) (view, *failure) {
@@ -141,7 +142,10 @@ func (l *ledger) intentOf(r *request) (*intent, *failure) {
 		return nil, missing("payment_intent", r.id)
 	}
 	if secret != i.Secret && (r.publishable || secret != "") {
-		return nil, refused("payment_intent_invalid_parameter", "client_secret", "The client_secret provided does not match any associated PaymentIntent on this account.")
+		return nil, refused(
+			"payment_intent_invalid_parameter", "client_secret",
+			"The client_secret provided does not match any associated PaymentIntent on this account.",
+		)
 	}
 	return i, nil
 }
@@ -196,7 +200,10 @@ func capture(l *ledger, r *request) (view, *failure) {
 		amount = i.Capturable
 	}
 	if amount > i.Capturable {
-		return nil, refused("amount_too_large", "amount_to_capture", "The amount_to_capture is greater than the amount that is held (%d).", i.Capturable)
+		return nil, refused(
+			"amount_too_large", "amount_to_capture",
+			"The amount_to_capture is greater than the amount that is held (%d).", i.Capturable,
+		)
 	}
 	i.Status, i.Received, i.Capturable = succeeded, amount, 0
 	l.addEvent("charge.captured", l.charge(i))

@@ -75,7 +75,10 @@ func attach(l *ledger, r *request) (view, *failure) {
 	case m.Customer != "":
 		return nil, refused("", "", "The payment method you provided has already been attached to a customer.")
 	case m.Used:
-		return nil, refused("", "", "This PaymentMethod was previously used without being attached to a Customer or was detached from a Customer, and may not be used again.")
+		return nil, refused(
+			"", "",
+			"This PaymentMethod was previously used without being attached to a Customer or was detached from a Customer, and may not be used again.",
+		)
 	case m.Attach != "":
 		return nil, declined(m.Attach, "")
 	}
@@ -122,8 +125,8 @@ func (s *Server) Issue(c Card) {
 		o := l.newObject("pm", nil)
 		o.ID = c.ID
 		l.Methods[c.ID] = &method{
-			object: o, Customer: c.Customer, Used: c.Customer != "", Brand: c.Brand, Funding: "credit", Last4: c.Last4, Fingerprint: c.Fingerprint,
-			ExpMonth: c.ExpMonth, ExpYear: c.ExpYear, Behaviour: c.Behaviour,
+			object: o, Customer: c.Customer, Used: c.Customer != "", Brand: c.Brand, Funding: "credit", Last4: c.Last4,
+			Fingerprint: c.Fingerprint, ExpMonth: c.ExpMonth, ExpYear: c.ExpYear, Behaviour: c.Behaviour,
 		}
 		if c.Customer != "" && l.Customers[c.Customer] == nil {
 			o.ID = c.Customer

@@ -36,7 +36,10 @@ func (r *refund) view() view {
 
 // refundsOf returns the refunds of a payment, or all.
 func (l *ledger) refundsOf(intent string, newest bool) []*refund {
-	return sorted(l.Refunds, func(r *refund) int64 { return r.Number }, newest, func(r *refund) bool { return intent == "" || r.Intent == intent })
+	return sorted(
+		l.Refunds, func(r *refund) int64 { return r.Number }, newest,
+		func(r *refund) bool { return intent == "" || r.Intent == intent },
+	)
 }
 
 // refunded is how much of a payment was given back, or is on its way.
@@ -76,7 +79,10 @@ func createRefund(l *ledger, r *request) (view, *failure) {
 	case amount > left:
 		return nil, refused("", "amount", "Refund amount (%d) is greater than unrefunded amount on charge (%d)", amount, left)
 	}
-	made := &refund{object: l.newObject("re", metadata), Intent: id, Charge: i.latest(), Amount: amount, Currency: i.Currency, Status: refundSucceeded, Reason: reason}
+	made := &refund{
+		object: l.newObject("re", metadata), Intent: id, Charge: i.latest(), Amount: amount, Currency: i.Currency,
+		Status: refundSucceeded, Reason: reason,
+	}
 	if m := l.Methods[i.Method]; m != nil && m.RefundPending {
 		made.Status, made.Next = refundPending, refundSucceeded
 	} else if m != nil && m.RefundFails {

@@ -182,7 +182,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a answer) {
 	}
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body)
-	s.cfg.Logger.DebugContext(r.Context(), "sandbox answered", "method", r.Method, "path", r.URL.Path, "status", a.Status, "replayed", a.replayed)
+	s.cfg.Logger.DebugContext(
+		r.Context(), "sandbox answered", "method", r.Method, "path", r.URL.Path, "status", a.Status,
+		"replayed", a.replayed,
+	)
 }
 
 // writeJSON answers outside the API.

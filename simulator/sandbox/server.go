@@ -112,7 +112,10 @@ func New(cfg Config) *Server {
 	cfg.WebhookSecret = cmp.Or(cfg.WebhookSecret, DefaultWebhookSecret)
 	cfg.RefundDelay = cmp.Or(cfg.RefundDelay, 200*time.Millisecond)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{cfg: cfg, addr: cfg.Addr, ledger: newLedger(), inFlight: map[string]bool{}, done: make(chan struct{}), mail: newPostman(cfg)}
+	s := &Server{
+		cfg: cfg, addr: cfg.Addr, ledger: newLedger(), inFlight: map[string]bool{}, done: make(chan struct{}),
+		mail: newPostman(cfg),
+	}
 	s.handler = s.routes()
 	return s
 }

@@ -49,7 +49,9 @@ func begin(t *testing.T, config Config) *world {
 	t.Helper()
 	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
-	broker, err := devstack.StartMosquitto(devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{imei: "password"}, ServicePassword: "secret"})
+	broker, err := devstack.StartMosquitto(
+		devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{imei: "password"}, ServicePassword: "secret"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,10 @@ func (w *world) await(what string, holds func() bool) {
 func (w *world) send(a telematics.Action) {
 	w.t.Helper()
 	now := time.Now()
-	c := telematics.Command{ID: uuid.New(), Unit: imei, Action: a, Installation: installation, Requested: now, Deadline: now.Add(10 * time.Second)}
+	c := telematics.Command{
+		ID: uuid.New(), Unit: imei, Action: a, Installation: installation, Requested: now,
+		Deadline: now.Add(10 * time.Second),
+	}
 	if a == telematics.AttentionSignal {
 		c.Attention = &telematics.Attention{Signal: telematics.Both, Duration: time.Second}
 	}
@@ -201,7 +206,9 @@ func TestUnit_OutputThatIsAsWantedIsAnswered(t *testing.T) {
 			w.awaitAnswers(1)
 			w.send(telematics.LockAndDisableDriving)
 			a := w.awaitAnswers(2)
-			state, can := (codec.Dialect{}).Recognise(installation, &telematics.Command{Unit: imei, Action: telematics.LockAndDisableDriving}, a)
+			state, can := (codec.Dialect{}).Recognise(
+				installation, &telematics.Command{Unit: imei, Action: telematics.LockAndDisableDriving}, a,
+			)
 			if a.Detail != want || state != telematics.Succeeded || !can {
 				t.Errorf("answer %+v is %s, %t; want %q, which settles the command as succeeded", a, state, can, want)
 			}
@@ -326,7 +333,10 @@ func TestUnit_RunsADay(t *testing.T) {
 	w.await("the connection after the garage", w.unit.Connected)
 	after := w.unit.Body(w.ctx)
 	if after.EnergyPercent >= before.EnergyPercent || after.MileageKm <= before.MileageKm || !after.Locked {
-		t.Errorf("after the drive %.1f %% and %.1f km, locked %t; before %.1f %% and %.1f km", after.EnergyPercent, after.MileageKm, after.Locked, before.EnergyPercent, before.MileageKm)
+		t.Errorf(
+			"after the drive %.1f %% and %.1f km, locked %t; before %.1f %% and %.1f km", after.EnergyPercent,
+			after.MileageKm, after.Locked, before.EnergyPercent, before.MileageKm,
+		)
 	}
 	w.await("the record of the key", saw(telematics.IsLocked, true))
 }

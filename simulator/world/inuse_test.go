@@ -46,16 +46,24 @@ func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
 	w.InUse.AddURL("password of postgres", "postgres://u:hush-database@127.0.0.1:5432/db")
 	w.InUse.AddBytes("secret of agency key a", []byte("\xff\xfe123456789"))
 	planted := map[string]string{
-		"claims": claims, "signature": signature, "units": w.UnitSecret, "service": w.ServicePassword, "processor": w.PaymentsKey,
-		"notices": w.WebhookSecret, "agencies": w.AgencySecrets, "postgres": "hush-database",
-		"key": base64.RawURLEncoding.EncodeToString(w.Signing.Active().Private.Seed()), "later key": hex.EncodeToString(later.Private.Seed()),
-		"key of tokens": base64.RawURLEncoding.EncodeToString(w.Tokens.Private.Seed()), "agency's app": base64.RawStdEncoding.EncodeToString([]byte("\xff\xfe123456789")),
+		"claims": claims, "signature": signature, "units": w.UnitSecret, "service": w.ServicePassword,
+		"processor": w.PaymentsKey, "notices": w.WebhookSecret, "agencies": w.AgencySecrets,
+		"postgres": "hush-database",
+		"key": base64.RawURLEncoding.EncodeToString(
+			w.Signing.Active().Private.Seed(),
+		),
+		"later key": hex.EncodeToString(later.Private.Seed()),
+		"key of tokens": base64.RawURLEncoding.EncodeToString(
+			w.Tokens.Private.Seed(),
+		),
+		"agency's app": base64.RawStdEncoding.EncodeToString([]byte("\xff\xfe123456789")),
 	}
 	write(t, w.Path("mosquitto.log"), "one line\n")
 	for name, secret := range planted {
 		write(t, w.Path("instance-0.log"), "request served\nserving http=127.0.0.1:1\nlevel=INFO msg=\"x\" url=http://u:"+secret+"@h/\n")
 		found, err := w.SearchLogs()
-		if err != nil || len(found.Leaks) != 1 || found.Leaks[0].File != "instance-0.log" || found.Leaks[0].Line != 3 || found.Files != 2 || found.Lines != 4 {
+		if err != nil || len(found.Leaks) != 1 || found.Leaks[0].File != "instance-0.log" || found.Leaks[0].Line != 3 || found.Files != 2 ||
+			found.Lines != 4 {
 			t.Errorf("%s: found %+v, %v; want one leak in line 3", name, found, err)
 			continue
 		}

@@ -33,7 +33,9 @@ const (
 )
 
 // Call locks or unlocks a vehicle, and returns within callTimeout.
-func (f *PlainFleet) Call(ctx context.Context, client *http.Client, url string, id telematics.VehicleID, action telematics.Action) (c PlainCall) {
+func (f *PlainFleet) Call(
+	ctx context.Context, client *http.Client, url string, id telematics.VehicleID, action telematics.Action,
+) (c PlainCall) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c = PlainCall{Vehicle: id, Begin: time.Now(), Answer: NoAnswer}
@@ -65,7 +67,9 @@ func (f *PlainFleet) Call(ctx context.Context, client *http.Client, url string, 
 // LockAndUnlock runs one caller for each vehicle, concurrently. Each calls call alternately with
 // lock and unlock, and the number of the call to that vehicle, until it returns false.
 // LockAndUnlock returns all calls.
-func (f *PlainFleet) LockAndUnlock(ctx context.Context, call func(id telematics.VehicleID, action telematics.Action, n int) (PlainCall, bool)) []PlainCall {
+func (f *PlainFleet) LockAndUnlock(
+	ctx context.Context, call func(id telematics.VehicleID, action telematics.Action, n int) (PlainCall, bool),
+) []PlainCall {
 	var mu sync.Mutex
 	var all []PlainCall
 	var callers sync.WaitGroup

@@ -120,7 +120,8 @@ func (w *World) Token(actor telematics.Actor, scopes ...string) (string, error) 
 // TokenAt returns an access token of an administrator with a level; 0 means the highest.
 func (w *World) TokenAt(level auth.Level, actor telematics.Actor, scopes ...string) (string, error) {
 	token, err := app.Grant{
-		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Level: level, Scope: strings.Join(scopes, " "), Lifetime: cmp.Or(w.TokenLifetime, tokenLifetime),
+		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Level: level, Scope: strings.Join(scopes, " "),
+		Lifetime: cmp.Or(w.TokenLifetime, tokenLifetime),
 	}.Mint(w.Tokens)
 	w.InUse.AddToken(actor.Subject, token)
 	return token, err

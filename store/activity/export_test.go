@@ -48,7 +48,8 @@ func TestExport_HasTheEntriesOfTheRangeAsLinesOfJSONOrCSV(t *testing.T) {
 	var table bytes.Buffer
 	l.must(l.ExportCSV(t.Context(), &table, part))
 	rows := strings.Split(table.String(), "\n")
-	if len(rows) != 4 || rows[0] != "id,at,actor_subject,actor_role,actor_agency_id,agency_id,vehicle_id,booking_id,action,parameters,outcome,code,command_id,request_id,latency_us,late,note" ||
+	if len(rows) != 4 ||
+		rows[0] != "id,at,actor_subject,actor_role,actor_agency_id,agency_id,vehicle_id,booking_id,action,parameters,outcome,code,command_id,request_id,latency_us,late,note" ||
 		!strings.HasPrefix(rows[1], "10,2026-03-24T10:00:10.123456Z,admin-<3>,admin,2,2,10,,status.read,") {
 		t.Errorf("exported as %q", rows)
 	}

@@ -39,7 +39,10 @@ func logAt(t *testing.T, version int64) *testLog {
 func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T) {
 	t.Parallel()
 	l := logAt(t, unpartitioned)
-	l.exec(`create role activity_reader`, `create role activity_keeper`, `grant select on activity to activity_reader`, `grant select, insert, update, delete on activity to activity_keeper`)
+	l.exec(
+		`create role activity_reader`, `create role activity_keeper`, `grant select on activity to activity_reader`,
+		`grant select, insert, update, delete on activity to activity_keeper`,
+	)
 	t.Cleanup(func() {
 		if _, err := l.db.Pool.Exec(`drop owned by activity_reader, activity_keeper; drop role activity_reader, activity_keeper`); err != nil {
 			t.Error(err)
@@ -74,13 +77,20 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 	if n == 0 {
 		t.Error("no entry was added during the migration")
 	}
-	if got, want := l.partitions(), []string{"activity_" + l.monthAhead(2), "activity_default", "activity_to_" + l.monthAhead(1)}; !slices.Equal(got, want) {
+	if got, want := l.partitions(), []string{
+		"activity_" + l.monthAhead(2), "activity_default", "activity_to_" + l.monthAhead(1),
+	}; !slices.Equal(
+		got, want,
+	) {
 		t.Errorf("partitions %q, want %q", got, want)
 	}
 	l.write(entry(11))
 	l.wantEntries(11 + n)
 	var rights string
-	l.must(l.db.Pool.Get(&rights, `select concat_ws(' ', has_table_privilege('activity_reader', 'activity', 'select'), has_table_privilege('activity_reader', 'activity', 'insert'),
+	l.must(
+		l.db.Pool.Get(
+			&rights,
+			`select concat_ws(' ', has_table_privilege('activity_reader', 'activity', 'select'), has_table_privilege('activity_reader', 'activity', 'insert'),
 		has_table_privilege('activity_keeper', 'activity', 'insert'), has_table_privilege('activity_keeper', 'activity', 'update'),
 		has_table_privilege('activity_keeper', 'activity_to_`+l.monthAhead(1)+`', 'delete'))`))
 	if rights != "t f t f f" {
@@ -93,7 +103,10 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 func TestAddPartitions_OfTheNextMonthsAndOfEntriesThroughTheServicesRole(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
-	want := []string{"activity_" + l.monthAhead(0), "activity_" + l.monthAhead(1), "activity_" + l.monthAhead(2), "activity_default", "activity_to_" + l.monthAhead(-1)}
+	want := []string{
+		"activity_" + l.monthAhead(0), "activity_" + l.monthAhead(1), "activity_" + l.monthAhead(2), "activity_default",
+		"activity_to_" + l.monthAhead(-1),
+	}
 	if got := l.partitions(); !slices.Equal(got, want) {
 		t.Errorf("partitions of a new database %q, want %q", got, want)
 	}
@@ -101,7 +114,10 @@ func TestAddPartitions_OfTheNextMonthsAndOfEntriesThroughTheServicesRole(t *test
 	l.must(err)
 	current, far := entry(1), entry(1)
 	current.At, far.At = now, now.AddDate(3, 0, 0)
-	l.exec(`drop table activity_`+l.monthAhead(1), `drop table activity_`+l.monthAhead(2), `create role activity_owner`, `grant all on schema public to activity_owner`)
+	l.exec(
+		`drop table activity_`+l.monthAhead(1), `drop table activity_`+l.monthAhead(2), `create role activity_owner`,
+		`grant all on schema public to activity_owner`,
+	)
 	t.Cleanup(func() {
 		if _, err := l.db.Pool.Exec(`reassign owned by activity_owner to current_user; drop owned by activity_owner; drop role activity_owner`); err != nil {
 			t.Error(err)

@@ -25,8 +25,13 @@ func (l *testLog) months(n int) {
 	for ; n >= 0; n-- {
 		if at := l.monthsAgo(n); n > 0 {
 			name := "activity_" + l.monthAhead(-n)
-			l.exec(`select create_activity_table('`+name+`')`,
-				fmt.Sprintf(`alter table activity attach partition %s for values from ('%s') to ('%s')`, name, at.Format("2006-01-02"), at.AddDate(0, 1, 0).Format("2006-01-02")))
+			l.exec(
+				`select create_activity_table('`+name+`')`,
+				fmt.Sprintf(
+					`alter table activity attach partition %s for values from ('%s') to ('%s')`, name,
+					at.Format("2006-01-02"), at.AddDate(0, 1, 0).Format("2006-01-02"),
+				),
+			)
 		}
 		var entries []telematics.Activity
 		for i := range 10 {

@@ -218,7 +218,9 @@ func (k *Keys) Opened(ctx context.Context) (opened, all int, err error) {
 // Retire sets the time at which a key expires, with its audit log entry; a second call changes the
 // time. It reports false where there is no such key, where it is revoked, or where it belongs to
 // another agency than the given one (zero: any).
-func (k *Keys) Retire(ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author) (rental.AgencyKey, bool, error) {
+func (k *Keys) Retire(
+	ctx context.Context, agency telematics.AgencyID, id string, until time.Time, by telematics.Author,
+) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "retire agency key", rental.AgencyKeyRetire, by, " until "+until.UTC().Format(time.RFC3339), `
 		with k as (
 			update agency_keys set state = 'retiring', retires_at = $2::timestamptz where id = $1::text and state <> 'revoked' and $3::bigint in (0, agency_id)
@@ -237,7 +239,9 @@ func (k *Keys) Revoke(ctx context.Context, agency telematics.AgencyID, id string
 }
 
 // change runs a change of one key, k, and adds its audit log entry, in one statement.
-func (k *Keys) change(ctx context.Context, doing, activity string, by telematics.Author, note, change string, args ...any) (rental.AgencyKey, bool, error) {
+func (k *Keys) change(
+	ctx context.Context, doing, activity string, by telematics.Author, note, change string, args ...any,
+) (rental.AgencyKey, bool, error) {
 	defer k.forget()
 	for _, arg := range args {
 		if text, ok := arg.(string); ok && !pg.Searchable(text) {
@@ -256,7 +260,9 @@ func (k *Keys) change(ctx context.Context, doing, activity string, by telematics
 		if _, err := tx.ExecContext(ctx, `select pg_advisory_xact_lock(hashtextextended('agency keys', 0))`); err != nil {
 			return err
 		}
-		return tx.GetContext(ctx, &row, statement, append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)...)
+		return tx.GetContext(
+			ctx, &row, statement,
+			append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)...)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return rental.AgencyKey{}, false, nil

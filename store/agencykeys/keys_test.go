@@ -56,7 +56,8 @@ func TestKeys_EveryInstanceReadsTheSecret(t *testing.T) {
 	p := withAgencies(t)
 	k := keysOf(t, p, sealKeyA)
 	one, two := addKey(t, k, 1), addKey(t, k, 2)
-	if len(one.Secret) != 32 || bytes.Equal(one.Secret, two.Secret) || one.ID == two.ID || one.AgencyCode != "MUC" || two.Agency != 2 || !one.Valid(time.Now()) {
+	if len(one.Secret) != 32 || bytes.Equal(one.Secret, two.Secret) || one.ID == two.ID || one.AgencyCode != "MUC" || two.Agency != 2 ||
+		!one.Valid(time.Now()) {
 		t.Errorf("keys %+v and %+v, want valid ones with different ids and secrets", one, two)
 	}
 	if _, err := rental.ParseSignature("k=" + one.ID + ",t=1,n=abcdefghijklmnop,v1=" + strings.Repeat("00", 32)); err != nil {
@@ -64,7 +65,8 @@ func TestKeys_EveryInstanceReadsTheSecret(t *testing.T) {
 	}
 	for _, instance := range []*Keys{k, keysOf(t, p, sealKeyB, sealKeyA)} {
 		got := found(t, instance, one.ID)
-		if !bytes.Equal(got.Secret, one.Secret) || got.Agency != 1 || got.AgencyCode != "MUC" || got.State != rental.KeyActive || !got.Created.Equal(one.Created) {
+		if !bytes.Equal(got.Secret, one.Secret) || got.Agency != 1 || got.AgencyCode != "MUC" || got.State != rental.KeyActive ||
+			!got.Created.Equal(one.Created) {
 			t.Errorf("read as %+v, want %+v", got, one)
 		}
 	}
@@ -117,7 +119,9 @@ func TestKeys_AKeyRetiresAndIsRevokedPermanently(t *testing.T) {
 		{rental.AgencyKeyRetire, "eva", key.ID + " until " + until.Format(time.RFC3339)},
 		{rental.AgencyKeyAdd, "eva", key.ID},
 	} {
-		if l := lines[i]; l.Action != want.action || l.Actor.Subject != want.actor || l.Actor.Role != telematics.System || l.Note != want.note || l.Agency != 1 {
+		if l := lines[i]; l.Action != want.action || l.Actor.Subject != want.actor || l.Actor.Role != telematics.System ||
+			l.Note != want.note ||
+			l.Agency != 1 {
 			t.Errorf("audit entry %+v, want %+v", l, want)
 		}
 	}

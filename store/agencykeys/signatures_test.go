@@ -16,7 +16,10 @@ import (
 const manySignatures = 1000
 
 func useOf(key, nonce string, at time.Time) rental.SignatureUse {
-	return rental.SignatureUse{Key: key, Nonce: nonce, At: at, Actor: telematics.Actor{Subject: "client-1", Agency: 1, Role: telematics.Client}}
+	return rental.SignatureUse{
+		Key: key, Nonce: nonce, At: at,
+		Actor: telematics.Actor{Subject: "client-1", Agency: 1, Role: telematics.Client},
+	}
 }
 
 func used(t *testing.T, s *Signatures, u rental.SignatureUse) rental.UseResult {
@@ -30,7 +33,10 @@ func used(t *testing.T, s *Signatures, u rental.SignatureUse) rental.UseResult {
 
 func TestUse_OnceAcrossInstances(t *testing.T) {
 	address := storetest.NewDatabase(t)
-	instances := []*Signatures{NewSignatures(storetest.Open(t, address), manySignatures), NewSignatures(storetest.Open(t, address), manySignatures)}
+	instances := []*Signatures{
+		NewSignatures(storetest.Open(t, address), manySignatures),
+		NewSignatures(storetest.Open(t, address), manySignatures),
+	}
 	now := time.Now()
 	if got := used(t, instances[0], useOf("ak_1", "nonce-1", now)); got != rental.FirstUse {
 		t.Errorf("the first use is %v, want FirstUse", got)

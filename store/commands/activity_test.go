@@ -46,11 +46,13 @@ func TestActivity_IsReadBackAsWritten(t *testing.T) {
 		Command: uuid.New(), RequestID: uuid.New(), Latency: 1500 * time.Microsecond, Late: true,
 	}
 	read := telematics.Activity{
-		At: morning, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Action: telematics.CommandsRead, Outcome: telematics.Executed,
+		At: morning, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin},
+		Action: telematics.CommandsRead, Outcome: telematics.Executed,
 		Details: map[string]any{"bulk": "x", "vehicles": 3.0},
 	}
 	listed := telematics.Activity{
-		At: morning, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Action: telematics.VehiclesRead, Outcome: telematics.Executed,
+		At: morning, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin},
+		Action: telematics.VehiclesRead, Outcome: telematics.Executed,
 		Details: map[string]any{"filter": map[string]any{"q": "a b"}, "vehicles": 50.0},
 	}
 	bare := telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.System}, Action: telematics.StatusRead}

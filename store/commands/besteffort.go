@@ -34,7 +34,10 @@ func decodeBestEffort(column *int16, answerBy time.Time) telematics.BestEffort {
 // AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name
 // no command has one at most, since Claim claims no other for it meanwhile.
 func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
-	found, err := selectCommands(ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`, string(unit))
+	found, err := selectCommands(
+		ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`,
+		string(unit),
+	)
 	if err != nil || len(found) == 0 {
 		return telematics.Command{}, false, unavailable.Wrap("read the command that awaits an answer", err)
 	}

@@ -17,9 +17,10 @@ import (
 
 func newBulk(vehicles ...telematics.VehicleID) telematics.Bulk {
 	return telematics.Bulk{
-		ID: uuid.New(), Action: telematics.AttentionSignal, Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second},
-		Vehicles: vehicles, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1},
-		RequestID: uuid.New(), Requested: time.Now().UTC().Truncate(time.Millisecond),
+		ID: uuid.New(), Action: telematics.AttentionSignal,
+		Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second}, Vehicles: vehicles,
+		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1}, RequestID: uuid.New(),
+		Requested: time.Now().UTC().Truncate(time.Millisecond),
 	}
 }
 
@@ -55,7 +56,8 @@ func TestBulk_ABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 	if !reflect.DeepEqual(got, b) {
 		t.Errorf("bulk\n got %+v\nwant %+v", got, b)
 	}
-	if len(items) != 4 || items[0].Command == nil || items[0].Command.ID != c.ID || items[0].Command.Bulk != b.ID || items[0].Refusal != nil {
+	if len(items) != 4 || items[0].Command == nil || items[0].Command.ID != c.ID || items[0].Command.Bulk != b.ID ||
+		items[0].Refusal != nil {
 		t.Fatalf("items %+v, want 4, the first one with its command", items)
 	}
 	if !reflect.DeepEqual(items[1], refused[1]) || !reflect.DeepEqual(items[2], refused[2]) {

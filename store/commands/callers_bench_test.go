@@ -9,7 +9,9 @@ import (
 )
 
 // countBatches replaces a batcher with one that counts its batches.
-func countBatches[Req, Res any](db *pg.DB, batcher **groupcommit.Batcher[Req, Res], run func(context.Context, []Req) ([]Res, error)) *atomic.Int64 {
+func countBatches[Req, Res any](
+	db *pg.DB, batcher **groupcommit.Batcher[Req, Res], run func(context.Context, []Req) ([]Res, error),
+) *atomic.Int64 {
 	counted := new(atomic.Int64)
 	*batcher = pg.NewBatcher(db, func(ctx context.Context, reqs []Req) ([]Res, error) {
 		counted.Add(1)

@@ -91,7 +91,10 @@ func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delive
 	for attempts := 1; err == nil && claim.undecided(); claim, err = s.claims.Do(ctx, c) {
 		if claim.locked {
 			if !retries.Next(ctx) {
-				err = cmp.Or[error](ctx.Err(), s.db.RowLocked(ctx, fmt.Sprintf("vehicle %d", c.Vehicle), "vehicles", "id", int64(c.Vehicle)))
+				err = cmp.Or[error](
+					ctx.Err(),
+					s.db.RowLocked(ctx, fmt.Sprintf("vehicle %d", c.Vehicle), "vehicles", "id", int64(c.Vehicle)),
+				)
 				break
 			}
 			continue

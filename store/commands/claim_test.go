@@ -109,7 +109,10 @@ func TestConstraints_AcceptEveryAction(t *testing.T) {
 			c.Attention = &telematics.Attention{Signal: telematics.Horn, Duration: time.Second}
 		}
 		if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-			t.Errorf("Claim of %s = %+v, %v: a new action needs a migration of the constraints that list actions and lanes", action, claim, err)
+			t.Errorf(
+				"Claim of %s = %+v, %v: a new action needs a migration of the constraints that list actions and lanes",
+				action, claim, err,
+			)
 		}
 	}
 }

@@ -69,7 +69,9 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	}
 	exec(`update idempotency_keys set made_at = now()`)
 	exec(`insert into ` + unknownUnitsTable + ` (serial, first_seen, last_seen, messages) values ('unit-9', now(), now(), 1)`)
-	exec(`insert into processor_notices (id, type, object, kind, live, received_at, due_at) values ('n', 't', 'o', 'payment', false, now(), null)`)
+	exec(
+		`insert into processor_notices (id, type, object, kind, live, received_at, due_at) values ('n', 't', 'o', 'payment', false, now(), null)`,
+	)
 	exec(`insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, 'Station', 'Street 1', 48, 11)`)
 	exec(`insert into clients (agency_id, subject) values (1, 'anna')`)
 	exec(`insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
@@ -78,7 +80,10 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 		from clients`) // later than Postgres's clock, earlier than this process's
 	exec(`update vehicles set status = 'booked' where id = 2`)
 	bulk := uuid.New()
-	exec(`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`, bulk)
+	exec(
+		`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`,
+		bulk,
+	)
 
 	if made, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || !found || made.Command.ID != c.ID {
 		t.Errorf("FindByKey = %+v, %v, %v; want the first command", made, found, err)

@@ -173,7 +173,9 @@ func (s *Store) command(ctx context.Context, query string, id telematics.Command
 
 // VehicleCommands returns the commands of a vehicle by descending Seq, which is also
 // the position in the page.
-func (s *Store) VehicleCommands(ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page) ([]telematics.Command, error) {
+func (s *Store) VehicleCommands(
+	ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page,
+) ([]telematics.Command, error) {
 	const latest = `
 		order by seq desc
 		limit nullif($4::bigint, 0)`

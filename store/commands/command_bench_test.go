@@ -106,7 +106,10 @@ func (r *commandRecord) end(c telematics.Command) error {
 
 // run measures calls of the record with different numbers of callers, and how many calls share a
 // commit.
-func (r *commandRecord) run(name string, fresh func(int) []telematics.Command, call func(telematics.Command) error, calls int, batches ...*atomic.Int64) {
+func (r *commandRecord) run(
+	name string, fresh func(int) []telematics.Command, call func(telematics.Command) error, calls int,
+	batches ...*atomic.Int64,
+) {
 	r.b.Run(name, func(b *testing.B) {
 		storetest.Concurrently(b, func(b *testing.B, callers int) {
 			for _, counted := range batches {

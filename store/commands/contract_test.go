@@ -95,8 +95,10 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 					values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 					on conflict (serial) do update set vehicle_id = $2, protocol = $3, status = $4, session = $5, said_at = $6,
 						changed_at = $7, last_seen = $8, actions = $9, firmware = $10, gap_ms = $11`,
-					twin.Unit, id, twin.Protocol, pg.Nullable(c.Status), c.Session, pg.Timestamp(c.SaidAt), pg.Timestamp(c.ChangedAt), pg.Timestamp(c.LastSeen),
-					pq.Array(c.Actions), c.Firmware, pg.Nullable(c.Gap.Milliseconds()))
+					twin.Unit, id, twin.Protocol, pg.Nullable(c.Status), c.Session, pg.Timestamp(c.SaidAt),
+					pg.Timestamp(c.ChangedAt), pg.Timestamp(c.LastSeen), pq.Array(c.Actions), c.Firmware,
+					pg.Nullable(c.Gap.Milliseconds()),
+				)
 			}
 		},
 		Remove: func(id telematics.VehicleID) {
@@ -113,7 +115,8 @@ func TestTwins_KeepTheContractOfVehicles(t *testing.T) {
 	add := storetest.Vehicles(t, p.DB)
 	brokertest.VehiclesContract(t, func(t *testing.T) brokertest.VehicleRecord {
 		return brokertest.VehicleRecord{
-			Vehicles: twins, Commands: New(p.DB, twins), Record: twins.Record, Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, p),
+			Vehicles: twins, Commands: New(p.DB, twins), Record: twins.Record,
+			Vehicle: func() telematics.VehicleID { id, _ := add(); return id }, Fleet: fleetIn(t, p),
 		}
 	})
 }

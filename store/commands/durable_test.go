@@ -65,7 +65,10 @@ func TestDurable_NoCallerGetsASettlementThatOnlyThePrimaryHas(t *testing.T) {
 			if len(done) > 0 {
 				t.Fatalf("%s = %v, without waiting for the standby", test.name, <-done)
 			}
-			err := admin.SelectContext(context.Background(), &cancelled, `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
+			err := admin.SelectContext(
+				context.Background(), &cancelled,
+				`select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`,
+			)
 			return err == nil && len(cancelled) == 1
 		})
 		if err := <-done; !errors.Is(err, pg.ErrNotReplicated) {

@@ -14,10 +14,13 @@ import (
 func BenchmarkGroup(b *testing.B) {
 	storetest.Concurrently(b, func(b *testing.B, callers int) {
 		var shared atomic.Int64
-		g := groupcommit.New(groupcommit.Limits{MaxBatch: 256, Timeout: 3 * time.Second}, func(_ context.Context, reqs []int) ([]int, error) {
-			shared.Add(1)
-			return reqs, nil
-		})
+		g := groupcommit.New(
+			groupcommit.Limits{MaxBatch: 256, Timeout: 3 * time.Second},
+			func(_ context.Context, reqs []int) ([]int, error) {
+				shared.Add(1)
+				return reqs, nil
+			},
+		)
 		numbers := make([]int, storetest.RoundSize)
 		storetest.Call(b, callers, func(n int) []int { return numbers[:n] }, func(i int) error {
 			_, err := g.Do(b.Context(), i)

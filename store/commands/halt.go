@@ -96,7 +96,9 @@ func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, why s
 
 // changeHalts runs a change of the halt of $1, the agency, and adds its audit log entry, in one
 // transaction.
-func (k HaltStore) changeHalts(ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author) (haltRow, bool, error) {
+func (k HaltStore) changeHalts(
+	ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author,
+) (haltRow, bool, error) {
 	var row haltRow
 	statement := change + `, recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)

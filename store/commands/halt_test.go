@@ -50,7 +50,9 @@ func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 	if err != nil || len(lines) != 3 { // a repeated halt adds none
 		t.Fatalf("%d entries, %v; want 3", len(lines), err)
 	}
-	if l := lines[0]; l.Action != telematics.CommandsResume || l.Actor.Subject != "eva" || l.Actor.Role != telematics.System || l.At.IsZero() || l.Note != "doors are repaired" {
+	if l := lines[0]; l.Action != telematics.CommandsResume || l.Actor.Subject != "eva" || l.Actor.Role != telematics.System ||
+		l.At.IsZero() ||
+		l.Note != "doors are repaired" {
 		t.Errorf("entry %+v, want a resume by eva with its reason", l)
 	}
 	if l := lines[2]; l.Action != telematics.CommandsHalt || l.Agency != 1 || l.Note != "strike" {
@@ -71,7 +73,10 @@ func TestEffects_CountVehiclesAndOpenCommands(t *testing.T) {
 		switch n {
 		case 0, 1:
 		case 2, 3, 4:
-			err = p.StoreProgress(t.Context(), []delivery.Note{{Command: c.ID, Progress: delivery.Progress{SentAt: time.Now(), Attempts: 1}}})
+			err = p.StoreProgress(
+				t.Context(),
+				[]delivery.Note{{Command: c.ID, Progress: delivery.Progress{SentAt: time.Now(), Attempts: 1}}},
+			)
 		case 5:
 			_, _, err = p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()})
 		}

@@ -70,7 +70,9 @@ func TestSettle_FreesTheKeyOfACommandThatWasNotExecuted(t *testing.T) {
 }
 
 // settlementOfKeyed is the settlement of a new command that has a key.
-func settlementOfKeyed(t *testing.T, p *instance, next func() (telematics.VehicleID, telematics.Unit), state telematics.State, known bool) delivery.Settlement {
+func settlementOfKeyed(
+	t *testing.T, p *instance, next func() (telematics.VehicleID, telematics.Unit), state telematics.State, known bool,
+) delivery.Settlement {
 	t.Helper()
 	vehicle, _ := next()
 	c := brokertest.NewCommand(vehicle, telematics.Lock)

@@ -28,7 +28,10 @@ type listed struct {
 
 func newListed(tb testing.TB, history, current, vehicles int) *listed {
 	tb.Helper()
-	l := &listed{instance: open(tb, storetest.NewDatabase(tb)), now: time.Now().UTC(), history: history, current: current, vehicles: vehicles}
+	l := &listed{
+		instance: open(tb, storetest.NewDatabase(tb)), now: time.Now().UTC(), history: history, current: current,
+		vehicles: vehicles,
+	}
 	storetest.AddFleet(tb, l.DB, min(vehicles, current))
 	db, err := l.WithoutTimeouts(tb.Context(), 0)
 	if err != nil {
@@ -57,8 +60,12 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 // rows selects n commands with numbers from a given one and ages between two limits, the youngest
 // last.
 func (l *listed) rows(from, n int, youngest, oldest, state string) string {
-	at := fmt.Sprintf(`(timestamptz '%s' - interval '%s' - (interval '%s' - interval '%s') * ((%d - n)::float8 / %d))`, l.now.Format(time.RFC3339), youngest, oldest, youngest, from+n-1, n)
-	return fmt.Sprintf(`select listed_id(%[1]s, n), n %% %[2]d + 1, case when n %% (%[3]d / 100) = 0 then 3 else n %% 2 + 1 end, 'u', 'lock', 'access', n, 'i',
+	at := fmt.Sprintf(
+		`(timestamptz '%s' - interval '%s' - (interval '%s' - interval '%s') * ((%d - n)::float8 / %d))`,
+		l.now.Format(time.RFC3339), youngest, oldest, youngest, from+n-1, n,
+	)
+	return fmt.Sprintf(
+		`select listed_id(%[1]s, n), n %% %[2]d + 1, case when n %% (%[3]d / 100) = 0 then 3 else n %% 2 + 1 end, 'u', 'lock', 'access', n, 'i',
 		case when n %% (%[3]d / 20) = 0 then 'eva' else 'bot-' || n %% 10 end, 'admin', %[6]s, '', '', false, false, 1, %[1]s, %[1]s + interval '1 second', %[1]s + interval '10 seconds'
 		from generate_series(%[4]d, %[5]d) as n`, at, l.vehicles, l.history+l.current, from, from+n-1, state)
 }
@@ -154,7 +161,9 @@ func TestList_ReturnsMatchesNewestFirst(t *testing.T) {
 		var want []telematics.CommandID
 		for _, c := range all {
 			matches := (q.Agency == 0 || c.Agency == q.Agency) && (q.Vehicle == 0 || c.Vehicle == q.Vehicle) && (q.Actor == "" || c.Actor.Subject == q.Actor) &&
-				(q.States == nil || slices.Contains(q.States, c.State)) && (q.From.IsZero() || !c.Requested.Before(q.From)) && (q.To.IsZero() || c.Requested.Before(q.To)) &&
+				(q.States == nil || slices.Contains(q.States, c.State)) &&
+				(q.From.IsZero() || !c.Requested.Before(q.From)) &&
+				(q.To.IsZero() || c.Requested.Before(q.To)) &&
 				(q.Before == uuid.Nil || c.ID.String() < q.Before.String())
 			if matches && len(want) < q.Limit {
 				want = append(want, c.ID)

@@ -64,7 +64,11 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 					if err := p.StoreProgress(context.Background(), []delivery.Note{noteOf(c.ID)}); err != nil {
 						t.Errorf("StoreProgress: %v", err)
 					}
-					s := delivery.Settlement{Command: c.ID, State: []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)], At: time.Now()}
+					s := delivery.Settlement{
+						Command: c.ID,
+						State:   []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)],
+						At:      time.Now(),
+					}
 					if _, _, err := p.Settle(context.Background(), s); err != nil {
 						t.Errorf("Settle: %v", err)
 					}
@@ -134,7 +138,10 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 	}
 	wg.Wait()
 	if !enough() {
-		t.Errorf("%d settlements, %d observations, %d imports: too few for this test", settlements.Load(), observations.Load(), imports.Load())
+		t.Errorf(
+			"%d settlements, %d observations, %d imports: too few for this test", settlements.Load(),
+			observations.Load(), imports.Load(),
+		)
 	}
 	// The batcher would hide a deadlock by a retry, so the test reads the server's counter, which
 	// is updated when a connection ends.

@@ -293,7 +293,8 @@ func TestCommands_GoOnDuringAnImport(t *testing.T) {
 	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	for id := range telematics.VehicleID(10_000) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
-			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprint("unit-", id+1)), Status: telematics.Available, Powertrain: telematics.Electric,
+			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprint("unit-", id+1)), Status: telematics.Available,
+			Powertrain: telematics.Electric,
 		})
 	}
 	if got, err := p.Import(t.Context(), file); err != nil || got.Vehicles != 10_000 || got.Units != 10_000 {

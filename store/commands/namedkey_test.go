@@ -22,7 +22,10 @@ func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := telematics.Activity{At: time.Now(), Action: rental.MethodAdd, Agency: 1, Actor: telematics.Actor{Subject: client.Subject, Role: telematics.Client, Agency: 1}}
+	line := telematics.Activity{
+		At: time.Now(), Action: rental.MethodAdd, Agency: 1,
+		Actor: telematics.Actor{Subject: client.Subject, Role: telematics.Client, Agency: 1},
+	}
 	ofCard := rentaltest.NewKey(client.Subject)
 	if _, err := cards.AddMethod(t.Context(), rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: ofCard, Activity: line, Now: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -50,7 +53,10 @@ func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 	}
 	ofOther := *command.Key
 	ofOther.Fingerprint[0]++
-	_, err = cards.AddMethod(t.Context(), rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: &ofOther, Activity: line, Now: time.Now()})
+	_, err = cards.AddMethod(
+		t.Context(),
+		rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: &ofOther, Activity: line, Now: time.Now()},
+	)
 	var refusal *telematics.Error
 	if !errors.As(err, &refusal) || refusal.Code != telematics.IdempotencyMismatch {
 		t.Errorf("AddMethod with a command's key = %v, want IdempotencyMismatch", err)

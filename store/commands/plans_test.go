@@ -65,12 +65,20 @@ func TestPrepared_StatementsUseIndexes(t *testing.T) {
 			settled = errors.Join(settled, one, two)
 		}
 	}
-	_, moved := p.settleMoved(t.Context(), []*delivery.Settlement{{Command: first.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}})
+	_, moved := p.settleMoved(
+		t.Context(),
+		[]*delivery.Settlement{{Command: first.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}},
+	)
 	settled = errors.Join(settled, moved)
 	_, updated := p.Updates(t.Context(), []telematics.CommandID{first.ID}, []telematics.CommandID{second.ID})
 	_, read := p.Twin(t.Context(), vehicle)
 	_, recorded := p.Record(t.Context(), vehicle)
-	report := []delivery.Observation{{Unit: unit, At: time.Now(), Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}}}
+	report := []delivery.Observation{
+		{
+			Unit: unit, At: time.Now(),
+			Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}},
+		},
+	}
 	// This one looks up the unit's vehicle.
 	_, owned := twins.New(twins.Config{DB: p.DB, Vehicles: p.Fleet, Redis: new(redis.DB)}).Observe(t.Context(), report)
 	_, reported := twins.Store(t.Context(), p.DB, report)

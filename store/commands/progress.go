@@ -24,7 +24,10 @@ type progressRow struct {
 }
 
 func newProgressRow(p delivery.Progress) progressRow {
-	return progressRow{SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt), Retransmitted: encodeRetransmitted(p)}
+	return progressRow{
+		SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt),
+		Retransmitted: encodeRetransmitted(p),
+	}
 }
 
 type noteRow struct {

@@ -40,7 +40,9 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	moveSettled(t, p)
 
 	would, err := Prune(t.Context(), p.DB, 6, true)
-	if err != nil || len(would.Months) != 2 || would.Months[0].Name != partitionOf(older) || would.Months[1].Name != partitionOf(outdated) || !would.Before.Equal(since) {
+	if err != nil || len(would.Months) != 2 || would.Months[0].Name != partitionOf(older) ||
+		would.Months[1].Name != partitionOf(outdated) ||
+		!would.Before.Equal(since) {
 		t.Errorf("dry run: %+v, %v; want the two months, not removed", would, err)
 	}
 	wantAt(t, p, outdated.ID, partitionOf(outdated))

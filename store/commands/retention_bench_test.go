@@ -93,7 +93,10 @@ func benchmarkRetention(b *testing.B, batchSize int) {
 	}
 	b.ReportMetric(float64(time.Since(moving).Microseconds())/float64(b.N), "move-µs/command")
 	perCommand("move-WAL", wal()-began)
-	perCommand("settled", number(`select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = 'settled_commands'::regclass`))
+	perCommand(
+		"settled",
+		number(`select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = 'settled_commands'::regclass`),
+	)
 	if left := number(`select count(*) from commands`); left != 0 {
 		b.Errorf("%v commands were not moved", left)
 	}

@@ -14,10 +14,19 @@ import (
 // one of many.
 func TestRowSet_OneRowEqualsOneOfMany(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	row := pg.RowSet{Name: "row", Columns: []string{"id uuid", "number bigint", "small integer", "flag boolean", "text text", "json json", "jsonb jsonb", "at timestamptz"}}
+	row := pg.RowSet{
+		Name: "row",
+		Columns: []string{
+			"id uuid", "number bigint", "small integer", "flag boolean", "text text", "json json", "jsonb jsonb",
+			"at timestamptz",
+		},
+	}
 	at := time.Date(2026, 11, 22, 10, 0, 0, 123456000, time.UTC)
 	rows := [][]any{
-		{uuid.MustParse("0195d2c4-5e6f-7a8b-9c0d-1e2f3a4b5c6d"), int64(-1 << 62), int64(7), true, `{a, "b" \c} null`, `{"a":["\\ \"x\"", null]}`, `{"b": 1}`, &at},
+		{
+			uuid.MustParse("0195d2c4-5e6f-7a8b-9c0d-1e2f3a4b5c6d"), int64(-1 << 62), int64(7), true, `{a, "b" \c} null`,
+			`{"a":["\\ \"x\"", null]}`, `{"b": 1}`, &at,
+		},
 		{uuid.Nil, int64(0), int64(0), false, "", `""`, `[]`, new(at.Add(time.Hour))},
 		{nil, nil, nil, nil, nil, nil, nil, (*time.Time)(nil)},
 		{(*uuid.UUID)(nil), (*int64)(nil), nil, nil, nil, nil, nil, nil},

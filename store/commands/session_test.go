@@ -80,7 +80,8 @@ func TestSuitable_RefusesAPoolerInTransactionMode(t *testing.T) {
 			})
 			p := open(t, pooler.URL(database))
 			err = p.Suitable(t.Context())
-			if suitable && err != nil || !suitable && (!errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction")) {
+			if suitable && err != nil ||
+				!suitable && (!errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction")) {
 				t.Errorf("Suitable = %v, want no error: %t", err, suitable)
 			}
 			if !suitable {

@@ -35,7 +35,10 @@ func settleAs(t *testing.T, p *instance, c telematics.Command, state telematics.
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	settled, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: state, Reason: "as the test says", At: c.Requested.Add(time.Second)})
+	settled, ok, err := p.Settle(
+		t.Context(),
+		delivery.Settlement{Command: c.ID, State: state, Reason: "as the test says", At: c.Requested.Add(time.Second)},
+	)
 	if err != nil || !ok {
 		t.Fatalf("Settle = %v, %v", ok, err)
 	}
@@ -140,7 +143,9 @@ func TestMoveSettled_BulksKeepTheirResults(t *testing.T) {
 	moveSettled(t, p)
 	wantAt(t, p, first.ID, partitionOf(first))
 	got, err := p.Bulk(t.Context(), b.ID)
-	if err != nil || len(got.Items) != 2 || got.Items[0].Command == nil || got.Items[0].Command.ID != first.ID || got.Items[1].Command == nil || got.Items[1].Command.ID != second.ID {
+	if err != nil || len(got.Items) != 2 || got.Items[0].Command == nil || got.Items[0].Command.ID != first.ID ||
+		got.Items[1].Command == nil ||
+		got.Items[1].Command.ID != second.ID {
 		t.Errorf("Bulk = %+v, %v; want both commands", got, err)
 	}
 }
@@ -252,7 +257,9 @@ func TestSettledCommands_HaveTheColumnsOfCommands(t *testing.T) {
 	for _, column := range hot {
 		name, _, _ := strings.Cut(column, " ")
 		for _, body := range moves {
-			if into := body[strings.Index(body, "insert into"):]; strings.Count(strings.NewReplacer("\n", " ", ",", " ", "(", " ", ")", " ").Replace(into), " "+name+" ") < 2 {
+			if into := body[strings.Index(body, "insert into"):]; strings.Count(
+				strings.NewReplacer("\n", " ", ",", " ", "(", " ", ")", " ").Replace(into), " "+name+" ",
+			) < 2 {
 				t.Errorf("a move does not copy the column %s", name)
 			}
 		}

@@ -170,7 +170,9 @@ func transitions() string {
 // settleEach applies settlements of different commands and returns the changed commands. It
 // passes over rows that another transaction has locked, so that no command waits for another. The
 // rows are locked in the order of their ids.
-func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+func settleEach(
+	ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement,
+) (map[telematics.CommandID]*telematics.Command, error) {
 	kind := settleKind{one: len(settlements) == 1, known: true}
 	rows := make([][]any, len(settlements))
 	for i, s := range settlements {
@@ -189,7 +191,9 @@ func settleEach(ctx context.Context, db pg.RowQuerier, settlements []*delivery.S
 	return changed, err
 }
 
-func settleKnown(ctx context.Context, db pg.RowQuerier, kind settleKind, rows [][]any, settlements []*delivery.Settlement) (map[telematics.CommandID]*telematics.Command, error) {
+func settleKnown(
+	ctx context.Context, db pg.RowQuerier, kind settleKind, rows [][]any, settlements []*delivery.Settlement,
+) (map[telematics.CommandID]*telematics.Command, error) {
 	byID := make(map[telematics.CommandID]*delivery.Settlement, len(settlements))
 	for _, s := range settlements {
 		byID[s.Command] = s

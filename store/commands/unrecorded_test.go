@@ -14,7 +14,10 @@ import (
 
 func unrecorded(unit telematics.Unit, id telematics.CommandID) delivery.Unrecorded {
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	return delivery.Unrecorded{Unit: unit, Answer: telematics.Answer{Command: id, State: telematics.Succeeded, At: at.Add(-time.Second)}, At: at}
+	return delivery.Unrecorded{
+		Unit: unit, Answer: telematics.Answer{Command: id, State: telematics.Succeeded, At: at.Add(-time.Second)},
+		At: at,
+	}
 }
 
 func noteUnrecorded(t *testing.T, p *instance, u delivery.Unrecorded) delivery.UnrecordedResult {
@@ -44,10 +47,12 @@ func TestStoreUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
 		t.Fatalf("audit log %+v, %v; want 2 entries", lines, err)
 	}
 	if line := lines[1]; line.Command != lost.Answer.Command || line.Outcome != telematics.Executed || line.Actor.Role != telematics.System ||
-		line.Actor.Subject != "unit:"+string(unit) || line.Details["state"] != "succeeded" || line.Details["answered_at"] != lost.Answer.At.Format("2006-01-02T15:04:05.000Z") {
+		line.Actor.Subject != "unit:"+string(unit) || line.Details["state"] != "succeeded" ||
+		line.Details["answered_at"] != lost.Answer.At.Format("2006-01-02T15:04:05.000Z") {
 		t.Errorf("entry %+v, want the unit's success with its time", line)
 	}
-	if line := lines[0]; line.Outcome != telematics.HasFailed || line.Details["reason"] != "interrupted" || line.Details["answered_at"] != nil {
+	if line := lines[0]; line.Outcome != telematics.HasFailed || line.Details["reason"] != "interrupted" ||
+		line.Details["answered_at"] != nil {
 		t.Errorf("entry %+v, want the failure without a time", line)
 	}
 }

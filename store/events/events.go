@@ -110,7 +110,10 @@ func (l *Log) add(ctx context.Context, stream int, rows [][]byte) error {
 	key := l.keys[stream]
 	if _, err := l.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, row := range rows {
-			pipe.XAdd(ctx, &goredis.XAddArgs{Stream: key, MaxLen: int64(eventsKept / len(l.keys)), Approx: true, Values: []any{eventField, row}})
+			pipe.XAdd(
+				ctx,
+				&goredis.XAddArgs{Stream: key, MaxLen: int64(eventsKept / len(l.keys)), Approx: true, Values: []any{eventField, row}},
+			)
 		}
 		pipe.Expire(ctx, key, unusedFor)
 		return nil

@@ -88,7 +88,13 @@ func losesMaster(t *testing.T, cluster *devstack.RedisCluster) {
 	}
 	var events []telematics.Event
 	for id := telematics.VehicleID(1); id <= 3*streams; id++ {
-		events = append(events, telematics.Event{Kind: telematics.PresenceEvent, Vehicle: id, At: time.Now(), Change: &telematics.Change{Vehicle: id, Presence: telematics.Offline}})
+		events = append(
+			events,
+			telematics.Event{
+				Kind: telematics.PresenceEvent, Vehicle: id, At: time.Now(),
+				Change: &telematics.Change{Vehicle: id, Presence: telematics.Offline},
+			},
+		)
 	}
 	missing, err := l.Publish(t.Context(), events)
 	if err == nil || len(missing) == 0 || len(missing) > len(events)/2 {

@@ -180,7 +180,8 @@ func decodeEvent(text string) (telematics.Event, error) {
 	case telematics.StatusEvent, telematics.PresenceEvent:
 		fields, err := vehicles.DecodeSnapshot(row.Fields)
 		e.Change = &telematics.Change{
-			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Large: row.Large, Presence: row.Presence, LastSeen: instantOf(row.SeenMS),
+			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Large: row.Large, Presence: row.Presence,
+			LastSeen: instantOf(row.SeenMS),
 		}
 		return e, err
 	case telematics.AlarmEvent:
@@ -211,7 +212,10 @@ func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics
 		Completed: instantOf(r.Completed), Deadline: instantOf(r.Deadline), Assurance: telematics.PromisesOf(r.Assurance),
 	}
 	if r.Attention != nil {
-		c.Attention = &telematics.Attention{Signal: telematics.Signal(r.Attention.Signal), Duration: time.Duration(r.Attention.DurationMS) * time.Millisecond}
+		c.Attention = &telematics.Attention{
+			Signal:   telematics.Signal(r.Attention.Signal),
+			Duration: time.Duration(r.Attention.DurationMS) * time.Millisecond,
+		}
 	}
 	for _, offset := range r.Published {
 		c.Retransmitted = append(c.Retransmitted, c.SentAt.Add(time.Duration(offset)*time.Millisecond))

@@ -27,7 +27,8 @@ func TestDecodeEvent_UnknownFieldIsLeftOut(t *testing.T) {
 	events := decodeEvents([]redis.XMessage{{ID: "1-0", Values: map[string]any{
 		"e": `{"k":"status","v":42,"a":1,"t":1767348000000,"f":{"telemetry.speed_kmh":{"v":50,"at":1767348000000},"telemetry.warp":{"v":9,"at":1767348000000}}}`,
 	}}})
-	if fields := events[0].Change.Fields; events[0].Kind != telematics.StatusEvent || len(fields) != 1 || *fields.Number(telematics.SpeedKmh) != 50 {
+	if fields := events[0].Change.Fields; events[0].Kind != telematics.StatusEvent || len(fields) != 1 ||
+		*fields.Number(telematics.SpeedKmh) != 50 {
 		t.Errorf("decoded as %+v, want only the speed", events[0])
 	}
 }
@@ -38,7 +39,9 @@ func TestEncodeEvent_LargeValuesAreOnlyNamed(t *testing.T) {
 		telematics.SpeedKmh: {Value: 50.0, At: at},
 		telematics.OEMData:  {Value: map[string]any{"x": strings.Repeat("x", 60<<10)}, At: at},
 	}
-	text, err := encodeEvent(&telematics.Event{Kind: telematics.StatusEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Fields: fields}})
+	text, err := encodeEvent(
+		&telematics.Event{Kind: telematics.StatusEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Fields: fields}},
+	)
 	if err != nil || len(text) > 4<<10 {
 		t.Fatalf("%d bytes, error %v; want at most 4 KiB", len(text), err)
 	}
@@ -46,7 +49,8 @@ func TestEncodeEvent_LargeValuesAreOnlyNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *event.Change.Fields.Number(telematics.SpeedKmh) != 50 || !reflect.DeepEqual(event.Change.Large, []telematics.Field{telematics.OEMData}) {
+	if *event.Change.Fields.Number(telematics.SpeedKmh) != 50 ||
+		!reflect.DeepEqual(event.Change.Large, []telematics.Field{telematics.OEMData}) {
 		t.Errorf("decoded as %+v, want the speed, and the OEM data only named", event.Change)
 	}
 }
@@ -54,10 +58,16 @@ func TestEncodeEvent_LargeValuesAreOnlyNamed(t *testing.T) {
 func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 	at := time.Date(2026, 1, 2, 10, 0, 0, 250e6, time.UTC)
 	command := telematics.Command{
-		ID: uuid.New(), Vehicle: 42, Agency: 7, Action: telematics.AttentionSignal, Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second},
-		Actor: telematics.Actor{Subject: "o\"ne\n<ö>"}, Booking: 17, State: telematics.Failed, Reason: "a\\b", Detail: "\u2028", Late: true, BestEffort: telematics.BestEffort{Contradicted: true}, Attempts: 3,
+		ID: uuid.New(), Vehicle: 42, Agency: 7, Action: telematics.AttentionSignal,
+		Attention: &telematics.Attention{Signal: telematics.Horn, Duration: time.Second},
+		Actor: telematics.Actor{
+			Subject: "o\"ne\n<ö>",
+		},
+		Booking: 17, State: telematics.Failed, Reason: "a\\b", Detail: "\u2028", Late: true,
+		BestEffort: telematics.BestEffort{Contradicted: true}, Attempts: 3,
 		Reported:  &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
-		Requested: at, SentAt: at, ReceivedAt: at, Completed: at, Retransmitted: []time.Time{at.Add(2 * time.Second)}, Deadline: at.Add(time.Second),
+		Requested: at, SentAt: at, ReceivedAt: at, Completed: at, Retransmitted: []time.Time{at.Add(2 * time.Second)},
+		Deadline: at.Add(time.Second),
 	}
 	for name, e := range map[string]telematics.Event{
 		"a command":               {Kind: telematics.CommandEvent, Vehicle: 42, Agency: 7, At: at, Command: &command},
@@ -73,7 +83,10 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 			}
 			decoded, err := decodeEvent(string(text))
 			if err != nil || !reflect.DeepEqual(decoded, e) {
-				t.Errorf("decoded as %+v %+v %+v, error %v\nwant %+v %+v %+v", decoded, decoded.Change, decoded.Command, err, e, e.Change, e.Command)
+				t.Errorf(
+					"decoded as %+v %+v %+v, error %v\nwant %+v %+v %+v", decoded, decoded.Change, decoded.Command, err,
+					e, e.Change, e.Command,
+				)
 			}
 		})
 	}

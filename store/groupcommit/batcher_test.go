@@ -257,14 +257,17 @@ func TestBatcher_SplitOfABatchIsBounded(t *testing.T) {
 					took = time.Millisecond // a violated constraint
 				}
 				attempts, refused := 0, refusedBatch("bad")
-				g := New(Limits{MaxBatch: 256, Timeout: 3 * time.Second, Splits: isSplit}, func(_ context.Context, batch []int) ([]string, error) {
-					attempts++
-					time.Sleep(took)
-					if slices.ContainsFunc(batch, c.bad) {
-						return nil, refused
-					}
-					return make([]string, len(batch)), nil
-				})
+				g := New(
+					Limits{MaxBatch: 256, Timeout: 3 * time.Second, Splits: isSplit},
+					func(_ context.Context, batch []int) ([]string, error) {
+						attempts++
+						time.Sleep(took)
+						if slices.ContainsFunc(batch, c.bad) {
+							return nil, refused
+						}
+						return make([]string, len(batch)), nil
+					},
+				)
 				var calls []*Call[int, string]
 				for n := range 256 {
 					call, _ := g.enqueue(n)

@@ -85,10 +85,12 @@ func TestTelemetry_BucketsHaveMinimumMeanAndMaximum(t *testing.T) {
 		first.Voltage.Avg != 14.1 || first.Signal.Min != -90 || *first.Locked || !*first.Ignition {
 		t.Errorf("buckets of the trip: %+v, speed %+v, energy %+v", first, *first.Speed, *second.Energy)
 	}
-	if !first.Begin.Equal(begin) || *first.Position != (telematics.Position{Latitude: 48.103, Longitude: -11.5}) || !first.LocatedAt.Equal(begin.Add(48*time.Second)) {
+	if !first.Begin.Equal(begin) || *first.Position != (telematics.Position{Latitude: 48.103, Longitude: -11.5}) ||
+		!first.LocatedAt.Equal(begin.Add(48*time.Second)) {
 		t.Errorf("position in %+v: %+v", first, first.Position)
 	}
-	if !last.Begin.Equal(begin.Add(10*time.Minute)) || last.Voltage.Min != 12.6 || last.Speed != nil || last.Position != nil || last.Locked != nil {
+	if !last.Begin.Equal(begin.Add(10*time.Minute)) || last.Voltage.Min != 12.6 || last.Speed != nil || last.Position != nil ||
+		last.Locked != nil {
 		t.Errorf("bucket after a gap: %+v", last)
 	}
 	agency, err := i.Telemetry(t.Context(), samples.Query{Vehicle: 1, Agency: 2, From: begin, To: begin.Add(time.Hour), Buckets: 60})
@@ -104,7 +106,10 @@ func TestTelemetry_IntervalOfTwoAgenciesBelongsToTheFirst(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	a, b, begin := newInstance(t, address, 7), newInstance(t, address, 7), recently()
 	a.report(1, begin, report{telematics.Battery: 50.0})
-	b.Record(1, 2, telematics.Electric, &telematics.Report{At: begin.Add(time.Minute), Values: report{telematics.Latitude: 48.1, telematics.Longitude: 11.5}})
+	b.Record(
+		1, 2, telematics.Electric,
+		&telematics.Report{At: begin.Add(time.Minute), Values: report{telematics.Latitude: 48.1, telematics.Longitude: 11.5}},
+	)
 	a.Flush(t.Context())
 	b.Flush(t.Context())
 	if buckets := a.read(begin, 5); len(buckets) != 1 || buckets[0].Position != nil || a.rows() != 1 {

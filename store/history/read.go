@@ -64,14 +64,21 @@ type bucketRow struct {
 
 func (r bucketRow) bucket(q samples.Query) samples.Bucket {
 	b := samples.Bucket{
-		Begin:  q.From.Add(time.Duration(r.Place) * q.Width()),
-		Energy: values(samples.Energy, r.EnergyMin, r.EnergyAvg, r.EnergyMax), Voltage: values(samples.Voltage, r.VoltageMin, r.VoltageAvg, r.VoltageMax),
-		Speed: values(samples.Speed, r.SpeedMin, r.SpeedAvg, r.SpeedMax), Signal: values(samples.Signal, r.SignalMin, r.SignalAvg, r.SignalMax),
-		Locked: r.Locked, Ignition: r.Ignition,
+		Begin: q.From.Add(time.Duration(r.Place) * q.Width()),
+		Energy: values(
+			samples.Energy, r.EnergyMin, r.EnergyAvg, r.EnergyMax,
+		),
+		Voltage: values(samples.Voltage, r.VoltageMin, r.VoltageAvg, r.VoltageMax),
+		Speed: values(
+			samples.Speed, r.SpeedMin, r.SpeedAvg, r.SpeedMax,
+		),
+		Signal: values(samples.Signal, r.SignalMin, r.SignalAvg, r.SignalMax), Locked: r.Locked, Ignition: r.Ignition,
 	}
 	if r.LocatedAt != nil {
 		b.LocatedAt = *r.LocatedAt
-		b.Position = &telematics.Position{Latitude: *r.Latitude / samples.Latitude.Step(), Longitude: *r.Longitude / samples.Longitude.Step()}
+		b.Position = &telematics.Position{
+			Latitude: *r.Latitude / samples.Latitude.Step(), Longitude: *r.Longitude / samples.Longitude.Step(),
+		}
 	}
 	return b
 }

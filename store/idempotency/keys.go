@@ -22,7 +22,9 @@ var KeptSince = `case when ` + pg.Steady + ` then now() - ` + pg.Interval(telema
 func Forget(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 	// A key that was made by a clock far ahead would never expire. By a clock that has gone back,
 	// it is one of now.
-	_, err = db.Pool.ExecContext(ctx, `update idempotency_keys set made_at = now() where made_at > now() + interval '1 hour' and `+pg.Steady)
+	_, err = db.Pool.ExecContext(
+		ctx, `update idempotency_keys set made_at = now() where made_at > now() + interval '1 hour' and `+pg.Steady,
+	)
 	if err != nil {
 		return false, unavailable.Wrap("correct idempotency keys", err)
 	}

@@ -22,20 +22,38 @@ const lockFreeSince = 34
 // rules are what a migration must not do to an existing table: it would read or write the whole
 // table, while statements of the service wait.
 var rules = []struct{ statement, unless, instead string }{
-	{`^create (unique )?index`, `^create (unique )?index (concurrently|(if not exists )?\S+ on only) `, "create index concurrently, in a migration with NO TRANSACTION; of a partitioned table, create index … on only"},
+	{
+		`^create (unique )?index`, `^create (unique )?index (concurrently|(if not exists )?\S+ on only) `,
+		"create index concurrently, in a migration with NO TRANSACTION; of a partitioned table, create index … on only",
+	},
 	{`^reindex`, `concurrently`, "reindex … concurrently, in a migration with NO TRANSACTION"},
 	{`^alter table .* alter (column )?\S+ (set data )?type`, ``, "a new column, written by both versions, and filled in batches"},
 	{`^alter table .* set not null`, ``, "a check constraint (… is not null) not valid, which a later migration validates"},
 	{`^alter table .* add (constraint \S+ )?(check|foreign key)`, `not valid`, "not valid, and a later migration that validates it"},
-	{`^alter table .* add (column )?(if not exists )?\S+ [^,]*\b(references|check)\b`, `^alter table .* add (constraint|check|foreign)`, "the column, then the constraint not valid"},
-	{`^alter table .* add (constraint \S+ )?(unique|primary key|exclude)`, `using index`, "create unique index concurrently, then add constraint … using index"},
-	{`^alter table .* add (column )?[^,]*(default [^,]*\(|generated|serial|identity)`, `^alter table .* add (constraint|check|foreign)|default now\(\)`, "a column without a default that is computed, filled in batches"},
+	{
+		`^alter table .* add (column )?(if not exists )?\S+ [^,]*\b(references|check)\b`,
+		`^alter table .* add (constraint|check|foreign)`, "the column, then the constraint not valid",
+	},
+	{
+		`^alter table .* add (constraint \S+ )?(unique|primary key|exclude)`, `using index`,
+		"create unique index concurrently, then add constraint … using index",
+	},
+	{
+		`^alter table .* add (column )?[^,]*(default [^,]*\(|generated|serial|identity)`,
+		`^alter table .* add (constraint|check|foreign)|default now\(\)`,
+		"a column without a default that is computed, filled in batches",
+	},
 	{`^alter table .* set (logged|unlogged|tablespace|access method|without cluster)`, ``, "a new table"},
-	{`^(update|delete from|merge into|truncate|lock|cluster|vacuum full|refresh materialized view)\b`, ``, "a loop of the service, in batches"},
+	{
+		`^(update|delete from|merge into|truncate|lock|cluster|vacuum full|refresh materialized view)\b`, ``,
+		"a loop of the service, in batches",
+	},
 }
 
 // named matches the table of a statement to which a rule applies.
-var named = regexp.MustCompile(`^(?:create (?:unique )?index .*? on (?:only )?|alter table (?:if exists )?(?:only )?|update (?:only )?|delete from (?:only )?|merge into |truncate (?:table )?|lock (?:table )?|cluster |vacuum full |create table (?:if not exists )?)([a-z_0-9."]+)`)
+var named = regexp.MustCompile(
+	`^(?:create (?:unique )?index .*? on (?:only )?|alter table (?:if exists )?(?:only )?|update (?:only )?|delete from (?:only )?|merge into |truncate (?:table )?|lock (?:table )?|cluster |vacuum full |create table (?:if not exists )?)([a-z_0-9."]+)`,
+)
 
 // violations returns the rules that a migration breaks. It ignores bodies of functions: they do not
 // run.
@@ -62,7 +80,10 @@ func violations(text string) (found []string) {
 		}
 	}
 	if strings.Contains(text, "not valid") && strings.Contains(text, "validate constraint") {
-		found = append(found, "a constraint is added and validated in one transaction\nwant a later migration that validates it: the lock of the first statement is held until the end")
+		found = append(
+			found,
+			"a constraint is added and validated in one transaction\nwant a later migration that validates it: the lock of the first statement is held until the end",
+		)
 	}
 	return found
 }

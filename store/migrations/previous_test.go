@@ -29,7 +29,10 @@ func TestPreviousVersion_WorksOnThisSchema(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "git", "cat-file", "-e", previousVersion+"^{commit}").CombinedOutput(); err != nil {
-		t.Fatalf("the history does not go back to %s (%v %s): get it with git fetch --unshallow, or in CI with fetch-depth: 0", previousVersion, err, out)
+		t.Fatalf(
+			"the history does not go back to %s (%v %s): get it with git fetch --unshallow, or in CI with fetch-depth: 0",
+			previousVersion, err, out,
+		)
 	}
 	source := t.TempDir()
 	root, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()

@@ -161,7 +161,10 @@ func TestMigrate_RepairsWhatEditedMigrationsLeft(t *testing.T) {
 func TestMigrations_AreNumberedAfterThoseOfReleases(t *testing.T) {
 	for _, s := range earlier(t) {
 		if numbers := s.numbers(t); len(numbers) != s.count {
-			t.Errorf("%s %d had %d migrations, there are %d now: number a new migration after the last one, and remove none", s.name, s.highest, s.count, len(numbers))
+			t.Errorf(
+				"%s %d had %d migrations, there are %d now: number a new migration after the last one, and remove none",
+				s.name, s.highest, s.count, len(numbers),
+			)
 		}
 	}
 }
@@ -176,7 +179,10 @@ func TestMigrations_DropWhatOnlyEarlierReleasesUse(t *testing.T) {
 	newest, numbers := released[len(released)-1], slices.Collect(maps.Keys(files(t)))
 	for table, user := range unused {
 		if newest.name != user && slices.Max(numbers) > newest.highest {
-			t.Errorf("%s does not use the table %s any more: drop it in a migration, and remove it here and in TestRights_NameEveryTable", newest.name, table)
+			t.Errorf(
+				"%s does not use the table %s any more: drop it in a migration, and remove it here and in TestRights_NameEveryTable",
+				newest.name, table,
+			)
 		}
 	}
 }

@@ -82,7 +82,9 @@ func (s Store) Add(ctx context.Context, o operators.Operator, link []byte, by te
 	added, _, err := s.change(ctx, "add operator", telematics.OperatorAdd, by, `
 		insert into operators (name, role, agency_id, scopes, password, link, link_until)
 		values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7::float8))`,
-		o.Name, o.Role, pg.Nullable(int64(o.Agency)), pq.StringArray(append([]string{}, o.Scopes...)), pg.Nullable(o.Password), link, linkFor(link))
+		o.Name, o.Role, pg.Nullable(int64(o.Agency)), pq.StringArray(append([]string{}, o.Scopes...)),
+		pg.Nullable(o.Password), link, linkFor(link),
+	)
 	if refusal := pq.As(err); refusal != nil {
 		switch refusal.Constraint {
 		case "operators_name":
@@ -124,7 +126,9 @@ func (s Store) SetPassword(ctx context.Context, digest []byte, password string, 
 }
 
 // change runs a change of one operator with its audit log entry.
-func (s Store) change(ctx context.Context, doing, activity string, by telematics.Author, change string, args ...any) (operators.Operator, bool, error) {
+func (s Store) change(
+	ctx context.Context, doing, activity string, by telematics.Author, change string, args ...any,
+) (operators.Operator, bool, error) {
 	var changed row
 	n := len(args)
 	statement := fmt.Sprintf(`with o as (%s returning *), recorded as (

@@ -43,7 +43,8 @@ func TestStore_KeepsAnOperator(t *testing.T) {
 		t.Errorf("Any = %v, %v", any, err)
 	}
 	got, found, err := s.ByName(t.Context(), "ben")
-	if err != nil || !found || got.Agency != 1 || got.Role != operators.Viewer || got.Password != "x" || got.ID != ben.ID || len(got.Scopes) != 0 {
+	if err != nil || !found || got.Agency != 1 || got.Role != operators.Viewer || got.Password != "x" || got.ID != ben.ID ||
+		len(got.Scopes) != 0 {
 		t.Errorf("ByName = %+v, %v, %v", got, found, err)
 	}
 	if list, err := s.List(t.Context()); err != nil || len(list) != 2 || list[0].Name != "anna" || len(list[0].Scopes) != 2 {

@@ -10,7 +10,9 @@ import (
 
 // ErrClockLeapt means that nothing may be removed by Postgres's clock: it has leapt within the last
 // six hours, or no instance has noted the time for an hour.
-var ErrClockLeapt = errors.New("the clock of Postgres has leapt, or no instance was running, within the last six hours: by such a clock nothing is removed")
+var ErrClockLeapt = errors.New(
+	"the clock of Postgres has leapt, or no instance was running, within the last six hours: by such a clock nothing is removed",
+)
 
 // Steady is the SQL of whether Postgres's clock has passed without a leap, evaluated once a
 // statement: what is removed by a time must be removed by such a clock alone.

@@ -110,7 +110,10 @@ func New(config Config) (*DB, error) {
 		{&db.Health, forHealth, nil},
 		{&commands, forCommands, byIndex},
 	} {
-		connector, err := config.connector(config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), pool.settings, &places{size: pool.size})
+		connector, err := config.connector(
+			config.Timeout, config.Timeout/LockShare, patientDialer(config.Timeout+time.Second), pool.settings,
+			&places{size: pool.size},
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +168,9 @@ func newPool(connector driver.Connector, size int) *sqlx.DB {
 
 // connector returns what opens connections with further settings. timeout bounds a statement and
 // lockTimeout its wait for one lock; zero: no bound. places limit the connections; nil: no limit.
-func (c Config) connector(timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string, limit *places) (*sessions, error) {
+func (c Config) connector(
+	timeout, lockTimeout time.Duration, dialer pq.Dialer, settings map[string]string, limit *places,
+) (*sessions, error) {
 	address, err := severalHosts(c.URL)
 	if err != nil {
 		return nil, unavailable.BadAddress("postgres", err)

@@ -17,7 +17,9 @@ import (
 
 // errNoPlace means that the statements of closed connections still wait in Postgres, as commits do
 // for a synchronous standby that is gone.
-var errNoPlace = unavailable.Mark(errors.New("no connection: earlier statements still wait in postgres, such as commits for a synchronous standby"))
+var errNoPlace = unavailable.Mark(
+	errors.New("no connection: earlier statements still wait in postgres, such as commits for a synchronous standby"),
+)
 
 // places limits the backends of a pool: those of its connections, and those that work or wait on
 // after their connection was closed. The zero size and nil have no limit. It is safe for concurrent

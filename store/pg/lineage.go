@@ -41,7 +41,10 @@ func (l Line) replaces(other Line) bool {
 var ErrFormer = unavailable.Mark(errors.New("not the primary of this installation any more"))
 
 func formerError(address string, found, newest Line) error {
-	return fmt.Errorf("postgres at %s: %w: it has %s, this installation has seen %s; see docs/backup.md#two-primaries", address, ErrFormer, found, newest)
+	return fmt.Errorf(
+		"postgres at %s: %w: it has %s, this installation has seen %s; see docs/backup.md#two-primaries", address,
+		ErrFormer, found, newest,
+	)
 }
 
 // SharedLine is the newest line that the instances of an installation have seen, as a signed text.
@@ -260,7 +263,10 @@ func (c *session) identify(ctx context.Context) error {
 	found, err := c.row(ctx, lineOf)
 	if refusal := pq.As(err); refusal != nil && isForbidden(refusal) {
 		if c.pool.lineage.isNew("timeline of postgres not readable: a former primary would not be recognised", c.address) {
-			c.pool.lineage.log.Error("timeline of postgres not readable: a former primary would not be recognised", "address", c.address, "err", err)
+			c.pool.lineage.log.Error(
+				"timeline of postgres not readable: a former primary would not be recognised", "address", c.address,
+				"err", err,
+			)
 		}
 		return nil
 	}

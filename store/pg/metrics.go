@@ -18,13 +18,16 @@ type metrics struct {
 func newMetrics(hanging *hanging) *metrics {
 	return &metrics{
 		notReplicated: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "motorpool_postgres_commits_not_replicated_total", Help: "Commits whose wait for the synchronous standby was cancelled; they count as not written.",
+			Name: "motorpool_postgres_commits_not_replicated_total",
+			Help: "Commits whose wait for the synchronous standby was cancelled; they count as not written.",
 		}),
 		formerPrimaries: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "motorpool_postgres_former_primaries", Help: "Servers of --database-url that accept writes and are not the installation's primary any more.",
+			Name: "motorpool_postgres_former_primaries",
+			Help: "Servers of --database-url that accept writes and are not the installation's primary any more.",
 		}),
 		hanging: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "motorpool_postgres_hanging_statements", Help: "Statements that were given up because Postgres did not reply in time, and that it still executes.",
+			Name: "motorpool_postgres_hanging_statements",
+			Help: "Statements that were given up because Postgres did not reply in time, and that it still executes.",
 		}, func() float64 { return float64(hanging.count()) }),
 		locked: newLocked(),
 	}
@@ -37,7 +40,8 @@ const otherTable = "other"
 
 func newLocked() *prometheus.CounterVec {
 	locked := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "motorpool_locked_total", Help: "Calls that failed because another program has locked a row or a table. vehicles: commands; commands: results; units: reported state and presence; other: a whole table.",
+		Name: "motorpool_locked_total",
+		Help: "Calls that failed because another program has locked a row or a table. vehicles: commands; commands: results; units: reported state and presence; other: a whole table.",
 	}, []string{"table"})
 	for _, table := range lockedTables {
 		locked.WithLabelValues(table)

@@ -90,7 +90,9 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 		return nil, fmt.Errorf("make the lock of the migrations: %w", err)
 	}
 	// Databases of builds between two releases may lack lower numbers, which were added later.
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithSessionLocker(locker), goose.WithAllowOutofOrder(true))
+	provider, err := goose.NewProvider(
+		goose.DialectPostgres, db, migrations.Files, goose.WithSessionLocker(locker), goose.WithAllowOutofOrder(true),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read the migrations: %w", err)
 	}

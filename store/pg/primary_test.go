@@ -39,7 +39,9 @@ func startPair(t *testing.T, synchronous bool) *pair {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	p := &pair{T: t, primary: storetest.StartPostgres(t, false)}
 	var err error
-	p.standby, err = p.primary.StartStandby(t.Context(), devstack.StandbyConfig{Dir: filepath.Join(p.primary.Dir, "standby"), Synchronous: synchronous})
+	p.standby, err = p.primary.StartStandby(
+		t.Context(), devstack.StandbyConfig{Dir: filepath.Join(p.primary.Dir, "standby"), Synchronous: synchronous},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

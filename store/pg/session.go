@@ -135,7 +135,9 @@ func (c *session) setUp(ctx context.Context) error {
 	found := row[len(row)-3:]
 	c.backend = backend{pid: found[0], started: found[1]}
 	if unsafe := found[2]; c.pool.durable && unsafe != "" {
-		return unsuitableError("it runs with " + unsafe + ", so a crash loses commands that were executed; --allow-unsafe-postgres for a development server")
+		return unsuitableError(
+			"it runs with " + unsafe + ", so a crash loses commands that were executed; --allow-unsafe-postgres for a development server",
+		)
 	}
 	return c.identify(ctx)
 }
@@ -191,8 +193,10 @@ func (p *DB) Suitable(ctx context.Context) error {
 			return unavailable.Wrap("check the connection to postgres", err)
 		}
 		if shared {
-			return unsuitableError("a pooler in transaction or statement mode is before it, such as PgBouncer with pool_mode=transaction; " +
-				"connect directly, or with pool_mode=session")
+			return unsuitableError(
+				"a pooler in transaction or statement mode is before it, such as PgBouncer with pool_mode=transaction; " +
+					"connect directly, or with pool_mode=session",
+			)
 		}
 	}
 	p.suitable.Store(true)

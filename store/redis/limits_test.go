@@ -57,7 +57,8 @@ func TestLimits_ALimitIsSharedByAllInstances(t *testing.T) {
 			here, there := limitsAt(t, address), limitsAt(t, address)
 			for i := range 10 {
 				q := counted(t, []*Limits{here, there}[i%2], "vehicle:1", 10)
-				if q.Over || q.Limit != 10 || q.Remaining > 9-i || q.Remaining < 8-i || q.Reset <= 0 || q.Reset > time.Duration(i+1)*6*time.Second {
+				if q.Over || q.Limit != 10 || q.Remaining > 9-i || q.Remaining < 8-i || q.Reset <= 0 ||
+					q.Reset > time.Duration(i+1)*6*time.Second {
 					t.Errorf("request %d: %+v", i+1, q)
 				}
 			}
@@ -227,7 +228,9 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 				return err == nil
 			})
 			counted(t, l, "vehicle:1", 1_000)
-			if text := log.String(); strings.Count(text, "level=WARN") != 1 || strings.Count(text, "counted against their limits again") != 1 || !strings.Contains(text, "missed=100") {
+			if text := log.String(); strings.Count(text, "level=WARN") != 1 ||
+				strings.Count(text, "counted against their limits again") != 1 ||
+				!strings.Contains(text, "missed=100") {
 				t.Errorf("log:\n%s", text)
 			}
 		})
@@ -309,7 +312,10 @@ func TestTake_StopsAtTheFirstExhaustedLimit(t *testing.T) {
 					if i == len(want)-1 {
 						actor = prefix + "b"
 					}
-					requests = append(requests, []telematics.Limit{{Key: actor, Rate: perMinute(4), Cost: 1}, {Key: vehicle, Rate: perMinute(2), Cost: 1}})
+					requests = append(
+						requests,
+						[]telematics.Limit{{Key: actor, Rate: perMinute(4), Cost: 1}, {Key: vehicle, Rate: perMinute(2), Cost: 1}},
+					)
 				}
 				return requests
 			}

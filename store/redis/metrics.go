@@ -4,8 +4,13 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // docs/metrics.md explains each.
 var (
-	connections = prometheus.NewDesc("motorpool_redis_connections", "Open connections to Redis, without those of subscriptions.", []string{"state"}, nil)
-	timeouts    = prometheus.NewDesc("motorpool_redis_pool_timeouts_total", "Times that no connection to Redis became free in time.", nil, nil)
+	connections = prometheus.NewDesc(
+		"motorpool_redis_connections", "Open connections to Redis, without those of subscriptions.", []string{"state"},
+		nil,
+	)
+	timeouts = prometheus.NewDesc(
+		"motorpool_redis_pool_timeouts_total", "Times that no connection to Redis became free in time.", nil, nil,
+	)
 )
 
 // Describe is of prometheus.Collector.

@@ -179,7 +179,10 @@ func (db *DB) Ready(ctx context.Context) error {
 	case first == nil:
 		return nil
 	case len(written) > 1:
-		return unavailable.Wrap(fmt.Sprintf("%d of %d parts of the redis cluster take no writes%s", failed, len(written), whyNotWritten(first)), first)
+		return unavailable.Wrap(
+			fmt.Sprintf("%d of %d parts of the redis cluster take no writes%s", failed, len(written), whyNotWritten(first)),
+			first,
+		)
 	}
 	return unavailable.Wrap("write to redis"+whyNotWritten(first), first)
 }
@@ -216,7 +219,9 @@ type ScriptCall struct {
 // each has a separate error. Where the server does not have the script, because it is new or was
 // emptied, RunScript loads it and runs the script again. Commands that after adds run after the
 // script, and again if the script runs again.
-func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []ScriptCall, after ...func(redis.Pipeliner)) ([]*redis.Cmd, error) {
+func (db *DB) RunScript(
+	ctx context.Context, script *redis.Script, calls []ScriptCall, after ...func(redis.Pipeliner),
+) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(calls))
 	run := func() (missing bool) {
 		pipe := db.Client.Pipeline()
@@ -248,7 +253,9 @@ func (db *DB) RunScript(ctx context.Context, script *redis.Script, calls []Scrip
 // has lost Redis, and calls answered when Redis has replied, which resets the pauses. lost logs the
 // error of once.
 func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost func(error)) {
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
+	pause := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0),
+	)
 	for {
 		err := db.Guard.Try("receive from redis", func() error { return once(ctx, pause.Reset) })
 		if ctx.Err() != nil {

@@ -147,7 +147,8 @@ func TestClient_KindOfRedisByTheAddress(t *testing.T) {
 
 func TestEncodePending_IsReadBackAsWritten(t *testing.T) {
 	want := delivery.Pending{
-		Command: uuid.New(), Vehicle: 42, Unit: "a-unit_1", Instance: `in"stance`, Deadline: time.Date(2026, 1, 2, 10, 0, 0, 250e6, time.UTC),
+		Command: uuid.New(), Vehicle: 42, Unit: "a-unit_1", Instance: `in"stance`,
+		Deadline: time.Date(2026, 1, 2, 10, 0, 0, 250e6, time.UTC),
 	}
 	if got, err := decodePending(encodePending(&want)); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read as %+v, %v; want %+v", got, err, want)

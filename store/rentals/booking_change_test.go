@@ -36,7 +36,8 @@ func TestAmend_WritesBookingChargesAndAuditEntry(t *testing.T) {
 	extended := w.amend(rental.BookingExtend, booking.ID, noon.Add(time.Hour), func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Extend(noon.Add(time.Hour), noon.Add(10*time.Hour))
 	})
-	if !extended.End.Equal(noon.Add(10*time.Hour)) || extended.Extensions != 1 || extended.Price.Hours != 1000 || extended.Charges[2].Amount != 3_300 {
+	if !extended.End.Equal(noon.Add(10*time.Hour)) || extended.Extensions != 1 || extended.Price.Hours != 1000 ||
+		extended.Charges[2].Amount != 3_300 {
 		t.Errorf("extended booking %+v", extended)
 	}
 	// The fee is decided as of noon, before the extension.
@@ -57,10 +58,15 @@ func TestAmend_WritesBookingChargesAndAuditEntry(t *testing.T) {
 	for _, line := range lines {
 		actions = append(actions, line.Action)
 	}
-	if want := []string{rental.BookingCreate, rental.BookingStart, rental.BookingExtend, rental.BookingFee, rental.BookingEnd}; !reflect.DeepEqual(actions, want) {
+	if want := []string{
+		rental.BookingCreate, rental.BookingStart, rental.BookingExtend, rental.BookingFee, rental.BookingEnd,
+	}; !reflect.DeepEqual(
+		actions, want,
+	) {
 		t.Errorf("audit entries %v, want %v", actions, want)
 	}
-	if fee := lines[3]; fee.Note != "dog hair" || fee.Details["amount"] != "45.50" || fee.Agency != 1 || fee.Vehicle != 1 || fee.Outcome != telematics.Executed {
+	if fee := lines[3]; fee.Note != "dog hair" || fee.Details["amount"] != "45.50" || fee.Agency != 1 || fee.Vehicle != 1 ||
+		fee.Outcome != telematics.Executed {
 		t.Errorf("audit entry of the fee %+v", fee)
 	}
 }

@@ -44,7 +44,9 @@ func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.
 	return made, replayed, nil
 }
 
-func openBooking(ctx context.Context, tx *sqlx.Tx, installation string, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
+func openBooking(
+	ctx context.Context, tx *sqlx.Tx, installation string, draft rental.Draft, r rental.Request,
+) (rental.BookingDetails, bool, error) {
 	facts, err := holdClient(ctx, tx, installation, draft)
 	if err != nil {
 		return rental.BookingDetails{}, false, err
@@ -76,7 +78,10 @@ func openBooking(ctx context.Context, tx *sqlx.Tx, installation string, draft re
 	if err := followBookings(ctx, tx, b.VehicleID, r.Now); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
-	asked := map[string]any{"client": draft.Client, "start_date": b.Start.Format(time.RFC3339Nano), "end_date": b.End.Format(time.RFC3339Nano)}
+	asked := map[string]any{
+		"client": draft.Client, "start_date": b.Start.Format(time.RFC3339Nano),
+		"end_date": b.End.Format(time.RFC3339Nano),
+	}
 	if err := activity.Insert(ctx, tx, bookingLine(r, rental.Change{Booking: b, Details: asked})); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
@@ -205,7 +210,8 @@ func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 		returning id`,
-		b.Identity, b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID, pg.Timestamp(b.Start), pg.Timestamp(b.End),
-		b.Price.Currency, b.Price.HourlyRate, b.Price.Tax, b.Price.Hours, b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit,
-		pg.Nullable(b.Method), pg.Timestamp(b.Created))
+		b.Identity, b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID,
+		pg.Timestamp(b.Start), pg.Timestamp(b.End), b.Price.Currency, b.Price.HourlyRate, b.Price.Tax, b.Price.Hours,
+		b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit, pg.Nullable(b.Method), pg.Timestamp(b.Created),
+	)
 }

@@ -30,15 +30,23 @@ func TestBook_StoresAllDetails(t *testing.T) {
 	}
 	for name, d := range map[string]rental.BookingDetails{"made": made, "read": read} {
 		switch {
-		case d.Reference != "BK-2026-00001", d.State != rental.Upcoming, d.Agency != 1, d.AgencyCode != "MUC", d.Subject != "anna", d.VehicleID != 1:
+		case d.Reference != "BK-2026-00001",
+			d.State != rental.Upcoming, d.Agency != 1, d.AgencyCode != "MUC", d.Subject != "anna",
+			d.VehicleID != 1:
 			t.Errorf("%s: booking %+v", name, d.Booking)
-		case !d.Start.Equal(noon.Add(4 * time.Hour)), !d.End.Equal(noon.Add(12 * time.Hour)), !d.Created.Equal(noon), !d.ActualStart.IsZero(), !d.ActualEnd.IsZero():
+		case !d.Start.Equal(noon.Add(4 * time.Hour)),
+			!d.End.Equal(noon.Add(12 * time.Hour)), !d.Created.Equal(noon), !d.ActualStart.IsZero(),
+			!d.ActualEnd.IsZero():
 			t.Errorf("%s: times %+v", name, d.Booking)
-		case d.Price.Currency != "EUR", d.Price.Hours != 800, d.Price.Subtotal != 12_000, d.Price.TaxDue != 1_200, d.Price.Deposit != 20_000, d.Price.Total() != 33_200:
+		case d.Price.Currency != "EUR",
+			d.Price.Hours != 800, d.Price.Subtotal != 12_000, d.Price.TaxDue != 1_200, d.Price.Deposit != 20_000,
+			d.Price.Total() != 33_200:
 			t.Errorf("%s: price %+v", name, d.Price)
 		case d.Terms != rental.Terms{Currency: "EUR", Tax: 100_000, CancelCutoff: 2 * time.Hour, Buffer: 15 * time.Minute}:
 			t.Errorf("%s: terms %+v", name, d.Terms)
-		case d.Vehicle.Plate != "M-IM 1", d.Vehicle.Unit != "unit-1", d.Vehicle.Year != 2024, !slices.Equal(d.Vehicle.Features, []string{"isofix", "navigation"}):
+		case d.Vehicle.Plate != "M-IM 1",
+			d.Vehicle.Unit != "unit-1", d.Vehicle.Year != 2024,
+			!slices.Equal(d.Vehicle.Features, []string{"isofix", "navigation"}):
 			t.Errorf("%s: vehicle %+v", name, d.Vehicle)
 		case d.Pickup.Name != "Hauptbahnhof", d.Dropoff.Address != "Orleansplatz 1", d.Dropoff.Longitude != 11.6:
 			t.Errorf("%s: stations %+v %+v", name, d.Pickup, d.Dropoff)

@@ -27,7 +27,10 @@ const stuckAfter = 5
 
 // Stuck counts the charges whose result is still unknown after repeated queries of the processor.
 func (p Charges) Stuck(ctx context.Context) (n int, err error) {
-	err = p.DB.Pool.GetContext(ctx, &n, `select count(*) from charges where due_at is not null and state = 'unknown' and tries >= $1`, stuckAfter)
+	err = p.DB.Pool.GetContext(
+		ctx, &n, `select count(*) from charges where due_at is not null and state = 'unknown' and tries >= $1`,
+		stuckAfter,
+	)
 	return n, unavailable.Wrap("count stuck charges", err)
 }
 

@@ -24,7 +24,8 @@ type bookedChargeRow struct {
 
 func (r bookedChargeRow) charge() rental.BookedCharge {
 	return rental.BookedCharge{
-		Charge: r.chargeRow.charge(), Reference: r.Reference, Agency: telematics.AgencyID(r.AgencyID), Subject: r.Subject, Vehicle: r.Vehicle.Vehicle(),
+		Charge: r.chargeRow.charge(), Reference: r.Reference, Agency: telematics.AgencyID(r.AgencyID),
+		Subject: r.Subject, Vehicle: r.Vehicle.Vehicle(),
 	}
 }
 

@@ -38,7 +38,9 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 		t.Fatalf("all charges %+v, want 5, newest first", all)
 	}
 	newest := all[0]
-	if newest.Booking != second.ID || newest.Reference != second.Reference || newest.Agency != 1 || newest.Subject != "anna" || newest.Vehicle.Plate != "M-IM 1" || newest.By != operator.Subject {
+	if newest.Booking != second.ID || newest.Reference != second.Reference || newest.Agency != 1 || newest.Subject != "anna" ||
+		newest.Vehicle.Plate != "M-IM 1" ||
+		newest.By != operator.Subject {
 		t.Errorf("the newest charge is %+v", newest)
 	}
 	for _, c := range all {

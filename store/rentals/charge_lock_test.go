@@ -64,7 +64,10 @@ func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 			go func() { changed <- change(o, first) }()
 			storetest.Eventually(t, "the change waits for the charge", waiting(1))
 			go func() {
-				_, err := p.WriteCharge(context.Background(), jobs[0], rental.Result{State: rental.Unknown, CountAttempt: true, Intent: "pi_" + charge.String(), Card: jobs[0].Card})
+				_, err := p.WriteCharge(
+					context.Background(), jobs[0],
+					rental.Result{State: rental.Unknown, CountAttempt: true, Intent: "pi_" + charge.String(), Card: jobs[0].Card},
+				)
 				written <- err
 			}()
 			storetest.Eventually(t, "the attempt waits as well", waiting(2))

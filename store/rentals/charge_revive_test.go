@@ -98,8 +98,13 @@ func TestDefault_NewOneIsTriedImmediatelyForUnpaidCharges(t *testing.T) {
 				"waiting for confirmation":   o.fee(`state = 'requires_action'`, first.ID),
 				"barred from the first card": o.fee(`state = 'failed', hard = true`, first.ID),
 				"whose card was removed":     o.fee(`state = 'failed'`, 0),
-				"leased by a worker":         o.fee(declined+`, lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, first.ID),
-				"declined deposit":           owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', payment_method_id = %d`, first.ID)),
+				"leased by a worker": o.fee(
+					declined+`, lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, first.ID,
+				),
+				"declined deposit": owe(
+					t, p, o.booking, rental.DepositCharge, 1,
+					fmt.Sprintf(`state = 'declined', payment_method_id = %d`, first.ID),
+				),
 			}
 			stays := map[string]uuid.UUID{
 				"paid":    o.fee(`state = 'paid'`, first.ID),
@@ -127,7 +132,10 @@ func TestDefault_DepositToBeReleasedIsNotRetried(t *testing.T) {
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	o := newOwing(t, p, vehicle)
 	first, second := o.add(false), o.add(false)
-	deposit := owe(t, p, o.booking, rental.DepositCharge, 1, fmt.Sprintf(`state = 'declined', goal = 'release', payment_method_id = %d`, first.ID))
+	deposit := owe(
+		t, p, o.booking, rental.DepositCharge, 1,
+		fmt.Sprintf(`state = 'declined', goal = 'release', payment_method_id = %d`, first.ID),
+	)
 	if err := o.makeDefault(second.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,9 @@ func (m *market) add(client rental.ClientID, c rental.Charge) rental.Charge {
 	m.exec(`
 		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, capture_amount, refunds_charge_id, next_attempt_at, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), $10, $11, $12, $13)`,
-		c.ID, c.Booking, c.Kind, c.Number, c.State, c.Currency, c.Amount, c.Settled, c.Goal, c.CaptureAmount, pg.Nullable(c.Refunds), pg.Timestamp(c.NextAttempt), c.Created)
+		c.ID, c.Booking, c.Kind, c.Number, c.State, c.Currency, c.Amount, c.Settled, c.Goal, c.CaptureAmount,
+		pg.Nullable(c.Refunds), pg.Timestamp(c.NextAttempt), c.Created,
+	)
 	return c
 }
 
@@ -133,14 +135,24 @@ func TestCharge_IsReadAsWritten(t *testing.T) {
 	m := newMarket(t, p)
 	client := m.client()
 	card := m.giveCard(client, rentaltest.NewCard())
-	c := m.add(client, rental.Charge{Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY", Amount: 5000, Settled: 5000, Goal: rental.Capture, CaptureAmount: 300})
+	c := m.add(
+		client,
+		rental.Charge{
+			Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY", Amount: 5000,
+			Settled: 5000, Goal: rental.Capture, CaptureAmount: 300,
+		},
+	)
 	at := time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
-	m.exec(`update charges set fee = 'cleaning', reason = 'mud', payment_method_id = $2, brand = 'amex', last_four = '0005', intent = 'pi_1', seen = 'ch_1',
-		attempts = 3, declines = 2, decline_code = 'insufficient_funds', next_attempt_at = $3, paid_at = $3, created_at = $3 where id = $1`, c.ID, card.ID, at)
+	m.exec(
+		`update charges set fee = 'cleaning', reason = 'mud', payment_method_id = $2, brand = 'amex', last_four = '0005', intent = 'pi_1', seen = 'ch_1',
+		attempts = 3, declines = 2, decline_code = 'insufficient_funds', next_attempt_at = $3, paid_at = $3, created_at = $3 where id = $1`,
+		c.ID, card.ID, at,
+	)
 	want := rental.Charge{
-		ID: c.ID, Booking: c.Booking, Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY", Amount: 5000, Settled: 5000,
-		Goal: rental.Capture, CaptureAmount: 300, Fee: "cleaning", Reason: "mud", Method: card.ID, Brand: "amex", LastFour: "0005", Intent: "pi_1", AttemptID: "ch_1",
-		Attempts: 3, Declines: 2, DeclineCode: "insufficient_funds", NextAttempt: at, PaidAt: at, Created: at,
+		ID: c.ID, Booking: c.Booking, Kind: rental.DepositCharge, Number: 1, State: rental.Authorized, Currency: "JPY",
+		Amount: 5000, Settled: 5000, Goal: rental.Capture, CaptureAmount: 300, Fee: "cleaning", Reason: "mud",
+		Method: card.ID, Brand: "amex", LastFour: "0005", Intent: "pi_1", AttemptID: "ch_1", Attempts: 3, Declines: 2,
+		DeclineCode: "insufficient_funds", NextAttempt: at, PaidAt: at, Created: at,
 	}
 	if got := m.charge(c.ID); got != want {
 		t.Errorf("read as %+v\nwant    %+v", got, want)
@@ -155,7 +167,13 @@ func TestTakeCharges_ConcurrentWorkersTakeEachOnce(t *testing.T) {
 	const charges, workers = 200, 8
 	booking := m.booking(client)
 	for n := range charges {
-		m.add(client, rental.Charge{Booking: booking, Kind: rental.FeeCharge, Number: n + 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now().Add(-time.Minute)})
+		m.add(
+			client,
+			rental.Charge{
+				Booking: booking, Kind: rental.FeeCharge, Number: n + 1, State: rental.Pending, Currency: "EUR",
+				Amount: 100, NextAttempt: time.Now().Add(-time.Minute),
+			},
+		)
 	}
 	taken := make(chan rental.ChargeID, 2*charges)
 	errs := make(chan error, workers)
@@ -208,7 +226,13 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 	client := m.client()
 	m.giveCard(client, rentaltest.NewCard())
 	other := m.giveCard(client, rentaltest.NewCard())
-	c := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now().Add(-time.Minute)})
+	c := m.add(
+		client,
+		rental.Charge{
+			Kind: rental.FeeCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100,
+			NextAttempt: time.Now().Add(-time.Minute),
+		},
+	)
 	jobs, err := p.TakeCharges(t.Context(), 1, time.Hour)
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs, %v", len(jobs), err)
@@ -226,7 +250,10 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 	}
 	settled := make(chan error, 1)
 	go func() {
-		ok, err := p.SettleCharge(context.Background(), jobs[0], rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
+		ok, err := p.SettleCharge(
+			context.Background(), jobs[0],
+			rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)},
+		)
 		if err == nil && !ok {
 			err = fmt.Errorf("the lease of the job was lost")
 		}
@@ -279,7 +306,10 @@ func TestStuck_CountsUnknownChargesAfterSeveralQueries(t *testing.T) {
 	m := newMarket(t, p)
 	client := m.client()
 	for tries, state := range map[int]rental.ChargeState{4: rental.Unknown, 5: rental.Unknown, 6: rental.Unknown, 7: rental.Pending} {
-		c := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: state, Currency: "EUR", Amount: 100, NextAttempt: time.Now()})
+		c := m.add(
+			client,
+			rental.Charge{Kind: rental.FeeCharge, Number: 1, State: state, Currency: "EUR", Amount: 100, NextAttempt: time.Now()},
+		)
 		m.exec(`update charges set tries = $2 where id = $1`, c.ID, tries)
 	}
 	if n, err := (Charges{DB: p.DB}).Stuck(t.Context()); err != nil || n != 2 {
@@ -292,10 +322,22 @@ func TestCorrectTimes_WhatIsDueLaterThanItCanBeIsDueNow(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client, far := m.client(), time.Now().AddDate(74, 0, 0)
-	due := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: far})
-	leased := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 2, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now()})
+	due := m.add(
+		client,
+		rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: far},
+	)
+	leased := m.add(
+		client,
+		rental.Charge{Kind: rental.FeeCharge, Number: 2, State: rental.Pending, Currency: "EUR", Amount: 100, NextAttempt: time.Now()},
+	)
 	m.exec(`update charges set lease = gen_random_uuid(), lease_until = $2 where id = $1`, leased.ID, far)
-	m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 3, State: rental.Declined, Currency: "EUR", Amount: 100, NextAttempt: time.Now().AddDate(0, 0, 7)})
+	m.add(
+		client,
+		rental.Charge{
+			Kind: rental.FeeCharge, Number: 3, State: rental.Declined, Currency: "EUR", Amount: 100,
+			NextAttempt: time.Now().AddDate(0, 0, 7),
+		},
+	)
 	if err := p.Keep(t.Context(), rental.Notice{ID: "n", Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}); err != nil {
 		t.Fatal(err)
 	}

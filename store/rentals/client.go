@@ -44,7 +44,9 @@ func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject s
 func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
 	read := func() ([]clientRow, error) {
 		var rows []clientRow
-		err := p.DB.Pool.SelectContext(ctx, &rows, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`, agency, subject)
+		err := p.DB.Pool.SelectContext(
+			ctx, &rows, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`, agency, subject,
+		)
 		return rows, err
 	}
 	rows, err := read()

@@ -37,7 +37,10 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 		m.giveCard(client, bank.Issue(rentaltest.NewCard(), rentaltest.CustomerOf(client), sandbox.Behaviour{}))
 		booking := m.booking(client)
 		for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge} {
-			c := rental.Charge{Booking: booking, Kind: kind, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 13_200, NextAttempt: time.Now()}
+			c := rental.Charge{
+				Booking: booking, Kind: kind, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 13_200,
+				NextAttempt: time.Now(),
+			}
 			if kind == rental.DepositCharge {
 				c.Goal = rental.Hold
 			}
@@ -46,8 +49,8 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 	}
 	run := func(p *fixture) (stop func()) {
 		c := charging.NewCollector(charging.Config{
-			Ledger: p, Notices: p, Processor: bank, Every: 50 * time.Millisecond, Lease: 1500 * time.Millisecond, Timeout: 200 * time.Millisecond,
-			Logger: slog.New(slog.DiscardHandler),
+			Ledger: p, Notices: p, Processor: bank, Every: 50 * time.Millisecond, Lease: 1500 * time.Millisecond,
+			Timeout: 200 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)

@@ -16,7 +16,10 @@ func (w *rentalWorld) declinedExtension() (rental.BookingDetails, rental.Charge)
 	w.amend(rental.BookingStart, d.ID, noon, beginAt(noon))
 	w.exec(`update charges set state = 'paid', settled = amount, next_attempt_at = null where kind = 'start'`)
 	w.exec(`update charges set state = 'authorized', settled = amount, next_attempt_at = null where kind = 'deposit'`)
-	d = w.amend(rental.BookingExtend, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(4*time.Hour)) })
+	d = w.amend(
+		rental.BookingExtend, d.ID, noon,
+		func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(4*time.Hour)) },
+	)
 	job := w.takeOne()
 	if job.MendFor == nil || *job.MendFor != rental.DefaultPaymentWait || !job.MendBy.IsZero() || job.Added != 4*time.Hour {
 		w.t.Fatalf("the job of the extension %+v, want it mended within %v of its refusal", job, rental.DefaultPaymentWait)
@@ -99,8 +102,14 @@ func TestExtension_EarlierOneIsTakenBackAfterTheLaterOne(t *testing.T) {
 	d, first := w.declinedExtension()
 	// As long as its result is open.
 	w.exec(`update charges set state = 'unknown', decline_code = '' where id = $1`, first.ID)
-	d = w.amend(rental.BookingExtend, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(time.Hour)) })
-	w.exec(`update charges set state = 'failed', decline_code = 'stolen_card', next_attempt_at = null, look_at = null, mend_by = now() - interval '1 second' where id = $1`, first.ID)
+	d = w.amend(
+		rental.BookingExtend, d.ID, noon,
+		func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(time.Hour)) },
+	)
+	w.exec(
+		`update charges set state = 'failed', decline_code = 'stolen_card', next_attempt_at = null, look_at = null, mend_by = now() - interval '1 second' where id = $1`,
+		first.ID,
+	)
 	later := w.takeOne()
 	w.settle(later, rental.Result{State: rental.Failed, DeclineCode: "stolen_card"})
 	w.exec(`update charges set mend_by = now(), look_at = now() where id = $1`, later.ID)
@@ -120,7 +129,10 @@ func TestExtension_EarlierOneIsTakenBackAfterTheLaterOne(t *testing.T) {
 func TestExtension_CardThatComesAtTheLastMomentIsTried(t *testing.T) {
 	w := newRentalWorld(t)
 	d, charge := w.declinedExtension()
-	w.exec(`update charges set decline_code = 'no_card', payment_method_id = $2, look_at = now(), next_attempt_at = null where id = $1`, charge.ID, w.visa)
+	w.exec(
+		`update charges set decline_code = 'no_card', payment_method_id = $2, look_at = now(), next_attempt_at = null where id = $1`,
+		charge.ID, w.visa,
+	)
 	job := w.takeOne()
 	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,10 @@ func TestAddMethod_KeyExpiresAfterADay(t *testing.T) {
 	c := newCardholder(t, p)
 	key := rentaltest.NewKey(c.client.Subject)
 	addition := func() rental.Addition {
-		return rental.Addition{Client: c.client.ID, Card: rentaltest.NewCard(), Key: key, Activity: c.line(rental.MethodAdd), Now: time.Now()}
+		return rental.Addition{
+			Client: c.client.ID, Card: rentaltest.NewCard(), Key: key, Activity: c.line(rental.MethodAdd),
+			Now: time.Now(),
+		}
 	}
 	first, err := p.AddMethod(t.Context(), addition())
 	if err != nil {

@@ -72,7 +72,10 @@ func TestChanges_ThatWaitLeaveHalfOfTheConnections(t *testing.T) {
 	var waiting sync.WaitGroup
 	for range 3 * size {
 		waiting.Go(func() {
-			_, _, err := p.SetDefault(t.Context(), client, w.master, telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault}, nil)
+			_, _, err := p.SetDefault(
+				t.Context(), client, w.master, telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault},
+				nil,
+			)
 			if err != nil {
 				t.Error(err)
 			}

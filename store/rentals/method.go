@@ -43,7 +43,8 @@ func (r methodRow) method() rental.Method {
 	return rental.Method{
 		ID: rental.MethodID(r.ID), Client: rental.ClientID(r.ClientID), Default: r.Default, Created: r.CreatedAt.UTC(),
 		Card: rental.Card{
-			Token: r.Token, Brand: r.Brand, LastFour: r.LastFour, ExpMonth: r.ExpMonth, ExpYear: r.ExpYear, Fingerprint: pg.Deref(r.Fingerprint),
+			Token: r.Token, Brand: r.Brand, LastFour: r.LastFour, ExpMonth: r.ExpMonth, ExpYear: r.ExpYear,
+			Fingerprint: pg.Deref(r.Fingerprint),
 		},
 	}
 }
@@ -68,7 +69,9 @@ func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.Client
 
 // RemoveMethod removes a payment method, and returns it. It fails with rental.NoSuchMethod,
 // rental.IsDefault or rental.InUse.
-func (p Cards) RemoveMethod(ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity) (rental.Method, error) {
+func (p Cards) RemoveMethod(
+	ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity,
+) (rental.Method, error) {
 	var removed rental.Method
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
 		if _, err := lockClient(ctx, tx, id); err != nil {

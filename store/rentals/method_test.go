@@ -46,7 +46,10 @@ func TestPostgres_KeepsTheContractOfCards(t *testing.T) {
 
 // bookWith inserts a booking of a vehicle in a state, to be paid with a method; zero: with the
 // default.
-func bookWith(tb testing.TB, p *fixture, vehicle telematics.VehicleID, client rental.ClientID, method rental.MethodID, state rental.BookingState) rental.BookingID {
+func bookWith(
+	tb testing.TB, p *fixture, vehicle telematics.VehicleID, client rental.ClientID, method rental.MethodID,
+	state rental.BookingState,
+) rental.BookingID {
 	tb.Helper()
 	var id int64
 	err := p.Pool.Get(&id, `

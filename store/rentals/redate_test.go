@@ -32,12 +32,19 @@ func TestRedate_KeepsStateAndOrderOfTimes(t *testing.T) {
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case after.State != state, !after.Start.Equal(before.Start.Add(by)), !after.End.Equal(before.End.Add(by)), after.Created.After(before.Created):
+			case after.State != state,
+				!after.Start.Equal(before.Start.Add(by)), !after.End.Equal(before.End.Add(by)),
+				after.Created.After(before.Created):
 				t.Errorf("%s, moved by %v: booking %+v, was %+v", state, by, after.Booking, before.Booking)
-			case after.ActualStart.IsZero() != (state == rental.Upcoming || state == rental.Cancelled), after.ActualEnd.IsZero() != (state != rental.Completed):
+			case after.ActualStart.IsZero() != (state == rental.Upcoming || state == rental.Cancelled),
+				after.ActualEnd.IsZero() != (state != rental.Completed):
 				t.Errorf("%s, moved by %v: actual times %v to %v", state, by, after.ActualStart, after.ActualEnd)
-			case !after.ActualStart.IsZero() && after.ActualStart.Before(after.Start), !after.ActualEnd.IsZero() && after.ActualEnd.Before(after.ActualStart):
-				t.Errorf("%s, moved by %v: actual times %v to %v, but agreed from %v", state, by, after.ActualStart, after.ActualEnd, after.Start)
+			case !after.ActualStart.IsZero() && after.ActualStart.Before(after.Start),
+				!after.ActualEnd.IsZero() && after.ActualEnd.Before(after.ActualStart):
+				t.Errorf(
+					"%s, moved by %v: actual times %v to %v, but agreed from %v", state, by, after.ActualStart,
+					after.ActualEnd, after.Start,
+				)
 			}
 			before = after
 		}

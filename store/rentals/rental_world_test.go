@@ -46,9 +46,10 @@ func newRentalWorld(t *testing.T) *rentalWorld {
 	}
 	for id := telematics.VehicleID(1); id <= 4; id++ {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
-			ID: id, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id)), Status: telematics.Available, Powertrain: telematics.Electric,
-			Plate: fmt.Sprintf("M-IM %d", id), Brand: "Renault", Model: "Zoe", Year: 2024, Color: "white", Category: "compact",
-			Image: "https://cdn.example.com/zoe.png", Features: []string{"isofix", "navigation"}, Actions: telematics.ControlActions,
+			ID: id, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id)), Status: telematics.Available,
+			Powertrain: telematics.Electric, Plate: fmt.Sprintf("M-IM %d", id), Brand: "Renault", Model: "Zoe",
+			Year: 2024, Color: "white", Category: "compact", Image: "https://cdn.example.com/zoe.png",
+			Features: []string{"isofix", "navigation"}, Actions: telematics.ControlActions,
 		})
 	}
 	if _, err := w.here.Import(t.Context(), file); err != nil {
@@ -111,7 +112,9 @@ func asks(actor telematics.Actor, activity string, id rental.BookingID, now time
 
 // named adds an idempotency key to a request; the text stands for the content of the request.
 func named(r rental.Request, key, asked string) rental.Request {
-	r.Key = &telematics.IdempotencyKey{Agency: r.Actor.Agency, Subject: r.Actor.Subject, Key: key, Fingerprint: sha256.Sum256([]byte(asked))}
+	r.Key = &telematics.IdempotencyKey{
+		Agency: r.Actor.Agency, Subject: r.Actor.Subject, Key: key, Fingerprint: sha256.Sum256([]byte(asked)),
+	}
 	return r
 }
 

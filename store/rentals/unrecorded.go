@@ -65,7 +65,9 @@ func (p Payments) RefundedLess(ctx context.Context, refunded map[uuid.UUID]renta
 
 // ListUnrecorded replaces the listed payments that were created at a time or later, and returns
 // those that were not listed before.
-func (p Payments) ListUnrecorded(ctx context.Context, since time.Time, found []rental.ListedIntent) (added []rental.ListedIntent, err error) {
+func (p Payments) ListUnrecorded(
+	ctx context.Context, since time.Time, found []rental.ListedIntent,
+) (added []rental.ListedIntent, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		added = nil
 		var before []string

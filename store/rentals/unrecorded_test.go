@@ -42,8 +42,11 @@ func TestPayments_AreListedUntilAChargeHasThem(t *testing.T) {
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	listed := func(id string, payment uuid.UUID, days int) rental.ListedIntent {
 		return rental.ListedIntent{
-			Intent: rental.Intent{ID: id, Status: rental.IntentSucceeded, Amount: 500, Currency: "EUR"}, Payment: payment, Customer: "cus_1", Refunded: 100,
-			Created: day.AddDate(0, 0, days), Metadata: map[string]string{rental.MetaBooking: "BK-1", rental.MetaKind: "fee"},
+			Intent: rental.Intent{
+				ID: id, Status: rental.IntentSucceeded, Amount: 500, Currency: "EUR",
+			},
+			Payment: payment, Customer: "cus_1", Refunded: 100, Created: day.AddDate(0, 0, days),
+			Metadata: map[string]string{rental.MetaBooking: "BK-1", rental.MetaKind: "fee"},
 		}
 	}
 	list := func(since int, found []rental.ListedIntent, want ...string) {
@@ -62,7 +65,10 @@ func TestPayments_AreListedUntilAChargeHasThem(t *testing.T) {
 	list(0, []rental.ListedIntent{listed("pi_1", lost, 0), listed("pi_2", later, 2)}, "pi_1", "pi_2")
 	wants(2, day)
 	var amount int64
-	m.get(&amount, `select amount from unrecorded_payments where intent = 'pi_1' and booking = 'BK-1' and kind = 'fee' and customer = 'cus_1'`)
+	m.get(
+		&amount,
+		`select amount from unrecorded_payments where intent = 'pi_1' and booking = 'BK-1' and kind = 'fee' and customer = 'cus_1'`,
+	)
 	if amount != 400 {
 		t.Errorf("the listed amount is %d, want 400", amount)
 	}
@@ -82,8 +88,17 @@ func TestRefundedLess_ComparesWhatIsOnRecord(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
 	client := m.client()
-	paid := m.add(client, rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Paid, Currency: "EUR", Amount: 1000, Settled: 1000})
-	deposit := m.add(client, rental.Charge{Kind: rental.DepositCharge, Number: 1, State: rental.Captured, Currency: "EUR", Amount: 1000, Settled: 100, Goal: rental.Capture, CaptureAmount: 100})
+	paid := m.add(
+		client,
+		rental.Charge{Kind: rental.FeeCharge, Number: 1, State: rental.Paid, Currency: "EUR", Amount: 1000, Settled: 1000},
+	)
+	deposit := m.add(
+		client,
+		rental.Charge{
+			Kind: rental.DepositCharge, Number: 1, State: rental.Captured, Currency: "EUR", Amount: 1000, Settled: 100,
+			Goal: rental.Capture, CaptureAmount: 100,
+		},
+	)
 	for i, r := range []rental.Charge{
 		{State: rental.Paid, Amount: 100, Settled: 101},
 		{State: rental.Unknown, Amount: 200},

@@ -21,8 +21,9 @@ import (
 // deck are cards that the processor publishes for tests: each time one is added it is another
 // payment method of the same card. They exceed the limit of a wallet.
 var deck = []string{
-	"pm_card_visa", "pm_card_visa_debit", "pm_card_mastercard", "pm_card_mastercard_debit", "pm_card_mastercard_prepaid", "pm_card_amex", "pm_card_discover",
-	"pm_card_diners", "pm_card_jcb", "pm_card_unionpay", "pm_card_chargeCustomerFail", "pm_card_authenticationRequired",
+	"pm_card_visa", "pm_card_visa_debit", "pm_card_mastercard", "pm_card_mastercard_debit",
+	"pm_card_mastercard_prepaid", "pm_card_amex", "pm_card_discover", "pm_card_diners", "pm_card_jcb",
+	"pm_card_unionpay", "pm_card_chargeCustomerFail", "pm_card_authenticationRequired",
 }
 
 // A client adds, chooses and removes cards at two instances concurrently: there is one default at
@@ -47,8 +48,11 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 		return methods
 	}
 	add := func(w *wallet.Wallet, makeDefault bool) error {
-		_, err := w.Add(context.Background(), rental.NewCard{Token: deck[rand.IntN(len(deck))], Default: makeDefault, Actor: actor, Activity: telematics.Activity{
-			Action: rental.MethodAdd, Actor: actor, Agency: actor.Agency}})
+		_, err := w.Add(
+			context.Background(),
+			rental.NewCard{Token: deck[rand.IntN(len(deck))], Default: makeDefault, Actor: actor, Activity: telematics.Activity{
+				Action: rental.MethodAdd, Actor: actor, Agency: actor.Agency}},
+		)
 		return err
 	}
 	var mu sync.Mutex
@@ -74,7 +78,10 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 				if len(methods) == 0 {
 					return
 				}
-				r := rental.MethodRequest{Method: methods[rand.IntN(len(methods))].ID, Actor: actor, Activity: telematics.Activity{Actor: actor, Agency: actor.Agency}}
+				r := rental.MethodRequest{
+					Method: methods[rand.IntN(len(methods))].ID, Actor: actor,
+					Activity: telematics.Activity{Actor: actor, Agency: actor.Agency},
+				}
 				switch n % 4 {
 				case 0, 1:
 					count(rental.MethodAdd, add(w, n%4 == 0))

@@ -27,7 +27,10 @@ func WaitForLock(t testing.TB, db *pg.DB) {
 	t.Helper()
 	Eventually(t, "a statement waits for a lock", func() bool {
 		var waiting int
-		err := db.Pool.Get(&waiting, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+		err := db.Pool.Get(
+			&waiting,
+			`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -336,7 +336,10 @@ func (s *state) has(section int) bool {
 func (s *state) update() (u update, errs error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u = update{state: s, seen: s.seen, reports: s.reports, base: s.base, offline: s.offline, before: s.before, urgent: s.urgent, whole: true}
+	u = update{
+		state: s, seen: s.seen, reports: s.reports, base: s.base, offline: s.offline, before: s.before,
+		urgent: s.urgent, whole: true,
+	}
 	u.sections = make([]sectionUpdate, 0, len(s.sections))
 	for place, section := range s.sections {
 		if !s.has(place) {

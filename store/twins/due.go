@@ -156,9 +156,14 @@ func (d *dues) makeDue(ctx context.Context, states []*state) error {
 func (d *dues) lease(ctx context.Context, part, most int) (lease, error) {
 	now := time.Now()
 	taken := lease{part: part, until: now.Add(dueLease).UnixMilli()}
-	replies, err := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{{
-		Keys: []string{d.due[part], d.writing[part]}, Args: []any{now.UnixMilli(), taken.until, most, now.Add(2 * max(d.interval, dueLease)).UnixMilli()},
-	}})
+	replies, err := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{
+		{
+			Keys: []string{
+				d.due[part], d.writing[part],
+			},
+			Args: []any{now.UnixMilli(), taken.until, most, now.Add(2 * max(d.interval, dueLease)).UnixMilli()},
+		},
+	})
 	if err != nil {
 		return lease{}, err
 	}

@@ -320,7 +320,9 @@ func TestObserve_GoesToPostgresWhileRedisIsUnavailable(t *testing.T) {
 // Whatever instances, readers and other writers of Postgres do concurrently, no report is lost, and
 // Postgres never loses a reading.
 func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
-	fields := []telematics.Field{telematics.MileageKm, telematics.SpeedKmh, telematics.OnboardV, telematics.ServiceDueKm, telematics.Latitude}
+	fields := []telematics.Field{
+		telematics.MileageKm, telematics.SpeedKmh, telematics.OnboardV, telematics.ServiceDueKm, telematics.Latitude,
+	}
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -329,7 +331,9 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 			var want, before telematics.Snapshot
 			for n := range 60 {
 				twins := d.instances[random.IntN(len(d.instances))]
-				report := &telematics.Report{At: d.start.Add(time.Duration(random.IntN(40)) * time.Second), Values: map[telematics.Field]any{}}
+				report := &telematics.Report{
+					At: d.start.Add(time.Duration(random.IntN(40)) * time.Second), Values: map[telematics.Field]any{},
+				}
 				for range 1 + random.IntN(3) {
 					report.Values[fields[random.IntN(len(fields))]] = float64(n % 90)
 				}

@@ -247,7 +247,9 @@ func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]t
 
 // updateRedis makes one round trip, and adds the changes to changed. It returns the states that
 // are not written completely, and those that are due in Postgres now.
-func (t *Twins) updateRedis(ctx context.Context, states []*state, changed map[*state]telematics.Snapshot) (left, dueNow []*state, err error) {
+func (t *Twins) updateRedis(
+	ctx context.Context, states []*state, changed map[*state]telematics.Snapshot,
+) (left, dueNow []*state, err error) {
 	defer tracing.Step(ctx, delivery.StepMerge).End()
 	updates := make([]update, len(states))
 	for i, s := range states {

@@ -53,9 +53,12 @@ func (f *recordedFleet) exec(statement string) {
 // report makes the unit send, now, a position of a given time.
 func (f *recordedFleet) report(at time.Time) {
 	f.Helper()
-	_, err := f.twins.Observe(f.Context(), []delivery.Observation{{Unit: f.unit, Protocol: telematics.DefaultProtocol, At: at, Report: &telematics.Report{
-		At: at, Values: map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5},
-	}}})
+	_, err := f.twins.Observe(
+		f.Context(),
+		[]delivery.Observation{{Unit: f.unit, Protocol: telematics.DefaultProtocol, At: at, Report: &telematics.Report{
+			At: at, Values: map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5},
+		}}},
+	)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -66,7 +69,10 @@ func (f *recordedFleet) report(at time.Time) {
 // were dropped.
 func (f *recordedFleet) want(vehicle telematics.VehicleID, agency telematics.AgencyID, want int, dropped float64) {
 	f.Helper()
-	q := samples.Query{Vehicle: vehicle, Agency: agency, From: time.Now().Add(-24 * time.Hour), To: time.Now().Add(time.Hour), Buckets: 1500}
+	q := samples.Query{
+		Vehicle: vehicle, Agency: agency, From: time.Now().Add(-24 * time.Hour), To: time.Now().Add(time.Hour),
+		Buckets: 1500,
+	}
 	got, err := history.Reader{DB: f.db, Days: 7}.Telemetry(f.Context(), q)
 	if err != nil || len(got) != want {
 		f.Errorf("agency %d has %d samples of vehicle %d, %v; want %d", agency, len(got), vehicle, err, want)

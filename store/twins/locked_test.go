@@ -38,7 +38,8 @@ func TestObserve_LockedUnitDelaysNoOther(t *testing.T) {
 
 	began := time.Now()
 	seen, left, err := p.observe(t.Context(), batch)
-	if err != nil || len(left) != 1 || left[0].Unit != unit || !slices.Equal(seen.Locked, []telematics.Unit{unit}) || !slices.Equal(seen.Unknown, []telematics.Unit{"unknown-unit"}) {
+	if err != nil || len(left) != 1 || left[0].Unit != unit || !slices.Equal(seen.Locked, []telematics.Unit{unit}) ||
+		!slices.Equal(seen.Unknown, []telematics.Unit{"unknown-unit"}) {
 		t.Errorf("observe = %+v, %v, %v; want %s left as locked", seen, left, err, unit)
 	}
 	done, waiting, err := p.storeDue(t.Context(), states, func(int64) base { return "1" })
@@ -76,7 +77,10 @@ func TestObserve_DeadlockMetTwiceDropsNothing(t *testing.T) {
 		create function deadlock() returns trigger language plpgsql as $$ begin raise exception 'deadlock detected' using errcode = '40P01'; end $$;
 		create trigger deadlock before insert or update on snapshots for each row execute function deadlock()`)
 	report := telematics.Report{At: morning, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-	batch := []observation{newObservation(delivery.Observation{Unit: unit, At: morning, Report: &report}), newObservation(delivery.Observation{Unit: "unknown-unit", At: morning})}
+	batch := []observation{
+		newObservation(delivery.Observation{Unit: unit, At: morning, Report: &report}),
+		newObservation(delivery.Observation{Unit: "unknown-unit", At: morning}),
+	}
 	_, left, err := p.observe(t.Context(), batch)
 	if !slices.ContainsFunc(left, func(o observation) bool { return o.Unit == unit }) || !unavailable.Is(err) {
 		t.Errorf("observe: %v left, %v; want the unit left, and the error of a server that is unavailable", left, err)

@@ -11,6 +11,7 @@ import (
 // explains it.
 func registerLag(registerer prometheus.Registerer, lag func(now time.Time) time.Duration) {
 	promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "motorpool_reported_state_lag_seconds", Help: "Time for which the oldest reported state should have been in Postgres, and is not, at most.",
+		Name: "motorpool_reported_state_lag_seconds",
+		Help: "Time for which the oldest reported state should have been in Postgres, and is not, at most.",
 	}, func() float64 { return lag(time.Now()).Seconds() })
 }

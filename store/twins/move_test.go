@@ -34,7 +34,9 @@ func TestImport_MovedUnitHasNoContact(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range file.Vehicles {
-		presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}}
+		presence := telematics.Presence{
+			Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{},
+		}
 		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: v.Unit, At: morning, Presence: &presence}}); err != nil {
 			t.Fatal(err)
 		}

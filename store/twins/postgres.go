@@ -264,7 +264,9 @@ func (u *observedUnit) observe(o observation) {
 
 // lockUnits locks the observed units that are built into vehicles, and returns them, and those
 // that another transaction has locked.
-func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (_ map[telematics.Unit]*observedUnit, locked []telematics.Unit, _ error) {
+func lockUnits(
+	ctx context.Context, tx *pg.Tx, observations []observation,
+) (_ map[telematics.Unit]*observedUnit, locked []telematics.Unit, _ error) {
 	serials := make([]string, len(observations))
 	for i, o := range observations {
 		serials[i] = string(o.Unit)
@@ -291,7 +293,9 @@ func lockUnits(ctx context.Context, tx *pg.Tx, observations []observation) (_ ma
 	if err != nil {
 		return nil, nil, err
 	}
-	locked, err = selectLocked(ctx, tx, slices.DeleteFunc(serials, func(serial string) bool { return units[telematics.Unit(serial)] != nil }))
+	locked, err = selectLocked(
+		ctx, tx, slices.DeleteFunc(serials, func(serial string) bool { return units[telematics.Unit(serial)] != nil }),
+	)
 	if err != nil {
 		return nil, nil, err
 	}

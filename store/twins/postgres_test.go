@@ -71,7 +71,10 @@ func TestObserve_StoresEachFieldWithItsTime(t *testing.T) {
 func TestObserve_ReportChangesOnlyLastSeenOfTheContact(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
-	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{telematics.Lock}, Keys: []string{"k1", "k\"2"}}
+	presence := telematics.Presence{
+		Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2",
+		Actions: []telematics.Action{telematics.Lock}, Keys: []string{"k1", "k\"2"},
+	}
 	report := telematics.Report{At: morning, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
 	var ids []telematics.VehicleID
 	var units []telematics.Unit
@@ -109,7 +112,10 @@ func TestObserve_ReportChangesOnlyLastSeenOfTheContact(t *testing.T) {
 func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
-	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}, Keys: []string{}}
+	presence := telematics.Presence{
+		Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{},
+		Keys: []string{},
+	}
 	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +156,9 @@ func TestAged_AgreesWithObservations(t *testing.T) {
 				for _, heard := range []bool{false, true} {
 					_, unit := add()
 					at := now.Add(-age)
-					seen := []delivery.Observation{{Unit: unit, At: at, Retained: retained, Presence: &telematics.Presence{Status: status, Session: "s", At: at}}}
+					seen := []delivery.Observation{
+						{Unit: unit, At: at, Retained: retained, Presence: &telematics.Presence{Status: status, Session: "s", At: at}},
+					}
 					if heard {
 						seen = append(seen, delivery.Observation{Unit: unit, At: at.Add(time.Second)})
 					}

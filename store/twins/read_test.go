@@ -19,7 +19,12 @@ func TestUpdate_LosesNoWriteSinceTheRead(t *testing.T) {
 	id, unit := add()
 	report := func(at time.Time, field telematics.Field, value any) {
 		t.Helper()
-		_, err := p.Observe(ctx, []delivery.Observation{{Unit: unit, At: at, Report: &telematics.Report{At: at, Values: map[telematics.Field]any{field: value}}}})
+		_, err := p.Observe(
+			ctx,
+			[]delivery.Observation{
+				{Unit: unit, At: at, Report: &telematics.Report{At: at, Values: map[telematics.Field]any{field: value}}},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -222,8 +222,10 @@ func (r *states) update(ctx context.Context, updates []update, after ...func(gor
 	calls := make([]redis.ScriptCall, len(updates))
 	for i, u := range updates {
 		outcomes[i].token = r.newToken()
-		args := append(make([]any, 0, 8+3*len(u.sections)), string(u.state.unit), u.seen.UnixMicro(), stateTTL.Milliseconds(), outcomes[i].token,
-			u.reports, string(u.base), flag(u.offline), flag(u.whole))
+		args := append(
+			make([]any, 0, 8+3*len(u.sections)), string(u.state.unit), u.seen.UnixMicro(), stateTTL.Milliseconds(),
+			outcomes[i].token, u.reports, string(u.base), flag(u.offline), flag(u.whole),
+		)
 		for _, s := range u.sections {
 			args = append(args, telematics.Sections[s.place], s.expected, s.row)
 		}

@@ -307,7 +307,10 @@ func TestRedis_ASectionIsReadAsItWasWritten(t *testing.T) {
 func TestDecodeSection_ReadsWhatOtherVersionsWrite(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	want := telematics.Snapshot{
-		telematics.SpeedKmh: {Value: 48.5, At: at}, telematics.Gear: {Value: "D", At: at.Add(-time.Second)}, telematics.KeyStatus: {At: at, Once: true},
+		telematics.SpeedKmh: {
+			Value: 48.5, At: at,
+		},
+		telematics.Gear: {Value: "D", At: at.Add(-time.Second)}, telematics.KeyStatus: {At: at, Once: true},
 	}
 	const telemetry = 1
 	for name, text := range map[string]string{

@@ -66,7 +66,10 @@ func encodeSection(section int, s telematics.Snapshot) ([]byte, error) {
 		}
 	}
 	w := vehicles.NewJSONWriter()
-	w.Add(jsontext.BeginObject, jsontext.String(atMember), jsontext.Int(newest.UnixMilli()), jsontext.String(valuesMember), jsontext.BeginObject)
+	w.Add(
+		jsontext.BeginObject, jsontext.String(atMember), jsontext.Int(newest.UnixMilli()),
+		jsontext.String(valuesMember), jsontext.BeginObject,
+	)
 	var older, once, undated []telematics.Field
 	for _, field := range fieldsOf[section] {
 		reading, ok := s[field]

@@ -17,7 +17,9 @@ import (
 )
 
 // load reads the parts of vehicles from which their states are loaded.
-func (p stored) load(ctx context.Context, ids []telematics.VehicleID, newBase func(int64) base) (map[telematics.VehicleID]*storedTwin, error) {
+func (p stored) load(
+	ctx context.Context, ids []telematics.VehicleID, newBase func(int64) base,
+) (map[telematics.VehicleID]*storedTwin, error) {
 	var rows []struct {
 		VehicleID telematics.VehicleID      `db:"vehicle_id"`
 		LastSeen  *time.Time                `db:"last_seen"`
@@ -39,7 +41,8 @@ func (p stored) load(ctx context.Context, ids []telematics.VehicleID, newBase fu
 			return nil, unavailable.Wrap("read snapshots", err)
 		}
 		found[row.VehicleID] = &storedTwin{
-			snapshot: snapshot, base: newBase(version(row.UpdatedAt)), seen: pg.FromTimestamp(row.LastSeen), offline: isOffline(row.Announced),
+			snapshot: snapshot, base: newBase(version(row.UpdatedAt)), seen: pg.FromTimestamp(row.LastSeen),
+			offline: isOffline(row.Announced),
 		}
 	}
 	return found, nil
@@ -63,7 +66,9 @@ type dueState struct {
 // whose states may be stored later, because Postgres is unavailable or another transaction has
 // locked their units. Most states replace the snapshot in Postgres unread, because Redis includes
 // it (base); the others are merged. The error also names the units whose states were refused.
-func (p stored) storeDue(ctx context.Context, states []dueState, newBase func(int64) base) (done []storedState, left []telematics.VehicleID, err error) {
+func (p stored) storeDue(
+	ctx context.Context, states []dueState, newBase func(int64) base,
+) (done []storedState, left []telematics.VehicleID, err error) {
 	if len(states) == 0 {
 		return nil, nil, nil
 	}
@@ -89,7 +94,9 @@ func (p stored) storeDue(ctx context.Context, states []dueState, newBase func(in
 	return done, left, errors.Join(append(refused, unavailable.Wrap("store reported state", err))...)
 }
 
-func (p stored) storeDueTogether(ctx context.Context, states []dueState, newBase func(int64) base) (done []storedState, locked []telematics.Unit, err error) {
+func (p stored) storeDueTogether(
+	ctx context.Context, states []dueState, newBase func(int64) base,
+) (done []storedState, locked []telematics.Unit, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
 	err = p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
@@ -110,7 +117,9 @@ type lockedUnit struct {
 
 // storeDueIn is one transaction: compare-and-set under the locks of the units [LAW-7]. It waits
 // for none, and returns the units that another transaction has locked.
-func storeDueIn(ctx context.Context, tx *pg.Tx, states []dueState, newBase func(int64) base) (_ []storedState, locked []telematics.Unit, _ error) {
+func storeDueIn(
+	ctx context.Context, tx *pg.Tx, states []dueState, newBase func(int64) base,
+) (_ []storedState, locked []telematics.Unit, _ error) {
 	units, locked, err := lockDue(ctx, tx, states)
 	if err != nil {
 		return nil, nil, err
@@ -214,7 +223,10 @@ func lockDue(ctx context.Context, tx *pg.Tx, states []dueState) (_ map[telematic
 			return nil
 		})
 	if err == nil {
-		locked, err = selectLocked(ctx, tx, slices.DeleteFunc(serials, func(serial string) bool { return units[telematics.Unit(serial)].vehicle != 0 }))
+		locked, err = selectLocked(
+			ctx, tx,
+			slices.DeleteFunc(serials, func(serial string) bool { return units[telematics.Unit(serial)].vehicle != 0 }),
+		)
 	}
 	return units, locked, err
 }
@@ -227,19 +239,24 @@ func selectVersions(ctx context.Context, tx *pg.Tx, states []dueState) (map[tele
 		ids[i] = int64(s.vehicle)
 	}
 	versions := make(map[telematics.VehicleID]int64, len(states))
-	err := tx.Each(ctx, `select vehicle_id, updated_at from snapshots where vehicle_id = any ($1)`, []any{pq.Array(ids)}, func(found *sql.Rows) error {
-		var id telematics.VehicleID
-		var at time.Time
-		err := found.Scan(&id, &at)
-		versions[id] = version(&at)
-		return err
-	})
+	err := tx.Each(
+		ctx, `select vehicle_id, updated_at from snapshots where vehicle_id = any ($1)`, []any{pq.Array(ids)},
+		func(found *sql.Rows) error {
+			var id telematics.VehicleID
+			var at time.Time
+			err := found.Scan(&id, &at)
+			versions[id] = version(&at)
+			return err
+		},
+	)
 	return versions, err
 }
 
 // snapshotsUnknownTo returns the snapshots of the vehicles of which Redis may not have
 // everything; an empty one where there is none.
-func snapshotsUnknownTo(ctx context.Context, tx *pg.Tx, states []dueState, versions map[telematics.VehicleID]int64) (map[telematics.VehicleID]telematics.Snapshot, error) {
+func snapshotsUnknownTo(
+	ctx context.Context, tx *pg.Tx, states []dueState, versions map[telematics.VehicleID]int64,
+) (map[telematics.VehicleID]telematics.Snapshot, error) {
 	var ids []telematics.VehicleID
 	for _, s := range states {
 		if at, ok := s.base.version(); !ok || at != versions[s.vehicle] {

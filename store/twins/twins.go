@@ -96,11 +96,15 @@ type Twins struct {
 func New(config Config) *Twins {
 	log, interval := cmp.Or(config.Logger, slog.New(slog.DiscardHandler)), cmp.Or(config.StateInterval, time.Minute)
 	t := &Twins{
-		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis, config.Guard), dues: newDues(config.Redis, interval),
-		flushEvery: cmp.Or(config.FlushEvery, defaultFlushEvery), stateInterval: interval, history: config.History, log: log, guard: config.Guard,
+		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis, config.Guard),
+		dues: newDues(config.Redis, interval),
+		flushEvery: cmp.Or(
+			config.FlushEvery, defaultFlushEvery,
+		),
+		stateInterval: interval, history: config.History, log: log, guard: config.Guard,
 		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
-		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(), toPostgres: newOutbox(),
-		awaited: newSignal(), redisLost: newSignal(),
+		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(),
+		toPostgres: newOutbox(), awaited: newSignal(), redisLost: newSignal(),
 		reading: &unavailable.Breaker{
 			Opened: "reported state is read from postgres alone, which is a moment behind",
 			Closed: "reported state is read from redis again", Log: log,
@@ -150,7 +154,10 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 		case found.belongs():
 			t.merge(o, found.owner, nil)
 			if alarms := alarmsOf(o); alarms != nil {
-				seen.Changes = append(seen.Changes, telematics.Change{Vehicle: found.owner.vehicle, Agency: found.owner.agency, LastSeen: o.At, Alarms: alarms})
+				seen.Changes = append(
+					seen.Changes,
+					telematics.Change{Vehicle: found.owner.vehicle, Agency: found.owner.agency, LastSeen: o.At, Alarms: alarms},
+				)
 			}
 		default:
 			addSeen(&seen, *found.ignored)

@@ -39,11 +39,18 @@ func BenchmarkObserve(b *testing.B) {
 func fullReport(tb testing.TB, at time.Time, n int) telematics.Report {
 	tb.Helper()
 	values := map[telematics.Field]any{
-		telematics.Latitude: 48.1371 + float64(n%1000)/1e4, telematics.Longitude: 11.5754, telematics.Heading: float64(n % 360), telematics.LocatedAt: at,
-		telematics.SpeedKmh: float64(n % 130), telematics.MileageKm: 15230.4 + float64(n)/10, telematics.Ignition: "on", telematics.Gear: "D",
-		telematics.ParkBrake: "released", telematics.FuelLevel: 61.0, telematics.RangeKm: 412.5, telematics.OnboardV: 12.6,
-		telematics.IsLocked: false, telematics.EngineRuns: true, telematics.Sunroof: "closed", telematics.KeyStatus: "in",
-		telematics.DTCs: []string{"P0420"}, telematics.ServiceDueKm: 4200.0, telematics.OilLife: 61.0, telematics.WarningLamps: []string{},
+		telematics.Latitude: 48.1371 + float64(
+			n%1000,
+		)/1e4,
+		telematics.Longitude: 11.5754, telematics.Heading: float64(n % 360), telematics.LocatedAt: at,
+		telematics.SpeedKmh: float64(
+			n % 130,
+		),
+		telematics.MileageKm: 15230.4 + float64(n)/10, telematics.Ignition: "on", telematics.Gear: "D",
+		telematics.ParkBrake: "released", telematics.FuelLevel: 61.0, telematics.RangeKm: 412.5,
+		telematics.OnboardV: 12.6, telematics.IsLocked: false, telematics.EngineRuns: true,
+		telematics.Sunroof: "closed", telematics.KeyStatus: "in", telematics.DTCs: []string{"P0420"},
+		telematics.ServiceDueKm: 4200.0, telematics.OilLife: 61.0, telematics.WarningLamps: []string{},
 		telematics.RSRP: -97.0, telematics.Firmware: "4.2.1",
 	}
 	for _, f := range []telematics.Field{telematics.DoorFrontLeft, telematics.DoorFrontRight, telematics.DoorRearLeft, telematics.DoorRearRight, telematics.DoorTrunk} {

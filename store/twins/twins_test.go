@@ -262,13 +262,19 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 					twins.writing.Record(broken)
 				}
 				stored := 0
-				twins.lookups = groupcommit.New(groupcommit.Limits{MaxBatch: 1, Timeout: time.Second}, func(context.Context, []delivery.Observation) ([]lookedUp, error) {
-					return []lookedUp{{}}, nil // Postgres finds no owner
-				})
-				twins.fallbacks = groupcommit.New(groupcommit.Limits{MaxBatch: 1, Timeout: time.Second}, func(_ context.Context, reports []delivery.Observation) ([]fallback, error) {
-					stored += len(reports)
-					return make([]fallback, len(reports)), c.postgres
-				})
+				twins.lookups = groupcommit.New(
+					groupcommit.Limits{MaxBatch: 1, Timeout: time.Second},
+					func(context.Context, []delivery.Observation) ([]lookedUp, error) {
+						return []lookedUp{{}}, nil // Postgres finds no owner
+					},
+				)
+				twins.fallbacks = groupcommit.New(
+					groupcommit.Limits{MaxBatch: 1, Timeout: time.Second},
+					func(_ context.Context, reports []delivery.Observation) ([]fallback, error) {
+						stored += len(reports)
+						return make([]fallback, len(reports)), c.postgres
+					},
+				)
 				began := time.Now()
 				report.At, report.Report = began, statusAt(began, 1)
 				wait := twins.Report(report)
@@ -280,7 +286,10 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 				defer flush.Stop()
 				_, err := wait(t.Context())
 				if took := time.Since(began); took != c.takes || stored != c.stored || !errors.Is(err, c.postgres) {
-					t.Errorf("took %v, Postgres got %d reports, error %v; want %v, %d, %v", took, stored, err, c.takes, c.stored, c.postgres)
+					t.Errorf(
+						"took %v, Postgres got %d reports, error %v; want %v, %d, %v", took, stored, err, c.takes,
+						c.stored, c.postgres,
+					)
 				}
 				synctest.Wait()
 			})
@@ -392,7 +401,10 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 	for range 20 {
 		id, unit := add()
 		ids = append(ids, id)
-		observations = append(observations, delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 7)})
+		observations = append(
+			observations,
+			delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 7)},
+		)
 	}
 	if _, err := twins.Observe(t.Context(), observations); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,9 @@ type agencyRow struct {
 }
 
 func (r agencyRow) agency() telematics.ListedAgency {
-	return telematics.ListedAgency{Agency: telematics.Agency{ID: r.ID, Code: r.Code, Name: r.Name}, Vehicles: r.Vehicles, Stations: r.Stations}
+	return telematics.ListedAgency{
+		Agency: telematics.Agency{ID: r.ID, Code: r.Code, Name: r.Name}, Vehicles: r.Vehicles, Stations: r.Stations,
+	}
 }
 
 // Agencies returns agencies by descending id, which is the position of a page.

@@ -31,7 +31,9 @@ func TestAgenciesAndStations_AreListed(t *testing.T) {
 		return found
 	}
 	all := agencies(telematics.AgencyQuery{})
-	if len(all) != 2 || all[0].Code != "BER" || all[0].Vehicles != 3 || all[0].Stations != 1 || all[1].Name != "Munich" || all[1].Vehicles != 0 || all[1].Stations != 2 {
+	if len(all) != 2 || all[0].Code != "BER" || all[0].Vehicles != 3 || all[0].Stations != 1 || all[1].Name != "Munich" ||
+		all[1].Vehicles != 0 ||
+		all[1].Stations != 2 {
 		t.Errorf("agencies %+v", all)
 	}
 	if own := agencies(telematics.AgencyQuery{Agency: 1}); len(own) != 1 || own[0].ID != 1 {

@@ -22,7 +22,10 @@ func TestCorrectTimes_PresenceOfAClockFarAheadIsReplaced(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	dated := func(vehicle telematics.VehicleID, at time.Time) {
 		t.Helper()
-		exec(`update units set status = 'online', session = 'session-of-then', said_at = $1, changed_at = $1, last_seen = $1 where vehicle_id = $2`, at, int64(vehicle))
+		exec(
+			`update units set status = 'online', session = 'session-of-then', said_at = $1, changed_at = $1, last_seen = $1 where vehicle_id = $2`,
+			at, int64(vehicle),
+		)
 	}
 	dated(ahead, time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))
 	dated(right, now)

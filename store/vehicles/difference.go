@@ -39,9 +39,18 @@ func (a agency) described() described {
 		limit = money(a.FeeLimit, a.Currency)
 	}
 	return plain([][2]string{
-		{"code", a.Code}, {"name", a.Name}, {"currency", string(a.Currency)}, {"tax_percent", percent(a.Tax)},
-		{"cancel_cutoff_minutes", minutes(a.CancelCutoff)}, {"unlock_grace_minutes", minutes(a.UnlockGrace)}, {"payment_wait_minutes", minutes(a.PaymentWait)},
-		{"best_effort_unlock", string(unlock)}, {"fee_limit", limit}, {"buffer_minutes", minutes(a.Buffer)},
+		{"code", a.Code},
+		{"name", a.Name},
+		{"currency", string(a.Currency)},
+		{"tax_percent", percent(a.Tax)},
+		{
+			"cancel_cutoff_minutes", minutes(a.CancelCutoff),
+		},
+		{"unlock_grace_minutes", minutes(a.UnlockGrace)},
+		{"payment_wait_minutes", minutes(a.PaymentWait)},
+		{"best_effort_unlock", string(unlock)},
+		{"fee_limit", limit},
+		{"buffer_minutes", minutes(a.Buffer)},
 	})
 }
 

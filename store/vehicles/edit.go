@@ -100,7 +100,10 @@ func checkExists(e telematics.FleetEdit, on record) error {
 	}
 	switch {
 	case e.New && known:
-		return &telematics.Error{Code: telematics.IDTaken, Message: fmt.Sprintf("There is a %s already: choose another id, or change that one.", what)}
+		return &telematics.Error{
+			Code:    telematics.IDTaken,
+			Message: fmt.Sprintf("There is a %s already: choose another id, or change that one.", what),
+		}
 	case !e.New && (!known || !e.Entry.Actor.Sees(agency)):
 		return &telematics.Error{Code: missing, Message: fmt.Sprintf("There is no %s.", what)}
 	}

@@ -13,7 +13,9 @@ import (
 // of the field.
 func TestEdit_HasTheRulesOfFleetFiles(t *testing.T) {
 	p := withWholeFleet(t)
-	admin := telematics.Activity{Actor: telematics.Actor{Subject: "a", Role: telematics.Admin}, Action: telematics.VehicleChange, At: morning}
+	admin := telematics.Activity{
+		Actor: telematics.Actor{Subject: "a", Role: telematics.Admin}, Action: telematics.VehicleChange, At: morning,
+	}
 	for _, fields := range []string{
 		`"unit": "U 1"`, `"unit": "probe-1"`, `"unit": 7`, `"protocol": "smoke"`, `"protocol": "v1"`, `"installation": {"fly": "up"}`, `"status": "lost"`, `"powertrain": null`,
 		`"plate_number": " "`, `"plate_number": "\u202e"`, `"brand": "Citro` + "\ufffd" + `n"`, `"year": 1700`, `"image": "zoe.png"`, `"features": [""]`, `"capabilities": ["fly"]`,

@@ -18,12 +18,18 @@ func anyOf[T any](list ...T) T { return list[rand.IntN(len(list))] }
 // randomFleet imports vehicles that differ in everything that a filter uses, and returns them.
 func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 	t.Helper()
-	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "A", Name: "A"}, {ID: 2, Code: "B", Name: "B"}, {ID: 3, Code: "C", Name: "C"}}}
+	file := FleetFile{
+		Agencies: []telematics.Agency{{ID: 1, Code: "A", Name: "A"}, {ID: 2, Code: "B", Name: "B"}, {ID: 3, Code: "C", Name: "C"}},
+	}
 	for i := range n {
 		v := telematics.Vehicle{
-			ID: telematics.VehicleID(1 + i*3 + rand.IntN(3)), AgencyID: anyOf[telematics.AgencyID](1, 2, 3), Status: anyOf(telematics.VehicleStatuses...),
-			Powertrain: telematics.Combustion, Plate: fmt.Sprintf("%s-%s %d", anyOf("M", "B", "HH"), anyOf("XY", "AB", "ab"), i),
-			Brand: anyOf("Volkswagen", "Opel", "FIAT"), Model: anyOf("Golf", "Corsa", "500e", "ID_3", "100%"),
+			ID: telematics.VehicleID(
+				1 + i*3 + rand.IntN(3),
+			),
+			AgencyID: anyOf[telematics.AgencyID](1, 2, 3), Status: anyOf(telematics.VehicleStatuses...),
+			Powertrain: telematics.Combustion,
+			Plate:      fmt.Sprintf("%s-%s %d", anyOf("M", "B", "HH"), anyOf("XY", "AB", "ab"), i),
+			Brand:      anyOf("Volkswagen", "Opel", "FIAT"), Model: anyOf("Golf", "Corsa", "500e", "ID_3", "100%"),
 		}
 		if rand.IntN(10) > 0 {
 			v.Unit = telematics.Unit(fmt.Sprintf("%s-%d", anyOf("unit", "UNIT"), i))
@@ -53,7 +59,10 @@ func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 
 func randomContact() telematics.Contact {
 	instant := func() time.Time {
-		return anyOf(time.Time{}, morning, morning.Add(-time.Minute), morning.Add(-telematics.OnlineFor), morning.Add(-telematics.OnlineFor-time.Microsecond), morning.Add(-time.Hour))
+		return anyOf(
+			time.Time{}, morning, morning.Add(-time.Minute), morning.Add(-telematics.OnlineFor),
+			morning.Add(-telematics.OnlineFor-time.Microsecond), morning.Add(-time.Hour),
+		)
 	}
 	return telematics.Contact{
 		Status:   anyOf("", telematics.Online, telematics.Standby, telematics.Offline),

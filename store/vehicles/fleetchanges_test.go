@@ -119,8 +119,10 @@ func TestImport_IsOneEntryOfTheAuditLog(t *testing.T) {
 		}
 	}
 	want := []string{
-		"eva system executed map[agencies:2 stations:1 units:1 vehicles:2]", "eva system executed map[agencies:1 stations:0 units:2 vehicles:1]",
-		"eva system executed map[agencies:0 stations:0 units:0 vehicles:0]", "ben system failed map[agencies:0 stations:0 units:0 vehicles:0]",
+		"eva system executed map[agencies:2 stations:1 units:1 vehicles:2]",
+		"eva system executed map[agencies:1 stations:0 units:2 vehicles:1]",
+		"eva system executed map[agencies:0 stations:0 units:0 vehicles:0]",
+		"ben system failed map[agencies:0 stations:0 units:0 vehicles:0]",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("entries\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -141,7 +143,10 @@ func TestImport_ATakenCodeNamesItsAgency(t *testing.T) {
 // The words of a change say what becomes of the record. A vehicle that is booked stays so.
 func TestChanges_OfAStatusAreThoseThatBookingsLeave(t *testing.T) {
 	p := withWholeFleet(t)
-	change(t, p, `{"stations":[{"id":2,"agency_id":1,"name":"Ost","address":"Orleansplatz 1","latitude":48.1,"longitude":11.6}],"vehicles":[{"id":1,"status":"available"}]}`)
+	change(
+		t, p,
+		`{"stations":[{"id":2,"agency_id":1,"name":"Ost","address":"Orleansplatz 1","latitude":48.1,"longitude":11.6}],"vehicles":[{"id":1,"status":"available"}]}`,
+	)
 	putBooking(t, p, 1, 0, "active")
 	if _, err := p.Pool.ExecContext(t.Context(), `update vehicles set status = 'in_use' where id = 1`); err != nil {
 		t.Fatal(err)
@@ -195,13 +200,23 @@ func withWholeFleet(t *testing.T) *fixture {
 func fields(kind string) (optional, needed []string) {
 	switch kind {
 	case "agencies":
-		return []string{"currency", "tax_percent", "cancel_cutoff_minutes", "unlock_grace_minutes", "payment_wait_minutes", "best_effort_unlock", "fee_limit", "buffer_minutes"},
-			[]string{"code", "name"}
+		return []string{
+				"currency", "tax_percent", "cancel_cutoff_minutes", "unlock_grace_minutes", "payment_wait_minutes",
+				"best_effort_unlock", "fee_limit", "buffer_minutes",
+			},
+			[]string{
+				"code", "name",
+			}
 	case "stations":
 		return nil, []string{"agency_id", "name", "address", "latitude", "longitude"}
 	}
-	return []string{"unit", "protocol", "installation", "status", "brand", "model", "year", "color", "category", "image", "features", "capabilities", "hourly_rate", "deposit"},
-		[]string{"agency_id", "powertrain", "plate_number"}
+	return []string{
+			"unit", "protocol", "installation", "status", "brand", "model", "year", "color", "category", "image",
+			"features", "capabilities", "hourly_rate", "deposit",
+		},
+		[]string{
+			"agency_id", "powertrain", "plate_number",
+		}
 }
 
 func TestImport_AbsentFieldsStayAsTheyAre(t *testing.T) {
@@ -216,7 +231,11 @@ func TestImport_AbsentFieldsStayAsTheyAre(t *testing.T) {
 	// An agency with only its needed fields, and a new vehicle.
 	got := change(t, p, `{"agencies":[{"id":1,"code":"MUC","name":"Isar Mobility"}],
 		"vehicles":[{"id":3,"agency_id":1,"powertrain":"electric","plate_number":"M-IM 3","capabilities":["lock"]}]}`)
-	if want := []string{"vehicle 3: new: agency 1, plate number M-IM 3, status available, powertrain electric, capabilities lock"}; !slices.Equal(got, want) {
+	if want := []string{
+		"vehicle 3: new: agency 1, plate number M-IM 3, status available, powertrain electric, capabilities lock",
+	}; !slices.Equal(
+		got, want,
+	) {
 		t.Errorf("changes: %q, want %q", got, want)
 	}
 	if after := onRecord(t, p); !reflect.DeepEqual(after.agencies, before.agencies) {
@@ -271,8 +290,9 @@ func TestImport_EachFieldCanBeSetAlone(t *testing.T) {
 func TestImport_NullClearsAField(t *testing.T) {
 	p := withWholeFleet(t)
 	cleared := map[string]string{
-		"currency": "EUR", "tax_percent": "0 %", "cancel_cutoff_minutes": "0 min", "unlock_grace_minutes": "60 min", "payment_wait_minutes": "10 min",
-		"best_effort_unlock": "deny", "buffer_minutes": "0 min", "protocol": "v1", "status": "available",
+		"currency": "EUR", "tax_percent": "0 %", "cancel_cutoff_minutes": "0 min",
+		"unlock_grace_minutes": "60 min", "payment_wait_minutes": "10 min", "best_effort_unlock": "deny",
+		"buffer_minutes": "0 min", "protocol": "v1", "status": "available",
 	}
 	for _, kind := range []string{"agencies", "stations", "vehicles"} {
 		optional, needed := fields(kind)
@@ -355,12 +375,18 @@ func TestImport_CurrencyChanges(t *testing.T) {
 	refused(t, p, `{"agencies":[{"id":1,"currency":"JPY"}],"vehicles":[{"id":1,"hourly_rate":2400}]}`,
 		"vehicles[0].deposit: is 200.00 CHF: name it in JPY, the currency of the agency")
 	// A vehicle that comes to an agency with another currency.
-	refused(t, p, `{"vehicles":[{"id":2,"agency_id":1}]}`, "vehicles[0].hourly_rate: is 10.00 EUR: name it in CHF, the currency of the agency")
+	refused(
+		t, p, `{"vehicles":[{"id":2,"agency_id":1}]}`,
+		"vehicles[0].hourly_rate: is 10.00 EUR: name it in CHF, the currency of the agency",
+	)
 	putBooking(t, p, 1, 5, "upcoming")
 	if _, err := p.Pool.Exec(`update bookings set currency = 'CHF'`); err != nil {
 		t.Fatal(err)
 	}
-	got := change(t, p, `{"agencies":[{"id":1,"currency":"JPY","fee_limit":90000}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":20000}]}`)
+	got := change(
+		t, p,
+		`{"agencies":[{"id":1,"currency":"JPY","fee_limit":90000}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":20000}]}`,
+	)
 	if want := []string{
 		"agency 1: currency CHF → JPY", "agency 1: fee limit none → 90000 JPY",
 		"vehicle 1: hourly rate 24.00 CHF → 2400 JPY", "vehicle 1: deposit 200.00 CHF → 20000 JPY",
@@ -376,8 +402,10 @@ func TestImport_CurrencyChanges(t *testing.T) {
 	if _, err := p.Pool.Exec(`update bookings set currency = 'JPY'`); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`,
-		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, or wait until these are done")
+	refused(
+		t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`,
+		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, or wait until these are done",
+	)
 	if _, err := p.Pool.Exec(`update bookings set state = 'cancelled'`); err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +415,10 @@ func TestImport_CurrencyChanges(t *testing.T) {
 // What costs nothing in the new currency yet is not for rent, at any time of the import.
 func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 	p := withWholeFleet(t)
-	plan, err := tryPlan(p, t, `{"agencies":[{"id":1,"currency":"JPY","fee_limit":null}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":null}]}`)
+	plan, err := tryPlan(
+		p, t,
+		`{"agencies":[{"id":1,"currency":"JPY","fee_limit":null}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":null}]}`,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,25 +446,36 @@ func TestImport_UnitsThatMove(t *testing.T) {
 	p := withWholeFleet(t)
 	// A unit keeps what it speaks.
 	if got, want := change(t, p, `{"vehicles":[{"id":2,"unit":"U1"}]}`), []string{
-		"vehicle 2: unit none → U1", "vehicle 2: protocol none → teltonika", "vehicle 2: installation none → lock output 1 on, unlock output 1 off", "vehicle 1: unit U1 → none",
+		"vehicle 2: unit none → U1", "vehicle 2: protocol none → teltonika",
+		"vehicle 2: installation none → lock output 1 on, unlock output 1 off", "vehicle 1: unit U1 → none",
 	}; !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
 	}
 	change(t, p, `{"vehicles":[{"id":1,"unit":"U2"}]}`)
 	on := onRecord(t, p)
-	if on.vehicles[1].Unit != "U2" || on.vehicles[1].Protocol != "v1" || on.vehicles[2].Unit != "U1" || on.vehicles[2].Protocol != "teltonika" {
+	if on.vehicles[1].Unit != "U2" || on.vehicles[1].Protocol != "v1" || on.vehicles[2].Unit != "U1" ||
+		on.vehicles[2].Protocol != "teltonika" {
 		t.Errorf("vehicles %+v", on.vehicles)
 	}
 	// What both spoke differs.
-	refused(t, p, `{"vehicles":[{"id":1,"unit":"U1"}]}`, "vehicles[0].protocol: must be said: that of unit U1 differs from that of unit U2, which it replaces")
-	change(t, p, `{"vehicles":[{"id":1,"unit":"U1","protocol":"teltonika","installation":{"lock":"output 1 on","unlock":"output 1 off"}},{"id":2}]}`)
+	refused(
+		t, p, `{"vehicles":[{"id":1,"unit":"U1"}]}`,
+		"vehicles[0].protocol: must be said: that of unit U1 differs from that of unit U2, which it replaces",
+	)
+	change(
+		t, p,
+		`{"vehicles":[{"id":1,"unit":"U1","protocol":"teltonika","installation":{"lock":"output 1 on","unlock":"output 1 off"}},{"id":2}]}`,
+	)
 	if on := onRecord(t, p); on.vehicles[1].Unit != "U1" || on.vehicles[2].Unit != "" {
 		t.Errorf("vehicles %+v, want unit U1 in vehicle 1 alone", on.vehicles)
 	}
 	refused(t, p, `{"vehicles":[{"id":1,"unit":"U9"},{"id":2,"unit":"U9"}]}`, "vehicles[1]: unit U9 is that of vehicles[0]")
-	refused(t, p, `{"vehicles":[{"id":2,"unit":"U 2"},{"id":3}]}`,
+	refused(
+		t, p, `{"vehicles":[{"id":2,"unit":"U 2"},{"id":3}]}`,
 		`vehicles[0].unit: unit serial "U 2": want 1 to 64 letters, digits, - or _`, "vehicles[1].agency_id: missing",
-		"vehicles[1].powertrain: missing; want one of [combustion electric plug_in_hybrid]", "vehicles[1].plate_number: missing", "vehicles[1].capabilities: missing")
+		"vehicles[1].powertrain: missing; want one of [combustion electric plug_in_hybrid]",
+		"vehicles[1].plate_number: missing", "vehicles[1].capabilities: missing",
+	)
 }
 
 func TestReadFleetFile_Syntax(t *testing.T) {
@@ -462,7 +504,8 @@ func TestReadFleetFile_Syntax(t *testing.T) {
 	}
 	// What another program has converted wrongly before.
 	_, err = ParseFleetFile(strings.NewReader(withAgency("", `, "brand": "Citro`+"\ufffd"+`n"`)))
-	if want := `vehicles[0].brand: "Citro` + "\ufffd" + `n": a character was lost (U+FFFD) when this text was converted from another encoding`; err == nil || err.Error() != want {
+	if want := `vehicles[0].brand: "Citro` + "\ufffd" + `n": a character was lost (U+FFFD) when this text was converted from another encoding`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

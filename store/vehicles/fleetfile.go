@@ -489,8 +489,13 @@ func (f FleetFile) contradictions(on record) []error {
 		agency(place, a.ID)
 		code(place, a.Code)
 		if owner, taken := on.codes[a.Code]; taken && owner != a.ID {
-			problems = append(problems, problem{place, "code",
-				fmt.Sprintf("%s is the code of agency %d: choose another one, or give that agency another one first, by an import before this one", a.Code, owner)})
+			problems = append(problems, problem{
+				place, "code",
+				fmt.Sprintf(
+					"%s is the code of agency %d: choose another one, or give that agency another one first, by an import before this one",
+					a.Code, owner,
+				),
+			})
 		}
 		known[a.ID] = true
 	}

@@ -31,7 +31,10 @@ func demoFleet(t *testing.T) FleetFile {
 func TestDemoFleet_IsValid(t *testing.T) {
 	file := demoFleet(t)
 	if len(file.Agencies) != 2 || len(file.Vehicles) != 12 || len(file.Stations) < 4 {
-		t.Errorf("%d agencies, %d vehicles, %d stations; want 2, 12, and at least 4", len(file.Agencies), len(file.Vehicles), len(file.Stations))
+		t.Errorf(
+			"%d agencies, %d vehicles, %d stations; want 2, 12, and at least 4", len(file.Agencies), len(file.Vehicles),
+			len(file.Stations),
+		)
 	}
 	without := func(actions []telematics.Action, action telematics.Action) []telematics.Action {
 		return slices.DeleteFunc(slices.Clone(actions), func(a telematics.Action) bool { return a == action })

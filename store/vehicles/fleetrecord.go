@@ -77,10 +77,14 @@ func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 	for _, r := range rows {
 		a := r.agency().Agency
 		a.BestEffortUnlock = r.BestEffort
-		found[r.ID] = agency{a, rental.Terms{
-			Currency: r.Currency, Tax: r.Tax, CancelCutoff: time.Duration(r.Cutoff) * time.Second, Buffer: time.Duration(r.Buffer) * time.Second,
-			UnlockGrace: time.Duration(r.Grace) * time.Second, PaymentWait: time.Duration(r.Wait) * time.Second, FeeLimit: r.FeeLimit,
-		}}
+		found[r.ID] = agency{
+			a,
+			rental.Terms{
+				Currency: r.Currency, Tax: r.Tax, CancelCutoff: time.Duration(r.Cutoff) * time.Second,
+				Buffer: time.Duration(r.Buffer) * time.Second, UnlockGrace: time.Duration(r.Grace) * time.Second,
+				PaymentWait: time.Duration(r.Wait) * time.Second, FeeLimit: r.FeeLimit,
+			},
+		}
 	}
 	return found, err
 }
@@ -104,7 +108,10 @@ func readCodes(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[
 
 func readStations(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.StationID]telematics.Station, error) {
 	var rows []StationRow
-	err := sqlx.SelectContext(ctx, db, &rows, `select id, agency_id, name, address, latitude, longitude from stations where id = any ($1)`, pq.Array(ids))
+	err := sqlx.SelectContext(
+		ctx, db, &rows, `select id, agency_id, name, address, latitude, longitude from stations where id = any ($1)`,
+		pq.Array(ids),
+	)
 	found := map[telematics.StationID]telematics.Station{}
 	for _, r := range rows {
 		found[r.ID] = r.station()
@@ -183,7 +190,9 @@ func readUnits(ctx context.Context, db sqlx.QueryerContext, serials []telematics
 // revalued returns the agencies whose currency changes, and an error for each whose money on record
 // would be in another currency than before: for vehicles whose rate the file does not name anew,
 // and for bookings and charges in progress, unless it names rates.
-func (c FleetChanges) revalued(ctx context.Context, db sqlx.QueryerContext, on record, file FleetFile) (changing []telematics.AgencyID, problems []error, err error) {
+func (c FleetChanges) revalued(
+	ctx context.Context, db sqlx.QueryerContext, on record, file FleetFile,
+) (changing []telematics.AgencyID, problems []error, err error) {
 	inFile := map[telematics.VehicleID]bool{}
 	renamed := map[telematics.AgencyID]bool{}
 	for i, p := range c.vehicles {
@@ -223,8 +232,10 @@ func (c FleetChanges) revalued(ctx context.Context, db sqlx.QueryerContext, on r
 		case len(rated) > 0:
 			refuse("name the hourly_rate of vehicle%s anew in this file, or null: what is on record is in %s", list(rated), before.Currency)
 		case !renamed[a.ID] && open.Bookings+open.Charges > 0:
-			refuse("%d bookings and %d charges in %s are open: name the rates of the vehicles anew in this file, or wait until these are done",
-				open.Bookings, open.Charges, before.Currency)
+			refuse(
+				"%d bookings and %d charges in %s are open: name the rates of the vehicles anew in this file, or wait until these are done",
+				open.Bookings, open.Charges, before.Currency,
+			)
 		}
 	}
 	return changing, problems, nil

@@ -125,8 +125,12 @@ func (f *Fleet) Apply(ctx context.Context, plan FleetPlan, by telematics.Author)
 // recordImport adds the entry of an import to the audit log, also after ctx has ended.
 func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported Imported, failure error) error {
 	entry := telematics.Activity{
-		At: time.Now(), Actor: by.Actor, RequestID: by.RequestID, Action: telematics.FleetImport, Outcome: telematics.Executed,
-		Details: map[string]any{"agencies": imported.Agencies, "stations": imported.Stations, "vehicles": imported.Vehicles, "units": imported.Units},
+		At: time.Now(), Actor: by.Actor, RequestID: by.RequestID, Action: telematics.FleetImport,
+		Outcome: telematics.Executed,
+		Details: map[string]any{
+			"agencies": imported.Agencies, "stations": imported.Stations, "vehicles": imported.Vehicles,
+			"units": imported.Units,
+		},
 	}
 	if failure != nil {
 		entry.Outcome = telematics.HasFailed // a part may be written
@@ -136,7 +140,9 @@ func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported
 	return activity.Insert(ctx, f.db.Pool, entry)
 }
 
-func (f *Fleet) importFile(ctx context.Context, file FleetFile, changing []telematics.AgencyID, complete completion) (all Imported, err error) {
+func (f *Fleet) importFile(
+	ctx context.Context, file FleetFile, changing []telematics.AgencyID, complete completion,
+) (all Imported, err error) {
 	db, err := f.db.WithoutTimeouts(ctx, importLockTimeout)
 	if err != nil {
 		return Imported{}, err
@@ -325,9 +331,13 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 	for _, a := range file.Agencies {
 		terms := file.Terms[a.ID]
 		rows = append(rows, agencyFileRow{
-			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency), Tax: terms.Tax,
-			CutoffMinutes: int64(terms.CancelCutoff / time.Minute), BufferMinutes: int64(terms.Buffer / time.Minute),
-			GraceMinutes: int64(terms.UnlockGrace / time.Minute), WaitMinutes: int64(terms.PaymentWait / time.Minute), FeeLimit: pg.Nullable(terms.FeeLimit),
+			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency),
+			Tax: terms.Tax, CutoffMinutes: int64(terms.CancelCutoff / time.Minute),
+			BufferMinutes: int64(terms.Buffer / time.Minute),
+			GraceMinutes: int64(
+				terms.UnlockGrace / time.Minute,
+			),
+			WaitMinutes: int64(terms.PaymentWait / time.Minute), FeeLimit: pg.Nullable(terms.FeeLimit),
 			BestEffort: a.BestEffortUnlock,
 		})
 	}

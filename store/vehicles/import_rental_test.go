@@ -33,8 +33,11 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 	}
 	terms := map[telematics.AgencyID]rental.Terms{}
 	for _, a := range agencies {
-		terms[a.ID] = rental.Terms{Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second, Buffer: time.Duration(a.Buffer) * time.Second,
-			UnlockGrace: time.Duration(a.Grace) * time.Second, PaymentWait: time.Duration(a.Wait) * time.Second, FeeLimit: a.FeeLimit}
+		terms[a.ID] = rental.Terms{
+			Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second,
+			Buffer: time.Duration(a.Buffer) * time.Second, UnlockGrace: time.Duration(a.Grace) * time.Second,
+			PaymentWait: time.Duration(a.Wait) * time.Second, FeeLimit: a.FeeLimit,
+		}
 	}
 	var vehicles []struct {
 		ID      telematics.VehicleID `db:"id"`
@@ -65,7 +68,10 @@ func TestImport_SetsTermsAndRates(t *testing.T) {
 	}
 	check(Imported{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12})
 	check(Imported{})
-	file.Terms[1] = rental.Terms{Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute, UnlockGrace: time.Minute, PaymentWait: 0, FeeLimit: 50_000}
+	file.Terms[1] = rental.Terms{
+		Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute,
+		UnlockGrace: time.Minute, PaymentWait: 0, FeeLimit: 50_000,
+	}
 	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
 	delete(file.Rates, 3) // no longer for rent
 	check(Imported{Agencies: 1, Vehicles: 3})
@@ -74,7 +80,9 @@ func TestImport_SetsTermsAndRates(t *testing.T) {
 	file.Agencies[0].Code, file.Agencies[1].Code = "OLD", "MUC"
 	check(Imported{Agencies: 2})
 
-	file.Terms, file.Rates = map[telematics.AgencyID]rental.Terms{1: {Currency: rental.DefaultCurrency}, 2: {Currency: rental.DefaultCurrency}}, map[telematics.VehicleID]rental.Rate{}
+	file.Terms, file.Rates = map[telematics.AgencyID]rental.Terms{
+		1: {Currency: rental.DefaultCurrency}, 2: {Currency: rental.DefaultCurrency},
+	}, map[telematics.VehicleID]rental.Rate{}
 	check(Imported{Agencies: 2, Vehicles: 11})
 	file.Terms = nil // an import without terms changes nothing
 	if got, err := p.Import(t.Context(), file); err != nil || got != (Imported{}) {

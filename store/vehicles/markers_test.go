@@ -46,7 +46,10 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 	}
 	for i, twin := range twins {
 		m, known := markers[i], twin.Snapshot.For(twin.Powertrain)
-		want := telematics.Marker{ID: twin.ID, Agency: twin.AgencyID, Status: twin.Status, Connectivity: twin.Contact.At(now), LastSeen: twin.Contact.LastSeen, Locked: known.Flag(telematics.IsLocked)}
+		want := telematics.Marker{
+			ID: twin.ID, Agency: twin.AgencyID, Status: twin.Status, Connectivity: twin.Contact.At(now),
+			LastSeen: twin.Contact.LastSeen, Locked: known.Flag(telematics.IsLocked),
+		}
 		if position, ok := known.Position(); ok {
 			want.Position, want.LocatedAt = &position, *known.Time(telematics.LocatedAt)
 		}

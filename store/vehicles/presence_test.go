@@ -20,7 +20,10 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 	for range fleet {
 		add()
 	}
-	online, err := here.Pool.Exec(`update units set status = 'online', session = 's', said_at = $1, changed_at = $1, last_seen = $1, announced = 'online'`, now)
+	online, err := here.Pool.Exec(
+		`update units set status = 'online', session = 's', said_at = $1, changed_at = $1, last_seen = $1, announced = 'online'`,
+		now,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +75,8 @@ func TestAged_ReturnsMoreThanABatch(t *testing.T) {
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	for id := range telematics.VehicleID(fleet) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
-			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id)), Status: telematics.Available, Powertrain: telematics.Combustion, Features: []string{},
+			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id)), Status: telematics.Available,
+			Powertrain: telematics.Combustion, Features: []string{},
 		})
 	}
 	if _, err := p.Import(t.Context(), file); err != nil {

@@ -193,8 +193,10 @@ func (f *Fleet) unitsAt(ctx context.Context, q telematics.UnitQuery, at time.Tim
 		return nil, nil
 	}
 	var rows []unitRow
-	err := f.db.Lists.SelectContext(ctx, &rows, unitsStatement(q.Problem),
-		q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit, pq.Array(ofTheVehicle), q.SigningKey, telematics.Plain(q.Text))
+	err := f.db.Lists.SelectContext(
+		ctx, &rows, unitsStatement(q.Problem), q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()),
+		containing(q.Text), q.Before, q.Limit, pq.Array(ofTheVehicle), q.SigningKey, telematics.Plain(q.Text),
+	)
 	units := make([]telematics.ListedUnit, len(rows))
 	for i := 0; err == nil && i < len(rows); i++ {
 		units[i], err = rows[i].unit()

@@ -59,7 +59,10 @@ func newUnits(t *testing.T, n int) *fixture {
 	for id := range n {
 		storetest.AddVehicle(t, p.DB, telematics.VehicleID(id+1))
 	}
-	execute(t, p, `update units set status = 'online', session = 's', said_at = now(), changed_at = now(), last_seen = now(), firmware = '3.1.' || vehicle_id, keys = '{k1}'`)
+	execute(
+		t, p,
+		`update units set status = 'online', session = 's', said_at = now(), changed_at = now(), last_seen = now(), firmware = '3.1.' || vehicle_id, keys = '{k1}'`,
+	)
 	return p
 }
 
@@ -83,11 +86,20 @@ func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 	p := newUnits(t, 2)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	execute(t, p, `insert into snapshots (vehicle_id, fields) values (1, $1)`, fmt.Sprintf(
-		`{"connectivity.rsrp_dbm":{"v":-109,"at":%d},"connectivity.firmware_version":{"v":null,"at":1},"telemetry.is_locked":{"v":true,"at":1}}`, now.UnixMilli()))
-	storeHealth(t, p,
-		telematics.UnitHealth{Unit: "unit-1", Clock: &telematics.ClockReading{Ahead: -1500 * time.Millisecond, At: now}, Reconnects: telematics.Tally{Count: 2, Last: now},
-			Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 3, Last: now}, telematics.BadTime: {Count: 3, Last: now}}},
-		telematics.UnitHealth{Unit: "unit-9", Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 1, Last: now}}})
+		`{"connectivity.rsrp_dbm":{"v":-109,"at":%d},"connectivity.firmware_version":{"v":null,"at":1},"telemetry.is_locked":{"v":true,"at":1}}`,
+		now.UnixMilli(),
+	))
+	storeHealth(
+		t, p,
+		telematics.UnitHealth{
+			Unit: "unit-1", Clock: &telematics.ClockReading{Ahead: -1500 * time.Millisecond, At: now},
+			Reconnects: telematics.Tally{Count: 2, Last: now},
+			Rejects: map[telematics.Reject]telematics.Tally{
+				telematics.Malformed: {Count: 3, Last: now}, telematics.BadTime: {Count: 3, Last: now},
+			},
+		},
+		telematics.UnitHealth{Unit: "unit-9", Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 1, Last: now}}},
+	)
 	storeHealth(t, p, telematics.UnitHealth{Unit: "unit-1", Clock: &telematics.ClockReading{Ahead: time.Hour, At: now.Add(-time.Minute)},
 		Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 1, Last: now.Add(-time.Second)}}})
 	reject(t, p, 1, "rejected", telematics.StateConflict, time.Minute)
@@ -113,11 +125,15 @@ func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 	if u.Clock == nil || u.Clock.Ahead != -1500*time.Millisecond || !u.Clock.At.Equal(now) {
 		t.Errorf("clock %+v, want 1.5 s behind", u.Clock)
 	}
-	want := []telematics.RejectTally{{Reason: "malformed", Tally: telematics.Tally{Count: 4, Last: now}}, {Reason: "wrong_time", Tally: telematics.Tally{Count: 3, Last: now}}}
+	want := []telematics.RejectTally{
+		{Reason: "malformed", Tally: telematics.Tally{Count: 4, Last: now}},
+		{Reason: "wrong_time", Tally: telematics.Tally{Count: 3, Last: now}},
+	}
 	if u.Reconnects != 2 || !reflect.DeepEqual(u.Rejects, want) {
 		t.Errorf("%d reconnects, rejects %+v, want %+v", u.Reconnects, u.Rejects, want)
 	}
-	if len(u.Commands) != 1 || u.Commands[0].Reason != telematics.StateConflict || u.Commands[0].Count != 2 || time.Since(u.Commands[0].Last) > 2*time.Minute {
+	if len(u.Commands) != 1 || u.Commands[0].Reason != telematics.StateConflict || u.Commands[0].Count != 2 ||
+		time.Since(u.Commands[0].Last) > 2*time.Minute {
 		t.Errorf("rejected commands %+v, want two with the state conflict", u.Commands)
 	}
 	if !slices.Equal(u.Problems, []telematics.UnitProblem{telematics.RejectedReports}) {
@@ -156,15 +172,22 @@ func TestListUnits_FindsProblems(t *testing.T) {
 		telematics.UnitHealth{Unit: "unit-6", Clock: clock(telematics.MaxClockAhead + time.Millisecond)},
 		telematics.UnitHealth{Unit: "unit-7", Clock: clock(-telematics.MaxClockBehind - time.Millisecond)},
 		telematics.UnitHealth{Unit: "unit-8", Rejects: map[telematics.Reject]telematics.Tally{telematics.BadWord: tally(1)}})
-	execute(t, p, `insert into snapshots (vehicle_id, fields) values (8, $1), (9, $2), (13, $3)`,
-		`{"connectivity.rsrp_dbm":{"v":-115.5,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":-120,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":null,"at":1}}`)
+	execute(
+		t, p, `insert into snapshots (vehicle_id, fields) values (8, $1), (9, $2), (13, $3)`,
+		`{"connectivity.rsrp_dbm":{"v":-115.5,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":-120,"at":1}}`,
+		`{"connectivity.rsrp_dbm":{"v":null,"at":1}}`,
+	)
 	// Rejects older than the period do not count.
 	storeHealth(t, p, telematics.UnitHealth{Unit: "unit-1", Rejects: map[telematics.Reject]telematics.Tally{
 		telematics.Malformed: {Count: 5, Last: now.Add(-telematics.UnitHealthFor - time.Hour)}}})
 
 	want := map[telematics.VehicleID][]telematics.UnitProblem{
-		2: {telematics.NeverSeen}, 3: {telematics.Silent}, 4: {telematics.MissingKey}, 5: {telematics.RejectsCommands}, 6: {telematics.WrongClock}, 7: {telematics.WrongClock},
-		8: {telematics.RejectedReports, telematics.NoSignal}, 9: {telematics.NoSignal}, 10: {telematics.Unstable},
+		2: {
+			telematics.NeverSeen,
+		},
+		3: {telematics.Silent}, 4: {telematics.MissingKey}, 5: {telematics.RejectsCommands},
+		6: {telematics.WrongClock}, 7: {telematics.WrongClock}, 8: {telematics.RejectedReports, telematics.NoSignal},
+		9: {telematics.NoSignal}, 10: {telematics.Unstable},
 	}
 	for _, u := range listed(t, p, telematics.UnitQuery{SigningKey: "k1"}) {
 		if !slices.Equal(u.Problems, want[u.Vehicle.ID]) {
@@ -228,8 +251,17 @@ func TestStoreHealth_OfTheSameUnitsConcurrently(t *testing.T) {
 	var found []telematics.UnitHealth
 	now := time.Now()
 	for id := range n {
-		found = append(found, telematics.UnitHealth{Unit: telematics.Unit(fmt.Sprintf("unit-%d", id+1)), Clock: &telematics.ClockReading{Ahead: time.Second, At: now},
-			Reconnects: telematics.Tally{Count: 1, Last: now}, Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 2, Last: now}}})
+		found = append(
+			found,
+			telematics.UnitHealth{
+				Unit:  telematics.Unit(fmt.Sprintf("unit-%d", id+1)),
+				Clock: &telematics.ClockReading{Ahead: time.Second, At: now},
+				Reconnects: telematics.Tally{
+					Count: 1, Last: now,
+				},
+				Rejects: map[telematics.Reject]telematics.Tally{telematics.Malformed: {Count: 2, Last: now}},
+			},
+		)
 	}
 	var all sync.WaitGroup
 	for range instances {
@@ -253,7 +285,13 @@ func TestForgetHealth_RemovesOldEntries(t *testing.T) {
 	p := newUnits(t, 3)
 	now := time.Now()
 	for unit, ago := range map[telematics.Unit]time.Duration{"unit-1": 0, "unit-2": telematics.UnitHealthFor + time.Hour, "unit-3": clocksKeptFor + time.Hour} {
-		storeHealth(t, p, telematics.UnitHealth{Unit: unit, Clock: &telematics.ClockReading{At: now.Add(-ago)}, Reconnects: telematics.Tally{Count: 1, Last: now.Add(-ago)}})
+		storeHealth(
+			t, p,
+			telematics.UnitHealth{
+				Unit: unit, Clock: &telematics.ClockReading{At: now.Add(-ago)},
+				Reconnects: telematics.Tally{Count: 1, Last: now.Add(-ago)},
+			},
+		)
 	}
 	for _, wantMore := range []bool{true, true, false} {
 		if more, err := ForgetHealth(t.Context(), p.DB, 1); err != nil || more != wantMore {

@@ -15,7 +15,10 @@ import (
 func heardOf(first, n int, at time.Time) []telematics.UnknownUnit {
 	var heard []telematics.UnknownUnit
 	for i := range n {
-		heard = append(heard, telematics.UnknownUnit{Unit: telematics.Unit(fmt.Sprintf("s-%05d", first+i)), FirstSeen: at, LastSeen: at, Messages: 1})
+		heard = append(
+			heard,
+			telematics.UnknownUnit{Unit: telematics.Unit(fmt.Sprintf("s-%05d", first+i)), FirstSeen: at, LastSeen: at, Messages: 1},
+		)
 	}
 	return heard
 }

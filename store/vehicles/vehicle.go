@@ -148,7 +148,10 @@ func (r *Row) Twin() (telematics.Twin, error) {
 	if err != nil {
 		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
 	}
-	return telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version, BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt)}, nil
+	return telematics.Twin{
+		Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version,
+		BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt),
+	}, nil
 }
 
 // actions returns nil for null: no actions were declared, which is not the empty list. It shares
@@ -213,7 +216,9 @@ type found struct {
 	err  error            // of its decoding, which is not the fault of the others in the batch
 }
 
-func readTwin(ctx context.Context, twins *groupcommit.Batcher[telematics.VehicleID, found], id telematics.VehicleID) (*telematics.Twin, error) {
+func readTwin(
+	ctx context.Context, twins *groupcommit.Batcher[telematics.VehicleID, found], id telematics.VehicleID,
+) (*telematics.Twin, error) {
 	read, err := twins.Do(ctx, id)
 	if err = cmp.Or(err, read.err); err != nil {
 		return nil, unavailable.Wrap("read vehicle", err)
@@ -255,7 +260,11 @@ func (f *Fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 // than zero it returns 1 where that is one of them, else 0.
 func (f *Fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
 	var n int
-	err := f.db.Lists.GetContext(ctx, &n, `select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`, agency, vehicle)
+	err := f.db.Lists.GetContext(
+		ctx, &n,
+		`select count(*) from vehicles where ($1::bigint = 0 or agency_id = $1) and ($2::bigint = 0 or id = $2)`,
+		agency, vehicle,
+	)
 	return n, unavailable.Wrap("count vehicles", err)
 }
 
@@ -289,7 +298,9 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 		)`+selectTwins+`
 		where v.id in (select id from page)
 		order by v.id desc`,
-		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit, telematics.Plain(q.Text))
+		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before,
+		q.Limit, telematics.Plain(q.Text),
+	)
 	return twins, unavailable.Wrap("read vehicles", err)
 }
 

@@ -95,15 +95,20 @@ func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	ago := func(d time.Duration) time.Time { return morning.Add(-d) }
 	instants := []time.Time{
-		{}, morning.Add(time.Minute), morning, ago(time.Minute),
-		ago(telematics.OnlineFor - time.Microsecond), ago(telematics.OnlineFor), ago(telematics.OnlineFor + time.Microsecond), ago(time.Hour),
+		{},
+		morning.Add(time.Minute), morning, ago(time.Minute),
+		ago(
+			telematics.OnlineFor - time.Microsecond,
+		),
+		ago(telematics.OnlineFor), ago(telematics.OnlineFor + time.Microsecond), ago(time.Hour),
 	}
 	statuses := []telematics.PresenceStatus{"", telematics.Online, telematics.Standby, telematics.Offline}
 	file := FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
 	// One vehicle for each combination, and one without a unit.
 	for id := range telematics.VehicleID(len(statuses)*len(instants)*len(instants) + 1) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
-			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id+1)), Status: telematics.Available, Powertrain: telematics.Electric,
+			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprintf("unit-%d", id+1)), Status: telematics.Available,
+			Powertrain: telematics.Electric,
 		})
 	}
 	if _, err := p.Import(t.Context(), file); err != nil {
@@ -151,8 +156,10 @@ func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 func TestTwin_UnknownFieldsAndValuesAreLeftOut(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
-	_, err := p.Pool.ExecContext(t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
-		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X", "at": 1}}`)
+	_, err := p.Pool.ExecContext(
+		t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
+		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X", "at": 1}}`,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,5 +120,6 @@ const (
 
 // Steps lists the steps in the order in which they begin.
 var Steps = []string{
-	StepHTTP, StepAdmit, StepLookUp, StepClaim, StepSign, StepRegister, StepPublish, StepAwait, StepDecode, StepMerge, StepSettle, StepReport, StepAnswer,
+	StepHTTP, StepAdmit, StepLookUp, StepClaim, StepSign, StepRegister, StepPublish, StepAwait, StepDecode, StepMerge,
+	StepSettle, StepReport, StepAnswer,
 }

@@ -37,13 +37,34 @@ func TestForbids_WhatArrivesContradictsAWrongClock(t *testing.T) {
 		// The dialect; empty: all. A speed of Teltonika's that is too far ahead does not count.
 		only string
 	}{
-		{"the clock is right, and the vehicle has stopped", first(heard{0, 0, 50}, steadily(5*second, 5*second, 0, 0)), 6 * second, false, false, ""},
-		{"one report of the future says that it drives", first(heard{0, 290 * second, 50}, steadily(5*second, 15*second, 0, 0)), 16 * second, false, false, ""},
-		{"one report of the future says that it stands", first(heard{0, 290 * second, 0}, steadily(5*second, 15*second, 0, 80)), 16 * second, true, true, ""},
-		{"of a clock that is behind: it drives", first(heard{0, 290 * second, 50}, steadily(5*second, 15*second, behind, 0)), 16 * second, true, false, ""},
-		{"of a clock that is behind: it stands", first(heard{0, 290 * second, 0}, steadily(5*second, 15*second, behind, 80)), 16 * second, true, true, ""},
-		{"one report too far ahead to count says that it drives", first(heard{0, time.Hour, 50}, steadily(5*second, 15*second, behind, 0)), 16 * second, true, false, "v1"},
-		{"half a minute later it stands", first(heard{0, 290 * second, 50}, steadily(5*second, 30*second, behind, 0)), 31 * second, false, false, ""},
+		{
+			"the clock is right, and the vehicle has stopped",
+			first(heard{0, 0, 50}, steadily(5*second, 5*second, 0, 0)), 6 * second, false, false, "",
+		},
+		{
+			"one report of the future says that it drives",
+			first(heard{0, 290 * second, 50}, steadily(5*second, 15*second, 0, 0)), 16 * second, false, false, "",
+		},
+		{
+			"one report of the future says that it stands",
+			first(heard{0, 290 * second, 0}, steadily(5*second, 15*second, 0, 80)), 16 * second, true, true, "",
+		},
+		{
+			"of a clock that is behind: it drives",
+			first(heard{0, 290 * second, 50}, steadily(5*second, 15*second, behind, 0)), 16 * second, true, false, "",
+		},
+		{
+			"of a clock that is behind: it stands",
+			first(heard{0, 290 * second, 0}, steadily(5*second, 15*second, behind, 80)), 16 * second, true, true, "",
+		},
+		{
+			"one report too far ahead to count says that it drives",
+			first(heard{0, time.Hour, 50}, steadily(5*second, 15*second, behind, 0)), 16 * second, true, false, "v1",
+		},
+		{
+			"half a minute later it stands",
+			first(heard{0, 290 * second, 50}, steadily(5*second, 30*second, behind, 0)), 31 * second, false, false, "",
+		},
 		{"reports that are always late: it drives", steadily(0, 60*second, late, 80), 61 * second, true, true, ""},
 		{"reports that are always late: it stands", steadily(0, 60*second, late, 0), 61 * second, false, false, ""},
 		{"reports that were always late, half a minute ago", steadily(0, 0, late, 80), 31 * second, false, false, ""},
@@ -69,7 +90,10 @@ func TestForbids_WhatArrivesContradictsAWrongClock(t *testing.T) {
 			var s telematics.Snapshot
 			for _, h := range c.heard {
 				arrived := began.Add(h.arrived)
-				r, _, err := dialect.DecodeReport(telematics.Message{Dialect: dialect, Unit: "u", Payload: []byte(dialect.encode(h.kmh, arrived.Add(h.ahead)))}, arrived)
+				r, _, err := dialect.DecodeReport(
+					telematics.Message{Dialect: dialect, Unit: "u", Payload: []byte(dialect.encode(h.kmh, arrived.Add(h.ahead)))},
+					arrived,
+				)
 				if err != nil {
 					t.Fatal(err)
 				}

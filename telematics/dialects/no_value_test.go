@@ -45,7 +45,13 @@ func flag(metric string, yes, no any) []sign {
 
 // measure returns the signs of a number of OVMS.
 func measure(metric string) []sign {
-	return []sign{{metric + " 12", metric + " nan", nil}, {metric + " 12", metric + " -nan", nil}, {metric + " 12", metric + " inf", nil}, {metric + " 12", metric + " 0", 0.0}, {metric + " 12", metric + " ", before{}}}
+	return []sign{
+		{metric + " 12", metric + " nan", nil},
+		{metric + " 12", metric + " -nan", nil},
+		{metric + " 12", metric + " inf", nil},
+		{metric + " 12", metric + " 0", 0.0},
+		{metric + " 12", metric + " ", before{}},
+	}
 }
 
 // zeroed returns the signs of an element of Teltonika's whose zero means that nothing was read.
@@ -74,39 +80,104 @@ var noFix = []sign{
 // v1Position returns the signs of a position of v1, which comes as a whole.
 func v1Position() []sign {
 	const here = `{"latitude":48.1,"longitude":11.5}`
-	return []sign{{here, `{"latitude":null,"longitude":null}`, nil}, {here, "null", nil}, {here, `{"latitude":0,"longitude":0}`, before{}}, {here, `{"latitude":0.0,"longitude":-0}`, before{}}, {here, `{"latitude":0}`, before{}}}
+	return []sign{
+		{here, `{"latitude":null,"longitude":null}`, nil},
+		{here, "null", nil},
+		{here, `{"latitude":0,"longitude":0}`, before{}},
+		{here, `{"latitude":0.0,"longitude":-0}`, before{}},
+		{here, `{"latitude":0}`, before{}},
+	}
 }
 
 // signs is the table of all fields. docs/protocol.md, ovms.md and teltonika.md say the same in
 // words.
 var signs = map[telematics.Field]dialectSigns{
-	telematics.Latitude:  {v1Position(), []sign{{"v/p/latitude 48.1", "v/p/latitude 0.000000", before{}}, {"v/p/latitude 48.1", "v/p/latitude ", before{}}}, noFix},
-	telematics.Longitude: {v1Position(), []sign{{"v/p/longitude 11.5", "v/p/longitude 0.000000", before{}}, {"v/p/longitude 11.5", "v/p/longitude ", before{}}}, noFix},
-	telematics.LocatedAt: {v1Position(), []sign{{"v/p/gpstime 2026-01-02 09:59:00 UTC", "v/p/gpstime 1970-01-01 00:00:00 UTC", before{}}}, noFix},
-	telematics.Heading:   {null("90", "0"), measure("v/p/direction"), noFix},
-	telematics.SpeedKmh: {null("50", "0"), measure("v/p/speed"), []sign{
-		{`"81":50`, `"81":0`, 0.0}, {`"37":50`, `"37":0`, 0.0}, {fix + `"24":50`, fix + `"24":0`, 0.0}, {fix + `"sp":50`, fix + `"sp":0`, 0.0},
-		{`"81":50`, `"240":1`, nil}, {`"81":50`, `"240":0`, before{}}, {`"81":50`, fix + `"81":0,"37":0,"24":80`, 80.0}, {`"81":50`, fix + `"81":0,"sp":80,"240":1`, 80.0},
-		{`"81":50`, fix + `"81":0,"24":80,"240":0`, 0.0}, {`"81":50`, fix + `"81":0,"24":3`, 0.0},
-	}},
+	telematics.Latitude: {
+		v1Position(),
+		[]sign{{"v/p/latitude 48.1", "v/p/latitude 0.000000", before{}}, {"v/p/latitude 48.1", "v/p/latitude ", before{}}},
+		noFix,
+	},
+	telematics.Longitude: {
+		v1Position(),
+		[]sign{{"v/p/longitude 11.5", "v/p/longitude 0.000000", before{}}, {"v/p/longitude 11.5", "v/p/longitude ", before{}}},
+		noFix,
+	},
+	telematics.LocatedAt: {
+		v1Position(), []sign{{"v/p/gpstime 2026-01-02 09:59:00 UTC", "v/p/gpstime 1970-01-01 00:00:00 UTC", before{}}},
+		noFix,
+	},
+	telematics.Heading: {null("90", "0"), measure("v/p/direction"), noFix},
+	telematics.SpeedKmh: {
+		null("50", "0"), measure("v/p/speed"),
+		[]sign{
+			{
+				`"81":50`, `"81":0`, 0.0,
+			},
+			{`"37":50`, `"37":0`, 0.0},
+			{fix + `"24":50`, fix + `"24":0`, 0.0},
+			{fix + `"sp":50`, fix + `"sp":0`, 0.0},
+			{
+				`"81":50`, `"240":1`, nil,
+			},
+			{`"81":50`, `"240":0`, before{}},
+			{`"81":50`, fix + `"81":0,"37":0,"24":80`, 80.0},
+			{`"81":50`, fix + `"81":0,"sp":80,"240":1`, 80.0},
+			{`"81":50`, fix + `"81":0,"24":80,"240":0`, 0.0},
+			{`"81":50`, fix + `"81":0,"24":3`, 0.0},
+		},
+	},
 	telematics.MileageKm: {null("50", "0"), measure("v/p/odometer"), append(zeroed("87", "389", "105"), sign{`"16":61`, `"16":0`, 0.0})},
 	telematics.Ignition:  {null(`"on"`, ""), flag("v/e/on", "on", "off"), []sign{{`"239":1`, `"239":0`, "off"}}},
-	telematics.Gear: {null(`"P"`, ""), []sign{{"v/e/gear 1", "v/e/gear 0", "N"}, {"v/e/gear 1", "v/e/gear ", before{}}}, []sign{
-		{`"660":1`, `"660":0,"661":0,"659":0`, nil}, {`"660":1`, `"660":0`, nil}, {`"661":1`, `"661":0`, nil}, {`"659":1`, `"659":0`, nil}, {`"927":1`, `"927":0`, nil},
-		{`"660":1`, `"660":0,"927":1`, "D"}, {`"660":1`, `"239":1`, before{}},
-	}},
+	telematics.Gear: {
+		null(`"P"`, ""), []sign{{"v/e/gear 1", "v/e/gear 0", "N"}, {"v/e/gear 1", "v/e/gear ", before{}}},
+		[]sign{
+			{
+				`"660":1`, `"660":0,"661":0,"659":0`, nil,
+			},
+			{`"660":1`, `"660":0`, nil},
+			{`"661":1`, `"661":0`, nil},
+			{`"659":1`, `"659":0`, nil},
+			{`"927":1`, `"927":0`, nil},
+			{`"660":1`, `"660":0,"927":1`, "D"},
+			{`"660":1`, `"239":1`, before{}},
+		},
+	},
 	telematics.ParkBrake: {null(`"engaged"`, ""), flag("v/e/handbrake", "engaged", "released"), []sign{{`"653":1`, `"653":0`, "released"}}},
 	telematics.FuelLevel: {null("61", "0"), nil, append(zeroed("89", "48"), sign{`"89":61`, `"89":0,"152":0,"304":0`, before{}})},
-	telematics.Battery:   {null("61", "0"), measure("v/b/soc"), append(zeroed("152", "411", "57"), sign{`"152":61`, `"89":0,"152":0,"304":0`, before{}})},
-	telematics.RangeKm:   {null("61", "0"), measure("v/b/range/est"), append(zeroed("304", "755"), sign{`"304":61000`, `"89":0,"152":0,"304":0`, before{}})},
-	telematics.Charging: {null(`"charging"`, ""), []sign{
-		{"v/c/state charging", "v/c/state ", nil}, {"v/c/state topoff", "v/c/state ", nil}, {"v/c/state charging", "v/c/state done", nil}, {"v/c/state charging", "v/c/state stopped", nil},
-	}, []sign{
-		{`"915":1`, `"915":0`, nil}, {`"915":1,"914":1`, `"915":0,"914":1`, nil}, {`"915":1,"914":1`, `"915":0,"914":0`, "disconnected"}, {`"915":1`, `"914":1`, nil}, {`"914":0`, `"914":1`, nil},
-		{`"915":1`, `"239":1`, before{}},
-	}},
-	telematics.RawCharging: {[]sign{{`"paused"`, "null", nil}, {`"paused"`, `"charging"`, nil}}, []sign{{"v/c/state done", "v/c/state ", nil}, {"v/c/state done", "v/c/state charging", nil}},
-		[]sign{{`"914":1`, `"914":0`, nil}, {`"914":1`, `"915":1`, nil}, {`"914":1`, `"915":0`, nil}}},
+	telematics.Battery: {
+		null("61", "0"), measure("v/b/soc"),
+		append(zeroed("152", "411", "57"), sign{`"152":61`, `"89":0,"152":0,"304":0`, before{}}),
+	},
+	telematics.RangeKm: {
+		null("61", "0"), measure("v/b/range/est"),
+		append(zeroed("304", "755"), sign{`"304":61000`, `"89":0,"152":0,"304":0`, before{}}),
+	},
+	telematics.Charging: {
+		null(`"charging"`, ""),
+		[]sign{
+			{
+				"v/c/state charging", "v/c/state ", nil,
+			},
+			{"v/c/state topoff", "v/c/state ", nil},
+			{"v/c/state charging", "v/c/state done", nil},
+			{"v/c/state charging", "v/c/state stopped", nil},
+		},
+		[]sign{
+			{
+				`"915":1`, `"915":0`, nil,
+			},
+			{`"915":1,"914":1`, `"915":0,"914":1`, nil},
+			{`"915":1,"914":1`, `"915":0,"914":0`, "disconnected"},
+			{`"915":1`, `"914":1`, nil},
+			{`"914":0`, `"914":1`, nil},
+			{`"915":1`, `"239":1`, before{}},
+		},
+	},
+	telematics.RawCharging: {
+		[]sign{{`"paused"`, "null", nil}, {`"paused"`, `"charging"`, nil}},
+		[]sign{{"v/c/state done", "v/c/state ", nil}, {"v/c/state done", "v/c/state charging", nil}},
+		[]sign{{`"914":1`, `"914":0`, nil}, {`"914":1`, `"915":1`, nil}, {`"914":1`, `"915":0`, nil}},
+	},
 	telematics.OnboardV:   {null("12", "0"), measure("v/b/12v/voltage"), []sign{{`"66":12000`, `"66":0`, 0.0}}},
 	telematics.IsLocked:   {null("true", ""), flag("v/e/locked", true, false), []sign{{`"662":1`, `"662":0`, false}}},
 	telematics.EngineRuns: {null("true", ""), nil, []sign{{`"900":1`, `"900":0`, false}, {`"36":800`, `"36":0`, false}}},
@@ -126,16 +197,31 @@ var signs = map[telematics.Field]dialectSigns{
 	telematics.SeatbeltDriver:    {null(`"fastened"`, ""), nil, nil},
 	telematics.SeatbeltPassenger: {null(`"fastened"`, ""), nil, nil},
 
-	telematics.DTCs: {append(null(`["P0420"]`, ""), sign{`["P0420"]`, "[]", []string{}}), nil, []sign{
-		{`"281":"P0420"`, `"281":""`, []string{}}, {`"282":"P0420"`, `"282":""`, []string{}}, {`"281":"P0420"`, `"30":0`, []string{}}, {`"281":"P0420"`, `"160":0`, []string{}}, {`"281":"P0420"`, `"30":1`, before{}},
-	}},
-	telematics.RawDTCs:      {[]sign{{`["X1"]`, "null", nil}, {`["X1"]`, "[]", nil}}, nil, []sign{{`"281":"X1"`, `"281":""`, nil}, {`"281":"X1"`, `"30":0`, nil}}},
+	telematics.DTCs: {
+		append(null(`["P0420"]`, ""), sign{`["P0420"]`, "[]", []string{}}), nil,
+		[]sign{
+			{
+				`"281":"P0420"`, `"281":""`, []string{},
+			},
+			{`"282":"P0420"`, `"282":""`, []string{}},
+			{`"281":"P0420"`, `"30":0`, []string{}},
+			{`"281":"P0420"`, `"160":0`, []string{}},
+			{`"281":"P0420"`, `"30":1`, before{}},
+		},
+	},
+	telematics.RawDTCs: {
+		[]sign{{`["X1"]`, "null", nil}, {`["X1"]`, "[]", nil}}, nil,
+		[]sign{{`"281":"X1"`, `"281":""`, nil}, {`"281":"X1"`, `"30":0`, nil}},
+	},
 	telematics.ServiceDueKm: {null("61", "0"), measure("v/e/serv/range"), zeroed("402")},
 	telematics.OilLife:      {null("61", "0"), nil, nil},
 	telematics.WarningLamps: {append(null(`["abs"]`, ""), sign{`["abs"]`, "[]", []string{}}), nil, nil},
 	telematics.RSRP:         {null("-90", ""), nil, nil},
 	telematics.Firmware:     {null(`"1.2"`, ""), []sign{{"m/version 1.2", "m/version ", before{}}}, nil},
-	telematics.OEMData:      {append(null(`{"a":1}`, ""), sign{`{"a":1}`, "{}", map[string]any{}}), []sign{{"v/type NL", "v/type ", nil}}, []sign{{`"21":4`, `"21":0`, map[string]any{"gsm_signal": 0.0}}, {`"21":4`, `"239":1`, before{}}}},
+	telematics.OEMData: {
+		append(null(`{"a":1}`, ""), sign{`{"a":1}`, "{}", map[string]any{}}), []sign{{"v/type NL", "v/type ", nil}},
+		[]sign{{`"21":4`, `"21":0`, map[string]any{"gsm_signal": 0.0}}, {`"21":4`, `"239":1`, before{}}},
+	},
 }
 
 func TestSigns_FieldWithoutAValueNowHasNone(t *testing.T) {
@@ -176,7 +262,10 @@ func TestSigns_FieldWithoutAValueNowHasNone(t *testing.T) {
 					want = had[field].Value
 				}
 				if had[field].Value == nil || !reflect.DeepEqual(has[field].Value, want) {
-					t.Errorf("%s, %s: %v after %s is %v after %s, want %v", protocol, field, had[field].Value, s.before, has[field].Value, s.sign, want)
+					t.Errorf(
+						"%s, %s: %v after %s is %v after %s, want %v", protocol, field, had[field].Value, s.before,
+						has[field].Value, s.sign, want,
+					)
 				}
 			}
 		}

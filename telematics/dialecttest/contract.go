@@ -116,7 +116,8 @@ func reads(t *testing.T, d telematics.Dialect, s Samples) {
 	if f.Answers != "" {
 		a, _, err := d.DecodeAnswer(message(t, d, s.Answer), received)
 		correlated := promisesOf(d, s).Correlated
-		if err != nil || (a.Command == telematics.NoCommand) == correlated || a.At.IsZero() || a.State.IsOpen() && a.State != telematics.Received {
+		if err != nil || (a.Command == telematics.NoCommand) == correlated || a.At.IsZero() ||
+			a.State.IsOpen() && a.State != telematics.Received {
 			t.Errorf("answer %+v, %v", a, err)
 		}
 	}
@@ -133,7 +134,8 @@ func reads(t *testing.T, d telematics.Dialect, s Samples) {
 			t.Errorf("PresenceOf(%q) = %q, the topic of another unit", s.Unit, own.Presence.Topic)
 		}
 		p, err := d.DecodePresence(message(t, d, s.Presence), received)
-		if err != nil || !slices.Contains([]telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline}, p.Status) {
+		if err != nil ||
+			!slices.Contains([]telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline}, p.Status) {
 			t.Errorf("presence %+v, %v", p, err)
 		}
 	}
@@ -152,7 +154,10 @@ func datesReports(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 	for _, arrived := range []time.Time{r.At.Add(-400 * time.Millisecond), r.At.Add(time.Minute)} {
 		if again, _, err := d.DecodeReport(m, arrived); err != nil || !again.Undated && !again.At.Equal(r.At) {
-			t.Errorf("the report that arrives at %v is of %v, and at %v of %v, %v: want the unit's time, or Undated", received, r.At, arrived, again.At, err)
+			t.Errorf(
+				"the report that arrives at %v is of %v, and at %v of %v, %v: want the unit's time, or Undated",
+				received, r.At, arrived, again.At, err,
+			)
 		}
 	}
 }
@@ -253,7 +258,10 @@ func commandsKeepTheLaws(t *testing.T, d telematics.Dialect, s Samples) {
 		case out.EndOfSecond && !promises.Confirmed:
 			t.Errorf("%s waits for the end of a second, and no report confirms it", action)
 		case !promises.Expiring && out.LeaveBefore.After(c.Requested.Add(latestStart)):
-			t.Errorf("%s may leave for %v, and its unit checks no expiry: want %v at most", action, out.LeaveBefore.Sub(c.Requested), latestStart)
+			t.Errorf(
+				"%s may leave for %v, and its unit checks no expiry: want %v at most", action,
+				out.LeaveBefore.Sub(c.Requested), latestStart,
+			)
 		case !slices.Contains(strings.Split(out.Topic, "/"), string(s.Unit)):
 			t.Errorf("%s goes to %q, which does not name unit %s: others could hear it", action, out.Topic, s.Unit)
 		case out.QoS > 1 || out.QoS > 0 && !promises.Expiring:

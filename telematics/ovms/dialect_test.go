@@ -82,7 +82,10 @@ func TestGoldenMessages_AreDecodedAsTheFirmwareMeansThem(t *testing.T) {
 			}
 		case g.Answer != nil:
 			a, _, err := Dialect{}.DecodeAnswer(m, received)
-			want := telematics.Answer{Command: uuid.MustParse(command), At: received, State: g.Answer.State, Reason: g.Answer.Reason, Detail: g.Answer.Detail}
+			want := telematics.Answer{
+				Command: uuid.MustParse(command), At: received, State: g.Answer.State, Reason: g.Answer.Reason,
+				Detail: g.Answer.Detail,
+			}
 			if err != nil || !reflect.DeepEqual(a, want) {
 				t.Errorf("answer %q: decoded as %+v, %v", g.Payload, a, err)
 			}
@@ -173,7 +176,8 @@ func TestEncode_CommandLines(t *testing.T) {
 		telematics.Lock: "lock 4711", telematics.Unlock: "unlock 4711", telematics.ReportState: "server v3 update all",
 	} {
 		out, err := Dialect{}.Encode(order(leaf, action), nil)
-		if err != nil || string(out.Payload) != line || out.Topic != "ovms/OV-1/OV-1/client/motorpool/command/"+command || out.QoS != 0 || (Dialect{}).Promises(leaf, action).Deduplicated {
+		if err != nil || string(out.Payload) != line || out.Topic != "ovms/OV-1/OV-1/client/motorpool/command/"+command || out.QoS != 0 ||
+			(Dialect{}).Promises(leaf, action).Deduplicated {
 			t.Errorf("%s: encoded as %+v, %v", action, out, err)
 		}
 		if out.LeaveBefore.Sub(received) > 5*time.Second {

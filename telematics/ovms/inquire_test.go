@@ -41,8 +41,13 @@ func TestInquire_OnlyAValueThatIsNewerThanTheCommandConfirms(t *testing.T) {
 			t.Fatalf("%s after %v: %+v, %t; want an inquiry without the PIN", c.action, c.since, out, ok)
 		}
 		_, id, _ := strings.Cut(out.Topic, commands)
-		a, _, err := Dialect{}.DecodeAnswer(telematics.Message{Dialect: Dialect{}, Unit: "OV-1", Subject: responses + id, Payload: []byte(c.said)}, received)
-		if confirmed := err == nil && a.Command == command.ID && a.State == telematics.Succeeded && a.At.Equal(received); confirmed != c.want || !c.want && !errors.Is(err, telematics.ErrOtherKind) {
+		a, _, err := Dialect{}.DecodeAnswer(
+			telematics.Message{Dialect: Dialect{}, Unit: "OV-1", Subject: responses + id, Payload: []byte(c.said)},
+			received,
+		)
+		if confirmed := err == nil && a.Command == command.ID && a.State == telematics.Succeeded &&
+			a.At.Equal(received); confirmed != c.want ||
+			!c.want && !errors.Is(err, telematics.ErrOtherKind) {
 			t.Errorf("%s after %v, %q: %+v, %v; want confirmed %t", c.action, c.since, c.said, a, err, c.want)
 		}
 	}

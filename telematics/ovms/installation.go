@@ -75,8 +75,10 @@ func check(i telematics.Installation) error {
 	m, known := models[kind]
 	switch {
 	case hasType && !known:
-		return fmt.Errorf("lock and unlock are not available for vehicle type %.32q: want one of %s, or no type for a unit that is only observed",
-			kind, strings.Join(slices.Sorted(maps.Keys(models)), ", "))
+		return fmt.Errorf(
+			"lock and unlock are not available for vehicle type %.32q: want one of %s, or no type for a unit that is only observed",
+			kind, strings.Join(slices.Sorted(maps.Keys(models)), ", "),
+		)
 	case hasPIN && !hasType:
 		return errors.New("type is missing: with a PIN, the vehicle type of the module is required")
 	case hasPIN && !pinPattern.MatchString(pin):

@@ -57,7 +57,10 @@ func New(keep time.Duration, drop func(Reason, int)) *Sampler {
 }
 
 // Add samples a report that arrived at an instant. It does not block.
-func (s *Sampler) Add(vehicle telematics.VehicleID, agency telematics.AgencyID, p telematics.Powertrain, r *telematics.Report, now time.Time) {
+func (s *Sampler) Add(
+	vehicle telematics.VehicleID, agency telematics.AgencyID, p telematics.Powertrain, r *telematics.Report,
+	now time.Time,
+) {
 	sample := Sample{Vehicle: vehicle, Agency: agency, At: r.At}
 	if !sample.read(r, p) {
 		return

@@ -58,7 +58,10 @@ func (w *world) want(want ...string) {
 func TestSampler_StandingVehicleHasASampleEveryFiveMinutes(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	for second := 0; second < 600; second += 20 {
-		w.report(second, values{telematics.Battery: 80.04, telematics.OnboardV: 12.345, telematics.Ignition: "off", telematics.SpeedKmh: 0.0})
+		w.report(
+			second,
+			values{telematics.Battery: 80.04, telematics.OnboardV: 12.345, telematics.Ignition: "off", telematics.SpeedKmh: 0.0},
+		)
 	}
 	w.want("10:00:00 energy=800 voltage=1235 speed=0 ignition=0", "10:05:00 energy=800 voltage=1235 speed=0 ignition=0")
 }
@@ -118,7 +121,10 @@ func TestSampler_DropsReportsOlderThanTheHistory(t *testing.T) {
 
 func TestSampler_EnergyOfACombustionVehicleIsItsFuel(t *testing.T) {
 	w := newWorld(t, time.Hour)
-	w.Add(1, 7, telematics.PlugInHybrid, &telematics.Report{At: start, Values: values{telematics.Battery: 50.0, telematics.FuelLevel: 60.0}}, start)
+	w.Add(
+		1, 7, telematics.PlugInHybrid,
+		&telematics.Report{At: start, Values: values{telematics.Battery: 50.0, telematics.FuelLevel: 60.0}}, start,
+	)
 	w.want("10:00:00 energy=600")
 }
 
@@ -142,7 +148,10 @@ func TestSampler_ForgetsVehiclesThatDoNotReport(t *testing.T) {
 		for range 10 {
 			for vehicle := range telematics.VehicleID(100) {
 				now := time.Now()
-				w.Add(vehicle+telematics.VehicleID(now.Unix()), 7, telematics.Electric, &telematics.Report{At: now, Values: values{telematics.Battery: 50.0}}, now)
+				w.Add(
+					vehicle+telematics.VehicleID(now.Unix()), 7, telematics.Electric,
+					&telematics.Report{At: now, Values: values{telematics.Battery: 50.0}}, now,
+				)
 			}
 			time.Sleep(2 * Resting)
 		}
@@ -156,6 +165,10 @@ func TestSampler_ForgetsVehiclesThatDoNotReport(t *testing.T) {
 func TestSampler_IntervalOfTwoAgenciesBelongsToTheFirst(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(1, values{telematics.Battery: 80.0})
-	w.Add(1, 8, telematics.Electric, &telematics.Report{At: start.Add(time.Minute), Values: values{telematics.Latitude: 48.1}}, start.Add(time.Minute))
+	w.Add(
+		1, 8, telematics.Electric,
+		&telematics.Report{At: start.Add(time.Minute), Values: values{telematics.Latitude: 48.1}},
+		start.Add(time.Minute),
+	)
 	w.want("10:00:00 energy=800")
 }

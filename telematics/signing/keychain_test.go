@@ -52,7 +52,10 @@ func TestKeychain_FirstKeyIsActiveAndNewOnesAreOnStandby(t *testing.T) {
 
 func TestKeychain_ActiveKeySigns(t *testing.T) {
 	c := chain(t, "a", "b")
-	claims := telematics.Claims{Command: [16]byte{1}, Unit: "u", Action: telematics.Lock, Lane: telematics.AccessLane, Expires: monday.Add(time.Minute), IssuedAt: monday}
+	claims := telematics.Claims{
+		Command: [16]byte{1}, Unit: "u", Action: telematics.Lock, Lane: telematics.AccessLane,
+		Expires: monday.Add(time.Minute), IssuedAt: monday,
+	}
 	for _, want := range []string{"a", "b"} {
 		c, err := c.Activate(want, monday)
 		if err != nil {
@@ -85,7 +88,8 @@ func TestActivate_MovesTheKeyToTheFrontAndSetsTheTimes(t *testing.T) {
 		t.Error("Activate changed its receiver")
 	}
 	back, err := c.Activate("a", noon.Add(time.Hour))
-	if err != nil || !slices.Equal(ids(back), []string{"a", "c", "b"}) || !back[0].Deactivated.IsZero() || !back[1].Deactivated.Equal(noon.Add(time.Hour)) {
+	if err != nil || !slices.Equal(ids(back), []string{"a", "c", "b"}) || !back[0].Deactivated.IsZero() ||
+		!back[1].Deactivated.Equal(noon.Add(time.Hour)) {
 		t.Errorf("activated back: %v, %v", ids(back), err)
 	}
 	if same, err := c.Activate("c", noon.Add(time.Hour)); err != nil || !same[0].Activated.Equal(noon) {
@@ -263,8 +267,16 @@ func TestKeychain_PrintsNoPrivateKey(t *testing.T) {
 }
 
 func FuzzParseKeychain(f *testing.F) {
-	f.Add([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_created":"2026-01-05T09:00:00Z","note":[1]}]}`))
-	f.Add([]byte(`{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_activated":"2026-01-05T09:00:00.5+02:00"}`))
+	f.Add(
+		[]byte(
+			`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_created":"2026-01-05T09:00:00Z","note":[1]}]}`,
+		),
+	)
+	f.Add(
+		[]byte(
+			`{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_activated":"2026-01-05T09:00:00.5+02:00"}`,
+		),
+	)
 	f.Add([]byte(`{"keys":[]}`))
 	f.Fuzz(func(t *testing.T, jwks []byte) {
 		c, err := ParseKeychain(jwks)

@@ -21,7 +21,8 @@ func FuzzDecode(f *testing.F) {
 		if reportErr == nil && answerErr == nil {
 			t.Fatal("the message is both a record and an answer")
 		}
-		if errors.Is(reportErr, telematics.ErrOtherKind) != (answerErr == nil) || errors.Is(answerErr, telematics.ErrOtherKind) != (reportErr == nil) {
+		if errors.Is(reportErr, telematics.ErrOtherKind) != (answerErr == nil) ||
+			errors.Is(answerErr, telematics.ErrOtherKind) != (reportErr == nil) {
 			t.Fatalf("as a report: %v, as an answer: %v", reportErr, answerErr)
 		}
 		if answerErr == nil && !telematics.IsText(answer.Detail) {

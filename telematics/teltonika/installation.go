@@ -71,7 +71,10 @@ func (w *wiring) set(setting, value string) error {
 	case slices.Contains(switched, telematics.Action(setting)):
 		found := switchingPattern.FindStringSubmatch(value)
 		if found == nil || atoi(found[3]) > maxSeconds {
-			return fmt.Errorf("%s: want \"output N on\", \"output N off\" or \"output N pulse Ss\", N from 1 to %d, S from 1 to %d", setting, maxOutput, maxSeconds)
+			return fmt.Errorf(
+				"%s: want \"output N on\", \"output N off\" or \"output N pulse Ss\", N from 1 to %d, S from 1 to %d",
+				setting, maxOutput, maxSeconds,
+			)
 		}
 		w.does[telematics.Action(setting)] = switching{output: atoi(found[1]), on: found[2] != "off", seconds: atoi(found[3])}
 	case setting == hornSetting, setting == lightsSetting:

@@ -32,13 +32,21 @@ func TestEncode_SwitchesTheOutputsOfTheInstallation(t *testing.T) {
 		{apart, telematics.AttentionSignal, attention(telematics.Lights, 1500*time.Millisecond), "setdigout ??1 ? ? 2"},
 		{apart, telematics.OpenTopCase, nil, "setdigout ?1 ? 60"},
 	} {
-		command := telematics.Command{Unit: unit, Action: c.action, Attention: c.attention, Installation: c.installation, Requested: received, Deadline: received.Add(10 * time.Second)}
+		command := telematics.Command{
+			Unit: unit, Action: c.action, Attention: c.attention, Installation: c.installation, Requested: received,
+			Deadline: received.Add(10 * time.Second),
+		}
 		out, err := (Dialect{}).Encode(&command, nil)
-		if err != nil || string(out.Payload) != `{"CMD":"`+c.want+`"}` || out.Topic != "teltonika/352093081452251/commands" || (Dialect{}).Promises(c.installation, c.action).Deduplicated || out.QoS != 0 {
+		if err != nil || string(out.Payload) != `{"CMD":"`+c.want+`"}` || out.Topic != "teltonika/352093081452251/commands" ||
+			(Dialect{}).Promises(c.installation, c.action).Deduplicated ||
+			out.QoS != 0 {
 			t.Errorf("%s of %v: %q to %q, %v; want %q", c.action, c.installation, out.Payload, out.Topic, err, c.want)
 		}
 	}
-	strange := telematics.Command{Unit: unit, Action: telematics.Lock, Installation: apart, Requested: received, Deadline: received.Add(time.Second)}
+	strange := telematics.Command{
+		Unit: unit, Action: telematics.Lock, Installation: apart, Requested: received,
+		Deadline: received.Add(time.Second),
+	}
 	if out, err := (Dialect{}).Encode(&strange, nil); err == nil {
 		t.Errorf("a lock without an output was encoded as %q", out.Payload)
 	}
@@ -46,7 +54,9 @@ func TestEncode_SwitchesTheOutputsOfTheInstallation(t *testing.T) {
 
 func TestEncode_CommandIsPublishedWithinSeconds(t *testing.T) {
 	for budget, want := range map[time.Duration]time.Duration{time.Second: time.Second, 30 * time.Second: leaveWithin} {
-		command := telematics.Command{Unit: unit, Action: telematics.Lock, Installation: van, Requested: received, Deadline: received.Add(budget)}
+		command := telematics.Command{
+			Unit: unit, Action: telematics.Lock, Installation: van, Requested: received, Deadline: received.Add(budget),
+		}
 		if out, err := (Dialect{}).Encode(&command, nil); err != nil || out.LeaveBefore.Sub(received) != want {
 			t.Errorf("with a budget of %v: to be published within %v, %v; want %v", budget, out.LeaveBefore.Sub(received), err, want)
 		}
@@ -54,7 +64,9 @@ func TestEncode_CommandIsPublishedWithinSeconds(t *testing.T) {
 }
 
 func TestActions_AreThoseOfTheInstallation(t *testing.T) {
-	every := slices.DeleteFunc(slices.Clone(telematics.ControlActions), func(a telematics.Action) bool { return a == telematics.OpenTopCase })
+	every := slices.DeleteFunc(
+		slices.Clone(telematics.ControlActions), func(a telematics.Action) bool { return a == telematics.OpenTopCase },
+	)
 	for _, c := range []struct {
 		installation telematics.Installation
 		want         []telematics.Action
@@ -99,7 +111,10 @@ func TestActions_InvalidInstallationIsRefusedWithAHint(t *testing.T) {
 				t.Errorf("the error %v has a value of the installation", err)
 			}
 		}
-		command := telematics.Command{Unit: unit, Action: telematics.Lock, Installation: c.installation, Requested: received, Deadline: received.Add(time.Second)}
+		command := telematics.Command{
+			Unit: unit, Action: telematics.Lock, Installation: c.installation, Requested: received,
+			Deadline: received.Add(time.Second),
+		}
 		if out, err := (Dialect{}).Encode(&command, nil); err == nil {
 			t.Errorf("%v: a command was encoded as %q", c.installation, out.Payload)
 		}
@@ -114,7 +129,10 @@ func TestEncode_ConfirmedCommandIsPublishedAtTheEndOfASecond(t *testing.T) {
 	}{
 		{telematics.Lock, true}, {telematics.Unlock, true}, {telematics.DisableDriving, false}, {telematics.LockAndDisableDriving, false},
 	} {
-		command := telematics.Command{Unit: unit, Action: c.action, Installation: van, Requested: received, Deadline: received.Add(10 * time.Second)}
+		command := telematics.Command{
+			Unit: unit, Action: c.action, Installation: van, Requested: received,
+			Deadline: received.Add(10 * time.Second),
+		}
 		if out, err := (Dialect{}).Encode(&command, nil); err != nil || out.EndOfSecond != c.want {
 			t.Errorf("%+v: at the end of a second %t, %v", c, out.EndOfSecond, err)
 		}

@@ -134,7 +134,10 @@ func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematic
 	}
 	at, ok := d.time()
 	if !ok || !telematics.IsPlausible(at, received) {
-		d.drop("ts", telematics.WrongTime, "not a time in milliseconds, before 2020, or more than 5 minutes ahead; the record was not taken")
+		d.drop(
+			"ts", telematics.WrongTime,
+			"not a time in milliseconds, before 2020, or more than 5 minutes ahead; the record was not taken",
+		)
 		d.dropped[len(d.dropped)-1].Said = at
 		return d.report, d.dropped, nil
 	}

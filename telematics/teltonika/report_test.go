@@ -107,7 +107,9 @@ func TestDecodeReport_WithoutATimeHasNoValues(t *testing.T) {
 
 func TestDecodeReport_StoredRecordChangesNothingNewer(t *testing.T) {
 	read := func(at time.Time, locked int) telematics.Report {
-		r, _, err := (Dialect{}).DecodeReport(message(fmt.Sprintf(`{"state":{"reported":{"ts":%d,"662":%d}}}`, at.UnixMilli(), locked)), received)
+		r, _, err := (Dialect{}).DecodeReport(
+			message(fmt.Sprintf(`{"state":{"reported":{"ts":%d,"662":%d}}}`, at.UnixMilli(), locked)), received,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,10 @@ const maxTraceparent = 128
 
 // EncodeAnswer returns the message that a unit publishes as its answer.
 func EncodeAnswer(a telematics.Answer) []byte {
-	w := wireAnswer{Command: a.Command.String(), Status: a.State, At: telematics.FormatTime(a.At), Reason: a.Reason, Detail: a.Detail, Trace: traceparent(a.Trace)}
+	w := wireAnswer{
+		Command: a.Command.String(), Status: a.State, At: telematics.FormatTime(a.At), Reason: a.Reason,
+		Detail: a.Detail, Trace: traceparent(a.Trace),
+	}
 	if a.Report != nil {
 		w.Report = EncodeReport(*a.Report)
 	}
@@ -82,7 +85,10 @@ func (w wireAnswer) answer(received time.Time) (telematics.Answer, []telematics.
 			return telematics.Answer{}, nil, errors.New("decode answer: reason or detail is too long, or holds a NUL")
 		}
 	}
-	a := telematics.Answer{Command: id, State: w.Status, At: telematics.VehicleTime(parseTime(w.At), received), Reason: w.Reason, Detail: w.Detail, Trace: string(w.Trace)}
+	a := telematics.Answer{
+		Command: id, State: w.Status, At: telematics.VehicleTime(parseTime(w.At), received), Reason: w.Reason,
+		Detail: w.Detail, Trace: string(w.Trace),
+	}
 	if len(w.Report) == 0 || isNull(w.Report) {
 		return a, nil, nil
 	}

@@ -38,7 +38,9 @@ func (Dialect) Actions(i telematics.Installation) ([]telematics.Action, error) {
 
 // Filters implements telematics.Dialect.
 func (Dialect) Filters() telematics.Filters {
-	return telematics.Filters{Answers: AckChannel.Filter(), Reports: []string{TelemetryChannel.Filter()}, Presence: PresenceChannel.Filter()}
+	return telematics.Filters{
+		Answers: AckChannel.Filter(), Reports: []string{TelemetryChannel.Filter()}, Presence: PresenceChannel.Filter(),
+	}
 }
 
 // PresenceOf implements telematics.Dialect.

@@ -92,9 +92,11 @@ func TestGoldenReports_AreDecodedAndEncodedByteForByte(t *testing.T) {
 func TestGoldenReports_NullOfAGroupClearsItsFields(t *testing.T) {
 	got, dropped, err := DecodeReport(wiretest.Golden(t, "report-null-section.json", nil), received)
 	want := telematics.Report{At: now, Values: map[telematics.Field]any{
-		telematics.Latitude: nil, telematics.Longitude: nil, telematics.Heading: nil, telematics.LocatedAt: nil,
-		telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil, telematics.DoorRearLeft: nil, telematics.DoorRearRight: nil, telematics.DoorTrunk: nil,
-		telematics.SpeedKmh: nil, telematics.Charging: nil, telematics.RawCharging: nil, telematics.DTCs: nil, telematics.RawDTCs: nil, telematics.OEMData: nil,
+		telematics.Latitude: nil, telematics.Longitude: nil, telematics.Heading: nil,
+		telematics.LocatedAt: nil, telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil,
+		telematics.DoorRearLeft: nil, telematics.DoorRearRight: nil, telematics.DoorTrunk: nil,
+		telematics.SpeedKmh: nil, telematics.Charging: nil, telematics.RawCharging: nil,
+		telematics.DTCs: nil, telematics.RawDTCs: nil, telematics.OEMData: nil,
 	}}
 	if err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("decoded as %+v, dropped %v, %v", got, dropped, err)

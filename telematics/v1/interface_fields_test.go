@@ -56,7 +56,9 @@ var interfaceFields = map[telematics.Field]struct {
 // Units do not report the fields that the platform sets: vehicle_id, status, location.address,
 // connectivity.status, .last_seen and .signal_quality. In addition to the interface, a unit reports
 // its signal strength, two fields keep their raw values, and two keep the speed by its arrival.
-var beyondTheInterface = []telematics.Field{telematics.RSRP, telematics.RawCharging, telematics.RawDTCs, telematics.ArrivedSpeed, telematics.SpeedByArrival}
+var beyondTheInterface = []telematics.Field{
+	telematics.RSRP, telematics.RawCharging, telematics.RawDTCs, telematics.ArrivedSpeed, telematics.SpeedByArrival,
+}
 
 func TestFields_TableHasAllOfTheInterface(t *testing.T) {
 	for field, c := range interfaceFields {

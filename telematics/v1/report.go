@@ -211,7 +211,10 @@ func EncodeReport(r telematics.Report) []byte {
 	if len(r.Answers) > 0 {
 		list := make([]wireAnswer, len(r.Answers))
 		for i, a := range r.Answers {
-			list[i] = wireAnswer{Command: a.Command.String(), Status: a.State, At: telematics.FormatTime(a.At), Reason: a.Reason, Detail: a.Detail}
+			list[i] = wireAnswer{
+				Command: a.Command.String(), Status: a.State, At: telematics.FormatTime(a.At), Reason: a.Reason,
+				Detail: a.Detail,
+			}
 		}
 		message["commands"] = list
 	}

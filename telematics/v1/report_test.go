@@ -53,7 +53,10 @@ func TestDecodeReport_ConcurrentCallsAreIndependent(t *testing.T) {
 
 // [TEL-1]
 func TestDecodeReport_DistinguishesAbsentNullAndValue(t *testing.T) {
-	doors := map[telematics.Field]any{telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil, telematics.DoorRearLeft: nil, telematics.DoorRearRight: nil, telematics.DoorTrunk: nil}
+	doors := map[telematics.Field]any{
+		telematics.DoorFrontLeft: nil, telematics.DoorFrontRight: nil, telematics.DoorRearLeft: nil,
+		telematics.DoorRearRight: nil, telematics.DoorTrunk: nil,
+	}
 	cases := []struct {
 		name, sections string
 		want           map[telematics.Field]any
@@ -69,7 +72,11 @@ func TestDecodeReport_DistinguishesAbsentNullAndValue(t *testing.T) {
 		{"null OEM data", `,"oem_data":null`, map[telematics.Field]any{telematics.OEMData: nil}},
 		{"an unknown section", `,"engine":{"rpm":3000}`, map[telematics.Field]any{}},
 		{"an unknown field", `,"telemetry":{"rpm":3000,"doors":{"hood":"open"}}`, map[telematics.Field]any{}},
-		{"a field that the platform sets", `,"location":{"address":"x"},"connectivity":{"status":"online","last_seen":"x","signal_quality":"strong"}`, map[telematics.Field]any{}},
+		{
+			"a field that the platform sets",
+			`,"location":{"address":"x"},"connectivity":{"status":"online","last_seen":"x","signal_quality":"strong"}`,
+			map[telematics.Field]any{},
+		},
 		{"the same field twice", `,"telemetry":{"is_locked":true,"is_locked":false}`, map[telematics.Field]any{telematics.IsLocked: false}},
 		{"a field in another case", `,"Telemetry":{"is_locked":true},"telemetry":{"IS_LOCKED":true}`, map[telematics.Field]any{}},
 	}
@@ -154,10 +161,22 @@ func TestDecodeReport_NonstandardTroubleCodesAreKeptRaw(t *testing.T) {
 		{`["P0420"]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: nil}, nil},
 		{`[]`, map[telematics.Field]any{telematics.DTCs: []string{}, telematics.RawDTCs: nil}, nil},
 		{`null`, map[telematics.Field]any{telematics.DTCs: nil, telematics.RawDTCs: nil}, nil},
-		{`["P0420","12-34","p0420"]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{"12-34", "p0420"}}, nil},
+		{
+			`["P0420","12-34","p0420"]`,
+			map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{"12-34", "p0420"}},
+			nil,
+		},
 		{`["12-34"]`, map[telematics.Field]any{telematics.DTCs: []string{}, telematics.RawDTCs: []string{"12-34"}}, nil},
-		{`["P0420",7,null]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{}}, []string{"diagnostics.dtcs"}},
-		{`["P0420","\u0000"]`, map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{}}, []string{"diagnostics.dtcs"}},
+		{
+			`["P0420",7,null]`,
+			map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{}},
+			[]string{"diagnostics.dtcs"},
+		},
+		{
+			`["P0420","\u0000"]`,
+			map[telematics.Field]any{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{}},
+			[]string{"diagnostics.dtcs"},
+		},
 		{`["` + strings.Repeat("ü", 129) + `"]`, map[telematics.Field]any{}, []string{"diagnostics.dtcs"}},
 		{`[7]`, map[telematics.Field]any{}, []string{"diagnostics.dtcs"}},
 		{`"P0420"`, map[telematics.Field]any{}, []string{"diagnostics.dtcs"}},
@@ -179,18 +198,38 @@ func TestDecodeReport_LatitudeAndLongitudeNeedEachOther(t *testing.T) {
 		want     map[telematics.Field]any
 		dropped  []string
 	}{
-		{lat + "," + lng + "," + at, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: located}, nil},
+		{
+			lat + "," + lng + "," + at,
+			map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: located},
+			nil,
+		},
 		{lat + "," + lng, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, nil},
-		{lat + "," + lng + `,"timestamp":null`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: nil}, nil},
+		{
+			lat + "," + lng + `,"timestamp":null`,
+			map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: nil},
+			nil,
+		},
 		{lat + "," + at + `,"heading":1`, map[telematics.Field]any{telematics.Heading: 1.0}, []string{"location"}},
 		{lng, map[telematics.Field]any{}, []string{"location"}},
 		{lat + `,"longitude":181`, map[telematics.Field]any{}, []string{"location.longitude", "location"}},
 		{lat + `,"longitude":null`, map[telematics.Field]any{}, []string{"location"}},
-		{`"latitude":null,"longitude":null`, map[telematics.Field]any{telematics.Latitude: nil, telematics.Longitude: nil, telematics.LocatedAt: nil}, nil},
+		{
+			`"latitude":null,"longitude":null`,
+			map[telematics.Field]any{telematics.Latitude: nil, telematics.Longitude: nil, telematics.LocatedAt: nil},
+			nil,
+		},
 		// The last position is still valid, at a newer time.
 		{at, map[telematics.Field]any{telematics.LocatedAt: located}, nil},
-		{lat + "," + lng + `,"timestamp":"2026-01-02T10:05:00.001Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
-		{lat + "," + lng + `,"timestamp":"1999-01-02T10:05:00Z"`, map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now}, []string{"location.timestamp"}},
+		{
+			lat + "," + lng + `,"timestamp":"2026-01-02T10:05:00.001Z"`,
+			map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now},
+			[]string{"location.timestamp"},
+		},
+		{
+			lat + "," + lng + `,"timestamp":"1999-01-02T10:05:00Z"`,
+			map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: now},
+			[]string{"location.timestamp"},
+		},
 		{`"heading":1`, map[telematics.Field]any{telematics.Heading: 1.0}, nil},
 	}
 	for _, c := range cases {
@@ -333,8 +372,11 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
 		{name: "five minutes ahead", message: `{"at":"2026-01-02T10:05:03Z","telemetry":{"speed_kmh":20}}`,
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received.Add(telematics.MaxAhead)}}},
-		{name: "more than five minutes ahead", message: `{"at":"2026-01-02T10:05:03.001Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
-			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
+		{
+			name:    "more than five minutes ahead",
+			message: `{"at":"2026-01-02T10:05:03.001Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
+			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}},
+		},
 		{name: "dated 1970", message: `{"at":"1970-01-01T00:00:00Z","telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
 
@@ -345,12 +387,22 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 		{name: "a list", message: `[` + atLater + `"telemetry":{"speed_kmh":20}}]`, refused: true},
 		{name: "without a time", message: `{"telemetry":{"speed_kmh":20}}`, dropped: []string{"at"},
 			fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: received}}},
-		{name: "invalid values", message: atLater + `"telemetry":{"speed_kmh":"fast","mileage_km":1e400,"is_locked":true,"doors":"closed","gear":"reverse"}}`,
-			dropped: []string{"telemetry.doors", "telemetry.gear", "telemetry.mileage_km", "telemetry.speed_kmh"}, fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: later}}},
-		{name: "a latitude without a longitude", message: atLater + `"location":{"latitude":48.2,"heading":90}}`, dropped: []string{"location"},
-			fresh: telematics.Snapshot{telematics.Heading: {Value: 90.0, At: later}}},
-		{name: "a section that is no object", message: atLater + `"telemetry":7,"connectivity":{"rsrp_dbm":-80}}`, dropped: []string{"telemetry"},
-			fresh: telematics.Snapshot{telematics.RSRP: {Value: -80.0, At: later}}},
+		{
+			name:    "invalid values",
+			message: atLater + `"telemetry":{"speed_kmh":"fast","mileage_km":1e400,"is_locked":true,"doors":"closed","gear":"reverse"}}`,
+			dropped: []string{
+				"telemetry.doors", "telemetry.gear", "telemetry.mileage_km", "telemetry.speed_kmh",
+			},
+			fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: later}},
+		},
+		{
+			name: "a latitude without a longitude", message: atLater + `"location":{"latitude":48.2,"heading":90}}`,
+			dropped: []string{"location"}, fresh: telematics.Snapshot{telematics.Heading: {Value: 90.0, At: later}},
+		},
+		{
+			name: "a section that is no object", message: atLater + `"telemetry":7,"connectivity":{"rsrp_dbm":-80}}`,
+			dropped: []string{"telemetry"}, fresh: telematics.Snapshot{telematics.RSRP: {Value: -80.0, At: later}},
+		},
 
 		// Too large, as a whole and in part: [TEL-4].
 		{name: "more than 64 KiB", refused: true,
@@ -361,9 +413,15 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 			dropped: []string{"diagnostics.warning_lamps"}, fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: later}}},
 
 		// Partial: [TEL-1].
-		{name: "a single field", message: atLater + `"telemetry":{"is_locked":true}}`, fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: later}}},
+		{
+			name: "a single field", message: atLater + `"telemetry":{"is_locked":true}}`,
+			fresh: telematics.Snapshot{telematics.IsLocked: {Value: true, At: later}},
+		},
 		{name: "no fields", message: `{"at":"2026-01-02T10:00:02Z"}`},
-		{name: "a null field", message: atLater + `"telemetry":{"speed_kmh":null}}`, fresh: telematics.Snapshot{telematics.SpeedKmh: {At: later, Once: true}}},
+		{
+			name: "a null field", message: atLater + `"telemetry":{"speed_kmh":null}}`,
+			fresh: telematics.Snapshot{telematics.SpeedKmh: {At: later, Once: true}},
+		},
 		{name: "a null section", message: atLater + `"connectivity":null}`,
 			fresh: telematics.Snapshot{telematics.RSRP: {At: later, Once: true}, telematics.Firmware: {At: later, Once: true}}},
 	}

@@ -37,8 +37,15 @@ func TestDecodeAnswer_InvalidReportIsDroppedAndTheAnswerKept(t *testing.T) {
 		{`null`, nil, nil},
 		{`7`, nil, []string{"report"}},
 		{`{}`, &telematics.Report{At: received, Values: map[telematics.Field]any{}}, []string{"at"}},
-		{`{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":"yes","speed_kmh":0}}`, &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 0.0}}, []string{"telemetry.is_locked"}},
-		{`{"at":"2026-01-02T10:00:00Z","commands":[` + answer(`"status":"succeeded"`) + `]}`, &telematics.Report{At: now, Values: map[telematics.Field]any{}}, nil},
+		{
+			`{"at":"2026-01-02T10:00:00Z","telemetry":{"is_locked":"yes","speed_kmh":0}}`,
+			&telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 0.0}},
+			[]string{"telemetry.is_locked"},
+		},
+		{
+			`{"at":"2026-01-02T10:00:00Z","commands":[` + answer(`"status":"succeeded"`) + `]}`,
+			&telematics.Report{At: now, Values: map[telematics.Field]any{}}, nil,
+		},
 	}
 	for _, c := range cases {
 		got, dropped, err := DecodeAnswer([]byte(answer(`"status":"succeeded","at":"2026-01-02T10:00:00Z","report":`+c.report)), received)

@@ -50,7 +50,8 @@ func TestCalls_CountAnswersAndRefusals(t *testing.T) {
 			return nil
 		}
 	})
-	if called.Answered == 0 || called.Refused == 0 || called.Why != "refused" || called.P50 < 2 || called.P99 < called.P50 || called.Rate <= 0 {
+	if called.Answered == 0 || called.Refused == 0 || called.Why != "refused" || called.P50 < 2 || called.P99 < called.P50 ||
+		called.Rate <= 0 {
 		t.Errorf("result %+v, want answers, refusals with a reason, and latencies", called)
 	}
 }
@@ -86,7 +87,10 @@ func TestRequests_WaitConcurrently(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"data":{"completed_at":%q}}`, time.Now().Add(-time.Second).Format(time.RFC3339Nano))
 	}))
 	defer service.Close()
-	requests := &Requests{URL: service.URL, Token: "token", Vehicles: Spread(vehicles, vehicles), Wait: 30 * time.Second, Calls: Calls{Workers: vehicles, Over: 20 * time.Millisecond}}
+	requests := &Requests{
+		URL: service.URL, Token: "token", Vehicles: Spread(vehicles, vehicles), Wait: 30 * time.Second,
+		Calls: Calls{Workers: vehicles, Over: 20 * time.Millisecond},
+	}
 	result, err := requests.Do(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

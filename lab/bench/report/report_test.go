@@ -10,10 +10,10 @@ import (
 
 // Other programs read these names.
 var names = []string{
-	"throughput_256_fair", "throughput_256", "p50_added_ms", "cpu_us_per_command", "kib_per_waiting", "memory_ratio_per_waiting", "wake_p99_ms", "ingest",
-	"report_cpu_us_100k", "report_wal_bytes_100k", "report_lag_s_100k", "kib_per_vehicle", "growth",
-	"durable_1", "durable_4", "durable_16", "durable_64", "durable_256", "p50_over_durable_ms",
-	"cpu_durable_1", "cpu_durable_16", "cpu_durable_256", "slow_cars_cost",
+	"throughput_256_fair", "throughput_256", "p50_added_ms", "cpu_us_per_command", "kib_per_waiting",
+	"memory_ratio_per_waiting", "wake_p99_ms", "ingest", "report_cpu_us_100k", "report_wal_bytes_100k",
+	"report_lag_s_100k", "kib_per_vehicle", "growth", "durable_1", "durable_4", "durable_16", "durable_64",
+	"durable_256", "p50_over_durable_ms", "cpu_durable_1", "cpu_durable_16", "cpu_durable_256", "slow_cars_cost",
 }
 
 func TestSum_EveryRatioHasItsName(t *testing.T) {
@@ -38,12 +38,24 @@ func TestSum_ComparesTheSidesOfEachRound(t *testing.T) {
 			r.Add(&lines, benchmark, round)
 		}
 	}
-	add("Command/in-flight=1/side=service", Round{"p50-ms": 2.25, "µs-service": 900}, Round{"p50-ms": 3.5, "µs-service": 800}, Round{"p50-ms": 4.25, "µs-service": 700})
+	add(
+		"Command/in-flight=1/side=service", Round{"p50-ms": 2.25, "µs-service": 900},
+		Round{"p50-ms": 3.5, "µs-service": 800}, Round{"p50-ms": 4.25, "µs-service": 700},
+	)
 	add("Command/in-flight=1/side=echo", Round{"p50-ms": 0.25}, Round{"p50-ms": 0.5}, Round{"p50-ms": 0.25})
-	add("Command/in-flight=1/side=durable", Round{"p50-ms": 1.25, "µs-handler": 400}, Round{"p50-ms": 3, "µs-handler": 400}, Round{"p50-ms": 4, "µs-handler": 400})
-	add("Command/in-flight=256/side=service", Round{"ops/s": 4000, "µs-service": 200}, Round{"ops/s": 3000, "µs-service": 300}, Round{"ops/s": 2000, "µs-service": 400})
+	add(
+		"Command/in-flight=1/side=durable", Round{"p50-ms": 1.25, "µs-handler": 400},
+		Round{"p50-ms": 3, "µs-handler": 400}, Round{"p50-ms": 4, "µs-handler": 400},
+	)
+	add(
+		"Command/in-flight=256/side=service", Round{"ops/s": 4000, "µs-service": 200},
+		Round{"ops/s": 3000, "µs-service": 300}, Round{"ops/s": 2000, "µs-service": 400},
+	)
 	add("Command/in-flight=256/side=fair", Round{"ops/s": 4000}, Round{"ops/s": 2000}, Round{"ops/s": 4000})
-	add("Command/in-flight=256/side=durable", Round{"ops/s": 4000, "µs-handler": 100}, Round{"ops/s": 4000, "µs-handler": 100}, Round{"ops/s": 4000, "µs-handler": 100})
+	add(
+		"Command/in-flight=256/side=durable", Round{"ops/s": 4000, "µs-handler": 100},
+		Round{"ops/s": 4000, "µs-handler": 100}, Round{"ops/s": 4000, "µs-handler": 100},
+	)
 	add("Command/cars=slow/side=service", Round{"µs-servers": 900})
 	add("Command/in-flight=16/side=service", Round{"µs-servers": 600}, Round{"µs-servers": 500})
 	r.Sum()
@@ -88,7 +100,9 @@ func TestSpreadOf_IntervalOfTheMedian(t *testing.T) {
 	} {
 		first := c.values[0]
 		got := SpreadOf(c.values)
-		if got.Confidence = math.Round(got.Confidence*1e9) / 1e9; got != (Spread{c.want.Median, c.want.Low, c.want.High, math.Round(c.want.Confidence*1e9) / 1e9}) {
+		if got.Confidence = math.Round(
+			got.Confidence*1e9,
+		) / 1e9; got != (Spread{c.want.Median, c.want.Low, c.want.High, math.Round(c.want.Confidence*1e9) / 1e9}) {
 			t.Errorf("the spread of %v is %+v, want %+v", c.values, got, c.want)
 		}
 		if c.values[0] != first {

@@ -53,7 +53,9 @@ func Start(w *world.World) (Watch, error) {
 
 // Fired returns when each alert that has fired began to.
 func (w Watch) Fired(ctx context.Context) (map[string]time.Time, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}[1h]`), nil)
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodGet, w.url+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}[1h]`), nil,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -134,5 +136,8 @@ func (r Round) when(name string) string {
 	if at.Before(r.From) {
 		return fmt.Sprintf("%s fired %v before the fault", name, r.From.Sub(at).Round(time.Second/10))
 	}
-	return fmt.Sprintf("%s fired %v after the fault began, which lasted %v", name, at.Sub(r.From).Round(time.Second/10), r.To.Sub(r.From).Round(time.Second/10))
+	return fmt.Sprintf(
+		"%s fired %v after the fault began, which lasted %v", name, at.Sub(r.From).Round(time.Second/10),
+		r.To.Sub(r.From).Round(time.Second/10),
+	)
 }

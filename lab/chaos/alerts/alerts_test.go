@@ -31,7 +31,10 @@ func TestCheck_JudgesWhatFiresInAFault(t *testing.T) {
 		"none, in a stall":    {nil, true, 0},
 	} {
 		report := verdict.New()
-		Check(&report, Round{Fault: "invented", From: from, To: to, Fired: test.fired, Stalled: func(_, _ time.Time) bool { return test.stalled }})
+		Check(
+			&report,
+			Round{Fault: "invented", From: from, To: to, Fired: test.fired, Stalled: func(_, _ time.Time) bool { return test.stalled }},
+		)
 		if len(report.Violations) != test.violations {
 			t.Errorf("%s: %d violations, want %d: %v", name, len(report.Violations), test.violations, report.Violations)
 		}

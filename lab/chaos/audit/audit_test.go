@@ -233,7 +233,10 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		t.Run(c.breach, func(t *testing.T) {
 			e := healthy()
 			c.commit(&e)
-			caught := slices.DeleteFunc(Check(e).Violations, func(v verdict.Violation) bool { return v.Law != c.law || !strings.Contains(v.What, c.what) })
+			caught := slices.DeleteFunc(
+				Check(e).Violations,
+				func(v verdict.Violation) bool { return v.Law != c.law || !strings.Contains(v.What, c.what) },
+			)
 			if len(caught) != 1 {
 				t.Fatalf("found %d times, want once: %+v", len(caught), Check(e).Violations)
 			}

@@ -42,8 +42,11 @@ func signedWithACorrectClock(chk *checker) {
 		for _, f := range chk.Clocks[instance] {
 			if m.At.After(f.From) && m.At.Before(f.To) {
 				free := longestWithout(chk.Delayed[instance], f.From.Add(clockNoticed), m.At)
-				chk.must(free <= maxTransit, command(m.Command), "a message to unit %s came %v after the clock of its instance was set %v ahead",
-					m.Unit, m.At.Sub(f.From).Round(time.Millisecond), f.Ahead)
+				chk.must(
+					free <= maxTransit, command(m.Command),
+					"a message to unit %s came %v after the clock of its instance was set %v ahead", m.Unit,
+					m.At.Sub(f.From).Round(time.Millisecond), f.Ahead,
+				)
 			}
 		}
 	}
@@ -83,13 +86,18 @@ func freshIsNotRefused(chk *checker) {
 			case telematics.TooLate:
 				seen[rejection{e.Unit, e.Command}] = true
 				redisKeys := e.Expires.Sub(laterOf(e.True, e.Clock))
-				chk.must(redisKeys <= broker.MaxSkew+clockReading, command(e.Command), "unit %s rejected it as expired %v before its expiry",
-					e.Unit, redisKeys.Round(time.Millisecond))
+				chk.must(
+					redisKeys <= broker.MaxSkew+clockReading, command(e.Command),
+					"unit %s rejected it as expired %v before its expiry", e.Unit, redisKeys.Round(time.Millisecond),
+				)
 			case telematics.ClockBehind:
 				seen[rejection{e.Unit, e.Command}] = true
 				behind := e.True.Sub(e.Clock)
-				chk.must(behind >= clockBehindAllowed-clockReading, command(e.Command), "unit %s rejected it as clock_behind, though its clock was behind by %v only",
-					e.Unit, behind.Round(time.Millisecond))
+				chk.must(
+					behind >= clockBehindAllowed-clockReading, command(e.Command),
+					"unit %s rejected it as clock_behind, though its clock was behind by %v only", e.Unit,
+					behind.Round(time.Millisecond),
+				)
 			}
 		}
 	}

@@ -128,7 +128,10 @@ func neverLate(chk *checker) {
 func oneAtATime(chk *checker) {
 	chk.must(true, subject{}, "") // the watcher itself
 	for _, c := range chk.Lanes {
-		chk.must(false, command(c.Commands...), "%d commands open in lane %s of vehicle %d at %s", len(c.Commands), c.Lane, c.Vehicle, clock(c.At))
+		chk.must(
+			false, command(c.Commands...), "%d commands open in lane %s of vehicle %d at %s", len(c.Commands), c.Lane,
+			c.Vehicle, clock(c.At),
+		)
 	}
 	type unitLane struct {
 		unit telematics.Unit
@@ -145,7 +148,9 @@ func oneAtATime(chk *checker) {
 		about := command(next.start.Command, before.start.Command)
 		chk.must(!before.end.IsZero() && !next.start.True.Before(before.end), about,
 			"%s started while %s was in progress in lane %s", next.start.Action, before.start.Action, lane.lane)
-		chk.must(next.start.Seq > before.start.Seq, about,
-			"seq %d started %v after seq %d", next.start.Seq, next.start.True.Sub(before.start.True).Round(time.Millisecond), before.start.Seq)
+		chk.must(
+			next.start.Seq > before.start.Seq, about, "seq %d started %v after seq %d", next.start.Seq,
+			next.start.True.Sub(before.start.True).Round(time.Millisecond), before.start.Seq,
+		)
 	}
 }

@@ -49,12 +49,18 @@ func unitFloodDelaysNoOther(chk *checker) {
 				slow = append(slow, r.ID)
 			}
 			if !said.True.After(r.Deadline.Add(-radioTakes - floodDelays)) {
-				chk.must(r.State == said.Status && !r.Late, command(r.ID), "unit %s answered %v before the deadline, and the command ended %s, late %t, during the flood of another unit",
-					r.Unit, r.Deadline.Sub(said.True).Round(time.Millisecond), r.State, r.Late)
+				chk.must(
+					r.State == said.Status && !r.Late, command(r.ID),
+					"unit %s answered %v before the deadline, and the command ended %s, late %t, during the flood of another unit",
+					r.Unit, r.Deadline.Sub(said.True).Round(time.Millisecond), r.State, r.Late,
+				)
 			}
 		}
-		chk.must(len(slow)*100 <= all*(100-floodSpares), command(slow...), "of %d commands that units answered during the flood of another one, the callers of %d were answered more than %v later",
-			all, len(slow), radioTakes+floodDelays)
+		chk.must(
+			len(slow)*100 <= all*(100-floodSpares), command(slow...),
+			"of %d commands that units answered during the flood of another one, the callers of %d were answered more than %v later",
+			all, len(slow), radioTakes+floodDelays,
+		)
 	}
 }
 
@@ -103,10 +109,16 @@ func clientFloodAffectsNoOther(chk *checker) {
 		return
 	}
 	about := command()
-	chk.must(f.Limited > f.Requests/2, about, "of %d requests of one client in %v only %d were over its limit", f.Requests, f.To.Sub(f.From).Round(time.Second), f.Limited)
+	chk.must(
+		f.Limited > f.Requests/2, about, "of %d requests of one client in %v only %d were over its limit", f.Requests,
+		f.To.Sub(f.From).Round(time.Second), f.Limited,
+	)
 	chk.must(f.Kept <= maxSignatures, about, "%d signatures of the client are stored", f.Kept)
 	chk.must(f.Full == 0, about, "Redis was full, and refused %d writes", f.Full)
-	chk.must(f.Replayed == "agency_signature_replayed", about, "a signature that came again after Redis was emptied was answered %q", f.Replayed)
+	chk.must(
+		f.Replayed == "agency_signature_replayed", about,
+		"a signature that came again after Redis was emptied was answered %q", f.Replayed,
+	)
 	for i := range chk.Calls {
 		if c := &chk.Calls[i]; c.Start.After(f.From) && c.Start.Before(f.To) {
 			chk.must(c.Code != telematics.TelematicsUnavailable, called(c), "refused with %s during the flood", c.Code)

@@ -60,7 +60,8 @@ func (v *view) instanceOf(m *Message) int {
 func (v *view) haltsDuring(id telematics.CommandID) []Halt {
 	var met []Halt
 	for _, halt := range v.Halts {
-		if r := v.rows[id]; r != nil && halt.Stops(v.Agencies[r.Unit]) && halt.Written.Before(r.Deadline) && halt.Lifting.After(r.Requested) {
+		if r := v.rows[id]; r != nil && halt.Stops(v.Agencies[r.Unit]) && halt.Written.Before(r.Deadline) &&
+			halt.Lifting.After(r.Requested) {
 			met = append(met, halt)
 		}
 	}

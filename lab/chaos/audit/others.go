@@ -104,7 +104,8 @@ func newForeign(e Evidence, p telematics.Protocol) *foreign {
 	e = e.Of(p)
 	f := &foreign{
 		units: map[telematics.Unit]Installed{}, of: map[telematics.CommandID][]*hearing{},
-		turns: map[telematics.Unit][]*simulator.Event{}, intrusions: map[telematics.Unit][]time.Time{}, redelivery: joined(e.Redelivered), exempted: map[telematics.CommandID]bool{},
+		turns: map[telematics.Unit][]*simulator.Event{}, intrusions: map[telematics.Unit][]time.Time{},
+		redelivery: joined(e.Redelivered), exempted: map[telematics.CommandID]bool{},
 	}
 	for _, i := range e.Others {
 		if i.Protocol.Means(p) {
@@ -181,7 +182,8 @@ func (f *foreign) attribute(e *Evidence) {
 			continue // its message names it
 		}
 		c := telematics.Command{
-			ID: r.ID, Unit: r.Unit, Protocol: of.Protocol, Installation: of.Installation, Action: r.Action, Requested: r.Requested, Deadline: r.Deadline,
+			ID: r.ID, Unit: r.Unit, Protocol: of.Protocol, Installation: of.Installation, Action: r.Action,
+			Requested: r.Requested, Deadline: r.Deadline,
 		}
 		if r.Action == telematics.AttentionSignal {
 			c.Attention = &Signal

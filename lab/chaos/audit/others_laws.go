@@ -55,11 +55,17 @@ func succeededHappened(chk *checker, f *foreign) {
 			locked, ok := want.(bool)
 			chk.must(ok && field == telematics.IsLocked, command(r.ID), "the flight recorder does not know %s", field)
 			was, _ := f.wasLocked(r.Unit, locked, r.since().Add(-clockReading), r.Completed.Add(clockReading))
-			chk.must(was, command(r.ID), "told succeeded, but the vehicle was never so between %s and %s", clock(r.since()), clock(r.Completed))
+			chk.must(
+				was, command(r.ID), "told succeeded, but the vehicle was never so between %s and %s", clock(r.since()),
+				clock(r.Completed),
+			)
 		}
 		if len(confirmation) == 0 {
 			said := f.answered(r.ID)
-			chk.must(f.excused(r, said != nil && !said.True.After(r.Completed.Add(clockTolerance))), command(r.ID), "told succeeded, but unit %s did not answer so", r.Unit)
+			chk.must(
+				f.excused(r, said != nil && !said.True.After(r.Completed.Add(clockTolerance))), command(r.ID),
+				"told succeeded, but unit %s did not answer so", r.Unit,
+			)
 		}
 	}
 }
@@ -93,7 +99,10 @@ func contradictedWasOtherwise(chk *checker, f *foreign) {
 		locked, ok := f.units[r.Unit].confirmation(r.Action)[telematics.IsLocked].(bool)
 		done := telematics.Command{SentAt: r.SentAt, ReceivedAt: r.ReceivedAt}
 		was, _ := f.wasLocked(r.Unit, !locked, done.DoneBy().Add(-clockReading), f.end.Add(time.Hour))
-		chk.must(ok && was && r.State == telematics.Unknown, command(r.ID), "contradicted, but %s, and the vehicle was never otherwise from %s on", r.State, clock(done.DoneBy()))
+		chk.must(
+			ok && was && r.State == telematics.Unknown, command(r.ID),
+			"contradicted, but %s, and the vehicle was never otherwise from %s on", r.State, clock(done.DoneBy()),
+		)
 	}
 }
 
@@ -107,7 +116,10 @@ func answersAreOwn(chk *checker, f *foreign) {
 		if at.IsZero() {
 			continue
 		}
-		chk.must(f.excused(r, said != nil && !said.True.After(at.Add(clockTolerance))), command(r.ID), "on record as answered at %s, but unit %s had not answered it", clock(at), r.Unit)
+		chk.must(
+			f.excused(r, said != nil && !said.True.After(at.Add(clockTolerance))), command(r.ID),
+			"on record as answered at %s, but unit %s had not answered it", clock(at), r.Unit,
+		)
 	}
 }
 
@@ -125,7 +137,10 @@ func lateAsPromised(chk *checker, f *foreign) {
 				limit, since = allowedClockError, (&telematics.Command{Deadline: r.Deadline}).Expires()
 			}
 			late := e.True.Sub(since)
-			chk.must(late <= limit || f.intruded(r.Unit, since, e.True), command(r.ID), "%s started %v late, of at most %v", r.Action, late.Round(time.Millisecond), limit)
+			chk.must(
+				late <= limit || f.intruded(r.Unit, since, e.True), command(r.ID), "%s started %v late, of at most %v",
+				r.Action, late.Round(time.Millisecond), limit,
+			)
 		}
 	}
 }
@@ -153,7 +168,10 @@ func oneOrderOneCommand(chk *checker, _ *foreign) {
 				started = append(started, id)
 			}
 		}
-		chk.must(len(started) <= 1, subject{commands: started, requests: order.requests}, "%d commands of the key %q at vehicle %d started", len(started), order.key, order.vehicle)
+		chk.must(
+			len(started) <= 1, subject{commands: started, requests: order.requests},
+			"%d commands of the key %q at vehicle %d started", len(started), order.key, order.vehicle,
+		)
 	}
 }
 
@@ -172,8 +190,11 @@ func oneCommandAtATime(chk *checker, f *foreign) {
 				if at := f.answeredAt(before); !at.IsZero() {
 					free = at
 				}
-				chk.must(f.excused(before, !r.SentAt.Before(free.Add(-clockTolerance))), command(r.ID, before.ID), "sent %v before an answer to the last command was ruled out",
-					free.Sub(r.SentAt).Round(time.Millisecond))
+				chk.must(
+					f.excused(before, !r.SentAt.Before(free.Add(-clockTolerance))), command(r.ID, before.ID),
+					"sent %v before an answer to the last command was ruled out",
+					free.Sub(r.SentAt).Round(time.Millisecond),
+				)
 			}
 			before = r
 		}
@@ -196,7 +217,10 @@ func nothingForgotten(chk *checker, f *foreign) {
 	for i := range chk.Published {
 		m := &chk.Published[i]
 		chk.must(!m.Retained, command(m.Command), "a message to unit %s is retained", m.Unit)
-		chk.must(chk.rows[m.Command] != nil || f.intruded(m.Unit, m.At, m.At), command(m.Command), "a message to unit %s has no row: %s", m.Unit, m.Payload)
+		chk.must(
+			chk.rows[m.Command] != nil || f.intruded(m.Unit, m.At, m.At), command(m.Command),
+			"a message to unit %s has no row: %s", m.Unit, m.Payload,
+		)
 	}
 	for _, h := range f.copies {
 		if len(h.started) > 0 {
@@ -214,17 +238,29 @@ func deniedIsNotSent(chk *checker, f *foreign) {
 	}
 	for i := range chk.Commands {
 		r := &chk.Commands[i]
-		chk.must(!denied(f.units[r.Unit], r.Action), command(r.ID), "%s became a command, though the agency of vehicle %d denies it", r.Action, r.Vehicle)
+		chk.must(
+			!denied(f.units[r.Unit], r.Action), command(r.ID),
+			"%s became a command, though the agency of vehicle %d denies it", r.Action, r.Vehicle,
+		)
 	}
 	for i := range chk.Calls {
 		c := &chk.Calls[i]
 		is := denied(chk.Others[c.Vehicle], c.Action)
-		chk.must(!is || c.Command == telematics.NoCommand || c.Code == idempotencyInProgress || c.Code == telematics.CommandInProgress, called(c), "%s was accepted, though the agency of vehicle %d denies it", c.Action, c.Vehicle)
-		chk.must(is || c.Code != telematics.BestEffortIsDenied, called(c), "%s was denied, though it may be sent to vehicle %d", c.Action, c.Vehicle)
+		chk.must(
+			!is || c.Command == telematics.NoCommand || c.Code == idempotencyInProgress || c.Code == telematics.CommandInProgress,
+			called(c), "%s was accepted, though the agency of vehicle %d denies it", c.Action, c.Vehicle,
+		)
+		chk.must(
+			is || c.Code != telematics.BestEffortIsDenied, called(c),
+			"%s was denied, though it may be sent to vehicle %d", c.Action, c.Vehicle,
+		)
 	}
 	for _, h := range f.copies {
 		for _, e := range h.started {
-			chk.must(!denied(f.units[h.unit], e.Action) || f.intruded(h.unit, h.heard, e.True), command(h.command), "unit %s started %s, though its agency denies it", h.unit, e.Action)
+			chk.must(
+				!denied(f.units[h.unit], e.Action) || f.intruded(h.unit, h.heard, e.True), command(h.command),
+				"unit %s started %s, though its agency denies it", h.unit, e.Action,
+			)
 		}
 	}
 }

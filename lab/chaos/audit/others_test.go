@@ -31,7 +31,8 @@ func othersWorld() Evidence {
 	w := &others{heard: map[telematics.Unit]int64{}}
 	nissan := telematics.Installation{"type": "NL", "pin": "4711"}
 	outputs := telematics.Installation{
-		"lock": "output 1 pulse 1s", "unlock": "output 2 pulse 1s", "disable-driving": "output 3 on", "enable-driving": "output 3 off", "lock-signal": "can",
+		"lock": "output 1 pulse 1s", "unlock": "output 2 pulse 1s",
+		"disable-driving": "output 3 on", "enable-driving": "output 3 off", "lock-signal": "can",
 	}
 	w.Others = map[telematics.VehicleID]Installed{
 		leaf: {"leaf", ovms.Protocol, nissan, true}, zoe: {"zoe", ovms.Protocol, nissan, false},
@@ -53,10 +54,16 @@ func othersWorld() Evidence {
 	w.add(9, zoe, telematics.Lock, minute(12), telematics.Failed)
 	for _, v := range []telematics.VehicleID{zoe, hearse} {
 		w.Calls = append(w.Calls, Call{
-			RequestID: "denied-" + string(w.Others[v].Unit), Vehicle: v, Action: telematics.Unlock, Start: minute(4), End: minute(4).Add(ms(5)),
-			Status: 409, Code: telematics.BestEffortIsDenied, Outcome: telematics.NotExecuted,
+			RequestID: "denied-" + string(
+				w.Others[v].Unit,
+			),
+			Vehicle: v, Action: telematics.Unlock, Start: minute(4), End: minute(4).Add(ms(5)), Status: 409,
+			Code: telematics.BestEffortIsDenied, Outcome: telematics.NotExecuted,
 		})
-		w.AuditLog = append(w.AuditLog, LogEntry{ID: 100 + int64(v), At: minute(4), Vehicle: v, RequestID: "denied-" + string(w.Others[v].Unit)})
+		w.AuditLog = append(
+			w.AuditLog,
+			LogEntry{ID: 100 + int64(v), At: minute(4), Vehicle: v, RequestID: "denied-" + string(w.Others[v].Unit)},
+		)
 	}
 	return w.Evidence
 }
@@ -74,8 +81,8 @@ func (w *others) add(n int, vehicle telematics.VehicleID, a telematics.Action, a
 		Requested: at, SentAt: at.Add(ms(20)), Deadline: at.Add(6 * time.Second), State: end, Completed: at.Add(ms(400)),
 	}
 	c := Call{
-		RequestID: r.RequestID, Key: "key-" + r.RequestID, Instance: 1, Vehicle: vehicle, Action: a, Start: at.Add(-ms(3)), End: r.Completed.Add(ms(3)),
-		Status: 200, Command: r.ID, Outcome: end.Outcome(),
+		RequestID: r.RequestID, Key: "key-" + r.RequestID, Instance: 1, Vehicle: vehicle, Action: a,
+		Start: at.Add(-ms(3)), End: r.Completed.Add(ms(3)), Status: 200, Command: r.ID, Outcome: end.Outcome(),
 	}
 	line := map[telematics.Action]string{
 		telematics.Lock: "setdigout 1 1", telematics.Unlock: "setdigout ?1 ? 1", telematics.EnableDriving: "setdigout ??0", telematics.DisableDriving: "setdigout ??1",
@@ -89,7 +96,8 @@ func (w *others) add(n int, vehicle telematics.VehicleID, a telematics.Action, a
 	w.Published = append(w.Published, m)
 	event := func(kind simulator.Kind, after int, detail string) {
 		w.Flights = append(w.Flights, simulator.Event{
-			Kind: kind, Unit: of.Unit, Command: named, Action: a, Seq: w.heard[of.Unit], Detail: detail, Clock: at.Add(ms(after)), True: at.Add(ms(after)),
+			Kind: kind, Unit: of.Unit, Command: named, Action: a, Seq: w.heard[of.Unit], Detail: detail,
+			Clock: at.Add(ms(after)), True: at.Add(ms(after)),
 		})
 	}
 	if end == telematics.Unknown {
@@ -142,13 +150,16 @@ func TestOthers_HealthyWorldHasNoViolation(t *testing.T) {
 	}
 	for _, p := range []telematics.Protocol{ovms.Protocol, teltonika.Protocol} {
 		for _, law := range othersLaws {
-			if n := r.Checked[lawOf(p, law.name)]; n == 0 && law.name != "a halt holds" && (law.name != "one command at a time" || p == teltonika.Protocol) {
+			if n := r.Checked[lawOf(p, law.name)]; n == 0 && law.name != "a halt holds" &&
+				(law.name != "one command at a time" || p == teltonika.Protocol) {
 				t.Errorf("%s: %q was never checked", p, law.name)
 			}
 		}
 	}
 	tallies := Tallies(othersWorld())
-	if len(tallies) != 2 || tallies[0].Confirmed != 3 || tallies[1].Confirmed != 1 || tallies[1].Denied != 1 || tallies[0].Started != 3 || tallies[1].Latest != ms(40) || tallies[0].Exempt != 0 {
+	if len(tallies) != 2 || tallies[0].Confirmed != 3 || tallies[1].Confirmed != 1 || tallies[1].Denied != 1 || tallies[0].Started != 3 ||
+		tallies[1].Latest != ms(40) ||
+		tallies[0].Exempt != 0 {
 		t.Errorf("tallies %+v", tallies)
 	}
 }
@@ -274,7 +285,10 @@ func TestCorrected_AnswersDatedAfterAllThatWasSeen(t *testing.T) {
 		},
 		Calls:   []Call{{RequestID: "1", Start: at(0), End: at(7)}, {RequestID: "2", Start: at(20), End: at(41)}},
 		Flights: []simulator.Event{{True: at(90)}},
-		Clocks:  map[int][]ClockFault{1: {{From: at(2), To: at(12), Ahead: 280 * time.Second}}, 2: {{From: at(21), To: at(35), Ahead: 10 * time.Second}}},
+		Clocks: map[int][]ClockFault{
+			1: {{From: at(2), To: at(12), Ahead: 280 * time.Second}},
+			2: {{From: at(21), To: at(35), Ahead: 10 * time.Second}},
+		},
 	}
 	rows, _, _ := e.corrected()
 	for i, want := range []time.Time{at(5), at(40)} {

@@ -53,7 +53,10 @@ func readyMeansAble(chk *checker) {
 		calls, bad := map[int][]*Call{}, map[int][]*Call{} // by when they began
 		for i := range chk.Calls {
 			c := &chk.Calls[i]
-			if c.Instance != instance || !chk.judges(c) || !covers(ready, c.Start.Add(-readyNoticed), c.End.Add(readyNoticed)) || chk.lockedFor(c) || chk.leapt(c.Start) || chk.leapt(c.End) {
+			if c.Instance != instance || !chk.judges(c) || !covers(ready, c.Start.Add(-readyNoticed), c.End.Add(readyNoticed)) ||
+				chk.lockedFor(c) ||
+				chk.leapt(c.Start) ||
+				chk.leapt(c.End) {
 				continue
 			}
 			at := int(c.Start.Sub(chk.Calls[0].Start) / readyNoticed)
@@ -63,8 +66,11 @@ func readyMeansAble(chk *checker) {
 			}
 		}
 		for at, all := range calls {
-			chk.must(len(all) < judged || len(bad[at])*100 <= len(all)*tolerated, requests(bad[at]), "instance %d said that it was ready, and %d of %d commands to sound vehicles failed within %v from %s on: %v",
-				instance, len(bad[at]), len(all), readyNoticed, clock(all[0].Start), reasons(bad[at]))
+			chk.must(
+				len(all) < judged || len(bad[at])*100 <= len(all)*tolerated, requests(bad[at]),
+				"instance %d said that it was ready, and %d of %d commands to sound vehicles failed within %v from %s on: %v",
+				instance, len(bad[at]), len(all), readyNoticed, clock(all[0].Start), reasons(bad[at]),
+			)
 		}
 	}
 }
@@ -93,8 +99,11 @@ func lockStopsNoOther(chk *checker) {
 			what  string
 			most  int // percent
 		}{{refused, "failed", tolerated}, {slow, "took more than " + soundTakes.String(), 100 - floodSpares}} {
-			chk.must(all < judged || len(bad.calls)*100 <= all*bad.most, requests(bad.calls), "another client locked %s for %v: of %d commands to other sound vehicles %d %s: %v",
-				lock.What, lock.To.Sub(lock.From).Round(time.Second), all, len(bad.calls), bad.what, reasons(bad.calls))
+			chk.must(
+				all < judged || len(bad.calls)*100 <= all*bad.most, requests(bad.calls),
+				"another client locked %s for %v: of %d commands to other sound vehicles %d %s: %v", lock.What,
+				lock.To.Sub(lock.From).Round(time.Second), all, len(bad.calls), bad.what, reasons(bad.calls),
+			)
 		}
 	}
 }

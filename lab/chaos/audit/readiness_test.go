@@ -20,7 +20,13 @@ func busy() (e Evidence, calls []*Call) {
 	}
 	e = w.Evidence
 	e.Sound[4], e.Sound[5] = true, true
-	e.Locks = append(e.Locks, Lock{Interval: Interval{From: from.Add(-time.Second), To: from.Add(time.Minute)}, What: "vehicle 5", Vehicles: []telematics.VehicleID{5}})
+	e.Locks = append(
+		e.Locks,
+		Lock{
+			Interval: Interval{From: from.Add(-time.Second), To: from.Add(time.Minute)}, What: "vehicle 5",
+			Vehicles: []telematics.VehicleID{5},
+		},
+	)
 	for i := before; i < len(e.Calls); i++ {
 		calls = append(calls, &e.Calls[i])
 	}

@@ -65,8 +65,12 @@ func shownStays(chk *checker) {
 					continue
 				}
 				shown := what.of(s)
-				chk.must(!shown.Before(least), subject{}, "%s of vehicle %d was %s in %s at %s (stored: %t), and %s in %s at %s: back by %v",
-					what.name, vehicle, clock(what.of(since)), since.By, clock(since.End), since.Stored, clock(shown), s.By, clock(s.Start), what.of(since).Sub(shown))
+				chk.must(
+					!shown.Before(least), subject{},
+					"%s of vehicle %d was %s in %s at %s (stored: %t), and %s in %s at %s: back by %v", what.name,
+					vehicle, clock(what.of(since)), since.By, clock(since.End), since.Stored, clock(shown), s.By,
+					clock(s.Start), what.of(since).Sub(shown),
+				)
 			}
 		}
 	}

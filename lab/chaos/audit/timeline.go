@@ -151,7 +151,10 @@ func (v *view) ofCommand(id telematics.CommandID) []moment {
 		add(halt.Lifting, "operator", "the halt ends")
 	}
 	for _, m := range v.messages[id] {
-		add(m.At, "mqtt", "on the topic of unit %s, exp %s%s%s", m.Unit, clock(m.Expires), textIf(!m.Signed, ", NOT SIGNED"), textIf(m.Retained, ", RETAINED"))
+		add(
+			m.At, "mqtt", "on the topic of unit %s, exp %s%s%s", m.Unit, clock(m.Expires),
+			textIf(!m.Signed, ", NOT SIGNED"), textIf(m.Retained, ", RETAINED"),
+		)
 	}
 	for _, e := range v.flights[id] {
 		add(e.True, "car", "%s %s", e.Unit, event(e))
@@ -168,7 +171,10 @@ func (v *view) ofCommand(id telematics.CommandID) []moment {
 func (v *view) ofRequest(id string) []moment {
 	var all []moment
 	for _, c := range v.called[id] {
-		requested := fmt.Sprintf("%s of vehicle %d, instance %d, call %s%s", c.Action, c.Vehicle, c.Instance, id, textIf(c.Key != "", ", key "+c.Key))
+		requested := fmt.Sprintf(
+			"%s of vehicle %d, instance %d, call %s%s", c.Action, c.Vehicle, c.Instance, id,
+			textIf(c.Key != "", ", key "+c.Key),
+		)
 		all = append(all, moment{c.Start, "caller", c.Command, requested}, moment{c.End, "caller", c.Command, c.answer()})
 	}
 	for _, l := range v.logged[id] {
@@ -185,7 +191,10 @@ func (c *Call) answer() string {
 	if c.Command != telematics.NoCommand {
 		named = ", command " + short(c.Command)
 	}
-	return fmt.Sprintf("call %s answered %d%s%s%s", c.RequestID, c.Status, words(string(c.Outcome), string(c.Code)), named, textIf(c.Replayed, ", replayed"))
+	return fmt.Sprintf(
+		"call %s answered %d%s%s%s", c.RequestID, c.Status, words(string(c.Outcome), string(c.Code)), named,
+		textIf(c.Replayed, ", replayed"),
+	)
 }
 
 func (l *LogEntry) text() string {
@@ -194,7 +203,10 @@ func (l *LogEntry) text() string {
 
 // event returns the text of an event, with the time of the car's clock.
 func event(e *simulator.Event) string {
-	return fmt.Sprintf("%s%s; the car's clock says %s, exp %s", e.Kind, words(string(e.Status), e.Reason, e.Detail), clock(e.Clock), clock(e.Expires))
+	return fmt.Sprintf(
+		"%s%s; the car's clock says %s, exp %s", e.Kind, words(string(e.Status), e.Reason, e.Detail), clock(e.Clock),
+		clock(e.Expires),
+	)
 }
 
 // words joins the texts that are not empty, each after a space.

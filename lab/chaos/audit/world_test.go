@@ -46,7 +46,10 @@ func (w *world) add(o order) (*Row, *Call) {
 		State: telematics.Unknown, Completed: o.at.Add(10*time.Second + ms(5)),
 	}
 	expires := (&telematics.Command{Deadline: r.Deadline}).Expires()
-	w.Published = append(w.Published, Message{At: o.at.Add(ms(22)), Unit: unit, Command: r.ID, Issued: o.at.Truncate(time.Second), Expires: expires, Signed: true})
+	w.Published = append(
+		w.Published,
+		Message{At: o.at.Add(ms(22)), Unit: unit, Command: r.ID, Issued: o.at.Truncate(time.Second), Expires: expires, Signed: true},
+	)
 	event := func(kind simulator.Kind, after int, state telematics.State, reason string) {
 		at := o.at.Add(ms(after))
 		w.Flights = append(w.Flights, simulator.Event{
@@ -109,7 +112,13 @@ func (w *world) refuse(at time.Time, status int, code telematics.Code, occupant 
 	}
 	if logged {
 		w.line++
-		w.AuditLog = append(w.AuditLog, LogEntry{ID: w.line, At: at.Add(ms(5)), Vehicle: 1, Action: "command.lock", Outcome: c.Outcome, Code: code, RequestID: c.RequestID})
+		w.AuditLog = append(
+			w.AuditLog,
+			LogEntry{
+				ID: w.line, At: at.Add(ms(5)), Vehicle: 1, Action: "command.lock", Outcome: c.Outcome, Code: code,
+				RequestID: c.RequestID,
+			},
+		)
 	}
 	w.Calls = append(w.Calls, c)
 	return &w.Calls[len(w.Calls)-1]
@@ -155,11 +164,19 @@ func healthy() Evidence {
 	w.Up = []Interval{{From: noon.Add(-time.Hour), To: minute(8)}, {From: minute(8).Add(time.Second)}}
 	w.Sampled = append(w.Sampled, w.AuditLog[0], w.AuditLog[3])
 	w.Pending = []RedisKey{{Key: "motorpool:{unit-1}:pending:" + id(doneOne).String(), TTL: 50 * time.Second}}
-	w.ClientFlood = ClientFlood{Interval: Interval{From: minute(20), To: minute(21)}, Requests: 100, Limited: 90, Kept: 10, Replayed: "agency_signature_replayed"}
+	w.ClientFlood = ClientFlood{
+		Interval: Interval{From: minute(20), To: minute(21)}, Requests: 100, Limited: 90, Kept: 10,
+		Replayed: "agency_signature_replayed",
+	}
 	w.Ready, w.Sound = map[int][]Interval{1: {{From: noon.Add(-time.Hour)}}}, map[telematics.VehicleID]bool{1: true}
-	w.Locks = []Lock{{Interval: Interval{From: noon.Add(-time.Minute), To: minute(2)}, What: "vehicle 2", Vehicles: []telematics.VehicleID{2}}}
+	w.Locks = []Lock{
+		{Interval: Interval{From: noon.Add(-time.Minute), To: minute(2)}, What: "vehicle 2", Vehicles: []telematics.VehicleID{2}},
+	}
 	w.Presence = []PresenceOf{{Unit: "unit-1", Retained: "online, session 7", Recorded: "online, session 7"}}
-	w.Shown = []Shown{{Start: minute(1), End: minute(2), Vehicle: 1, LastSeen: noon, Stored: true}, {Start: minute(3), End: minute(4), Vehicle: 1, LastSeen: noon, Stored: true}}
+	w.Shown = []Shown{
+		{Start: minute(1), End: minute(2), Vehicle: 1, LastSeen: noon, Stored: true},
+		{Start: minute(3), End: minute(4), Vehicle: 1, LastSeen: noon, Stored: true},
+	}
 	w.Backends = Backends{Most: 40, Limit: 40}
 	w.Months = &Months{Entries: 1, Samples: 1}
 	return w.Evidence

@@ -99,7 +99,10 @@ func check(events []simulator.Event, r record, failover time.Time) Verdict {
 		v.Must(recorded, r.commands[id] || r.unrecorded[id], "command %s was executed, and neither it nor its answer is on record", id)
 	}
 	for id := range r.unrecorded {
-		v.Must(once, r.entries[id] == 1 && !r.commands[id], "the answer to %s has %d entries; the command is on record: %v", id, r.entries[id], r.commands[id])
+		v.Must(
+			once, r.entries[id] == 1 && !r.commands[id],
+			"the answer to %s has %d entries; the command is on record: %v", id, r.entries[id], r.commands[id],
+		)
 	}
 	return v
 }
@@ -131,7 +134,10 @@ func (r *Result) Outcome() *verdict.Report { return &r.Report }
 func (r Result) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Config.Seed)
-	fmt.Fprintf(t, "failover\tto an asynchronous standby, %v behind; %d vehicles, %d instances\n", r.Config.Behind, r.Config.Vehicles, r.Config.Instances)
+	fmt.Fprintf(
+		t, "failover\tto an asynchronous standby, %v behind; %d vehicles, %d instances\n", r.Config.Behind,
+		r.Config.Vehicles, r.Config.Instances,
+	)
 	fmt.Fprintf(t, "time\t%v\n", r.Took.Round(time.Second))
 	fmt.Fprintf(t, "executed\t%d commands, %d of them after the failover\n", r.Executed, r.After)
 	fmt.Fprintf(t, "lost\t%d of them are not on record\n", r.Lost)

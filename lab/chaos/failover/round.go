@@ -42,7 +42,10 @@ func (c Config) withDefaults() (Config, error) {
 		c.Progress = func(string) {}
 	}
 	if c.Behind > repeatedResults*pace {
-		return c, fmt.Errorf("the standby may be %v behind at most: a unit repeats its last %d results only", repeatedResults*pace, repeatedResults)
+		return c, fmt.Errorf(
+			"the standby may be %v behind at most: a unit repeats its last %d results only", repeatedResults*pace,
+			repeatedResults,
+		)
 	}
 	return c, nil
 }

@@ -20,18 +20,33 @@ var AlertsOf = map[string]Alerts{
 	"mosquitto frozen": {Must: "MotorpoolMQTTDown MotorpoolCommandsUnavailable", May: failing},
 	"redis killed":     {Must: "MotorpoolNotReady MotorpoolCommandsFailing", May: failing},
 	"redis frozen":     {Must: "MotorpoolNotReady MotorpoolCommandsFailing", May: failing},
-	"postgres killed":  {Must: "MotorpoolNotReady MotorpoolCommandsUnavailable MotorpoolOutboxGrowing", May: "MotorpoolIngestBehind" + failing},
-	"postgres frozen":  {Must: "MotorpoolNotReady MotorpoolCommandsUnavailable", May: "MotorpoolOutboxGrowing MotorpoolIngestBehind MotorpoolPostgresHanging" + failing},
-	FullDisk:           {Must: "MotorpoolCommandsUnavailable", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
+	"postgres killed": {
+		Must: "MotorpoolNotReady MotorpoolCommandsUnavailable MotorpoolOutboxGrowing",
+		May:  "MotorpoolIngestBehind" + failing,
+	},
+	"postgres frozen": {
+		Must: "MotorpoolNotReady MotorpoolCommandsUnavailable",
+		May:  "MotorpoolOutboxGrowing MotorpoolIngestBehind MotorpoolPostgresHanging" + failing,
+	},
+	FullDisk: {
+		Must: "MotorpoolCommandsUnavailable",
+		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+	},
 
-	"postgres read-only":   {Must: "MotorpoolNotReady MotorpoolCommandsUnavailable", May: "MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
+	"postgres read-only": {
+		Must: "MotorpoolNotReady MotorpoolCommandsUnavailable",
+		May:  "MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+	},
 	"vehicles locked":      {Must: "MotorpoolRowsLocked", May: "MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
 	"table locked":         {May: "MotorpoolRowsLocked MotorpoolIngestBehind"},
 	"instance log blocked": {Must: "MotorpoolLogLost"},
 	"subscription deaf":    {Must: "MotorpoolMQTTDown", May: failing},
 	"foreign signing key":  {Must: "MotorpoolNotReady", May: failing},
 
-	PostgresAsync: {Must: "MotorpoolAnswersUnrecorded", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolStandbyAsynchronous" + failing},
+	PostgresAsync: {
+		Must: "MotorpoolAnswersUnrecorded",
+		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolStandbyAsynchronous" + failing,
+	},
 	PostgresSync:  {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolPostgresHanging" + failing},
 	RedisSentinel: {May: "MotorpoolNotReady" + failing},
 	RedisCluster:  {May: "MotorpoolNotReady" + failing},
@@ -40,11 +55,22 @@ var AlertsOf = map[string]Alerts{
 	LeapADay:                             {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + failing},
 	MonthsEnd:                            {May: "MotorpoolPostgresClockLeapt" + failing},
 	"instances killed and redis emptied": {May: "MotorpoolInstanceDown MotorpoolAbsent MotorpoolNotReady" + failing},
-	"presence stored late":               {May: "MotorpoolMQTTDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
-	"installation copied":                {Must: "MotorpoolOtherInstallation"},
-	"standby gone":                       {Must: "MotorpoolPostgresHanging MotorpoolCommandsUnavailable", May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
-	"commit waits cancelled":             {Must: "MotorpoolCommitsNotReplicated", May: "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
-	"two primaries":                      {Must: "MotorpoolFormerPrimary", May: "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing},
+	"presence stored late": {
+		May: "MotorpoolMQTTDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+	},
+	"installation copied": {Must: "MotorpoolOtherInstallation"},
+	"standby gone": {
+		Must: "MotorpoolPostgresHanging MotorpoolCommandsUnavailable",
+		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+	},
+	"commit waits cancelled": {
+		Must: "MotorpoolCommitsNotReplicated",
+		May:  "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing,
+	},
+	"two primaries": {
+		Must: "MotorpoolFormerPrimary",
+		May:  "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing,
+	},
 
 	"commands damaged": {May: "MotorpoolCommandsFailing"},
 	"car clocks wrong": {May: "MotorpoolClockWrong MotorpoolCommandsFailing"},

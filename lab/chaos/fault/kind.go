@@ -82,7 +82,10 @@ var Kinds = []Kind{
 	{Name: PostgresSync, target: onTarget(Postgres), Alone: true},
 	{Name: RedisSentinel, target: onTarget(Redis), Alone: true},
 	{Name: RedisCluster, target: onTarget(Redis), Alone: true},
-	{Name: LeapTo2100, target: onTarget("all clocks"), Alone: true, amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s"},
+	{
+		Name: LeapTo2100, target: onTarget("all clocks"), Alone: true,
+		amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s",
+	},
 	{Name: LeapADay, target: onTarget("all clocks"), Alone: true, amount: always(int64(25 * time.Hour / time.Second)), unit: "s"},
 	{Name: MonthsEnd, target: onTarget("all clocks"), Alone: true, amount: between(3, 15), unit: "months"},
 	{Name: "instances killed and redis emptied", target: onTarget("all instances and redis"), Alone: true},
@@ -112,7 +115,10 @@ var Kinds = []Kind{
 	{Name: "answers lost", target: cars, mild: true, cars: anyCar},
 	{Name: "answers duplicated", target: cars, mild: true, cars: anyCar},
 	{Name: "answers reordered", target: cars, mild: true, cars: anyCar},
-	{Name: RadioLate, target: cars, mild: true, cars: anyCar, amount: between(20000, 2*MaxRadioDelay.Milliseconds()), unit: "ms there and back"},
+	{
+		Name: RadioLate, target: cars, mild: true, cars: anyCar, amount: between(20000, 2*MaxRadioDelay.Milliseconds()),
+		unit: "ms there and back",
+	},
 	{Name: "commands replayed", target: cars, mild: true, cars: anyCar},
 	{Name: "commands forged", target: cars, mild: true, cars: anyCar},
 }

@@ -36,8 +36,9 @@ func (r *round) start(m *module, l login) {
 		m.stop()
 	}
 	config := ovms.Config{
-		Unit: m.unit, Password: l.password, Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted(), Speed: speed, StableWait: 3 * time.Second,
-		Body: simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755}),
+		Unit: m.unit, Password: l.password, Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted(), Speed: speed,
+		StableWait: 3 * time.Second,
+		Body:       simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755}),
 	}
 	if m.certificate = l.certificate; m.certificate != nil {
 		config.Broker, config.TLS.Certificates = r.Mosquitto.CertificatesURL(), []tls.Certificate{*l.certificate}

@@ -65,7 +65,10 @@ func (r *round) addModules(ctx context.Context) error {
 // command is a run of "motorpool unit", with the settings of an operator at Mosquitto's machine.
 func (r *round) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.Binary, append([]string{"unit"}, args...)...)
-	cmd.Env = append(os.Environ(), "MOTORPOOL_UNITS_PASSWD="+r.Mosquitto.UnitsPasswords(), "MOTORPOOL_MOSQUITTO_PID_FILE="+r.Mosquitto.PIDFile())
+	cmd.Env = append(
+		os.Environ(), "MOTORPOOL_UNITS_PASSWD="+r.Mosquitto.UnitsPasswords(),
+		"MOTORPOOL_MOSQUITTO_PID_FILE="+r.Mosquitto.PIDFile(),
+	)
 	return cmd
 }
 

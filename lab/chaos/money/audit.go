@@ -64,7 +64,10 @@ func (a *audit) names() {
 			first[n.Name] = n
 			continue
 		}
-		a.Must(lawNames, before.Of == n.Of, "%s was shown at %s for the booking of %s, and is that of %s", n.Name, before.At.Format(time.TimeOnly), before.Of, n.Of)
+		a.Must(
+			lawNames, before.Of == n.Of, "%s was shown at %s for the booking of %s, and is that of %s", n.Name,
+			before.At.Format(time.TimeOnly), before.Of, n.Of,
+		)
 	}
 }
 
@@ -88,10 +91,14 @@ type giveback struct {
 
 func newAudit(e Evidence) *audit {
 	a := &audit{
-		Evidence: e, Report: verdict.New(lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawConfirmed, lawRefused, lawRequested, lawSums, lawAuditLog),
-		rows: map[string]ChargeRow{}, payments: map[string][]sandbox.Movement{},
-		refunds: map[string][]giveback{}, charges: map[rental.BookingID][]ChargeRow{},
-		operations: map[rental.BookingID]map[OperationKind][]Operation{}, reasons: map[string]Operation{}, entries: map[rental.BookingID][]Entry{},
+		Evidence: e,
+		Report: verdict.New(
+			lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawConfirmed, lawRefused, lawRequested,
+			lawSums, lawAuditLog,
+		),
+		rows: map[string]ChargeRow{}, payments: map[string][]sandbox.Movement{}, refunds: map[string][]giveback{},
+		charges: map[rental.BookingID][]ChargeRow{}, operations: map[rental.BookingID]map[OperationKind][]Operation{},
+		reasons: map[string]Operation{}, entries: map[rental.BookingID][]Entry{},
 	}
 	for _, c := range e.Charges {
 		a.rows[c.ID] = c
@@ -119,7 +126,8 @@ func newAudit(e Evidence) *audit {
 }
 
 func (a *audit) settled(c ChargeRow) {
-	final := c.State.IsFinal() || c.State == rental.Authorized && c.Goal == rental.Hold || c.Kind == rental.RefundCharge && c.State == rental.Failed
+	final := c.State.IsFinal() || c.State == rental.Authorized && c.Goal == rental.Hold ||
+		c.Kind == rental.RefundCharge && c.State == rental.Failed
 	a.Must(lawSettled, final && !c.Due, "%v", c)
 }
 
@@ -183,8 +191,12 @@ func (a *audit) refunded(c ChargeRow) {
 		a.Must(lawRefunds, len(good) == 0 && len(failed) <= 1, "%v: ledger %+v, failed %+v", c, good, failed)
 		return
 	}
-	a.Must(lawRefunds, len(good) == 1 && len(failed) == 0 && good[0].Status == "succeeded" && good[0].Amount == int64(c.Amount) && c.Settled == c.Amount &&
-		good[0].Refund == c.Intent && good[0].intent == a.rows[c.Refunds].Intent && good[0].currency == c.Currency, "%v: ledger %+v, failed %+v", c, good, failed)
+	a.Must(
+		lawRefunds,
+		len(good) == 1 && len(failed) == 0 && good[0].Status == "succeeded" && good[0].Amount == int64(c.Amount) && c.Settled == c.Amount &&
+			good[0].Refund == c.Intent && good[0].intent == a.rows[c.Refunds].Intent && good[0].currency == c.Currency,
+		"%v: ledger %+v, failed %+v", c, good, failed,
+	)
 }
 
 // recorded checks that everything in the ledger belongs to a stored charge. That includes payments

@@ -16,16 +16,28 @@ var until = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 // without a violation.
 func goodRound() Evidence {
 	operation := func(kind OperationKind, amount rental.Minor) Operation {
-		return Operation{Kind: kind, Booking: 1, Key: "1-" + string(kind), Reason: "1-" + string(kind), Amount: amount, Status: 200, Tries: 1}
+		return Operation{
+			Kind: kind, Booking: 1, Key: "1-" + string(kind), Reason: "1-" + string(kind), Amount: amount, Status: 200,
+			Tries: 1,
+		}
 	}
 	charge := func(id string, kind rental.ChargeKind, state rental.ChargeState, amount rental.Minor) ChargeRow {
-		return ChargeRow{ID: id, Booking: 1, Kind: kind, Number: 1, State: state, Currency: "EUR", Amount: amount, Settled: amount, Intent: "pi_" + id}
+		return ChargeRow{
+			ID: id, Booking: 1, Kind: kind, Number: 1, State: state, Currency: "EUR", Amount: amount, Settled: amount,
+			Intent: "pi_" + id,
+		}
 	}
 	payment := func(id string, amount int64) sandbox.Movement {
-		return sandbox.Movement{Intent: "pi_" + id, Charge: id, Currency: "EUR", Status: "succeeded", Amount: amount, Captured: amount, Attempts: 1, Approved: 1}
+		return sandbox.Movement{
+			Intent: "pi_" + id, Charge: id, Currency: "EUR", Status: "succeeded", Amount: amount, Captured: amount,
+			Attempts: 1, Approved: 1,
+		}
 	}
 	e := Evidence{
-		Operations: []Operation{operation(Start, 0), operation(Extend, 0), operation(Fee, 50), operation(Refund, 20), operation(Capture, 70), operation(End, 0)},
+		Operations: []Operation{
+			operation(Start, 0), operation(Extend, 0), operation(Fee, 50), operation(Refund, 20),
+			operation(Capture, 70), operation(End, 0),
+		},
 		Record: Record{
 			Bookings: []BookingRow{{ID: 1, State: rental.Completed, Rental: 130, Deposit: 200, Extensions: 1, End: until}},
 			Charges: []ChargeRow{
@@ -46,7 +58,10 @@ func goodRound() Evidence {
 		e.Entries = append(e.Entries, Entry{Booking: 1, Action: activities[d.Kind], Outcome: telematics.Executed, Note: d.Reason})
 	}
 	for _, c := range e.Charges {
-		e.Entries = append(e.Entries, Entry{Booking: 1, Action: rental.ChargeActivity(c.Kind), Outcome: telematics.Executed, Number: 1, State: c.State})
+		e.Entries = append(
+			e.Entries,
+			Entry{Booking: 1, Action: rental.ChargeActivity(c.Kind), Outcome: telematics.Executed, Number: 1, State: c.State},
+		)
 	}
 	return e
 }
@@ -191,7 +206,11 @@ func TestAnswer_OnlyFinalAnswersAreDefinite(t *testing.T) {
 
 func TestCheck_NameOfALostBookingNamesNoOther(t *testing.T) {
 	e := goodRound()
-	e.Shown = []Name{{"BK-2026-00007", "client-1, vehicle 3", until}, {"4711", "client-1, vehicle 3", until}, {"BK-2026-00007", "client-1, vehicle 3", until}}
+	e.Shown = []Name{
+		{"BK-2026-00007", "client-1, vehicle 3", until},
+		{"4711", "client-1, vehicle 3", until},
+		{"BK-2026-00007", "client-1, vehicle 3", until},
+	}
 	e.Named = []Name{{"BK-2026-00008", "client-2, vehicle 3", until}, {"4711", "client-1, vehicle 3", until}}
 	report := Check(e)
 	if len(report.Violations) > 0 || report.Checked[lawNames] == 0 {

@@ -24,12 +24,18 @@ type fault struct {
 const lease = time.Minute
 
 var faults = []fault{
-	{name: "instance killed", every: 7 * time.Second, least: 2, do: onInstance(func(_ *round, ctx context.Context, rng *rand.Rand, n *instance) error {
-		return kill(ctx, rng, n)
-	})},
-	{name: "instance stopped", every: 35 * time.Second, least: 1, do: onInstance(func(_ *round, _ context.Context, _ *rand.Rand, n *instance) error {
-		return restart(n) // SIGTERM, as a deployment does
-	})},
+	{
+		name: "instance killed", every: 7 * time.Second, least: 2,
+		do: onInstance(func(_ *round, ctx context.Context, rng *rand.Rand, n *instance) error {
+			return kill(ctx, rng, n)
+		}),
+	},
+	{
+		name: "instance stopped", every: 35 * time.Second, least: 1,
+		do: onInstance(func(_ *round, _ context.Context, _ *rand.Rand, n *instance) error {
+			return restart(n) // SIGTERM, as a deployment does
+		}),
+	},
 	{name: "instance frozen for longer than a lease", every: 90 * time.Second, do: onInstance((*round).freeze)},
 	{name: "postgres killed", every: 14 * time.Second, least: 2, do: func(r *round, ctx context.Context, rng *rand.Rand) error {
 		return kill(ctx, rng, r.Postgres)

@@ -108,7 +108,8 @@ func (r *round) makeBookings(ctx context.Context, stopped <-chan struct{}) (show
 		start := b.end.AddDate(0, 0, 7+2*n).UTC().Truncate(time.Minute)
 		vehicle := telematics.VehicleID(n%len(r.bookings) + 1)
 		body, _ := json.Marshal(map[string]any{ // of plain values
-			"agency_id": b.client.actor.Agency, "client": b.client.actor.Subject, "vehicle_id": vehicle, "start_date": start, "end_date": start.Add(time.Hour),
+			"agency_id": b.client.actor.Agency, "client": b.client.actor.Subject,
+			"vehicle_id": vehicle, "start_date": start, "end_date": start.Add(time.Hour),
 			"pickup_station_id": b.client.actor.Agency, "dropoff_station_id": b.client.actor.Agency,
 		})
 		var made struct {
@@ -117,7 +118,10 @@ func (r *round) makeBookings(ctx context.Context, stopped <-chan struct{}) (show
 				Reference string
 			}
 		}
-		request, err := r.request(ctx, call{path: "/api/v1/admin/bookings", body: body, key: fmt.Sprintf("booking-%d", n)}, r.instances[rng.IntN(len(r.instances))])
+		request, err := r.request(
+			ctx, call{path: "/api/v1/admin/bookings", body: body, key: fmt.Sprintf("booking-%d", n)},
+			r.instances[rng.IntN(len(r.instances))],
+		)
 		if err == nil {
 			var status int
 			if status, _, err = world.Call(world.Callers, request, &made); err == nil && status == http.StatusCreated {

@@ -54,7 +54,10 @@ type Operation struct {
 func (d Operation) Done() bool { return d.Status/100 == 2 }
 
 func (d Operation) String() string {
-	return fmt.Sprintf("%s of booking %d (%s, amount %d, answered %d %s after %d tries)", d.Kind, d.Booking, d.Key, d.Amount, d.Status, d.Code, d.Tries)
+	return fmt.Sprintf(
+		"%s of booking %d (%s, amount %d, answered %d %s after %d tries)", d.Kind, d.Booking, d.Key, d.Amount, d.Status,
+		d.Code, d.Tries,
+	)
 }
 
 // refusals are the codes with which each kind may be refused, because of the booking's state. Any
@@ -131,7 +134,8 @@ func (d *drawer) add(operation Operation) {
 	operation.Booking = d.booking.id
 	operation.Key = fmt.Sprintf("%d-%d-%s", d.booking.id, len(d.operations)+1, operation.Kind)
 	operation.Reason = operation.Key
-	operation.MayFail = operation.MayFail || !operation.Wrong && (operation.Kind == Extend || operation.Kind == Refund || operation.Kind == Capture)
+	operation.MayFail = operation.MayFail ||
+		!operation.Wrong && (operation.Kind == Extend || operation.Kind == Refund || operation.Kind == Capture)
 	if operation.Kind == Extend {
 		d.end = d.end.Add(time.Duration(15*(1+d.rng.IntN(8))) * time.Minute)
 		operation.Until = d.end
@@ -142,7 +146,9 @@ func (d *drawer) add(operation Operation) {
 
 // request returns the path and the body of a call.
 func (d *Operation) request(c rental.Currency) (path string, body []byte) {
-	admin, of := "/api/v1/admin/bookings/%d/%s", map[OperationKind]string{Start: "start", End: "end", Fee: "fees", Refund: "refund", Capture: "deposit/capture"}
+	admin, of := "/api/v1/admin/bookings/%d/%s", map[OperationKind]string{
+		Start: "start", End: "end", Fee: "fees", Refund: "refund", Capture: "deposit/capture",
+	}
 	amount := json.RawMessage(c.Format(d.Amount))
 	var content any
 	switch d.Kind {

@@ -57,7 +57,10 @@ type ChargeRow struct {
 }
 
 func (c ChargeRow) String() string {
-	return fmt.Sprintf("charge %s (%s %d of booking %d, %s, %d %s, settled %d)", c.ID, c.Kind, c.Number, c.Booking, c.State, c.Amount, c.Currency, c.Settled)
+	return fmt.Sprintf(
+		"charge %s (%s %d of booking %d, %s, %d %s, settled %d)", c.ID, c.Kind, c.Number, c.Booking, c.State, c.Amount,
+		c.Currency, c.Settled,
+	)
 }
 
 // Entry is one of the audit log.
@@ -74,7 +77,10 @@ type Entry struct {
 // read returns what Postgres has stored.
 func (r *round) read(ctx context.Context) (record Record, err error) {
 	err = errors.Join(
-		r.db.SelectContext(ctx, &record.Bookings, `select id, state, subtotal + tax as rental, deposit, extensions, end_at as "end" from bookings order by id`),
+		r.db.SelectContext(
+			ctx, &record.Bookings,
+			`select id, state, subtotal + tax as rental, deposit, extensions, end_at as "end" from bookings order by id`,
+		),
 		r.db.SelectContext(ctx, &record.Charges, `
 			select coalesce(payment_key, id) as id, booking_id as booking, kind, number, state, currency, amount, settled, capture_amount as captureamount, coalesce(goal, '') as goal,
 				coalesce((select coalesce(p.payment_key, p.id)::text from charges p where p.id = charges.refunds_charge_id), '') as refunds, reason, coalesce(intent, '') as intent, `+openSQL+` as due

@@ -20,7 +20,10 @@ func (r Result) Write(out io.Writer) {
 	}
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Config.Seed)
 	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Config.Bookings, r.Config.Instances)
-	fmt.Fprintf(t, "time\t%v: %v of load, %v until nothing was due\n", r.Took.Round(time.Second), r.Load.Round(time.Second), r.Settling.Round(time.Second))
+	fmt.Fprintf(
+		t, "time\t%v: %v of load, %v until nothing was due\n", r.Took.Round(time.Second), r.Load.Round(time.Second),
+		r.Settling.Round(time.Second),
+	)
 	fmt.Fprintf(t, "calls\t%d, for %d operations\n", calls, len(r.Operations))
 	verdict.WriteCounts(t, "operation", "times", verdict.Count(r.Operations, func(o Operation) string {
 		if o.Done() {
@@ -28,7 +31,10 @@ func (r Result) Write(out io.Writer) {
 		}
 		return string(o.Kind) + " refused"
 	}))
-	verdict.WriteCounts(t, "charge", "times", verdict.Count(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }))
+	verdict.WriteCounts(
+		t, "charge", "times",
+		verdict.Count(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }),
+	)
 	verdict.WriteCounts(t, "fault", "times", r.Counts[faultGroup])
 	verdict.WriteCounts(t, "fault of the processor", "times", r.Fired)
 	verdict.WriteCounts(t, "lost and repeated", "times", r.Counts[lostGroup])

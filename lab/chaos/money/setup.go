@@ -98,7 +98,10 @@ func (r *round) fleet() vehicles.FleetFile {
 		Terms:    agencies, Rates: map[telematics.VehicleID]rental.Rate{},
 	}
 	for agency := range agencies {
-		f.Stations = append(f.Stations, telematics.Station{ID: telematics.StationID(agency), AgencyID: agency, Name: "Station", Address: "Street 1"})
+		f.Stations = append(
+			f.Stations,
+			telematics.Station{ID: telematics.StationID(agency), AgencyID: agency, Name: "Station", Address: "Street 1"},
+		)
 	}
 	for i := range r.Bookings {
 		v := world.Vehicle(i+1, agencyOf(i), "")

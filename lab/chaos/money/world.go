@@ -65,7 +65,8 @@ func (r *round) startServers(ctx context.Context) error {
 	r.OnClose(r.db.Close)
 	r.relay = newRelay(r.counters)
 	if r.processor, err = sandbox.Start(sandbox.Config{
-		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: "http://relay", Poster: r.relay, Disorder: true, Logger: r.LogFile("processor"),
+		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: "http://relay", Poster: r.relay, Disorder: true,
+		Logger: r.LogFile("processor"),
 	}); err != nil {
 		return err
 	}

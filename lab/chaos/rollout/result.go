@@ -81,7 +81,10 @@ func (r Result) Write(out io.Writer) {
 	fmt.Fprintf(t, "restarts\t%d of each of %d instances, behind HAProxy with TLS; %d vehicles\n", r.Restarts, instances, r.Vehicles)
 	fmt.Fprintf(t, "time\t%v\n", r.Took.Round(time.Second))
 	fmt.Fprintf(t, "commands\t%d, of which failed %d\n", r.Checked[noFailure], len(r.Of(noFailure)))
-	fmt.Fprintf(t, "callers waited\t%v at the median, %v at the longest\n", r.Median.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
+	fmt.Fprintf(
+		t, "callers waited\t%v at the median, %v at the longest\n", r.Median.Round(time.Millisecond),
+		r.Longest.Round(time.Millisecond),
+	)
 	verdict.WriteCounts(t, "answer", "calls", r.Calls)
 	_ = t.Flush() // out is the terminal
 	r.Report.Write(out, r.Worthless())

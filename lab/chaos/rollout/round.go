@@ -117,7 +117,9 @@ func (r *round) startInstances(ctx context.Context) error {
 	if err := r.Ready(ctx); err != nil {
 		return err
 	}
-	balancer, err := devstack.StartHAProxy(devstack.HAProxyConfig{Dir: r.Path("haproxy"), Public: public, CAFile: authority.CAFile, Backends: backends})
+	balancer, err := devstack.StartHAProxy(
+		devstack.HAProxyConfig{Dir: r.Path("haproxy"), Public: public, CAFile: authority.CAFile, Backends: backends},
+	)
 	if err != nil {
 		return err
 	}

@@ -152,12 +152,18 @@ func (r *Result) Outcome() *verdict.Report { return &r.Report }
 func (r Result) Write(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
-	fmt.Fprintf(t, "shards\t%d behind HAProxy, of which one was down for %v; %d instances\n", shards, r.Down.Round(100*time.Millisecond), instances)
+	fmt.Fprintf(
+		t, "shards\t%d behind HAProxy, of which one was down for %v; %d instances\n", shards,
+		r.Down.Round(100*time.Millisecond), instances,
+	)
 	fmt.Fprintf(t, "units\t%d, of which %d were at that shard\n", r.Vehicles, r.Moved)
 	fmt.Fprintf(t, "time\t%v\n", r.Took.Round(time.Second))
 	fmt.Fprintf(t, "commands\t%d, of which %d began while the shard was down\n", r.Commands, r.During)
 	fmt.Fprintf(t, "late %d, twice %d, forgotten %d\n", len(r.Of(notLate)), len(r.Of(once)), len(r.Of(recorded)))
-	fmt.Fprintf(t, "callers waited\t%v at the median, %v at the longest\n", r.Median.Round(time.Millisecond), r.Longest.Round(time.Millisecond))
+	fmt.Fprintf(
+		t, "callers waited\t%v at the median, %v at the longest\n", r.Median.Round(time.Millisecond),
+		r.Longest.Round(time.Millisecond),
+	)
 	verdict.WriteCounts(t, "answer", "calls", r.Calls)
 	_ = t.Flush() // out is the terminal
 	r.Report.Write(out, r.Worthless())

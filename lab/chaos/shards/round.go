@@ -61,7 +61,9 @@ func Round(ctx context.Context, w *world.World, c Config) (Result, error) {
 	}
 	r := &round{Config: c, World: w}
 	begin := time.Now()
-	r.Progress(fmt.Sprintf("seed %d: starting %d MQTT brokers behind HAProxy, %d instances and %d cars", r.Seed, shards, instances, r.Vehicles))
+	r.Progress(
+		fmt.Sprintf("seed %d: starting %d MQTT brokers behind HAProxy, %d instances and %d cars", r.Seed, shards, instances, r.Vehicles),
+	)
 	if err := r.build(ctx); err != nil {
 		return Result{Config: c}, err
 	}

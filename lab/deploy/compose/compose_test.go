@@ -29,7 +29,9 @@ func TestMain(m *testing.M) {
 // specification.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{"docker-compose.yml"}, cli.WithName("motorpool"), cli.WithProfiles([]string{"observe", "tools"}))
+	options, err := cli.NewProjectOptions(
+		[]string{"docker-compose.yml"}, cli.WithName("motorpool"), cli.WithProfiles([]string{"observe", "tools"}),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +210,10 @@ func TestCompose_HandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	command := exec.Command("sh", "-euc", writes+"\n. ./env; sh -c 'echo $MOTORPOOL_DATABASE_URL $MOTORPOOL_MQTT_PASSWORD $MOTORPOOL_AGENCY_SECRETS_KEY'")
+	command := exec.Command(
+		"sh", "-euc",
+		writes+"\n. ./env; sh -c 'echo $MOTORPOOL_DATABASE_URL $MOTORPOOL_MQTT_PASSWORD $MOTORPOOL_AGENCY_SECRETS_KEY'",
+	)
 	command.Dir = dir
 	out, err := command.CombinedOutput()
 	want := "postgres://motorpool:pg1@postgres:5432/motorpool?sslmode=disable mq2 YWdlbmN5Lys9PQ=="
@@ -305,7 +310,10 @@ func TestCompose_LetsPeopleIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	entry := append(slices.Clone(project.Services["operator"].Entrypoint[1:2]), strings.Replace(script, "/secrets/", dir+"/", 1), "operator", "add", "anna", "--scope", "a b")
+	entry := append(
+		slices.Clone(project.Services["operator"].Entrypoint[1:2]), strings.Replace(script, "/secrets/", dir+"/", 1),
+		"operator", "add", "anna", "--scope", "a b",
+	)
 	run := exec.Command("sh", entry...)
 	run.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	if out, err := run.CombinedOutput(); err != nil || string(out) != "postgres://here\noperator|add|anna|--scope|a b|" {

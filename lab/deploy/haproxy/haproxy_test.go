@@ -20,7 +20,10 @@ func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	dir, authority, public := newFiles(t, "fleet")
 	config := devstack.HAProxyConfig{
 		Dir: dir, Public: public, CAFile: authority.CAFile,
-		Backends: []devstack.Backend{{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"}, {URL: "https://127.0.0.1:3", Health: "http://127.0.0.1:4"}},
+		Backends: []devstack.Backend{
+			{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"},
+			{URL: "https://127.0.0.1:3", Health: "http://127.0.0.1:4"},
+		},
 	}
 	file, err := config.WriteFiles(443)
 	if err != nil {
@@ -31,7 +34,9 @@ func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 
 func TestMQTTConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	dir, authority, public := newFiles(t, "mqtt")
-	config := devstack.MQTTBalancerConfig{Dir: dir, Public: public, CAFile: authority.CAFile, Shards: []string{"127.0.0.1:1", "127.0.0.1:2"}}
+	config := devstack.MQTTBalancerConfig{
+		Dir: dir, Public: public, CAFile: authority.CAFile, Shards: []string{"127.0.0.1:1", "127.0.0.1:2"},
+	}
 	file, err := config.WriteFiles(8883)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +87,8 @@ func TestConf_LogsNoQuery(t *testing.T) {
 	address := free.Addr().(*net.TCPAddr)
 	_ = free.Close()
 	file, err := devstack.HAProxyConfig{
-		Dir: dir, Public: public, CAFile: authority.CAFile, Backends: []devstack.Backend{{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"}},
+		Dir: dir, Public: public, CAFile: authority.CAFile,
+		Backends: []devstack.Backend{{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"}},
 	}.WriteFiles(address.Port)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +99,9 @@ func TestConf_LogsNoQuery(t *testing.T) {
 	if err := balancer.Start(); err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the balancer of this test
+	client := http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+	} //nolint:gosec // the balancer of this test
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		response, err := client.Get("https://" + address.String() + "/auth/callback?code=secret-code&state=s")
 		if err == nil {

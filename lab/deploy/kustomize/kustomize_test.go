@@ -274,10 +274,14 @@ func TestInstall_PageRendersAnInstallation(t *testing.T) {
 	}
 	pod := m.deployment.Spec.Template.Spec
 	if m.deployment.Namespace != "motorpool" || *m.deployment.Spec.Replicas != 3 || pod.Containers[0].Image != image {
-		t.Errorf("namespace %s, %d instances of %s, and the page builds %s", m.deployment.Namespace, *m.deployment.Spec.Replicas, pod.Containers[0].Image, image)
+		t.Errorf(
+			"namespace %s, %d instances of %s, and the page builds %s", m.deployment.Namespace,
+			*m.deployment.Spec.Replicas, pod.Containers[0].Image, image,
+		)
 	}
 	for _, from := range pod.Containers[0].EnvFrom {
-		if from.ConfigMapRef != nil && m.configs[from.ConfigMapRef.Name] == nil || from.SecretRef != nil && m.secrets[from.SecretRef.Name] == nil {
+		if from.ConfigMapRef != nil && m.configs[from.ConfigMapRef.Name] == nil ||
+			from.SecretRef != nil && m.secrets[from.SecretRef.Name] == nil {
 			t.Errorf("the settings come from %+v, which does not exist", from)
 		}
 	}
@@ -294,6 +298,9 @@ func TestInstall_PageRendersAnInstallation(t *testing.T) {
 		t.Errorf("the ingress leads to %+v, which is no port of a service", to)
 	}
 	if console := m.settings()["MOTORPOOL_CONSOLE_URL"]; console != "https://"+rule.Host || m.ingress.Spec.TLS[0].Hosts[0] != rule.Host {
-		t.Errorf("the ingress is of %s, with a certificate of %s, and the console is at %s", rule.Host, m.ingress.Spec.TLS[0].Hosts, console)
+		t.Errorf(
+			"the ingress is of %s, with a certificate of %s, and the console is at %s", rule.Host,
+			m.ingress.Spec.TLS[0].Hosts, console,
+		)
 	}
 }

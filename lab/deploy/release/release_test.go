@@ -154,7 +154,10 @@ func TestRelease_TagHasTheNotes(t *testing.T) {
 	run := func(name string, args ...string) (string, error) {
 		command := exec.Command(name, args...)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
+		command.Env = append(
+			os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b",
+		)
 		said, err := command.CombinedOutput()
 		return string(said), err
 	}

@@ -122,9 +122,12 @@ func TestExample_IsAcceptedWithEveryLineEnabled(t *testing.T) {
 		env = append(env, setting)
 	}
 	// Free ports, and no other machine.
-	env = append(env, "MOTORPOOL_SIGNING_KEYS=signing.jwks", "MOTORPOOL_TOKEN_KEYS=tokens.jwks", "MOTORPOOL_HTTP=127.0.0.1:0", "MOTORPOOL_HEALTH=127.0.0.1:0",
-		"MOTORPOOL_INTERNAL=127.0.0.1:0", "MOTORPOOL_DATABASE_URL=postgres://motorpool@127.0.0.1:1/motorpool?sslmode=disable",
-		"MOTORPOOL_REDIS_URL=redis://127.0.0.1:1/0", "MOTORPOOL_MQTT_URL=tcp://127.0.0.1:1")
+	env = append(
+		env, "MOTORPOOL_SIGNING_KEYS=signing.jwks", "MOTORPOOL_TOKEN_KEYS=tokens.jwks", "MOTORPOOL_HTTP=127.0.0.1:0",
+		"MOTORPOOL_HEALTH=127.0.0.1:0", "MOTORPOOL_INTERNAL=127.0.0.1:0",
+		"MOTORPOOL_DATABASE_URL=postgres://motorpool@127.0.0.1:1/motorpool?sslmode=disable",
+		"MOTORPOOL_REDIS_URL=redis://127.0.0.1:1/0", "MOTORPOOL_MQTT_URL=tcp://127.0.0.1:1",
+	)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	serving := run(ctx, env, "serve")

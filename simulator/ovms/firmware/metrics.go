@@ -23,16 +23,21 @@ const (
 // Kinds are the standard metrics that matter here: main/metrics_standard.cpp. Each is sent in the
 // unit that it is kept in: kilometres, km/h, kW, volts, percent, degrees.
 var Kinds = map[string]Kind{
-	"m.version": Text, "m.time.utc": UTC, "m.monotonic": Whole, "m.net.sq": Whole,
-	"s.v3.connected": YesNo, "s.v3.peers": Whole,
-	"v.type": Text, "v.vin": Text,
-	"v.b.soc": Number, "v.b.range.est": Number, "v.b.12v.voltage": Number, "v.b.12v.voltage.alert": YesNo,
-	"v.c.state": Text, "v.c.charging": YesNo, "v.c.power": Number, "v.c.pilot": YesNo,
-	"v.d.fl": YesNo, "v.d.fr": YesNo, "v.d.rl": YesNo, "v.d.rr": YesNo, "v.d.trunk": YesNo, "v.d.hood": YesNo, "v.d.cp": YesNo,
-	"v.e.on": YesNo, "v.e.awake": YesNo, "v.e.locked": YesNo, "v.e.alarm": YesNo, "v.e.valet": YesNo, "v.e.handbrake": YesNo, "v.e.gear": Whole,
-	"v.e.serv.range": Whole, "v.e.parktime": Whole, "v.e.drivetime": Whole, "v.e.temp": Number, "v.e.cabintemp": Number,
-	"v.p.latitude": Fixed6, "v.p.longitude": Fixed6, "v.p.altitude": Number, "v.p.direction": Number, "v.p.speed": Number, "v.p.gpsspeed": Number,
-	"v.p.odometer": Number, "v.p.gpslock": YesNo, "v.p.gpstime": Local, "v.p.satcount": Whole,
+	"m.version": Text, "m.time.utc": UTC, "m.monotonic": Whole,
+	"m.net.sq": Whole, "s.v3.connected": YesNo, "s.v3.peers": Whole,
+	"v.type": Text, "v.vin": Text, "v.b.soc": Number,
+	"v.b.range.est": Number, "v.b.12v.voltage": Number, "v.b.12v.voltage.alert": YesNo,
+	"v.c.state": Text, "v.c.charging": YesNo, "v.c.power": Number,
+	"v.c.pilot": YesNo, "v.d.fl": YesNo, "v.d.fr": YesNo,
+	"v.d.rl": YesNo, "v.d.rr": YesNo, "v.d.trunk": YesNo,
+	"v.d.hood": YesNo, "v.d.cp": YesNo, "v.e.on": YesNo,
+	"v.e.awake": YesNo, "v.e.locked": YesNo, "v.e.alarm": YesNo,
+	"v.e.valet": YesNo, "v.e.handbrake": YesNo, "v.e.gear": Whole,
+	"v.e.serv.range": Whole, "v.e.parktime": Whole, "v.e.drivetime": Whole,
+	"v.e.temp": Number, "v.e.cabintemp": Number, "v.p.latitude": Fixed6,
+	"v.p.longitude": Fixed6, "v.p.altitude": Number, "v.p.direction": Number,
+	"v.p.speed": Number, "v.p.gpsspeed": Number, "v.p.odometer": Number,
+	"v.p.gpslock": YesNo, "v.p.gpstime": Local, "v.p.satcount": Whole,
 }
 
 // Reads reports whether a payload has the form of a kind.

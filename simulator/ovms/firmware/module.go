@@ -73,7 +73,10 @@ func New(c Config) *Module {
 		c.Keepalive = keepalive
 	}
 	// server, Connect: without topic.prefix.
-	return &Module{config: c, prefix: "ovms/" + c.User + "/" + c.VehicleID + "/", tasks: make(chan func(), 1024), clients: map[string]int{}, retryAt: stableWait}
+	return &Module{
+		config: c, prefix: "ovms/" + c.User + "/" + c.VehicleID + "/", tasks: make(chan func(), 1024),
+		clients: map[string]int{}, retryAt: stableWait,
+	}
 }
 
 // Run runs the module until ctx ends. Then the connection ends without DISCONNECT, as the firmware

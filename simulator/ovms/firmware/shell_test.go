@@ -140,7 +140,10 @@ func (w world) use() {
 	w.shell.Request("v.b.*")
 	w.eventually("the requested metric is sent again", func() bool { return w.count("metric/v/b/soc") > requested })
 	w.shell.SetActive(false)
-	w.eventually("the module publishes that no client is connected", func() bool { _, ok := w.shell.Last("event/app/disconnected"); return ok })
+	w.eventually(
+		"the module publishes that no client is connected",
+		func() bool { _, ok := w.shell.Last("event/app/disconnected"); return ok },
+	)
 	w.Cut()
 	w.metric("s.v3.connected", "no")
 }
@@ -169,7 +172,12 @@ func below(p *packets.PublishPacket) string {
 func newSimulated(t *testing.T, broker string) subject {
 	body := simulator.ElectricCar(simulator.Point{Latitude: 48.1487, Longitude: 11.5680})
 	body.Locked = false
-	m := modules.New(modules.Config{Unit: unit, Password: "any", Broker: broker, Type: "NL", PIN: pin, Body: body, StableWait: time.Millisecond, Speed: 1 / second.Seconds()})
+	m := modules.New(
+		modules.Config{
+			Unit: unit, Password: "any", Broker: broker, Type: "NL", PIN: pin, Body: body, StableWait: time.Millisecond,
+			Speed: 1 / second.Seconds(),
+		},
+	)
 	ignition := func(on bool) {
 		m.Do(t.Context(), func(b *simulator.Body, _ *modules.Faults) { b.Ignition = on })
 	}
