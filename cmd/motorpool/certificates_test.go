@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"motorpool/simulator"
@@ -99,6 +100,12 @@ func TestUnit_RemoveEndsTheConnectionsOfRevokedCertificates(t *testing.T) {
 	t.Setenv("MOTORPOOL_MQTT_PASSWORD", "service")
 
 	p.revoke(t, old)
+	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", "")
+	_, said, err := runTool(t, "unit", "remove", "unit-1")
+	if err != nil || !strings.Contains(said, "stay open until they break") {
+		t.Errorf("remove without Mosquitto's process: %q %v", said, err)
+	}
+	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
 	for range 2 { // it can be repeated
 		if printed, said, err := runTool(t, "unit", "remove", "unit-1"); err != nil || printed != "removed: unit-1" || said != "" {
 			t.Fatalf("remove: %q %q %v", printed, said, err)

@@ -97,8 +97,12 @@ func (u removeUnit) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(stdout, "removed:", strings.Join(u.Units, ", "))
-	if err := broker.reload(); err != nil || broker.process == nil {
+	if err := broker.reload(); err != nil {
 		return err
+	}
+	if broker.process == nil { // with the former files, the units would connect again
+		hint("Connections with a certificate stay open until they break; with --mqtt-url and --mosquitto-pid-file this command ends them.")
+		return nil
 	}
 	return u.displace(ctx, u.Units)
 }
