@@ -60,12 +60,10 @@ func (b *Broker) receiveAnswer(m telematics.Message) {
 	if answer.Report != nil {
 		answer.Report.Bound(now)
 	}
-	b.queueAnswer(
-		&queuedAnswer{
-			unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(),
-			redelivered: m.Redelivered, size: len(m.Payload),
-		},
-	)
+	b.queueAnswer(&queuedAnswer{
+		unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(),
+		redelivered: m.Redelivered, size: len(m.Payload),
+	})
 }
 
 // queueAnswer queues an answer so that it delays no other: before all others where its command has

@@ -110,12 +110,10 @@ func TestSend_StaleRecordGivesTheSameResult(t *testing.T) {
 						time.Sleep(time.Second)
 						twin, _ := w.Twin(w.Context(), car)
 						if twin.Protocol == "morse" {
-							w.brokers[0].Answer(
-								telematics.Message{
-									Dialect: morse{}, Unit: twin.Unit, Subject: "response/" + p.topic[len(p.topic)-36:],
-									Payload: []byte("done"),
-								},
-							)
+							w.brokers[0].Answer(telematics.Message{
+								Dialect: morse{}, Unit: twin.Unit, Subject: "response/" + p.topic[len(p.topic)-36:],
+								Payload: []byte("done"),
+							})
 						} else {
 							w.answer(
 								0, twin.Unit,

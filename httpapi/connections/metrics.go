@@ -16,17 +16,13 @@ func newMetrics(registerer prometheus.Registerer, open, unauthenticated func() f
 		Help: "Open HTTP connections that have carried no valid token within its actor's share.",
 	}, unauthenticated)
 	return metrics{
-		evicted: create.NewCounter(
-			prometheus.CounterOpts{
-				Name: "motorpool_connections_evicted_total",
-				Help: "Unauthenticated HTTP connections that were closed at the limit to make room for others.",
-			},
-		),
-		refused: create.NewCounter(
-			prometheus.CounterOpts{
-				Name: "motorpool_connections_refused_total",
-				Help: "HTTP connections that were closed at the limit because all others were authenticated.",
-			},
-		),
+		evicted: create.NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_connections_evicted_total",
+			Help: "Unauthenticated HTTP connections that were closed at the limit to make room for others.",
+		}),
+		refused: create.NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_connections_refused_total",
+			Help: "HTTP connections that were closed at the limit because all others were authenticated.",
+		}),
 	}
 }

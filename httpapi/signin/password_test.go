@@ -142,12 +142,10 @@ func newOffice(t *testing.T) *office {
 		t: t, people: &people{all: map[string]operators.Operator{}, link: map[string]string{}},
 		counted: &tally{taken: map[string]int{}}, store: &memory{values: map[string][]byte{}},
 	}
-	o.people.set(
-		operators.Operator{
-			ID: 1, Name: "anna", Role: operators.Admin, Scopes: []string{"all_agencies", "halt"}, Password: goodHash(),
-			Epoch: 1,
-		},
-	)
+	o.people.set(operators.Operator{
+		ID: 1, Name: "anna", Role: operators.Admin, Scopes: []string{"all_agencies", "halt"}, Password: goodHash(),
+		Epoch: 1,
+	})
 	o.people.set(operators.Operator{ID: 2, Name: "ben", Role: operators.Viewer, Agency: 7, Epoch: 1})
 	address, _ := url.Parse(public)
 	o.config = signin.Config{

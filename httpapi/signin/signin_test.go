@@ -506,12 +506,10 @@ func TestEnd_EndsTheSessionAtEveryInstance(t *testing.T) {
 func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 	w := newWorld(t)
 	s := w.instance()
-	token := w.issuer.sign(
-		map[string]any{
-			"iss": w.issuer.URL, "aud": audience, "sub": "dev", "role": "admin", "agency_id": 7,
-			"exp": time.Now().Add(time.Hour).Unix(),
-		},
-	)
+	token := w.issuer.sign(map[string]any{
+		"iss": w.issuer.URL, "aud": audience, "sub": "dev", "role": "admin", "agency_id": 7,
+		"exp": time.Now().Add(time.Hour).Unix(),
+	})
 	code, err := s.Offer(t.Context(), token, time.Minute)
 	if err != nil {
 		t.Fatal(err)

@@ -12,17 +12,13 @@ func newMetrics(registerer prometheus.Registerer, open func() float64) metrics {
 	create := promauto.With(registerer)
 	create.NewGaugeFunc(prometheus.GaugeOpts{Name: "motorpool_event_streams_open", Help: "Streams of events that are open."}, open)
 	return metrics{
-		cut: create.NewCounter(
-			prometheus.CounterOpts{
-				Name: "motorpool_event_streams_cut_total",
-				Help: "Streams that were ended because their client read too slowly.",
-			},
-		),
-		followed: create.NewCounter(
-			prometheus.CounterOpts{
-				Name: "motorpool_events_followed_total",
-				Help: "Events read from the event log, while any stream was open.",
-			},
-		),
+		cut: create.NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_event_streams_cut_total",
+			Help: "Streams that were ended because their client read too slowly.",
+		}),
+		followed: create.NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_events_followed_total",
+			Help: "Events read from the event log, while any stream was open.",
+		}),
 	}
 }

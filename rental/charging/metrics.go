@@ -32,18 +32,14 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		attempts: create.NewCounter(
 			prometheus.CounterOpts{Name: "motorpool_charge_attempts_total", Help: "Due charges that this instance has claimed."},
 		),
-		recovered: create.NewCounter(
-			prometheus.CounterOpts{
-				Name: "motorpool_payments_recovered_total",
-				Help: "Payments and refunds that were not on record, and were found at the payment processor before they were made again.",
-			},
-		),
-		notices: create.NewCounter(
-			prometheus.CounterOpts{
-				Name: "motorpool_payment_notices_total",
-				Help: "Notices of the payment processor that this instance has claimed.",
-			},
-		),
+		recovered: create.NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_payments_recovered_total",
+			Help: "Payments and refunds that were not on record, and were found at the payment processor before they were made again.",
+		}),
+		notices: create.NewCounter(prometheus.CounterOpts{
+			Name: "motorpool_payment_notices_total",
+			Help: "Notices of the payment processor that this instance has claimed.",
+		}),
 	}
 	for kind, states := range chargeResults {
 		for _, state := range states {

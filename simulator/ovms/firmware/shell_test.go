@@ -172,12 +172,10 @@ func below(p *packets.PublishPacket) string {
 func newSimulated(t *testing.T, broker string) subject {
 	body := simulator.ElectricCar(simulator.Point{Latitude: 48.1487, Longitude: 11.5680})
 	body.Locked = false
-	m := modules.New(
-		modules.Config{
-			Unit: unit, Password: "any", Broker: broker, Type: "NL", PIN: pin, Body: body, StableWait: time.Millisecond,
-			Speed: 1 / second.Seconds(),
-		},
-	)
+	m := modules.New(modules.Config{
+		Unit: unit, Password: "any", Broker: broker, Type: "NL", PIN: pin, Body: body, StableWait: time.Millisecond,
+		Speed: 1 / second.Seconds(),
+	})
 	ignition := func(on bool) {
 		m.Do(t.Context(), func(b *simulator.Body, _ *modules.Faults) { b.Ignition = on })
 	}

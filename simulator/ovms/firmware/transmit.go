@@ -62,20 +62,16 @@ func (m *Module) set(name string, value any) {
 	case "v.c.charging":
 		m.signal(either(on, "vehicle.charge.start", "vehicle.charge.stop"))
 	case "v.e.alarm": // the event waits in a queue, the notification does not
-		m.notify(
-			notification{
-				"alert", either(on, "alarm.sounding", "alarm.stopped"),
-				either(on, "Vehicle alarm is sounding", "Vehicle alarm has stopped"),
-			},
-		)
+		m.notify(notification{
+			"alert", either(on, "alarm.sounding", "alarm.stopped"),
+			either(on, "Vehicle alarm is sounding", "Vehicle alarm has stopped"),
+		})
 		m.signal(either(on, "vehicle.alarm.on", "vehicle.alarm.off"))
 	case "v.b.12v.voltage.alert": // vehicle.cpp:977
-		m.notify(
-			notification{
-				"alert", either(on, "batt.12v.alert", "batt.12v.recovered"),
-				either(on, "12V Battery critical: 11.1V (ref=12.6V)", "12V Battery restored: 12.7V (ref=12.6V)"),
-			},
-		)
+		m.notify(notification{
+			"alert", either(on, "batt.12v.alert", "batt.12v.recovered"),
+			either(on, "12V Battery critical: 11.1V (ref=12.6V)", "12V Battery restored: 12.7V (ref=12.6V)"),
+		})
 		m.signal(either(on, "vehicle.alert.12v.on", "vehicle.alert.12v.off"))
 	}
 }
