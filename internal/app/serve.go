@@ -52,7 +52,7 @@ const answerSlack = 10 * time.Second
 // server does not end it: readiness reports what is missing. It returns what is wrong with the
 // configuration or the database.
 func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) error {
-	s := &service{Config: c, log: log, instance: uuid.NewString()}
+	s := &service{config: c, log: log, instance: uuid.NewString()}
 	defer s.close()
 	for _, step := range []func() error{s.readKeys, s.openStores, s.assembleRecords, s.assembleBroker, s.assembleAPI} {
 		if err := step(); err != nil {
@@ -64,7 +64,7 @@ func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger)
 
 // service has the parts of an instance, in the order of their assembly.
 type service struct {
-	Config
+	config   Config
 	log      *slog.Logger
 	instance string
 	closers  []func() // from the last one on
@@ -115,17 +115,17 @@ func (s *service) onClose(what string, closer func() error) {
 }
 
 func (s *service) readKeys() (err error) {
-	if s.signing, err = s.signingKeys(s.log); err != nil {
+	if s.signing, err = s.config.signingKeys(s.log); err != nil {
 		return err
 	}
-	if s.secured, err = s.tls(s.log); err != nil {
+	if s.secured, err = s.config.tls(s.log); err != nil {
 		return err
 	}
-	s.registry = s.newRegistry(s.signing, s.secured.inUse)
-	if s.sealer, err = s.Config.sealer(); err != nil {
+	s.registry = s.config.newRegistry(s.signing, s.secured.inUse)
+	if s.sealer, err = s.config.sealer(); err != nil {
 		return err
 	}
-	if s.AgencySecretsKey == "" {
+	if s.config.AgencySecretsKey == "" {
 		s.log.Info("client requests are refused, secrets of agency keys cannot be decrypted", "missing", "--agency-secrets-key")
 	}
 	s.panics = guard.New(s.log, s.registry)
@@ -134,13 +134,13 @@ func (s *service) readKeys() (err error) {
 }
 
 func (s *service) openStores() (err error) {
-	s.cache, err = redis.New(redis.Config{URL: string(s.RedisURL), TLS: s.secured.redis, Logger: s.log, Guard: s.panics})
+	s.cache, err = redis.New(redis.Config{URL: string(s.config.RedisURL), TLS: s.secured.redis, Logger: s.log, Guard: s.panics})
 	if err != nil {
 		return err
 	}
 	s.onClose("redis", s.cache.Close)
 	s.postgres, err = pg.New(pg.Config{
-		URL: string(s.DatabaseURL), MaxConns: s.DatabaseConns, Durable: !s.AllowUnsafePostgres,
+		URL: string(s.config.DatabaseURL), MaxConns: s.config.DatabaseConns, Durable: !s.config.AllowUnsafePostgres,
 		Line: redis.Line{DB: s.cache}, Logger: s.log, Guard: s.panics,
 	})
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *service) openStores() (err error) {
 	s.onClose("postgres", s.postgres.Close)
 	s.postgres.Register(s.registry)
 	s.registry.MustRegister(s.cache)
-	tracer, flushTraces, err := s.newTracer(s.instance, s.log)
+	tracer, flushTraces, err := s.config.newTracer(s.instance, s.log)
 	if err != nil {
 		return err
 	}
@@ -161,14 +161,14 @@ func (s *service) openStores() (err error) {
 func (s *service) assembleRecords() (err error) {
 	s.cars = vehicles.New(s.postgres)
 	s.recorder = history.NewRecorder(history.Config{
-		DB: s.postgres, Days: s.TelemetryRetention, Logger: s.log, Metrics: s.registry, Guard: s.panics,
+		DB: s.postgres, Days: s.config.TelemetryRetention, Logger: s.log, Metrics: s.registry, Guard: s.panics,
 	})
 	s.reported = twins.New(twins.Config{
-		DB: s.postgres, Vehicles: s.cars, Redis: s.cache, StateInterval: s.StateInterval, History: s.recorder,
+		DB: s.postgres, Vehicles: s.cars, Redis: s.cache, StateInterval: s.config.StateInterval, History: s.recorder,
 		Logger: s.log, Metrics: s.registry, Guard: s.panics,
 	})
 	s.record, s.auditLog = commands.New(s.postgres, s.reported), activity.New(s.postgres)
-	s.money, err = s.newMoney(s.postgres, func(ctx context.Context) (bool, error) {
+	s.money, err = s.config.newMoney(s.postgres, func(ctx context.Context) (bool, error) {
 		return s.cache.TryLease(ctx, "payments", s.instance, charging.CompareLease)
 	}, s.registry, s.panics, s.log)
 	if err != nil {
@@ -179,10 +179,10 @@ func (s *service) assembleRecords() (err error) {
 }
 
 func (s *service) assembleBroker() error {
-	shards := link.ParseShards(s.MQTTURL)
+	shards := link.ParseShards(s.config.MQTTURL)
 	s.mqtt = link.NewShards(link.Config{
 		Guard:    s.panics,
-		Username: s.MQTTUsername, Password: string(s.MQTTPassword), TLS: s.secured.mqtt,
+		Username: s.config.MQTTUsername, Password: string(s.config.MQTTPassword), TLS: s.secured.mqtt,
 		Group:        func(ctx context.Context) (string, error) { return settings.SharedGroup(ctx, s.postgres) },
 		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, s.postgres) },
 		Units:        s.cars.Units,
@@ -197,11 +197,11 @@ func (s *service) assembleBroker() error {
 		Lives:  func(id string) bool { return s.present.lives(id) },
 		Logger: s.log, Metrics: s.registry, Guard: s.panics, Tracer: s.tracer, Instance: s.instance,
 	})
-	s.registerInstance(s.registry, s.broker.Instance())
+	s.config.registerInstance(s.registry, s.broker.Instance())
 	s.present = newPresence(s.postgres, s.cars, s.cache, s.mqtt, s.signing, s.broker.Instance(), s.panics, s.log)
 	s.registry.MustRegister(s.present)
 	s.database = &databaseWatch{
-		postgres: s.postgres, gauges: newDatabaseGauges(s.registry), log: s.log, history: s.TelemetryRetention > 0,
+		postgres: s.postgres, gauges: newDatabaseGauges(s.registry), log: s.log, history: s.config.TelemetryRetention > 0,
 		changed: func() {
 			s.broker.ForgetSettled()
 			s.money.reconciler.CommitsMayBeLost()
@@ -219,46 +219,49 @@ func (s *service) assembleBroker() error {
 }
 
 func (s *service) assembleAPI() error {
-	s.tokenKeys = auth.NewKeys(auth.KeysConfig{Source: s.TokenKeys, Log: s.log})
+	s.tokenKeys = auth.NewKeys(auth.KeysConfig{Source: s.config.TokenKeys, Log: s.log})
 	s.feed = stream.New(stream.Config{
-		Log: events.New(s.cache), Body: resource.NewEvent, PerActor: cmp.Or(s.AdminStreams, -1),
+		Log: events.New(s.cache), Body: resource.NewEvent, PerActor: cmp.Or(s.config.AdminStreams, -1),
 		Guard: s.panics, Logger: s.log, Metrics: s.registry,
 	})
-	proxies, err := s.trustedProxies()
+	proxies, err := s.config.trustedProxies()
 	if err != nil {
 		return err
 	}
-	tokens, limits, agencyKeys := s.tokens(s.tokenKeys, now), redis.NewLimits(s.cache), agencykeys.New(s.postgres, s.sealer)
-	if s.addresses, err = s.newAddresses(s.postgres, limits, s.registry, s.panics, s.log); err != nil {
+	tokens, limits, agencyKeys := s.config.tokens(s.tokenKeys, now), redis.NewLimits(s.cache), agencykeys.New(s.postgres, s.sealer)
+	if s.addresses, err = s.config.newAddresses(s.postgres, limits, s.registry, s.panics, s.log); err != nil {
 		return err
 	}
-	signIn, err := s.signIn(s.cache, limits, s.postgres, tokens, now, s.registry, s.log)
+	signIn, err := s.config.signIn(s.cache, limits, s.postgres, tokens, now, s.registry, s.log)
 	if err != nil {
 		return err
 	}
-	pages, err := s.console()
+	pages, err := s.config.console()
 	if err != nil {
 		return err
 	}
 	s.public = httpapi.New(httpapi.Config{
-		Controller: s.broker, Refusals: s.broker, CompareClock: s.broker.CompareClock, SigningKey: s.signing.active, Budget: s.Budget,
+		Controller: s.broker, Refusals: s.broker, CompareClock: s.broker.CompareClock,
+		SigningKey: s.signing.active, Budget: s.config.Budget,
 		Fleet: fleet{s.cars, s.record, s.auditLog, s.reported}, Units: s.cars, Agencies: s.cars, Editor: s.cars,
 		Bulks: s.record, History: s.auditLog, Halts: waitingHalts{commands.HaltStore{DB: s.postgres}},
 		Places: s.addresses, Feed: s.feed, Watches: s.watches,
-		Telemetry: history.Reader{DB: s.postgres, Days: s.TelemetryRetention},
+		Telemetry: history.Reader{DB: s.postgres, Days: s.config.TelemetryRetention},
 		Bookings:  rentals.Bookings{DB: s.postgres}, Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
 		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys},
-		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.ClientRate)),
+		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.config.ClientRate)),
 		Limiter:    limits,
 		Rates: httpapi.Rates{
-			Vehicle: s.VehicleRate, Refresh: s.RefreshRate, Admin: s.AdminRate, Bulk: s.BulkRate, Client: s.ClientRate, Card: s.CardRate,
+			Vehicle: s.config.VehicleRate, Refresh: s.config.RefreshRate, Admin: s.config.AdminRate, Bulk: s.config.BulkRate,
+			Client: s.config.ClientRate, Card: s.config.CardRate,
 		},
-		Tokens: tokens, SignIn: signIn, SignInHint: s.SignInHint,
-		Console: pages, CORSOrigins: list(s.CORSOrigins), TrustedProxies: proxies, HideDocs: !s.Docs, DocsScript: s.DocsScript,
+		Tokens: tokens, SignIn: signIn, SignInHint: s.config.SignInHint,
+		Console: pages, CORSOrigins: list(s.config.CORSOrigins), TrustedProxies: proxies,
+		HideDocs: !s.config.Docs, DocsScript: s.config.DocsScript,
 		Log: s.log, Now: now, Tracer: s.tracer,
 	})
-	s.maxConnections, err = s.Config.maxConnections()
+	s.maxConnections, err = s.config.maxConnections()
 	return err
 }
 
@@ -294,7 +297,7 @@ func (s *service) serve(ctx context.Context, listeners Listeners) (err error) {
 // runParts starts the parts that calls use.
 func (s *service) runParts(run func(doing string, part func(context.Context) error)) {
 	run("watch primaries", s.postgres.Watch)
-	run("migrate", func(ctx context.Context) error { return migrate(ctx, s.postgres, s.Migrate, s.log) })
+	run("migrate", func(ctx context.Context) error { return migrate(ctx, s.postgres, s.config.Migrate, s.log) })
 	run("run broker", s.broker.Run)
 	run("forget", s.whileRight(func(ctx context.Context) error { return forget(ctx, s.postgres, s.log) }))
 	run("add partitions of the audit log", s.withSchema(s.whileRight(func(ctx context.Context) error {
@@ -344,12 +347,12 @@ func (s *service) readiness() *health.Readiness {
 func (s *service) serveHTTP(ctx context.Context, listeners Listeners) error {
 	ready := s.readiness()
 	s.registry.MustRegister(ready)
-	stopping := newStopping(s.Drain, s.panics, s.log)
+	stopping := newStopping(s.config.Drain, s.panics, s.log)
 	server := httpapi.NewServer("", stopping.closeConnections(s.public))
 	server.RegisterOnShutdown(s.feed.End) // else no stream ends
 	servers := []httpServer{
 		{server, s.secured.listener(connections.Bound(listeners.Public, s.maxConnections, s.registry, s.log))},
-		{httpapi.NewServer("", s.internalHandler(ready, s.registry, s.signing, s.log)), listeners.Internal},
+		{httpapi.NewServer("", s.config.internalHandler(ready, s.registry, s.signing, s.log)), listeners.Internal},
 	}
 	healthAddress := "none"
 	if listeners.Health != nil {
