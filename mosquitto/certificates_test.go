@@ -1,16 +1,9 @@
 package mosquitto_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net/url"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,90 +14,39 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// authority signs certificates of units.
+// authority signs certificates of units. All have the same name.
 type authority struct {
-	t           *testing.T
-	key         *ecdsa.PrivateKey
-	certificate *x509.Certificate
+	*testing.T
+	*devstack.Authority
 }
 
 func newAuthority(t *testing.T) authority {
 	t.Helper()
-	a := authority{t: t, key: newKey(t)}
-	a.certificate = a.sign(&x509.Certificate{
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, Subject: pkix.Name{CommonName: "authority"},
-	}, a.key)
-	return a
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := devstack.NewAuthority(filepath.Join(t.TempDir(), "authority"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
+	return authority{t, a}
 }
 
-// sign returns a certificate; that of the authority itself is self-signed.
-func (a authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
-	a.t.Helper()
-	template.SerialNumber, template.NotBefore = big.NewInt(time.Now().UnixNano()), time.Now().Add(-2*time.Hour)
-	parent := a.certificate
-	if parent == nil {
-		parent = template
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), a.key)
+// unit returns a certificate of a unit with its key.
+func (a authority) unit(name string, lasts time.Duration) tls.Certificate {
+	a.Helper()
+	certificate, err := a.Login(name, lasts)
 	if err != nil {
-		a.t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
+		a.Fatal(err)
 	}
 	return certificate
 }
 
-// unit returns a certificate of a unit with its key.
-func (a authority) unit(name string, expires time.Duration) tls.Certificate {
-	a.t.Helper()
-	key := newKey(a.t)
-	certificate := a.sign(&x509.Certificate{
-		Subject: pkix.Name{
-			CommonName: name,
-		},
-		NotAfter: time.Now().Add(expires), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, key)
-	return tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
-}
-
 // files returns the files of the authority's certificate and of a revocation list.
 func (a authority) files(revoked ...tls.Certificate) (certificate, list string) {
-	a.t.Helper()
-	template := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Minute), NextUpdate: time.Now().Add(time.Hour)}
-	for _, r := range revoked {
-		parsed, err := x509.ParseCertificate(r.Certificate[0])
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		template.RevokedCertificateEntries = append(
-			template.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: parsed.SerialNumber, RevocationTime: time.Now()},
-		)
+	a.Helper()
+	list = filepath.Join(a.TempDir(), "units.crl")
+	if err := a.WriteRevocations(list, revoked...); err != nil {
+		a.Fatal(err)
 	}
-	der, err := x509.CreateRevocationList(rand.Reader, template, a.certificate, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	dir := a.t.TempDir()
-	certificate, list = filepath.Join(dir, "ca.crt"), filepath.Join(dir, "units.crl")
-	for file, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: a.certificate.Raw}, list: {Type: "X509 CRL", Bytes: der}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			a.t.Fatal(err)
-		}
-	}
-	return certificate, list
+	return a.CAFile, list
 }
 
 func TestCertificatesListener_AcceptsOnlyUnitsOfTheAuthority(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -47,7 +48,7 @@ func (p pki) revoke(t *testing.T, certificates ...tls.Certificate) {
 
 func (p pki) issue(t *testing.T, unit string) tls.Certificate {
 	t.Helper()
-	certificate, err := p.issuer.Login(unit)
+	certificate, err := p.issuer.Login(unit, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

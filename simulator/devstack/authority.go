@@ -60,12 +60,15 @@ func NewAuthority(dir string) (*Authority, error) {
 
 // Issue writes a certificate with this common name, for 127.0.0.1 and for one hour, and its key.
 // Another one of the same name replaces them.
-func (a *Authority) Issue(name string) (KeyPair, error) {
+func (a *Authority) Issue(name string) (KeyPair, error) { return a.issue(name, time.Hour) }
+
+func (a *Authority) issue(name string, lasts time.Duration) (KeyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("issue certificate: %w", err)
 	}
 	template := validNow(name)
+	template.NotAfter = time.Now().Add(lasts)
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
@@ -81,9 +84,9 @@ func (a *Authority) Issue(name string) (KeyPair, error) {
 	return pair, errors.Join(writePEM(pair.CertFile, "CERTIFICATE", der), writePEM(pair.KeyFile, "PRIVATE KEY", keyDER))
 }
 
-// Login writes a certificate as Issue does, and returns it for a client.
-func (a *Authority) Login(name string) (tls.Certificate, error) {
-	pair, err := a.Issue(name)
+// Login writes a certificate as Issue does, which lasts as given, and returns it for a client.
+func (a *Authority) Login(name string, lasts time.Duration) (tls.Certificate, error) {
+	pair, err := a.issue(name, lasts)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

@@ -83,7 +83,7 @@ func addByPassword(r *round, ctx context.Context) error {
 
 func addByCertificate(r *round, ctx context.Context) error {
 	m := r.newModule()
-	certificate, err := r.issuer.Login(string(m.unit))
+	certificate, err := r.issuer.Login(string(m.unit), time.Hour)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func rotateCertificate(r *round, ctx context.Context) error {
 	if m == nil {
 		return addByCertificate(r, ctx)
 	}
-	certificate, err := r.issuer.Login(string(m.unit))
+	certificate, err := r.issuer.Login(string(m.unit), time.Hour)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func moveToCertificate(r *round, ctx context.Context) error {
 			return err
 		}
 	}
-	certificate, err := r.issuer.Login(string(m.unit))
+	certificate, err := r.issuer.Login(string(m.unit), time.Hour)
 	if err != nil {
 		return err
 	}
