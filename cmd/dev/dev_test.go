@@ -17,6 +17,7 @@ import (
 
 	"motorpool/internal/app"
 	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -87,7 +88,7 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 		}
 	})
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if l.env = readEnv(filepath.Join(dir, envFile)); l.env != nil {
+		if l.env = world.ReadEnv(filepath.Join(dir, envFile)); l.env != nil {
 			return l
 		}
 		if time.Now().After(deadline) {
@@ -100,20 +101,6 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 		default:
 		}
 	}
-}
-
-// readEnv returns nil while the file does not exist.
-func readEnv(file string) map[string]string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil
-	}
-	env := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		env[name] = value
-	}
-	return env
 }
 
 type reply struct {

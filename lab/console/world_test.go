@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"motorpool/lab/program"
 	"motorpool/simulator/devstack"
+	"motorpool/simulator/world"
 	"motorpool/store/storetest"
 )
 
@@ -41,29 +41,29 @@ func begin(t *testing.T, args ...string) *live {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	const free = "127.0.0.1:0"
-	world := exec.Command(dev, append([]string{
+	process := exec.Command(dev, append([]string{
 		"--http", free, "--internal", free, "--mqtt", free, "--mqtt-service", free, "--dir", dir, "--log-level", "warn",
 	}, args...)...)
-	world.Env = append(os.Environ(), "MOTORPOOL_DEV_DATABASE_URL="+storetest.NewEmptyDatabase(t))
+	process.Env = append(os.Environ(), "DATABASE_URL="+storetest.NewEmptyDatabase(t))
 	var said bytes.Buffer
-	world.Stdout, world.Stderr = &said, t.Output()
-	if err := world.Start(); err != nil {
+	process.Stdout, process.Stderr = &said, t.Output()
+	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	end := sync.OnceValue(world.Wait)
+	end := sync.OnceValue(process.Wait)
 	go func() {
 		_ = end() // the cleanup has the error, too
 		close(ended)
 	}()
 	t.Cleanup(func() {
-		_ = world.Process.Signal(syscall.SIGTERM) // it has ended, or will
+		_ = process.Process.Signal(syscall.SIGTERM) // it has ended, or will
 		if err := end(); err != nil {
 			t.Errorf("the world ended with the error %v", err)
 		}
 	})
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if env := readEnv(filepath.Join(dir, "env")); env != nil {
+		if env := world.ReadEnv(filepath.Join(dir, "env")); env != nil {
 			return &live{t, env}
 		}
 		select {
@@ -75,20 +75,6 @@ func begin(t *testing.T, args ...string) *live {
 			t.Fatal("the world is not ready after 90 s")
 		}
 	}
-}
-
-// readEnv returns nil while the file does not exist.
-func readEnv(file string) map[string]string {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil
-	}
-	env := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		env[name] = value
-	}
-	return env
 }
 
 // isLocked returns telemetry.is_locked of vehicle 1; nil: not known.

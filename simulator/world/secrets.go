@@ -152,3 +152,17 @@ func WriteFile(file string, content []byte) error {
 	}
 	return nil
 }
+
+// ReadEnv returns the variables of a file that make dev has written; nil while there is none.
+func ReadEnv(file string) map[string]string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		env[name] = value
+	}
+	return env
+}
