@@ -71,7 +71,7 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 	t.Parallel()
 	const fleet = 60
 	overBothStacks(t, fleet, func(s *stack) {
-		i := s.serve()
+		i := s.serve(unhurried)
 		s.drive(nil, slow(300*time.Millisecond))
 		ids := []string{"4711"}
 		for n := range fleet {
@@ -98,9 +98,12 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 			bulk.Items[1].Command == nil {
 			s.Errorf("the summary is %+v, want one vehicle not found", bulk.Summary)
 		}
-		s.eventually(15*time.Second, "all vehicles have executed it", func() bool {
-			return i.get(r.header.Get("Location"), &bulk).status == 200 && bulk.Summary.Executed == fleet
+		s.eventually(telematics.MaxBudget, "all commands are settled", func() bool {
+			return i.get(r.header.Get("Location"), &bulk).status == 200 && bulk.Summary.Open == 0
 		})
+		if bulk.Summary.Executed != fleet {
+			s.Errorf("the summary is %+v, want all vehicles to have executed it: %+v", bulk.Summary, bulk.Items)
+		}
 	})
 }
 
